@@ -147,9 +147,9 @@ module.exports = {
     },
     {
       name: 'command-line-starts-main',
-      comment: 'Only the entry of the command line starts the program in its own process.',
+      comment: 'Only the start and the entry of the command line start the program in their own process.',
       severity: 'error',
-      from: { path: '^src/', pathNot: '^src/cli/main[.]ts$' },
+      from: { path: '^src/', pathNot: '^src/(cli/main[.]ts|start[.]js)$' },
       to: { path: '^src/main[.]ts$' },
     },
     {

@@ -6,8 +6,8 @@ import { useScratchDirectory } from './test/support/scratch.ts';
 
 /**
  * One project per kind of test. The broker starts PostgreSQL for the first test that asks for it,
- * once for all of them. Fault tests kill processes, so that no more of them run at a time than leave the
- * processor some room: they run after everything else.
+ * once for all of them. Fault tests kill processes and wait for the rest to recover: they run after everything
+ * else.
  *
  * The files of a project share the processes that run them, and Node loads the code as it does in
  * production, so each module is read once in a process instead of once for each file. A test that
@@ -51,7 +51,7 @@ const soakOnly = ['test/faults/cluster-chaos.test.ts'];
 const soaks = [
   ...soakOnly,
   'test/contracts/{jobs-random,memories,schedules-tick,usage-random}.test.ts',
-  'test/faults/cluster-kill.test.ts',
+  'test/faults/cluster-{kill,network,postgres,redis}.test.ts',
   'test/faults/durable-{kill,lifecycle}.test.ts',
   'test/faults/kill{,-schedules-and-webhooks,-thinking}.test.ts',
   'test/faults/{move,sigterm}.test.ts',
@@ -159,8 +159,6 @@ const everyChange = [
       testTimeout: 300 * seconds,
       // A hook starts up to seven processes.
       hookTimeout: 180 * seconds,
-      // Half of their time they wait.
-      maxWorkers: availableParallelism() + 1,
       sequence: { groupOrder: 1 },
     },
   },

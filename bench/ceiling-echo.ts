@@ -8,6 +8,8 @@ export interface Job {
   readonly conversationId: string;
   readonly input: string;
   readonly createdAt: number;
+  /** Called when it has completed; of a request that waits for that. */
+  readonly onCompleted?: () => void;
 }
 
 const body = {
@@ -17,20 +19,24 @@ const body = {
   properties: { text: { type: 'string' } },
 };
 
-/** Answers 202 once `record` says that the job is recorded. */
+/** Answers 202 once `record` says that the job is recorded, and 200 to `Prefer: wait` once it has completed. */
 export function takeEchoes(server: FastifyInstance, record: (job: Job) => Promise<void>): void {
   server.post('/api/util/v1.0/echo', { schema: { body } }, async (request, reply) => {
+    const completed =
+      request.headers.prefer === undefined ? undefined : Promise.withResolvers<void>();
     const job: Job = {
       id: randomUUIDv7(),
       conversationId: randomUUIDv7(),
       input: JSON.stringify(request.body),
       createdAt: Date.now(),
+      ...(completed && { onCompleted: completed.resolve }),
     };
     await record(job);
-    reply.code(202);
+    await completed?.promise;
+    reply.code(completed === undefined ? 202 : 200);
     return {
       job_id: job.id,
-      status: 'queued',
+      status: completed === undefined ? 'queued' : 'completed',
       conversation_id: job.conversationId,
       created_at: new Date(job.createdAt).toISOString(),
     };

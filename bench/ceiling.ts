@@ -78,6 +78,7 @@ function complete(job: Job): void {
     insertMessage.run(job.conversationId, randomUUIDv7(), 'assistant', output, now);
     return () => {
       completed += 1;
+      job.onCompleted?.();
     };
   });
 }

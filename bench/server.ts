@@ -95,19 +95,31 @@ export async function headersFor(subject: Subject, url: string): Promise<Record<
   };
 }
 
-/** Starts the product as a user does and returns the milliseconds to the first healthy answer. */
-export async function measureColdStart(): Promise<number> {
+/** Starts a program, the product as a user does; the milliseconds to its first healthy answer. */
+export function measureColdStart(subject: Subject): Promise<number> {
+  const begun = performance.now();
+  const commands = {
+    ours: ['npm', 'start'],
+    ceiling: [process.execPath, 'bench/ceiling.ts'],
+  } as const;
+  return withCommand(commands[subject], async () => performance.now() - begun);
+}
+
+/** Runs `measure` as soon as the product is healthy that `command` starts; `pid` is the command's process. */
+export async function withCommand<T>(
+  command: readonly [string, ...string[]],
+  measure: (pid: number) => Promise<T>,
+): Promise<T> {
   const dataDir = temporaryDirectory();
   const port = await freePort();
-  const begun = performance.now();
-  const child = launch(['npm', 'start'], port, dataDir);
+  const child = launch(command, port, dataDir);
   try {
     await waitFor(() => isHealthy(`http://127.0.0.1:${port}`), {
-      describe: () => `npm start: ${logOf(dataDir)}`,
+      describe: () => `${command.join(' ')}: ${logOf(dataDir)}`,
       deadlineMs: startDeadlineMs,
       everyMs: 2,
     });
-    return performance.now() - begun;
+    return await measure(child.pid ?? 0);
   } finally {
     await stop(child);
     rmSync(dataDir, { recursive: true, force: true });

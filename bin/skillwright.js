@@ -12,7 +12,7 @@ import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
 /** The platform's own flags, as in `npm start`. */
-const flags = ['--max-semi-space-size=8', '--heap-growing-percent=30'];
+const flags = ['--max-semi-space-size=8', '--heap-growing-percent=60'];
 /** The oldest Node that runs it, where none is installed with it. */
 const oldestNode = 24;
 
@@ -22,7 +22,7 @@ const root = dirname(dirname(fileURLToPath(import.meta.url)));
 const load = createRequire(import.meta.url);
 const args = process.argv.slice(2);
 const isStart = args.length === 0 || (args.length === 1 && args[0] === 'start');
-const entry = source(isStart ? 'main' : 'cli/main');
+const entry = isStart ? join(root, 'src/start.js') : source('cli/main');
 const node = runtime();
 if (node === null) {
   const wanted = `Skillwright needs Node ${oldestNode} or newer, and this is ${process.version}.`;

@@ -93,9 +93,18 @@ async function write(program: string, entry: string, directory: string): Promise
     if (file.type !== 'chunk') continue;
     const unresolved = /import\(`[^`]*`/.exec(file.code)?.[0];
     if (unresolved !== undefined) throw new Error(`${unresolved}) cannot be bundled`);
-    writeFileSync(join(directory, file.fileName), file.code);
+    writeFileSync(join(directory, file.fileName), asciiOf(file.code));
     writeFileSync(join(directory, `${file.fileName}.lines`), JSON.stringify(linesOf(file)));
   }
+}
+
+/** Escapes all other characters, because one of them makes V8 hold two bytes for each character of the file. */
+function asciiOf(code: string): string {
+  const raw = /\braw`[^`]*[^\0-\x7f]/.exec(code)?.[0];
+  if (raw !== undefined) throw new Error(`${raw}: an escape would change it`);
+  return code.replace(/[^\0-\x7f]/g, (character) => {
+    return `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`;
+  });
 }
 
 /** Keeps the idea of its place of each module below `sources`. */

@@ -36,7 +36,7 @@ try {
 }
 
 function start(): ChildProcess {
-  return spawn(process.execPath, [join(root, 'src/main.ts')], {
+  return spawn(process.execPath, [join(root, 'src/start.js')], {
     env: { ...process.env, DATA_DIR: join(directory, 'data'), PORT: '0', EXECUTORS: '1' },
     stdio: ['ignore', 'pipe', 'inherit'],
   });

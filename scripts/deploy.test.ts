@@ -7,7 +7,9 @@ import { once } from 'node:events';
 import { existsSync, globSync, readFileSync } from 'node:fs';
 import { createServer, type RequestListener } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { text } from 'node:stream/consumers';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { parse, parseAllDocuments } from 'yaml';
 import { readConfig } from '../src/config/config.ts';
@@ -157,8 +159,22 @@ describe('the image', () => {
 
     expect(JSON.parse(instruction('ENTRYPOINT')[0] as string)).toEqual([
       ...['tini', '--'],
-      ...scripts.start.split(' '),
+      './skillwright',
     ]);
+    expect(read('skillwright').trimEnd().split('\n').at(-1)).toBe(
+      `exec node_modules/.bin/${scripts.start}`,
+    );
+  });
+
+  test('starts it where it is, whatever the working directory, with its exit code', async () => {
+    const env = { PATH: process.env['PATH'], PORT: 'none' };
+    const child = spawn(join(root, 'skillwright'), {
+      ...{ cwd: tmpdir(), env, stdio: ['ignore', 'ignore', 'pipe'] as const },
+    });
+    const reason = text(child.stderr);
+
+    expect(await once(child, 'exit')).toEqual([1, null]);
+    expect(await reason).toContain('PORT="none"');
   });
 
   test('runs as a user other than root', () => {

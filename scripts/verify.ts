@@ -28,6 +28,10 @@ const checks: readonly Step[] = [
   { name: 'Format and lint', command: ['biome', 'check', '--error-on-warnings'] },
   { name: 'Import rules', command: ['depcruise', ...sourceFolders] },
   { name: 'Dead code', command: ['knip', '--no-progress'] },
+  {
+    name: 'Code only for tests',
+    command: ['knip', '--production', '--config', 'knip.production.ts', '--no-progress'],
+  },
   { name: 'Console', command: ['node', 'scripts/console-build.ts'] },
   { name: 'Paths in documents', command: ['node', 'scripts/check-doc-paths.ts'] },
   { name: 'Words', command: ['node', 'scripts/check-words.ts'] },

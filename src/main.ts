@@ -1,35 +1,20 @@
 /**
- * The program: environment → configuration → app, and signals → stop. The executors are started
- * first, because they load while everything else does. Runs the bundle of these sources if there is one;
+ * The program, which `start.js` loads: environment → configuration → app, and signals → stop. The executors are
+ * started first, because they load while everything else does. Runs the bundle of these sources if there is one;
  * if not, runs the sources and makes the bundle for the next start.
  */
 import module from 'node:module';
 import { join } from 'node:path';
 import { freshBundle, root } from './start/bundle.ts';
-import { compileCacheDirectory } from './start/compile-cache.ts';
 import { traceSources } from './start/stack-traces.ts';
 
-// Before anything uses a thread. Of Node's 4, two may look up names, and a name whose servers are
-// silent holds one for many seconds: two of them would hold up every request to a name.
-process.env.UV_THREADPOOL_SIZE ??= '16';
-
-const oldestNode = 24;
-if (Number(process.versions.node.split('.')[0]) < oldestNode) {
-  console.error(
-    `Skillwright needs Node ${oldestNode} or newer, and this is ${process.version}: start it with "npm start", which brings its own.`,
-  );
-  process.exit(1);
-}
-// Later starts find their modules compiled.
-const compileCache = compileCacheDirectory(process.env);
-if (compileCache !== undefined) module.enableCompileCache(compileCache);
 const bundle = freshBundle();
 if (bundle !== null) traceSources();
 const { run }: typeof import('./composition/run.ts') =
   bundle === null
     ? await import('./composition/run.ts')
     : module.createRequire(import.meta.url)(bundle);
-await run({ ...process.env, NODE_COMPILE_CACHE: compileCache });
+await run(process.env);
 if (bundle === null) await makeBundle();
 
 /** Where the bundler is not installed, this fails, and every start runs the sources. */

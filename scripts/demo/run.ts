@@ -44,7 +44,7 @@ const pageUrl = `http://127.0.0.1:${(page.address() as AddressInfo).port}/tea`;
 
 const receiver = await startReceiver();
 
-const platform = spawn(process.execPath, [join(root, 'src/main.ts')], {
+const platform = spawn(process.execPath, [join(root, 'src/start.js')], {
   env: {
     PATH: process.env['PATH'],
     PORT: '0',

@@ -1,5 +1,5 @@
 /** An approval as clients, webhooks and the run that asked see it. */
-import type { NewEvent } from '../events/events.ts';
+import { envelopeOf, type NewEvent } from '../events/events.ts';
 import { timestamp, timestampOrNull } from '../kernel/clock.ts';
 import type { ApprovalRow } from './approvals.store.ts';
 
@@ -58,10 +58,6 @@ export function decidedEvent(row: ApprovalRow): NewEvent {
 
 function deciderOf({ decided_by: id, decided_by_kind: kind }: ApprovalRow) {
   return kind === null || id === null ? null : { kind, id };
-}
-
-function envelopeOf({ organization_id, agent_id }: ApprovalRow) {
-  return { organizationId: organization_id, agentId: agent_id };
 }
 
 function subjectOf({ id, job_id, conversation_id, step, title, digest }: ApprovalRow) {

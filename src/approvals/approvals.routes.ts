@@ -1,7 +1,7 @@
 /** `/api/approvals` (docs/decisions/runs-that-wait.md). */
 import type { FastifyRequest } from 'fastify';
 import { Type } from 'typebox';
-import { callerOf, isOfSession } from '../http/authenticate.ts';
+import { callerOf, sessionIdOf } from '../http/authenticate.ts';
 import { apiRefusals, bodyRefusals } from '../http/refusals.ts';
 import { carries, tellNext } from '../http/response-headers.ts';
 import { Id, Paged } from '../http/schemas.ts';
@@ -56,12 +56,12 @@ const rejectSchema = {
   description: 'The first decision counts; a second one is 409 conflict.',
 };
 
-/** A key without the scope is 403, and an unknown approval 404, before anything else is checked. */
+/** An unknown approval is 404, and a key without the scope 403, before the body is read. */
 export function approvalRoutes(server: Server, { approvals }: { approvals: Approvals }): void {
   const find = async (request: FastifyRequest) => {
-    admit(request);
     const { approvalId } = request.params as { approvalId: string };
     await approvals.find(callerOf(request).organizationId, approvalId);
+    admit(request);
   };
   server.get(all, { onRequest: admitNext, schema: listSchema }, async (request, reply) => {
     const { limit, offset, ...filters } = request.query;
@@ -102,5 +102,8 @@ async function withBody(request: FastifyRequest): Promise<void> {
 }
 
 function deciderOf(request: FastifyRequest): Decider {
-  return { kind: isOfSession(request) ? 'console' : 'api_key', id: callerOf(request).keyId };
+  const sessionId = sessionIdOf(request);
+  return sessionId === null
+    ? { kind: 'api_key', id: callerOf(request).keyId }
+    : { kind: 'console', id: sessionId };
 }

@@ -41,7 +41,7 @@ export const Approval = Type.Object(
           kind: Words(['api_key', 'console']),
           id: {
             ...Id,
-            description: 'The API key; of a session in the console the key that it acts with.',
+            description: 'The API key, or the session of the console.',
           },
         },
         { description: 'Who approved or rejected it.' },

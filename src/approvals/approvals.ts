@@ -29,7 +29,7 @@ export interface ApprovalsDeps {
 
 export type Approvals = ReturnType<typeof createApprovals>;
 
-/** The author of a decision: an API key, or a session of the console that acts with it. */
+/** The author of a decision: an API key, or a session of the console. */
 export interface Decider {
   readonly kind: 'api_key' | 'console';
   readonly id: string;
@@ -97,7 +97,7 @@ async function decideIn(
 /** Why an approval cannot be decided. */
 function refusal({ status, decided_at, decided_by, decided_by_kind, expires_at }: ApprovalRow) {
   const at = timestamp(decided_at ?? expires_at);
-  const by = decided_by_kind === 'console' ? 'in the console with the key' : 'by the API key';
+  const by = decided_by_kind === 'console' ? 'in the session of the console' : 'by the API key';
   switch (status) {
     case 'approved':
     case 'rejected':

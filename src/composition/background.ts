@@ -23,7 +23,7 @@ const dispatchEveryMs = 100;
 const retentionEveryMs = 60 * 60 * 1000;
 /** Between two looks for signing secrets that are not encrypted yet. */
 const sealEveryMs = 60_000;
-/** Between two looks for memories of deleted agents. */
+/** Between two looks for memories of deleted agents, and for events that no job can take any more. */
 const purgeEveryMs = 10_000;
 
 /** Between two writes of the statistics; a crash loses at most that much. */
@@ -101,6 +101,7 @@ function schedulerTasks({
     [sweepEveryMs, () => jobs.recovery.sweep()],
     [sweepEveryMs, () => runEvents.tellUntold()],
     [purgeEveryMs, () => memories.purge()],
+    [purgeEveryMs, () => runEvents.removeUntakeable()],
     [sealEveryMs, () => signingSecrets.sealStored()],
     [tickEveryMs, schedules.tick],
     [dispatchEveryMs, () => webhooks.dispatcher.dispatch()],

@@ -9,6 +9,7 @@ import { encryptionKeyOf } from '../config/encryption-key.ts';
 import { operatorMessage } from '../config/operator-message.ts';
 import { prepareConsole } from '../console/files.ts';
 import { type ExecutorPool, startExecutorPool } from '../executors/pool.ts';
+import { compactHeapSoon } from '../kernel/compact-heap.ts';
 import { createLogger, type Logger } from '../kernel/log.ts';
 import type { App } from './app.ts';
 import { openStores } from './stores.ts';
@@ -83,6 +84,7 @@ async function start(config: Config, environment: NodeJS.ProcessEnv): Promise<vo
     log,
   });
   logReady({ config, version, address: app.address, adminSecret }, log);
+  compactHeapSoon();
   // If it cannot be loaded, requests for it are answered with the reason.
   consoleFiles?.().catch(() => {});
 }

@@ -6,10 +6,13 @@ import type { Foundation } from './parts.ts';
 /** Scheduled jobs and their tick. `max` is how many scheduled jobs an organization may have. */
 export function composeSchedules(
   base: Pick<Foundation, 'database' | 'clock' | 'log'>,
-  slices: Pick<ScheduleDeps, 'agents' | 'apiKeys' | 'skills' | 'accept' | 'jobs'>,
+  slices: ScheduleDeps['slices'],
   max = Number.POSITIVE_INFINITY,
 ) {
-  const deps = { ...base, ...slices };
+  const { database, clock } = base;
   const removeDependents = budgetsOfScheduledJob.remove;
-  return { schedules: createSchedules({ ...deps, max, removeDependents }), tick: createTick(deps) };
+  return {
+    schedules: createSchedules({ database, clock, slices, max, removeDependents }),
+    tick: createTick({ ...base, slices, accept: slices.accept }),
+  };
 }

@@ -5,7 +5,7 @@ import { createTriggers, type TriggerDeps } from '../triggers/triggers.ts';
 import type { Foundation } from './parts.ts';
 
 type SlicesDeps = Pick<ReceiveDeps, 'apiKeys' | 'execute' | 'secrets' | 'runEvents'> &
-  Pick<TriggerDeps, 'agents' | 'apiKeys' | 'skills' | 'secrets'>;
+  TriggerDeps['slices'];
 
 /** Triggers, and how calls from outside become jobs or events. `max` is how many an organization may have. */
 export function composeTriggers(
@@ -14,11 +14,10 @@ export function composeTriggers(
   max = Number.POSITIVE_INFINITY,
 ) {
   const mappings = createMappings();
-  const deps = { ...base, ...slices, mappings };
   return {
     mappings,
-    triggers: createTriggers({ ...deps, max }),
-    receive: createReceive(deps),
+    triggers: createTriggers({ ...base, slices, mappings, max }),
+    receive: createReceive({ ...base, ...slices, mappings }),
     calls: createTriggerCalls(base),
   };
 }

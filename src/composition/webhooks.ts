@@ -34,8 +34,6 @@ export interface WebhooksDeps {
   readonly observe: SettleDeps['observe'];
 }
 
-export type ComposedWebhooks = ReturnType<typeof composeWebhooks>;
-
 /** Webhooks and the way of events to their receivers. Call `close` after the last attempt has ended. */
 export function composeWebhooks(deps: WebhooksDeps) {
   const { base, config, agents, secrets, times, observe } = deps;

@@ -48,8 +48,14 @@ export function consoleRoutes(
   }
   const signIn = { schema: { ...schema, body: SignIn } };
   server.post('/console/session', signIn, async (request, reply) => {
-    const { cookie, session } = await wrongSecrets.limited(request, () =>
+    const { cookie, session, sessionId } = await wrongSecrets.limited(request, () =>
       sessions.open(request, request.body.secret),
+    );
+    const holder = { kind: session.kind, api_key_id: session.api_key_id };
+    const facts = { address: request.ip, request_id: request.id };
+    request.log.info(
+      { audit: 'signed_in', session_id: sessionId, ...holder, ...facts },
+      'signed in',
     );
     return reply.headers({ 'set-cookie': cookie, ...unkept }).send(session);
   });

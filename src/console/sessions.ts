@@ -25,6 +25,7 @@ import { bind } from '../kernel/bind.ts';
 import type { Caller } from '../kernel/caller.ts';
 import { type Clock, timestamp } from '../kernel/clock.ts';
 import { PlatformError } from '../kernel/errors.ts';
+import { idFloor } from '../kernel/ids.ts';
 import { lazily } from '../kernel/lazy.ts';
 import { isSame, secretCheck } from '../kernel/timing-safe.ts';
 import { sessionSecret } from './console.store.ts';
@@ -123,10 +124,20 @@ async function credentials(
   const session = await sessionOf(state, request);
   if (session === null) return null;
   const caller = await requestCallerOf(state.apiKeys, session, request);
+  const sessionId = idOf(await state.readKeys(), session);
   const isReading = request.method === 'GET' || request.method === 'HEAD';
   return isReading
-    ? { caller, limitedAs: `console:${caller.keyId}`, perMinute: readsPerMinute }
-    : { caller, limitedAs: caller.keyId, perMinute: caller.rateLimit };
+    ? { caller, limitedAs: `console:${caller.keyId}`, perMinute: readsPerMinute, sessionId }
+    : { caller, limitedAs: caller.keyId, perMinute: caller.rateLimit, sessionId };
+}
+
+/** Names a session in records of what was done in it: a UUIDv7 of its beginning, the same after each renewal. */
+function idOf({ signing }: SessionKeys, session: Session): string {
+  const holder = session.kind === 'administrator' ? '' : session.api_key_id;
+  const opened = `session ${session.kind} ${holder} ${session.signed_in_at}`;
+  const hex = createHmac('sha256', signing).update(opened).digest('hex');
+  const begun = idFloor(session.signed_in_at).slice(0, '00000000-0000-7'.length);
+  return `${begun}${hex.slice(0, 3)}-a${hex.slice(3, 6)}-${hex.slice(6, 18)}`;
 }
 
 async function deriveKeys({ database, adminSecret }: SessionDeps): Promise<SessionKeys> {
@@ -202,6 +213,7 @@ async function begin(
   return {
     cookie: await setCookie(state, request, `${value}.${signature}`, seconds),
     session: content,
+    sessionId: idOf(await state.readKeys(), session),
   };
 }
 

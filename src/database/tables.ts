@@ -322,6 +322,11 @@ export interface EventWaitsTable {
   n: number;
 }
 
+/** A job that has failed or is cancelled, and below which jobs are left to be cancelled. */
+export interface FamilyCancellationsTable {
+  job_id: string;
+}
+
 /** An event from outside. Runs that were accepted before it can take it. */
 export interface ReceivedEventsTable {
   /** Ordered by time. */
@@ -339,6 +344,21 @@ export interface ReceivedEventsTable {
   created_at: number;
   /** JSON. */
   data: string;
+}
+
+/** The events that are stored for an organization: the sum over its rows, so that few transactions change the same one. */
+export interface EventTotalsTable {
+  organization_id: string;
+  shard: number;
+  events: number;
+  /** Of their data. */
+  bytes: number;
+}
+
+/** All jobs of the organization whose ids lie before this one have ended. */
+export interface EventHorizonsTable {
+  organization_id: string;
+  job_id: string;
 }
 
 /** The last event that a job was given of those with this name and key. */
@@ -744,9 +764,12 @@ export interface Tables {
   conversation_counts: ConversationCountsTable;
   messages: MessagesTable;
   job_steps: JobStepsTable;
+  family_cancellations: FamilyCancellationsTable;
   event_waits: EventWaitsTable;
   event_positions: EventPositionsTable;
   received_events: ReceivedEventsTable;
+  event_totals: EventTotalsTable;
+  event_horizons: EventHorizonsTable;
   event_idempotency_keys: EventIdempotencyKeysTable;
   approvals: ApprovalsTable;
   token_usage: TokenUsageTable;

@@ -11,9 +11,6 @@ export type Cidr = readonly [network: ipaddr.IPv4 | ipaddr.IPv6, prefix: number]
 
 export type AllowList = readonly Cidr[];
 
-/** The default: only public addresses may be reached. */
-export const nothingAllowed: AllowList = [];
-
 /** The prefix under which IPv6 carries IPv4 addresses (::ffff:a.b.c.d). */
 const mappedPrefix = 96;
 

@@ -9,7 +9,7 @@ import {
   receiveHttps,
   started,
 } from '../../test/fixtures/receiver/receiver.ts';
-import { nothingAllowed, parseAllowList } from './allow-list.ts';
+import { parseAllowList } from './allow-list.ts';
 import { EgressError } from './egress-error.ts';
 import {
   type Egress,
@@ -134,7 +134,7 @@ describe('what is refused is never connected to', () => {
   ])('a literal or local name (%o)', async (url) => {
     const { port, connections } = await receiver((_request, response) => response.end());
 
-    const error = await failure(egress({ allowed: nothingAllowed }).request(url(port), limits));
+    const error = await failure(egress({ allowed: [] }).request(url(port), limits));
 
     expect(error).toMatchObject({ code: 'blocked_address', sent: false, retryable: false });
     expect(connections()).toBe(0);
@@ -142,7 +142,7 @@ describe('what is refused is never connected to', () => {
 
   test.each(['http', 'https'])('a name that resolves to loopback (%s)', async (scheme) => {
     const { port, connections } = await receiver((_request, response) => response.end());
-    const opened = egress({ allowed: nothingAllowed, resolve: answers('127.0.0.1') });
+    const opened = egress({ allowed: [], resolve: answers('127.0.0.1') });
 
     const error = await failure(opened.request(`${scheme}://rebind.test:${port}/`, limits));
 
@@ -154,7 +154,7 @@ describe('what is refused is never connected to', () => {
   test('a name with one public and one private address', async () => {
     const { port, connections } = await receiver((_request, response) => response.end());
     const opened = egress({
-      allowed: nothingAllowed,
+      allowed: [],
       resolve: answers('93.184.216.34', '127.0.0.1'),
     });
 

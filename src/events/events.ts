@@ -3,8 +3,9 @@
  * follow the types of their data, the values that a webhook takes in `events`, the samples of `/test`, and
  * the table in docs/webhooks.md.
  */
+import type { Selectable } from 'kysely';
 import { type Static, type TObject, Type } from 'typebox';
-import { type ApprovalStatus, approvalStatuses } from '../database/tables.ts';
+import { type ApprovalStatus, approvalStatuses, type JobsTable } from '../database/tables.ts';
 import { type RunErrorCode, runErrorCodes } from '../kernel/errors.ts';
 
 /** An entry of the table: `when` says which change it reports; the compiler holds the sample to `data`. */
@@ -157,3 +158,31 @@ export type NewEvent = {
     data: Static<(typeof events)[Type]['data']>;
   };
 }[EventType];
+
+/** A row of a job, as the events about its runs show it. */
+export type ReportedJob = Pick<
+  Selectable<JobsTable>,
+  | 'id'
+  | 'organization_id'
+  | 'agent_id'
+  | 'skill_category'
+  | 'skill_name'
+  | 'skill_version'
+  | 'conversation_id'
+>;
+
+/** To whom an event about a job, or about another row of an agent, belongs. */
+export function envelopeOf(row: Pick<ReportedJob, 'organization_id' | 'agent_id'>) {
+  return { organizationId: row.organization_id, agentId: row.agent_id };
+}
+
+/** The fields that all events about a run have. */
+export function runData(job: ReportedJob): Static<TObject<typeof run>> {
+  return {
+    job_id: job.id,
+    skill_category: job.skill_category,
+    skill_name: job.skill_name,
+    skill_version: job.skill_version,
+    conversation_id: job.conversation_id,
+  };
+}

@@ -19,28 +19,75 @@ const waitMaxMs = 15_000;
  * Records those of the events that an active webhook wants, in order. What this transaction cannot see of
  * a webhook that is being created, `untilHeard` makes up for.
  */
-export async function appendEvents(
+export function appendEvents(
   tx: Transaction,
   events: readonly NewEvent[],
   now: number,
 ): Promise<void> {
-  if (tx.dialect === 'postgres') await insertWanted(tx, events.map(rowOf(now)));
-  else {
-    // Asked before the rows are made: mostly there are none.
-    const wanted = events.length === 0 ? events : await wantedOf(tx, events);
-    await tx.insert('events', wanted.map(rowOf(now)));
-  }
+  return appendEventsOf(tx, events, happened, now);
 }
 
-const agentOf = ({ organizationId, agentId }: NewEvent) => `${organizationId}/${agentId}`;
+/** What has happened to subjects, such as jobs that have ended, and to whose agent. */
+interface Happenings<Subject> {
+  agentOf(subject: Subject): Agent;
+  eventsOf(subject: Subject): readonly NewEvent[];
+}
 
-async function wantedOf(tx: Transaction, events: readonly NewEvent[]): Promise<NewEvent[]> {
-  const types = new Map<string, string>();
-  for (const event of events) {
-    const agent = agentOf(event);
-    if (!types.has(agent)) types.set(agent, await findWanted(tx, event));
+interface Agent {
+  readonly organization_id: string;
+  readonly agent_id: string;
+}
+
+const happened: Happenings<NewEvent> = {
+  agentOf: ({ organizationId, agentId }) => ({
+    organization_id: organizationId,
+    agent_id: agentId,
+  }),
+  eventsOf: (event) => [event],
+};
+
+/** Like `appendEvents`; on SQLite no event is made of the subjects of an agent without webhooks. */
+export async function appendEventsOf<Subject>(
+  tx: Transaction,
+  subjects: readonly Subject[],
+  { agentOf, eventsOf }: Happenings<Subject>,
+  now: number,
+): Promise<void> {
+  if (tx.dialect === 'postgres') {
+    await insertWanted(tx, subjects.flatMap(eventsOf).map(rowOf(now)));
+    return;
   }
-  return events.filter((event) => types.get(agentOf(event))?.includes(`"${event.type}"`));
+  const wanted: NewEvent[] = [];
+  const known = new Map<string, string>();
+  let last: Agent | undefined;
+  let types = '';
+  for (const subject of subjects) {
+    const agent = agentOf(subject);
+    // Mostly all subjects are of one agent, and a comparison costs less than the text of a key.
+    if (last?.agent_id !== agent.agent_id || last.organization_id !== agent.organization_id) {
+      types = await wantedBy(tx, agent, known);
+      last = agent;
+    }
+    if (types === '') continue;
+    for (const event of eventsOf(subject)) {
+      if (types.includes(`"${event.type}"`)) wanted.push(event);
+    }
+  }
+  await tx.insert('events', wanted.map(rowOf(now)));
+}
+
+/** The types of events that an agent's webhooks want, asked once in a batch. */
+async function wantedBy(
+  tx: Transaction,
+  { organization_id, agent_id }: Agent,
+  known: Map<string, string>,
+): Promise<string> {
+  const key = `${organization_id}/${agent_id}`;
+  const types =
+    known.get(key) ??
+    (await findWanted(tx, { organizationId: organization_id, agentId: agent_id }));
+  known.set(key, types);
+  return types;
 }
 
 const rowOf =

@@ -148,20 +148,17 @@ function freePort(processes: Processes): number | null {
 }
 
 function onReady(processes: Processes, child: PooledChild, found: FoundSkills): void {
-  // A debugger stays attached to one child, so no child is replaced without need.
-  const isDebugged = processes.settings.inspectPort !== null;
   processes.failedStarts = 0;
   processes.backoffs = 0;
   if (child.isFirst) {
     processes.first.resolve(found);
     child.hasChecked = found.skills.some(({ file }) => !isInstalled(file));
-    if (child.hasChecked && !isDebugged) fork(processes, 'shared', false);
-  } else if (!isDebugged) retireFirst(processes);
+  } else if (!processes.isGrown) retireFirst(processes);
   replenish(processes);
   processes.onReady();
 }
 
-/** Replaces a first child that checked schemas by one that only loaded. */
+/** Ends a first child that checked schemas, because there is one now that only loaded. */
 function retireFirst(processes: Processes): void {
   const checked = findChild(processes, (child) => child.hasChecked && child.role === 'shared');
   if (checked?.executor.inFlight === 0) checked.executor.end('retired');

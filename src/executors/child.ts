@@ -8,6 +8,7 @@
  */
 import { flushCompileCache } from 'node:module';
 import { Socket } from 'node:net';
+import { compactHeapSoon } from '../kernel/compact-heap.ts';
 import { compileSchema } from '../kernel/json-schema.ts';
 import { provideAuthorModule } from '../skills/sources/author-module.ts';
 import { SkillLoadError } from '../skills/sources/load-error.ts';
@@ -94,6 +95,7 @@ async function load(): Promise<void> {
     outbox.flush();
     // A child is killed rather than left to end, so it stores what it has compiled now.
     setImmediate(flushCompileCache);
+    compactHeapSoon();
   } catch (error) {
     const isLoadError = error instanceof SkillLoadError;
     const { message, stack } = describeFailure(error);

@@ -3,7 +3,7 @@
  * the request's schema. The validation is here because a slow schema from outside then blocks only the
  * runs of this child. An invalid answer goes back to the model with its faults.
  */
-import { createHash } from 'node:crypto';
+import { createHash } from '../kernel/create-hash.ts';
 import { compileSchema, issuesText, type Validate } from '../kernel/json-schema.ts';
 import { permanentError } from '../kernel/permanent-error.ts';
 import { SchemaError } from '../kernel/schema-rules.ts';

@@ -30,8 +30,6 @@ afterEach(async () => {
 async function start(options: Partial<PoolOptions> = {}): Promise<TestPool> {
   const pool = await startTestPool(options);
   pools.push(pool);
-  // The child that checked the schemas has made way for one that only loaded.
-  await until(pool, { executors: 1, starting: 0 });
   return pool;
 }
 
@@ -95,6 +93,23 @@ describe('the number of executors', () => {
     const long = wait(pool, 1_500);
     await until(pool, { executors: 3, starting: 0, inFlight: 1 });
     await long;
+    await until(pool, { executors: 1, starting: 0, deaths: 0 });
+    expect(await wait(pool, 1)).toMatchObject({ kind: 'completed' });
+  });
+
+  test('stays one when the first, which checked the schemas, makes way after the idle time', async () => {
+    const pool = await start({ idleMs: 100 });
+    const executors = () =>
+      [...childProcesses()].filter(([, command]) =>
+        /^skill executor|executors\/child/.test(command),
+      );
+    const [first] = executors();
+    expect(first).toBeDefined();
+
+    await waitFor(() => executors().every(([pid]) => pid !== first?.[0]), {
+      describe: 'the first is gone',
+    });
+
     await until(pool, { executors: 1, starting: 0, deaths: 0 });
     expect(await wait(pool, 1)).toMatchObject({ kind: 'completed' });
   });

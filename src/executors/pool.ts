@@ -86,6 +86,7 @@ export async function startExecutorPool(options: PoolOptions): Promise<ExecutorP
     onAllEnded: undefined,
   };
   const { skills, leftOut } = await processes.start();
+  state.idleTimer.begin();
   return {
     definitions: skills,
     leftOut,

@@ -75,7 +75,10 @@ function grow(processes: Processes): void {
   replenish(processes);
 }
 
-/** Ends all children but one, the spare if it is ready. Called while nothing runs. */
+/**
+ * Ends all children but one, the spare if it is ready. The first child, if it has checked schemas, is then
+ * replaced: it is larger than the others, and a start need not wait for another. Called while nothing runs.
+ */
 function shrink(processes: Processes): void {
   processes.isGrown = false;
   const isIdle = ({ executor }: PooledChild) => executor.isReady && executor.inFlight === 0;
@@ -87,6 +90,7 @@ function shrink(processes: Processes): void {
   for (const child of processes.children) {
     if (child !== kept && child.executor.inFlight === 0) child.executor.end('retired');
   }
+  if (kept.hasChecked) fork(processes, 'shared', false);
 }
 
 /** The child for the next run; undefined while none is ready. */

@@ -2,10 +2,12 @@
  * Values that steps and waits record, carried through JSON. Refuses what JSON would lose or change without
  * a word (functions, maps, NaN), so that a step gives the same when it is executed and when it is replayed.
  */
-import { types } from 'node:util';
 import { permanentError } from '../kernel/permanent-error.ts';
 import { nestingMax } from '../kernel/text.ts';
 import { outputBytesMax } from './limits.ts';
+
+// An import would load all parts of the module in every executor.
+const { types } = process.getBuiltinModule('node:util');
 
 /**
  * The value as JSON text; undefined for undefined. `what` begins the sentence of the refusal, for example

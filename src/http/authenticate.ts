@@ -16,16 +16,17 @@ export function callerOf(request: FastifyRequest): Caller {
   return (request as unknown as { caller: Caller }).caller;
 }
 
-/** Whether an admitted request belongs to a session of the console; else it came with a key. */
-export function isOfSession({ headers }: FastifyRequest): boolean {
-  return headers['x-api-key'] === undefined;
+/** The session of the console to which an admitted request belongs; null for one that came with a key. */
+export function sessionIdOf(request: FastifyRequest): string | null {
+  return (request as unknown as { sessionId?: string }).sessionId ?? null;
 }
 
-/** A caller, and the limit that the request counts against. */
+/** The caller of a session, and the limit that the request counts against. */
 export interface Credentials {
   readonly caller: Caller;
   readonly limitedAs: string;
   readonly perMinute: number;
+  readonly sessionId: string;
 }
 
 /** The sessions of the console, for requests without a key. */
@@ -99,7 +100,8 @@ async function admitSession(
 ): Promise<void> {
   const credentials = await deps.sessions.credentials(request);
   if (credentials === null) throw keyMissing();
-  const { caller, limitedAs, perMinute } = credentials;
+  const { caller, limitedAs, perMinute, sessionId } = credentials;
+  (request as unknown as { sessionId: string }).sessionId = sessionId;
   await admit(deps, request, reply, caller, limitedAs, perMinute);
 }
 

@@ -28,7 +28,11 @@ export function createConcurrencyLimit(max: number, what: string): ConcurrencyLi
       }
       if (raw.destroyed) return;
       taken.set(owner, count + 1);
-      raw.once('close', () => {
+      let isTaken = true;
+      // `on` costs less than `once`; a response that is abandoned may close twice.
+      raw.on('close', () => {
+        if (!isTaken) return;
+        isTaken = false;
         const left = (taken.get(owner) ?? 1) - 1;
         if (left > 0) taken.set(owner, left);
         else taken.delete(owner);

@@ -4,7 +4,7 @@ import { invalid, invalidIn, type PlatformError } from '../kernel/errors.ts';
 import type { adminHook } from './authenticate.ts';
 import type { rememberRoutes } from './routes-known.ts';
 import type { Server } from './server.ts';
-import { isGuarded } from './url.ts';
+import { type GuardedPrefix, isGuarded } from './url.ts';
 
 /** Fields that a refusal names, and characters of their names. */
 const issuesMax = 50;
@@ -13,7 +13,7 @@ const nameMax = 200;
 /** Registers `routes` behind `hook`, which also applies to unknown paths below the prefix. */
 export function guarded(
   server: Server,
-  prefix: string,
+  prefix: GuardedPrefix,
   hook: ReturnType<typeof adminHook>,
   unmatched: ReturnType<typeof rememberRoutes>,
   routes: (scope: Server) => void,

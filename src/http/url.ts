@@ -7,15 +7,17 @@ import { isCleanText } from '../kernel/text.ts';
 
 /** The absolute form `http://host/path`, which proxies send and RFC 9112 (3.2.2) requires servers to accept. */
 const origin = /^[a-z][a-z0-9+.-]*:\/\/[^/?#]*/i;
-/**
- * The prefixes whose hooks authenticate a request (or, for triggers, admit it without a key). No route is
- * one of these prefixes alone.
- */
-const hookedRoot = /^\/(?:api\/webhooks\/agent|api|admin)\//;
+/** The prefixes whose hooks authenticate a request: `guarded` takes no other. */
+const guardedPrefixes = ['/api', '/admin'] as const;
+export type GuardedPrefix = (typeof guardedPrefixes)[number];
+
+const guardedUrl = new RegExp(`^(?:${guardedPrefixes.join('|')})(?:[/?#]|$)`);
+/** The same, and that of triggers, whose hook admits a request without a key. No route is one of them alone. */
+const hookedRoot = new RegExp(`^(?:/api/webhooks/agent|${guardedPrefixes.join('|')})/`);
 
 /** Whether a url is below a prefix whose hooks authenticate the caller. */
 export function isGuarded(url: string): boolean {
-  return /^\/(?:api|admin)(?:[/?#]|$)/.test(url);
+  return guardedUrl.test(url);
 }
 
 /** Path and query. */

@@ -13,7 +13,8 @@ import {
 import { createBatch } from '../database/batch.ts';
 import type { Database, Transaction } from '../database/database.ts';
 import type { TriggerType } from '../database/tables.ts';
-import { appendEvents } from '../events/outbox.ts';
+import type { NewEvent } from '../events/events.ts';
+import { appendEventsOf } from '../events/outbox.ts';
 import type { Clock } from '../kernel/clock.ts';
 import { notFound } from '../kernel/errors.ts';
 import { newId } from '../kernel/ids.ts';
@@ -27,7 +28,7 @@ import {
   takeKeys,
 } from './idempotency.ts';
 import { type ClaimedJob, changeJobCounts, type JobRow, type NewJob } from './jobs.store.ts';
-import { queueOf } from './queues.ts';
+import { sendHint } from './queues.ts';
 
 /** Work to be accepted; its caller has checked it. */
 export interface WorkRequest {
@@ -46,7 +47,7 @@ export interface WorkRequest {
   readonly parent?: Parent;
   /** The conversation of the same agent that it continues; without it the job begins a new one. */
   readonly conversationId?: string;
-  readonly idempotency?: IdempotencyKey;
+  readonly idempotency?: IdempotencyKey | undefined;
 }
 
 /** What a job that another one starts tells of that one. */
@@ -168,7 +169,7 @@ function acceptanceOf(
 
 function beginOrHint({ queue, begin }: AcceptDeps, job: NewJob, isClaimed: boolean): void {
   if (isClaimed) begin(firstClaim(job));
-  else queue.sendHints(queueOf(job.trigger_type), [{ id: job.id, generation: 0, delayMs: 0 }]);
+  else sendHint(queue, job, 0);
 }
 
 function keyedOf(
@@ -197,20 +198,25 @@ function newJob(request: WorkRequest, now: number): NewJob {
     max_attempts: request.maxAttempts,
     run_at: now,
     retry_of: request.retryOf,
-    parent_job_id: request.parent?.jobId ?? null,
-    parent_step: request.parent?.step ?? null,
-    depth: request.parent === undefined ? 0 : request.parent.depth + 1,
     input: request.input,
     created_at: now,
+    ...(request.parent === undefined ? null : childOf(request.parent)),
   };
 }
 
-/** What no job has before its first wait. */
-const begun = { resumed_at: null, active_ms: 0 };
+function childOf({ jobId, step, depth }: Parent) {
+  return { parent_job_id: jobId, parent_step: step, depth: depth + 1 };
+}
+
+/** What a job has at its first claim, unless it is a child. */
+const firstClaimed = {
+  ...{ parent_job_id: null, parent_step: null, depth: 0 },
+  ...{ attempt: 1, epoch: 1, deaths: 0, resumed_at: null, active_ms: 0 },
+};
 
 /** A job as its first claim returns it. */
 function firstClaim(job: NewJob): ClaimedJob {
-  return { ...job, attempt: 1, epoch: 1, deaths: 0, ...begun, started_at: job.created_at };
+  return { ...firstClaimed, ...job, started_at: job.created_at };
 }
 
 /** The acceptance of a request whose key an earlier request has used. */
@@ -252,9 +258,12 @@ async function recordBeginnings(
       at: now,
     })),
   );
-  await appendEvents(
-    tx,
-    begun.map((job) => ({
+  await appendEventsOf(tx, begun, { agentOf: (job) => job, eventsOf: beginningOf }, now);
+}
+
+function beginningOf(job: NewJob): NewEvent[] {
+  return [
+    {
       type: 'conversation.created',
       organizationId: job.organization_id,
       agentId: job.agent_id,
@@ -263,9 +272,8 @@ async function recordBeginnings(
         trigger_type: job.trigger_type,
         user_id: job.user_id,
       },
-    })),
-    now,
-  );
+    },
+  ];
 }
 
 /** An input or output as a message shows it: a string as itself, anything else as JSON. */

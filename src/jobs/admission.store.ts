@@ -3,7 +3,7 @@ import { type RawBuilder, type SqlBool, sql } from 'kysely';
 import type { Dialect, Handle, Transaction } from '../database/database.ts';
 import { idInLocked, idsParam } from '../database/ids-in.ts';
 import { statement } from '../database/statement.ts';
-import { type ClaimedJob, claimedColumns } from './jobs.store.ts';
+import { type ClaimedJob, claimedColumns, hintedColumns } from './jobs.store.ts';
 
 /** Where a run goes on: after the last thing that was said. Null where no other process can have said it. */
 interface LastSaid {
@@ -81,7 +81,7 @@ const dueIn = (status: 'queued' | 'waiting') => {
     statement<{ now: number; limit: number }>()((db, p) =>
       db
         .selectFrom('jobs')
-        .select(['id', 'epoch'])
+        .select([...hintedColumns, 'epoch'])
         .where('status', '=', sql.lit(status))
         .where('trigger_type', isScheduled, sql.lit('scheduled'))
         .where('due_at', '<=', p('now'))

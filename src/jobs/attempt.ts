@@ -50,7 +50,7 @@ export interface Attempt {
   /** What ends the job, whatever the code of the run makes of it. */
   fault: JournalFault | undefined;
   /** Writes to the journal under way. */
-  readonly recording: Set<Promise<unknown>>;
+  recording: Set<Promise<unknown>> | undefined;
   /** Calls under way for which the slot was yielded, and what takes it back. */
   yields: number;
   resume: () => void;
@@ -86,7 +86,7 @@ export function newAttempt(deps: RunDeps, job: ClaimedJob): Attempt {
     records: undefined,
     waits: undefined,
     fault: undefined,
-    recording: new Set(),
+    recording: undefined,
     yields: 0,
     resume: () => {},
   };
@@ -163,6 +163,11 @@ export function yieldSlot(attempt: Attempt, yieldOne: () => () => void): () => v
     attempt.yields -= 1;
     if (attempt.yields === 0) attempt.resume();
   };
+}
+
+export function recordingOf(attempt: Attempt): Set<Promise<unknown>> {
+  attempt.recording ??= new Set();
+  return attempt.recording;
 }
 
 /** Keeps a promise in a set until it has settled. */

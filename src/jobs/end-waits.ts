@@ -9,7 +9,7 @@ import type { WaitResult } from '../journal/wait-kinds.ts';
 import { endWaitingSteps } from '../journal/wait-queries.ts';
 import type { Queue } from '../queue/queue.ts';
 import { holdJobs } from './jobs.store.ts';
-import { queueOf } from './queues.ts';
+import { sendHint } from './queues.ts';
 import { wakeJobs } from './waiting.store.ts';
 
 /**
@@ -52,10 +52,9 @@ async function endWaits(
   const lastOf = new Map(ends.map(({ job_id, n }) => [job_id, n]));
   tx.afterCommit(() => {
     for (const id of woken) if (!unloaded.has(id)) wakeRun(id);
-    for (const { id, epoch, trigger_type } of waiting) {
+    for (const job of waiting) {
       // One for each end: the claim for an earlier hint may have found the job locked by this transaction.
-      const hint = { id, generation: `${epoch}-woken-${lastOf.get(id)}`, delayMs: 0 };
-      queue.sendHints(queueOf(trigger_type), [hint]);
+      sendHint(queue, job, `${job.epoch}-woken-${lastOf.get(job.id)}`);
     }
   });
   return ended;

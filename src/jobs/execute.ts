@@ -6,14 +6,13 @@ import { createHash } from 'node:crypto';
 import { type Agents, defaultAgentId } from '../agents/agents.ts';
 import type { Conversations } from '../conversations/conversations.ts';
 import type { Database } from '../database/database.ts';
-import type { TriggerType } from '../database/tables.ts';
 import { bind } from '../kernel/bind.ts';
 import { type Caller, requireScopes } from '../kernel/caller.ts';
 import type { Clock } from '../kernel/clock.ts';
 import { type Issue, invalid, notFound, PlatformError } from '../kernel/errors.ts';
 import { canonicalJson } from '../kernel/text.ts';
 import type { Skill, SkillRegistry } from '../skills/registry.ts';
-import type { Accept, Acceptance, AcceptedJob } from './accept.ts';
+import type { Accept, Acceptance, AcceptedJob, WorkRequest } from './accept.ts';
 import { findByIdempotencyKey } from './idempotency.store.ts';
 import { idempotencyMs } from './idempotency.ts';
 
@@ -26,10 +25,8 @@ export interface Target {
   readonly isPaused: boolean;
 }
 
-/** The other parts of a request to run a skill. */
-export interface ExecutionOptions {
-  readonly userId: string;
-  readonly triggerType: TriggerType;
+/** The other parts of a request to run a skill; the first are recorded with its job. */
+export interface ExecutionOptions extends Pick<WorkRequest, 'userId' | 'triggerType'> {
   /** Makes repeats of the request one job. */
   readonly idempotency?:
     | {
@@ -103,17 +100,16 @@ async function execute(
     return answer(earlier);
   }
   const acceptance = await deps.accept({
+    ...options,
+    idempotency,
     organizationId: caller.organizationId,
     apiKeyId: caller.keyId,
     agentId,
-    userId: options.userId,
-    triggerType: options.triggerType,
     skill,
     maxAttempts: skill.maxAttempts,
     input: JSON.stringify(input),
     retryOf: null,
     ...(conversationId === undefined ? {} : { conversationId }),
-    ...(idempotency ? { idempotency } : {}),
   });
   if (acceptance.kind === 'conversation_active') {
     throw conversationActive(conversationId ?? '');

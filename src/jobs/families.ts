@@ -1,15 +1,21 @@
 /**
  * What the end of a job means to its family: the job whose run started it, and the jobs that its own run
  * has started. The parent gets the result or the error of a child in the transaction that ends the child.
- * A job that fails or is cancelled takes the unended jobs below it with it, in its transaction: queued and
- * waiting ones end at once, active ones are asked to stop. A job that completes leaves them be. A job
+ * A job that fails or is cancelled takes the unended jobs below it with it: queued and waiting ones end at
+ * once, active ones are asked to stop. The first of them in its transaction; the rest, if they are many, is on
+ * record in it and follows in further ones, also after a crash. A job that completes leaves them be. A job
  * without parent and steps pays nothing for any of this.
  */
 import type { Transaction } from '../database/database.ts';
 import type { AbandonedJob } from '../journal/abandoned-waits.ts';
 import type { WaitResult } from '../journal/wait-kinds.ts';
 import type { EndWaits } from './end-waits.ts';
-import { listDescendants, requestCancellations } from './families.store.ts';
+import {
+  descendantsMax,
+  leaveCancellations,
+  listDescendants,
+  requestCancellations,
+} from './families.store.ts';
 import { cancelJobsFrom } from './settle.store.ts';
 import type { Settled } from './settle-effects.ts';
 import { isFinal, type JobError } from './states.ts';
@@ -59,8 +65,9 @@ export async function cancelUnclaimed(
 }
 
 /**
- * Cancels what is left below jobs that were cancelled or have failed, and returns those that this ended.
- * The caller has locked the families of the jobs, and records the effects.
+ * Cancels jobs below others that were cancelled or have failed, and returns those that this ended. Of more
+ * than one transaction should change, the rest is left on record for `cancelRest`. The caller has locked the
+ * families of the jobs, and records the effects.
  */
 export async function cancelDescendants(
   deps: CancelDeps,
@@ -69,17 +76,21 @@ export async function cancelDescendants(
   now: number,
 ): Promise<Settled[]> {
   if (jobIds.length === 0) return [];
-  const found = await listDescendants(tx, jobIds);
+  const all = await listDescendants(tx, jobIds);
+  const found = all.slice(0, descendantsMax);
   if (found.length === 0) return [];
   const idsIn = (isActive: boolean) =>
     found.filter(({ status }) => (status === 'active') === isActive).map(({ id }) => id);
   const active = idsIn(true);
+  const stopped = active.length === 0 ? [] : await requestCancellations(tx, active, now);
+  if (active.length > 0) tx.afterCommit(() => active.forEach(deps.stopRun));
   const unclaimed = ['queued', 'waiting'] as const;
-  if (active.length > 0) {
-    await requestCancellations(tx, active, now);
-    tx.afterCommit(() => active.forEach(deps.stopRun));
-  }
   const cancelled = await cancelUnclaimed(deps, tx, unclaimed, idsIn(false), parentEnded, now);
+  // Where there are many, some are not locked, and may have changed since they were read.
+  if (stopped.length + cancelled.length < all.length) {
+    const begun = found.filter(({ epoch }) => epoch > 0).map(({ id }) => id);
+    await leaveCancellations(tx, [...jobIds, ...begun]);
+  }
   return cancelled.map((one) => ({ ...one, isWithParent: true }));
 }
 

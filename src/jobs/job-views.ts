@@ -37,7 +37,6 @@ export function timing({ started_at, finished_at, ...row }: Omit<TimedJob, keyof
     max_attempts: row.max_attempts,
     run_at: timestamp(row.run_at),
     started_at: timestampOrNull(started_at),
-    resumed_at: timestampOrNull(row.resumed_at),
     finished_at: timestampOrNull(finished_at),
     duration_ms:
       started_at === null || finished_at === null ? null : Math.max(0, finished_at - started_at),

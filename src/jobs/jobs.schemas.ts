@@ -60,10 +60,6 @@ const timing = {
   user_id: Type.String(),
   run_at: Timestamp,
   started_at: Nullable(Timestamp),
-  resumed_at: {
-    ...Nullable(Timestamp),
-    description: 'When the attempt last went on after a wait; null before.',
-  },
   finished_at: Nullable(Timestamp),
   duration_ms: {
     ...Nullable(Type.Integer()),
@@ -78,7 +74,6 @@ const timingExample = {
   user_id: 'nightly reports',
   run_at: '2026-01-01T00:00:00.000Z',
   started_at: '2026-01-01T00:00:00.001Z',
-  resumed_at: null,
   finished_at: '2026-01-01T00:00:00.003Z',
   duration_ms: 2,
 };

@@ -11,9 +11,13 @@ import type { JobStatus, JobsTable } from '../database/tables.ts';
 
 export type JobRow = Selectable<JobsTable>;
 
+/** What the hint of a job is made of; each query that finds jobs for hints selects these. */
+export const hintedColumns = ['id', 'trigger_type'] as const;
+export type HintedJob = Pick<JobRow, (typeof hintedColumns)[number]>;
+
 /** The columns that a worker needs of a claimed job. */
 export const claimedColumns = [
-  'id',
+  ...hintedColumns,
   'organization_id',
   'api_key_id',
   'agent_id',
@@ -21,7 +25,6 @@ export const claimedColumns = [
   'skill_category',
   'skill_name',
   'skill_version',
-  'trigger_type',
   'attempt',
   'max_attempts',
   'epoch',
@@ -59,8 +62,11 @@ export const inIdOrder = (a: { id: string }, b: { id: string }) => (a.id < b.id 
 export const claimOf = ({ id, epoch }: { readonly id: string; readonly epoch: number }) =>
   `${id} ${epoch}`;
 
+/** What only the jobs have that a run starts. */
+type OfChild = 'parent_job_id' | 'parent_step' | 'depth';
+
 /** A job about to be recorded. */
-export type NewJob = Omit<JobRow, Defaults | 'due_at'>;
+export type NewJob = Omit<JobRow, Defaults | OfChild | 'due_at'> & Partial<Pick<JobRow, OfChild>>;
 
 /** Records jobs: `claimed` as under their first attempt, the others as queued. */
 export async function insertJobs(
@@ -71,41 +77,21 @@ export async function insertJobs(
 ): Promise<void> {
   const rowOf = (job: NewJob) => newRow(job, claimed.has(job), leaseUntil);
   if (!jobs.some(hasParent)) return tx.insert('jobs', jobs.map(rowOf));
-  // All rows of an insert have the same columns, and most jobs need none of these.
+  // All rows of an insert have the same columns.
   await tx.insert('jobs', jobs.filter((job) => !hasParent(job)).map(rowOf));
-  await tx.insert(
-    'jobs',
-    jobs.filter(hasParent).map((job) => {
-      const { parent_job_id, parent_step, depth } = job;
-      return { ...rowOf(job), parent_job_id, parent_step, depth };
-    }),
-  );
+  await tx.insert('jobs', jobs.filter(hasParent).map(rowOf));
 }
 
-const hasParent = ({ parent_job_id }: NewJob) => parent_job_id !== null;
+const hasParent = ({ parent_job_id }: NewJob) => parent_job_id !== undefined;
 
 function newRow(job: NewJob, isClaimed: boolean, leaseUntil: number): Insertable<JobsTable> {
   return {
-    id: job.id,
-    organization_id: job.organization_id,
-    api_key_id: job.api_key_id,
-    agent_id: job.agent_id,
-    conversation_id: job.conversation_id,
-    skill_category: job.skill_category,
-    skill_name: job.skill_name,
-    skill_version: job.skill_version,
-    trigger_type: job.trigger_type,
-    user_id: job.user_id,
+    ...job,
     status: isClaimed ? 'active' : 'queued',
     attempt: isClaimed ? 1 : 0,
-    max_attempts: job.max_attempts,
     epoch: isClaimed ? 1 : 0,
-    run_at: job.run_at,
     due_at: isClaimed ? leaseUntil : job.run_at,
     started_at: isClaimed ? job.created_at : null,
-    retry_of: job.retry_of,
-    input: job.input,
-    created_at: job.created_at,
   };
 }
 

@@ -5,7 +5,7 @@
  */
 import { createBatch } from '../database/batch.ts';
 import type { Database } from '../database/database.ts';
-import type { RunHandle, RunOutcome } from '../executors/run.ts';
+import type { RunOutcome } from '../executors/run.ts';
 import type { Clock } from '../kernel/clock.ts';
 import type { Logger } from '../kernel/log.ts';
 import { settlePatiently } from '../leases/settle-patiently.ts';
@@ -59,8 +59,7 @@ export interface Performer {
 
 interface Running {
   readonly job: ClaimedJob;
-  readonly handle: RunHandle;
-  readonly look: Run['look'];
+  readonly attempt: Run;
   /** Why it was aborted; decides how it ends. */
   stopped: keyof typeof abortReasons | null;
 }
@@ -95,7 +94,7 @@ export function createPerformer(deps: PerformDeps): Performer {
     cancel: (jobId) => cancel(performing, jobId),
     renew: () => renew(performing),
     findCancelled: () => findCancelled(performing),
-    wake: (jobId) => void performing.running.get(jobId)?.look(),
+    wake: (jobId) => void performing.running.get(jobId)?.attempt.look(),
     lookAtWaits: () => lookAtWaits(performing),
     running: () => performing.running.size,
     handBack: () => handBack(performing),
@@ -131,7 +130,7 @@ async function run(performing: Performing, job: ClaimedJob): Promise<void> {
     return finish(performing, { job, outcome, messages: [], hasSteps: job.epoch > 1 });
   }
   const attempt = startRun(job, options);
-  const entry: Running = { job, handle: attempt.handle, look: attempt.look, stopped: null };
+  const entry: Running = { job, attempt, stopped: null };
   track(performing, entry);
   let resume: (() => void) | undefined;
   const beganAt = clock.monotonic();
@@ -239,7 +238,7 @@ async function findCancelled({ database, running }: Performing): Promise<void> {
 }
 
 async function lookAtWaits({ running }: Performing): Promise<void> {
-  await Promise.all([...running.values()].map(({ look }) => look()));
+  await Promise.all([...running.values()].map(({ attempt }) => attempt.look()));
 }
 
 function handBack(performing: Performing): void {
@@ -250,7 +249,7 @@ function handBack(performing: Performing): void {
 function stop(entry: Running, reason: keyof typeof abortReasons): void {
   if (entry.stopped !== null) return;
   entry.stopped = reason;
-  entry.handle.abort(abortReasons[reason]);
+  entry.attempt.handle.abort(abortReasons[reason]);
 }
 
 /** What a run's outcome means for its job; null when the run has lost its lease. */

@@ -1,6 +1,6 @@
 /**
- * Recover: the sweep that makes a lost hint harmless. It sends hints for every job that is due, and
- * ends attempts whose lease has expired because their process is gone. It runs at each start and
+ * Recover: the sweep that makes a lost hint harmless. It sends hints for every job that is due, ends
+ * attempts whose lease has expired because their process is gone, and goes on with cancellations of many jobs. It runs at each start and
  * every second, in every mode, so recovery after a crash is the same code as everyday work.
  */
 import type { Database } from '../database/database.ts';
@@ -10,7 +10,7 @@ import { createLeaseSweep, type LeaseSweep } from '../leases/lease-sweep.ts';
 import { type Queue, roundOf } from '../queue/queue.ts';
 import { findDueJobs } from './admission.store.ts';
 import { bringJobsForward, findExpiredJobs } from './leases.store.ts';
-import { jobQueues } from './queues.ts';
+import { hintOf, jobQueues } from './queues.ts';
 import type { Settle } from './settle.ts';
 import type { AttemptOutcome } from './states.ts';
 
@@ -49,7 +49,7 @@ export interface RecoverDeps {
 
 /** See `createLeaseSweep`. */
 export function createRecovery(deps: RecoverDeps): LeaseSweep {
-  const { database, clock, log, leaseMs, graceMs, renewOwn } = deps;
+  const { database, clock, log, settle, leaseMs, graceMs, renewOwn } = deps;
   return createLeaseSweep<ExpiredJob>({
     database,
     clock,
@@ -62,7 +62,7 @@ export function createRecovery(deps: RecoverDeps): LeaseSweep {
       onError: (err, { id }) => log.error({ err, job_id: id }, 'a lost attempt is not ended'),
       renewOwn,
     },
-    further: [() => sendDueHints(deps)],
+    further: [() => sendDueHints(deps), () => settle.cancelRest()],
   });
 }
 
@@ -100,11 +100,9 @@ async function sendDueHints({
     const round = roundOf(now);
     queue.sendHints(
       name,
-      [...due, ...resumed].map(({ id, epoch }) => ({
-        id,
-        generation: hintRetryMs === 0 ? epoch : `${epoch}-${round}`,
-        delayMs: 0,
-      })),
+      [...due, ...resumed].map((job) =>
+        hintOf(job, hintRetryMs === 0 ? job.epoch : `${job.epoch}-${round}`),
+      ),
     );
   }
 }

@@ -15,6 +15,7 @@ import {
   memoryOf,
   noteFault,
   type RunSkill,
+  recordingOf,
   recordsOf,
   remember,
   streamOf,
@@ -42,7 +43,7 @@ interface Part extends Asking {
   steps: RunSteps | undefined;
   order: ReplayOrder | undefined;
   /** Of steps that are open, by number. */
-  readonly scopes: Map<number, WaitScope>;
+  scopes: Map<number, WaitScope> | undefined;
 }
 
 type Question = Parameters<RunHandlers['onAsk']>;
@@ -52,7 +53,7 @@ export function handlersOf(asking: Asking): RunHandlers {
     ...asking,
     steps: undefined,
     order: undefined,
-    scopes: new Map(),
+    scopes: undefined,
   };
   return {
     onReport: (report) => takeReport(part, report),
@@ -78,7 +79,7 @@ async function answer(asking: Part, question: Question): Promise<unknown> {
   const [kind, , , step] = question;
   const waits = waitsOf(attempt);
   if (within === undefined) waits.heard();
-  const scope = (step === null ? undefined : asking.scopes.get(step)) ?? within ?? waits.scope;
+  const scope = (step === null ? undefined : asking.scopes?.get(step)) ?? within ?? waits.scope;
   try {
     if (kind === 'wait') {
       return await answerWait(asking, question, scope);
@@ -113,14 +114,14 @@ async function answerWait(
 
 /** Answers a question that does not wait. */
 async function answerWork(asking: Part, question: Question, scope: WaitScope): Promise<unknown> {
-  const { attempt, part, scopes } = asking;
+  const { attempt, part } = asking;
   const [kind, payload, signal, step] = question;
   if (kind === 'begin-step') return beginStep(asking, question, scope);
   if (kind === 'end-step') {
     const ended = await endInOrder(asking, payload, signal.aborted);
     const { step: n } = payload as { step: number };
-    scopes.get(n)?.close();
-    scopes.delete(n);
+    asking.scopes?.get(n)?.close();
+    asking.scopes?.delete(n);
     return ended;
   }
   if (isMemoryVerb(kind)) {
@@ -135,15 +136,15 @@ async function beginStep(
   [, payload, , step]: Question,
   scope: WaitScope,
 ): Promise<StepAnswer> {
-  const { attempt, scopes } = asking;
+  const { attempt } = asking;
   const turn = orderOf(asking).enter();
   try {
     await recordsOf(attempt);
     const begun = await remember(
-      attempt.recording,
+      recordingOf(attempt),
       stepsOf(asking).begin(payload, step, turn.recorded),
     );
-    if ('step' in begun) scopes.set(begun.step, openStep(scope, payload));
+    if ('step' in begun) scopesOf(asking).set(begun.step, openStep(scope, payload));
     return begun;
   } finally {
     turn.notRecorded();
@@ -152,9 +153,8 @@ async function beginStep(
 
 /** Steps that end at once are answered in the order of their places, also if they are committed in another. */
 function endInOrder(asking: Part, payload: unknown, wasStopped: boolean): Promise<unknown> {
-  const { recording } = asking.attempt;
   return orderOf(asking).write((place) =>
-    remember(recording, stepsOf(asking).end(payload, place, wasStopped)),
+    remember(recordingOf(asking.attempt), stepsOf(asking).end(payload, place, wasStopped)),
   );
 }
 
@@ -177,6 +177,11 @@ async function generate(
   } finally {
     inner.close();
   }
+}
+
+function scopesOf(asking: Part): Map<number, WaitScope> {
+  asking.scopes ??= new Map();
+  return asking.scopes;
 }
 
 function orderOf(asking: Part): ReplayOrder {

@@ -26,7 +26,7 @@ export interface Run {
   readonly handle: RunHandle;
   readonly messages: readonly RunMessage[];
   /** Its changes to the agent's memory; undefined when it made no memory request. */
-  memoryChanges(): Promise<MemoryChanges | undefined>;
+  memoryChanges(): Promise<MemoryChanges> | undefined;
   /** Its calls of models; undefined when it made none. */
   readonly thinking: RunThinking | undefined;
   /** Whether unfinished steps of it may be on record. */
@@ -61,32 +61,65 @@ function startRun(deps: RunDeps, job: ClaimedJob, { timeoutMs, alone }: RunOptio
     handlersOf({ attempt, part: wholeRun, said: messages, runSkill }),
   );
   attempt.handle = handle;
-  return {
-    handle,
-    messages,
-    get thinking() {
-      return attempt.thinking;
-    },
-    get hasSteps() {
-      return hasSteps(attempt);
-    },
-    openWaits: () => attempt.waits?.open() ?? [],
-    look: async () => attempt.waits?.look(),
-    memoryChanges: async () => attempt.memory?.changes(),
-    ended: () => ended(attempt),
-    checked: (outcome) => checked(attempt, outcome),
-  };
+  return new AttemptRun(attempt, handle, messages);
 }
 
-/** An earlier claim may have left steps that this one did not ask for. */
-function hasSteps({ journal, job }: Attempt): boolean {
-  return journal !== undefined || job.epoch > 1;
+/** A class, because an object literal with accessors and a closure for each verb costs a microsecond more. */
+class AttemptRun implements Run {
+  readonly attempt: Attempt;
+  readonly handle: RunHandle;
+  readonly messages: readonly RunMessage[];
+
+  constructor(attempt: Attempt, handle: RunHandle, messages: readonly RunMessage[]) {
+    this.attempt = attempt;
+    this.handle = handle;
+    this.messages = messages;
+  }
+
+  get thinking(): RunThinking | undefined {
+    return this.attempt.thinking;
+  }
+
+  /** An earlier claim may have left steps that this one did not ask for. */
+  get hasSteps(): boolean {
+    return this.attempt.journal !== undefined || this.attempt.job.epoch > 1;
+  }
+
+  openWaits(): number[] {
+    return this.attempt.waits?.open() ?? [];
+  }
+
+  async look(): Promise<void> {
+    await this.attempt.waits?.look();
+  }
+
+  memoryChanges(): Promise<MemoryChanges> | undefined {
+    return this.attempt.memory?.changes();
+  }
+
+  ended(): Promise<void> {
+    return isBare(this.attempt) ? nothing : ended(this.attempt);
+  }
+
+  checked(outcome: AttemptOutcome): Promise<AttemptOutcome> {
+    return checked(this.attempt, outcome);
+  }
+}
+
+const nothing = Promise.resolve();
+
+/** Whether the run has neither reported nor asked anything, as most runs have not. */
+function isBare({ thinking, recording, waits, stream }: Attempt): boolean {
+  return (
+    thinking === undefined && recording === undefined && waits === undefined && stream === undefined
+  );
 }
 
 async function ended(attempt: Attempt): Promise<void> {
   const { thinking, recording, waits } = attempt;
   if (thinking !== undefined) await withDeadline(thinking.ended(), lastStepsMs);
-  if (recording.size > 0) await withDeadline(Promise.all(recording), lastStepsMs);
+  if (recording !== undefined && recording.size > 0)
+    await withDeadline(Promise.all(recording), lastStepsMs);
   waits?.stop();
   // Read last, because the first report may be made during these waits.
   await attempt.stream?.flushed();

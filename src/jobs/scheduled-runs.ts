@@ -3,21 +3,12 @@
  * transaction that ends the run. Jobs do not import schedules.
  */
 import type { Handle, Transaction } from '../database/database.ts';
-import type { ClaimedJob } from './jobs.store.ts';
+import type { ReportedJob } from '../events/events.ts';
 import type { JobError } from './states.ts';
 
 /** A job of trigger type `scheduled` that has ended. */
 export interface EndedRun {
-  readonly job: Pick<
-    ClaimedJob,
-    | 'id'
-    | 'organization_id'
-    | 'agent_id'
-    | 'conversation_id'
-    | 'skill_category'
-    | 'skill_name'
-    | 'skill_version'
-  >;
+  readonly job: ReportedJob;
   readonly status: 'completed' | 'failed' | 'cancelled';
   /** Null when it completed. */
   readonly error: JobError | null;

@@ -6,8 +6,8 @@
 import { addMessages, endConversations, type NewMessage } from '../conversations/record.ts';
 import type { Transaction } from '../database/database.ts';
 import type { MessageRole } from '../database/tables.ts';
-import type { NewEvent } from '../events/events.ts';
-import { appendEvents } from '../events/outbox.ts';
+import { envelopeOf, type NewEvent, runData } from '../events/events.ts';
+import { appendEventsOf } from '../events/outbox.ts';
 import { timestamp } from '../kernel/clock.ts';
 import type { RunErrorCode } from '../kernel/errors.ts';
 import type { Queue } from '../queue/queue.ts';
@@ -17,7 +17,7 @@ import { endsOfChildren, isChild } from './families.ts';
 import type { JobFeed } from './feed.ts';
 import { insertJobEvents } from './job-events.store.ts';
 import { changeJobCounts } from './jobs.store.ts';
-import { queueOf } from './queues.ts';
+import { sendHint } from './queues.ts';
 import type { EndedRun, ScheduledRuns } from './scheduled-runs.ts';
 import type { EndedJob } from './settle.store.ts';
 import { isFinal, type Transition } from './states.ts';
@@ -85,7 +85,7 @@ export async function recordEffects(
     now,
     writer,
   );
-  await appendEvents(tx, ended.flatMap(eventsOf), now);
+  await appendEventsOf(tx, ended, { agentOf: ({ job }) => job, eventsOf }, now);
   await insertJobEvents(
     tx,
     settled.filter(isUnfinished).map((one) => claimEnd(one, now)),
@@ -105,15 +105,12 @@ function publish({ queue, feed, observe }: EffectDeps, settled: Settled, now: nu
   const { job, transition } = settled;
   observe(settled);
   if (transition.status === 'queued') {
-    const delayMs = Math.max(0, transition.runAt - now);
-    queue.sendHints(queueOf(job.trigger_type), [{ id: job.id, generation: job.epoch, delayMs }]);
+    sendHint(queue, job, job.epoch, Math.max(0, transition.runAt - now));
   }
   if (transition.status === 'waiting') {
     const delayMs = Math.max(0, transition.dueAt - now);
     // The sweep finds the others: a hint takes memory.
-    const isSoon = delayMs <= soonMs;
-    const hint = { id: job.id, generation: job.epoch, delayMs };
-    if (isSoon) queue.sendHints(queueOf(job.trigger_type), [hint]);
+    if (delayMs <= soonMs) sendHint(queue, job, job.epoch, delayMs);
   }
   if (feed.hasListeners(job.id)) feed.publish(job.id, endingEvent(job, transition, now));
 }
@@ -187,14 +184,8 @@ function tells(output: string, answer: string | null, field: string | null): boo
 const agentErrors: ReadonlySet<RunErrorCode> = new Set(['missing_credentials', 'budget_exceeded']);
 
 function eventsOf({ job, transition, durationMs }: Settled): NewEvent[] {
-  const envelope = { organizationId: job.organization_id, agentId: job.agent_id };
-  const run = {
-    job_id: job.id,
-    skill_category: job.skill_category,
-    skill_name: job.skill_name,
-    skill_version: job.skill_version,
-    conversation_id: job.conversation_id,
-  };
+  const envelope = envelopeOf(job);
+  const run = runData(job);
   if (transition.status === 'completed') {
     return [
       {

@@ -9,7 +9,7 @@ import { idInLocked, idsParam } from '../database/ids-in.ts';
 import { type Lists, listsOf, rowsIn, type Types } from '../database/rows-in.ts';
 import { statement } from '../database/statement.ts';
 import type { JobStatus } from '../database/tables.ts';
-import { claimOf, inIdOrder, type JobRow } from './jobs.store.ts';
+import { claimOf, hintedColumns, inIdOrder, type JobRow } from './jobs.store.ts';
 
 interface GivenRow extends SettledRow {
   /** Always `active`. A condition on a column, so that the planner expects as many rows as it gets. */
@@ -125,14 +125,13 @@ export async function settleJobs(
 
 /** The columns of a job that tell what its end means to others. */
 const endedColumns = [
-  'id',
+  ...hintedColumns,
   'organization_id',
   'agent_id',
   'conversation_id',
   'skill_category',
   'skill_name',
   'skill_version',
-  'trigger_type',
   'parent_job_id',
   'parent_step',
   'epoch',

@@ -17,7 +17,7 @@ import { PlatformError } from '../kernel/errors.ts';
 import { endOf } from '../kernel/set-back.ts';
 import type { Memories } from '../memories/memories.ts';
 import type { MemoryChanges } from '../memories/record.ts';
-import { holdFamilies } from './families.store.ts';
+import { finishCancellations, holdFamilies, listCancellations } from './families.store.ts';
 import {
   type CancelDeps,
   cancelDescendants,
@@ -67,7 +67,9 @@ export interface Settle {
   /** Cancels the queued ones of the jobs alone: those that wait have begun. */
   cancelQueued(tx: Transaction, ids: readonly string[]): Promise<number>;
   /** Cancels the jobs below an active one whose cancellation was requested; after `cancelUnclaimed` of that one. */
-  cancelBelow(tx: Transaction, id: string): Promise<void>;
+  cancelBelow(tx: Transaction, id: string): Promise<unknown>;
+  /** Cancels the jobs that cancellations have left, because they were more than one transaction should change. */
+  cancelRest(): Promise<void>;
 }
 
 export interface SettleDeps extends EffectDeps, CancelDeps {
@@ -78,6 +80,9 @@ export interface SettleDeps extends EffectDeps, CancelDeps {
   readonly memories: Pick<Memories, 'keep'>;
   readonly journals: Pick<Journals, 'endAbandonedSteps'>;
 }
+
+/** Jobs of which one transaction cancels what is left below them. */
+const familiesMax = 100;
 
 /** A settlement with what it makes of the job. */
 type Decided = Settlement & Pick<Settled, 'from' | 'transition' | 'durationMs'>;
@@ -93,7 +98,8 @@ export function createSettle(deps: SettleDeps): Settle {
       cancelFrom(deps, tx, ['queued', 'waiting'], ids, error),
     cancelQueued: (tx: Transaction, ids: readonly string[]) =>
       cancelFrom(deps, tx, ['queued'], ids, cancelledError),
-    cancelBelow: (tx: Transaction, id: string) => cancelBelow(deps, tx, id),
+    cancelBelow: (tx: Transaction, id: string) => cancelBelow(deps, tx, [id]),
+    cancelRest: () => cancelRest(deps),
   });
 }
 
@@ -142,11 +148,29 @@ async function cancelFrom(
   return cancelled.length;
 }
 
-/** Cancels what is below an active job that is being cancelled; the caller holds its family. */
-async function cancelBelow(deps: SettleDeps, tx: Transaction, id: string): Promise<void> {
+/** Cancels what is below jobs that have ended or are being cancelled; the caller holds their families. */
+async function cancelBelow(
+  deps: SettleDeps,
+  tx: Transaction,
+  ids: readonly string[],
+): Promise<number> {
   const now = deps.clock.now();
-  const descendants = await cancelDescendants(deps, tx, [id], now);
+  const descendants = await cancelDescendants(deps, tx, ids, now);
   if (descendants.length > 0) await recordEffects(deps, tx, descendants, now);
+  return descendants.length;
+}
+
+async function cancelRest(deps: SettleDeps): Promise<void> {
+  for (;;) {
+    const ids = await listCancellations(deps.database.read, familiesMax);
+    if (ids.length === 0) return;
+    await deps.database.write(async (tx) => {
+      // First: what is left below them even now is recorded again.
+      await finishCancellations(tx, ids);
+      await holdFamilies(tx, ids);
+      await cancelBelow(deps, tx, ids);
+    });
+  }
 }
 
 function decide({ backoff }: SettleDeps, settlement: Settlement, now: number): Decided {

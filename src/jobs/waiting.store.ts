@@ -4,6 +4,7 @@ import type { Transaction } from '../database/database.ts';
 import { leastOf } from '../database/extremes.ts';
 import { idInLocked, idsParam } from '../database/ids-in.ts';
 import { statement } from '../database/statement.ts';
+import { hintedColumns } from './jobs.store.ts';
 
 /** Later than every moment of which a clock may be set back. */
 const wokenOffsetMs = 2 ** 42;
@@ -22,7 +23,7 @@ const wake = statement<{ ids: string; woken_at: number }>()((db, p, dialect) =>
     .updateTable('jobs')
     .set({ due_at: sql<number>`${leastOf(dialect)}(due_at, ${p('woken_at')})` })
     .where(idInLocked(dialect, p('ids'), 'jobs', sql<SqlBool>`status = 'waiting'`))
-    .returning(['id', 'epoch', 'trigger_type']),
+    .returning([...hintedColumns, 'epoch']),
 );
 
 /** Makes the waiting ones of the jobs due, and returns them. */

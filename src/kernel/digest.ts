@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto';
+import { createHash } from './create-hash.ts';
 
 /** A short digest of what is the same in every attempt. */
 export function digestOf(text: string): string {

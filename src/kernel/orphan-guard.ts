@@ -3,8 +3,6 @@
  * while other code blocks its event loop. A shell that waits on a pipe from the parent always notices.
  * A guard is one sleeping shell (2 MB). Without /bin/sh there is no guard.
  */
-import { spawn } from 'node:child_process';
-
 export interface OrphanGuard {
   /** Kills this process and its group when the parent is gone. */
   add(pid: number | undefined): void;
@@ -29,6 +27,8 @@ for p in $pids; do kill -s KILL -- "-$p" 2>/dev/null; done`;
 /** `name` is what lists of processes show; `onMissing` is called with the reason when there is no guard. */
 export function startOrphanGuard(name: string, onMissing: (reason: string) => void): OrphanGuard {
   if (process.platform === 'win32') return { add() {}, remove() {}, async stop() {} };
+  // An import would load it in every executor.
+  const { spawn } = process.getBuiltinModule('node:child_process');
   const shell = spawn('/bin/sh', ['-c', script, name], {
     stdio: ['pipe', 'ignore', 'ignore'],
     // Its own group: a terminal's Ctrl-C is for the parent.

@@ -3,6 +3,7 @@ import { type Selectable, sql } from 'kysely';
 import type { Handle, Transaction } from '../database/database.ts';
 import { allRows, firstRow, statement } from '../database/statement.ts';
 import type { ReceivedEventsTable } from '../database/tables.ts';
+import { countDeleted, countStored, deletedEvent } from './totals.store.ts';
 
 /** The columns by which waits and events find each other. */
 export interface EventAddress {
@@ -52,14 +53,17 @@ const facts = firstRow<EventAddress & { untaken_max: number; kept: number }, Tra
       .orderBy('id')
       .limit(p('untaken_max'))
       .as('untaken');
+    const newestJob = db
+      .selectFrom('jobs')
+      .where('organization_id', '=', p('organization_id'))
+      .orderBy('id', 'desc')
+      .limit(sql.lit(1));
+    const totals = db
+      .selectFrom('event_totals')
+      .where('organization_id', '=', p('organization_id'));
     return db.selectNoFrom([
-      db
-        .selectFrom('jobs')
-        .select('id')
-        .where('organization_id', '=', p('organization_id'))
-        .orderBy('id', 'desc')
-        .limit(sql.lit(1))
-        .as('newest_job'),
+      newestJob.select('id').as('newest_job'),
+      newestJob.select('due_at').as('newest_due'),
       stored.select('id').orderBy('id', 'desc').limit(sql.lit(1)).as('newest_event'),
       db
         .selectFrom(untaken)
@@ -78,6 +82,8 @@ const facts = firstRow<EventAddress & { untaken_max: number; kept: number }, Tra
         .limit(sql.lit(1))
         .offset(p('kept'))
         .as('surplus'),
+      totals.select(({ fn }) => fn.sum<number>('events').as('n')).as('events'),
+      totals.select(({ fn }) => fn.sum<number>('bytes').as('n')).as('bytes'),
     ]);
   },
 );
@@ -86,32 +92,38 @@ const facts = firstRow<EventAddress & { untaken_max: number; kept: number }, Tra
 export interface AddressFacts {
   /** The newest job of the organization and the newest event of the address, whose ids lie before the new one's. */
   readonly newest: readonly string[];
+  /** Whether that job has not ended. */
+  readonly isNewestUnended: boolean;
   /** Events that no run has taken, at most `untakenMax`. */
   readonly untaken: number;
   /** Whether an earlier event is still being told. */
   readonly isBehind: boolean;
   /** The newest of the events that are more than the `kept` newest ones that runs have taken. */
   readonly surplus: string | null;
+  /** What is stored for the organization. */
+  readonly stored: { readonly events: number; readonly bytes: number };
 }
 
 export async function addressFacts(
   tx: Transaction,
-  address: EventAddress,
+  { organization_id, event, key }: EventAddress,
   untakenMax: number,
   kept: number,
 ): Promise<AddressFacts> {
-  const { organization_id, event, key } = address;
   const row = await facts(tx, { organization_id, event, key, untaken_max: untakenMax, kept });
   return {
     newest: [row?.newest_job, row?.newest_event].filter((id) => typeof id === 'string'),
     untaken: Number(row?.untaken ?? 0),
     isBehind: typeof row?.untold === 'string',
+    isNewestUnended: (row?.newest_due ?? null) !== null,
     surplus: row?.surplus ?? null,
+    stored: { events: Number(row?.events ?? 0), bytes: Number(row?.bytes ?? 0) },
   };
 }
 
-export function insertEvent(tx: Transaction, row: ReceivedEvent): Promise<void> {
-  return tx.insert('received_events', [row]);
+export async function insertEvent(tx: Transaction, row: ReceivedEvent): Promise<void> {
+  await tx.insert('received_events', [row]);
+  await countStored(tx, row, Buffer.byteLength(row.data));
 }
 
 const removeTaken = statement<EventAddress & { up_to: string }>()((db, p) =>
@@ -122,16 +134,17 @@ const removeTaken = statement<EventAddress & { up_to: string }>()((db, p) =>
     .where('key', '=', p('key'))
     .where('id', '<=', p('up_to'))
     .where('taken', '=', sql.lit(1))
-    .where('told', '=', sql.lit(1)),
+    .where('told', '=', sql.lit(1))
+    .returning(deletedEvent),
 );
 
 /** Deletes the events of an address that runs have taken, up to `upTo`. */
-export function removeTakenEvents(
+export async function removeTakenEvents(
   tx: Transaction,
   address: EventAddress,
   upTo: string,
 ): Promise<void> {
-  return tx.each(removeTaken, [{ ...address, up_to: upTo }]);
+  await countDeleted(tx, await tx.all(removeTaken, { ...address, up_to: upTo }));
 }
 
 const ofOrganization = firstRow<{ id: string; organization_id: string }, Transaction>()((db, p) =>

@@ -62,7 +62,8 @@ const schema = {
   summary: 'Send an event to the runs that wait for it',
   description:
     'Needs the scope events. Each job of the organization that waits for this event and key gets it. ' +
-    'A job that was accepted before the event and waits for it later gets it then.',
+    'A job that was accepted before the event and waits for it later gets it then. ' +
+    'At most 1,000 events of a name and key that no run has taken are kept, and 100,000 of an organization.',
   headers: Type.Object({
     'idempotency-key': IdempotencyKey(
       'Repeats with the same key within 24 hours make no second event.',

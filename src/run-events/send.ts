@@ -1,7 +1,7 @@
 /**
  * Send: records an event from outside and tells it to the jobs that wait for it, in one transaction. The
- * caller is answered after the commit. The event is stored too, for jobs that were accepted before it and
- * wait for it later. Equal requests with one Idempotency-Key make one event.
+ * caller is answered after the commit. The event is stored too, if there are jobs that were accepted before it
+ * and may wait for it later. Equal requests with one Idempotency-Key make one event.
  */
 import { hash } from 'node:crypto';
 import type { Transaction } from '../database/database.ts';
@@ -10,7 +10,7 @@ import { bind } from '../kernel/bind.ts';
 import { invalid, notFound, PlatformError } from '../kernel/errors.ts';
 import { continueAfter, isId, newId } from '../kernel/ids.ts';
 import { canonicalJson } from '../kernel/text.ts';
-import { eventDataBytesMax } from './bounds.ts';
+import { eventDataBytesMax, storedBytesMax, storedMax, takenKept, untakenMax } from './bounds.ts';
 import {
   describeKeyedEvent,
   type EventKeyRow,
@@ -23,13 +23,11 @@ import {
   type EventAddress,
   hasJobEnded,
   insertEvent,
+  type ReceivedEvent,
   removeTakenEvents,
 } from './received.store.ts';
 import { lockAudience, type TellDeps, tell, tellRest, tellUntold } from './tell.ts';
-
-/** Events of an address that no run has taken, and those kept of the ones that runs have taken. */
-const untakenMax = 1_000;
-const takenKept = 1_000;
+import { clearAddress, clearOrganization, mayBeTaken, removeUntakeable } from './untakeable.ts';
 
 /** Who sends an event. */
 export interface Sender {
@@ -62,13 +60,12 @@ export interface SendReceipt {
 export type RunEvents = ReturnType<typeof createRunEvents>;
 
 export function createRunEvents(deps: TellDeps) {
-  return bind(deps, { send, repeatOf, tellUntold });
+  return bind(deps, { send, repeatOf, tellUntold, removeUntakeable });
 }
 
 /**
  * Throws `400` for data above its size, `404` for a job that is not the organization's, `409` for one that
- * has ended and when too many events with this name and key have not been taken, `422` for a key of
- * another request.
+ * has ended and when a bound of the stored events is reached, `422` for a key of another request.
  */
 async function send(deps: TellDeps, sender: Sender, sent: SentEvent): Promise<SendReceipt> {
   const data = JSON.stringify(sent.data ?? null);
@@ -128,11 +125,13 @@ async function record(
   const told = known.isBehind ? { delivered: 0, isDone: false } : await tell(deps, tx, event, now);
   const { delivered, isDone } = told;
   const isTaken = delivered > 0;
-  if (!isTaken && known.untaken >= untakenMax) throw tooMany(address);
   // No other job may take it.
   const isOver = isTaken && jobId !== null;
-  if (!isOver) {
-    await insertEvent(tx, { ...event, taken: isTaken ? 1 : 0, told: isDone ? 1 : 0 });
+  const isKept = !isOver && (isTaken || !isDone || (await mayBeTakenLater(tx, event, known)));
+  if (isKept) {
+    const row = { ...event, taken: isTaken ? 1 : 0, told: isDone ? 1 : 0 };
+    await requireSpace(tx, row, known);
+    await insertEvent(tx, row);
   }
   if (known.surplus !== null) await removeTakenEvents(tx, address, known.surplus);
   if (keyRow) await describeKeyedEvent(tx, { ...keyRow, event_id: id, delivered });
@@ -144,6 +143,36 @@ async function requireUnended(tx: Transaction, organizationId: string, jobId: st
   const hasEnded = await hasJobEnded(tx, organizationId, jobId);
   if (hasEnded === undefined) throw notFound('Job');
   if (hasEnded) throw new PlatformError('conflict', 'The job has ended and takes no more events');
+}
+
+async function mayBeTakenLater(
+  tx: Transaction,
+  { organization_id, job_id }: ReceivedEvent,
+  { isNewestUnended }: AddressFacts,
+): Promise<boolean> {
+  return job_id !== null || isNewestUnended || mayBeTaken(tx, organization_id);
+}
+
+/** Throws `409` where a bound is reached, also once what stood in the way for nothing is deleted. */
+async function requireSpace(
+  tx: Transaction,
+  event: ReceivedEvent,
+  known: AddressFacts,
+): Promise<void> {
+  if (refusal(event, known) === null) return;
+  await clearAddress(tx, event);
+  if (isFull(event, known)) await clearOrganization(tx, event.organization_id);
+  const refused = refusal(event, await addressFacts(tx, event, untakenMax, takenKept));
+  if (refused !== null) throw refused;
+}
+
+function refusal(event: ReceivedEvent, known: AddressFacts): PlatformError | null {
+  if (event.taken === 0 && known.untaken >= untakenMax) return tooMany(event);
+  return isFull(event, known) ? tooManyInAll() : null;
+}
+
+function isFull({ data }: ReceivedEvent, { stored }: AddressFacts): boolean {
+  return stored.events >= storedMax || stored.bytes + Buffer.byteLength(data) > storedBytesMax;
 }
 
 type SentText = SentEvent & { readonly data: string };
@@ -192,5 +221,14 @@ function tooMany({ event, key }: EventAddress): PlatformError {
     'conflict',
     `${count} events ${named} have not been taken by any run, which is as many as are kept: ` +
       'send this one after a run has taken some',
+  );
+}
+
+function tooManyInAll(): PlatformError {
+  const count = storedMax.toLocaleString('en-US');
+  return new PlatformError(
+    'conflict',
+    `At most ${count} events with ${storedBytesMax / 1024 / 1024} MiB of data are stored for an organization: ` +
+      'send this one after runs have taken some, or after the jobs that may take them have ended',
   );
 }

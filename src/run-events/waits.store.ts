@@ -4,6 +4,8 @@ import type { Transaction } from '../database/database.ts';
 import { allRows, firstRow, statement } from '../database/statement.ts';
 import type { EventPositionsTable, EventWaitsTable } from '../database/tables.ts';
 import type { EventAddress, ReceivedEvent } from './received.store.ts';
+import { countDeleted, deletedEvent } from './totals.store.ts';
+import { removeEventsOfJobs } from './untakeable.store.ts';
 
 type WaitRow = Selectable<EventWaitsTable>;
 type PositionRow = Selectable<EventPositionsTable>;
@@ -77,11 +79,12 @@ const removePositions = statement<{ job_id: string }>()((db, p) =>
   db.deleteFrom('event_positions').where('job_id', '=', p('job_id')),
 );
 
-/** Deletes everything about the events of jobs that have ended. */
+/** Deletes everything about the events of jobs that have ended, and the events for them alone. */
 export async function forgetJobs(tx: Transaction, ids: readonly string[]): Promise<void> {
   const jobs = ids.map((id) => ({ job_id: id }));
   await tx.each(removeOfJob, jobs);
   await tx.each(removePositions, jobs);
+  await removeEventsOfJobs(tx, ids);
 }
 
 const advance = statement<PositionRow>()((db, p) =>
@@ -146,13 +149,14 @@ const markTaken = statement<{ id: string }>()((db, p) =>
     .where('taken', '=', sql.lit(0)),
 );
 const removeEvent = statement<{ id: string }>()((db, p) =>
-  db.deleteFrom('received_events').where('id', '=', p('id')),
+  db.deleteFrom('received_events').where('id', '=', p('id')).returning(deletedEvent),
 );
 
 /** Records that a run has taken a stored event. One that no other run may take is deleted. */
-export function recordTaken(
+export async function recordTaken(
   tx: Transaction,
   { id, job_id }: Pick<ReceivedEvent, 'id' | 'job_id'>,
 ): Promise<void> {
-  return tx.each(job_id === null ? markTaken : removeEvent, [{ id }]);
+  if (job_id === null) await tx.each(markTaken, [{ id }]);
+  else await countDeleted(tx, await tx.all(removeEvent, { id }));
 }

@@ -5,7 +5,7 @@
  * process, some loops of V8 cannot be interrupted, and one large allocation ends the whole process
  * despite the limits of the thread.
  */
-import { type ChildProcess, fork } from 'node:child_process';
+import type { ChildProcess } from 'node:child_process';
 import { createRequire } from 'node:module';
 import { extname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -109,6 +109,8 @@ function forkChild({ module, memoryMb }: SandboxOptions): ChildProcess {
   const entry = fileURLToPath(
     new URL(`./sandbox-process${extname(import.meta.url)}`, import.meta.url),
   );
+  // An import would load it in every executor.
+  const { fork } = process.getBuiltinModule('node:child_process');
   const child = fork(entry, [module], {
     execArgv: [
       `--max-old-space-size=${memoryMb}`,

@@ -15,7 +15,7 @@ import type { ScheduleDeps } from './schedules.ts';
 
 /** Changes the fields that are given; the row afterwards. */
 export function change(
-  { database, skills, agents, jobs, clock }: ScheduleDeps,
+  { database, slices: { skills, agents, jobs }, clock }: ScheduleDeps,
   caller: Caller,
   id: string,
   fields: ScheduledJobChanges,

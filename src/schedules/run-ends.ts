@@ -2,7 +2,7 @@
  * What the end of a run means to its scheduled job (see `ScheduledRuns`). It works for runs whose
  * scheduled job was deleted meanwhile, too: their events are told, and no row comes back.
  */
-import type { NewEvent } from '../events/events.ts';
+import { envelopeOf, type NewEvent, runData } from '../events/events.ts';
 import { appendEvents } from '../events/outbox.ts';
 import type { EndedRun, ScheduledRuns } from '../jobs/scheduled-runs.ts';
 import { timestamp } from '../kernel/clock.ts';
@@ -46,14 +46,10 @@ function eventsOf(
   run: { scheduled_job_id: string; scheduled_for: number },
 ): NewEvent[] {
   if (status === 'cancelled') return [];
-  const envelope = { organizationId: job.organization_id, agentId: job.agent_id };
+  const envelope = envelopeOf(job);
   const data = {
     scheduled_job_id: run.scheduled_job_id,
-    job_id: job.id,
-    skill_category: job.skill_category,
-    skill_name: job.skill_name,
-    skill_version: job.skill_version,
-    conversation_id: job.conversation_id,
+    ...runData(job),
     scheduled_for: timestamp(run.scheduled_for),
   };
   if (error === null) {

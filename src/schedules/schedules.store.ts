@@ -1,10 +1,10 @@
 /** Every query on scheduled jobs. */
 import { type Selectable, sql, type Updateable } from 'kysely';
-import { countOf } from '../database/count-of.ts';
 import type { Handle, Transaction } from '../database/database.ts';
 import { idIn } from '../database/ids-in.ts';
 import { locked } from '../database/locked.ts';
 import { namesAgent } from '../database/names-agent.ts';
+import { newestOfSkill } from '../database/of-skill.ts';
 import { allRows, statement } from '../database/statement.ts';
 import type { ScheduledJobLastRunsTable, ScheduledJobsTable } from '../database/tables.ts';
 
@@ -131,28 +131,9 @@ export const schedulesOfAgent = {
 };
 
 /** Scheduled jobs of an organization that run a skill version, newest first, and their total. */
-export async function listScheduledJobsOfSkill(
-  { kysely }: Handle,
-  organizationId: string,
-  skill: { category: string; name: string; version: string },
-  limit: number,
-) {
-  const found = kysely
-    .selectFrom('scheduled_jobs')
-    .where('organization_id', '=', organizationId)
-    .where('skill_category', '=', skill.category)
-    .where('skill_name', '=', skill.name)
-    .where('skill_version', '=', skill.version);
-  const [rows, total] = await Promise.all([
-    found
-      .select(['id', 'agent_id', 'cron_expression', 'enabled'])
-      .orderBy('id', 'desc')
-      .limit(limit)
-      .execute(),
-    countOf(found),
-  ]);
-  return { rows, total };
-}
+export const listScheduledJobsOfSkill = newestOfSkill((kysely) =>
+  kysely.selectFrom('scheduled_jobs').select(['id', 'agent_id', 'cron_expression', 'enabled']),
+);
 
 // A literal, not a parameter: otherwise the partial index of enabled scheduled jobs is not used.
 const enabled = sql.lit(1);

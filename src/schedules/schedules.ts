@@ -7,16 +7,23 @@
  * in this order, so that none wait for each other in a circle: the organization (where a scheduled job
  * is added), the scheduled job, the agent, the jobs, the counts, their runs, and how the last run went.
  */
+import type { Agents } from '../agents/agents.ts';
 import { requireRoom } from '../database/caps.ts';
-import type { Transaction } from '../database/database.ts';
+import type { Database, Transaction } from '../database/database.ts';
 import type { PageAsked } from '../database/page-bytes.ts';
-import type { AcceptedJob } from '../jobs/accept.ts';
+import type { Accept, AcceptedJob } from '../jobs/accept.ts';
 import { agentPaused, refuseInvalid } from '../jobs/execute.ts';
 import { jobSummary } from '../jobs/job-views.ts';
 import type { Jobs } from '../jobs/jobs.ts';
-import { refusalsOf, requireSkillScopes, type SkillColumns } from '../jobs/readiness.ts';
+import {
+  type ReadinessDeps,
+  refusalsOf,
+  requireSkillScopes,
+  type SkillColumns,
+} from '../jobs/readiness.ts';
 import { bind } from '../kernel/bind.ts';
 import { type Caller, requireScopes } from '../kernel/caller.ts';
+import type { Clock } from '../kernel/clock.ts';
 import { newId } from '../kernel/ids.ts';
 import type { Skill, SkillRegistry } from '../skills/registry.ts';
 import { change } from './changes.ts';
@@ -34,7 +41,6 @@ import {
   listScheduledJobs,
   type ScheduledJobRow,
 } from './schedules.store.ts';
-import type { TickDeps } from './tick.ts';
 import {
   createdScheduledJobView,
   scheduledJobSummary,
@@ -45,9 +51,16 @@ import {
 /** The version of a skill when none is named (specification: Versioning). */
 const defaultVersion = 'v1.0';
 
-/** What the tick needs, and the following. */
-export interface ScheduleDeps extends Omit<TickDeps, 'log'> {
-  readonly jobs: Pick<Jobs, 'cancelQueued'>;
+export interface ScheduleDeps {
+  readonly database: Database;
+  readonly clock: Clock;
+  readonly slices: {
+    readonly agents: Agents;
+    readonly apiKeys: ReadinessDeps['apiKeys'];
+    readonly skills: SkillRegistry;
+    readonly accept: Accept;
+    readonly jobs: Pick<Jobs, 'cancelQueued'>;
+  };
   /** Deletes what other slices keep of a scheduled job. */
   removeDependents(tx: Transaction, organizationId: string, id: string): Promise<void>;
   /** How many scheduled jobs an organization may have. */
@@ -75,7 +88,7 @@ async function ofJob(
 
 /** `404 not_found` and `403 insufficient_scope` for a change, before its body is checked. */
 async function admitChange(deps: ScheduleDeps, caller: Caller, id: string): Promise<void> {
-  requireSkillScopes(deps.skills, caller, await find(deps, caller.organizationId, id));
+  requireSkillScopes(deps.slices.skills, caller, await find(deps, caller.organizationId, id));
 }
 
 /** The next `count` matches of an expression. `400` as at creation. */
@@ -85,7 +98,8 @@ function preview({ clock }: ScheduleDeps, expression: string, count: number) {
 
 /** Creates one in the name of the caller's key. */
 async function create(deps: ScheduleDeps, caller: Caller, fields: NewScheduledJob) {
-  const { database, skills, agents, clock, max } = deps;
+  const { database, clock, max } = deps;
+  const { skills, agents } = deps.slices;
   const { organizationId } = caller;
   const { enabled = true, input = {}, cron_expression, ...given } = fields;
   const named = { skill_version: defaultVersion, ...given };
@@ -121,7 +135,7 @@ async function create(deps: ScheduleDeps, caller: Caller, fields: NewScheduledJo
 /** All of the organization, newest first; on request with why their slots would be refused now, but for their inputs. */
 async function list(deps: ScheduleDeps, organizationId: string, include?: 'refusal') {
   const rows = await listScheduledJobs(deps.database.read, organizationId);
-  const refusals = include === undefined ? [] : await refusalsOf(deps, rows);
+  const refusals = include === undefined ? [] : await refusalsOf(deps.slices, rows);
   const now = deps.clock.now();
   return rows.map((row, i) => ({ ...scheduledJobSummary(row, now), ...refusals[i] }));
 }
@@ -130,7 +144,7 @@ async function list(deps: ScheduleDeps, organizationId: string, include?: 'refus
 async function get(deps: ScheduleDeps, organizationId: string, id: string, include?: 'refusal') {
   const row = await find(deps, organizationId, id);
   const [refusal] =
-    include === undefined ? [] : await refusalsOf(deps, [row], ({ input }) => input);
+    include === undefined ? [] : await refusalsOf(deps.slices, [row], ({ input }) => input);
   return { ...scheduledJobView(row, deps.clock.now()), ...refusal };
 }
 
@@ -140,7 +154,7 @@ async function update(deps: ScheduleDeps, caller: Caller, id: string, fields: Sc
 }
 
 async function remove(
-  { database, jobs, removeDependents }: ScheduleDeps,
+  { database, slices: { jobs }, removeDependents }: ScheduleDeps,
   organizationId: string,
   id: string,
 ): Promise<void> {
@@ -154,7 +168,7 @@ async function remove(
 
 /** Runs it at once, enabled or not, in the name of the caller's key. */
 function runNow(
-  { database, skills, agents, accept, clock }: ScheduleDeps,
+  { database, slices: { skills, agents, accept }, clock }: ScheduleDeps,
   caller: Caller,
   id: string,
 ) {

@@ -5,18 +5,21 @@
  * a long downtime leaves is dealt with in small transactions, so that others have their turn.
  */
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import type { Agents } from '../agents/agents.ts';
-import type { ApiKeys } from '../api-keys/api-keys.ts';
 import type { Database, Transaction } from '../database/database.ts';
-import type { NewEvent } from '../events/events.ts';
+import { envelopeOf, type NewEvent } from '../events/events.ts';
 import { appendEvents } from '../events/outbox.ts';
 import type { Accept } from '../jobs/accept.ts';
-import { type Obstacle, type Readiness, type Ready, readinessOf } from '../jobs/readiness.ts';
+import {
+  type Obstacle,
+  type Readiness,
+  type ReadinessDeps,
+  type Ready,
+  readinessOf,
+} from '../jobs/readiness.ts';
 import type { Clock } from '../kernel/clock.ts';
 import { isUnavailable } from '../kernel/errors.ts';
 import type { Logger } from '../kernel/log.ts';
 import { createSetBackWatch } from '../kernel/set-back.ts';
-import type { SkillRegistry } from '../skills/registry.ts';
 import { type Cron, CronError, nextMatch, parseCron } from './cron.ts';
 import { beginLastRuns, clampLastRuns } from './last-runs.store.ts';
 import { type Decision, decide, type Refusal, recordsDue } from './run-due.ts';
@@ -57,9 +60,7 @@ export type Tick = () => Promise<number>;
 
 export interface TickDeps {
   readonly database: Database;
-  readonly skills: SkillRegistry;
-  readonly agents: Agents;
-  readonly apiKeys: ApiKeys;
+  readonly slices: ReadinessDeps;
   readonly accept: Accept;
   readonly clock: Clock;
   readonly log: Logger;
@@ -151,7 +152,7 @@ async function prepare(
   deps: TickDeps,
   batch: readonly ScheduledJob[],
 ): Promise<Map<string, Prepared>> {
-  const readiness = await readinessOf(deps, batch, ({ input }) => input);
+  const readiness = await readinessOf(deps.slices, batch, ({ input }) => input);
   const prepared = batch.map((job, i) => {
     const found = readiness[i] as Readiness;
     return { job, readiness: 'code' in found ? refusalOf(job, found) : found };
@@ -297,9 +298,8 @@ function errorEvents({ job, readiness, decision }: Decided): NewEvent[] {
   const { code, message } = readiness as Refusal;
   return [
     {
+      ...envelopeOf(job),
       type: 'agent.error',
-      organizationId: job.organization_id,
-      agentId: job.agent_id,
       data: { code, message, job_id: null },
     },
   ];

@@ -9,7 +9,7 @@ import { extname, join } from 'node:path';
 
 export const root = join(import.meta.dirname, '../..');
 /** Whether this is an installed package, which is compiled, and not a checkout. */
-export const isPackage = extname(import.meta.filename) === '.js';
+const isPackage = extname(import.meta.filename) === '.js';
 /** Holds a directory for each bundle, named by its fingerprint, and the record of the last one. */
 export const bundles = join(root, 'dist');
 export const entryName = 'run.cjs';
@@ -38,7 +38,10 @@ export function freshBundle(): string | null {
   return isFresh && existsSync(file) ? file : null;
 }
 
-/** Reads the present state of the sources. */
+/**
+ * Reads the present state of the sources.
+ * @public For scripts/bundle.ts.
+ */
 export function recordSources(): BundleRecord {
   const files = sourceFiles();
   return { fingerprint: fingerprintOf(files), times: timesOf(files) };

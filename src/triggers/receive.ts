@@ -9,6 +9,7 @@ import type { IncomingHttpHeaders } from 'node:http';
 import type { ApiKeys } from '../api-keys/api-keys.ts';
 import type { Database } from '../database/database.ts';
 import type { SigningSecrets } from '../database/signing-secrets.ts';
+import { envelopeOf } from '../events/events.ts';
 import { appendEvents } from '../events/outbox.ts';
 import type { AcceptedJob } from '../jobs/accept.ts';
 import type { Execute, Target } from '../jobs/execute.ts';
@@ -241,9 +242,8 @@ async function report(
   if (reportedAt.size >= reportsMax) reportedAt.delete(reportedAt.keys().next().value as string);
   reportedAt.set(name, clock.monotonic());
   const event = {
+    ...envelopeOf(trigger),
     type: 'agent.error',
-    organizationId: trigger.organization_id,
-    agentId: trigger.agent_id,
     data: { code, message: `The trigger ${trigger.id} did not run: ${why}.`, job_id: null },
   } as const;
   try {

@@ -4,6 +4,7 @@ import { countOf } from '../database/count-of.ts';
 import type { Handle, Transaction } from '../database/database.ts';
 import { locked } from '../database/locked.ts';
 import { namesAgent } from '../database/names-agent.ts';
+import { newestOfSkill } from '../database/of-skill.ts';
 import { bytesOf, cutPage, type PageAsked } from '../database/page-bytes.ts';
 import { firstRow } from '../database/statement.ts';
 import type { AgentTriggersTable } from '../database/tables.ts';
@@ -131,21 +132,6 @@ export const triggersOfAgent = {
 };
 
 /** Triggers of an organization that run a skill version, newest first, and their total. */
-export async function listTriggersOfSkill(
-  { kysely }: Handle,
-  organizationId: string,
-  skill: { category: string; name: string; version: string },
-  limit: number,
-) {
-  const found = kysely
-    .selectFrom('agent_triggers')
-    .where('organization_id', '=', organizationId)
-    .where('skill_category', '=', skill.category)
-    .where('skill_name', '=', skill.name)
-    .where('skill_version', '=', skill.version);
-  const [rows, total] = await Promise.all([
-    found.select(['id', 'name', 'agent_id', 'active']).orderBy('id', 'desc').limit(limit).execute(),
-    countOf(found),
-  ]);
-  return { rows, total };
-}
+export const listTriggersOfSkill = newestOfSkill((kysely) =>
+  kysely.selectFrom('agent_triggers').select(['id', 'name', 'agent_id', 'active']),
+);

@@ -53,11 +53,13 @@ const unsigned = { signing_secret: null, secret_sealed: 0 };
 export interface TriggerDeps {
   readonly database: Database;
   readonly clock: Clock;
-  readonly agents: Pick<Agents, 'statusOf' | 'lock'>;
-  readonly apiKeys: ReadinessDeps['apiKeys'];
-  readonly skills: SkillRegistry;
+  readonly slices: {
+    readonly agents: Pick<Agents, 'statusOf' | 'lock'>;
+    readonly apiKeys: ReadinessDeps['apiKeys'];
+    readonly skills: SkillRegistry;
+    readonly secrets: Pick<SigningSecrets, 'seal'>;
+  };
   readonly mappings: Pick<Mappings, 'check'>;
-  readonly secrets: Pick<SigningSecrets, 'seal'>;
   /** How many triggers an organization may have. */
   readonly max: number;
 }
@@ -94,7 +96,7 @@ function byToken(
 
 /** `404` when there is no such trigger, `403` when the caller may not run its skill or send its event. */
 async function admitChange(state: TriggerState, caller: Caller, id: string): Promise<void> {
-  requireTriggerScopes(state.skills, caller, await find(state, caller.organizationId, id));
+  requireTriggerScopes(state.slices.skills, caller, await find(state, caller.organizationId, id));
 }
 
 /** `404` when there is no such trigger. */
@@ -113,7 +115,7 @@ function found<Row>(row: Row | undefined): Row {
 
 /** Creates a trigger. Only this answer shows its token. */
 async function create(state: TriggerState, caller: Caller, fields: NewTrigger) {
-  const { database, agents, clock, max } = state;
+  const { database, slices, clock, max } = state;
   refuseHalfSkill(fields);
   const token = `trg_${randomBytes(32).toString('base64url')}`;
   const now = clock.now();
@@ -141,7 +143,7 @@ async function create(state: TriggerState, caller: Caller, fields: NewTrigger) {
   await database.write(async (tx) => {
     const cap = { table: 'agent_triggers', things: 'triggers', max } as const;
     await requireRoom(tx, row.organization_id, [cap]);
-    await agents.lock(tx, row.organization_id, row.agent_id);
+    await slices.agents.lock(tx, row.organization_id, row.agent_id);
     await insertTrigger(tx, row);
   });
   return { ...triggerView(row), token };
@@ -165,17 +167,18 @@ async function get(state: TriggerState, organizationId: string, id: string, incl
 }
 
 async function viewsOf(
-  deps: ReadinessDeps,
+  { slices }: TriggerState,
   rows: readonly TriggerRow[],
   include?: 'refusal',
 ): Promise<TriggerView[]> {
-  const refusals = include === undefined ? [] : await triggerRefusals(deps, rows);
+  const refusals = include === undefined ? [] : await triggerRefusals(slices, rows);
   return rows.map((row, i) => ({ ...triggerView(row), ...refusals[i] }));
 }
 
 /** Changes the fields that are given; the trigger still acts for the key that created it. */
 async function update(state: TriggerState, caller: Caller, id: string, fields: TriggerChanges) {
-  const { database, skills, agents, clock, cache } = state;
+  const { database, clock, cache } = state;
+  const { skills, agents } = state.slices;
   const { organizationId } = caller;
   const columns = columnsOf(state, { id, organization_id: organizationId }, fields);
   const known = await find(state, organizationId, id);
@@ -211,7 +214,7 @@ async function remove(
 
 /** The columns that a body sets. */
 function columnsOf(
-  { secrets }: TriggerState,
+  { slices: { secrets } }: TriggerState,
   owner: SecretOwner,
   { input, active, event, signing_secret: secret, ...same }: TriggerChanges,
 ): Partial<TriggerRow> {
@@ -228,7 +231,11 @@ function eventColumns(event: NonNullable<TriggerChanges['event']> | null) {
   return { event_name: event?.name ?? null, event_key_mapping: event?.key_mapping ?? null };
 }
 
-function sealed(secrets: TriggerDeps['secrets'], owner: SecretOwner, signingSecret: string | null) {
+function sealed(
+  secrets: TriggerDeps['slices']['secrets'],
+  owner: SecretOwner,
+  signingSecret: string | null,
+) {
   if (signingSecret === null) return unsigned;
   const { secret, secret_sealed } = secrets.seal('agent_triggers', owner, signingSecret);
   return { signing_secret: secret, secret_sealed };

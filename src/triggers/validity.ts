@@ -20,7 +20,7 @@ export async function creatorOf(db: Handle, trigger: TriggerRow): Promise<Creato
 
 /** Throws for the agent or the skill (404), the scopes (403) or a mapping (400) of a trigger. */
 export async function requireValidTrigger(
-  { agents, skills, mappings }: Pick<TriggerDeps, 'agents' | 'skills' | 'mappings'>,
+  { slices: { agents, skills }, mappings }: Pick<TriggerDeps, 'slices' | 'mappings'>,
   caller: Caller,
   creator: Creator,
   after: TriggerRow,

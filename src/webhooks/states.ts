@@ -7,7 +7,10 @@ import type { DeliveryStatus } from '../database/tables.ts';
 /** The state that the fields `active` and `failing` of the API give together. */
 export type WebhookState = 'active' | 'failing' | 'inactive';
 
-/** Which states may follow each state. A webhook ends only by being deleted, from any of them. */
+/**
+ * Which states may follow each state. A webhook ends only by being deleted, from any of them.
+ * @public The diagram in docs/webhooks.md is held to it.
+ */
 export const webhookTransitions: Record<WebhookState, readonly WebhookState[]> = {
   active: ['failing', 'inactive'],
   failing: ['active', 'inactive'],

@@ -1,74 +1,20 @@
 /** What the end of a job means to its family: to the parent that waits for it, to the jobs below it. */
 import { describe, expect, test } from 'vitest';
-import type { RunOutcome } from '../../src/executors/run.ts';
 import { endJobsOfRevokedKey } from '../../src/jobs/revoked-key.ts';
 import { expectConsistent } from '../support/consistency.ts';
 import { engines } from '../support/databases.ts';
 import { deadlocksIn } from '../support/deadlocks.ts';
+import {
+  activeParent,
+  numberOf,
+  startChild,
+  statusOf,
+  waiting,
+  waitingParent,
+} from '../support/families.ts';
 import { completed, failed, type JobsWorld, jobsWorld, leaseMs } from '../support/jobs-world.ts';
-import type { ScriptedRun } from '../support/scripted-pool.ts';
 
-const waiting: RunOutcome = { kind: 'waiting' };
-const echo = 'test/v1.0/echo';
 const broken = failed({ retryable: false });
-
-/** The number of the step of a child; the first ones are the run's own. */
-const numberOf = (nth: number) => 10 + nth;
-
-/** Starts a child as the run of a job does: a step that waits, and the job, in one transaction. */
-async function startChild(world: JobsWorld, jobId: string, nth = 1): Promise<string> {
-  const n = numberOf(nth);
-  const { childJobs, clock, database } = world;
-  const now = clock.now();
-  const job = await world.row(jobId);
-  const { input, dueAt } = childJobs.read({ skill: echo, input: { n } }, job, now);
-  const name = `letter ${n}`;
-  await database.write(async (tx) => {
-    const step = { generation: `k${n}`, turn: 1, name, epoch: job.epoch, started_at: now };
-    const row = {
-      ...step,
-      job_id: jobId,
-      n,
-      kind: 'run',
-      status: 'waiting',
-      due_at: dueAt,
-    } as const;
-    await tx.insert('job_steps', [row]);
-    await childJobs.begin(tx, { job, n, name, input, dueAt }, now);
-  });
-  const { id } = await database.read.kysely
-    .selectFrom('jobs')
-    .select('id')
-    .where('parent_job_id', '=', jobId)
-    .where('parent_step', '=', n)
-    .executeTakeFirstOrThrow();
-  return id;
-}
-
-/** Lets a scripted run open its journal, as each run does that takes a step. */
-const openJournal = (run: ScriptedRun) =>
-  run.ask('begin-step', { kind: 'skill', name: echo, nth: 0, digest: 'd' });
-
-/** A job that has started children, and whose run goes on. */
-async function activeParent(world: JobsWorld, children = 1, parent?: string) {
-  const id = parent ?? (await world.submit()).id;
-  const { run, ended } = await world.begin(id);
-  const ids: string[] = [];
-  for (let n = 1; n <= children; n++) ids.push(await startChild(world, id, n));
-  await openJournal(run);
-  return { id, run, ended, children: ids, child: ids[0] as string };
-}
-
-/** A job that waits for its children, and holds nothing. */
-async function waitingParent(world: JobsWorld, children = 1, parent?: string) {
-  const { run, ended, ...family } = await activeParent(world, children, parent);
-  run.end(waiting);
-  await ended;
-  expect(await statusOf(world, family.id)).toBe('waiting');
-  return family;
-}
-
-const statusOf = async (world: JobsWorld, id: string) => (await world.row(id)).status;
 
 const stepOf = async ({ database }: JobsWorld, jobId: string, nth = 1) => {
   const { status, result, error } = await database.read.kysely

@@ -100,9 +100,9 @@ describe.each(await engines())('on $name', (engine) => {
     const world = await jobsWorld(engine);
     const triggers = createTriggers({
       ...world,
+      slices: { ...world, secrets: { seal: (text: string) => text } as never },
       max: Number.POSITIVE_INFINITY,
       mappings: { check: async () => {} } as never,
-      secrets: { seal: (text: string) => text } as never,
     });
     const input = { text: 'x'.repeat(kib64 - 11) };
     const [skill] = world.skills.list();

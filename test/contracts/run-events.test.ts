@@ -5,6 +5,7 @@ import type { Database } from '../../src/database/database.ts';
 import { engines } from '../support/databases.ts';
 import { type EventsWorld, eventsWorld } from '../support/event-waits.ts';
 import { completed } from '../support/jobs-world.ts';
+import { mortal } from '../support/mortal-database.ts';
 import { waitFor } from '../support/wait-for.ts';
 
 const minute = 60_000;
@@ -21,17 +22,11 @@ async function waitingJobs(world: EventsWorld, count: number) {
   return jobs;
 }
 
-/** A database as a process has it that dies after its first write. */
-function dyingAfterOneWrite(database: Database): Database {
-  let writes = 0;
-  return {
-    ...database,
-    write(unit) {
-      writes += 1;
-      if (writes > 1) return Promise.reject(new Error('The process has died.'));
-      return database.write(unit);
-    },
-  };
+/** The events of a process that dies after its first write. */
+function dyingEvents(world: EventsWorld) {
+  const life = mortal(world.database);
+  life.dieAfter(1);
+  return world.eventsOn(life.database);
 }
 
 describe.each(await engines())('on $name', (engine) => {
@@ -250,9 +245,7 @@ describe.each(await engines())('on $name', (engine) => {
   test('what a process that died has left untold is told by the background task, before later events', async () => {
     const world = await eventsWorld(engine);
     const jobs = await waitingJobs(world, 501);
-    await expect(
-      world.send({ data: 1 }, world.eventsOn(dyingAfterOneWrite(world.database))),
-    ).rejects.toThrow('has died');
+    await expect(world.send({ data: 1 }, dyingEvents(world))).rejects.toThrow('has died');
     const left = await world.waits();
 
     await world.runEvents.tellUntold();
@@ -268,6 +261,7 @@ describe.each(await engines())('on $name', (engine) => {
 
   test('of the events with one name and key that runs have taken, the newest 1,000 are kept', async () => {
     const world = await eventsWorld(engine);
+    await world.submit();
     const { eventId } = await world.send();
     const rows = await world.database.read.kysely
       .selectFrom('received_events')
@@ -295,9 +289,7 @@ describe.each(await engines())('on $name', (engine) => {
   test('a later event tells the earlier one first, where a process has left it untold', async () => {
     const world = await eventsWorld(engine);
     const jobs = await waitingJobs(world, 501);
-    await expect(
-      world.send({ data: 1 }, world.eventsOn(dyingAfterOneWrite(world.database))),
-    ).rejects.toThrow('has died');
+    await expect(world.send({ data: 1 }, dyingEvents(world))).rejects.toThrow('has died');
 
     const { delivered } = await world.send({ data: 2 });
 
@@ -305,6 +297,134 @@ describe.each(await engines())('on $name', (engine) => {
     const last = jobs.at(-1) as { id: string };
     expect(await world.results(last)).toMatchObject([{ data: 1 }]);
     expect(await world.wait(last, 2)).toMatchObject({ value: { data: 2 } });
+  });
+
+  describe('an event that no job can take', () => {
+    test('is answered and not stored', async () => {
+      const world = await eventsWorld(engine);
+      const other = await world.callerOf('other');
+      await world.submit({ organizationId: 'other', apiKeyId: other.keyId });
+      const ended = await world.submit();
+      await world.attempt(ended.id, completed());
+
+      const { eventId, delivered } = await world.send({ idempotencyKey: 'x' });
+      const again = await world.send({ idempotencyKey: 'x' });
+
+      expect(delivered).toBe(0);
+      expect(again).toEqual({ eventId, delivered: 0, isReplay: true });
+      expect(await world.stored()).toEqual([]);
+    });
+
+    test('does not count towards the bound of its name and key', async () => {
+      const world = await eventsWorld(engine);
+      const old = await world.submit();
+      await fillAddress(world);
+      const young = await world.submit();
+      await expect(world.send()).rejects.toThrow('1,000 events order.paid');
+      await world.attempt(old.id, completed());
+
+      const { eventId } = await world.send();
+
+      expect(await world.stored()).toEqual([eventId]);
+      expect(await world.wait(young, 1)).toMatchObject({ value: { id: eventId } });
+    });
+
+    test('does not count towards that bound either when it was for one job, which has ended', async () => {
+      const world = await eventsWorld(engine);
+      const [older, job] = [await world.submit(), await world.submit()];
+      await fillAddress(world, { jobId: job.id });
+      await expect(world.send()).rejects.toThrow('1,000 events order.paid');
+      await world.attempt(job.id, completed());
+
+      const { eventId } = await world.send();
+
+      expect(await world.wait(older, 1)).toMatchObject({ value: { id: eventId } });
+    });
+
+    test('does not count towards the bound of the organization', async () => {
+      const world = await eventsWorld(engine);
+      const old = await world.submit();
+      await fillAddress(world);
+      await fillTotals(world, 99_000);
+      await world.submit();
+      await expect(world.send({ key: 'another' })).rejects.toThrow('100,000 events');
+      await world.attempt(old.id, completed());
+
+      const { eventId } = await world.send({ key: 'another' });
+
+      expect(await world.stored()).toEqual([eventId]);
+    });
+
+    test('is deleted by the background task, however many jobs have ended since', async () => {
+      const world = await eventsWorld(engine);
+      const [old, waiting] = [await world.submit(), await world.submit()];
+      await world.send();
+      const ended = await world.submit();
+      for (const { id } of [old, ended]) await world.attempt(id, completed());
+      await copyJobs(world, ended.id, 2_500);
+      const { eventId: kept } = await world.send();
+      const young = await world.submit();
+      world.passMinutes();
+
+      await world.runEvents.removeUntakeable();
+      const whileWaiting = await world.stored();
+      await world.attempt(waiting.id, completed());
+      await world.runEvents.removeUntakeable();
+
+      expect(whileWaiting).toHaveLength(2);
+      expect(whileWaiting).toContain(kept);
+      expect(await world.stored()).toEqual([]);
+      expect(await world.wait(young, 1)).toBeNull();
+      expect(await horizon(world)).toBe(young.id);
+    });
+  });
+
+  describe('of an organization', () => {
+    test('100,000 events are stored; the next is refused, unless older ones have been taken', async () => {
+      const world = await eventsWorld(engine);
+      const [job] = [await world.submit(), await world.submit()];
+      const { eventId: taken } = await world.send({ key: 'taken' });
+      await world.wait(job, 1, { key: 'taken' });
+      await fillTotals(world, 99_999);
+
+      const { eventId } = await world.send({ key: 'a' });
+      const refused = world.send({ key: 'b' });
+
+      await expect(refused).rejects.toMatchObject({ code: 'conflict' });
+      await expect(refused).rejects.toThrow('At most 100,000 events with 256 MiB of data');
+      expect(await world.stored()).toEqual([eventId]);
+      expect(taken).not.toBe(eventId);
+    });
+
+    test('256 MiB of data are stored', async () => {
+      const world = await eventsWorld(engine);
+      await world.submit();
+      await fillTotals(world, 1, 256 * 1024 * 1024 - 10);
+
+      await world.send({ data: '12345678' });
+
+      await expect(world.send({ data: 1 })).rejects.toMatchObject({ code: 'conflict' });
+    });
+
+    test('the events are counted as they come and go', async () => {
+      const world = await eventsWorld(engine);
+      const [job, other] = [await world.submit(), await world.submit()];
+      for (const key of ['a', 'b', 'c']) await world.send({ key, data: key.repeat(10) });
+      await world.send({ jobId: job.id });
+      await world.send({ jobId: other.id, data: 'ü' });
+      const before = await world.totals();
+
+      await world.wait(job, 1);
+      const afterOne = await world.totals();
+      for (const { id } of [job, other]) await world.attempt(id, completed());
+      world.passMinutes();
+      await world.deleteOld();
+      const afterAll = await world.totals();
+
+      expect(before).toEqual({ counted: [5, 44], stored: [5, 44] });
+      expect(afterOne).toEqual({ counted: [4, 40], stored: [4, 40] });
+      expect(afterAll).toEqual({ counted: [0, 0], stored: [0, 0] });
+    });
   });
 
   test.runIf(engine.name === 'PostgreSQL')(
@@ -368,10 +488,12 @@ describe.each(await engines())('on $name', (engine) => {
   describe('retention', () => {
     test('keeps an event while a job that was accepted before it has not ended', async () => {
       const world = await eventsWorld(engine);
+      const older = await world.submit();
       await world.send();
       const job = await world.submit();
+      await world.attempt(older.id, completed());
       const { eventId: kept } = await world.send();
-      world.clock.advance(2 * minute);
+      world.passMinutes();
 
       await world.deleteOld();
       const whileQueued = await world.stored();
@@ -384,11 +506,13 @@ describe.each(await engines())('on $name', (engine) => {
 
     test('deletes events of organizations without unended jobs, and of no others', async () => {
       const world = await eventsWorld(engine);
-      await world.callerOf('other');
+      const other = await world.callerOf('other');
       await world.submit();
+      const theirs = await world.submit({ organizationId: 'other', apiKeyId: other.keyId });
       const { eventId: kept } = await world.send();
       await world.send({ organizationId: 'other' });
-      world.clock.advance(2 * minute);
+      await world.attempt(theirs.id, completed());
+      world.passMinutes();
 
       await world.deleteOld();
 
@@ -400,7 +524,6 @@ describe.each(await engines())('on $name', (engine) => {
       const [job, older] = [await world.submit(), await world.submit()];
       await world.send({ jobId: job.id });
       const { eventId: kept } = await world.send({ jobId: older.id });
-      world.clock.advance(2 * minute);
       await world.attempt(job.id, completed());
 
       await world.deleteOld();
@@ -410,7 +533,9 @@ describe.each(await engines())('on $name', (engine) => {
 
     test('leaves events of the last minute, whose jobs may not be visible yet', async () => {
       const world = await eventsWorld(engine);
+      const job = await world.submit();
       const { eventId: id } = await world.send();
+      await world.attempt(job.id, completed());
 
       await world.deleteOld();
 
@@ -457,6 +582,54 @@ describe.each(await engines())('on $name', (engine) => {
     });
   });
 });
+
+/** Stores as many events with one name and key as are kept of those that no run has taken. */
+async function fillAddress(world: EventsWorld, sent: Parameters<EventsWorld['send']>[0] = {}) {
+  const { eventId } = await world.send(sent);
+  const { database } = world;
+  const row = await database.read.kysely
+    .selectFrom('received_events')
+    .selectAll()
+    .where('id', '=', eventId)
+    .executeTakeFirstOrThrow();
+  const copies = Array.from({ length: 999 }, (_, i) => ({
+    ...row,
+    id: `${row.id.slice(0, -6)}${String(i).padStart(6, '0')}`,
+  }));
+  await database.write((tx) => tx.insert('received_events', copies));
+  await fillTotals(world, 999, 999 * Buffer.byteLength(row.data));
+}
+
+/** Counts events that are not there. */
+async function fillTotals({ database }: EventsWorld, events: number, bytes = 0) {
+  const row = { organization_id: 'default', events, bytes };
+  const { rows } = await sql<{ shard: number }>`select coalesce(max(shard), 0) + 100 as shard
+    from event_totals`.execute(database.read.kysely);
+  await database.write((tx) => tx.insert('event_totals', [{ ...row, shard: rows[0]?.shard ?? 0 }]));
+}
+
+/** So many jobs more that have ended, accepted at the same time as one that has. */
+async function copyJobs({ database }: EventsWorld, id: string, count: number) {
+  const row = await database.read.kysely
+    .selectFrom('jobs')
+    .selectAll()
+    .where('id', '=', id)
+    .executeTakeFirstOrThrow();
+  const copies = Array.from({ length: count }, (_, i) => ({
+    ...row,
+    id: `${id.slice(0, -6)}${String(i).padStart(6, '0')}`,
+  }));
+  await database.write((tx) => tx.insert('jobs', copies));
+}
+
+async function horizon({ database }: EventsWorld) {
+  const row = await database.read.kysely
+    .selectFrom('event_horizons')
+    .select('job_id')
+    .where('organization_id', '=', 'default')
+    .executeTakeFirst();
+  return row?.job_id;
+}
 
 /** Whether a transaction waits for the lock of a name and key. */
 async function isBlocked({ read }: Database): Promise<boolean> {

@@ -34,6 +34,9 @@ const echo = (more = {}) => ({
 
 const log = createLogger('silent');
 
+const tickOn = (world: SchedulesWorld, database = world.database) =>
+  createTick({ ...world, slices: world, database, log });
+
 /** Adds `n` scheduled jobs that are as the one of that id. */
 async function manyOf({ database }: SchedulesWorld, id: string, n: number): Promise<void> {
   await database.write(async (tx) => {
@@ -325,7 +328,7 @@ describe.each(await engines())('on $name', (engine) => {
     const { database, recorded } = recordingRuns(world);
     world.clock.advance(day);
 
-    expect(await createTick({ ...world, database, log })()).toBe(151);
+    expect(await tickOn(world, database)()).toBe(151);
 
     expect(recorded.reduce((sum, n) => sum + n)).toBe(151 * 61);
     expect(Math.max(...recorded)).toBeLessThanOrEqual(2_000);
@@ -342,7 +345,7 @@ describe.each(await engines())('on $name', (engine) => {
     const begun = newRun({ id, organization_id: 'default' }, record, 'another', now);
     const database = afterFirst(world.database, (tx) => insertRuns(tx, [begun]));
 
-    await createTick({ ...world, database, log })();
+    await tickOn(world, database)();
 
     expect((await world.outcomes(id)).toSorted()).toEqual(['overlapped', 'run_now']);
   });
@@ -416,7 +419,7 @@ describe.each(await engines())('on $name', (engine) => {
         await world.tick();
 
         clock.jumpTo(start + minute - 1_000);
-        const tick = when.startsWith('before') ? createTick({ ...world, log }) : world.tick;
+        const tick = when.startsWith('before') ? tickOn(world) : world.tick;
         await tick();
         expect(await nextRunAt(world, id)).toBe(start + minute);
         expect(await nextRunAt(world, disabled)).toBe(planned);

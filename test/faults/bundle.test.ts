@@ -36,7 +36,7 @@ test('a start without a bundle makes it for the next; changed sources run at onc
     const { fingerprint } = JSON.parse(readFileSync(join(program, 'dist/last.json'), 'utf8'));
     return join(program, 'dist', fingerprint, 'run.cjs');
   };
-  const start = () => startProcess(join(program, 'data'), {}, join(program, 'src/main.ts'));
+  const start = () => startProcess(join(program, 'data'), {}, join(program, 'src/start.js'));
   const said = async (before = async () => {}) => {
     const platform = await start();
     onTestFinished(() => platform.signal('SIGKILL'));

@@ -1,9 +1,13 @@
-/** kill -9 and SIGSTOP of the processes of a cluster: what they held is taken over, once. */
+/**
+ * A cluster to which nothing is done, then kill -9 and SIGSTOP of its processes: what they held is taken over,
+ * once.
+ */
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { readEffects } from '../support/accounts.ts';
 import { type Cluster, type ClusterProcess, startCluster } from '../support/cluster.ts';
 import {
   apiOf,
+  begunIn,
   canRunClusters,
   effect,
   loadCluster,
@@ -62,14 +66,24 @@ describe.skipIf(!(await canRunClusters()))('a cluster', () => {
     return { tenant, log, end, secondEnd, jobIds, holderOf };
   }
 
+  test('without faults records under load what it accepts, each once, and refuses nothing', async () => {
+    const load = await loadCluster(cluster, { perSecond: 20 });
+    await load.acceptedMore(100);
+
+    const account = await load.settle();
+
+    expect(load.attempts.every(({ outcome }) => outcome === 202)).toBe(true);
+    expect(account.repeated).toBe(0);
+  });
+
   test(`whose processes are killed ${kills} times at random moments loses and doubles nothing`, {
     timeout: 180_000,
   }, async () => {
     beginChance();
-    const load = await loadCluster(cluster, { perSecond: 40 });
+    const load = await loadCluster(cluster);
 
     for (let kill = 0; kill < kills; kill++) {
-      await load.acceptedMore(randomInteger(1, 40));
+      await load.acceptedMore(begunIn(randomInteger(1, 1_000)));
       // Each role in turn, and a random one of its processes.
       const role = (['worker', 'api', 'scheduler'] as const)[kill % 3] ?? 'worker';
       const those = cluster.of(role);
@@ -149,13 +163,13 @@ describe.skipIf(!(await canRunClusters()))('a cluster', () => {
     timeout: 120_000,
   }, async () => {
     beginChance();
-    const load = await loadCluster(cluster, { perSecond: 40 });
+    const load = await loadCluster(cluster);
 
     for (let round = 0; round < rounds(1, 2); round++) {
-      await load.acceptedMore(randomInteger(1, 40));
+      await load.acceptedMore(begunIn(randomInteger(1, 1_000)));
       const victim = cluster.of('worker')[round % 2] as ClusterProcess;
       victim.signal('SIGSTOP');
-      await load.acceptedMore(Math.ceil(((leaseMs + randomInteger(500, 2_500)) / 1000) * 40));
+      await load.acceptedMore(begunIn(leaseMs + randomInteger(500, 2_500)));
       victim.signal('SIGCONT');
     }
 

@@ -3,9 +3,11 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { type Cluster, startCluster } from '../support/cluster.ts';
 import {
+  begunIn,
   canRunClusters,
   isAcceptedSoon,
   loadCluster,
+  loadPerSecond,
   twoOfEach,
   untilHealth,
 } from '../support/cluster-load.ts';
@@ -39,7 +41,7 @@ describe.skipIf(!(await canRunClusters()))('a cluster whose network', () => {
 
   const disorders: [string, (proxy: TcpProxy) => void][] = [
     ['slow', (proxy) => proxy.delay(50)],
-    ['narrow', (proxy) => proxy.throttle(20_000)],
+    ['narrow', (proxy) => proxy.throttle(1_000 * loadPerSecond)],
     ['away', (proxy) => proxy.hold()],
     ['forgetful of its connections', (proxy) => proxy.swallow()],
     ['closed to new connections', (proxy) => proxy.refuse()],
@@ -56,9 +58,9 @@ describe.skipIf(!(await canRunClusters()))('a cluster whose network', () => {
   test.each(['postgres', 'redis'] as const)(
     'to %s is slow, narrow, away, forgetful, closed and cut recovers each time, and loses and doubles nothing',
     async (store) => {
-      const running = await loadCluster(cluster, { perSecond: 20, requestTimeoutMs: 5_000 });
+      const running = await loadCluster(cluster, { requestTimeoutMs: 5_000 });
       for (const [name, disorder] of disorders) {
-        await running.acceptedMore(10);
+        await running.acceptedMore(begunIn(500));
         disorder(proxies[store]);
         await pause(faultMs);
         await proxies[store].heal();
@@ -67,7 +69,7 @@ describe.skipIf(!(await canRunClusters()))('a cluster whose network', () => {
           () => running.attempts.some(({ at, outcome }) => at > healed && outcome === 202),
           { describe: `requests are accepted after it was ${name}`, deadlineMs: recoveryMs },
         );
-        await running.begunMore(10, recoveryMs).catch((cause) => {
+        await running.begunMore(begunIn(500), recoveryMs).catch((cause) => {
           throw new Error(`After it was ${name}`, { cause });
         });
       }

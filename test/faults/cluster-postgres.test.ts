@@ -7,6 +7,7 @@ import pg from 'pg';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { type Cluster, startCluster } from '../support/cluster.ts';
 import {
+  begunIn,
   canRunClusters,
   leaseMs,
   loadCluster,
@@ -30,12 +31,12 @@ describe.skipIf(!(await canRunClusters()))('a cluster whose PostgreSQL', () => {
   afterEach(() => expectSameProcesses());
   afterAll(() => cluster?.close());
 
-  const load = () => loadCluster(cluster, { perSecond: 30 });
+  const load = () => loadCluster(cluster);
 
   test('is stopped as by a crash and comes back loses and doubles nothing', async () => {
     const running = await load();
     for (let round = 0; round < 3; round++) {
-      await running.acceptedMore(randomInteger(10, 60));
+      await running.acceptedMore(begunIn(randomInteger(300, 2_000)));
       await cluster.postgres.stop('immediate');
       // The longest of them outlives the leases.
       if (round === 2) await untilHealth(cluster, 503, recoveryMs);
@@ -58,13 +59,13 @@ describe.skipIf(!(await canRunClusters()))('a cluster whose PostgreSQL', () => {
   test('has a backend killed, and so restarts by itself, loses and doubles nothing', async () => {
     const running = await load();
     for (let round = 0; round < 2; round++) {
-      await running.acceptedMore(randomInteger(10, 60));
+      await running.acceptedMore(begunIn(randomInteger(300, 2_000)));
       const [backend] = await cluster.sql(
         `SELECT pid FROM pg_stat_activity
          WHERE datname = current_database() AND pid <> pg_backend_pid() ORDER BY random() LIMIT 1`,
       );
       process.kill(backend.pid, 'SIGKILL');
-      await running.acceptedMore(30);
+      await running.acceptedMore(begunIn(1_000));
     }
 
     await running.settle();
@@ -73,7 +74,7 @@ describe.skipIf(!(await canRunClusters()))('a cluster whose PostgreSQL', () => {
   test('has all its backends terminated again and again loses and doubles nothing', async () => {
     const running = await load();
     for (let round = 0; round < 10; round++) {
-      await running.acceptedMore(randomInteger(1, 20));
+      await running.acceptedMore(begunIn(randomInteger(1, 700)));
       const ended = await cluster.sql(
         `SELECT pg_terminate_backend(pid) FROM pg_stat_activity
          WHERE datname = current_database() AND pid <> pg_backend_pid()`,
@@ -86,7 +87,7 @@ describe.skipIf(!(await canRunClusters()))('a cluster whose PostgreSQL', () => {
 
   test('has no connection left for the platform is answered 503 for, and recovers', async () => {
     const running = await load();
-    await running.acceptedMore(20);
+    await running.acceptedMore(begunIn(700));
     const release = await takeAllConnections();
     try {
       await waitFor(() => running.attempts.slice(-10).every(is503), {
@@ -107,12 +108,12 @@ describe.skipIf(!(await canRunClusters()))('a cluster whose PostgreSQL', () => {
 
   test('takes no writes answers reads, 503 to writes, and recovers', async () => {
     const running = await load();
-    await running.acceptedMore(20);
+    await running.acceptedMore(begunIn(700));
     const [known] = running.accepted.keys();
     await readOnly(true);
     try {
       const before = running.attempts.length;
-      await waitFor(() => running.attempts.slice(before).filter(is503).length >= 20, {
+      await waitFor(() => running.attempts.slice(before).filter(is503).length >= begunIn(700), {
         describe: 'requests are answered 503',
       });
       const read = await running.tenant.get(`/api/jobs/${known}`);
@@ -120,14 +121,14 @@ describe.skipIf(!(await canRunClusters()))('a cluster whose PostgreSQL', () => {
     } finally {
       await readOnly(false);
     }
-    await running.acceptedMore(20);
+    await running.acceptedMore(begunIn(700));
 
     await running.settle();
   });
 
   test.each(['jobs', 'job_counts'])('has its table %s locked waits, and goes on', async (table) => {
     const running = await load();
-    await running.acceptedMore(20);
+    await running.acceptedMore(begunIn(700));
     const client = new pg.Client({ connectionString: cluster.databaseUrl });
     await client.connect();
     try {
@@ -139,7 +140,7 @@ describe.skipIf(!(await canRunClusters()))('a cluster whose PostgreSQL', () => {
     } finally {
       await client.end();
     }
-    await running.acceptedMore(20);
+    await running.acceptedMore(begunIn(700));
 
     await running.settle();
   });

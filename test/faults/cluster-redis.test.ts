@@ -7,6 +7,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { type Cluster, startCluster } from '../support/cluster.ts';
 import {
   apiOf,
+  begunIn,
   type ClusterLoad,
   canRunClusters,
   isAcceptedSoon,
@@ -31,7 +32,7 @@ describe.skipIf(!(await canRunClusters()))('a cluster whose Redis', () => {
   afterEach(() => expectSameProcesses());
   afterAll(() => cluster?.close());
 
-  const load = () => loadCluster(cluster, { perSecond: 30 });
+  const load = () => loadCluster(cluster);
 
   /** What was accepted is there, and all that was asked for was accepted without being held up. */
   async function expectNothingFelt(running: ClusterLoad): Promise<void> {
@@ -46,7 +47,7 @@ describe.skipIf(!(await canRunClusters()))('a cluster whose Redis', () => {
       [cluster.redis.stop, randomInteger(3_000, 5_000)],
       [cluster.redis.kill, randomInteger(3_000, 5_000)],
     ] as const) {
-      await running.acceptedMore(randomInteger(10, 60));
+      await running.acceptedMore(begunIn(randomInteger(300, 2_000)));
       await end();
       await pause(downMs);
       if (downMs > 2_000) {
@@ -55,7 +56,7 @@ describe.skipIf(!(await canRunClusters()))('a cluster whose Redis', () => {
         expect(text).toMatch(/^service_redis_connected 0$/m);
       }
       await cluster.redis.start();
-      await running.begunMore(30, resumeMs);
+      await running.begunMore(begunIn(1_000), resumeMs);
     }
     await untilHealth(cluster, 200, resumeMs);
 
@@ -65,10 +66,10 @@ describe.skipIf(!(await canRunClusters()))('a cluster whose Redis', () => {
   test('is flushed again and again refuses and delays no execution', async () => {
     const running = await load();
     for (let round = 0; round < 10; round++) {
-      await running.acceptedMore(randomInteger(1, 20));
+      await running.acceptedMore(begunIn(randomInteger(1, 700)));
       expect(await cluster.redis.command('FLUSHALL')).toBe('+OK');
     }
-    await running.begunMore(30, resumeMs);
+    await running.begunMore(begunIn(1_000), resumeMs);
 
     await expectNothingFelt(running);
   });
@@ -76,23 +77,23 @@ describe.skipIf(!(await canRunClusters()))('a cluster whose Redis', () => {
   test('drops its clients again and again refuses and delays no execution', async () => {
     const running = await load();
     for (let round = 0; round < 10; round++) {
-      await running.acceptedMore(randomInteger(1, 20));
+      await running.acceptedMore(begunIn(randomInteger(1, 700)));
       await cluster.redis.command('CLIENT KILL TYPE normal');
       await cluster.redis.command('CLIENT KILL TYPE pubsub');
     }
-    await running.begunMore(30, resumeMs);
+    await running.begunMore(begunIn(1_000), resumeMs);
 
     await expectNothingFelt(running);
   });
 
   test('stands still for three leases refuses and delays no execution', async () => {
     const running = await load();
-    await running.acceptedMore(30);
+    await running.acceptedMore(begunIn(1_000));
     cluster.redis.freeze();
     await untilHealth(cluster, 503, resumeMs);
     await pause(3 * leaseMs);
     cluster.redis.thaw();
-    await running.begunMore(30, resumeMs);
+    await running.begunMore(begunIn(1_000), resumeMs);
     await untilHealth(cluster, 200, resumeMs);
 
     await expectNothingFelt(running);
@@ -102,16 +103,16 @@ describe.skipIf(!(await canRunClusters()))('a cluster whose Redis', () => {
     'has no memory left (%s) refuses and delays no execution',
     async (policy) => {
       const running = await load();
-      await running.acceptedMore(30);
+      await running.acceptedMore(begunIn(1_000));
       await cluster.redis.command(`CONFIG SET maxmemory-policy ${policy}`);
       await cluster.redis.command('CONFIG SET maxmemory 1mb');
       if (policy === 'noeviction') {
         expect(await cluster.redis.command('SET probe 1')).toMatch(/^-OOM/);
       }
-      await running.acceptedMore(90);
+      await running.acceptedMore(begunIn(3_000));
       await cluster.redis.command('CONFIG SET maxmemory 0');
       await cluster.redis.command('CONFIG SET maxmemory-policy noeviction');
-      await running.begunMore(30, resumeMs);
+      await running.begunMore(begunIn(1_000), resumeMs);
 
       await expectNothingFelt(running);
     },

@@ -18,7 +18,7 @@ describe.skipIf(!(await canRunClusters()))('across the processes of a cluster', 
   beforeAll(async () => {
     cluster = await startCluster({
       api: 2,
-      workers: 3,
+      workers: 2,
       skillsDir: stagedSkillsDir,
       environment: { JOB_LEASE_MS: '3000' },
     });

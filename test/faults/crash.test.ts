@@ -5,7 +5,7 @@
 import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { follow } from '../support/event-stream.ts';
 import { type PlatformProcess, startProcess } from '../support/process.ts';
 import { acting, gate, play } from '../support/staged.ts';
@@ -17,12 +17,15 @@ const staged = join(import.meta.dirname, '../fixtures/skills/staged');
 let dataDir: string;
 let platform: PlatformProcess;
 let tenant: Tenant;
-beforeEach(async () => {
+// One for all tests: each of them starts it again.
+beforeAll(async () => {
   dataDir = mkdtempSync(join(tmpdir(), 'skillwright-crash-'));
   platform = await start();
+});
+beforeEach(async () => {
   tenant = await newTenant(platform);
 });
-afterEach(async () => {
+afterAll(async () => {
   await platform.stop();
   rmSync(dataDir, { recursive: true, force: true });
 });

@@ -74,7 +74,7 @@ describe.skipIf(!mounts)('a full disk', () => {
     const disk = smallDisk(40, accountOf('postgres', 'nobody'));
     const cluster = await startCluster({ tablespace: disk.path, skillsDir: stagedSkillsDir });
     onTestFinished(() => cluster.close());
-    const load = await loadCluster(cluster, { input: () => ({ padding }) });
+    const load = await loadCluster(cluster, { perSecond: 20, input: () => ({ padding }) });
     await answers(load, 202, 10);
 
     disk.fill();

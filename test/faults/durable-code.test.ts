@@ -29,7 +29,6 @@ describe('a run whose code', () => {
     const id = await tenant.start('durable/v1.0/faulty', { does, log });
     await resumeUnloaded(tenant, id, times);
     const { body } = await tenant.jobIn(id, 'completed', 'failed');
-    expect(body.resumed_at).not.toBeNull();
     return body;
   }
 

@@ -4,7 +4,16 @@
  * result that it would have had; no question is asked twice; no event is lost or taken twice.
  */
 import { setTimeout as pause } from 'node:timers/promises';
-import { afterEach, describe, expect, onTestFinished, test } from 'vitest';
+import {
+  afterAll,
+  afterEach,
+  beforeAll,
+  beforeEach,
+  describe,
+  expect,
+  onTestFinished,
+  test,
+} from 'vitest';
 import { canRunClusters } from '../support/cluster-load.ts';
 import {
   boundaries,
@@ -16,8 +25,9 @@ import {
 } from '../support/durable-acts.ts';
 import {
   type DurablePlatform,
+  type DurableStores,
   durableEngines,
-  openDurablePlatform,
+  enterDurablePlatform,
   play,
 } from '../support/durable-platform.ts';
 import { randomInteger } from '../support/random.ts';
@@ -28,9 +38,18 @@ const kills = rounds(2, 50);
 const hasCluster = await canRunClusters();
 
 describe.each(durableEngines)('a platform on $name that is killed', ({ name, open }) => {
-  let own: DurablePlatform;
-  afterEach(() => own?.close());
   const isSkipped = name !== 'SQLite' && !hasCluster;
+  /** Of all tests: what is killed is started again. */
+  let stores: DurableStores | undefined;
+  let own: DurablePlatform;
+  beforeAll(async () => {
+    if (!isSkipped) stores = await open();
+  });
+  beforeEach(async () => {
+    if (stores !== undefined) own = await enterDurablePlatform(stores);
+  });
+  afterEach(() => own?.leave());
+  afterAll(() => stores?.close());
 
   /** Approves, and remembers what is on record, until the test is over. */
   function attend(): void {
@@ -87,7 +106,9 @@ describe.each(durableEngines)('a platform on $name that is killed', ({ name, ope
     await ending();
     await own.expectRecordedOnce();
     const asked = runs.reduce((sum, { acts }) => sum + questionsOf(acts), 0);
-    const questions = await own.sql('SELECT status FROM approvals');
+    const questions = await own.sql(
+      `SELECT status FROM approvals WHERE organization_id = '${own.organization}'`,
+    );
     expect(questions).toEqual(Array.from({ length: asked }, () => ({ status: 'approved' })));
   }
 
@@ -96,7 +117,6 @@ describe.each(durableEngines)('a platform on $name that is killed', ({ name, ope
     { timeout: 280_000 },
     async () => {
       beginChance();
-      own = await openDurablePlatform(open);
       attend();
       const runs: Begun[] = [];
       // On each change a third of them on either engine, all in a soak.
@@ -121,7 +141,6 @@ describe.each(durableEngines)('a platform on $name that is killed', ({ name, ope
     { timeout: 280_000 },
     async () => {
       beginChance();
-      own = await openDurablePlatform(open);
       const count = rounds(1, 20);
       for (let round = 0; round < count; round += 1) {
         const event = `event-${round}`;
@@ -178,7 +197,6 @@ describe.each(durableEngines)('a platform on $name that is killed', ({ name, ope
     { timeout: 580_000 },
     async () => {
       beginChance();
-      own = await openDurablePlatform(open);
       attend();
       const runs: Begun[] = [];
       for (let kill = 0; kill < kills; kill += 1) {
@@ -193,7 +211,6 @@ describe.each(durableEngines)('a platform on $name that is killed', ({ name, ope
   );
 
   test.skipIf(isSkipped)('while all its runs wait, forgets no wait', async () => {
-    own = await openDurablePlatform(open);
     const until = { approve: 'ask' };
     const ids = await Promise.all(
       Array.from({ length: 5 }, () => own.start([{ step: 'one' }, until, { step: 'two' }])),

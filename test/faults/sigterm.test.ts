@@ -1,11 +1,12 @@
 /**
  * SIGTERM (docs/decisions/jobs.md): what was accepted is answered and not lost, runs end before the stop or
- * after the next start, and the process ends with 0 in time. Each test stops a process of its own.
+ * after the next start, and the process ends with 0 in time. The process that a test starts last is the next one's
+ * first.
  */
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { childProcesses } from '../fixtures/skills/driver.ts';
 import { follow } from '../support/event-stream.ts';
 import { type PlatformProcess, spawnPlatform, startProcess } from '../support/process.ts';
@@ -18,20 +19,32 @@ import { waitFor } from '../support/wait-for.ts';
 const staged = join(import.meta.dirname, '../fixtures/skills/staged');
 const graceMs = 3_000;
 
+const short = { SHUTDOWN_GRACE_MS: '200' };
+
 let dataDir: string;
-const started: PlatformProcess[] = [];
-beforeEach(() => {
+/** The process that was started last, while it lives. */
+let living: { readonly platform: PlatformProcess; readonly variables: string } | undefined;
+beforeAll(() => {
   dataDir = mkdtempSync(join(tmpdir(), 'skillwright-sigterm-'));
 });
-afterEach(async () => {
-  for (const platform of started.splice(0)) {
-    platform.signal('SIGKILL');
-    await platform.exit;
-  }
+afterEach(async ({ task }) => {
+  if (task.result?.state === 'fail') await killLiving();
+});
+afterAll(async () => {
+  await killLiving();
   rmSync(dataDir, { recursive: true, force: true });
 });
 
+async function killLiving(): Promise<void> {
+  living?.platform.signal('SIGKILL');
+  await living?.platform.exit;
+}
+
+/** A process with these settings: the one that the last test has left, or a new one. */
 async function start(environment: Record<string, string> = {}): Promise<PlatformProcess> {
+  const variables = JSON.stringify(environment);
+  if (living?.variables === variables) return living.platform;
+  await killLiving();
   const platform = await startProcess(dataDir, {
     EXECUTORS: '1',
     SKILLS_DIR: staged,
@@ -39,7 +52,10 @@ async function start(environment: Record<string, string> = {}): Promise<Platform
     SHUTDOWN_GRACE_MS: String(graceMs),
     ...environment,
   });
-  started.push(platform);
+  living = { platform, variables };
+  void platform.exit.then(() => {
+    living = undefined;
+  });
   return platform;
 }
 
@@ -82,53 +98,6 @@ describe('SIGTERM', () => {
     for (const connection of connections) await connection.closed();
   });
 
-  test('an active run completes before the stop, when it does so within the grace', async () => {
-    const platform = await start();
-    const tenant = await newTenant(platform);
-    const end = gate();
-    const jobId = await startRun(tenant, end);
-
-    platform.signal('SIGTERM');
-    await waitFor(() => platform.output().includes('stopping'), { describe: 'it is stopping' });
-    end.open();
-    expect(await platform.exit).toEqual({ code: 0, signal: null });
-
-    const next = await start();
-    const { body } = await next.request('GET', `/api/jobs/${jobId}`, { key: tenant.key });
-    expect(body).toMatchObject({ status: 'completed', output: 'done', attempt: 1 });
-  });
-
-  test('or completes after the next start, at no cost of an attempt', async () => {
-    const platform = await start({ SHUTDOWN_GRACE_MS: '200' });
-    const tenant = await newTenant(platform);
-    const end = gate();
-    const jobIds = [await startRun(tenant, end), await startRun(tenant, end)];
-
-    await terminate(platform);
-    const next = await start();
-    end.open();
-
-    for (const jobId of jobIds) {
-      const { body } = await next.jobIn(tenant.key, jobId, 'completed', 'failed');
-      expect(body).toMatchObject({ status: 'completed', output: 'done', attempt: 1 });
-    }
-  });
-
-  test('so does one that listens to no signal', async () => {
-    const platform = await start({ SHUTDOWN_GRACE_MS: '200' });
-    const tenant = await newTenant(platform);
-    const end = gate();
-    const jobId = await tenant.start(play, acting({ stubbornUntil: end.path }));
-    await tenant.jobIn(jobId, 'active');
-
-    expect(await terminate(platform)).toBeLessThan(10_000);
-    const next = await start();
-    end.open();
-
-    const { body } = await next.jobIn(tenant.key, jobId, 'completed', 'failed');
-    expect(body).toMatchObject({ status: 'completed', attempt: 1 });
-  });
-
   test('a client that waits for the end of a run is answered', async () => {
     const platform = await start();
     const tenant = await newTenant(platform);
@@ -152,31 +121,6 @@ describe('SIGTERM', () => {
     for (const id of [jobId, accepted.body.job_id]) {
       expect((await next.jobIn(tenant.key, id, 'completed')).status).toBe(200);
     }
-  });
-
-  test('the stream of a job ends, and goes on at the next start from where it was', async () => {
-    const platform = await start({ SHUTDOWN_GRACE_MS: '200' });
-    const tenant = await newTenant(platform);
-    const end = gate();
-    const input = { ...acting({ log: 'one' }, { until: end.path }, { log: 'two' }), output: 1 };
-    const jobId = await tenant.start(play, input);
-    const key = { 'x-api-key': tenant.key };
-    const stream = await follow(`${platform.url}/api/jobs/${jobId}/events`, key);
-    const { id } = await stream.event(({ event }) => event === 'log', 'the first line');
-
-    await terminate(platform);
-    await stream.ended;
-    const next = await start();
-    end.open();
-    const rest = await follow(`${next.url}/api/jobs/${jobId}/events`, {
-      ...key,
-      'last-event-id': id,
-    });
-
-    const events = await rest.ended;
-    expect(events.map(({ data }) => data.message ?? data.status)).toEqual([
-      ...['queued', 'active', 'one', 'two', 'completed'],
-    ]);
   });
 
   test('clients that go on asking get no 5xx, and what was accepted is not lost', async () => {
@@ -240,8 +184,80 @@ describe('SIGTERM', () => {
     expect(job.body.output).toEqual({ text: 'slow' });
   });
 
-  test('one that is never finished is cut at the end of the grace', async () => {
-    const platform = await start({ SHUTDOWN_GRACE_MS: '500' });
+  test('an active run completes before the stop, when it does so within the grace', async () => {
+    const platform = await start();
+    const tenant = await newTenant(platform);
+    const end = gate();
+    const jobId = await startRun(tenant, end);
+
+    platform.signal('SIGTERM');
+    await waitFor(() => platform.output().includes('stopping'), { describe: 'it is stopping' });
+    end.open();
+    expect(await platform.exit).toEqual({ code: 0, signal: null });
+
+    const next = await start(short);
+    const { body } = await next.request('GET', `/api/jobs/${jobId}`, { key: tenant.key });
+    expect(body).toMatchObject({ status: 'completed', output: 'done', attempt: 1 });
+  });
+
+  test('or completes after the next start, at no cost of an attempt', async () => {
+    const platform = await start(short);
+    const tenant = await newTenant(platform);
+    const end = gate();
+    const jobIds = [await startRun(tenant, end), await startRun(tenant, end)];
+
+    await terminate(platform);
+    const next = await start(short);
+    end.open();
+
+    for (const jobId of jobIds) {
+      const { body } = await next.jobIn(tenant.key, jobId, 'completed', 'failed');
+      expect(body).toMatchObject({ status: 'completed', output: 'done', attempt: 1 });
+    }
+  });
+
+  test('so does one that listens to no signal', async () => {
+    const platform = await start(short);
+    const tenant = await newTenant(platform);
+    const end = gate();
+    const jobId = await tenant.start(play, acting({ stubbornUntil: end.path }));
+    await tenant.jobIn(jobId, 'active');
+
+    expect(await terminate(platform)).toBeLessThan(10_000);
+    const next = await start(short);
+    end.open();
+
+    const { body } = await next.jobIn(tenant.key, jobId, 'completed', 'failed');
+    expect(body).toMatchObject({ status: 'completed', attempt: 1 });
+  });
+
+  test('the stream of a job ends, and goes on at the next start from where it was', async () => {
+    const platform = await start(short);
+    const tenant = await newTenant(platform);
+    const end = gate();
+    const input = { ...acting({ log: 'one' }, { until: end.path }, { log: 'two' }), output: 1 };
+    const jobId = await tenant.start(play, input);
+    const key = { 'x-api-key': tenant.key };
+    const stream = await follow(`${platform.url}/api/jobs/${jobId}/events`, key);
+    const { id } = await stream.event(({ event }) => event === 'log', 'the first line');
+
+    await terminate(platform);
+    await stream.ended;
+    const next = await start(short);
+    end.open();
+    const rest = await follow(`${next.url}/api/jobs/${jobId}/events`, {
+      ...key,
+      'last-event-id': id,
+    });
+
+    const events = await rest.ended;
+    expect(events.map(({ data }) => data.message ?? data.status)).toEqual([
+      ...['queued', 'active', 'one', 'two', 'completed'],
+    ]);
+  });
+
+  test('a request whose body is never sent is cut at the end of the grace', async () => {
+    const platform = await start(short);
     const { key } = await newTenant(platform);
     const connection = openRaw(platform.url);
     connection.send(

@@ -197,9 +197,18 @@ describe.each([
     const first = await post(at, asAdministrator);
     const second = await post(other.at, withKey);
 
-    expect(first.body.decided_by).toEqual({ kind: 'console', id: anId });
-    expect(second.body.decided_by).toEqual({ kind: 'console', id: tenant.keyId });
-    expectRefusal(await post(at, withKey), 409, 'conflict');
+    const third = await asked(tenant);
+    const again = await post(third.at, withKey);
+
+    for (const { body } of [first, second, again]) {
+      expect(body.decided_by).toEqual({ kind: 'console', id: anId });
+    }
+    const ids = [first, second, again].map(({ body }) => body.decided_by.id);
+    expect(ids[1]).toBe(ids[2]);
+    expect(new Set([...ids, tenant.keyId]).size).toBe(3);
+    const refused = await post(at, withKey);
+    expectRefusal(refused, 409, 'conflict');
+    expect(refused.body.message).toContain(`in the session of the console ${ids[0]}`);
   });
 
   test("another organization's approval, and an unknown one, are not found", async () => {
@@ -223,11 +232,14 @@ describe.each([
     for (const answer of [
       await other.get(path),
       await other.get(at),
-      await other.get(`${path}/${newId()}`),
       await other.post(`${at}/${verb}`, { nonsense: true }),
     ]) {
       expectRefusal(answer, 403, 'insufficient_scope');
       expect(answer.body.message).toContain('approvals');
+    }
+    for (const one of [`${path}/${newId()}`, `${path}/x`]) {
+      expectRefusal(await other.get(one), 404, 'not_found');
+      expectRefusal(await other.post(`${one}/${verb}`), 404, 'not_found');
     }
     expect((await approver.get(path)).body.data).toEqual([approval]);
     expect((await approver.post(`${at}/${verb}`)).body.decided_by.id).toBe(approver.keyId);

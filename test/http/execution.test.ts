@@ -162,7 +162,6 @@ describe('Prefer: wait=N', () => {
     queue: 'skill-execution',
     run_at: aTimestamp,
     started_at: aTimestamp,
-    resumed_at: null,
     finished_at: aTimestamp,
     duration_ms: expect.any(Number),
     retry_of: null,

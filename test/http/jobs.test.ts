@@ -26,12 +26,12 @@ const listedFields = [...acceptedFields, 'parent_job_id'].sort();
 const timedFields = [
   ...listedFields,
   ...['error', 'attempt', 'max_attempts', 'trigger_type', 'user_id', 'run_at', 'started_at'],
-  ...['resumed_at', 'finished_at', 'duration_ms'],
+  ...['finished_at', 'duration_ms'],
 ].sort();
 const fullFields = [
   ...listedFields,
   ...['input', 'output', 'error', 'attempt', 'max_attempts', 'trigger_type', 'user_id', 'queue'],
-  ...['run_at', 'started_at', 'resumed_at', 'finished_at', 'duration_ms'],
+  ...['run_at', 'started_at', 'finished_at', 'duration_ms'],
   ...['retry_of', 'progress', 'token_stats'],
 ].sort();
 
@@ -87,7 +87,6 @@ describe('GET /api/jobs/:jobId', () => {
       queue: 'skill-execution',
       run_at: aTimestamp,
       started_at: aTimestamp,
-      resumed_at: null,
       finished_at: null,
       duration_ms: null,
       retry_of: null,
@@ -262,7 +261,6 @@ describe('GET /api/jobs', () => {
       attempt: 1,
       error: { code: 'skill_execution_failed', message: 'no' },
       started_at: aTimestamp,
-      resumed_at: null,
       finished_at: aTimestamp,
       duration_ms: expect.any(Number),
     });
@@ -396,7 +394,6 @@ describe('POST /api/jobs/:jobId/cancel', () => {
       output: null,
       error: { code: 'cancelled' },
       started_at: null,
-      resumed_at: null,
       finished_at: aTimestamp,
       duration_ms: null,
     });

@@ -13,6 +13,13 @@ afterAll(() => platform.stop());
 const path = '/api/events';
 const kibibytes256 = 262_144;
 
+/** A tenant with a run that has not ended, which events are stored for. */
+async function waitingTenant(): Promise<Tenant> {
+  const tenant = await newTenant(platform);
+  await tenant.start('staged/v1.0/listener', { acts: [{ wait: { event: 'never' } }] });
+  return tenant;
+}
+
 /** The events that are stored for an organization, oldest first. */
 function storedOf({ organization }: Tenant) {
   return platform.database.read.kysely
@@ -25,7 +32,7 @@ function storedOf({ organization }: Tenant) {
 
 describe('POST /api/events', () => {
   test('answers 202 with the event, and stores it for runs that wait later', async () => {
-    const tenant = await newTenant(platform);
+    const tenant = await waitingTenant();
 
     const { status, body, headers } = await tenant.post(path, {
       event: 'order.paid',
@@ -48,7 +55,7 @@ describe('POST /api/events', () => {
   });
 
   test('key, job and data may be left out or be null', async () => {
-    const tenant = await newTenant(platform);
+    const tenant = await waitingTenant();
 
     const short = await tenant.post(path, { event: 'a' });
     const long = await tenant.post(path, { event: 'a', key: null, job_id: null, data: null });
@@ -168,11 +175,21 @@ describe('POST /api/events', () => {
   });
 });
 
+test('an event that no job is old enough to take is answered and not stored', async () => {
+  const tenant = await newTenant(platform);
+  await tenant.jobIn(await tenant.start('util/v1.0/echo', { text: 'x' }), 'completed');
+
+  const { status, body } = await tenant.post(path, { event: 'a' });
+
+  expect([status, body]).toEqual([202, { event_id: anId, delivered: 0 }]);
+  expect(await storedOf(tenant)).toEqual([]);
+});
+
 describe('an Idempotency-Key', () => {
   const once = { 'idempotency-key': 'payment-1' };
 
   test('makes repeats of a request one event', async () => {
-    const tenant = await newTenant(platform);
+    const tenant = await waitingTenant();
     const sent = { event: 'order.paid', key: '1', data: { b: 1, a: 2 } };
 
     const first = await tenant.post(path, sent, once);
@@ -185,7 +202,7 @@ describe('an Idempotency-Key', () => {
   });
 
   test('makes requests at the same time one event', async () => {
-    const tenant = await newTenant(platform);
+    const tenant = await waitingTenant();
 
     const answers = await Promise.all(
       Array.from({ length: 10 }, () => tenant.post(path, { event: 'a' }, once)),
@@ -196,7 +213,7 @@ describe('an Idempotency-Key', () => {
   });
 
   test('of another request is refused', async () => {
-    const tenant = await newTenant(platform);
+    const tenant = await waitingTenant();
     await tenant.post(path, { event: 'a', data: 1 }, once);
 
     for (const other of [
@@ -218,7 +235,7 @@ describe('an Idempotency-Key', () => {
   });
 
   test('belongs to its API key', async () => {
-    const tenant = await newTenant(platform);
+    const tenant = await waitingTenant();
     const other = await newTenant(platform, { organization_id: tenant.organization });
 
     await tenant.post(path, { event: 'a' }, once);
@@ -240,7 +257,7 @@ describe('an Idempotency-Key', () => {
 
 describe('events that no run takes', () => {
   test('are 1,000 at most with one name and key; the next is 409 conflict', async () => {
-    const tenant = await newTenant(platform);
+    const tenant = await waitingTenant();
     const { body } = await tenant.post(path, { event: 'a', key: 'k' });
     const [event] = await platform.database.read.kysely
       .selectFrom('received_events')

@@ -9,6 +9,7 @@ import { expectConsistent } from './consistency.ts';
 import { type Attempt, type Load, type LoadOptions, outcomesOf, startLoad } from './load.ts';
 import { recordEvents } from './outbox.ts';
 import { isInstalled } from './shared-servers.ts';
+import { rounds } from './soak.ts';
 import { dataDirectory } from './staged.ts';
 import { newTenant, type Tenant } from './tenant.ts';
 import { waitFor } from './wait-for.ts';
@@ -17,6 +18,15 @@ import { waitFor } from './wait-for.ts';
 export const stagedSkillsDir = join(import.meta.dirname, '../fixtures/skills/staged');
 
 export const effect = 'staged/v1.0/effect';
+
+/**
+ * Executions a second while something fails. Each takes 20 ms of the processor, so there are few of them on
+ * each change; no fault needs more.
+ */
+export const loadPerSecond = rounds(10, 30);
+
+/** How many the load begins in so long a time. */
+export const begunIn = (ms: number) => Math.ceil((ms / 1_000) * loadPerSecond);
 
 /** Of a cluster whose stores or network fail. */
 export const leaseMs = 3_000;
@@ -75,7 +85,7 @@ export async function loadCluster(
   const tenant = await newTenant(apiOf(cluster).client);
   const log = join(dataDirectory(), 'effects');
   const load = startLoad({
-    perSecond: 20,
+    perSecond: loadPerSecond,
     urls: () =>
       cluster
         .of('api')

@@ -1,6 +1,6 @@
 /**
  * A cluster of real processes on a private PostgreSQL and a private Redis, as an operator runs one:
- * `src/main.ts` by role, each with an address of its own. Everything in it ends with the test process,
+ * `src/start.js` by role, each with an address of its own. Everything in it ends with the test process,
  * by whatever means that ends, and with `close`.
  */
 import { readFileSync } from 'node:fs';
@@ -12,12 +12,13 @@ import { openPostgres } from '../../src/database/postgres.ts';
 import { createLogger } from '../../src/kernel/log.ts';
 import { adminSecret, clientOf, type Platform } from './platform.ts';
 import { type PostgresServer, startPostgres } from './postgres.ts';
+import { inherited } from './process.ts';
 import { type RedisServer, startRedis } from './redis.ts';
 import { type Exit, logTail, type Supervised, serverDirectory, supervise } from './supervised.ts';
 import { startTcpProxy, type TcpProxy } from './tcp-proxy.ts';
 import { waitFor } from './wait-for.ts';
 
-const main = join(import.meta.dirname, '../../src/main.ts');
+const main = join(import.meta.dirname, '../../src/start.js');
 /** A busy machine starts slowly. */
 const startDeadlineMs = 60_000;
 /** SIGTERM to the end: the grace of the runs, and what the platform adds to it. */
@@ -55,7 +56,7 @@ export interface ClusterProcess {
 
 export interface AddOptions {
   readonly environment?: Environment;
-  /** Another `main.ts` to run, of another version. */
+  /** Another `start.js` to run, of another version. */
   readonly main?: string;
 }
 
@@ -272,7 +273,7 @@ function managedProcess(
     if (isOver) throw new Error(`${name} is over.`);
     directory = serverDirectory(name, null);
     const variables = {
-      PATH: process.env['PATH'],
+      ...inherited(),
       PORT: '0',
       ADMIN_SECRET: adminSecret,
       ROLES: role,

@@ -7,20 +7,22 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
+import pg from 'pg';
 import { expect } from 'vitest';
 import type { PlayInput } from '../fixtures/skills/durable/play.ts';
 import { type ClusterProcess, startCluster } from './cluster.ts';
 import type { Answer } from './platform.ts';
 import { type PlatformProcess, startProcess } from './process.ts';
+import { newTenant } from './tenant.ts';
 import { waitFor } from './wait-for.ts';
 
 export const durableSkills = join(import.meta.dirname, '../fixtures/skills/durable');
 export const play = 'durable/v1.0/play';
 const leaseMs = 3_000;
 
-interface Stores {
+export interface DurableStores {
   /** The address of a process that takes requests. */
-  url(): { request: PlatformProcess['request']; key: PlatformProcess['key'] };
+  url(): Pick<PlatformProcess, 'request' | 'admin' | 'jobIn'>;
   sql(text: string): Promise<Row[]>;
   /** Kills the process that takes requests, or one that executes runs. */
   kill(role: 'api' | 'worker'): Promise<void>;
@@ -33,7 +35,8 @@ interface Stores {
 type Row = Record<string, unknown>;
 type Environment = Readonly<Record<string, string>>;
 
-export interface DurablePlatform extends Omit<Stores, 'url' | 'log'> {
+export interface DurablePlatform extends Pick<DurableStores, 'sql' | 'kill' | 'restarts'> {
+  readonly organization: string;
   /** Sends a request once. */
   once(method: string, path: string, body?: unknown, headers?: Environment): Promise<Answer>;
   /** Repeats a request until it is answered, and not by 503. */
@@ -51,6 +54,7 @@ export interface DurablePlatform extends Omit<Stores, 'url' | 'log'> {
   remember(): Promise<void>;
   /** No step that was ever remembered as recorded was executed again, and each has one idempotency key. */
   expectRecordedOnce(): Promise<void>;
+  leave(): void;
 }
 
 export const durableEngines = [
@@ -58,15 +62,17 @@ export const durableEngines = [
   { name: 'PostgreSQL and two workers', open: openCluster },
 ];
 
-export async function openDurablePlatform(
-  open: (environment: Environment) => Promise<Stores>,
-  environment: Environment = {},
-): Promise<DurablePlatform> {
+/** What a test sees of a platform that it shares with others: an organization and a record of steps of its own. */
+export async function enterDurablePlatform(stores: DurableStores): Promise<DurablePlatform> {
   const directory = mkdtempSync(join(tmpdir(), 'skillwright-durable-'));
   const log = join(directory, 'steps');
   writeFileSync(log, '');
-  const stores = await open(environment);
-  const key = await stores.url().key();
+  // An earlier test may have killed it last.
+  const { key, organization } = await waitFor(() => newTenant(stores.url()), {
+    describe: 'a key is issued',
+    deadlineMs: 60_000,
+  });
+  const restartsBefore = stores.restarts();
   const recorded = new Map<string, number>();
 
   const once: DurablePlatform['once'] = (method, path, body, headers = {}) =>
@@ -98,9 +104,11 @@ export async function openDurablePlatform(
     return new Set(rows.map(({ job_id, result }) => `${job_id} ${nameIn(result)}`));
   }
 
-  const { log: _, url: __, ...shared } = stores;
   return {
-    ...shared,
+    organization,
+    sql: stores.sql,
+    kill: stores.kill,
+    restarts: () => stores.restarts() - restartsBefore,
     once,
     send,
     job,
@@ -141,7 +149,10 @@ export async function openDurablePlatform(
     async untilAllEnded(deadlineMs = 120_000) {
       await waitFor(
         async () => {
-          const rows = await stores.sql('SELECT count(*) AS n FROM jobs WHERE due_at IS NOT NULL');
+          const rows = await stores.sql(
+            `SELECT count(*) AS n FROM jobs
+             WHERE due_at IS NOT NULL AND organization_id = '${organization}'`,
+          );
           return Number(rows[0]?.['n']) === 0;
         },
         { describe: 'every job has ended', deadlineMs },
@@ -166,8 +177,7 @@ export async function openDurablePlatform(
       }
       expect(new Set(keys.values()).size, 'idempotency keys').toBe(keys.size);
     },
-    async close() {
-      await stores.close();
+    leave() {
       // An executor whose platform was killed writes until it notices that.
       rmSync(directory, { recursive: true, force: true, maxRetries: 10 });
     },
@@ -175,14 +185,13 @@ export async function openDurablePlatform(
 }
 
 /** One process on SQLite, which is started again whenever it is found dead. */
-async function openEmbedded(environment: Environment): Promise<Stores> {
+async function openEmbedded(): Promise<DurableStores> {
   const dataDir = mkdtempSync(join(tmpdir(), 'skillwright-durable-data-'));
   const start = () =>
     startProcess(dataDir, {
       EXECUTORS: '1',
       RETRY_BACKOFF_MS: '10',
       SKILLS_DIR: durableSkills,
-      ...environment,
     });
   let restarts = 0;
   let isOver = false;
@@ -227,14 +236,17 @@ async function openEmbedded(environment: Environment): Promise<Stores> {
 }
 
 /** Two workers, each started again whenever it is found dead. */
-async function openCluster(environment: Environment): Promise<Stores> {
+async function openCluster(): Promise<DurableStores> {
   const cluster = await startCluster({
     api: 1,
     workers: 2,
     schedulers: 1,
     skillsDir: durableSkills,
-    environment: { JOB_LEASE_MS: String(leaseMs), ...environment },
+    environment: { JOB_LEASE_MS: String(leaseMs) },
   });
+  // Tests look into it dozens of times a second, and its server is not killed.
+  const pool = new pg.Pool({ connectionString: cluster.databaseUrl, max: 2 });
+  pool.on('error', () => {});
   let restarts = 0;
   let isOver = false;
   const watching = cluster.processes.map(async (process: ClusterProcess) => {
@@ -252,7 +264,7 @@ async function openCluster(environment: Environment): Promise<Stores> {
     url: () => api().client,
     log: () => cluster.processes.map((process) => process.log().slice(-2_000)).join('\n'),
     restarts: () => restarts,
-    sql: (text) => cluster.sql(text),
+    sql: async (text) => (await pool.query(text)).rows,
     async kill(role) {
       turn += 1;
       const victim = role === 'api' ? api() : (cluster.of('worker')[turn % 2] as ClusterProcess);
@@ -261,6 +273,7 @@ async function openCluster(environment: Environment): Promise<Stores> {
     },
     async close() {
       isOver = true;
+      await pool.end();
       await cluster.close();
       await Promise.allSettled(watching);
     },

@@ -1,5 +1,5 @@
 /** Jobs that wait for events, as the runs that ask for it leave them, without a run. */
-
+import { sql } from 'kysely';
 import { composeRunEvents } from '../../src/composition/run-events.ts';
 import type { Database, Transaction } from '../../src/database/database.ts';
 import { createEndWaits } from '../../src/jobs/end-waits.ts';
@@ -91,7 +91,25 @@ export async function eventsWorld(engine: Engine) {
       const sender = { organizationId, owner: caller.keyId, idempotencyKey };
       return on.send(sender, { event, key, jobId, data });
     },
-    deleteOld: () => deleteOldEvents({ database, clock }),
+    /** Time passes, so that no transaction of before is still under way. Ids are of the machine's clock. */
+    passMinutes: () => clock.jumpTo(Date.now() + 120_000),
+    /** What the background tasks delete. */
+    async deleteOld() {
+      await runEvents.removeUntakeable();
+      await deleteOldEvents({ database, clock });
+    },
+    /** What is counted of the stored events, and what there is. */
+    async totals() {
+      const { rows } = await sql<Record<'events' | 'bytes' | 'rows' | 'length', number>>`select
+        (select coalesce(sum(events), 0) from event_totals) as events,
+        (select coalesce(sum(bytes), 0) from event_totals) as bytes,
+        (select count(*) from received_events) as rows,
+        (select coalesce(sum(octet_length(data)), 0) from received_events) as length`.execute(
+        database.read.kysely,
+      );
+      const { events, bytes, rows: stored, length } = rows[0] ?? {};
+      return { counted: [Number(events), Number(bytes)], stored: [Number(stored), Number(length)] };
+    },
     /** The ids of the events that are stored, oldest first. */
     async stored() {
       const rows = await database.read.kysely.selectFrom('received_events').select('id').execute();

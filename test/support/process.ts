@@ -1,5 +1,5 @@
 /**
- * The platform as a process of its own, as an operator starts it: `src/main.ts` with environment
+ * The platform as a process of its own, as an operator starts it: `src/start.js` with environment
  * variables. For tests that kill it, stop it by a signal, or look at what it prints.
  */
 import { type ChildProcess, spawn } from 'node:child_process';
@@ -26,8 +26,17 @@ export interface PlatformProcess
 /** Variables over the defaults of the tests; undefined takes one away. */
 type Environment = Readonly<Record<string, string | undefined>>;
 
+/**
+ * What a start takes over from the tests. A compile cache that is named before the start spares it the
+ * compiler of TypeScript, a tenth of its processor time.
+ */
+export function inherited(): Environment {
+  const { PATH, NODE_COMPILE_CACHE } = process.env;
+  return { PATH, NODE_COMPILE_CACHE };
+}
+
 /** Starts a process that may fail to start: what it printed, and how it ended if it did. */
-export function spawnPlatform(environment: Environment, main = 'main.ts') {
+export function spawnPlatform(environment: Environment, main = 'start.js') {
   return spawnSource([main], { PORT: '0', ADMIN_SECRET: adminSecret, ...environment });
 }
 
@@ -42,7 +51,7 @@ export function spawnCommand(
 
 function spawnSource([file = '', ...args]: readonly string[], environment: Environment) {
   const child: ChildProcess = spawn(process.execPath, [resolve(source, file), ...args], {
-    env: { PATH: process.env['PATH'], ...environment },
+    env: { ...inherited(), ...environment },
     stdio: ['ignore', 'pipe', 'pipe'],
   });
   let text = '';
@@ -57,7 +66,7 @@ function spawnSource([file = '', ...args]: readonly string[], environment: Envir
   return { child, exit, output: () => text };
 }
 
-/** Starts the platform on `dataDir`, or another copy's `main.ts`, and waits until it is ready. */
+/** Starts the platform on `dataDir`, or another copy's `start.js`, and waits until it is ready. */
 export async function startProcess(
   dataDir: string,
   environment: Environment = {},

@@ -5,7 +5,7 @@
 import { type Agents, insertDefaultAgent } from '../../src/agents/agents.ts';
 import { createApiKeys } from '../../src/api-keys/api-keys.ts';
 import { composeAgents } from '../../src/composition/agents.ts';
-import { type ComposedWebhooks, composeWebhooks } from '../../src/composition/webhooks.ts';
+import { composeWebhooks } from '../../src/composition/webhooks.ts';
 import type { Database } from '../../src/database/database.ts';
 import { createSigningSecrets } from '../../src/database/signing-secrets.ts';
 import { type EventType, events, type NewEvent } from '../../src/events/events.ts';
@@ -31,6 +31,8 @@ export const ok = answered(200);
 export const down = answered(503);
 export const gone = answered(410);
 export const silent: Answer = { status: null, error: 'It did not answer', response: null };
+
+type ComposedWebhooks = ReturnType<typeof composeWebhooks>;
 
 /** A process: what it sends goes to `receivers` instead of the network. */
 export interface WebhookProcess extends ComposedWebhooks {

@@ -946,7 +946,7 @@ export interface paths {
         put?: never;
         /**
          * Send an event to the runs that wait for it
-         * @description Needs the scope events. Each job of the organization that waits for this event and key gets it. A job that was accepted before the event and waits for it later gets it then.
+         * @description Needs the scope events. Each job of the organization that waits for this event and key gets it. A job that was accepted before the event and waits for it later gets it then. At most 1,000 events of a name and key that no run has taken are kept, and 100,000 of an organization.
          */
         post: operations["sendRunEvent"];
         delete?: never;
@@ -2068,8 +2068,6 @@ export interface components {
             /** Format: date-time */
             run_at?: string;
             started_at?: string | null;
-            /** @description When the attempt last went on after a wait; null before. */
-            resumed_at?: string | null;
             finished_at?: string | null;
             /** @description From started_at to finished_at, the time of waits included. */
             duration_ms?: number | null;
@@ -2105,8 +2103,6 @@ export interface components {
             /** Format: date-time */
             run_at: string;
             started_at: string | null;
-            /** @description When the attempt last went on after a wait; null before. */
-            resumed_at: string | null;
             finished_at: string | null;
             /** @description From started_at to finished_at, the time of waits included. */
             duration_ms: number | null;
@@ -2214,7 +2210,7 @@ export interface components {
                 kind: "api_key" | "console";
                 /**
                  * Format: uuid
-                 * @description The API key; of a session in the console the key that it acts with.
+                 * @description The API key, or the session of the console.
                  */
                 id: string;
             } | null;
@@ -9042,7 +9038,6 @@ export interface operations {
                      *       "user_id": "nightly reports",
                      *       "run_at": "2026-01-01T00:00:00.000Z",
                      *       "started_at": "2026-01-01T00:00:00.001Z",
-                     *       "resumed_at": null,
                      *       "finished_at": "2026-01-01T00:00:00.003Z",
                      *       "duration_ms": 2,
                      *       "queue": "skill-execution",
@@ -9183,7 +9178,6 @@ export interface operations {
                      *       "user_id": "nightly reports",
                      *       "run_at": "2026-01-01T00:00:00.000Z",
                      *       "started_at": "2026-01-01T00:00:00.001Z",
-                     *       "resumed_at": null,
                      *       "finished_at": "2026-01-01T00:00:00.003Z",
                      *       "duration_ms": 2,
                      *       "queue": "skill-execution",
@@ -9231,7 +9225,6 @@ export interface operations {
                      *       "user_id": "nightly reports",
                      *       "run_at": "2026-01-01T00:00:00.000Z",
                      *       "started_at": "2026-01-01T00:00:00.001Z",
-                     *       "resumed_at": null,
                      *       "finished_at": null,
                      *       "duration_ms": null,
                      *       "queue": "skill-execution",
@@ -13504,7 +13497,6 @@ export interface operations {
                      *       "user_id": "nightly reports",
                      *       "run_at": "2026-01-01T00:00:00.000Z",
                      *       "started_at": "2026-01-01T00:00:00.001Z",
-                     *       "resumed_at": null,
                      *       "finished_at": "2026-01-01T00:00:00.003Z",
                      *       "duration_ms": 2,
                      *       "queue": "skill-execution",

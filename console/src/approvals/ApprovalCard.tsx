@@ -120,7 +120,8 @@ function Decider({ approval: { decided_by } }: { approval: Approval }) {
   const isAdministrator = useIsAdministrator();
   if (decided_by === null) return null;
   const { kind, id } = decided_by;
-  const text = kind === 'console' ? 'in the console' : 'with an API key';
+  if (kind === 'console') return <span title={`Session ${id}`}>in the console</span>;
+  const text = 'with an API key';
   if (!isAdministrator) return <span title={id}>{text}</span>;
   return (
     <Link to="/api-keys/$keyId" params={{ keyId: id }} className={textLink}>

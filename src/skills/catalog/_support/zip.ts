@@ -4,8 +4,6 @@
  * archive is refused.
  */
 
-import { inflateRawSync } from 'node:zlib';
-
 /** The unpacked entries of an archive by name. */
 export type ZipEntries = ReadonlyMap<string, Buffer>;
 
@@ -89,6 +87,8 @@ function unpacked(archive: Buffer, header: Header, bytesMax: number): Buffer {
 
 function inflated(packed: Buffer, bytesMax: number): Buffer {
   try {
+    // An import would load it in every executor.
+    const { inflateRawSync } = process.getBuiltinModule('node:zlib');
     return inflateRawSync(packed, { maxOutputLength: Math.max(1, bytesMax) });
   } catch (error) {
     const code = error instanceof Error && 'code' in error ? error.code : undefined;
