@@ -4,7 +4,14 @@ import type { OpenWait, WaitEnd } from '../journal/waits.ts';
 import { createRunWaits } from './run-waits.ts';
 
 const hour = 3_600_000;
-const wanted = { key: 'k', kind: 'event', name: 'paid', parent: null, payload: {} } as const;
+const wanted = {
+  key: 'k',
+  kind: 'event',
+  name: 'paid',
+  nth: 1,
+  parent: null,
+  payload: {},
+} as const;
 const never = new AbortController().signal;
 
 /** The waits of a run, with a journal in the test's hand. */

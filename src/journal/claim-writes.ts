@@ -54,7 +54,7 @@ export function openClaim(deps: ClaimDeps, job: JournalJob): OpenClaim {
       next: 1 + (job.epoch === 1 ? 0 : ((await findLastStep(read, { job_id: job.id }))?.n ?? 0)),
     })),
     records: lazily(async () =>
-      readRecords(job.epoch === 1 ? [] : await listRecords(read, job.id)),
+      readRecords(job.epoch === 1 ? [] : await listRecords(read, job.id), job.attempt),
     ),
     told: new Map(),
   };

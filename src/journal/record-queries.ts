@@ -13,6 +13,7 @@ export type RecordedRow = Pick<
   | 'name'
   | 'parent'
   | 'status'
+  | 'turn'
   | 'digest'
   | 'attempt'
   | 'seen_to'
@@ -23,7 +24,7 @@ const recorded = allRows<{ job_id: string }>()((db, p) =>
   db
     .selectFrom('job_steps')
     .select(['n', 'generation', 'kind', 'name', 'parent', 'status', 'digest', 'attempt', 'seen_to'])
-    .select('told')
+    .select(['told', 'turn'])
     .select(sql<number | null>`octet_length(result)`.as('bytes'))
     .where('job_id', '=', p('job_id'))
     .orderBy('n'),

@@ -3,9 +3,8 @@
  * compare-and-set on its row: here when its deadline has passed, elsewhere when what it waits for comes.
  */
 import type { WaitKind } from '../database/tables.ts';
-import { digestOf } from '../kernel/digest.ts';
+import { inputDigestOf } from '../kernel/input-digest.ts';
 import { permanentError } from '../kernel/permanent-error.ts';
-import { canonicalJson } from '../kernel/text.ts';
 import { type OpenClaim, write } from './claim-writes.ts';
 import {
   countBytes,
@@ -15,19 +14,14 @@ import {
   type StepFailure,
 } from './journal-steps.ts';
 import { findResult } from './record-queries.ts';
-import { requireSame, type StepRecord } from './records.ts';
+import { type AskedStep, findRecord, type StepRecord } from './records.ts';
 import { insertSteps } from './step-queries.ts';
 import type { WaitKinds } from './wait-kinds.ts';
 import { endWaitingSteps, listWaiting } from './wait-queries.ts';
 
 /** A wait that a run asks for. */
-export interface WantedWait {
-  /** The same in every attempt: a digest of the wait's place in the run. */
-  readonly key: string;
+export interface WantedWait extends Omit<AskedStep, 'digest'> {
   readonly kind: WaitKind;
-  readonly name: string;
-  /** The enclosing step, null for the run itself. */
-  readonly parent: number | null;
   readonly payload: Readonly<Record<string, unknown>>;
 }
 
@@ -52,16 +46,15 @@ export async function beginWait(
   wanted: WantedWait,
 ): Promise<{ readonly n: number; readonly end: WaitEnd } | OpenWait> {
   const { job, deps } = claim;
-  const { key, kind, name, parent, payload } = wanted;
+  const { key, kind, name, parent, nth, payload } = wanted;
   const verbs = kinds.get(kind);
   if (verbs === undefined) throw permanentError(`a run may not wait for ${JSON.stringify(kind)}`);
   const records = await claim.records();
   const now = deps.clock.now();
-  const known = records.byKey.get(key);
   const { input, dueAt } = verbs.read(payload, job, now);
-  const digest = digestOf(canonicalJson(input));
+  const digest = inputDigestOf(input);
+  const known = findRecord(records, kind, { ...wanted, digest });
   if (known !== undefined) {
-    requireSame(known, { kind, digest });
     const found = await findWait(claim, kinds, known, wanted);
     records.pending.delete(known.n);
     return found;
@@ -69,7 +62,7 @@ export async function beginWait(
   const n = await nextStep(claim);
   const hasEnded = await write(claim, async (tx, isRepeat) => {
     if (isRepeat && (await isInserted(claim, key, tx))) return true;
-    const row = { n, epoch: job.epoch, kind, generation: key, parent, turn: 1, name, digest };
+    const row = { n, epoch: job.epoch, kind, generation: key, parent, turn: nth, name, digest };
     await insertSteps(tx, [
       { job_id: job.id, status: 'waiting', ...row, due_at: dueAt, started_at: now },
     ]);
@@ -78,7 +71,7 @@ export async function beginWait(
     return result !== null;
   });
   const none = { attempt: null, seen_to: null };
-  const begun: StepRecord = { n, kind, name, parent, status: 'waiting', digest, ...none };
+  const begun: StepRecord = { n, kind, name, nth, parent, status: 'waiting', digest, ...none };
   records.byKey.set(key, begun);
   return hasEnded ? findWait(claim, kinds, begun, wanted) : { n, kind, name, dueAt };
 }
