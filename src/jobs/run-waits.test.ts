@@ -27,7 +27,15 @@ function waitsOf() {
     suspend: () => void suspensions++,
     onError() {},
   });
-  const isOpen = () => begun.resolve({ n: 1, kind: 'event', name: 'paid', dueAt: hour });
+  const isOpen = () =>
+    begun.resolve({
+      n: 1,
+      kind: 'event',
+      name: 'paid',
+      parent: null,
+      dueAt: hour,
+      isOnRecord: false,
+    });
   return { waits, ends, isOpen, clock, suspensions: () => suspensions };
 }
 

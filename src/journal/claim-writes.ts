@@ -6,7 +6,8 @@ import type { Database, Transaction } from '../database/database.ts';
 import type { Clock } from '../kernel/clock.ts';
 import { lazily } from '../kernel/lazy.ts';
 import { retryWhileUnavailable } from '../kernel/retry-while-unavailable.ts';
-import { listRecords, recordTold } from './record-queries.ts';
+import { newResults, type Results, readSteps } from './record-pages.ts';
+import { recordTold } from './record-queries.ts';
 import { type Records, readRecords } from './records.ts';
 import { findLastStep } from './step-queries.ts';
 import type { JournalJob } from './step-rows.ts';
@@ -30,6 +31,10 @@ export class LeaseLostError extends Error {
   }
 }
 
+export interface ClaimRecords extends Records {
+  readonly results: Results;
+}
+
 /** A claim whose journal is open. */
 export interface OpenClaim {
   readonly deps: ClaimDeps;
@@ -37,7 +42,7 @@ export interface OpenClaim {
   /** The number of the job's next step. */
   numbers(): Promise<{ next: number }>;
   /** What earlier claims have recorded, and this one since. */
-  records(): Promise<Records>;
+  records(): Promise<ClaimRecords>;
   /**
    * The places of the ends that the run was told and whose rows do not say so, by number. The next write
    * records them, before the run can go on to something that is on record.
@@ -53,9 +58,10 @@ export function openClaim(deps: ClaimDeps, job: JournalJob): OpenClaim {
     numbers: lazily(async () => ({
       next: 1 + (job.epoch === 1 ? 0 : ((await findLastStep(read, { job_id: job.id }))?.n ?? 0)),
     })),
-    records: lazily(async () =>
-      readRecords(job.epoch === 1 ? [] : await listRecords(read, job.id), job.attempt),
-    ),
+    records: lazily(async () => {
+      const rows = job.epoch === 1 ? [] : await readSteps(read, job.id);
+      return { ...readRecords(rows, job.attempt), results: newResults(read, job.id, rows) };
+    }),
     told: new Map(),
   };
 }

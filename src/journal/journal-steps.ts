@@ -7,7 +7,8 @@ import type { StepKind } from '../database/tables.ts';
 import { permanentError } from '../kernel/permanent-error.ts';
 import type { MemoryChange } from '../memories/run-memory.ts';
 import { type OpenClaim, write } from './claim-writes.ts';
-import { endRecord, findResult } from './record-queries.ts';
+import { resultOf } from './record-pages.ts';
+import { endRecord } from './record-queries.ts';
 import {
   type AskedStep,
   findRecord,
@@ -67,7 +68,7 @@ export async function beginStep(
   const known = findRecord(records, kind, wanted);
   if (known !== undefined) {
     if (known.status === 'completed' || isFinalFailure(claim, records, known)) {
-      const recorded = await endOnRecord(claim, known.n);
+      const recorded = await endOnRecord(claim, known);
       records.pending.delete(known.n);
       return { n: known.n, recorded };
     }
@@ -84,7 +85,7 @@ export async function beginStep(
     const step = { n, kind, generation: key, parent, turn: nth, name, digest };
     await insertSteps(tx, [activeStep(job, { ...step, started_at: deps.clock.now() })]);
   });
-  const none = { attempt: null, seen_to: null };
+  const none = { attempt: null, seen_to: null, told: null, due_at: null };
   records.byKey.set(key, { n, kind, name, nth, parent, status: 'active', digest, ...none });
   return { n, recorded: undefined };
 }
@@ -154,10 +155,11 @@ export function countBytes(records: Records, result: string): void {
 
 /** How a step or a wait ended, from its row. */
 export async function endOnRecord(
-  { job, deps }: OpenClaim,
-  n: number,
+  { job, records }: OpenClaim,
+  step: Pick<StepRecord, 'n' | 'parent'>,
 ): Promise<StepEnd & RecordedEnd> {
-  const row = await findResult(deps.database.read, { job_id: job.id, n });
+  const { n } = step;
+  const row = await resultOf((await records()).results, step);
   const end = { n, at: row?.finished_at ?? job.created_at, told: row?.told ?? null };
   if (row?.status === 'completed' && row.result !== null) {
     const memory = row.memory === null ? [] : (JSON.parse(row.memory) as MemoryChange[]);

@@ -15,7 +15,16 @@ const attempt = 2;
 
 const row = (n: number, more: Partial<RecordedRow>): RecordedRow => ({
   ...{ n, generation: `key ${n}`, kind: 'step', name: `step ${n}`, parent: null, turn: 1 },
-  ...{ status: 'completed', digest: null, attempt, seen_to: null, told: null, bytes: 0 },
+  ...{
+    status: 'completed',
+    digest: null,
+    attempt,
+    seen_to: null,
+    told: null,
+    due_at: null,
+    bytes: 0,
+    size: 0,
+  },
   ...more,
 });
 const wait = row(1, { kind: 'sleep', name: 'nap' });

@@ -23,7 +23,10 @@ export type RecordedKind = Exclude<StepKind, 'model' | 'tool'>;
 
 /** A step on record; of a request to a model the first of its steps. */
 export interface StepRecord
-  extends Pick<RecordedRow, 'n' | 'name' | 'parent' | 'status' | 'digest' | 'attempt' | 'seen_to'> {
+  extends Pick<
+    RecordedRow,
+    'n' | 'name' | 'parent' | 'status' | 'digest' | 'attempt' | 'seen_to' | 'told' | 'due_at'
+  > {
   readonly kind: RecordedKind;
   /** Its number among equal names. */
   readonly nth: number;
@@ -56,6 +59,8 @@ export interface Records {
   readonly asked: Set<number>;
   /** Records within steps that did not complete; they are to be asked for once those run again. */
   readonly inner: Map<number, StepRecord[]>;
+  /** The pending records whose end runs were told, the last one first; those given meanwhile too. */
+  readonly told: StepRecord[];
 }
 
 const isWait: ReadonlySet<StepKind> = new Set(waitKinds);
@@ -71,6 +76,7 @@ export function readRecords(rows: readonly RecordedRow[], attempt: number): Reco
     pending: new Map(),
     asked: new Set(),
     inner: new Map(),
+    told: [],
   };
   const hasWaited = rows.some(({ kind }) => isWait.has(kind));
   const required = new Set<string>();
@@ -88,7 +94,24 @@ export function readRecords(rows: readonly RecordedRow[], attempt: number): Reco
     if (row.parent === null) records.pending.set(row.n, record);
     else addTo(records.inner, row.parent, record);
   }
+  noteTold(records, records.pending.values());
   return records;
+}
+
+function noteTold({ told }: Records, added: Iterable<StepRecord>): void {
+  const length = told.length;
+  for (const record of added) if (record.told !== null) told.push(record);
+  if (told.length > length) told.sort((a, b) => (b.told ?? 0) - (a.told ?? 0));
+}
+
+/** The least place of the ends on record that the run was not given yet; infinite if there is none. */
+export function nextTold({ told, pending }: Records): number {
+  for (;;) {
+    const last = told.at(-1);
+    if (last === undefined) return Number.POSITIVE_INFINITY;
+    if (pending.has(last.n)) return last.told ?? 0;
+    told.pop();
+  }
 }
 
 /** Null for a tool, which no code asks for. */
@@ -117,9 +140,12 @@ function addTo(inner: Records['inner'], parent: number, record: StepRecord): voi
 }
 
 /** Notes that a step runs now: what is on record within it is to be asked for. */
-export function noteRunning({ pending, inner }: Records, n: number): void {
+export function noteRunning(records: Records, n: number): void {
+  const { pending, inner } = records;
   pending.delete(n);
-  for (const record of inner.get(n) ?? []) pending.set(record.n, record);
+  const within = inner.get(n) ?? [];
+  for (const record of within) pending.set(record.n, record);
+  noteTold(records, within);
   inner.delete(n);
 }
 
