@@ -50,9 +50,17 @@ describe.each(await engines())('on $name', (engine) => {
     });
     const { epoch } = await world.row(id);
     const recorded = {
-      ...{ job_id: id, epoch, kind: 'step', name: 'page', parent: null, status: 'completed' },
-      ...{ result: JSON.stringify({ output: result, said: [] }), digest: '', attempt: 1 },
-      ...{ started_at: 1, finished_at: 1 },
+      job_id: id,
+      epoch,
+      kind: 'step',
+      name: 'page',
+      parent: null,
+      status: 'completed',
+      result: JSON.stringify({ output: result, said: [] }),
+      digest: '',
+      attempt: 1,
+      started_at: 1,
+      finished_at: 1,
     } as const;
     const rows = numbers(steps).map((nth) => {
       const place = { n: waits + nth, turn: nth, told: nth };
