@@ -140,34 +140,34 @@ async function recorded(
   return readGeneration(rows, data, job.attempt);
 }
 
-/** Records why a generation has failed, so that the attempt gets the same failure after a wait. */
+/**
+ * Records why a generation has failed, so that the attempt gets the same failure after a wait: with the next
+ * write of the claim, because most runs fail with it and write no more, or now if the run may be unloaded first.
+ */
 async function failGeneration(
   claim: ThinkingClaim,
   asked: WantedGeneration,
   failure: StepFailure,
 ): Promise<void> {
   const { job, deps } = claim;
-  const { key, ...place } = placeOf(asked);
+  const { key, nth: turn, ...place } = placeOf(asked);
   const n = await nextStep(claim);
   const now = deps.clock.now();
-  const { nth: turn, ...step } = place;
-  const { id: job_id, epoch, attempt } = job;
-  const error = JSON.stringify(failure);
-  const ended = { status: 'failed', error, attempt, started_at: now, finished_at: now } as const;
-  const row = {
-    ...step,
-    ...ended,
-    job_id,
-    epoch,
+  claim.failures.push({
+    ...place,
+    job_id: job.id,
     n,
+    epoch: job.epoch,
     kind: 'generate',
     generation: key,
     turn,
-  } as const;
-  await write(claim, async (tx, isRepeat) => {
-    const rows = isRepeat ? await listStepsOfGeneration(tx, { job_id, generation: key }) : [];
-    if (!rows.some((one) => one.n === n)) await insertSteps(tx, [row]);
+    status: 'failed',
+    error: JSON.stringify(failure),
+    attempt: job.attempt,
+    started_at: now,
+    finished_at: now,
   });
+  if (claim.waits.hasBegun) await write(claim, async () => {});
 }
 
 function placeOf({ id: key, parent, nth }: WantedGeneration): AskedStep {

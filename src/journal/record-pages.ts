@@ -9,7 +9,7 @@ import { listRecords, listResults, type RecordedRow, type ResultRow } from './re
 import type { StepRecord } from './records.ts';
 
 /** Rows of a page. */
-export const pageRows = 1_000;
+const pageRows = 1_000;
 /** Bytes of the results of a page beyond those of its first row; no more are kept that were not asked for. */
 const resultBytesMax = 2 * 1024 * 1024;
 

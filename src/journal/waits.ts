@@ -50,6 +50,7 @@ export async function beginWait(
 ): Promise<{ readonly n: number; readonly end: WaitEnd } | OpenWait> {
   const { job, deps } = claim;
   const { key, kind, name, parent, nth, payload } = wanted;
+  claim.waits.hasBegun = true;
   const verbs = kinds.get(kind);
   if (verbs === undefined) throw permanentError(`a run may not wait for ${JSON.stringify(kind)}`);
   const records = await claim.records();

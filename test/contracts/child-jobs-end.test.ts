@@ -200,10 +200,11 @@ describe.each(await engines())('on $name', (engine) => {
 
     test('reaches more parents than one pass looks at', async () => {
       const world = await jobsWorld(engine);
-      const families = [];
+      const families: Awaited<ReturnType<typeof activeParent>>[] = [];
       for (let n = 0; n < 205; n += 1) families.push(await activeParent(world));
       const last = families.toSorted((a, b) => (a.id < b.id ? -1 : 1)).at(-1);
-      const { id, child } = last as (typeof families)[number];
+      if (last === undefined) throw new Error('There is no family.');
+      const { id, child } = last;
       await endAlone(world, child, { status: 'completed', output: '1' });
       const endMissed = createMissedEnds({ ...world, endWaits });
 
