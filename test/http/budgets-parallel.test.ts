@@ -273,7 +273,7 @@ describe('a call that waits for tokens', () => {
   test.skipIf(!hasPostgres)(
     'resumes when the process of the run with the reservation has died',
     async () => {
-      const database = { DATABASE_URL: await migratedDatabase(), JOB_LEASE_MS: '1000' };
+      const database = { DATABASE_URL: await migratedDatabase(), JOB_LEASE_MS: '3000' };
       const context = { MODEL_CONTEXT_TOKENS: '1000000' };
       const world = await startWorld({ ...database, ...context, MODEL_OUTPUT_TOKENS: '80000' });
       const thinker = await newThinker(world.platform);
