@@ -25,7 +25,7 @@ const shared = {
   hookTimeout: 60 * seconds,
 };
 /** For whole flows. */
-const longer = { ...shared, testTimeout: 120 * seconds };
+const longer = { ...shared, testTimeout: 120 * seconds, hookTimeout: 120 * seconds };
 /** The same suites on PostgreSQL, Redis and BullMQ (test/support/platform.ts). */
 const onCluster = { TEST_STORES: 'cluster' };
 /** Beside what it tests, but in need of servers. */
@@ -34,8 +34,8 @@ const serverTests = 'test/support/servers.test.ts';
 const executorFaults = 'src/executors/pool.{hostile,lifecycle}.test.ts';
 /**
  * Of test/http what would be the same on the stores of a cluster: what is decided before a store is asked
- * (parsers, documents, pages, forms of answers), and what moves the clock, which Redis would not follow.
- * What those ask of a store, test/contracts asks of each.
+ * (parsers, documents, pages, forms of answers), what moves the clock, which Redis would not follow, and what
+ * asks of a store only what test/contracts asks of each.
  */
 const sameOnCluster = [
   ...['console', 'errors', 'http-parser', 'memories-examples', 'openapi', 'scheduled-jobs-preview'],
@@ -45,6 +45,23 @@ const sameOnCluster = [
   ...['scheduled-jobs', 'scheduled-jobs-runs', 'statistics', 'usage', 'webhook-deliveries'],
   ...['webhook-failures', 'webhook-restarts', 'webhook-trigger', 'webhook-trigger-calls'],
   ...['webhook-trigger-mapping', 'wrong-secrets'],
+  // Lines of the log, and the order of refusals.
+  ...['access-log', 'left-out-skills', 'skill-logs', 'thinking-secrets', 'unknown-parameters'],
+  // contracts/jobs-lists, jobs-accept and jobs-perform; approvals; caps; keys-and-agents (the registry).
+  ...['conversations', 'approvals', 'caps', 'skills'],
+  // contracts/credentials; usage and usage-random; memories, memories-runs and memories-writes.
+  ...['credentials-used', 'budgets-usage', 'memories-runs', 'thinking-memory'],
+  // Runs on PostgreSQL by itself; what it asks about is not kept in Redis.
+  'budgets-parallel',
+  // contracts/thinking-journal, thinking-journal-resumed and thinking-journal-fenced; conversations-continued.
+  ...[
+    'thinking-bounds',
+    'thinking-generate',
+    'thinking-nested',
+    'thinking-tokens',
+    'thinking-tools',
+  ],
+  ...['thinking-history'],
 ].map((name) => `test/http/${name}.test.ts`);
 /** What finds more the longer it runs: `npm run soak` (test/support/soak.ts). */
 const soakOnly = ['test/faults/cluster-chaos.test.ts'];
@@ -89,6 +106,7 @@ const contracts = { include: ['test/contracts/**/*.test.ts', serverTests] };
 const http = { include: ['test/http/**/*.test.ts'] };
 const httpCluster = { ...http, exclude: sameOnCluster };
 const journeys = { include: ['test/journeys/**/*.test.ts'] };
+const browser = { include: ['test/browser/**/*.test.ts'] };
 const journeysCluster = { include: ['test/journeys/agents-documents.test.ts'] };
 
 /** Named alone, by `--project`. */
@@ -100,6 +118,7 @@ const byKind = [
   { test: { name: 'http-cluster', ...httpCluster, ...shared, env: onCluster } },
   { test: { name: 'journeys', ...journeys, ...longer, globalSetup } },
   { test: { name: 'journeys-cluster', ...journeysCluster, ...longer, env: onCluster } },
+  { test: { name: 'browser', ...browser, ...longer, globalSetup } },
 ] satisfies TestProjectConfiguration[];
 
 /**
@@ -110,7 +129,9 @@ const together = [
   {
     test: {
       name: 'embedded',
-      include: [unit, unitLong, contracts, http, journeys].flatMap(({ include }) => include),
+      include: [browser, unit, unitLong, contracts, http, journeys].flatMap(
+        ({ include }) => include,
+      ),
       exclude: [executorFaults, ...needVite],
       ...longer,
       globalSetup,
@@ -141,16 +162,6 @@ const everyChange = [
   },
   {
     test: {
-      name: 'browser',
-      include: ['test/browser/**/*.test.ts'],
-      ...shared,
-      globalSetup,
-      testTimeout: 120 * seconds,
-      hookTimeout: 120 * seconds,
-    },
-  },
-  {
-    test: {
       name: 'faults',
       include: ['test/faults/**/*.test.ts', executorFaults],
       exclude: soakOnly,
@@ -176,9 +187,9 @@ const soak: TestProjectConfiguration = {
   },
 };
 
-/** These mostly wait: begun last, they would leave the cores idle at the end. */
+/** These take long, or mostly wait: begun last, they would leave the cores idle at the end. */
 const waiting =
-  /(journeys\/demo|faults\/(alerts|cluster-(clocks|deploy|network|redis)))\.test\.ts$/;
+  /test\/(browser\/.*|journeys\/demo|faults\/(alerts|cluster-(clocks|deploy|network|redis)))\.test\.ts$/;
 
 /** Vitest's own order, but for the files of a project that mostly wait. */
 class LongWaitsFirst extends BaseSequencer {

@@ -8,7 +8,7 @@ import type { GenerateRequest } from './generate-request.ts';
 import type { Journal } from './journal.ts';
 import { LoopError, type LoopResult, runLoop } from './loop.ts';
 import { askModel } from './model-calls.ts';
-import type { PlannedTool, RecordedGeneration } from './recorded-generation.ts';
+import { dialogueFor, type PlannedTool, type RecordedGeneration } from './recorded-generation.ts';
 import { requireScopes } from './run-agent.ts';
 import { ThinkingError } from './thinking-error.ts';
 import { runTool } from './tool-runs.ts';
@@ -53,7 +53,11 @@ export async function answer(
         },
       },
       {
-        messages: [...history, { role: 'user', text: request.prompt }, ...recorded.messages],
+        messages: [
+          ...history,
+          { role: 'user', text: request.prompt },
+          ...dialogueFor(recorded, asking.generation.call.model),
+        ],
         task: history.length,
         turns: recorded.turns,
         corrections,

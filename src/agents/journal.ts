@@ -6,8 +6,14 @@
  */
 import { addDialogue, addMessages } from '../conversations/record.ts';
 import { write } from '../journal/claim-writes.ts';
-import { beginStep, endStep, noteTold } from '../journal/journal-steps.ts';
-import type { Records } from '../journal/records.ts';
+import {
+  beginStep,
+  endStep,
+  nextStep,
+  noteTold,
+  type StepFailure,
+} from '../journal/journal-steps.ts';
+import { type AskedStep, findRecord, type Records } from '../journal/records.ts';
 import type { SaidMessage } from '../journal/run-steps.ts';
 import {
   endSteps,
@@ -75,6 +81,11 @@ export interface ToolEnd {
   readonly said: readonly SaidMessage[];
 }
 
+/** A request to a model; `nth` is its number among equal ones. */
+export interface WantedGeneration extends Pick<AskedStep, 'nth' | 'parent'> {
+  readonly id: string;
+}
+
 /** A call of a model that is to begin. */
 export interface WantedCall extends CallNeed {
   readonly generation: string;
@@ -93,7 +104,8 @@ export function createJournals(deps: JournalDeps) {
 
 /** The journal of one claim of a job. */
 function open(deps: JournalDeps, job: JournalJob) {
-  const thinking = { recorded, beginCall, endCall, restartTool, startApproved, endTool };
+  const calls = { beginCall, endCall, restartTool, startApproved, endTool };
+  const thinking = { recorded, failGeneration, ...calls };
   const steps = { beginStep, endStep, noteTold, beginWait, endsOfWaits, records: recordsOf };
   return bind(openThinkingClaim(deps, job), { ...thinking, ...steps });
 }
@@ -105,20 +117,61 @@ function recordsOf(claim: ThinkingClaim): Promise<Records> {
 
 /**
  * The recorded part of a generation, from earlier claims, and from this one when the request repeats
- * (an answer was corrected, a tool was restarted). `model` is the model that continues.
+ * (an answer was corrected, a tool was restarted).
  */
 async function recorded(
-  { deps, job, opened }: ThinkingClaim,
-  generation: string,
-  model: string,
+  claim: ThinkingClaim,
+  asked: WantedGeneration,
 ): Promise<RecordedGeneration> {
-  const isNew = job.epoch === 1 && !opened.has(generation);
-  opened.add(generation);
-  if (isNew) return nothingRecorded;
+  const { deps, job, opened } = claim;
+  const { id: generation } = asked;
+  if (!opened.has(generation)) {
+    opened.add(generation);
+    if (job.epoch === 1) return nothingRecorded;
+    const records = await claim.records();
+    const known = findRecord(records, 'generate', placeOf(asked));
+    if (known === undefined) return nothingRecorded;
+    records.pending.delete(known.n);
+  }
   const rows = await listStepsOfGeneration(deps.database.read, { job_id: job.id, generation });
   if (rows.length === 0) return nothingRecorded;
   const ids = rows.flatMap(({ message_id }) => message_id ?? []);
-  return readGeneration(rows, await deps.conversations.dataOf(job.conversation_id, ids), model);
+  const data = await deps.conversations.dataOf(job.conversation_id, ids);
+  return readGeneration(rows, data, job.attempt);
+}
+
+/**
+ * Records why a generation has failed, so that the attempt gets the same failure after a wait: with the next
+ * write of the claim, because most runs fail with it and write no more, or now if the run may be unloaded first.
+ */
+async function failGeneration(
+  claim: ThinkingClaim,
+  asked: WantedGeneration,
+  failure: StepFailure,
+): Promise<void> {
+  const { job, deps } = claim;
+  const { key, nth: turn, ...place } = placeOf(asked);
+  const n = await nextStep(claim);
+  const now = deps.clock.now();
+  claim.failures.push({
+    ...place,
+    job_id: job.id,
+    n,
+    epoch: job.epoch,
+    kind: 'generate',
+    generation: key,
+    turn,
+    status: 'failed',
+    error: JSON.stringify(failure),
+    attempt: job.attempt,
+    started_at: now,
+    finished_at: now,
+  });
+  if (claim.waits.hasBegun) await write(claim, async () => {});
+}
+
+function placeOf({ id: key, parent, nth }: WantedGeneration): AskedStep {
+  return { key, name: 'generate', parent, nth, digest: null };
 }
 
 async function beginCall(claim: ThinkingClaim, wanted: WantedCall): Promise<Beginning> {
@@ -141,7 +194,8 @@ async function beginCall(claim: ThinkingClaim, wanted: WantedCall): Promise<Begi
     n ??= counter.next++;
     const { reserved } = reservation;
     const step = { n, kind: 'model', generation, parent, turn, name: model, reserved } as const;
-    await insertSteps(tx, [activeStep(job, { ...step, started_at: now })]);
+    const { attempt } = job;
+    await insertSteps(tx, [activeStep(job, { ...step, attempt, started_at: now })]);
     const call = { n, generation, turn, startedAt: now, reserved, output: reservation.output };
     return { kind: 'begun', call };
   });

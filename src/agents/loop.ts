@@ -45,30 +45,56 @@ export class LoopError extends Error {
   override readonly name = 'LoopError';
 }
 
+/** The dialogue of a loop, with as many corrections as its answers have got. */
+interface Dialogue {
+  readonly messages: DialogueMessage[];
+  readonly corrections: readonly string[];
+  corrected: number;
+}
+
+/** The result that is on record, of the messages after the task; undefined where the loop has to go on. */
+export function recordedResult(
+  recorded: readonly DialogueMessage[],
+  { turns, corrections }: Pick<LoopState, 'turns' | 'corrections'>,
+): LoopResult | undefined {
+  return replay({ messages: [], corrections, corrected: 0 }, recorded, turns);
+}
+
+function replay(
+  dialogue: Dialogue,
+  recorded: readonly DialogueMessage[],
+  turns: number,
+): LoopResult | undefined {
+  for (const message of recorded) {
+    const result = add(dialogue, message);
+    if (result !== undefined) return { ...result, turns };
+  }
+  return undefined;
+}
+
+/** Adds a message to the dialogue. Returns the result if the message ends the loop. */
+function add(dialogue: Dialogue, message: DialogueMessage): Omit<LoopResult, 'turns'> | undefined {
+  const { messages, corrections } = dialogue;
+  messages.push(message);
+  if (message.role !== 'assistant' || message.toolCalls.length > 0) return undefined;
+  const correction = corrections[dialogue.corrected];
+  if (correction === undefined) return { text: message.text, isCut: message.isCut === true };
+  dialogue.corrected += 1;
+  messages.push({ role: 'user', text: correction });
+  return undefined;
+}
+
 export async function runLoop(
   parts: LoopParts,
   { messages: begun, task, turns, corrections }: LoopState,
   turnsMax: number,
 ): Promise<LoopResult> {
   const messages: DialogueMessage[] = [...begun.slice(0, task + 1)];
-  let corrected = 0;
+  const dialogue: Dialogue = { messages, corrections, corrected: 0 };
   let turn = turns;
 
-  /** Adds a message to the dialogue. Returns the result if the message ends the loop. */
-  function add(message: DialogueMessage): Omit<LoopResult, 'turns'> | undefined {
-    messages.push(message);
-    if (message.role !== 'assistant' || message.toolCalls.length > 0) return undefined;
-    const correction = corrections[corrected];
-    if (correction === undefined) return { text: message.text, isCut: message.isCut === true };
-    corrected += 1;
-    messages.push({ role: 'user', text: correction });
-    return undefined;
-  }
-
-  for (const message of begun.slice(task + 1)) {
-    const result = add(message);
-    if (result !== undefined) return { ...result, turns };
-  }
+  const recorded = replay(dialogue, begun.slice(task + 1), turns);
+  if (recorded !== undefined) return recorded;
   for (;;) {
     const calls = openCalls(messages.slice(task));
     if (calls.length > 0) messages.push(...(await runTools(parts, calls, turn)));
@@ -77,7 +103,7 @@ export async function runLoop(
     }
     turn += 1;
     const { message } = await parts.ask(messages, turn);
-    const result = add(message);
+    const result = add(dialogue, message);
     if (result !== undefined) return { ...result, turns: turn };
   }
 }

@@ -1,8 +1,9 @@
 /**
  * A generation as its steps record it: the dialogue so far, its cost, the memory changes of its tools,
- * and the tools that have not answered. Pure.
+ * the tools that have not answered, and its failure. Pure.
  */
 
+import type { StepFailure } from '../journal/journal-steps.ts';
 import type { StepRow } from '../journal/step-queries.ts';
 import type { MemoryChange } from '../memories/run-memory.ts';
 import {
@@ -40,6 +41,8 @@ export interface CallCost {
 
 export interface RecordedGeneration {
   readonly messages: readonly DialogueMessage[];
+  /** The model of each answer. */
+  readonly models: ReadonlyMap<DialogueMessage, string>;
   readonly turns: number;
   /** Of all calls, including those without an answer. */
   readonly costs: readonly CallCost[];
@@ -49,18 +52,18 @@ export interface RecordedGeneration {
   readonly open: ReadonlyMap<string, PlannedTool>;
   /** The memory changes of its tools, in order. */
   readonly memory: readonly MemoryChange[];
+  /** Why it failed in this attempt, else null. */
+  readonly failure: StepFailure | null;
 }
 
-/**
- * Reads a generation from its steps. `data` has the messages by id. Signed and provider-specific parts
- * are kept only for the answers of `model`.
- */
+/** Reads a generation from its steps. `data` has the messages by id; `attempt` is the present one. */
 export function readGeneration(
   rows: readonly StepRow[],
   data: ReadonlyMap<string, string>,
-  model: string,
+  attempt: number,
 ): RecordedGeneration {
   const messages: DialogueMessage[] = [];
+  const models = new Map<DialogueMessage, string>();
   const costs: CallCost[] = [];
   const unanswered = new Map<number, number>();
   const open = new Map<string, PlannedTool>();
@@ -81,8 +84,8 @@ export function readGeneration(
     const answer = messageOf<AssistantMessage>(call);
     if (answer === undefined) continue;
     turns = call.turn;
-    const { opaque: _opaque, reasoning: _reasoning, ...plain } = answer;
-    messages.push(call.name === model ? answer : plain);
+    messages.push(answer);
+    models.set(answer, call.name);
     const tools = new Map(
       rows
         .filter(({ kind, turn }) => kind === 'tool' && turn === call.turn)
@@ -100,11 +103,25 @@ export function readGeneration(
       if (tool.memory !== null) memory.push(...(JSON.parse(tool.memory) as MemoryChange[]));
     }
   }
-  return { messages, turns, costs, unanswered, open, memory };
+  const failed = rows.find((row) => row.kind === 'generate' && row.attempt === attempt);
+  const failure = failed?.error ? (JSON.parse(failed.error) as StepFailure) : null;
+  return { messages, models, turns, costs, unanswered, open, memory, failure };
+}
+
+/** The dialogue for a model: signed and provider-specific parts are kept only in its own answers. */
+export function dialogueFor(
+  { messages, models }: Pick<RecordedGeneration, 'messages' | 'models'>,
+  model: string,
+): DialogueMessage[] {
+  return messages.map((message) => {
+    if (message.role !== 'assistant' || models.get(message) === model) return message;
+    const { opaque: _opaque, reasoning: _reasoning, ...plain } = message;
+    return plain;
+  });
 }
 
 function leftTool({ status, digest }: StepRow): LeftTool {
   return { isInterrupted: status === 'interrupted', isApproved: digest !== null };
 }
 
-export const nothingRecorded = readGeneration([], new Map(), '');
+export const nothingRecorded = readGeneration([], new Map(), 1);

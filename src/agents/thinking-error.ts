@@ -1,3 +1,5 @@
+import type { StepFailure } from '../journal/journal-steps.ts';
+
 /** Why a model has no result. The job ends with this code, unless the skill catches the error. */
 export type ThinkingErrorCode =
   | 'skill_execution_failed'
@@ -16,6 +18,11 @@ export class ThinkingError extends Error {
     this.code = code;
     this.retryable = retryable;
   }
+}
+
+/** The error of a request that failed before. */
+export function thinkingErrorOf({ code, message, retryable }: StepFailure): ThinkingError {
+  return new ThinkingError(code as ThinkingErrorCode, message, retryable);
 }
 
 /** The error of a call or tool whose run was stopped. */

@@ -20,9 +20,11 @@ import {
 } from './generate-request.ts';
 import type { Generation } from './generation.ts';
 import { historyBefore } from './history.ts';
-import type { CallCost } from './recorded-generation.ts';
+import { type LoopResult, recordedResult } from './loop.ts';
+import type { CallCost, RecordedGeneration } from './recorded-generation.ts';
 import { agentOf, modelOf, requireScopes } from './run-agent.ts';
 import { callLimits, createRunBounds } from './run-bounds.ts';
+import { ThinkingError, thinkingErrorOf } from './thinking-error.ts';
 import { type ToolBox, toolBox } from './tools.ts';
 
 /** Nesting of tools: deeper parts are offered no skills. */
@@ -91,6 +93,10 @@ function generate(
   return result;
 }
 
+/**
+ * Gives what is on record. A failure, too, is on record before the run is told, so that the attempt gets it
+ * again after a wait.
+ */
 async function think(
   attempt: ThinkingAttempt,
   asked: GenerateRequest,
@@ -98,25 +104,61 @@ async function think(
   signal: AbortSignal,
   scope: WaitScope,
 ): Promise<Generated> {
-  const { deps, run, bounds } = attempt;
-  const { request, corrections } = asked;
+  const { run, bounds } = attempt;
+  const { request, nth, corrections } = asked;
+  const wanted = { id: generationIdOf(part.path, asked), parent: part.step, nth };
+  const recorded = await run.journal.recorded(wanted);
+  if (corrections.length === 0) {
+    if (recorded.memory.length > 0) {
+      await run.memory().restore(recorded.memory);
+      recorded.memory.forEach(part.note);
+    }
+    recorded.costs.forEach(bounds.count);
+  }
+  const costs = [...recorded.costs];
+  const isDialogue = request.continues && part.depth === 0;
+  let result = recordedResult(recorded.messages, { turns: recorded.turns, corrections });
+  if (result === undefined) {
+    if (recorded.failure !== null) throw thinkingErrorOf(recorded.failure);
+    try {
+      const generation = {
+        id: wanted.id,
+        isDialogue,
+        signal,
+        onCost: (cost: CallCost) => void costs.push(cost),
+      };
+      result = await askOn(attempt, asked, part, scope, recorded, generation);
+    } catch (error) {
+      if (error instanceof ThinkingError && !signal.aborted) {
+        const { code, message, retryable } = error;
+        await run.journal.failGeneration(wanted, { code, message, retryable });
+      }
+      throw error;
+    }
+  }
+  if (isDialogue) attempt.answer = result.text;
+  return { ...result, usage: usageOf(costs) };
+}
+
+/** Asks the model for what is not on record. Only here it matters what agent and key allow now. */
+async function askOn(
+  attempt: ThinkingAttempt,
+  asked: GenerateRequest,
+  part: RunPart,
+  scope: WaitScope,
+  recorded: RecordedGeneration,
+  { signal, ...known }: Pick<Generation, 'id' | 'isDialogue' | 'onCost'> & { signal: AbortSignal },
+): Promise<LoopResult> {
+  const { deps, run } = attempt;
+  const { request } = asked;
   const agent = await agentOf(deps, run.job);
   const model = modelOf(deps, agent);
   const scopes = await requireScopes(deps, run.job);
   const box = toolsOf(attempt, agent, scopes, request, part);
-  const isDialogue = request.continues && part.depth === 0;
-  const history = isDialogue ? await historyBefore(attempt, request.prompt) : [];
-  const id = generationIdOf(part.path, asked);
-  const recorded = await run.journal.recorded(id, model);
-  if (recorded.memory.length > 0 && corrections.length === 0) {
-    await run.memory().restore(recorded.memory);
-    recorded.memory.forEach(part.note);
-  }
-  const costs = [...recorded.costs];
-  if (corrections.length === 0) recorded.costs.forEach(bounds.count);
+  const history = known.isDialogue ? await historyBefore(attempt, request.prompt) : [];
   const system = systemOf(agent, request);
   const generation: Generation = {
-    id,
+    ...known,
     parent: part.step,
     call: {
       organizationId: run.job.organization_id,
@@ -130,16 +172,11 @@ async function think(
     output: Math.min(request.maxOutputTokens ?? Infinity, deps.limits.outputTokens),
     window: deps.limits.contextTokens,
     task: history.length,
-    isDialogue,
     overhead: tokensOfText(system) + tokensOfText(JSON.stringify([box.offers, request.schema])),
     unanswered: new Map(recorded.unanswered),
     files: request.files ?? '',
-    onCost: (cost) => void costs.push(cost),
   };
-  const asking = { attempt, generation, part, box, scope };
-  const result = await answer(asking, asked, history, recorded);
-  if (isDialogue) attempt.answer = result.text;
-  return { ...result, usage: usageOf(costs) };
+  return answer({ attempt, generation, part, box, scope }, asked, history, recorded);
 }
 
 /** The tools that a request is offered. */

@@ -69,7 +69,7 @@ async function ask(
     details: isObject(value) ? value : { input: value },
     timeoutMs,
   };
-  const wanted = { key, kind: 'approval', name: skill, parent: n, payload } as const;
+  const wanted = { key, kind: 'approval', name: skill, nth: 1, parent: n, payload } as const;
   try {
     return (await attempt.run.wait(wanted, scope, signal)).value as Decision;
   } catch (error) {

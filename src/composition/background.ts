@@ -21,6 +21,8 @@ const tickEveryMs = 250;
 /** Between two looks at the outbox: most of what an event waits for its webhooks. */
 const dispatchEveryMs = 100;
 const retentionEveryMs = 60 * 60 * 1000;
+/** Between two looks for runs whose child was ended by a worker of a version that does not tell them. */
+const missedEveryMs = 10_000;
 /** Between two looks for signing secrets that are not encrypted yet. */
 const sealEveryMs = 60_000;
 /** Between two looks for memories of deleted agents, and for events that no job can take any more. */
@@ -100,6 +102,7 @@ function schedulerTasks({
   return [
     [sweepEveryMs, () => jobs.recovery.sweep()],
     [sweepEveryMs, () => runEvents.tellUntold()],
+    [missedEveryMs, jobs.endMissed],
     [purgeEveryMs, () => memories.purge()],
     [purgeEveryMs, () => runEvents.removeUntakeable()],
     [sealEveryMs, () => signingSecrets.sealStored()],

@@ -14,6 +14,7 @@ import { createExecute } from '../jobs/execute.ts';
 import { createJobFeed, createSharedJobFeed, type JobFeed } from '../jobs/feed.ts';
 import type { ClaimedJob, NewJob } from '../jobs/jobs.store.ts';
 import { createJobs, type Jobs } from '../jobs/jobs.ts';
+import { createMissedEnds } from '../jobs/missed-ends.ts';
 import { createPerformer } from '../jobs/perform.ts';
 import { queueOf } from '../jobs/queues.ts';
 import { createRecovery } from '../jobs/recover.ts';
@@ -160,7 +161,8 @@ export function composeJobRuns(deps: JobRunsDeps) {
     leaseMs: config.jobLeaseMs,
     onLost: observer.leasesLost,
   });
-  return { admission, settle, performer, recovery, endWaits, stopRun };
+  const endMissed = createMissedEnds({ ...base, endWaits });
+  return { admission, settle, performer, recovery, endWaits, endMissed, stopRun };
 }
 
 /** What accepting and asking for jobs needs. */

@@ -1,7 +1,7 @@
 /** Brings a database's schema to this program's; refuses one that is newer than the program. */
 import { readdirSync } from 'node:fs';
 import { parse } from 'node:path';
-import type { Kysely } from 'kysely';
+import { type Kysely, sql } from 'kysely';
 import type { Migration } from 'kysely/migration';
 import type { Dialect } from './database.ts';
 import type { Tables } from './tables.ts';
@@ -25,7 +25,7 @@ export async function migrate(
   dialect: Dialect,
   patiently: Patiently = (work) => work(kysely),
 ): Promise<void> {
-  const applied = await appliedMigrations(kysely);
+  const applied = await appliedMigrations(kysely, dialect);
   const unknown = applied.find((name) => !known.includes(name));
   if (unknown !== undefined) {
     throw new Error(
@@ -48,9 +48,15 @@ async function loadMigrations(dialect: Dialect): Promise<Record<string, Migratio
   return Object.fromEntries(await Promise.all(loaded));
 }
 
-async function appliedMigrations(kysely: Kysely<Tables>): Promise<string[]> {
-  const tables = await kysely.introspection.getTables({ withInternalKyselyTables: true });
-  if (!tables.some((table) => table.name === 'kysely_migration')) return [];
+/** What a database must be asked once it is opened, so no more is asked than whether one table is there. */
+const hasMigrations = {
+  sqlite: sql`select 1 from sqlite_master where name = 'kysely_migration'`,
+  postgres: sql`select 1 where to_regclass('kysely_migration') is not null`,
+};
+
+async function appliedMigrations(kysely: Kysely<Tables>, dialect: Dialect): Promise<string[]> {
+  const { rows: found } = await hasMigrations[dialect].execute(kysely);
+  if (found.length === 0) return [];
   const rows = await (kysely as unknown as Kysely<{ kysely_migration: { name: string } }>)
     .selectFrom('kysely_migration')
     .select('name')

@@ -241,10 +241,10 @@ export interface MessagesTable {
 export const waitKinds = ['sleep', 'event', 'approval', 'run'] as const;
 export type WaitKind = (typeof waitKinds)[number];
 /**
- * A call of a model, a tool that it called, a skill that the code of a run called, a named step of the
- * run's own code, or a wait.
+ * A call of a model, a tool that it called, a request to a model that failed, a skill that the code of a run
+ * called, a named step of the run's own code, or a wait.
  */
-export type StepKind = 'model' | 'tool' | 'skill' | 'step' | WaitKind;
+export type StepKind = 'model' | 'tool' | 'generate' | 'skill' | 'step' | WaitKind;
 export const stepStatuses = ['active', 'waiting', 'completed', 'failed', 'interrupted'] as const;
 export type StepStatus = (typeof stepStatuses)[number];
 
@@ -265,7 +265,10 @@ export interface JobStepsTable {
    * null for what the run's own code does, and for steps from before this was recorded.
    */
   parent: number | null;
-  /** Counts from 1 inside the generation; a tool has the turn of the call that asked for it. */
+  /**
+   * Counts from 1 inside the generation; a tool has the turn of the call that asked for it. Of what code asks
+   * for the number among equal names.
+   */
   turn: number;
   kind: StepKind;
   /** The model (`provider/model`), or the tool: a skill's `category/version/name`, or `remember`. */
@@ -285,13 +288,13 @@ export interface JobStepsTable {
    */
   result: string | null;
   /**
-   * A digest of the input of a named step or a wait; of the call of a tool that has started with a person's
-   * approval; else null.
+   * A digest of the input of a step of code or a wait (`inputDigestOf`); of the call of a tool that has
+   * started with a person's approval; else null.
    */
   digest: Generated<string | null>;
   /** When a wait ends by itself; null for other kinds. */
   due_at: Generated<number | null>;
-  /** The attempt in which a named step last ended; null for other kinds. */
+  /** The attempt in which a step of code last ended, or a call of a model began; null for other kinds. */
   attempt: Generated<number | null>;
   /** The number of the job's last step when a named step failed; null otherwise. */
   seen_to: Generated<number | null>;

@@ -1,7 +1,7 @@
 /**
- * Gives a child's runs their answers. Recorded steps and waits come in one line when a run is
- * repeated; its code gets them in the order in which they were recorded, and has reacted to each before the
- * next, as it did when they were executed. So `Promise.race` has the same winner again.
+ * Gives a child's runs their answers in the order in which the parent has sent them. A run's code has reacted
+ * to each before it gets the next, also where many come in one line: so `Promise.race` has the same winner
+ * when recorded steps and waits are answered again.
  */
 import type { ParentMessage } from './protocol.ts';
 
@@ -26,21 +26,7 @@ export function createAnswerOrder(
     deliver(answer);
   };
   return (answers) => {
-    if (answers.length > 1) queue.push(...answers.toSorted(compare));
-    else queue.push(...answers);
+    queue.push(...answers);
     if (!isDelivering) deliverNext();
   };
-}
-
-/** When the answer was recorded; that which is new comes last. */
-function timeOf(answer: Answer): number {
-  const said: unknown = answer[3];
-  if (said === null || typeof said !== 'object') return Number.POSITIVE_INFINITY;
-  const { at } = said as { readonly at?: unknown };
-  return typeof at === 'number' ? at : Number.POSITIVE_INFINITY;
-}
-
-function compare(one: Answer, other: Answer): number {
-  const [a, b] = [timeOf(one), timeOf(other)];
-  return a === b ? 0 : a - b;
 }

@@ -11,15 +11,18 @@ const usage = { prompt_tokens: 1, completion_tokens: 1, total_tokens: 2 };
 /** `generate` of a run whose parent answers with one text after the other, the last one again. */
 function answering(...texts: readonly string[]) {
   const asked: ReturnType<typeof readGenerateRequest>[] = [];
-  const generate = createGenerate(async (payload) => {
+  const counter = { names: undefined };
+  const generate = createGenerate(ask, () => counter);
+  return { asked, generate };
+
+  async function ask(payload: unknown) {
     // As run-context hands it on.
     const json = JSON.stringify(payload);
     expect(jsonTextFault(json)).toBeNull();
     asked.push(readGenerateRequest(JSON.parse(json)));
     const text = texts[Math.min(asked.length, texts.length) - 1] ?? '';
     return { text, isCut: false, turns: asked.length, usage };
-  });
-  return { asked, generate };
+  }
 }
 
 const schema = {
@@ -149,7 +152,10 @@ describe('generate', () => {
 
   test("passes on the parent's refusal", async () => {
     const refused = Object.assign(new Error('no'), { code: 'budget_exceeded', retryable: false });
-    const generate = createGenerate(() => Promise.reject(refused));
+    const generate = createGenerate(
+      () => Promise.reject(refused),
+      () => ({ names: undefined }),
+    );
 
     await expect(generate(wanted)).rejects.toBe(refused);
   });

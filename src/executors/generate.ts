@@ -9,6 +9,7 @@ import { permanentError } from '../kernel/permanent-error.ts';
 import { SchemaError } from '../kernel/schema-rules.ts';
 import { canonicalJson, cleanText, jsonTextFault } from '../kernel/text.ts';
 import type { Generated, GenerateRequest } from '../skills/definition.ts';
+import { type Part, takeNumbers } from './part.ts';
 
 /** Invalid answers that are corrected; one more fails the request. */
 const correctionsMax = 3;
@@ -18,14 +19,13 @@ const correctionCharsMax = 2_000;
 /** Asks the parent, like `ask` in run-context.ts. */
 export type AskGenerate = (payload: unknown) => Promise<unknown>;
 
-/** The `generate` of one part of a run; it counts equal requests. */
-export function createGenerate(ask: AskGenerate): (request: GenerateRequest) => Promise<Generated> {
-  const counts = new Map<string, number>();
-
+/** The `generate` of one part of a run; `counter` is what numbers its requests now. */
+export function createGenerate(
+  ask: AskGenerate,
+  counter: () => Pick<Part, 'names'>,
+): (request: GenerateRequest) => Promise<Generated> {
   return async (request) => {
-    const key = keyOf(request);
-    const nth = (counts.get(key) ?? 0) + 1;
-    counts.set(key, nth);
+    const nth = takeNumbers(counter(), `generate ${keyOf(request)}`);
     const corrections: string[] = [];
     const validate = validatorOf(request?.schema);
     for (;;) {

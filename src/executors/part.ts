@@ -55,11 +55,11 @@ export function newPart(fields: Pick<Part, 'run' | 'platform' | 'depth' | 'step'
   return { ...fields, names: undefined, uuids: 0 };
 }
 
-/** Takes the next `count` numbers of a name in this part; returns the first, from 1. */
-export function takeNumbers(part: Part, name: string, count = 1): number {
-  part.names ??= new Map();
-  const taken = part.names.get(name) ?? 0;
-  part.names.set(name, taken + count);
+/** Takes the next `count` numbers of a name in a part or a step; returns the first, from 1. */
+export function takeNumbers(within: Pick<Part, 'names'>, name: string, count = 1): number {
+  within.names ??= new Map();
+  const taken = within.names.get(name) ?? 0;
+  within.names.set(name, taken + count);
   return taken + 1;
 }
 

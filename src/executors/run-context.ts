@@ -11,6 +11,7 @@ import { addLog, addMessage, cut } from './run-reports.ts';
 import { signalOf } from './run-signal.ts';
 import { makeUuid } from './step-keys.ts';
 import { takeSteps } from './step-lists.ts';
+import { counterOf } from './step-scope.ts';
 import { takeStep } from './steps.ts';
 import { approve, runJob, sleep, sleepUntil, waitForEvent } from './waits.ts';
 
@@ -54,8 +55,10 @@ export function createContext(part: Part): SkillContext {
       return memory;
     },
     async generate(request) {
-      // One for each part, because it counts equal requests, and a replayed call makes none.
-      generate ??= createGenerate((payload) => ask(part, 'generate', payload));
+      generate ??= createGenerate(
+        (payload) => ask(part, 'generate', payload),
+        () => counterOf(part),
+      );
       return generate(request);
     },
     step: (name, run, options) => handled(takeStep(part, name, run, options)),

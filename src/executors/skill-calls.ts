@@ -5,14 +5,15 @@
  */
 
 import { digestOf } from '../kernel/digest.ts';
+import { inputDigestOf, wholeDigest } from '../kernel/input-digest.ts';
 import { issuesText, type Validate } from '../kernel/json-schema.ts';
 import { permanentError } from '../kernel/permanent-error.ts';
-import { canonicalJson } from '../kernel/text.ts';
 import type { SkillDefinition } from '../skills/definition.ts';
 import { readOutput } from './output.ts';
 import { newPart, type Part, takeNumbers } from './part.ts';
 import { recordedStep, type WantedStep } from './recorded-steps.ts';
 import { createContext } from './run-context.ts';
+import { counterOf } from './step-scope.ts';
 
 /** A skill as the child runs it. */
 export interface Runnable {
@@ -37,10 +38,11 @@ export async function callSkill(
   if (issues !== null) {
     throw permanentError(`the input of ${name} breaks its schema: ${issuesText(issues)}`);
   }
-  const digest = digestOf(canonicalJson(copy));
+  const fullDigest = inputDigestOf(copy);
+  const digest = wholeDigest(fullDigest);
   // Numbered among equal calls, so that calls with other inputs may come in any order.
-  const nth = takeNumbers(caller, `${name} ${digest}`);
-  const wanted: WantedStep = { kind: 'skill', name, digest, nth };
+  const nth = takeNumbers(counterOf(caller), `${name} ${digest}`);
+  const wanted: WantedStep = { kind: 'skill', name, digest: fullDigest, nth };
   return recordedStep(caller, wanted, {
     async execute(step) {
       const path = `${caller.path}/${digestOf(JSON.stringify([name, digest, nth]))}`;

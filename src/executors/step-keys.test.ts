@@ -26,7 +26,15 @@ test('ids are valid UUIDs, the same in each repetition and different in all else
 test('ids that a step makes do not count for the run, which may not execute the step again', () => {
   const part = partOf('job-1');
   const [first, second] = [makeUuid(partOf('job-1')), makeUuid(part)];
-  const scope = { part, step: 1, name: 'a', idempotencyKey: 'k', uuids: 0, isOver: false };
+  const scope = {
+    part,
+    step: 1,
+    name: 'a',
+    idempotencyKey: 'k',
+    names: undefined,
+    uuids: 0,
+    isOver: false,
+  };
 
   const within = withinStep({ ...scope }, () => makeUuid(part));
 

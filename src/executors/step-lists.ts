@@ -2,9 +2,8 @@
  * `ctx.map`: a step for each item of a list, some of them at a time. The numbers of all items are reserved
  * at once, so item i is the same step in each replay, whatever the order in which items end.
  */
-import { digestOf } from '../kernel/digest.ts';
+import { inputDigestOf } from '../kernel/input-digest.ts';
 import { permanentError } from '../kernel/permanent-error.ts';
-import { canonicalJson } from '../kernel/text.ts';
 import type { MapOptions, Recorded, StepRun } from '../skills/definition.ts';
 import { type Part, takeNumbers } from './part.ts';
 import {
@@ -81,7 +80,7 @@ async function inOrder<Item>(
 /** Empty for an item that JSON cannot carry. */
 function digestOfItem(item: unknown): string {
   try {
-    return digestOf(canonicalJson(JSON.parse(JSON.stringify(item) ?? 'null')));
+    return inputDigestOf(JSON.parse(JSON.stringify(item) ?? 'null'));
   } catch {
     return '';
   }

@@ -7,7 +7,7 @@ import { permanentError } from '../kernel/permanent-error.ts';
 import type { Part } from './part.ts';
 
 /** One execution of a step's function. */
-export interface StepScope {
+export interface StepScope extends Pick<Part, 'names'> {
   readonly part: Part;
   /** The number of the step in its job. */
   readonly step: number;
@@ -30,6 +30,13 @@ export function withinStep<T>(scope: StepScope, run: () => T): T {
 export function scopeOf(part: Part): StepScope | undefined {
   const scope = scopes.getStore();
   return scope === undefined || scope.isOver || scope.part !== part ? undefined : scope;
+}
+
+/**
+ * What numbers the calls that the executing code makes: a step its own, because a recorded step makes none.
+ */
+export function counterOf(part: Part): Pick<Part, 'names'> {
+  return scopeOf(part) ?? part;
 }
 
 /** The number of the step for which the code speaks and asks; null for the run itself. */

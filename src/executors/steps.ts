@@ -57,7 +57,7 @@ export function executeOnce(
     {
       async execute(step) {
         const idempotencyKey = idempotencyKeyOf(part, name, nth);
-        const scope = { part, step, name, idempotencyKey, uuids: 0, isOver: false };
+        const scope = { part, step, name, idempotencyKey, names: new Map<string, number>() };
         return writeValue(await executeWithRetries(scope, run, execution), what);
       },
       // As in a replay, so that a `catch` takes the same branch; the stack is for the operator's log.
@@ -77,6 +77,7 @@ async function executeWithRetries(
 ): Promise<unknown> {
   for (let attempt = 1; ; attempt++) {
     try {
+      // All executions share the numbers of their calls: what an earlier one called is on record.
       return await executeStep({ ...scope, uuids: 0, isOver: false }, run, attempt, timeoutMs);
     } catch (error) {
       if (attempt > retries || isPermanent(error)) throw error;

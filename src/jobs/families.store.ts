@@ -2,7 +2,7 @@
 import { type RawBuilder, sql } from 'kysely';
 import type { Dialect, Handle, Transaction } from '../database/database.ts';
 import { idInLocked, idsParam, isIn } from '../database/ids-in.ts';
-import { allRows, statement } from '../database/statement.ts';
+import { allRows, firstRow, statement } from '../database/statement.ts';
 import type { FamilyCancellationsTable, JobStatus } from '../database/tables.ts';
 
 /** Jobs below others that one transaction locks and cancels. */
@@ -100,3 +100,49 @@ const finish = statement<{ ids: readonly string[] }>()((db, p, dialect) =>
 export function finishCancellations(tx: Transaction, ids: readonly string[]): Promise<void> {
   return tx.each(finish, [{ ids }]);
 }
+
+/** The jobs whose runs wait for children, in the order of their ids. */
+export const listWaitingParents = allRows<{ after: string; limit: number }>()((db, p) =>
+  db
+    .selectFrom('job_steps')
+    .select('job_id')
+    .distinct()
+    // Literals, because the index is on rows of these alone.
+    .where(sql<boolean>`kind = 'run' and status = 'waiting'`)
+    .where('job_id', '>', p('after'))
+    .orderBy('job_id')
+    .limit(p('limit')),
+);
+
+const endedChildren = allRows<{ ids: string; limit: number }>()((db, p, dialect) =>
+  db
+    .selectFrom('jobs as child')
+    .select('child.id')
+    .where(isIn(dialect, sql`child.parent_job_id`, p('ids')))
+    .where('child.due_at', 'is', null)
+    .where((eb) =>
+      eb.exists(
+        eb
+          .selectFrom('job_steps as step')
+          .select('step.n')
+          .whereRef('step.job_id', '=', 'child.parent_job_id')
+          .whereRef('step.n', '=', 'child.parent_step')
+          .where('step.status', '=', 'waiting'),
+      ),
+    )
+    .limit(p('limit')),
+);
+
+/** The ended jobs that runs of the parents still wait for. */
+export function listEndedChildren(db: Handle, parentIds: readonly string[], limit: number) {
+  return endedChildren(db, { ids: idsParam(parentIds), limit });
+}
+
+/** How an ended child has ended. */
+export const findEndedChild = firstRow<{ id: string }>()((db, p) =>
+  db
+    .selectFrom('jobs')
+    .select(['status', 'output', 'error', 'parent_job_id', 'parent_step'])
+    .where('id', '=', p('id'))
+    .where('due_at', 'is', null),
+);

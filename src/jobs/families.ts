@@ -7,6 +7,7 @@
  * without parent and steps pays nothing for any of this.
  */
 import type { Transaction } from '../database/database.ts';
+import type { JobStatus } from '../database/tables.ts';
 import type { AbandonedJob } from '../journal/abandoned-waits.ts';
 import type { WaitResult } from '../journal/wait-kinds.ts';
 import type { EndWaits } from './end-waits.ts';
@@ -113,15 +114,21 @@ export function endsOfChildren(settled: readonly Settled[]): Parameters<EndWaits
   return settled.flatMap((one) => {
     const { parent_job_id: job_id, parent_step: n } = one.job;
     if (job_id === null || n === null || one.isWithParent) return [];
-    const result = resultOf(one);
+    const { transition } = one;
+    const output = 'output' in transition ? transition.output : null;
+    const error = 'error' in transition ? transition.error : null;
+    const result = resultOfChild(transition.status, output, error);
     return result === null ? [] : [{ job_id, n, result }];
   });
 }
 
-function resultOf({ transition }: Settled): WaitResult | null {
-  if (!isFinal(transition.status)) return null;
-  if (transition.status === 'completed') return { value: JSON.parse(transition.output) };
-  return 'error' in transition && transition.error !== null
-    ? { error: { ...transition.error, retryable: false } }
-    : null;
+/** What its parent gets of a child; null for one that has not ended. The output is JSON text. */
+export function resultOfChild(
+  status: JobStatus,
+  output: string | null,
+  error: JobError | null,
+): WaitResult | null {
+  if (!isFinal(status)) return null;
+  if (status === 'completed') return { value: output === null ? null : JSON.parse(output) };
+  return error === null ? null : { error: { ...error, retryable: false } };
 }

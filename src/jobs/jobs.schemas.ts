@@ -203,13 +203,17 @@ export const JobStep = Type.Object(
         description: 'The same for all turns and tools of one request to a model.',
       }),
     ),
-    kind: Words(['model', 'tool', 'skill', 'step', ...waitKinds]),
+    kind: Words(['model', 'tool', 'generate', 'skill', 'step', ...waitKinds]),
     name: Type.String({
       description:
         'The model, the skill, or the tool of the agent itself; the name that the code gave ' +
         'a step or a wait.',
     }),
-    turn: Type.Integer({ description: 'For a tool the turn of the model call that requested it.' }),
+    turn: Type.Integer({
+      description:
+        'For a tool the turn of the model call that requested it; for what code takes its ' +
+        'number among equal names.',
+    }),
     status: StepStatus,
     error: Nullable(Type.Object({ code: Type.String(), message: Type.String() })),
     message_id: Nullable(Id),

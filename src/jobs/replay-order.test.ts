@@ -5,15 +5,23 @@ const turns = async () => {
   for (let i = 0; i < 10; i++) await new Promise(setImmediate);
 };
 
-/** An order whose next place is 100, and the places that it gave, by number of the step. */
-function newOrder() {
+/**
+ * An order whose next place is 100, and the places that it gave, by number of the step. `awaited` are places
+ * that the code has still to ask for.
+ */
+function newOrder(...awaited: number[]) {
   let place = 100;
   const places = new Map<number, number>();
+  const ended = new AbortController();
   const order = createReplayOrder(
-    () => place++,
-    (n, given) => void places.set(n, given),
+    {
+      next: () => place++,
+      note: (n, given) => void places.set(n, given),
+      awaited: () => Math.min(Number.POSITIVE_INFINITY, ...awaited),
+    },
+    ended.signal,
   );
-  return { order, places };
+  return { order, places, awaited, ended };
 }
 
 /** An answer that goes through as many functions as `hops` before the run is told it. */
@@ -116,4 +124,61 @@ test('a question that comes alone is answered at once', async () => {
   order.enter().notRecorded();
   await order.enter().recorded({ n: 1, at: 1, told: 2 });
   await order.enter().recorded({ n: 2, at: 0, told: 1 });
+});
+
+/** A chain of steps with the places 1 to 3 beside a wait; what the code is told, in order. */
+async function raced(waitTold: number | null, awaited: number[]) {
+  const { order, ...more } = newOrder(...awaited);
+  const given: string[] = [];
+  const ask = async (name: string, told: number | null) => {
+    const turn = order.enter();
+    more.awaited.splice(0, more.awaited.length, ...more.awaited.filter((one) => one !== told));
+    await turn.recorded({ n: told ?? 9, at: 1, told });
+    given.push(name);
+  };
+  const chain = async () => {
+    for (const told of [10, 20, 30]) await ask(`step ${told}`, told);
+  };
+  const all = Promise.all([ask('wait', waitTold), chain()]);
+  return { ...more, given, all };
+}
+
+test.each([
+  [5, ['wait', 'step 10', 'step 20', 'step 30']],
+  [15, ['step 10', 'wait', 'step 20', 'step 30']],
+  [25, ['step 10', 'step 20', 'wait', 'step 30']],
+  [35, ['step 10', 'step 20', 'step 30', 'wait']],
+  [null, ['step 10', 'step 20', 'step 30', 'wait']],
+])('a wait of place %s beside a chain of steps is told in its place', async (told, expected) => {
+  const { given, all } = await raced(told, [10, 20, 30]);
+  await all;
+  expect(given).toEqual(expected);
+});
+
+test('a wait that ends while a chain of steps is replayed is told after it', async () => {
+  const { order, awaited } = newOrder(10);
+  const given: string[] = [];
+  const turn = order.enter();
+  turn.notRecorded();
+  void turn.ended(7).then(() => given.push('wait'));
+  await turns();
+  expect(given).toEqual([]);
+
+  const asked = order.enter();
+  awaited.pop();
+  void asked.recorded({ n: 1, at: 1, told: 10 }).then(() => given.push('step'));
+  await turns();
+
+  expect(given).toEqual(['step', 'wait']);
+});
+
+test('a run that has ended holds no end', async () => {
+  const { all, ended, given } = await raced(35, [10, 20, 30, 31]);
+  await turns();
+  expect(given).toEqual(['step 10', 'step 20', 'step 30']);
+
+  ended.abort();
+
+  await all;
+  expect(given.at(-1)).toBe('wait');
 });

@@ -2,8 +2,10 @@
  * The order in which a run is told ends of steps and waits. Each end has a place in it, on record, so that a
  * repeated run is told them in the same order and a race has the same winner again. Moments would not do: an
  * event that came before a step ended may be told after it. A run asks for parallel steps and waits at once,
- * and the database answers them in any order. So an end from the record waits until each question that came
- * with it is known to be on record or not. Ends that no run was told come last.
+ * and the database answers them in any order; what one branch asks for next depends on an answer. So an end
+ * from the record waits until each question that came with it is known to be on record or not, and until
+ * the code has asked for all ends with earlier places. Ends that no run was told come last. Code that takes
+ * longer than `patienceMs` between two answers is not waited for.
  */
 import type { RecordedEnd } from '../journal/records.ts';
 
@@ -23,24 +25,44 @@ export interface ReplayOrder {
   write<T>(end: (place: number) => Promise<T>): Promise<T>;
 }
 
-interface Order {
-  /** Takes the next place. */
+/** What the journal knows of places. */
+export interface Places {
+  /** Takes the next one. */
   next(): number;
+  /** Notes the place of an end that is on record without one. */
   note(n: number, place: number): void;
+  /** The least place on record whose end the code has still to ask for; infinite if there is none. */
+  awaited(): number;
+}
+
+/** How long an end is held for the code to ask for one with an earlier place. */
+const patienceMs = 5_000;
+
+type HeldEnd = RecordedEnd & { readonly give: (told?: Promise<void>) => void };
+
+interface Order extends Places {
   undecided: number;
-  held: (RecordedEnd & { readonly give: (told?: Promise<void>) => void })[];
+  held: HeldEnd[];
   isGiving: boolean;
   /** Settles when the ends that have a place so far were told. */
   told: Promise<unknown>;
+  patience: NodeJS.Timeout | undefined;
+  /** The code did not ask for what is on record, or the run has ended. */
+  isOver: boolean;
 }
 
-/** `note` gets the place of an end that is on record without one. */
-export function createReplayOrder(
-  next: () => number,
-  note: (n: number, place: number) => void,
-): ReplayOrder {
-  const told = Promise.resolve();
-  const order: Order = { next, note, undecided: 0, held: [], isGiving: false, told };
+/** Once the signal aborts, no end is held any more. */
+export function createReplayOrder(places: Places, signal: AbortSignal): ReplayOrder {
+  const order: Order = {
+    ...places,
+    undecided: 0,
+    held: [],
+    isGiving: false,
+    told: Promise.resolve(),
+    patience: undefined,
+    isOver: signal.aborted,
+  };
+  signal.addEventListener('abort', () => giveUp(order), { once: true });
   return { enter: () => enter(order), write: (end) => write(order, end) };
 }
 
@@ -54,30 +76,53 @@ function enter(order: Order): ReplayTurn {
   };
   return {
     recorded(end) {
-      const { promise, resolve } = Promise.withResolvers<void>();
-      order.held.push({ ...end, give: resolve });
+      const held = hold(order, end);
       decide();
-      return promise;
+      return held;
     },
     notRecorded() {
       if (!isDecided) decide();
     },
-    ended: (n) => tell(order, n),
+    async ended(n) {
+      if (order.held.length === 0 && !isAwaiting(order, null)) return tell(order, n);
+      const held = hold(order, { n, at: Number.MAX_SAFE_INTEGER, told: null });
+      void giveHeld(order);
+      return held;
+    },
   };
+}
+
+function hold({ held }: Order, end: RecordedEnd): Promise<void> {
+  const { promise, resolve } = Promise.withResolvers<void>();
+  held.push({ ...end, give: resolve });
+  return promise;
 }
 
 /** Gives the ends one by one: the answer to the one is on its way before the other is given. */
 async function giveHeld(order: Order): Promise<void> {
+  clearTimeout(order.patience);
   if (order.isGiving) return;
   order.isGiving = true;
   while (order.undecided === 0 && order.held.length > 0) {
     const [first] = order.held.sort(compare);
-    if (first === undefined) break;
+    if (first === undefined || isAwaiting(order, first.told)) break;
     order.held.shift();
     first.give(first.told === null ? tell(order, first.n) : undefined);
     if (order.held.length > 0) await turnOfLoop();
   }
   order.isGiving = false;
+  if (order.undecided > 0 || order.held.length === 0) return;
+  order.patience = setTimeout(() => giveUp(order), patienceMs).unref();
+}
+
+/** Whether the code has still to ask for an end that was told before the one of the place. */
+function isAwaiting({ isOver, awaited }: Order, place: number | null): boolean {
+  return !isOver && awaited() < (place ?? Number.POSITIVE_INFINITY);
+}
+
+function giveUp(order: Order): void {
+  order.isOver = true;
+  void giveHeld(order);
 }
 
 /** Ends that no run was told have the order of their moments. */

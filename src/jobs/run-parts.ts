@@ -4,6 +4,7 @@
  */
 import type { RunThinking } from '../agents/thinking.ts';
 import type { RunHandlers } from '../executors/run.ts';
+import { nextTold } from '../journal/records.ts';
 import type { RunPart } from '../journal/run-part.ts';
 import { createRunSteps, type RunSteps, type StepAnswer } from '../journal/run-steps.ts';
 import type { WaitScope } from '../journal/wait-scope.ts';
@@ -102,7 +103,7 @@ async function answerWait(
   [, payload, signal, step]: Question,
   scope: WaitScope,
 ): Promise<unknown> {
-  const turn = orderOf(asking).enter();
+  const turn = orderOf(asking, signal).enter();
   try {
     await recordsOf(asking.attempt);
     const wanted = stepsOf(asking).readWait(payload, step);
@@ -118,7 +119,7 @@ async function answerWork(asking: Part, question: Question, scope: WaitScope): P
   const [kind, payload, signal, step] = question;
   if (kind === 'begin-step') return beginStep(asking, question, scope);
   if (kind === 'end-step') {
-    const ended = await endInOrder(asking, payload, signal.aborted);
+    const ended = await endInOrder(asking, payload, signal);
     const { step: n } = payload as { step: number };
     asking.scopes?.get(n)?.close();
     asking.scopes?.delete(n);
@@ -133,11 +134,11 @@ async function answerWork(asking: Part, question: Question, scope: WaitScope): P
 
 async function beginStep(
   asking: Part,
-  [, payload, , step]: Question,
+  [, payload, signal, step]: Question,
   scope: WaitScope,
 ): Promise<StepAnswer> {
   const { attempt } = asking;
-  const turn = orderOf(asking).enter();
+  const turn = orderOf(asking, signal).enter();
   try {
     await recordsOf(attempt);
     const begun = await remember(
@@ -152,8 +153,9 @@ async function beginStep(
 }
 
 /** Steps that end at once are answered in the order of their places, also if they are committed in another. */
-function endInOrder(asking: Part, payload: unknown, wasStopped: boolean): Promise<unknown> {
-  return orderOf(asking).write((place) =>
+function endInOrder(asking: Part, payload: unknown, signal: AbortSignal): Promise<unknown> {
+  const wasStopped = signal.aborted;
+  return orderOf(asking, signal).write((place) =>
     remember(recordingOf(asking.attempt), stepsOf(asking).end(payload, place, wasStopped)),
   );
 }
@@ -184,11 +186,22 @@ function scopesOf(asking: Part): Map<number, WaitScope> {
   return asking.scopes;
 }
 
-function orderOf(asking: Part): ReplayOrder {
-  const { attempt } = asking;
-  // The records are read before the first end has a place.
-  const next = () => (attempt.records === undefined ? 0 : attempt.records.nextEnd++);
-  asking.order ??= createReplayOrder(next, (n, place) => journalOf(attempt).noteTold(n, place));
+/** The signal is the same for all questions of a part. */
+function orderOf(asking: Part, signal: AbortSignal): ReplayOrder {
+  const { attempt, within } = asking;
+  asking.order ??= createReplayOrder(
+    {
+      // The records are read before the first end has a place.
+      next: () => (attempt.records === undefined ? 0 : attempt.records.nextEnd++),
+      note: (n, place) => journalOf(attempt).noteTold(n, place),
+      // What is pending is of the run itself: tools are repeated each for itself.
+      awaited: () =>
+        attempt.records === undefined || within !== undefined
+          ? Number.POSITIVE_INFINITY
+          : nextTold(attempt.records),
+    },
+    signal,
+  );
   return asking.order;
 }
 

@@ -4,7 +4,14 @@ import type { OpenWait, WaitEnd } from '../journal/waits.ts';
 import { createRunWaits } from './run-waits.ts';
 
 const hour = 3_600_000;
-const wanted = { key: 'k', kind: 'event', name: 'paid', parent: null, payload: {} } as const;
+const wanted = {
+  key: 'k',
+  kind: 'event',
+  name: 'paid',
+  nth: 1,
+  parent: null,
+  payload: {},
+} as const;
 const never = new AbortController().signal;
 
 /** The waits of a run, with a journal in the test's hand. */
@@ -20,7 +27,15 @@ function waitsOf() {
     suspend: () => void suspensions++,
     onError() {},
   });
-  const isOpen = () => begun.resolve({ n: 1, kind: 'event', name: 'paid', dueAt: hour });
+  const isOpen = () =>
+    begun.resolve({
+      n: 1,
+      kind: 'event',
+      name: 'paid',
+      parent: null,
+      dueAt: hour,
+      isOnRecord: false,
+    });
   return { waits, ends, isOpen, clock, suspensions: () => suspensions };
 }
 

@@ -100,7 +100,7 @@ async function wait(
     close = scope.wait();
     schedule(waits);
     // It may have ended while it was not pending yet.
-    if (waits.isStale) void look(waits);
+    if (waits.isStale || wait.isOnRecord) void look(waits);
   } finally {
     begun();
   }

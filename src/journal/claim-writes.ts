@@ -2,13 +2,16 @@
  * What a claim writes to its journal: only while it holds its job, and repeated while the database is
  * unavailable. A claim that lost its lease writes nothing.
  */
+import type { Insertable } from 'kysely';
 import type { Database, Transaction } from '../database/database.ts';
+import type { JobStepsTable } from '../database/tables.ts';
 import type { Clock } from '../kernel/clock.ts';
 import { lazily } from '../kernel/lazy.ts';
 import { retryWhileUnavailable } from '../kernel/retry-while-unavailable.ts';
-import { listRecords, recordTold } from './record-queries.ts';
+import { newResults, type Results, readSteps } from './record-pages.ts';
+import { recordTold } from './record-queries.ts';
 import { type Records, readRecords } from './records.ts';
-import { findLastStep } from './step-queries.ts';
+import { findLastStep, insertSteps } from './step-queries.ts';
 import type { JournalJob } from './step-rows.ts';
 
 /** The delay between tries while the database is unavailable, and their number. */
@@ -30,6 +33,10 @@ export class LeaseLostError extends Error {
   }
 }
 
+export interface ClaimRecords extends Records {
+  readonly results: Results;
+}
+
 /** A claim whose journal is open. */
 export interface OpenClaim {
   readonly deps: ClaimDeps;
@@ -37,12 +44,16 @@ export interface OpenClaim {
   /** The number of the job's next step. */
   numbers(): Promise<{ next: number }>;
   /** What earlier claims have recorded, and this one since. */
-  records(): Promise<Records>;
+  records(): Promise<ClaimRecords>;
   /**
    * The places of the ends that the run was told and whose rows do not say so, by number. The next write
    * records them, before the run can go on to something that is on record.
    */
   readonly told: Map<number, number>;
+  /** Steps that have failed and are not on record yet; the next write records them, too. */
+  readonly failures: Insertable<JobStepsTable>[];
+  /** Whether the run may be unloaded without another write. */
+  readonly waits: { hasBegun: boolean };
 }
 
 export function openClaim(deps: ClaimDeps, job: JournalJob): OpenClaim {
@@ -53,10 +64,13 @@ export function openClaim(deps: ClaimDeps, job: JournalJob): OpenClaim {
     numbers: lazily(async () => ({
       next: 1 + (job.epoch === 1 ? 0 : ((await findLastStep(read, { job_id: job.id }))?.n ?? 0)),
     })),
-    records: lazily(async () =>
-      readRecords(job.epoch === 1 ? [] : await listRecords(read, job.id)),
-    ),
+    records: lazily(async () => {
+      const rows = job.epoch === 1 ? [] : await readSteps(read, job.id);
+      return { ...readRecords(rows, job.attempt), results: newResults(read, job.id, rows) };
+    }),
     told: new Map(),
+    failures: [],
+    waits: { hasBegun: false },
   };
 }
 
@@ -70,18 +84,38 @@ export function patiently<T>(work: (tries: number) => Promise<T>): Promise<T> {
  * confirmation, so a repeated unit checks for its own rows.
  */
 export async function write<T>(
-  { deps, job, told }: OpenClaim,
+  { deps, job, told, failures }: OpenClaim,
   unit: (tx: Transaction, isRepeat: boolean) => Promise<T>,
 ): Promise<T> {
   const ends = [...told].map(([n, place]) => ({ job_id: job.id, n, told: place }));
-  const result = await patiently((tries) =>
-    deps.database.write(async (tx) => {
-      if (!(await deps.isHeld(tx, job))) return null;
-      if (ends.length > 0) await recordTold(tx, ends);
-      return { value: await unit(tx, tries > 1) };
-    }),
-  );
-  if (result === null) throw new LeaseLostError();
-  for (const { n } of ends) told.delete(n);
-  return result.value;
+  const failed = failures.splice(0);
+  try {
+    const result = await patiently((tries) =>
+      deps.database.write(async (tx) => {
+        if (!(await deps.isHeld(tx, job))) return null;
+        if (ends.length > 0) await recordTold(tx, ends);
+        if (failed.length > 0) await insertNew(tx, job, failed, tries > 1);
+        return { value: await unit(tx, tries > 1) };
+      }),
+    );
+    if (result === null) throw new LeaseLostError();
+    for (const { n } of ends) told.delete(n);
+    return result.value;
+  } catch (error) {
+    failures.unshift(...failed);
+    throw error;
+  }
+}
+
+/** Inserts steps; a repeated try only those that are not there. */
+async function insertNew(
+  tx: Transaction,
+  job: JournalJob,
+  rows: readonly Insertable<JobStepsTable>[],
+  isRepeat: boolean,
+): Promise<void> {
+  const known = isRepeat ? await readSteps(tx, job.id) : [];
+  const numbers = new Set(known.map(({ n }) => n));
+  const missing = rows.filter(({ n }) => !numbers.has(n));
+  if (missing.length > 0) await insertSteps(tx, missing);
 }

@@ -7,13 +7,15 @@ import type { StepKind } from '../database/tables.ts';
 import { permanentError } from '../kernel/permanent-error.ts';
 import type { MemoryChange } from '../memories/run-memory.ts';
 import { type OpenClaim, write } from './claim-writes.ts';
-import { endRecord, findResult } from './record-queries.ts';
+import { resultOf } from './record-pages.ts';
+import { endRecord } from './record-queries.ts';
 import {
+  type AskedStep,
+  findRecord,
   JournalFault,
   noteRunning,
   type RecordedEnd,
   type Records,
-  requireSame,
   type StepRecord,
 } from './records.ts';
 import { insertSteps, listStepsOfGeneration, restartStep } from './step-queries.ts';
@@ -25,16 +27,9 @@ const stepsMax = 10_000;
 export const resultBytesMax = 1024 * 1024;
 const bytesMax = 64 * 1024 * 1024;
 
-export interface WantedStep {
-  /** The same in every attempt: a digest of the step's place in the run. */
-  readonly key: string;
+/** Its name is the one that the code gave, or the `category/version/name` of a skill. */
+export interface WantedStep extends AskedStep {
   readonly kind: Extract<StepKind, 'skill' | 'step'>;
-  /** The name to show: the one that the code gave, or the `category/version/name` of a skill. */
-  readonly name: string;
-  /** The enclosing step, null for the run itself. */
-  readonly parent: number | null;
-  /** Of the input of a named step; null for a skill, whose key has it. */
-  readonly digest: string | null;
 }
 
 /** Why a step or a wait failed; `retryable` is absent where its error does not say. */
@@ -68,13 +63,12 @@ export async function beginStep(
   admit: () => Promise<void>,
 ): Promise<BegunStep> {
   const { job, deps } = claim;
-  const { key, kind, name, parent, digest } = wanted;
+  const { key, kind, name, parent, digest, nth } = wanted;
   const records = await claim.records();
-  const known = records.byKey.get(key);
+  const known = findRecord(records, kind, wanted);
   if (known !== undefined) {
-    requireSame(known, wanted);
     if (known.status === 'completed' || isFinalFailure(claim, records, known)) {
-      const recorded = await endOnRecord(claim, known.n);
+      const recorded = await endOnRecord(claim, known);
       records.pending.delete(known.n);
       return { n: known.n, recorded };
     }
@@ -88,11 +82,11 @@ export async function beginStep(
   const n = await nextStep(claim);
   await write(claim, async (tx, isRepeat) => {
     if (isRepeat && (await isInserted(claim, key, tx))) return;
-    const step = { n, kind, generation: key, parent, turn: 1, name, digest };
+    const step = { n, kind, generation: key, parent, turn: nth, name, digest };
     await insertSteps(tx, [activeStep(job, { ...step, started_at: deps.clock.now() })]);
   });
-  const none = { attempt: null, seen_to: null };
-  records.byKey.set(key, { n, kind, name, parent, status: 'active', digest, ...none });
+  const none = { attempt: null, seen_to: null, told: null, due_at: null };
+  records.byKey.set(key, { n, kind, name, nth, parent, status: 'active', digest, ...none });
   return { n, recorded: undefined };
 }
 
@@ -161,10 +155,11 @@ export function countBytes(records: Records, result: string): void {
 
 /** How a step or a wait ended, from its row. */
 export async function endOnRecord(
-  { job, deps }: OpenClaim,
-  n: number,
+  { job, records }: OpenClaim,
+  step: Pick<StepRecord, 'n' | 'parent'>,
 ): Promise<StepEnd & RecordedEnd> {
-  const row = await findResult(deps.database.read, { job_id: job.id, n });
+  const { n } = step;
+  const row = await resultOf((await records()).results, step);
   const end = { n, at: row?.finished_at ?? job.created_at, told: row?.told ?? null };
   if (row?.status === 'completed' && row.result !== null) {
     const memory = row.memory === null ? [] : (JSON.parse(row.memory) as MemoryChange[]);

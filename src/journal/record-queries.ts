@@ -1,10 +1,11 @@
 /** The queries on what a job has on record. */
 import { type Selectable, sql } from 'kysely';
-import type { Handle, Transaction } from '../database/database.ts';
-import { allRows, firstRow, statement } from '../database/statement.ts';
+import type { Transaction } from '../database/database.ts';
+import { bytesOf } from '../database/page-bytes.ts';
+import { allRows, statement } from '../database/statement.ts';
 import type { JobStepsTable, StepStatus } from '../database/tables.ts';
 
-/** A step without its result, and the bytes of that. */
+/** A step without its result, and the bytes of that; `size` has those of all that a claim may read later. */
 export type RecordedRow = Pick<
   Selectable<JobStepsTable>,
   | 'n'
@@ -13,35 +14,54 @@ export type RecordedRow = Pick<
   | 'name'
   | 'parent'
   | 'status'
+  | 'turn'
   | 'digest'
   | 'attempt'
   | 'seen_to'
   | 'told'
-> & { readonly bytes: number | null };
+  | 'due_at'
+> & { readonly bytes: number | null; readonly size: number };
 
-const recorded = allRows<{ job_id: string }>()((db, p) =>
+interface PageOfRecords {
+  job_id: string;
+  after: number;
+  limit: number;
+}
+
+/** A page of the steps of a job, in order, without their results. */
+export const listRecords = allRows<PageOfRecords>()((db, p) =>
   db
     .selectFrom('job_steps')
     .select(['n', 'generation', 'kind', 'name', 'parent', 'status', 'digest', 'attempt', 'seen_to'])
-    .select('told')
+    .select(['told', 'turn', 'due_at'])
     .select(sql<number | null>`octet_length(result)`.as('bytes'))
+    .select(bytesOf('result', 'memory', 'error').as('size'))
     .where('job_id', '=', p('job_id'))
-    .orderBy('n'),
+    .where('n', '>', p('after'))
+    .orderBy('n')
+    .limit(p('limit')),
 );
 
-/** All steps of a job, in order, without their results. */
-export function listRecords(db: Handle, jobId: string): Promise<RecordedRow[]> {
-  return recorded(db, { job_id: jobId });
+interface PageOfResults {
+  job_id: string;
+  from: number;
+  to: number;
+  parent: number | null;
 }
 
-/** What a step resulted in. */
-export const findResult = firstRow<{ job_id: string; n: number }>()((db, p) =>
+/** What steps of one part of a run, from one number to another, resulted in. */
+export const listResults = allRows<PageOfResults>()((db, p) =>
   db
     .selectFrom('job_steps')
-    .select(['status', 'result', 'memory', 'error', 'due_at', 'finished_at', 'told'])
+    .select(['n', 'status', 'result', 'memory', 'error', 'finished_at', 'told'])
     .where('job_id', '=', p('job_id'))
-    .where('n', '=', p('n')),
+    .where('n', '>=', p('from'))
+    .where('n', '<=', p('to'))
+    .where('kind', 'not in', ['model', 'tool', 'generate'])
+    .where(sql<boolean>`parent is not distinct from ${p('parent')}`),
 );
+
+export type ResultRow = Awaited<ReturnType<typeof listResults>>[number];
 
 interface EndedRow {
   job_id: string;

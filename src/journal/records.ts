@@ -1,9 +1,10 @@
 /**
- * What a claim finds on record of its job: the named steps, the called skills and the waits of earlier
- * claims, by key. Results stay in the database until they are asked for. Counts what the run has not asked
- * for yet, because its code must ask for everything that is on record.
+ * What a claim finds on record of its job: the named steps, the called skills, the requests to models and
+ * the waits of earlier claims, by key. Counts what the run has not asked for yet, because its code must ask
+ * for everything that is on record.
  */
 import { type StepKind, waitKinds } from '../database/tables.ts';
+import { differenceOf, wholeDigest } from '../kernel/input-digest.ts';
 import type { RecordedRow } from './record-queries.ts';
 
 /** The code of a run does not fit its record, or a bound is passed. Ends the job, whatever the code does. */
@@ -17,11 +18,25 @@ export class JournalFault extends Error {
   }
 }
 
-/** A step on record. */
-export type StepRecord = Pick<
-  RecordedRow,
-  'n' | 'kind' | 'name' | 'parent' | 'status' | 'digest' | 'attempt' | 'seen_to'
->;
+/** What code asks for by key: a step, a wait, or a request to a model with all its turns and tools. */
+export type RecordedKind = Exclude<StepKind, 'model' | 'tool'>;
+
+/** A step on record; of a request to a model the first of its steps. */
+export interface StepRecord
+  extends Pick<
+    RecordedRow,
+    'n' | 'name' | 'parent' | 'status' | 'digest' | 'attempt' | 'seen_to' | 'told' | 'due_at'
+  > {
+  readonly kind: RecordedKind;
+  /** Its number among equal names. */
+  readonly nth: number;
+}
+
+/** What the code of a run asks for. */
+export interface AskedStep extends Pick<StepRecord, 'name' | 'parent' | 'digest' | 'nth'> {
+  /** The same in every attempt: a digest of its place in the run. */
+  readonly key: string;
+}
 
 /** An end on record. `told` is its place among the ends that runs of the job were told, null if none was. */
 export interface RecordedEnd {
@@ -38,60 +53,145 @@ export interface Records {
   nextEnd: number;
   /** Bytes of all results of the job. */
   bytes: number;
-  /** Records that the code has to ask for, and has not yet. */
+  /** Records that the code has to ask for, and was not given yet. */
   readonly pending: Map<number, StepRecord>;
+  /** Those of them that it has asked for. */
+  readonly asked: Set<number>;
   /** Records within steps that did not complete; they are to be asked for once those run again. */
   readonly inner: Map<number, StepRecord[]>;
+  /** The pending records whose end runs were told, the last one first; those given meanwhile too. */
+  readonly told: StepRecord[];
 }
 
-const isNamed: ReadonlySet<StepKind> = new Set(['step', ...waitKinds]);
+const isWait: ReadonlySet<StepKind> = new Set(waitKinds);
 const isRecorded: ReadonlySet<string> = new Set(['completed', 'failed', 'waiting']);
 
-export function readRecords(rows: readonly RecordedRow[]): Records {
+/** `attempt` is the one that the claim makes. */
+export function readRecords(rows: readonly RecordedRow[], attempt: number): Records {
   const records: Records = {
     byKey: new Map(),
     last: rows.at(-1)?.n ?? 0,
     nextEnd: 1,
     bytes: 0,
     pending: new Map(),
+    asked: new Set(),
     inner: new Map(),
+    told: [],
   };
+  const hasWaited = rows.some(({ kind }) => isWait.has(kind));
+  const required = new Set<string>();
   for (const row of rows) {
     records.bytes += row.bytes ?? 0;
     records.nextEnd = Math.max(records.nextEnd, (row.told ?? 0) + 1);
-    if (row.kind === 'model' || row.kind === 'tool') continue;
-    records.byKey.set(row.generation, row);
-    if (!isNamed.has(row.kind) || !isRecorded.has(row.status)) continue;
-    if (row.parent === null) records.pending.set(row.n, row);
-    else records.inner.set(row.parent, [...(records.inner.get(row.parent) ?? []), row]);
+    const record = recordOf(row);
+    const { generation: key } = row;
+    // A request to a model has many rows: that counts which has to be asked for, else the first.
+    if (record === null || required.has(key)) continue;
+    const isRequired = isToBeAsked(record, attempt, hasWaited);
+    if (isRequired || !records.byKey.has(key)) records.byKey.set(key, record);
+    if (!isRequired) continue;
+    required.add(key);
+    if (row.parent === null) records.pending.set(row.n, record);
+    else addTo(records.inner, row.parent, record);
   }
+  noteTold(records, records.pending.values());
   return records;
 }
 
+function noteTold({ told }: Records, added: Iterable<StepRecord>): void {
+  const length = told.length;
+  for (const record of added) if (record.told !== null) told.push(record);
+  if (told.length > length) told.sort((a, b) => (b.told ?? 0) - (a.told ?? 0));
+}
+
+/** The least place of the ends on record that the run was not given yet; infinite if there is none. */
+export function nextTold({ told, pending }: Records): number {
+  for (;;) {
+    const last = told.at(-1);
+    if (last === undefined) return Number.POSITIVE_INFINITY;
+    if (pending.has(last.n)) return last.told ?? 0;
+    told.pop();
+  }
+}
+
+/** Null for a tool, which no code asks for. */
+function recordOf(row: RecordedRow): StepRecord | null {
+  const { kind, turn: nth } = row;
+  if (kind === 'tool') return null;
+  if (kind !== 'model') return { ...row, kind, nth };
+  return { ...row, kind: 'generate', name: 'generate', nth: 1, digest: null };
+}
+
+/**
+ * A called skill and a request to a model are known by their input. A new attempt may make them with other
+ * input, and so may a run that has never waited.
+ */
+function isToBeAsked(record: StepRecord, attempt: number, hasWaited: boolean): boolean {
+  if (!isRecorded.has(record.status)) return false;
+  return !isCall(record) || (hasWaited && record.attempt === attempt);
+}
+
+const isCall = ({ kind }: Pick<StepRecord, 'kind'>) => kind === 'skill' || kind === 'generate';
+
+function addTo(inner: Records['inner'], parent: number, record: StepRecord): void {
+  const within = inner.get(parent);
+  if (within === undefined) inner.set(parent, [record]);
+  else within.push(record);
+}
+
 /** Notes that a step runs now: what is on record within it is to be asked for. */
-export function noteRunning({ pending, inner }: Records, n: number): void {
+export function noteRunning(records: Records, n: number): void {
+  const { pending, inner } = records;
   pending.delete(n);
-  for (const record of inner.get(n) ?? []) pending.set(record.n, record);
+  const within = inner.get(n) ?? [];
+  for (const record of within) pending.set(record.n, record);
+  noteTold(records, within);
   inner.delete(n);
 }
 
-/** Throws where the code asks for something else under a name than is on record. */
-export function requireSame(
-  record: StepRecord,
-  asked: { readonly kind: StepKind; readonly digest: string | null },
-): void {
-  const { kind, name, n, digest } = record;
-  if (kind !== asked.kind) {
-    throw diverged(
-      record,
-      `it is on record as ${nameOf(kind)}, and the code asks for ${nameOf(asked.kind)}`,
-    );
+/**
+ * The record of what the code asks for; undefined if there is none. Throws where the code asks for something
+ * else than is on record in this place.
+ */
+export function findRecord(
+  records: Records,
+  kind: RecordedKind,
+  asked: AskedStep,
+): StepRecord | undefined {
+  const known = records.byKey.get(asked.key);
+  if (known === undefined) {
+    if (isCall({ kind })) refuseOther(records, kind, asked);
+    return undefined;
   }
-  if (isNamed.has(kind) && digest !== asked.digest) {
-    throw diverged(
-      record,
-      `the code asks for it with other input than is on record (step ${n}, ${name})`,
-    );
+  records.asked.add(known.n);
+  if (known.kind !== kind) {
+    const difference = `it is on record as ${nameOf(known.kind)}, and the code asks for ${nameOf(kind)}`;
+    throw diverged(known, asked.nth, difference);
+  }
+  if (!isCall(known)) requireSameInput(known, asked);
+  return known;
+}
+
+function requireSameInput(known: StepRecord, { nth, digest }: AskedStep): void {
+  const [recorded, now] = [known.digest ?? '', digest ?? ''];
+  if (wholeDigest(recorded) === wholeDigest(now)) return;
+  throw diverged(
+    known,
+    nth,
+    `the code asks for it with other input: ${differenceOf(recorded, now)}`,
+  );
+}
+
+/**
+ * A call that is not on record takes the place of one that is, and that the code has not asked for. Found
+ * before the new call is made.
+ */
+function refuseOther(records: Records, kind: RecordedKind, { name, parent, digest }: AskedStep) {
+  for (const record of records.pending.values()) {
+    const isSame = record.kind === kind && record.name === name && record.parent === parent;
+    if (!isSame || records.asked.has(record.n)) continue;
+    const difference = differenceOf(record.digest ?? '', digest ?? '');
+    throw diverged(record, record.nth, `the code asks for it with other input: ${difference}`);
   }
 }
 
@@ -99,25 +199,26 @@ export function requireSame(
 export function unaskedFault({ pending }: Records): JournalFault | undefined {
   const [first] = [...pending.values()].sort((a, b) => a.n - b.n);
   if (first === undefined) return undefined;
-  return diverged(first, `${nameOf(first.kind)} is on record, and the code did not ask for it`);
+  const difference = `${nameOf(first.kind)} is on record, and the code did not ask for it`;
+  return diverged(first, first.nth, difference);
 }
 
-function diverged({ name }: StepRecord, difference: string): JournalFault {
-  const message = `The code of the run no longer fits what the job has on record: "${name}": ${difference}`;
+function diverged({ name, n }: StepRecord, nth: number, difference: string): JournalFault {
+  const place = `"${name}", occurrence ${nth} (step ${n} of the job)`;
+  const message = `The code of the run no longer fits what the job has on record: ${place}: ${difference}`;
   return new JournalFault('replay_diverged', message);
 }
 
-const names: Readonly<Record<StepKind, string>> = {
+const names: Readonly<Record<RecordedKind, string>> = {
   step: 'a step',
   skill: 'a called skill',
+  generate: 'a request to a model',
   sleep: 'a sleep',
   event: 'a wait for an event',
   approval: 'an approval',
   run: 'a child run',
-  model: 'a call of a model',
-  tool: 'a tool',
 };
 
-function nameOf(kind: StepKind): string {
+function nameOf(kind: RecordedKind): string {
   return names[kind];
 }

@@ -7,6 +7,7 @@
 import type { NewMessage } from '../conversations/record.ts';
 import { bind } from '../kernel/bind.ts';
 import { digestOf } from '../kernel/digest.ts';
+import { digestCharsMax, wholeDigest } from '../kernel/input-digest.ts';
 import { permanentError } from '../kernel/permanent-error.ts';
 import { stepNameCharsMax } from '../kernel/step-bounds.ts';
 import type { RunMemory } from '../memories/run-memory.ts';
@@ -108,9 +109,9 @@ async function begin(
   // `nth` is the number of the step among equal ones of the path.
   const key =
     kind === 'skill'
-      ? digestOf(JSON.stringify([part.path, kind, name, nth, digest]))
+      ? digestOf(JSON.stringify([part.path, kind, name, nth, wholeDigest(digest)]))
       : keyOf(part, name, nth);
-  const wanted = { key, kind, name, parent: part.step, digest: kind === 'skill' ? null : digest };
+  const wanted = { key, kind, name, nth, parent: part.step, digest };
   const { n, recorded } = await journal.beginStep(wanted, async () => {
     if (kind === 'skill' && !(await mayCall(name))) {
       throw permanentError(`this run may not call ${name}`);
@@ -178,7 +179,8 @@ function readWait(state: StepsState, payload: unknown, within: number | null): W
   }
   const part = partOf(state, within);
   const key = keyOf(part, name as string, nth as number);
-  return { key, kind, name: name as string, parent: part.step, payload: fields };
+  const place = { key, name: name as string, nth: nth as number, parent: part.step };
+  return { ...place, kind, payload: fields };
 }
 
 /** The key of a named step or a wait: without its kind and input, so that a change of these is noticed. */
@@ -201,7 +203,7 @@ function readWanted(payload: unknown): {
     (kind === 'skill' || kind === 'step') &&
     isPlace(name, nth) &&
     typeof digest === 'string' &&
-    digest.length <= nameMax;
+    digest.length <= digestCharsMax;
   if (!isWanted) throw permanentError('this is no step that can be taken');
   return { kind, name: name as string, digest, nth: nth as number };
 }

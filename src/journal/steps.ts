@@ -51,9 +51,11 @@ async function waitedForBy(db: Handle, jobId: string, steps: readonly ListedStep
   ]);
 }
 
+const thoughtKinds: ReadonlySet<StepKind> = new Set(['model', 'tool', 'generate']);
+
 function stepBody(row: ListedStep, waitsFor: WaitedFor | null) {
   const { n, parent, generation, error, due_at, started_at, finished_at, ...listed } = row;
-  const isThought = row.kind === 'model' || row.kind === 'tool';
+  const isThought = thoughtKinds.has(row.kind);
   return {
     step: n,
     parent_step_id: parent,

@@ -3,9 +3,8 @@
  * compare-and-set on its row: here when its deadline has passed, elsewhere when what it waits for comes.
  */
 import type { WaitKind } from '../database/tables.ts';
-import { digestOf } from '../kernel/digest.ts';
+import { inputDigestOf } from '../kernel/input-digest.ts';
 import { permanentError } from '../kernel/permanent-error.ts';
-import { canonicalJson } from '../kernel/text.ts';
 import { type OpenClaim, write } from './claim-writes.ts';
 import {
   countBytes,
@@ -14,20 +13,14 @@ import {
   nextStep,
   type StepFailure,
 } from './journal-steps.ts';
-import { findResult } from './record-queries.ts';
-import { requireSame, type StepRecord } from './records.ts';
+import { type AskedStep, findRecord, type StepRecord } from './records.ts';
 import { insertSteps } from './step-queries.ts';
-import type { WaitKinds } from './wait-kinds.ts';
+import type { WaitKinds, WaitResult } from './wait-kinds.ts';
 import { endWaitingSteps, listWaiting } from './wait-queries.ts';
 
 /** A wait that a run asks for. */
-export interface WantedWait {
-  /** The same in every attempt: a digest of the wait's place in the run. */
-  readonly key: string;
+export interface WantedWait extends Omit<AskedStep, 'digest'> {
   readonly kind: WaitKind;
-  readonly name: string;
-  /** The enclosing step, null for the run itself. */
-  readonly parent: number | null;
   readonly payload: Readonly<Record<string, unknown>>;
 }
 
@@ -43,6 +36,10 @@ export interface OpenWait {
   readonly kind: WaitKind;
   readonly name: string;
   readonly dueAt: number;
+  /** The enclosing step, null for the run itself. */
+  readonly parent: number | null;
+  /** An earlier claim began it, so it may have ended before this run waits for it. */
+  readonly isOnRecord: boolean;
 }
 
 /** Begins a wait, or finds it on record: its end, or the wait as long as it is open. */
@@ -52,24 +49,24 @@ export async function beginWait(
   wanted: WantedWait,
 ): Promise<{ readonly n: number; readonly end: WaitEnd } | OpenWait> {
   const { job, deps } = claim;
-  const { key, kind, name, parent, payload } = wanted;
+  const { key, kind, name, parent, nth, payload } = wanted;
+  claim.waits.hasBegun = true;
   const verbs = kinds.get(kind);
   if (verbs === undefined) throw permanentError(`a run may not wait for ${JSON.stringify(kind)}`);
   const records = await claim.records();
   const now = deps.clock.now();
-  const known = records.byKey.get(key);
   const { input, dueAt } = verbs.read(payload, job, now);
-  const digest = digestOf(canonicalJson(input));
+  const digest = inputDigestOf(input);
+  const known = findRecord(records, kind, { ...wanted, digest });
   if (known !== undefined) {
-    requireSame(known, { kind, digest });
-    const found = await findWait(claim, kinds, known, wanted);
+    const found = await findWait(claim, kinds, known);
     records.pending.delete(known.n);
     return found;
   }
   const n = await nextStep(claim);
   const hasEnded = await write(claim, async (tx, isRepeat) => {
     if (isRepeat && (await isInserted(claim, key, tx))) return true;
-    const row = { n, epoch: job.epoch, kind, generation: key, parent, turn: 1, name, digest };
+    const row = { n, epoch: job.epoch, kind, generation: key, parent, turn: nth, name, digest };
     await insertSteps(tx, [
       { job_id: job.id, status: 'waiting', ...row, due_at: dueAt, started_at: now },
     ]);
@@ -77,10 +74,11 @@ export async function beginWait(
     if (result !== null) await endWaitingSteps(tx, [{ job_id: job.id, n, result }], now);
     return result !== null;
   });
-  const none = { attempt: null, seen_to: null };
-  const begun: StepRecord = { n, kind, name, parent, status: 'waiting', digest, ...none };
+  const none = { attempt: null, seen_to: null, told: null, due_at: dueAt };
+  const begun = { n, kind, name, nth, parent, status: 'waiting', digest, ...none } as const;
   records.byKey.set(key, begun);
-  return hasEnded ? findWait(claim, kinds, begun, wanted) : { n, kind, name, dueAt };
+  if (hasEnded) return { n, end: await endOfWait(claim, begun, true) };
+  return { n, kind, name, parent, dueAt, isOnRecord: false };
 }
 
 /** The ends of those of the waits that have ended, by number; ends those whose deadline has passed. */
@@ -95,7 +93,8 @@ export async function endsOfWaits(
   const others = waits.filter(({ n }) => !ends.has(n));
   if (others.length === 0) return ends;
   const open = new Set((await listWaiting(read, { job_id: job.id })).map(({ n }) => n));
-  for (const { n } of others) if (!open.has(n)) ends.set(n, await endOfWait(claim, n, true));
+  for (const one of others)
+    if (!open.has(one.n)) ends.set(one.n, await endOfWait(claim, one, true));
   return ends;
 }
 
@@ -111,15 +110,14 @@ async function expireWaits(
   if (due.length === 0) return new Map();
   // The claim keeps others from ending them until the transaction ends.
   return write(claim, async (tx) => {
-    const ends = new Map<number, WaitEnd>();
+    const expired: { job_id: string; n: number; result: WaitResult }[] = [];
     const open = new Set((await listWaiting(tx, { job_id: job.id })).map(({ n }) => n));
     for (const { n, kind, name } of due) {
       const result = open.has(n) ? await kinds.get(kind)?.expire(tx, { job, n, name }, now) : null;
-      if (!result) continue;
-      await endWaitingSteps(tx, [{ job_id: job.id, n, result }], now);
-      ends.set(n, { ...result, at: now, told: null });
+      if (result) expired.push({ job_id: job.id, n, result });
     }
-    return ends;
+    await endWaitingSteps(tx, expired, now);
+    return new Map(expired.map(({ n, result }) => [n, { ...result, at: now, told: null }]));
   });
 }
 
@@ -127,23 +125,41 @@ async function expireWaits(
 async function findWait(
   claim: OpenClaim,
   kinds: WaitKinds,
-  { n, status }: StepRecord,
-  { kind, name }: WantedWait,
+  known: StepRecord,
 ): Promise<{ readonly n: number; readonly end: WaitEnd } | OpenWait> {
-  const { job, deps } = claim;
-  const row = await findResult(deps.database.read, { job_id: job.id, n });
-  if (row?.status === 'waiting') {
-    const wait = { n, kind, name, dueAt: row.due_at ?? 0 };
-    const end = (await expireWaits(claim, kinds, [wait])).get(n);
-    if (end !== undefined) return { n, end };
-    if (wait.dueAt > deps.clock.now()) return wait;
-  }
-  return { n, end: await endOfWait(claim, n, status === 'waiting') };
+  const { n } = known;
+  if (known.status !== 'waiting') return { n, end: await endOfWait(claim, known, false) };
+  const end = (await endsOfOpen(claim, kinds)).get(n);
+  return end === undefined ? openWait(known) : { n, end };
+}
+
+/** The ends of claims' waits that were open when the claim read its records, as of the first question. */
+const openEnds = new WeakMap<OpenClaim, Promise<ReadonlyMap<number, WaitEnd>>>();
+
+/** Looks at all of them together, so that it takes as many statements for a thousand as for one. */
+function endsOfOpen(claim: OpenClaim, kinds: WaitKinds): Promise<ReadonlyMap<number, WaitEnd>> {
+  const known = openEnds.get(claim);
+  if (known !== undefined) return known;
+  const ends = claim.records().then(({ byKey }) => {
+    const open = [...byKey.values()].filter(({ status }) => status === 'waiting');
+    return endsOfWaits(claim, kinds, open.map(openWait));
+  });
+  openEnds.set(claim, ends);
+  ends.catch(() => openEnds.delete(claim));
+  return ends;
+}
+
+function openWait({ n, kind, name, parent, due_at }: StepRecord): OpenWait {
+  return { n, kind: kind as WaitKind, name, parent, dueAt: due_at ?? 0, isOnRecord: true };
 }
 
 /** `isNew` if it has ended after the claim read its record. */
-async function endOfWait(claim: OpenClaim, n: number, isNew: boolean): Promise<WaitEnd> {
-  const end = await endOnRecord(claim, n);
+async function endOfWait(
+  claim: OpenClaim,
+  step: Pick<StepRecord, 'n' | 'parent'>,
+  isNew: boolean,
+): Promise<WaitEnd> {
+  const end = await endOnRecord(claim, step);
   if ('error' in end) return end;
   // Results that others record meanwhile count as soon as the run gets them.
   if (isNew) countBytes(await claim.records(), end.result);

@@ -1,5 +1,7 @@
 /** What the end of a job means to its family: to the parent that waits for it, to the jobs below it. */
 import { describe, expect, test } from 'vitest';
+import { createEndWaits } from '../../src/jobs/end-waits.ts';
+import { createMissedEnds } from '../../src/jobs/missed-ends.ts';
 import { endJobsOfRevokedKey } from '../../src/jobs/revoked-key.ts';
 import { expectConsistent } from '../support/consistency.ts';
 import { engines } from '../support/databases.ts';
@@ -159,6 +161,58 @@ describe.each(await engines())('on $name', (engine) => {
         error: { code: 'worker_lost' },
       });
       expect(await isDue(world, id)).toBe(true);
+    });
+  });
+
+  describe('the end of a child that its worker has not told', () => {
+    /** Ends a job as a worker does that knows no parents. */
+    const endAlone = ({ database, clock }: JobsWorld, id: string, end: object) =>
+      database.write(async (tx) => {
+        const fields = { due_at: null, finished_at: clock.now(), ...end };
+        await tx.kysely.updateTable('jobs').set(fields).where('id', '=', id).execute();
+      });
+    const endWaits = createEndWaits({ queue: { sendHints() {} }, wakeRun() {} });
+
+    test('reaches the parent by the sweep, once', async () => {
+      const world = await jobsWorld(engine);
+      const [first, second] = [await waitingParent(world, 3), await waitingParent(world)];
+      const [done, broke, open] = first.children as [string, string, string];
+      const error = { code: 'skill_execution_failed', message: 'it broke' };
+      await endAlone(world, done, { status: 'completed', output: '{"text":"Dear Ada"}' });
+      await endAlone(world, broke, { status: 'failed', error: JSON.stringify(error) });
+      const endMissed = createMissedEnds({ ...world, endWaits });
+
+      await endMissed();
+
+      expect(await stepOf(world, first.id, 1)).toMatchObject({
+        ...{ status: 'completed', value: { text: 'Dear Ada' } },
+      });
+      expect(await stepOf(world, first.id, 2)).toMatchObject({
+        ...{ status: 'failed', error: { ...error, retryable: false } },
+      });
+      expect(await isDue(world, first.id)).toBe(true);
+      expect(await statusOf(world, open)).toBe('queued');
+      expect(await stepOf(world, first.id, 3)).toMatchObject({ status: 'waiting' });
+      expect(await isDue(world, second.id)).toBe(false);
+      await endMissed();
+      expect(await stepOf(world, first.id, 1)).toMatchObject({ status: 'completed' });
+    });
+
+    test('reaches more parents than one pass looks at', async () => {
+      const world = await jobsWorld(engine);
+      const families: Awaited<ReturnType<typeof activeParent>>[] = [];
+      for (let n = 0; n < 205; n += 1) families.push(await activeParent(world));
+      const last = families.toSorted((a, b) => (a.id < b.id ? -1 : 1)).at(-1);
+      if (last === undefined) throw new Error('There is no family.');
+      const { id, child } = last;
+      await endAlone(world, child, { status: 'completed', output: '1' });
+      const endMissed = createMissedEnds({ ...world, endWaits });
+
+      await endMissed();
+      expect(await stepOf(world, id)).toMatchObject({ status: 'waiting' });
+      await endMissed();
+
+      expect(await stepOf(world, id)).toMatchObject({ status: 'completed', value: 1 });
     });
   });
 

@@ -413,7 +413,7 @@ describe.each(await engines())('on $name', (engine) => {
 
       expect(error).toMatchObject(diverged);
       expect(error.message).toContain(
-        '"a": it is on record as a step, and the code asks for a sleep',
+        '"a", occurrence 1 (step 1 of the job): it is on record as a step, and the code asks for a sleep',
       );
     });
 
@@ -424,7 +424,9 @@ describe.each(await engines())('on $name', (engine) => {
       );
 
       expect(error).toMatchObject(diverged);
-      expect(error.message).toContain('"a": the code asks for it with other input');
+      expect(error.message).toContain(
+        '"a", occurrence 1 (step 1 of the job): the code asks for it with other input: its input differs in ms',
+      );
     });
 
     test('returns without having asked for all that is on record', async () => {
@@ -437,7 +439,9 @@ describe.each(await engines())('on $name', (engine) => {
       );
 
       expect(error).toMatchObject(diverged);
-      expect(error.message).toContain('"b": a step is on record, and the code did not ask for it');
+      expect(error.message).toContain(
+        '"b", occurrence 1 (step 2 of the job): a step is on record, and the code did not ask for it',
+      );
     });
 
     test('returns without having asked for anything', async () => {
@@ -447,6 +451,65 @@ describe.each(await engines())('on $name', (engine) => {
           () => {},
         ),
       ).toMatchObject(diverged);
+    });
+
+    describe('in its calls of skills', () => {
+      const call = (digest: string) => ({ kind: 'skill', name: 'test/v1.0/echo', digest, nth: 1 });
+      /** A job whose run has called the skill and waits. */
+      async function calledAndWaiting() {
+        const world = await jobsWorld(engine);
+        const { id } = await world.submit();
+        await world.attempt(id, waiting, async (run) => {
+          await run.ask('begin-step', call('d1'));
+          await run.ask('end-step', { step: 1, output: 1 });
+          await waitOpen(run, sleep('nap', hour));
+        });
+        await untilDue(world, id);
+        return { world, id };
+      }
+      const nap = (run: ScriptedRun) => run.ask('wait', sleep('nap', hour));
+
+      test('returns without having made one that is on record', async () => {
+        const { world, id } = await calledAndWaiting();
+
+        await world.attempt(id, completed(), nap);
+
+        const { status, error } = await world.row(id);
+        expect({ status, ...JSON.parse(error ?? '{}') }).toMatchObject({
+          ...{ status: 'failed', code: 'replay_diverged' },
+          message: expect.stringContaining('"test/v1.0/echo", occurrence 1 (step 1 of the job)'),
+        });
+      });
+
+      test('calls with other input: the call is not made', async () => {
+        const { world, id } = await calledAndWaiting();
+
+        await world.attempt(id, completed(), async (run) => {
+          await expect(run.ask('begin-step', call('d2'))).rejects.toMatchObject({
+            code: 'replay_diverged',
+          });
+        });
+
+        expect(await world.row(id)).toMatchObject({ status: 'failed' });
+        expect(await stepsOf(world, id)).toHaveLength(2);
+      });
+
+      test('may make other ones in a new attempt', async () => {
+        const { world, id } = await calledAndWaiting();
+        await world.attempt(id, failed(), async (run) => {
+          await run.ask('begin-step', call('d1'));
+          await nap(run);
+        });
+        await untilDue(world, id);
+
+        await world.attempt(id, completed(), async (run) => {
+          await nap(run);
+          expect(await run.ask('begin-step', call('d2'))).toMatchObject({ step: 3 });
+          await run.ask('end-step', { step: 3, output: 1 });
+        });
+
+        expect(await world.row(id)).toMatchObject({ status: 'completed', attempt: 2 });
+      });
     });
 
     test('a step that did not end is not missed', async () => {
@@ -611,9 +674,9 @@ describe.each(await engines())('on $name', (engine) => {
           run.ask('wait', wait).then(() => again.push('wait')),
           run.ask('begin-step', step('work')).then(() => again.push('work')),
         ];
-        await Promise.all(asked);
+        await Promise.race(asked);
         expect(await take(run, 'after')).toMatchObject({ output: 'after' });
-        await run.ask('wait', sleep('long', hour));
+        await Promise.all([...asked, run.ask('wait', sleep('long', hour))]);
       });
       expect(await world.row(id)).toMatchObject({ status: 'completed' });
       return { live, again };

@@ -1,8 +1,9 @@
 import { describe, expect, test } from 'vitest';
 import type { Journal } from '../../src/agents/journal.ts';
-import type { PlannedTool } from '../../src/agents/recorded-generation.ts';
+import { dialogueFor, type PlannedTool } from '../../src/agents/recorded-generation.ts';
 import { engines } from '../support/databases.ts';
 import {
+  asked,
   begun,
   expectLedger,
   gave,
@@ -26,7 +27,7 @@ describe.each(await engines())('on $name', (engine) => {
 
     /** Does what is not on record yet, as the loop does; at most so many things. */
     async function goOn(journal: Journal, most = Number.POSITIVE_INFINITY): Promise<string[]> {
-      const { messages, open, turns } = await journal.recorded('g', model);
+      const { messages, open, turns } = await journal.recorded(asked('g'));
       const done: string[] = [];
       const isLeft = () => done.length < most;
       let turn = turns;
@@ -70,7 +71,7 @@ describe.each(await engines())('on $name', (engine) => {
         // A call that was under way is made again, because its result is unknown.
         const isOpen = before.at(-1)?.startsWith('begin') === true;
         expect(after).toEqual(actions.slice(isOpen ? most - 1 : most));
-        const { messages, turns, open, costs } = await world.journalOf(again).recorded('g', model);
+        const { messages, turns, open, costs } = await world.journalOf(again).recorded(asked('g'));
         expect(messages).toEqual([
           saying('first', 'a', 'b'),
           gave('a').message,
@@ -136,11 +137,11 @@ describe.each(await engines())('on $name', (engine) => {
       const again = world.journalOf(await world.lose(job));
 
       for (const generation of ['one', 'two']) {
-        const recorded = await again.recorded(generation, model);
+        const recorded = await again.recorded(asked(generation));
         expect(recorded.messages).toEqual([saying(generation, 'a')]);
         expect([...recorded.open.keys()]).toEqual(['a']);
       }
-      expect((await again.recorded('three', model)).messages).toEqual([]);
+      expect((await again.recorded(asked('three'))).messages).toEqual([]);
     });
 
     test('shows opaque parts only to the model that produced them', async () => {
@@ -152,7 +153,7 @@ describe.each(await engines())('on $name', (engine) => {
 
       const again = world.journalOf(await world.lose(job));
 
-      const shownTo = async (name: string) => (await again.recorded('g', name)).messages;
+      const shownTo = async (name: string) => dialogueFor(await again.recorded(asked('g')), name);
       expect(await shownTo(model)).toEqual([opaque]);
       expect(await shownTo('anthropic/other')).toEqual([saying('x', 'a')]);
     });
@@ -163,8 +164,8 @@ describe.each(await engines())('on $name', (engine) => {
       const journal = world.journalOf(job);
       await journal.endCall(await begun(journal), said(saying('wrong')));
 
-      expect((await journal.recorded('g', model)).messages).toEqual([]);
-      expect((await journal.recorded('g', model)).messages).toEqual([saying('wrong')]);
+      expect((await journal.recorded(asked('g'))).messages).toEqual([]);
+      expect((await journal.recorded(asked('g'))).messages).toEqual([saying('wrong')]);
     });
 
     test('has its tools’ changes of the memory, in the order of its calls', async () => {
@@ -177,7 +178,7 @@ describe.each(await engines())('on $name', (engine) => {
 
       const again = world.journalOf(await world.lose(job));
 
-      const { memory } = await again.recorded('g', model);
+      const { memory } = await again.recorded(asked('g'));
       expect(memory).toEqual([{ forgotten: '1' }, { forgotten: '2' }]);
     });
   });

@@ -5,6 +5,7 @@ import { nothingReported } from '../../src/models/model.ts';
 import { replaceBudget } from '../../src/usage/usage.store.ts';
 import { engines } from '../support/databases.ts';
 import {
+  asked,
   begun,
   expectLedger,
   gave,
@@ -159,7 +160,7 @@ describe.each(await engines())('on $name', (engine) => {
         dialogue: 0,
         unreported: 3,
       });
-      expect(await journal.recorded('g', model)).toMatchObject({ messages: [], turns: 0 });
+      expect(await journal.recorded(asked('g'))).toMatchObject({ messages: [], turns: 0 });
       await expectLedger(world);
     });
 
@@ -238,7 +239,7 @@ describe.each(await engines())('on $name', (engine) => {
       const world = await thinkingWorld(engine);
       const job = await world.claimed();
       const journal = world.journalOf(job);
-      await journal.recorded('g', model);
+      await journal.recorded(asked('g'));
       const [tool] = await journal.endCall(await begun(journal), said(saying('', 'a')));
       const memory = [{ forgotten: 'm' }];
 
@@ -259,7 +260,7 @@ describe.each(await engines())('on $name', (engine) => {
         memory: JSON.stringify(memory),
         finished_at: world.clock.now(),
       });
-      expect(await journal.recorded('g', model)).toMatchObject({ memory });
+      expect(await journal.recorded(asked('g'))).toMatchObject({ memory });
       await expectLedger(world);
     });
 
@@ -277,7 +278,7 @@ describe.each(await engines())('on $name', (engine) => {
         error: JSON.stringify(error),
       });
       const again = await world.lose(job);
-      const recorded = await world.journalOf(again).recorded('g', model);
+      const recorded = await world.journalOf(again).recorded(asked('g'));
       expect(recorded.open.size).toBe(0);
       expect(recorded.messages).toHaveLength(2);
     });

@@ -8,7 +8,7 @@ import {
 import { manualClock } from '../support/manual-clock.ts';
 import { adminSecret, type Platform } from '../support/platform.ts';
 import { openRaw, sendRaw } from '../support/raw-http.ts';
-import { freshDatabase, isInstalled } from '../support/shared-servers.ts';
+import { isInstalled, migratedDatabase } from '../support/shared-servers.ts';
 import { acting, play, startStaged } from '../support/staged.ts';
 import { newTenant } from '../support/tenant.ts';
 import { waitFor } from '../support/wait-for.ts';
@@ -473,7 +473,7 @@ describe('the order of checks', () => {
 
 describe.skipIf(!(await isInstalled('PostgreSQL')))('two processes on one database', () => {
   test('a key revoked at one is refused by the other within a second', async () => {
-    const environment = { DATABASE_URL: await freshDatabase() };
+    const environment = { DATABASE_URL: await migratedDatabase() };
     const [one, other] = await Promise.all([
       startStaged({ environment }),
       startStaged({ environment }),

@@ -3,10 +3,9 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import { embeddedTest, isOnCluster } from '../support/platform.ts';
 import { startProcess } from '../support/process.ts';
 import { answering, type Reply, type ScriptedRequest } from '../support/scripted-provider.ts';
-import { freshDatabase, isInstalled } from '../support/shared-servers.ts';
+import { isInstalled, migratedDatabase } from '../support/shared-servers.ts';
 import { newTenant } from '../support/tenant.ts';
 import {
   asks,
@@ -21,9 +20,9 @@ import { waitFor } from '../support/wait-for.ts';
 
 const hasPostgres = await isInstalled('PostgreSQL');
 const databases = [
-  [isOnCluster ? 'the stores of a cluster' : 'SQLite', async () => ({})],
-  ...(hasPostgres && !isOnCluster
-    ? [['PostgreSQL', async () => ({ DATABASE_URL: await freshDatabase() })] as const]
+  ['SQLite', async () => ({})],
+  ...(hasPostgres
+    ? [['PostgreSQL', async () => ({ DATABASE_URL: await migratedDatabase() })] as const]
     : []),
 ] as readonly (readonly [string, () => Promise<Record<string, string>>])[];
 
@@ -271,10 +270,10 @@ describe('a call that waits for tokens', () => {
     ]);
   });
 
-  embeddedTest.skipIf(!hasPostgres)(
+  test.skipIf(!hasPostgres)(
     'resumes when the process of the run with the reservation has died',
     async () => {
-      const database = { DATABASE_URL: await freshDatabase(), JOB_LEASE_MS: '1000' };
+      const database = { DATABASE_URL: await migratedDatabase(), JOB_LEASE_MS: '3000' };
       const context = { MODEL_CONTEXT_TOKENS: '1000000' };
       const world = await startWorld({ ...database, ...context, MODEL_OUTPUT_TOKENS: '80000' });
       const thinker = await newThinker(world.platform);

@@ -14,12 +14,7 @@ import { hostileLimits, hostileOffsets } from '../support/hostile-pages.ts';
 import { manualClock } from '../support/manual-clock.ts';
 import { adminSecret, type Platform, startPlatform } from '../support/platform.ts';
 import { spawnPlatform, startProcess } from '../support/process.ts';
-import {
-  freshDatabase,
-  freshRedis,
-  isInstalled,
-  migratedDatabase,
-} from '../support/shared-servers.ts';
+import { freshRedis, isInstalled, migratedDatabase } from '../support/shared-servers.ts';
 import { startStaged } from '../support/staged.ts';
 import { newTenant, type Tenant } from '../support/tenant.ts';
 import { waitFor } from '../support/wait-for.ts';
@@ -363,7 +358,7 @@ describe('the encryption key', () => {
 describe.skipIf(!(await isInstalled('PostgreSQL')))('the encryption key with DATABASE_URL', () => {
   async function startClustered(environment: Record<string, string> = {}): Promise<Platform> {
     const clustered = await startPlatform({
-      environment: { DATABASE_URL: await freshDatabase(), ...environment },
+      environment: { DATABASE_URL: await migratedDatabase(), ...environment },
       skillsDirs: [],
     });
     onTestFinished(() => clustered.stop());

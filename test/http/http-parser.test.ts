@@ -2,7 +2,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { expectRateLimitHeaders, expectRefusal } from '../support/expectations.ts';
 import type { Platform } from '../support/platform.ts';
 import { openRaw, type RawConnection, sendRaw } from '../support/raw-http.ts';
-import { freshDatabase, isInstalled } from '../support/shared-servers.ts';
+import { isInstalled, migratedDatabase } from '../support/shared-servers.ts';
 import { startStaged } from '../support/staged.ts';
 import { newTenant } from '../support/tenant.ts';
 import { waitFor } from '../support/wait-for.ts';
@@ -225,7 +225,7 @@ describe.each(databases.filter(([, isHere]) => isHere))('percent-escapes, on %s'
   let otherKey: string;
   beforeAll(async () => {
     const environment: Record<string, string> =
-      name === 'SQLite' ? {} : { DATABASE_URL: await freshDatabase() };
+      name === 'SQLite' ? {} : { DATABASE_URL: await migratedDatabase() };
     other = await startStaged({ environment });
     ({ key: otherKey } = await newTenant(other));
   });

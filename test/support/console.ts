@@ -28,8 +28,22 @@ export function dialogOf(page: Page, role: 'dialog' | 'alertdialog' = 'dialog'):
   return page.getByRole(role).and(page.locator(':not([aria-modal="false"])'));
 }
 
-/** Those of axe's rules whose answers depend on a scheme of colours. */
-const rulesOfColour = ['color-contrast', 'link-in-text-block'];
+/** What axe is always asked: no more than is read of its answer. */
+const asked = { resultTypes: ['violations'], selectors: false };
+/** Only those of its rules whose answers depend on a scheme of colours. */
+const colours = { ...asked, runOnly: ['color-contrast', 'link-in-text-block'] };
+/**
+ * All rules but those whose own impact is minor or moderate, whatever they find. A rule without an impact of
+ * its own has that of its checks.
+ */
+const serious = `{
+  ...${JSON.stringify(asked)},
+  rules: Object.fromEntries(
+    axe._audit.rules
+      .filter(({ impact }) => impact === 'minor' || impact === 'moderate')
+      .map(({ id }) => [id, { enabled: false }]),
+  ),
+}`;
 
 export interface ConsoleWorld {
   readonly platform: Platform;
@@ -96,12 +110,9 @@ export async function startConsole(
       // What is still changing its colours has neither the old ones nor the new.
       await waitFor(() => page.evaluate(isStill), { describe: () => 'the page is still' });
       if (!(await page.evaluate('"axe" in window'))) await page.evaluate(axe);
+      const options = of === undefined ? serious : JSON.stringify(colours);
       const found = (await page.evaluate(
-        `axe.run(document, ${JSON.stringify({
-          resultTypes: ['violations'],
-          selectors: false,
-          ...(of === undefined ? {} : { runOnly: rulesOfColour }),
-        })}).then(({ violations }) => violations)`,
+        `axe.run(document, ${options}).then(({ violations }) => violations)`,
       )) as { id: string; impact: string; help: string; nodes: { html: string }[] }[];
       return found
         .filter(({ impact }) => impact === 'serious' || impact === 'critical')

@@ -25,7 +25,7 @@ const root = join(import.meta.dirname, '../..');
 const catalog = join(root, 'src/skills/catalog');
 
 /** Whether the suite is run on the stores of a cluster. */
-export const isOnCluster = process.env['TEST_STORES'] === 'cluster';
+const isOnCluster = process.env['TEST_STORES'] === 'cluster';
 
 export interface PlatformOptions {
   /** Environment variables over the defaults of the tests. */

@@ -19,6 +19,9 @@ export const model = 'openai/test';
 const usage: Usage = { prompt: 10, completion: 5 };
 export const wanted = { generation: 'g', parent: null, turn: 1, model, prompt: 100, output: 50 };
 
+/** A request to a model, of the run itself. */
+export const asked = (id: string) => ({ id, parent: null, nth: 1 });
+
 export type AssistantMessage = Extract<DialogueMessage, { role: 'assistant' }>;
 export const saying = (text: string, ...ids: string[]): AssistantMessage => ({
   role: 'assistant',

@@ -2158,10 +2158,10 @@ export interface components {
             parent_step_id: number | null;
             generation_id: string | null;
             /** @enum {string} */
-            kind: "model" | "tool" | "skill" | "step" | "sleep" | "event" | "approval" | "run";
+            kind: "model" | "tool" | "generate" | "skill" | "step" | "sleep" | "event" | "approval" | "run";
             /** @description The model, the skill, or the tool of the agent itself; the name that the code gave a step or a wait. */
             name: string;
-            /** @description For a tool the turn of the model call that requested it. */
+            /** @description For a tool the turn of the model call that requested it; for what code takes its number among equal names. */
             turn: number;
             /** @enum {string} */
             status: "active" | "waiting" | "completed" | "failed" | "interrupted";

@@ -37,6 +37,7 @@ const icons: Record<Span['kind'], LucideIcon> = {
   queued: Clock,
   attempt: Play,
   model: Brain,
+  generate: Brain,
   tool: Wrench,
   skill: Wrench,
   step: Check,
