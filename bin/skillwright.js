@@ -84,7 +84,11 @@ function become(file, argv) {
   }
   const child = spawn(file, argv, { stdio: 'inherit' });
   const signals = ['SIGTERM', 'SIGINT', 'SIGHUP', 'SIGUSR2', 'SIGQUIT'];
-  const pass = (signal) => child.kill(signal);
+  // A terminal sends its Ctrl-C to both processes; a second one would end the platform at once.
+  const hasTerminal = process.stdin.isTTY || process.stdout.isTTY || process.stderr.isTTY;
+  const pass = (signal) => {
+    if (signal !== 'SIGINT' || !hasTerminal) child.kill(signal);
+  };
   for (const signal of signals) process.on(signal, pass);
   if (['start', 'npx'].includes(process.env.npm_lifecycle_event ?? '')) endWithParent(child);
   child.on('error', (error) => {

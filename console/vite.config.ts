@@ -38,6 +38,8 @@ export default defineConfig({
     // The content security policy lets no data: address be a font or a script.
     assetsInlineLimit: 0,
     reportCompressedSize: false,
+    // The licences of what the files contain ask for their texts.
+    license: { fileName: 'licenses.md' },
   },
   server: {
     // For work on the console itself: `npm run console:dev` beside a running platform.

@@ -56,6 +56,7 @@ async function stagePlatform(): Promise<void> {
   writeManifest(platform, platformManifest(readManifest(root), [clientName]));
   await runNode('scripts/bundle.ts', platform);
   copyConsole();
+  copyFontLicense();
   cpSync(join(root, 'bin'), join(platform, 'bin'), { recursive: true });
   chmodSync(join(platform, 'bin/skillwright.js'), 0o755);
   for (const name of ['LICENSE', 'CHANGELOG.md']) cpSync(join(root, name), join(platform, name));
@@ -77,6 +78,12 @@ function copyConsole(): void {
       cpSync(join(from, file), join(platform, 'console/dist', file));
     }
   }
+}
+
+/** Vite lists the licences of the modules, in `licenses.md`, and not that of the font. */
+function copyFontLicense(): void {
+  const from = join(root, 'node_modules/@fontsource-variable/inter/LICENSE');
+  cpSync(from, join(platform, 'console/dist/inter-license.txt'));
 }
 
 /** The platform's own commands call the API with the client of the same commit. */

@@ -40,6 +40,9 @@ test('hold compiled code with its types, a licence and a README, and nothing tha
     expect(manifest).not.toHaveProperty('scripts');
   }
   expect(readPacked(client)).not.toHaveProperty('dependencies');
+  const licences = ['console/dist/inter-license.txt', 'console/dist/licenses.md'];
+  const options = { cwd: installed.platform };
+  expect(globSync('console/dist/*licen*', options).sort()).toEqual(licences);
 });
 
 test("import 'skillwright' loads two small modules and nothing else", async () => {
