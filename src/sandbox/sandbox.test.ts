@@ -3,7 +3,7 @@ import { createServer } from 'node:net';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import { childProcesses } from '../../test/fixtures/skills/driver.ts';
 import { waitFor } from '../../test/support/wait-for.ts';
-import { type Sandbox, startSandbox } from './sandbox.ts';
+import { packagesFolder, type Sandbox, startSandbox } from './sandbox.ts';
 
 /** Functions for the process, in a module of their own: `data:` urls need no file. */
 const functions = `
@@ -43,6 +43,25 @@ async function startOwn(): Promise<Sandbox> {
   onTestFinished(() => sandbox.stop());
   return sandbox;
 }
+
+test.each([
+  ['npm', '/app/node_modules/jsonata/jsonata.js', '/app/node_modules'],
+  [
+    'npm, below another package',
+    '/lib/node_modules/skillwright/node_modules/jsonata/jsonata.js',
+    '/lib/node_modules/skillwright/node_modules',
+  ],
+  [
+    'pnpm',
+    '/app/node_modules/.pnpm/jsonata@2.2.2/node_modules/jsonata/jsonata.js',
+    '/app/node_modules/.pnpm',
+  ],
+])(
+  'the packages that a process may read are found where %s installs them',
+  (_who, file, folder) => {
+    expect(packagesFolder(file)).toBe(folder);
+  },
+);
 
 describe('a sandboxed process', () => {
   let sandbox: Sandbox;

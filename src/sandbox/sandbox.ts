@@ -133,9 +133,20 @@ function forkChild({ module, memoryMb }: SandboxOptions): ChildProcess {
 function codePaths(): string[] {
   const source = fileURLToPath(new URL('..', import.meta.url));
   const library = createRequire(import.meta.url).resolve('jsonata');
-  const libraries = library.slice(0, library.lastIndexOf('jsonata'));
-  const modules = libraries.slice(0, libraries.lastIndexOf('node_modules') + 'node_modules'.length);
-  return [join(source, '*'), join(modules, '*'), join(source, '..', 'package.json')];
+  return [
+    join(source, '*'),
+    join(packagesFolder(library), '*'),
+    join(source, '..', 'package.json'),
+  ];
+}
+
+/** The folder of all packages; pnpm gives each package a node_modules of its own below one folder. */
+export function packagesFolder(library: string): string {
+  const pnpm = join('node_modules', '.pnpm');
+  const store = library.indexOf(pnpm);
+  if (store !== -1) return library.slice(0, store + pnpm.length);
+  const name = library.lastIndexOf('jsonata');
+  return library.slice(0, library.lastIndexOf('node_modules', name) + 'node_modules'.length);
 }
 
 function nextMessage(child: ChildProcess): Promise<unknown> {
