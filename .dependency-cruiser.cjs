@@ -147,7 +147,8 @@ module.exports = {
     },
     {
       name: 'command-line-starts-main',
-      comment: 'Only the start and the entry of the command line start the program in their own process.',
+      comment:
+        'Only the start and the entry of the command line start the program in their own process.',
       severity: 'error',
       from: { path: '^src/', pathNot: '^src/(cli/main[.]ts|start[.]js)$' },
       to: { path: '^src/main[.]ts$' },
