@@ -39,7 +39,7 @@ for (const folder of [client, platform]) console.log(await pack(folder));
 console.log(`Packed in ${((performance.now() - begun) / 1000).toFixed(1)} s.`);
 
 async function stageClient(): Promise<void> {
-  await compile('client.tsconfig.json');
+  await compile(join(import.meta.dirname, 'client.tsconfig.json'));
   namesOfCompiled(join(client, 'dist'));
   const from = join(root, 'packages/client');
   writeManifest(client, clientManifest(readManifest(from)));
@@ -48,8 +48,8 @@ async function stageClient(): Promise<void> {
 
 async function stagePlatform(): Promise<void> {
   await Promise.all([
-    compile('platform.tsconfig.json'),
-    compile('types.tsconfig.json'),
+    compile(join(import.meta.dirname, 'platform.tsconfig.json')),
+    compile(typesConfiguration(readManifest(root))),
     runNode('scripts/console-build.ts'),
   ]);
   namesOfCompiled(join(platform, 'src'));
@@ -93,7 +93,32 @@ function bundleClient(): void {
 }
 
 async function compile(configuration: string): Promise<void> {
-  await run(join(tools, 'tsc'), ['-p', join(import.meta.dirname, configuration)]);
+  await run(join(tools, 'tsc'), ['-p', configuration]);
+}
+
+/** Declares only what is exported and what that needs: nothing else of the platform can be imported. */
+function typesConfiguration({ exports }: Manifest): string {
+  const file = join(build, 'types.tsconfig.json');
+  const options = {
+    noEmit: false,
+    incremental: false,
+    declaration: true,
+    emitDeclarationOnly: true,
+  };
+  const [rootDir, outDir] = [join(root, 'src'), join(platform, 'src')];
+  const files = Object.values(exports)
+    .filter((name) => typeof name === 'string' && name.endsWith('.ts'))
+    .map((name) => join(root, name as string));
+  const compilerOptions = {
+    ...options,
+    rootDir,
+    outDir,
+    types: ['node'],
+    typeRoots: [join(root, 'node_modules/@types')],
+  };
+  const extended = join(root, 'tsconfig.json');
+  writeFileSync(file, JSON.stringify({ extends: extended, compilerOptions, include: [], files }));
+  return file;
 }
 
 /**

@@ -45,6 +45,23 @@ test('hold compiled code with its types, a licence and a README, and nothing tha
   expect(globSync('console/dist/*licen*', options).sort()).toEqual(licences);
 });
 
+test('without its Node, on one that is too old, the command says what to do', async () => {
+  const command = installed.write(
+    'alone/bin/skillwright.js',
+    readFileSync(join(root, 'bin/skillwright.js'), 'utf8'),
+  );
+  installed.write('alone/package.json', '{"type":"module"}');
+  // As if no package of the runtime fitted this system.
+  const pretend = `Object.defineProperty(process.versions, 'node', { value: '20.0.0' });
+    Object.defineProperty(process, 'arch', { value: 'none' });`;
+  const flag = `--import=data:text/javascript,${encodeURIComponent(pretend)}`;
+
+  const { code, stderr } = await installed.run(process.execPath, [flag, command]);
+
+  expect(code).toBe(1);
+  expect(stderr).toMatch(/^Skillwright needs Node 24 or newer.*install it again.*\n$/);
+});
+
 test("import 'skillwright' loads two small modules and nothing else", async () => {
   const file = installed.write(
     'loaded.mjs',
