@@ -65,3 +65,32 @@ test('a platform that does not answer rejects with the code unreachable', async 
   const failure = client.run('a/v1.0/b', {});
   await expect(failure).rejects.toMatchObject({ code: 'unreachable', status: 0 });
 });
+
+test('request reaches any operation, those below /admin with the admin secret', async () => {
+  const calls: { path: string; headers: Headers }[] = [];
+  const client = createClient({
+    url: 'http://platform',
+    apiKey: 'key',
+    adminSecret: 'secret',
+    fetch: async (url, init) => {
+      calls.push({ path: String(url), headers: new Headers(init?.headers) });
+      return new Response(null, { status: 204 });
+    },
+  });
+  const query = { limit: 5, status: undefined };
+  expect(await client.request({ method: 'GET', path: '/api/jobs', query })).toBeNull();
+  await client.request({ method: 'DELETE', path: '/admin/api-keys/k' });
+  expect(calls.map(({ path, headers }) => [path, ...headers.keys()])).toEqual([
+    ['http://platform/api/jobs?limit=5', 'accept', 'x-api-key'],
+    ['http://platform/admin/api-keys/k', 'accept', 'authorization'],
+  ]);
+});
+
+test('stream yields server-sent events as they come', async () => {
+  const parts = [': connected\n\nid: 1.0\nevent: sta', 'tus\ndata: {"a":1}\n\n', 'event: cut'];
+  const { client } = clientOf(
+    new Response(ReadableStream.from(parts.map((part) => new TextEncoder().encode(part)))),
+  );
+  const events = await Array.fromAsync(client.stream({ method: 'GET', path: '/api/x' }));
+  expect(events).toEqual([{ id: '1.0', event: 'status', data: { a: 1 } }]);
+});

@@ -1,13 +1,17 @@
 /** The client: runs skills of a platform and returns their outputs. */
 import { JobFailedError, SkillwrightError } from './errors.ts';
-import { type RequestsDeps, send } from './requests.ts';
+import { readEvents, type StreamedEvent } from './event-stream.ts';
+import { type ApiRequest, open, type RequestsDeps, send } from './requests.ts';
 
+export type { ApiRequest, StreamedEvent };
 export { JobFailedError, SkillwrightError };
 
 export interface ClientOptions {
   /** The platform's address, for example `https://skills.example.com`. */
   readonly url: string;
   readonly apiKey?: string | undefined;
+  /** For the operations below `/admin`. */
+  readonly adminSecret?: string | undefined;
   /** In place of the global `fetch`. */
   readonly fetch?: typeof fetch | undefined;
   /** Milliseconds for one request; 90,000 when left out. */
@@ -25,6 +29,10 @@ export interface RunOptions {
 export interface Client {
   /** Runs a skill, named `category/version/name`, waits for the end of its job and returns its output. */
   run<Output = unknown>(skill: string, input: unknown, options?: RunOptions): Promise<Output>;
+  /** Any operation of the API: the body of its answer, null where there is none. */
+  request<Answer = unknown>(request: ApiRequest): Promise<Answer>;
+  /** An operation that answers with server-sent events, until the platform or the signal ends them. */
+  stream(request: ApiRequest): AsyncIterable<StreamedEvent>;
 }
 
 interface Job {
@@ -44,13 +52,22 @@ export function createClient(options: ClientOptions): Client {
   const deps: RequestsDeps = {
     url: options.url.replace(/\/+$/, ''),
     apiKey: options.apiKey,
+    adminSecret: options.adminSecret,
     fetch: options.fetch ?? ((input, init) => fetch(input, init)),
     timeoutMs: options.timeoutMs ?? timeoutMsDefault,
   };
   return {
     run: <Output>(skill: string, input: unknown, runOptions: RunOptions = {}) =>
       run(deps, { skill, input, ...runOptions }) as Promise<Output>,
+    request: <Answer>(request: ApiRequest) => send(deps, request) as Promise<Answer>,
+    stream: (request) => stream(deps, request),
   };
+}
+
+async function* stream(deps: RequestsDeps, request: ApiRequest): AsyncGenerator<StreamedEvent> {
+  const headers = { accept: 'text/event-stream', ...request.headers };
+  const { body } = await open(deps, { ...request, headers });
+  if (body !== null) yield* readEvents(body);
 }
 
 async function run(
