@@ -7,6 +7,7 @@ import { execFile } from 'node:child_process';
 import {
   chmodSync,
   cpSync,
+  existsSync,
   globSync,
   mkdirSync,
   readdirSync,
@@ -57,7 +58,10 @@ async function stagePlatform(): Promise<void> {
   await runNode('scripts/bundle.ts', platform);
   copyConsole();
   copyFontLicense();
-  cpSync(join(root, 'bin'), join(platform, 'bin'), { recursive: true });
+  for (const folder of ['bin', 'templates']) {
+    const from = join(root, folder);
+    if (existsSync(from)) cpSync(from, join(platform, folder), { recursive: true });
+  }
   chmodSync(join(platform, 'bin/skillwright.js'), 0o755);
   for (const name of ['LICENSE', 'CHANGELOG.md']) cpSync(join(root, name), join(platform, name));
   cpSync(join(import.meta.dirname, 'skillwright.md'), join(platform, 'README.md'));
