@@ -1,38 +1,69 @@
 /**
- * Writes the types of the console's client, console/src/api/schema.ts, from the `/openapi.json` of a
- * platform that it starts for that. With `--check` it writes nothing, and fails where they differ.
+ * Writes what is generated from the `/openapi.json` of a platform that it starts for that: the types of the
+ * console's client, console/src/api/schema.ts, and the operations of `@skillwright/client`,
+ * packages/client/src/generated. With `--check` it writes nothing, and fails where they differ.
  */
 import { type ChildProcess, execFile, spawn } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { join, relative } from 'node:path';
 import { createInterface } from 'node:readline';
 import { promisify } from 'node:util';
+import { type OpenApi, operationsModule, withoutAnswersOfErrors } from './client-types.ts';
 
 const root = join(import.meta.dirname, '..');
-const target = join(root, 'console/src/api/schema.ts');
+const client = join(root, 'packages/client/src/generated');
 const program = join(root, 'console/node_modules/openapi-typescript/bin/cli.js');
+/** Fields with a default may be left out of a request. */
+const clientOptions = ['--default-non-nullable=false'];
 const startTimeoutMs = 60_000;
 
 const directory = mkdtempSync(join(tmpdir(), 'skillwright-types-'));
 const platform = start();
 try {
-  const document = await fetch(`${await addressOf(platform)}/openapi.json`);
-  const file = join(directory, 'openapi.json');
-  writeFileSync(file, await document.text());
-  // In the console's directory: it would take the settings of another tool for its own here.
-  const { stdout } = await promisify(execFile)(process.execPath, [program, file], {
-    cwd: join(root, 'console'),
-    maxBuffer: 16 * 1024 * 1024,
-  });
-  if (!process.argv.includes('--check')) writeFileSync(target, stdout);
-  else if (readFileSync(target, 'utf8') !== stdout) {
-    console.error('The types of the console are not those of the API: npm run console:types');
-    process.exitCode = 1;
-  }
+  const answer = await fetch(`${await addressOf(platform)}/openapi.json`);
+  const document = (await answer.json()) as OpenApi;
+  const [ofConsole, ofClient] = await Promise.all([
+    typesOf('console.json', document),
+    typesOf('client.json', withoutAnswersOfErrors(document), ...clientOptions),
+  ]);
+  writeOrCheck(join(root, 'console/src/api/schema.ts'), ofConsole);
+  writeOrCheck(join(client, 'schema.ts'), ofClient);
+  writeOrCheck(join(client, 'operations.ts'), await formatted(operationsModule(document)));
 } finally {
   platform.kill('SIGKILL');
   rmSync(directory, { recursive: true, force: true });
+}
+
+/** The module that openapi-typescript makes of a document. */
+async function typesOf(name: string, document: object, ...options: string[]): Promise<string> {
+  const file = join(directory, name);
+  writeFileSync(file, JSON.stringify(document));
+  // In the console's directory: it would take the settings of another tool for its own here.
+  const { stdout } = await promisify(execFile)(process.execPath, [program, file, ...options], {
+    cwd: join(root, 'console'),
+    maxBuffer: 16 * 1024 * 1024,
+  });
+  return stdout;
+}
+
+async function formatted(code: string): Promise<string> {
+  const file = join(directory, 'operations.ts');
+  writeFileSync(file, code);
+  const biome = join(root, 'node_modules/.bin/biome');
+  // Its settings are those of this repository, and the file lies elsewhere.
+  const options = ['format', '--write', '--config-path', join(root, 'biome.json'), file];
+  await promisify(execFile)(biome, [...options, '--vcs-enabled=false'], { cwd: directory });
+  return readFileSync(file, 'utf8');
+}
+
+function writeOrCheck(file: string, text: string): void {
+  if (!process.argv.includes('--check')) writeFileSync(file, text);
+  else if (readFileSync(file, 'utf8') !== text) {
+    const name = relative(root, file);
+    console.error(`${name} does not fit /openapi.json: npm run console:types`);
+    process.exitCode = 1;
+  }
 }
 
 function start(): ChildProcess {

@@ -1,4 +1,4 @@
-/** Reads server-sent events. */
+/** Server-sent events of a stream of bytes, as the platform writes them. */
 
 export interface StreamedEvent {
   /** With which the stream can be resumed (`last-event-id`); empty where the platform gives none. */
@@ -8,40 +8,48 @@ export interface StreamedEvent {
   readonly data: unknown;
 }
 
-/** The events of a stream as they come. */
-export async function* readEvents(body: ReadableStream<Uint8Array>): AsyncGenerator<StreamedEvent> {
-  const reader = body.getReader();
+/** Characters of one event; the platform's are far shorter. */
+const eventCharsMax = 16 * 1024 * 1024;
+
+/** Yields the events; `onBytes` is called for all that arrives, comments too. */
+export async function* readEvents(
+  stream: ReadableStream<Uint8Array>,
+  onBytes: () => void = () => {},
+): AsyncGenerator<StreamedEvent> {
+  const reader = stream.getReader();
   const decoder = new TextDecoder();
   let text = '';
   try {
-    for (;;) {
-      const { done, value } = await reader.read();
-      if (done) return;
-      text += decoder.decode(value, { stream: true });
-      const blocks = text.split('\n\n');
+    for (let read = await reader.read(); !read.done; read = await reader.read()) {
+      onBytes();
+      text += decoder.decode(read.value, { stream: true });
+      const blocks = text.split(/\r?\n\r?\n/);
       text = blocks.pop() ?? '';
+      if (text.length > eventCharsMax) throw new TypeError('An event of the stream is too long');
       for (const block of blocks) {
-        const event = parseEvent(block);
+        const event = eventOf(block);
         if (event !== null) yield event;
       }
     }
   } finally {
+    // Also where the reader of the events leaves before their end.
     await reader.cancel().catch(() => {});
   }
 }
 
-/** An event; null for a comment. */
-function parseEvent(block: string): StreamedEvent | null {
-  const fields = new Map<string, string>();
-  for (const line of block.split('\n')) {
+/** Null for a comment. */
+function eventOf(block: string): StreamedEvent | null {
+  let id = '';
+  let event = 'message';
+  const data: string[] = [];
+  for (const line of block.split(/\r?\n/)) {
     const colon = line.indexOf(':');
-    if (colon > 0) fields.set(line.slice(0, colon), line.slice(colon + 1).replace(/^ /, ''));
+    if (colon === 0) continue;
+    const field = colon < 0 ? line : line.slice(0, colon);
+    const value = colon < 0 ? '' : line.slice(colon + 1).replace(/^ /, '');
+    if (field === 'id') id = value;
+    else if (field === 'event') event = value;
+    else if (field === 'data') data.push(value);
   }
-  const data = fields.get('data');
-  if (data === undefined) return null;
-  return {
-    id: fields.get('id') ?? '',
-    event: fields.get('event') ?? 'message',
-    data: JSON.parse(data) as unknown,
-  };
+  return data.length === 0 ? null : { id, event, data: JSON.parse(data.join('\n')) as unknown };
 }

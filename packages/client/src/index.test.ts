@@ -1,43 +1,109 @@
-import { expect, test } from 'vitest';
-import { createClient, JobFailedError, SkillwrightError } from './index.ts';
+/** Calls of skills, and what the client does with refusals and faults. */
+import { afterEach, beforeEach, expect, test, vi } from 'vitest';
+import { type ClientOptions, createClient, JobFailedError, SkillwrightError } from './index.ts';
+
+beforeEach(() => {
+  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'Date'] });
+});
+afterEach(() => {
+  vi.useRealTimers();
+});
+
+type Scripted = Response | Error;
 
 /** A client of a platform that gives these answers, one after the other. */
-function clientOf(...answers: Response[]) {
-  const calls: { method: string; path: string; headers: Headers }[] = [];
+function clientOf(answers: Scripted[], options: Partial<ClientOptions> = {}) {
+  const calls: { request: string; headers: Headers; body: unknown; at: number }[] = [];
+  const begun = Date.now();
   const client = createClient({
     url: 'http://platform/',
-    apiKey: 'secret',
+    apiKey: 'key',
+    adminSecret: 'admin',
     fetch: async (url, init) => {
+      init?.signal?.throwIfAborted();
       const headers = new Headers(init?.headers);
-      calls.push({ method: init?.method ?? '', path: String(url), headers });
-      return answers.shift() ?? Response.error();
+      const body: unknown = init?.body === undefined ? undefined : JSON.parse(String(init.body));
+      const request = `${init?.method} ${String(url).replace('http://platform', '')}`;
+      calls.push({ request, headers, body, at: Date.now() - begun });
+      const answer = answers.shift() ?? new TypeError('nothing is left to answer');
+      if (answer instanceof Error) throw answer;
+      return answer;
     },
+    ...options,
   });
   return { client, calls };
 }
 
+/** What became of a call, with all its pauses over. */
+async function settled(call: PromiseLike<unknown>): Promise<unknown> {
+  const outcome = Promise.resolve(call).catch((error: unknown) => error);
+  await vi.runAllTimersAsync();
+  return await outcome;
+}
+
 const job = (status: string, fields: object = {}) =>
   Response.json({ job_id: 'j1', status, output: null, error: null, ...fields });
+const refusal = (status: number, error: string, headers: Record<string, string> = {}) =>
+  Response.json({ error, message: 'The reason' }, { status, headers });
+const fault = () => new TypeError('fetch failed', { cause: new Error('connect ECONNREFUSED') });
+const skill = 'text/v1.0/word-count';
 
 test('run waits for the end of the job and returns its output', async () => {
   const ended = job('completed', { output: { words: 2 } });
-  const { client, calls } = clientOf(job('queued'), job('active'), ended);
+  const { client, calls } = clientOf([job('queued'), job('waiting'), ended]);
 
-  expect(await client.run('text/v1.0/word-count', { text: 'a b' })).toEqual({ words: 2 });
+  expect(await client.run(skill, { text: 'a b' })).toEqual({ words: 2 });
 
-  expect(calls.map(({ method, path }) => `${method} ${path}`)).toEqual([
-    'POST http://platform/api/text/v1.0/word-count',
-    'GET http://platform/api/jobs/j1',
-    'GET http://platform/api/jobs/j1',
+  expect(calls.map(({ request }) => request)).toEqual([
+    'POST /api/text/v1.0/word-count',
+    'GET /api/jobs/j1',
+    'GET /api/jobs/j1',
   ]);
-  expect(calls[0]?.headers.get('x-api-key')).toBe('secret');
+  expect(calls[0]?.headers.get('x-api-key')).toBe('key');
   expect(calls[0]?.headers.get('idempotency-key')).toMatch(/^[0-9a-f]{32}$/);
   expect(calls.every(({ headers }) => headers.get('prefer') === 'wait=60')).toBe(true);
 });
 
+test('a wait is shorter than the time for one request', async () => {
+  const { client, calls } = clientOf([job('completed')], { timeoutMs: 10_000 });
+  await client.run(skill, {});
+  expect(calls[0]?.headers.get('prefer')).toBe('wait=5');
+});
+
+test('skills are functions: names in camel case lead to those in kebab case', async () => {
+  const { client, calls } = clientOf([job('completed', { output: 1 }), job('queued')]);
+
+  expect(await client.skills['webSearch']?.['wordCount']?.['v1_0']?.run({ a: 1 })).toBe(1);
+  await client.skills['text']?.['sha-256']?.['v10_2']?.start({});
+
+  const requests = calls.map(({ request }) => request);
+  expect(requests).toEqual([
+    'POST /api/web-search/v1.0/word-count',
+    'POST /api/text/v10.2/sha-256',
+  ]);
+  expect(calls[0]?.body).toEqual({ a: 1 });
+  expect(calls[1]?.headers.has('prefer')).toBe(false);
+});
+
+test('agent, user, conversation and idempotency key of a run are headers', async () => {
+  const { client, calls } = clientOf([job('completed')]);
+  const options = { agentId: 'a', userId: 'u', conversationId: 'c', idempotencyKey: 'k' };
+  await client.run(skill, {}, { ...options, headers: { 'x-request-id': 'r' } });
+  expect(Object.fromEntries(calls[0]?.headers ?? [])).toMatchObject({
+    ...{ 'x-agent-id': 'a', 'x-user-id': 'u', 'x-conversation-id': 'c' },
+    ...{ 'idempotency-key': 'k', 'x-request-id': 'r' },
+  });
+});
+
+test('a skill that is not named in full is refused before a request', async () => {
+  const { client, calls } = clientOf([]);
+  await expect(client.run('word-count', {})).rejects.toThrow(TypeError);
+  expect(calls).toEqual([]);
+});
+
 test('a job that failed rejects with its code and its id', async () => {
   const error = { code: 'skill_timeout', message: 'too slow' };
-  const { client } = clientOf(job('failed', { error }));
+  const { client } = clientOf([job('failed', { error })]);
 
   const failure = await client.run('a/v1.0/b', {}).catch((reason: unknown) => reason);
 
@@ -45,25 +111,159 @@ test('a job that failed rejects with its code and its id', async () => {
   expect(failure).toMatchObject({ code: 'skill_timeout', message: 'too slow', jobId: 'j1' });
 });
 
-test('a refusal rejects with code, status, request id and the time to wait', async () => {
-  const headers = { 'x-request-id': 'r1', 'retry-after': '3' };
-  const body = { error: 'rate_limited', message: 'Too many requests' };
-  const { client } = clientOf(Response.json(body, { status: 429, headers }));
+test('a refusal rejects with code, status, request id and faults', async () => {
+  const details = [{ field: 'text', issue: 'is required' }];
+  const body = { error: 'validation_error', message: 'text is required', details };
+  const { client, calls } = clientOf([
+    Response.json(body, { status: 400, headers: { 'x-request-id': 'r1' } }),
+  ]);
 
-  const failure = await client.run('a/v1.0/b', {}).catch((reason: unknown) => reason);
+  const failure = await client.run(skill, {}).catch((reason: unknown) => reason);
 
   expect(failure).toBeInstanceOf(SkillwrightError);
-  const facts = { code: 'rate_limited', status: 429, requestId: 'r1', retryAfterMs: 3_000 };
+  const facts = { code: 'validation_error', status: 400, requestId: 'r1', details };
   expect(failure).toMatchObject(facts);
+  expect(calls).toHaveLength(1);
 });
 
-test('a platform that does not answer rejects with the code unreachable', async () => {
-  const client = createClient({
-    url: 'http://platform',
-    fetch: () => Promise.reject(new TypeError('fetch failed')),
+test('429 is sent again after Retry-After, whatever the request', async () => {
+  const limited = refusal(429, 'rate_limit_exceeded', { 'retry-after': '3' });
+  const { client, calls } = clientOf([limited, Response.json({ id: 'reader' }, { status: 201 })]);
+
+  expect(await settled(client.agents.create({ id: 'reader' }))).toEqual({ id: 'reader' });
+
+  expect(calls).toHaveLength(2);
+  expect(calls[1]?.at).toBeGreaterThanOrEqual(3_000);
+  expect(calls[1]?.at).toBeLessThan(4_000);
+});
+
+test('a run is sent again after a fault, with the same idempotency key', async () => {
+  const busy = refusal(503, 'service_unavailable', { 'retry-after': '1' });
+  const { client, calls } = clientOf([fault(), busy, job('completed', { output: 7 })]);
+
+  expect(await settled(client.run(skill, {}))).toBe(7);
+
+  const keys = calls.map(({ headers }) => headers.get('idempotency-key'));
+  expect(new Set(keys).size).toBe(1);
+  expect(keys).toHaveLength(3);
+});
+
+test('what might happen twice is not sent again after a fault', async () => {
+  const { client, calls } = clientOf([fault(), refusal(503, 'service_unavailable')]);
+  const create = () => settled(client.memories.create('reader', { content: 'a', tag: 'fact' }));
+
+  expect(await create()).toMatchObject({ code: 'unreachable', status: 0 });
+  expect(await create()).toMatchObject({ code: 'service_unavailable', status: 503 });
+  expect(calls).toHaveLength(2);
+});
+
+test('after the last try the fault is the error of the call', async () => {
+  const { client, calls } = clientOf([fault(), fault(), fault(), fault()], { retries: 2 });
+  const failure = await settled(client.agents.get('reader'));
+  expect(failure).toMatchObject({ code: 'unreachable', status: 0 });
+  expect((failure as Error).message).toContain('connect ECONNREFUSED');
+  expect(calls).toHaveLength(3);
+});
+
+test('a deletion whose answer was lost is done', async () => {
+  const { client } = clientOf([fault(), refusal(404, 'not_found'), refusal(404, 'not_found')]);
+  expect(await settled(client.agents.delete('reader'))).toBeUndefined();
+  expect(await settled(client.agents.delete('reader'))).toMatchObject({ code: 'not_found' });
+});
+
+test('the deadline ends a call with its waits, and a signal ends it with its own reason', async () => {
+  const limited = () => refusal(429, 'rate_limit_exceeded', { 'retry-after': '30' });
+  const { client, calls } = clientOf([limited(), limited()]);
+
+  const late = await settled(client.run(skill, {}, { deadlineMs: 1_000 }));
+  expect(late).toMatchObject({ code: 'timeout', status: 0 });
+
+  const reason = new Error('no longer needed');
+  const leaving = new AbortController();
+  const left = client.agents.list({}, { signal: leaving.signal }).then(
+    () => null,
+    (error: unknown) => error,
+  );
+  await vi.advanceTimersByTimeAsync(1_000);
+  leaving.abort(reason);
+  expect(await left).toBe(reason);
+  expect(calls).toHaveLength(2);
+});
+
+test('the admin secret goes only to operations of administrators, the key only to the others', async () => {
+  const { client, calls } = clientOf([
+    Response.json([]),
+    Response.json([]),
+    new Response('a_metric 1\n'),
+  ]);
+  await client.apiKeys.list();
+  await client.registry.list();
+  expect(await client.operations.getMetrics()).toBe('a_metric 1\n');
+  const sent = calls.map(({ headers }) => [headers.get('authorization'), headers.get('x-api-key')]);
+  expect(sent).toEqual([
+    ['Bearer admin', null],
+    [null, 'key'],
+    [null, null],
+  ]);
+});
+
+test('a list gives a page when awaited, and all its entries when iterated', async () => {
+  const page = (offset: number, ...ids: string[]) =>
+    Response.json({ data: ids.map((id) => ({ id })), total: 3, limit: 2, offset });
+  const { client, calls } = clientOf([page(0, 'a', 'b'), page(0, 'a', 'b'), page(2, 'c')]);
+
+  expect(await client.agents.list({ limit: 2 })).toEqual({
+    ...{ data: [{ id: 'a' }, { id: 'b' }], total: 3, nextOffset: 2 },
   });
-  const failure = client.run('a/v1.0/b', {});
-  await expect(failure).rejects.toMatchObject({ code: 'unreachable', status: 0 });
+  const ids: string[] = [];
+  for await (const { id } of client.agents.list({ limit: 2 })) ids.push(id);
+
+  expect(ids).toEqual(['a', 'b', 'c']);
+  expect(calls.map(({ request }) => request)).toEqual([
+    'GET /api/agents?limit=2',
+    'GET /api/agents?limit=2',
+    'GET /api/agents?limit=2&offset=2',
+  ]);
+});
+
+test('a page that its bytes have cut is followed at the offset that the platform names', async () => {
+  const list = (headers: Record<string, string>, ...ids: string[]) =>
+    Response.json(
+      ids.map((id) => ({ id })),
+      { headers: { 'x-total-count': '2', ...headers } },
+    );
+  const { client, calls } = clientOf([list({ 'x-next-offset': '1' }, 'a'), list({}, 'b')]);
+  const ids: string[] = [];
+  for await (const { id } of client.conversations.list()) ids.push(id);
+  expect(ids).toEqual(['a', 'b']);
+  expect(calls[1]?.request).toBe('GET /api/conversations?offset=1');
+});
+
+test('a list without pages is one page', async () => {
+  const { client } = clientOf([Response.json([{ id: 'a' }])]);
+  expect(await client.scheduledJobs.list()).toEqual({
+    ...{ data: [{ id: 'a' }], total: 1, nextOffset: null },
+  });
+});
+
+test('an id is one segment of a path, and never empty', async () => {
+  const { client, calls } = clientOf([Response.json({})]);
+  await client.jobs.get('../a b?c');
+  expect(calls[0]?.request).toBe('GET /api/jobs/..%2Fa%20b%3Fc');
+  expect(() => client.jobs.get('')).toThrow(TypeError);
+});
+
+test('an answer that is not one of a platform is named, and a redirect is not followed', async () => {
+  const page = new Response('<html>', { headers: { 'content-type': 'text/html' } });
+  const moved = new Response(null, { status: 308, headers: { location: 'https://platform/' } });
+  const { client } = clientOf([page, moved]);
+  const code = 'unexpected_answer';
+  await expect(client.jobs.get('j1')).rejects.toMatchObject({ code, status: 200 });
+  await expect(client.jobs.get('j1')).rejects.toMatchObject({ code, status: 308 });
+});
+
+test('an address without a scheme is refused', () => {
+  expect(() => createClient({ url: '127.0.0.1:3000' })).toThrow(/http:\/\//);
 });
 
 test('request reaches any operation, those below /admin with the admin secret', async () => {
@@ -88,9 +288,9 @@ test('request reaches any operation, those below /admin with the admin secret', 
 
 test('stream yields server-sent events as they come', async () => {
   const parts = [': connected\n\nid: 1.0\nevent: sta', 'tus\ndata: {"a":1}\n\n', 'event: cut'];
-  const { client } = clientOf(
+  const { client } = clientOf([
     new Response(ReadableStream.from(parts.map((part) => new TextEncoder().encode(part)))),
-  );
+  ]);
   const events = await Array.fromAsync(client.stream({ method: 'GET', path: '/api/x' }));
   expect(events).toEqual([{ id: '1.0', event: 'status', data: { a: 1 } }]);
 });

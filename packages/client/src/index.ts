@@ -1,104 +1,126 @@
-/** The client: runs skills of a platform and returns their outputs. */
+/** The client: runs skills of a platform, follows their jobs, and calls the rest of its API. */
 import { JobFailedError, SkillwrightError } from './errors.ts';
 import { readEvents, type StreamedEvent } from './event-stream.ts';
-import { type ApiRequest, open, type RequestsDeps, send } from './requests.ts';
+import { type Api, operationTable, type WebhookEvent } from './generated/operations.ts';
+import { handleOf, type JobHandle, type RunOptions, run, type StartedJob, start } from './jobs.ts';
+import { createApi } from './operations.ts';
+import { type ApiRequest, type RequestsDeps, send, sendOnce } from './requests.ts';
+import { type InputOf, type OutputOf, type Skills, type SkillTree, skillTree } from './skills.ts';
+import { verifyWebhook, WebhookVerificationError } from './webhooks.ts';
 
-export type { ApiRequest, StreamedEvent };
-export { JobFailedError, SkillwrightError };
+export type { ErrorCode, Issue, JobErrorCode } from './errors.ts';
+export type { FollowOptions, JobEvent } from './follow.ts';
+export type { components } from './generated/schema.ts';
+export type { Job, ListedJob } from './jobs.ts';
+export type { Page, Pages } from './pages.ts';
+export type { ApiRequest, CallOptions } from './requests.ts';
+export type { SkillVersion } from './skills.ts';
+export type { VerifiedEvent, VerifyOptions, WebhookFault, WebhookHeaders } from './webhooks.ts';
+export {
+  JobFailedError,
+  type JobHandle,
+  type RunOptions,
+  type Skills,
+  SkillwrightError,
+  type StartedJob,
+  type StreamedEvent,
+  verifyWebhook,
+  type WebhookEvent,
+  WebhookVerificationError,
+};
 
 export interface ClientOptions {
   /** The platform's address, for example `https://skills.example.com`. */
   readonly url: string;
   readonly apiKey?: string | undefined;
-  /** For the operations below `/admin`. */
+  /** For what administrators do, such as `apiKeys.create`. It is sent with nothing else. */
   readonly adminSecret?: string | undefined;
   /** In place of the global `fetch`. */
   readonly fetch?: typeof fetch | undefined;
-  /** Milliseconds for one request; 90,000 when left out. */
+  /** How often a request is sent again after a refusal for now or a fault; 3 when left out. */
+  readonly retries?: number | undefined;
+  /** Milliseconds for one request; 90,000 when left out. `deadlineMs` bounds a whole call. */
   readonly timeoutMs?: number | undefined;
 }
 
-export interface RunOptions {
-  /** Ends the wait; the job goes on. */
-  readonly signal?: AbortSignal | undefined;
-  /** A repeat with the same key within 24 hours runs nothing again; random when left out. */
-  readonly idempotencyKey?: string | undefined;
-  readonly headers?: Readonly<Record<string, string>> | undefined;
-}
+/** The output that a caller names, else the one that its skill is known to have. */
+type Result<Output, Id> = [Output] extends [never] ? OutputOf<Id> : NoInfer<Output>;
 
-export interface Client {
-  /** Runs a skill, named `category/version/name`, waits for the end of its job and returns its output. */
-  run<Output = unknown>(skill: string, input: unknown, options?: RunOptions): Promise<Output>;
-  /** Any operation of the API: the body of its answer, null where there is none. */
+export interface Client extends Omit<Api, 'webhooks'> {
+  /** Runs a skill, named `category/version/name`, waits for the end of its job and gives its output. */
+  run<Output = never, Id extends string = string>(
+    skill: Id | keyof Skills,
+    input: InputOf<Id>,
+    options?: RunOptions,
+  ): Promise<Result<Output, Id>>;
+  /** Starts a skill and gives a handle of its job, once the platform has recorded it. */
+  start<Output = never, Id extends string = string>(
+    skill: Id | keyof Skills,
+    input: InputOf<Id>,
+    options?: RunOptions,
+  ): Promise<StartedJob<Result<Output, Id>>>;
+  /** A handle of a job that was started elsewhere. */
+  job<Output = unknown>(jobId: string): JobHandle<Output>;
+  /** `skills.text.wordCount.v1_0.run(input)`; `skillwright types` gives them their types. */
+  readonly skills: SkillTree;
+  /** Any operation, also one that this client does not know: the body of its answer, null where there is none. */
   request<Answer = unknown>(request: ApiRequest): Promise<Answer>;
   /** An operation that answers with server-sent events, until the platform or the signal ends them. */
   stream(request: ApiRequest): AsyncIterable<StreamedEvent>;
-}
-
-interface Job {
-  readonly job_id: string;
-  readonly status: string;
-  readonly output?: unknown;
-  readonly error?: { readonly code: string; readonly message: string } | null;
+  readonly webhooks: Api['webhooks'] & {
+    /** `verifyWebhook`. */
+    readonly verify: typeof verifyWebhook;
+  };
 }
 
 const timeoutMsDefault = 90_000;
-/** The longest wait that the platform grants one request. */
-const wait = { prefer: 'wait=60' };
-const skillPattern = /^[^/\s]+\/v\d+\.\d+\/[^/\s]+$/;
+const retriesDefault = 3;
 
 /** Makes a client; no request is sent before the first call. */
 export function createClient(options: ClientOptions): Client {
+  const { apiKey, adminSecret, timeoutMs = timeoutMsDefault, retries = retriesDefault } = options;
+  if (!/^https?:\/\//i.test(options.url)) {
+    throw new TypeError(
+      `The url of a platform begins with http:// or https://, not ${options.url}`,
+    );
+  }
   const deps: RequestsDeps = {
     url: options.url.replace(/\/+$/, ''),
-    apiKey: options.apiKey,
-    adminSecret: options.adminSecret,
+    credentials: { apiKey, adminSecret },
     fetch: options.fetch ?? ((input, init) => fetch(input, init)),
-    timeoutMs: options.timeoutMs ?? timeoutMsDefault,
+    timeoutMs,
+    retriesMax: retries,
   };
+  const api = createApi(deps, operationTable);
+  const runSkill = (skill: string, input: unknown, runOptions: RunOptions = {}) =>
+    run(deps, { skill, input, options: runOptions });
+  const startSkill = (skill: string, input: unknown, runOptions: RunOptions = {}) =>
+    start(deps, { skill, input, options: runOptions });
   return {
-    run: <Output>(skill: string, input: unknown, runOptions: RunOptions = {}) =>
-      run(deps, { skill, input, ...runOptions }) as Promise<Output>,
-    request: <Answer>(request: ApiRequest) => send(deps, request) as Promise<Answer>,
+    ...api,
+    webhooks: { ...api.webhooks, verify: verifyWebhook },
+    run: runSkill,
+    start: startSkill,
+    job: (jobId) => handleOf(deps, jobId),
+    request: async (request) => (await send(deps, request)) ?? null,
     stream: (request) => stream(deps, request),
-  };
+    skills: skillTree((id) => ({
+      run: (input, runOptions) => runSkill(id, input, runOptions),
+      start: (input, runOptions) => startSkill(id, input, runOptions),
+    })),
+  } as Client;
 }
 
 async function* stream(deps: RequestsDeps, request: ApiRequest): AsyncGenerator<StreamedEvent> {
   const headers = { accept: 'text/event-stream', ...request.headers };
-  const { body } = await open(deps, { ...request, headers });
-  if (body !== null) yield* readEvents(body);
-}
-
-async function run(
-  deps: RequestsDeps,
-  { skill, input, signal, idempotencyKey, headers }: { skill: string; input: unknown } & RunOptions,
-): Promise<unknown> {
-  if (!skillPattern.test(skill)) {
-    throw new TypeError(`A skill is named category/version/name, not ${JSON.stringify(skill)}`);
+  // Only the wait for its beginning has an end of its own.
+  const slow = new AbortController();
+  const timer = setTimeout(() => slow.abort(), deps.timeoutMs);
+  try {
+    const { body } = await sendOnce(deps, { ...request, headers }, slow.signal);
+    clearTimeout(timer);
+    if (body !== null) yield* readEvents(body);
+  } finally {
+    clearTimeout(timer);
   }
-  let job = (await send(deps, {
-    method: 'POST',
-    path: `/api/${skill}`,
-    body: input ?? {},
-    headers: { ...wait, 'idempotency-key': idempotencyKey ?? randomKey(), ...headers },
-    signal,
-  })) as Job;
-  while (!isEnded(job)) {
-    const path = `/api/jobs/${job.job_id}`;
-    job = (await send(deps, { method: 'GET', path, headers: wait, signal })) as Job;
-  }
-  if (job.status === 'completed') return job.output;
-  const message = `The job ${job.job_id} ended as ${job.status}`;
-  throw new JobFailedError(job.job_id, job.error ?? { code: job.status, message });
-}
-
-function isEnded({ status }: Job): boolean {
-  return status === 'completed' || status === 'failed' || status === 'cancelled';
-}
-
-/** Not `randomUUID`, which browsers have only on pages that came over HTTPS. */
-function randomKey(): string {
-  const bytes = crypto.getRandomValues(new Uint8Array(16));
-  return Array.from(bytes, (byte) => byte.toString(16).padStart(2, '0')).join('');
 }

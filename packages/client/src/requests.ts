@@ -1,90 +1,210 @@
-/** One request to the platform; everything but a success is a SkillwrightError. */
-import { SkillwrightError } from './errors.ts';
+/**
+ * One request to the platform, sent again where that is safe: a request that was refused for now (429), and
+ * after a fault one whose repetition changes nothing. Everything but a success is a SkillwrightError.
+ */
+import { type ErrorFacts, type Issue, SkillwrightError } from './errors.ts';
+import { type Attempts, pauseBefore, sleep } from './retries.ts';
 
 export interface RequestsDeps {
   /** The platform's address, without a slash at the end. */
   readonly url: string;
-  readonly apiKey: string | undefined;
-  /** For the operations below /admin. */
-  readonly adminSecret: string | undefined;
+  readonly credentials: {
+    readonly apiKey: string | undefined;
+    readonly adminSecret: string | undefined;
+  };
   readonly fetch: typeof fetch;
   /** Milliseconds for one request. */
   readonly timeoutMs: number;
+  /** How often a request is sent again. */
+  readonly retriesMax: number;
 }
 
+/** What every call takes. */
+export interface CallOptions {
+  /** Ends the call; work that the platform has accepted goes on. */
+  readonly signal?: AbortSignal | undefined;
+  /** Milliseconds for the whole call, with its retries and waits; unlimited when left out. */
+  readonly deadlineMs?: number | undefined;
+  readonly headers?: Readonly<Record<string, string>> | undefined;
+  /** For calls that take one: a repeat with the same key has no second effect. Random when left out. */
+  readonly idempotencyKey?: string | undefined;
+}
+
+export type Credential = 'key' | 'admin' | 'none';
+
 export interface ApiRequest {
-  readonly method: 'GET' | 'POST' | 'PUT' | 'DELETE';
+  readonly method: string;
   /** From the slash on. */
   readonly path: string;
   /** Undefined values are left out. */
-  readonly query?: Readonly<Record<string, string | number | boolean | undefined>> | undefined;
+  readonly query?: Readonly<Record<string, unknown>> | undefined;
   readonly body?: unknown;
   readonly headers?: Readonly<Record<string, string>>;
+  /** What it carries; by default what its path needs. */
+  readonly credential?: Credential;
+  /** Whether a repetition has no second effect; by default that of its method. */
+  readonly isSafe?: boolean;
+  /** Ends the request with its own reason. */
   readonly signal?: AbortSignal | undefined;
+  /** Milliseconds for which faults are borne while a job is followed, however many they are. */
+  readonly patienceMs?: number;
 }
 
-/** The body of the answer, parsed; null where there is none. */
+const safeMethods: ReadonlySet<string> = new Set(['GET', 'HEAD', 'PUT', 'DELETE']);
+/** Of what did not reach the platform, or stopped halfway. */
+const faultStatuses: ReadonlySet<number> = new Set([502, 503, 504]);
+
+/** The body of a successful answer, parsed; undefined for one without a body. */
 export async function send(deps: RequestsDeps, request: ApiRequest): Promise<unknown> {
-  const deadline = AbortSignal.timeout(deps.timeoutMs);
-  const { signal } = request;
-  const ending = signal === undefined ? deadline : AbortSignal.any([deadline, signal]);
-  const response = await open(deps, { ...request, signal: ending }, signal);
-  return await response.json().catch(() => null);
+  return await withRetries(
+    deps,
+    request,
+    async () => await readJson(await sendOnce(deps, request)),
+  );
 }
 
-/** The answer as soon as its head has come. `signal` ends the body, too. */
-export async function open(
-  deps: RequestsDeps,
-  { method, path, query = {}, body, headers, signal }: ApiRequest,
-  abortedBy: AbortSignal | undefined = signal,
-): Promise<Response> {
-  let response: Response;
-  try {
-    response = await deps.fetch(`${deps.url}${path}${asSearch(query)}`, {
-      method,
-      headers: { ...credentialOf(deps, path), ...typeOf(body), ...headers },
-      ...(body === undefined ? {} : { body: JSON.stringify(body) }),
-      ...(signal === undefined ? {} : { signal }),
-    });
-  } catch (cause) {
-    abortedBy?.throwIfAborted();
-    const message = `${deps.url} did not answer: ${reasonOf(cause)}`;
-    throw new SkillwrightError(message, { code: 'unreachable', status: 0, cause });
+/** Calls `attempt` until it succeeds or another try is useless; `attempt` sends the request. */
+export async function withRetries<Result>(
+  { retriesMax }: Pick<RequestsDeps, 'retriesMax'>,
+  { method, isSafe = safeMethods.has(method), signal, patienceMs }: ApiRequest,
+  attempt: (isRepeated: boolean) => Promise<Result>,
+): Promise<Result> {
+  const attempts: Attempts = { failed: 0, retriesMax, patienceMs, since: Date.now() };
+  for (;;) {
+    try {
+      return await attempt(attempts.failed > 0);
+    } catch (error) {
+      if (signal?.aborted || !mayPass(error, isSafe)) throw error;
+      attempts.failed += 1;
+      const pauseMs = pauseBefore(attempts, error.retryAfterMs);
+      if (pauseMs === null) throw error;
+      await sleep(pauseMs, signal);
+    }
   }
-  if (response.ok) return response;
-  throw refusal(response, await response.json().catch(() => null));
 }
 
-function asSearch(query: NonNullable<ApiRequest['query']>): string {
+/** Whether the same request may succeed later, and may be sent again. */
+export function mayPass(error: unknown, isSafe: boolean): error is SkillwrightError {
+  if (!(error instanceof SkillwrightError)) return false;
+  const { code, status } = error;
+  if (status === 429) return true;
+  return isSafe && (code === 'unreachable' || code === 'timeout' || faultStatuses.has(status));
+}
+
+/** Sends the request once; throws for everything but a success. Its body has not been read. */
+export async function sendOnce(
+  deps: RequestsDeps,
+  { method, path, query, body, headers, signal, credential = credentialOf(path) }: ApiRequest,
+  timeout: AbortSignal = AbortSignal.timeout(deps.timeoutMs),
+): Promise<Response> {
+  try {
+    const response = await deps.fetch(`${deps.url}${path}${searchOf(query)}`, {
+      method,
+      headers: {
+        accept: 'application/json',
+        ...credentialHeaders(deps, credential),
+        ...(body === undefined ? {} : { 'content-type': 'application/json' }),
+        ...headers,
+      },
+      ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+      // A redirect would take the key to another place.
+      redirect: 'manual',
+      // The platform knows no cookies of other pages.
+      credentials: 'omit',
+      signal: signal === undefined ? timeout : AbortSignal.any([timeout, signal]),
+    });
+    if (response.ok) return response;
+    throw refusal(response, await response.json().catch(() => null));
+  } catch (error) {
+    throw asFault(deps, error, signal, timeout);
+  }
+}
+
+/** The body of an answer, with a fault of the connection as the error of the call. */
+export async function readJson(response: Response): Promise<unknown> {
+  if (response.status === 204) return undefined;
+  let text: string;
+  try {
+    text = await response.text();
+  } catch (cause) {
+    throw new SkillwrightError(`The answer broke off: ${reasonOf(cause)}`, unreachable(cause));
+  }
+  if (text === '') return undefined;
+  try {
+    return JSON.parse(text);
+  } catch (cause) {
+    const message = 'The answer is not JSON: is this the address of a platform?';
+    throw new SkillwrightError(message, {
+      code: 'unexpected_answer',
+      status: response.status,
+      cause,
+    });
+  }
+}
+
+/** The error of a call for whatever was thrown while it was made. */
+export function asFault(
+  { url, timeoutMs }: Pick<RequestsDeps, 'url' | 'timeoutMs'>,
+  error: unknown,
+  signal: AbortSignal | undefined,
+  timeout: AbortSignal,
+): unknown {
+  if (error instanceof SkillwrightError) return error;
+  if (signal?.aborted) return signal.reason;
+  if (timeout.aborted) {
+    const message = `${url} did not answer within ${timeoutMs} ms`;
+    return new SkillwrightError(message, { code: 'timeout', status: 0, cause: error });
+  }
+  return new SkillwrightError(`${url} did not answer: ${reasonOf(error)}`, unreachable(error));
+}
+
+function searchOf(query: ApiRequest['query'] = {}): string {
   const given = Object.entries(query).filter(([, value]) => value !== undefined);
   if (given.length === 0) return '';
   return `?${new URLSearchParams(given.map(([name, value]) => [name, String(value)]))}`;
 }
 
-function credentialOf({ apiKey, adminSecret }: RequestsDeps, path: string): Record<string, string> {
-  if (path.startsWith('/admin/')) {
-    return adminSecret === undefined ? {} : { authorization: `Bearer ${adminSecret}` };
-  }
-  return apiKey === undefined ? {} : { 'x-api-key': apiKey };
+function credentialOf(path: string): Credential {
+  return path.startsWith('/admin/') ? 'admin' : 'key';
 }
 
-function typeOf(body: unknown): Record<string, string> {
-  const accept = 'application/json';
-  return body === undefined ? { accept } : { accept, 'content-type': 'application/json' };
+/** The secret goes only where it is asked for. */
+function credentialHeaders({ credentials }: RequestsDeps, credential: Credential) {
+  const { apiKey, adminSecret } = credentials;
+  if (credential === 'admin' && adminSecret !== undefined) {
+    return { authorization: `Bearer ${adminSecret}` };
+  }
+  return credential === 'key' && apiKey !== undefined ? { 'x-api-key': apiKey } : {};
 }
 
 function refusal(response: Response, answer: unknown): SkillwrightError {
-  const { error, message } = (answer ?? {}) as { error?: unknown; message?: unknown };
-  const retryAfter = Number(response.headers.get('retry-after') ?? Number.NaN);
-  return new SkillwrightError(
-    typeof message === 'string' ? message : `The platform answered with ${response.status}`,
-    {
-      code: typeof error === 'string' ? error : `http_${response.status}`,
-      status: response.status,
-      requestId: response.headers.get('x-request-id'),
-      retryAfterMs: Number.isNaN(retryAfter) ? null : retryAfter * 1000,
-    },
-  );
+  const { error, message, details } = (answer ?? {}) as Record<string, unknown>;
+  const { status, type } = response;
+  const facts: ErrorFacts = {
+    code: typeof error === 'string' ? error : 'unexpected_answer',
+    status,
+    requestId: response.headers.get('x-request-id'),
+    retryAfterMs: retryAfterMs(response.headers.get('retry-after')),
+    details: Array.isArray(details) ? (details as Issue[]) : [],
+  };
+  if (typeof message === 'string') return new SkillwrightError(message, facts);
+  // Browsers do not show the status of a redirect.
+  const isRedirect = type === 'opaqueredirect' || (status >= 300 && status < 400);
+  const what = isRedirect ? 'a redirect, which is not followed' : String(status);
+  return new SkillwrightError(`The address answered with ${what}`, facts);
+}
+
+/** Seconds, or a date, which a proxy may send. */
+function retryAfterMs(text: string | null): number | null {
+  if (text === null) return null;
+  const seconds = Number(text);
+  if (!Number.isNaN(seconds)) return Math.max(0, seconds * 1000);
+  const at = Date.parse(text);
+  return Number.isNaN(at) ? null : Math.max(0, at - Date.now());
+}
+
+function unreachable(cause: unknown): ErrorFacts {
+  return { code: 'unreachable', status: 0, cause };
 }
 
 /** `fetch` says "fetch failed" and keeps the reason in the cause. */

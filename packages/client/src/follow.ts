@@ -1,0 +1,173 @@
+/** The events of a job, each once and in order, over as many connections as it takes. */
+import { SkillwrightError } from './errors.ts';
+import { readEvents } from './event-stream.ts';
+import type { components } from './generated/schema.ts';
+import {
+  asFault,
+  type CallOptions,
+  mayPass,
+  type RequestsDeps,
+  send,
+  sendOnce,
+} from './requests.ts';
+import { type Attempts, deadlineOf, pauseBefore, sleep } from './retries.ts';
+
+type Job = components['schemas']['Job'];
+
+/** Its position in the stream of the job, its type, and what it tells. */
+interface EventOf<Type extends string, Data> {
+  /** What `after` takes. */
+  readonly id: string;
+  readonly type: Type;
+  readonly data: Data & { readonly at: string };
+}
+
+interface ToolPlace {
+  readonly step: number;
+  readonly call_id: string;
+  readonly tool: string;
+}
+
+export type JobEvent =
+  | EventOf<
+      'status',
+      {
+        readonly status: Job['status'];
+        readonly attempt?: number;
+        readonly error?: NonNullable<Job['error']>;
+        /** When it is tried again. */
+        readonly run_at?: string;
+        /** When the first of its waits ends by itself. */
+        readonly due_at?: string | null;
+        /** When it went on after a wait. */
+        readonly resumed_at?: string;
+      }
+    >
+  | EventOf<
+      'log',
+      { readonly message: string; readonly fields?: Readonly<Record<string, unknown>> }
+    >
+  | EventOf<'progress', { readonly fraction: number; readonly note: string | null }>
+  | EventOf<'message', { readonly role: string; readonly content: string; readonly step?: number }>
+  | EventOf<'token', { readonly step: number; readonly text: string }>
+  | EventOf<'tool_call', ToolPlace & { readonly input: unknown }>
+  | EventOf<
+      'tool_result',
+      ToolPlace & {
+        readonly output?: unknown;
+        readonly error?: { readonly code: string; readonly message: string };
+      }
+    >;
+
+export interface FollowOptions extends CallOptions {
+  /** The id of the last event that is known. */
+  readonly after?: string | undefined;
+}
+
+interface Followed {
+  readonly path: string;
+  readonly jobId: string;
+  readonly patienceMs: number;
+}
+
+/** The platform writes something every 15 seconds: a stream that is silent for longer is broken. */
+const silentMsMax = 45_000;
+
+/** Yields the events until the job has ended. */
+export async function* followJob(
+  deps: RequestsDeps,
+  { path, jobId, patienceMs }: Followed,
+  options: FollowOptions,
+): AsyncGenerator<JobEvent> {
+  const { signal, clear } = deadlineOf(options);
+  let last = options.after;
+  let attempts = noneFailed(deps, patienceMs);
+  try {
+    for (;;) {
+      let fault: unknown;
+      let isSilent = true;
+      try {
+        for await (const event of eventsOf(deps, path, { last, options, signal })) {
+          last = event.id;
+          isSilent = false;
+          attempts = noneFailed(deps, patienceMs);
+          yield event;
+          if (isEnd(event)) return;
+        }
+        // A stream ends with its platform; without any event it ends where `after` was the last one.
+        if (isSilent && (await hasEnded(deps, path, signal))) return;
+      } catch (error) {
+        if (signal?.aborted || !mayPass(error, true)) throw error;
+        fault = error;
+      }
+      attempts.failed += 1;
+      const asked = fault instanceof SkillwrightError ? fault.retryAfterMs : null;
+      const pauseMs = pauseBefore(attempts, asked);
+      if (pauseMs === null) throw fault ?? brokenOff(jobId);
+      await sleep(pauseMs, signal);
+    }
+  } finally {
+    clear();
+  }
+}
+
+function noneFailed({ retriesMax }: RequestsDeps, patienceMs: number): Attempts {
+  const patience = retriesMax === 0 ? undefined : patienceMs;
+  return { failed: 0, retriesMax, patienceMs: patience, since: Date.now() };
+}
+
+function brokenOff(jobId: string): SkillwrightError {
+  const message = `The events of the job ${jobId} broke off`;
+  return new SkillwrightError(message, { code: 'unreachable', status: 0 });
+}
+
+/** The events of one connection. */
+async function* eventsOf(
+  deps: RequestsDeps,
+  path: string,
+  {
+    last,
+    options,
+    signal,
+  }: { last: string | undefined; options: FollowOptions; signal: AbortSignal | undefined },
+): AsyncGenerator<JobEvent> {
+  const silent = new AbortController();
+  let timer = setTimeout(() => silent.abort(), deps.timeoutMs);
+  const onBytes = () => {
+    clearTimeout(timer);
+    timer = setTimeout(() => silent.abort(), silentMsMax);
+  };
+  try {
+    const resume = last === undefined ? {} : { 'last-event-id': last };
+    const headers = { accept: 'text/event-stream', ...resume, ...options.headers };
+    const request = { method: 'GET', path: `${path}/events`, headers, signal };
+    const { body } = await sendOnce(deps, request, silent.signal);
+    onBytes();
+    if (body === null) return;
+    for await (const { id, event, data } of readEvents(body, onBytes)) {
+      yield { id, type: event, data } as JobEvent;
+    }
+  } catch (error) {
+    throw asFault(deps, error, signal, silent.signal);
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+async function hasEnded(
+  deps: RequestsDeps,
+  path: string,
+  signal: AbortSignal | undefined,
+): Promise<boolean> {
+  const { status } = (await send(deps, { method: 'GET', path, signal })) as Job;
+  return isFinal(status);
+}
+
+function isEnd({ type, data }: JobEvent): boolean {
+  return type === 'status' && isFinal(data.status);
+}
+
+/** Whether a job of this status never changes again. */
+export function isFinal(status: string): boolean {
+  return status === 'completed' || status === 'failed' || status === 'cancelled';
+}

@@ -1,0 +1,1023 @@
+/** Generated from /openapi.json by `npm run console:types`: changes here are lost. */
+
+import type { CallOptions, OperationTable } from '../operations.ts';
+import type { Pages } from '../pages.ts';
+import type { components, operations } from './schema.ts';
+
+type Schemas = components['schemas'];
+
+export interface OperationsApi {
+  /** Whether requests can be served: `GET /health`. */
+  getHealth(options?: CallOptions): Promise<Schemas['Health']>;
+  /** Metrics in the Prometheus text format: `GET /metrics`. */
+  getMetrics(
+    options?: CallOptions,
+  ): Promise<operations['getMetrics']['responses'][200]['content']['text/plain']>;
+  /** This description of the API: `GET /openapi.json`. */
+  getOpenApi(
+    options?: CallOptions,
+  ): Promise<operations['getOpenApi']['responses'][200]['content']['application/json']>;
+  /** List the live processes: `GET /admin/processes`. */
+  listProcesses(options?: CallOptions): Promise<Schemas['LiveProcesses']>;
+}
+
+export interface ApiKeysApi {
+  /** Create an API key: `POST /admin/api-keys`. */
+  create(body: Schemas['NewApiKey'], options?: CallOptions): Promise<Schemas['IssuedApiKey']>;
+  /** List all API keys, newest first: `GET /admin/api-keys`. */
+  list(options?: CallOptions): Pages<Schemas['ApiKey']>;
+  /** Revoke an API key permanently: `DELETE /admin/api-keys/{id}`. */
+  revoke(
+    id: string,
+    query?: NonNullable<operations['revokeApiKey']['parameters']['query']>,
+    options?: CallOptions,
+  ): Promise<operations['revokeApiKey']['responses'][200]['content']['application/json']>;
+}
+
+export interface RegistryApi {
+  /** List the SKILL.md files that were left out as invalid: `GET /admin/left-out-skills`. */
+  listLeftOutSkills(options?: CallOptions): Pages<Schemas['LeftOutSkill']>;
+  /** List every version that was ever registered: `GET /admin/skills`. */
+  listAllSkills(options?: CallOptions): Pages<Schemas['ListedSkill']>;
+  /** Get a version with its schemas, active or not: `GET /admin/skills/{category}/{version}/{skillName}`. */
+  getAnySkill(
+    category: string,
+    version: string,
+    skillName: string,
+    query?: NonNullable<operations['getAnySkill']['parameters']['query']>,
+    options?: CallOptions,
+  ): Promise<Schemas['Skill']>;
+  /** Deprecate a version: `POST /admin/skills/{category}/{version}/{skillName}/deprecate`. */
+  deprecate(
+    category: string,
+    version: string,
+    skillName: string,
+    options?: CallOptions,
+  ): Promise<Schemas['Skill']>;
+  /** Activate a version again: `POST /admin/skills/{category}/{version}/{skillName}/activate`. */
+  activate(
+    category: string,
+    version: string,
+    skillName: string,
+    options?: CallOptions,
+  ): Promise<Schemas['Skill']>;
+  /** List the active skills: `GET /api/skills`. */
+  list(
+    query?: NonNullable<operations['listSkills']['parameters']['query']>,
+    options?: CallOptions,
+  ): Pages<Schemas['ListedSkill']>;
+  /** Get an active skill with its schemas: `GET /api/skills/{category}/{version}/{skillName}`. */
+  get(
+    category: string,
+    version: string,
+    skillName: string,
+    query?: NonNullable<operations['getSkill']['parameters']['query']>,
+    options?: CallOptions,
+  ): Promise<Schemas['Skill']>;
+  /** Get the users of a version of a skill: `GET /api/skills/{category}/{version}/{skillName}/usages`. */
+  getUsages(
+    category: string,
+    version: string,
+    skillName: string,
+    options?: CallOptions,
+  ): Promise<Schemas['SkillUsages']>;
+}
+
+export interface CredentialsApi {
+  /** List the credentials of an organization, newest first: `GET /admin/organizations/{organizationId}/credentials`. */
+  list(
+    organizationId: string,
+    query?: NonNullable<operations['listCredentials']['parameters']['query']>,
+    options?: CallOptions,
+  ): Pages<Schemas['Credential']>;
+  /** Store the credentials of an organization for a provider of models: `PUT /admin/organizations/{organizationId}/credentials/{provider}`. */
+  replace(
+    organizationId: string,
+    provider: string,
+    body: Schemas['NewCredential'],
+    options?: CallOptions,
+  ): Promise<Schemas['Credential']>;
+  /** Delete the credentials of an organization for a provider; the platform's apply again: `DELETE /admin/organizations/{organizationId}/credentials/{provider}`. */
+  delete(organizationId: string, provider: string, options?: CallOptions): Promise<void>;
+}
+
+export interface UsageApi {
+  /** Get the tokens that an API key has used, by day: `GET /admin/api-keys/{id}/usage`. */
+  getApiKeyUsage(
+    id: string,
+    query?: NonNullable<operations['getApiKeyUsage']['parameters']['query']>,
+    options?: CallOptions,
+  ): Promise<Schemas['ApiKeyUsage']>;
+  /** Get the budget of an API key: `GET /admin/api-keys/{id}/budget`. */
+  getApiKeyBudget(id: string, options?: CallOptions): Promise<Schemas['ApiKeyBudget']>;
+  /** Set the budget of an API key: `PUT /admin/api-keys/{id}/budget`. */
+  setApiKeyBudget(
+    id: string,
+    body: Schemas['BudgetFields'],
+    options?: CallOptions,
+  ): Promise<Schemas['ApiKeyBudget']>;
+  /** Delete the budget of an API key: `DELETE /admin/api-keys/{id}/budget`. */
+  deleteApiKeyBudget(id: string, options?: CallOptions): Promise<void>;
+  /** List the usage by day and owner: `GET /admin/usage`. */
+  list(
+    query?: NonNullable<operations['listUsage']['parameters']['query']>,
+    options?: CallOptions,
+  ): Pages<Schemas['OwnerUsageOfDay']>;
+  /** Get the tokens that an agent has used, by day: `GET /api/agents/{agentId}/usage`. */
+  get(
+    agentId: string,
+    query?: NonNullable<operations['getAgentUsage']['parameters']['query']>,
+    options?: CallOptions,
+  ): Promise<Schemas['AgentUsage']>;
+  /** Get the budget of an agent: `GET /api/agents/{agentId}/budget`. */
+  getAgentBudget(agentId: string, options?: CallOptions): Promise<Schemas['AgentBudget']>;
+  /** Set the budget of an agent: `PUT /api/agents/{agentId}/budget`. */
+  setAgentBudget(
+    agentId: string,
+    body: Schemas['BudgetFields'],
+    options?: CallOptions,
+  ): Promise<Schemas['AgentBudget']>;
+  /** Delete the budget of an agent: `DELETE /api/agents/{agentId}/budget`. */
+  deleteAgentBudget(agentId: string, options?: CallOptions): Promise<void>;
+  /** Get the tokens that a scheduled job has used, by day: `GET /api/scheduled-jobs/{jobId}/usage`. */
+  getScheduledJobUsage(
+    jobId: string,
+    query?: NonNullable<operations['getScheduledJobUsage']['parameters']['query']>,
+    options?: CallOptions,
+  ): Promise<Schemas['ScheduledJobUsage']>;
+  /** Get the budget of a scheduled job: `GET /api/scheduled-jobs/{jobId}/budget`. */
+  getScheduledJobBudget(
+    jobId: string,
+    options?: CallOptions,
+  ): Promise<Schemas['ScheduledJobBudget']>;
+  /** Set the budget of a scheduled job: `PUT /api/scheduled-jobs/{jobId}/budget`. */
+  setScheduledJobBudget(
+    jobId: string,
+    body: Schemas['BudgetFields'],
+    options?: CallOptions,
+  ): Promise<Schemas['ScheduledJobBudget']>;
+  /** Delete the budget of a scheduled job: `DELETE /api/scheduled-jobs/{jobId}/budget`. */
+  deleteScheduledJobBudget(jobId: string, options?: CallOptions): Promise<void>;
+}
+
+export interface TriggersApi {
+  /** Start the run of a trigger, or send its event: `POST /api/webhooks/agent/{webhookToken}`. */
+  call(
+    webhookToken: string,
+    body: unknown,
+    options?: CallOptions,
+  ): Promise<operations['callAgentTrigger']['responses'][202]['content']['application/json']>;
+  /** Create a trigger: `POST /api/agent-triggers`. */
+  create(
+    body: Schemas['NewAgentTrigger'],
+    options?: CallOptions,
+  ): Promise<Schemas['CreatedAgentTrigger']>;
+  /** List triggers, newest first: `GET /api/agent-triggers`. */
+  list(
+    query?: NonNullable<operations['listAgentTriggers']['parameters']['query']>,
+    options?: CallOptions,
+  ): Pages<Schemas['AgentTrigger']>;
+  /** Get a trigger: `GET /api/agent-triggers/{triggerId}`. */
+  get(
+    triggerId: string,
+    query?: NonNullable<operations['getAgentTrigger']['parameters']['query']>,
+    options?: CallOptions,
+  ): Promise<Schemas['AgentTrigger']>;
+  /** Change, deactivate or reactivate a trigger: `PUT /api/agent-triggers/{triggerId}`. */
+  update(
+    triggerId: string,
+    body: Schemas['AgentTriggerChanges'],
+    options?: CallOptions,
+  ): Promise<Schemas['AgentTrigger']>;
+  /** Delete a trigger: `DELETE /api/agent-triggers/{triggerId}`. */
+  delete(triggerId: string, options?: CallOptions): Promise<void>;
+  /** List the last calls of a trigger, newest first: `GET /api/agent-triggers/{triggerId}/calls`. */
+  listCalls(
+    triggerId: string,
+    query?: NonNullable<operations['listAgentTriggerCalls']['parameters']['query']>,
+    options?: CallOptions,
+  ): Pages<Schemas['AgentTriggerCall']>;
+}
+
+export interface AgentsApi {
+  /** Create an agent: `POST /api/agents`. */
+  create(body: Schemas['NewAgent'], options?: CallOptions): Promise<Schemas['Agent']>;
+  /** List agents, newest first: `GET /api/agents`. */
+  list(
+    query?: NonNullable<operations['listAgents']['parameters']['query']>,
+    options?: CallOptions,
+  ): Pages<Schemas['Agent']>;
+  /** Get an agent: `GET /api/agents/{agentId}`. */
+  get(agentId: string, options?: CallOptions): Promise<Schemas['Agent']>;
+  /** Change an agent, pause or resume it: `PUT /api/agents/{agentId}`. */
+  update(
+    agentId: string,
+    body: Schemas['AgentChanges'],
+    options?: CallOptions,
+  ): Promise<Schemas['Agent']>;
+  /** Delete an agent: `DELETE /api/agents/{agentId}`. */
+  delete(agentId: string, options?: CallOptions): Promise<void>;
+}
+
+export interface MemoriesApi {
+  /** List or search the memories of an agent: `GET /api/agents/{agentId}/memories`. */
+  list(
+    agentId: string,
+    query?: NonNullable<operations['listMemories']['parameters']['query']>,
+    options?: CallOptions,
+  ): Pages<Schemas['Memory']>;
+  /** Add a memory to an agent: `POST /api/agents/{agentId}/memories`. */
+  create(
+    agentId: string,
+    body: Schemas['NewMemory'],
+    options?: CallOptions,
+  ): Promise<Schemas['Memory']>;
+  /** Get a memory: `GET /api/agents/{agentId}/memories/{memoryId}`. */
+  get(agentId: string, memoryId: string, options?: CallOptions): Promise<Schemas['Memory']>;
+  /** Change a memory: `PUT /api/agents/{agentId}/memories/{memoryId}`. */
+  update(
+    agentId: string,
+    memoryId: string,
+    body: Schemas['MemoryChanges'],
+    options?: CallOptions,
+  ): Promise<Schemas['Memory']>;
+  /** Delete a memory: `DELETE /api/agents/{agentId}/memories/{memoryId}`. */
+  delete(agentId: string, memoryId: string, options?: CallOptions): Promise<void>;
+}
+
+export interface ConversationsApi {
+  /** List conversations, newest first: `GET /api/conversations`. */
+  list(
+    query?: NonNullable<operations['listConversations']['parameters']['query']>,
+    options?: CallOptions,
+  ): Pages<Schemas['ListedConversation']>;
+  /** Get a conversation with its tokens: `GET /api/conversations/{id}`. */
+  get(id: string, options?: CallOptions): Promise<Schemas['Conversation']>;
+  /** List the messages of a conversation, oldest first: `GET /api/conversations/{id}/messages`. */
+  listMessages(
+    id: string,
+    query?: NonNullable<operations['listMessages']['parameters']['query']>,
+    options?: CallOptions,
+  ): Pages<Schemas['Message']>;
+  /** Get the tokens of a conversation, message by message: `GET /api/conversations/{id}/token-usage`. */
+  getTokenUsage(
+    id: string,
+    query?: NonNullable<operations['getTokenUsage']['parameters']['query']>,
+    options?: CallOptions,
+  ): Promise<Schemas['TokenUsage']>;
+}
+
+export interface WebhooksApi {
+  /** Create a webhook: `POST /api/agent-webhooks`. */
+  create(body: Schemas['NewWebhook'], options?: CallOptions): Promise<Schemas['CreatedWebhook']>;
+  /** List all webhooks, newest first: `GET /api/agent-webhooks`. */
+  list(options?: CallOptions): Pages<Schemas['Webhook']>;
+  /** Get a webhook: `GET /api/agent-webhooks/{webhookId}`. */
+  get(webhookId: string, options?: CallOptions): Promise<Schemas['Webhook']>;
+  /** Change a webhook, deactivate or reactivate it: `PUT /api/agent-webhooks/{webhookId}`. */
+  update(
+    webhookId: string,
+    body: Schemas['WebhookChanges'],
+    options?: CallOptions,
+  ): Promise<Schemas['Webhook']>;
+  /** Delete a webhook and its deliveries: `DELETE /api/agent-webhooks/{webhookId}`. */
+  delete(webhookId: string, options?: CallOptions): Promise<void>;
+  /** List the deliveries of a webhook, newest first: `GET /api/agent-webhooks/{webhookId}/deliveries`. */
+  listDeliveries(
+    webhookId: string,
+    query?: NonNullable<operations['listAgentWebhookDeliveries']['parameters']['query']>,
+    options?: CallOptions,
+  ): Pages<Schemas['WebhookDelivery']>;
+  /** Get a delivery of a webhook with its body: `GET /api/agent-webhooks/{webhookId}/deliveries/{deliveryId}`. */
+  getDelivery(
+    webhookId: string,
+    deliveryId: string,
+    options?: CallOptions,
+  ): Promise<Schemas['WebhookDeliveryWithBody']>;
+  /** List the deliveries of a job, newest first: `GET /api/jobs/{jobId}/deliveries`. */
+  listJobDeliveries(
+    jobId: string,
+    query?: NonNullable<operations['listJobDeliveries']['parameters']['query']>,
+    options?: CallOptions,
+  ): Pages<Schemas['JobDelivery']>;
+  /** Deliver an event again: `POST /api/agent-webhooks/{webhookId}/deliveries/{deliveryId}/redeliver`. */
+  redeliverDelivery(
+    webhookId: string,
+    deliveryId: string,
+    options?: CallOptions,
+  ): Promise<Schemas['WebhookDelivery']>;
+  /** Deliver a sample event: `POST /api/agent-webhooks/{webhookId}/test`. */
+  test(webhookId: string, options?: CallOptions): Promise<Schemas['WebhookDelivery']>;
+}
+
+export interface JobsApi {
+  /** List jobs, newest first: `GET /api/jobs`. */
+  list(
+    query?: NonNullable<operations['listJobs']['parameters']['query']>,
+    options?: CallOptions,
+  ): Pages<Schemas['JobListItem']>;
+  /** Get a job: `GET /api/jobs/{jobId}`. */
+  get(
+    jobId: string,
+    query?: NonNullable<operations['getJob']['parameters']['query']>,
+    options?: CallOptions,
+  ): Promise<Schemas['Job']>;
+  /** Cancel a job: `POST /api/jobs/{jobId}/cancel`. */
+  cancel(jobId: string, options?: CallOptions): Promise<Schemas['Job']>;
+  /** Run a failed or cancelled job again: `POST /api/jobs/{jobId}/retry`. */
+  retry(jobId: string, options?: CallOptions): Promise<Schemas['ListedJob']>;
+  /** List the steps of a job: calls of models, their tools, called skills, named steps, waits: `GET /api/jobs/{jobId}/steps`. */
+  listSteps(
+    jobId: string,
+    query?: NonNullable<operations['listJobSteps']['parameters']['query']>,
+    options?: CallOptions,
+  ): Pages<Schemas['JobStep']>;
+}
+
+export interface ApprovalsApi {
+  /** List approvals, newest first: `GET /api/approvals`. */
+  list(
+    query?: NonNullable<operations['listApprovals']['parameters']['query']>,
+    options?: CallOptions,
+  ): Pages<Schemas['Approval']>;
+  /** Get an approval: `GET /api/approvals/{approvalId}`. */
+  get(approvalId: string, options?: CallOptions): Promise<Schemas['Approval']>;
+  /** Approve: the run that waits goes on: `POST /api/approvals/{approvalId}/approve`. */
+  approve(
+    approvalId: string,
+    body: Schemas['ApprovalDecision'],
+    options?: CallOptions,
+  ): Promise<Schemas['Approval']>;
+  /** Reject: the run that waits is told so, with the reason: `POST /api/approvals/{approvalId}/reject`. */
+  reject(
+    approvalId: string,
+    body: Schemas['ApprovalDecision'],
+    options?: CallOptions,
+  ): Promise<Schemas['Approval']>;
+}
+
+export interface EventsApi {
+  /** Send an event to the runs that wait for it: `POST /api/events`. */
+  send(body: Schemas['NewRunEvent'], options?: CallOptions): Promise<Schemas['RunEventReceipt']>;
+}
+
+export interface ScheduledJobsApi {
+  /** Create a scheduled job: `POST /api/scheduled-jobs`. */
+  create(
+    body: Schemas['NewScheduledJob'],
+    options?: CallOptions,
+  ): Promise<Schemas['CreatedScheduledJob']>;
+  /** List all scheduled jobs, newest first: `GET /api/scheduled-jobs`. */
+  list(
+    query?: NonNullable<operations['listScheduledJobs']['parameters']['query']>,
+    options?: CallOptions,
+  ): Pages<Schemas['ListedScheduledJob']>;
+  /** Show when a cron expression matches next: `GET /api/scheduled-jobs/preview`. */
+  previewCronExpression(
+    query: NonNullable<operations['previewCronExpression']['parameters']['query']>,
+    options?: CallOptions,
+  ): Promise<Schemas['CronPreview']>;
+  /** Get a scheduled job: `GET /api/scheduled-jobs/{jobId}`. */
+  get(
+    jobId: string,
+    query?: NonNullable<operations['getScheduledJob']['parameters']['query']>,
+    options?: CallOptions,
+  ): Promise<Schemas['ScheduledJob']>;
+  /** Change, disable or enable a scheduled job: `PUT /api/scheduled-jobs/{jobId}`. */
+  update(
+    jobId: string,
+    body: Schemas['ScheduledJobChanges'],
+    options?: CallOptions,
+  ): Promise<Schemas['ScheduledJob']>;
+  /** Delete a scheduled job: `DELETE /api/scheduled-jobs/{jobId}`. */
+  delete(jobId: string, options?: CallOptions): Promise<void>;
+  /** Run a scheduled job at once: `POST /api/scheduled-jobs/{jobId}/run`. */
+  run(jobId: string, options?: CallOptions): Promise<Schemas['ListedJob']>;
+  /** List the slots with their outcomes, newest first: `GET /api/scheduled-jobs/{jobId}/runs`. */
+  listScheduledRuns(
+    jobId: string,
+    query?: NonNullable<operations['listScheduledRuns']['parameters']['query']>,
+    options?: CallOptions,
+  ): Pages<Schemas['ScheduledRun']>;
+}
+
+export interface StatisticsApi {
+  /** Get counts, durations and tokens of runs in the last hour or day: `GET /api/statistics`. */
+  get(
+    query?: NonNullable<operations['getStatistics']['parameters']['query']>,
+    options?: CallOptions,
+  ): Promise<Schemas['Statistics']>;
+}
+
+/** The operations of the API, by what they are about. */
+export interface Api {
+  readonly operations: OperationsApi;
+  readonly apiKeys: ApiKeysApi;
+  readonly registry: RegistryApi;
+  readonly credentials: CredentialsApi;
+  readonly usage: UsageApi;
+  readonly triggers: TriggersApi;
+  readonly agents: AgentsApi;
+  readonly memories: MemoriesApi;
+  readonly conversations: ConversationsApi;
+  readonly webhooks: WebhooksApi;
+  readonly jobs: JobsApi;
+  readonly approvals: ApprovalsApi;
+  readonly events: EventsApi;
+  readonly scheduledJobs: ScheduledJobsApi;
+  readonly statistics: StatisticsApi;
+}
+
+/** What webhooks are sent. */
+export type WebhookEvent =
+  | Schemas['SkillCompletedEvent']
+  | Schemas['SkillFailedEvent']
+  | Schemas['AgentErrorEvent']
+  | Schemas['AgentStatusChangedEvent']
+  | Schemas['ConversationCreatedEvent']
+  | Schemas['ScheduledJobCompletedEvent']
+  | Schemas['ScheduledJobFailedEvent']
+  | Schemas['ApprovalRequestedEvent']
+  | Schemas['ApprovalDecidedEvent'];
+
+export const operationTable: OperationTable = {
+  operations: {
+    getHealth: {
+      verb: 'GET',
+      path: '/health',
+      credential: 'none',
+      result: 'json',
+    },
+    getMetrics: {
+      verb: 'GET',
+      path: '/metrics',
+      credential: 'none',
+      result: 'text',
+    },
+    getOpenApi: {
+      verb: 'GET',
+      path: '/openapi.json',
+      credential: 'none',
+      result: 'json',
+    },
+    listProcesses: {
+      verb: 'GET',
+      path: '/admin/processes',
+      credential: 'admin',
+      result: 'json',
+    },
+  },
+  apiKeys: {
+    create: {
+      verb: 'POST',
+      path: '/admin/api-keys',
+      credential: 'admin',
+      input: 'body',
+      result: 'json',
+    },
+    list: {
+      verb: 'GET',
+      path: '/admin/api-keys',
+      credential: 'admin',
+      result: 'array',
+    },
+    revoke: {
+      verb: 'DELETE',
+      path: '/admin/api-keys/{id}',
+      credential: 'admin',
+      input: 'query',
+      result: 'json',
+    },
+  },
+  registry: {
+    listLeftOutSkills: {
+      verb: 'GET',
+      path: '/admin/left-out-skills',
+      credential: 'admin',
+      result: 'array',
+    },
+    listAllSkills: {
+      verb: 'GET',
+      path: '/admin/skills',
+      credential: 'admin',
+      result: 'array',
+    },
+    getAnySkill: {
+      verb: 'GET',
+      path: '/admin/skills/{category}/{version}/{skillName}',
+      credential: 'admin',
+      input: 'query',
+      result: 'json',
+    },
+    deprecate: {
+      verb: 'POST',
+      path: '/admin/skills/{category}/{version}/{skillName}/deprecate',
+      credential: 'admin',
+      result: 'json',
+    },
+    activate: {
+      verb: 'POST',
+      path: '/admin/skills/{category}/{version}/{skillName}/activate',
+      credential: 'admin',
+      result: 'json',
+    },
+    list: {
+      verb: 'GET',
+      path: '/api/skills',
+      credential: 'key',
+      input: 'query',
+      result: 'array',
+    },
+    get: {
+      verb: 'GET',
+      path: '/api/skills/{category}/{version}/{skillName}',
+      credential: 'key',
+      input: 'query',
+      result: 'json',
+    },
+    getUsages: {
+      verb: 'GET',
+      path: '/api/skills/{category}/{version}/{skillName}/usages',
+      credential: 'key',
+      result: 'json',
+    },
+  },
+  credentials: {
+    list: {
+      verb: 'GET',
+      path: '/admin/organizations/{organizationId}/credentials',
+      credential: 'admin',
+      input: 'query',
+      isPaged: true,
+      result: 'page',
+    },
+    replace: {
+      verb: 'PUT',
+      path: '/admin/organizations/{organizationId}/credentials/{provider}',
+      credential: 'admin',
+      input: 'body',
+      result: 'json',
+    },
+    delete: {
+      verb: 'DELETE',
+      path: '/admin/organizations/{organizationId}/credentials/{provider}',
+      credential: 'admin',
+      result: 'nothing',
+    },
+  },
+  usage: {
+    getApiKeyUsage: {
+      verb: 'GET',
+      path: '/admin/api-keys/{id}/usage',
+      credential: 'admin',
+      input: 'query',
+      result: 'json',
+    },
+    getApiKeyBudget: {
+      verb: 'GET',
+      path: '/admin/api-keys/{id}/budget',
+      credential: 'admin',
+      result: 'json',
+    },
+    setApiKeyBudget: {
+      verb: 'PUT',
+      path: '/admin/api-keys/{id}/budget',
+      credential: 'admin',
+      input: 'body',
+      result: 'json',
+    },
+    deleteApiKeyBudget: {
+      verb: 'DELETE',
+      path: '/admin/api-keys/{id}/budget',
+      credential: 'admin',
+      result: 'nothing',
+    },
+    list: {
+      verb: 'GET',
+      path: '/admin/usage',
+      credential: 'admin',
+      input: 'query',
+      isPaged: true,
+      result: 'page',
+    },
+    get: {
+      verb: 'GET',
+      path: '/api/agents/{agentId}/usage',
+      credential: 'key',
+      input: 'query',
+      result: 'json',
+    },
+    getAgentBudget: {
+      verb: 'GET',
+      path: '/api/agents/{agentId}/budget',
+      credential: 'key',
+      result: 'json',
+    },
+    setAgentBudget: {
+      verb: 'PUT',
+      path: '/api/agents/{agentId}/budget',
+      credential: 'key',
+      input: 'body',
+      result: 'json',
+    },
+    deleteAgentBudget: {
+      verb: 'DELETE',
+      path: '/api/agents/{agentId}/budget',
+      credential: 'key',
+      result: 'nothing',
+    },
+    getScheduledJobUsage: {
+      verb: 'GET',
+      path: '/api/scheduled-jobs/{jobId}/usage',
+      credential: 'key',
+      input: 'query',
+      result: 'json',
+    },
+    getScheduledJobBudget: {
+      verb: 'GET',
+      path: '/api/scheduled-jobs/{jobId}/budget',
+      credential: 'key',
+      result: 'json',
+    },
+    setScheduledJobBudget: {
+      verb: 'PUT',
+      path: '/api/scheduled-jobs/{jobId}/budget',
+      credential: 'key',
+      input: 'body',
+      result: 'json',
+    },
+    deleteScheduledJobBudget: {
+      verb: 'DELETE',
+      path: '/api/scheduled-jobs/{jobId}/budget',
+      credential: 'key',
+      result: 'nothing',
+    },
+  },
+  triggers: {
+    call: {
+      verb: 'POST',
+      path: '/api/webhooks/agent/{webhookToken}',
+      credential: 'none',
+      input: 'body',
+      isKeyed: true,
+      result: 'json',
+    },
+    create: {
+      verb: 'POST',
+      path: '/api/agent-triggers',
+      credential: 'key',
+      input: 'body',
+      result: 'json',
+    },
+    list: {
+      verb: 'GET',
+      path: '/api/agent-triggers',
+      credential: 'key',
+      input: 'query',
+      isPaged: true,
+      result: 'page',
+    },
+    get: {
+      verb: 'GET',
+      path: '/api/agent-triggers/{triggerId}',
+      credential: 'key',
+      input: 'query',
+      result: 'json',
+    },
+    update: {
+      verb: 'PUT',
+      path: '/api/agent-triggers/{triggerId}',
+      credential: 'key',
+      input: 'body',
+      result: 'json',
+    },
+    delete: {
+      verb: 'DELETE',
+      path: '/api/agent-triggers/{triggerId}',
+      credential: 'key',
+      result: 'nothing',
+    },
+    listCalls: {
+      verb: 'GET',
+      path: '/api/agent-triggers/{triggerId}/calls',
+      credential: 'key',
+      input: 'query',
+      isPaged: true,
+      result: 'page',
+    },
+  },
+  agents: {
+    create: {
+      verb: 'POST',
+      path: '/api/agents',
+      credential: 'key',
+      input: 'body',
+      result: 'json',
+    },
+    list: {
+      verb: 'GET',
+      path: '/api/agents',
+      credential: 'key',
+      input: 'query',
+      isPaged: true,
+      result: 'page',
+    },
+    get: {
+      verb: 'GET',
+      path: '/api/agents/{agentId}',
+      credential: 'key',
+      result: 'json',
+    },
+    update: {
+      verb: 'PUT',
+      path: '/api/agents/{agentId}',
+      credential: 'key',
+      input: 'body',
+      result: 'json',
+    },
+    delete: {
+      verb: 'DELETE',
+      path: '/api/agents/{agentId}',
+      credential: 'key',
+      result: 'nothing',
+    },
+  },
+  memories: {
+    list: {
+      verb: 'GET',
+      path: '/api/agents/{agentId}/memories',
+      credential: 'key',
+      input: 'query',
+      isPaged: true,
+      result: 'page',
+    },
+    create: {
+      verb: 'POST',
+      path: '/api/agents/{agentId}/memories',
+      credential: 'key',
+      input: 'body',
+      result: 'json',
+    },
+    get: {
+      verb: 'GET',
+      path: '/api/agents/{agentId}/memories/{memoryId}',
+      credential: 'key',
+      result: 'json',
+    },
+    update: {
+      verb: 'PUT',
+      path: '/api/agents/{agentId}/memories/{memoryId}',
+      credential: 'key',
+      input: 'body',
+      result: 'json',
+    },
+    delete: {
+      verb: 'DELETE',
+      path: '/api/agents/{agentId}/memories/{memoryId}',
+      credential: 'key',
+      result: 'nothing',
+    },
+  },
+  conversations: {
+    list: {
+      verb: 'GET',
+      path: '/api/conversations',
+      credential: 'key',
+      input: 'query',
+      isPaged: true,
+      result: 'array',
+    },
+    get: {
+      verb: 'GET',
+      path: '/api/conversations/{id}',
+      credential: 'key',
+      result: 'json',
+    },
+    listMessages: {
+      verb: 'GET',
+      path: '/api/conversations/{id}/messages',
+      credential: 'key',
+      input: 'query',
+      isPaged: true,
+      result: 'array',
+    },
+    getTokenUsage: {
+      verb: 'GET',
+      path: '/api/conversations/{id}/token-usage',
+      credential: 'key',
+      input: 'query',
+      result: 'json',
+    },
+  },
+  webhooks: {
+    create: {
+      verb: 'POST',
+      path: '/api/agent-webhooks',
+      credential: 'key',
+      input: 'body',
+      result: 'json',
+    },
+    list: {
+      verb: 'GET',
+      path: '/api/agent-webhooks',
+      credential: 'key',
+      result: 'array',
+    },
+    get: {
+      verb: 'GET',
+      path: '/api/agent-webhooks/{webhookId}',
+      credential: 'key',
+      result: 'json',
+    },
+    update: {
+      verb: 'PUT',
+      path: '/api/agent-webhooks/{webhookId}',
+      credential: 'key',
+      input: 'body',
+      result: 'json',
+    },
+    delete: {
+      verb: 'DELETE',
+      path: '/api/agent-webhooks/{webhookId}',
+      credential: 'key',
+      result: 'nothing',
+    },
+    listDeliveries: {
+      verb: 'GET',
+      path: '/api/agent-webhooks/{webhookId}/deliveries',
+      credential: 'key',
+      input: 'query',
+      isPaged: true,
+      result: 'page',
+    },
+    getDelivery: {
+      verb: 'GET',
+      path: '/api/agent-webhooks/{webhookId}/deliveries/{deliveryId}',
+      credential: 'key',
+      result: 'json',
+    },
+    listJobDeliveries: {
+      verb: 'GET',
+      path: '/api/jobs/{jobId}/deliveries',
+      credential: 'key',
+      input: 'query',
+      isPaged: true,
+      result: 'page',
+    },
+    redeliverDelivery: {
+      verb: 'POST',
+      path: '/api/agent-webhooks/{webhookId}/deliveries/{deliveryId}/redeliver',
+      credential: 'key',
+      result: 'json',
+    },
+    test: {
+      verb: 'POST',
+      path: '/api/agent-webhooks/{webhookId}/test',
+      credential: 'key',
+      result: 'json',
+    },
+  },
+  jobs: {
+    list: {
+      verb: 'GET',
+      path: '/api/jobs',
+      credential: 'key',
+      input: 'query',
+      isPaged: true,
+      result: 'page',
+    },
+    get: {
+      verb: 'GET',
+      path: '/api/jobs/{jobId}',
+      credential: 'key',
+      input: 'query',
+      result: 'json',
+    },
+    cancel: {
+      verb: 'POST',
+      path: '/api/jobs/{jobId}/cancel',
+      credential: 'key',
+      result: 'json',
+    },
+    retry: {
+      verb: 'POST',
+      path: '/api/jobs/{jobId}/retry',
+      credential: 'key',
+      result: 'json',
+    },
+    listSteps: {
+      verb: 'GET',
+      path: '/api/jobs/{jobId}/steps',
+      credential: 'key',
+      input: 'query',
+      isPaged: true,
+      result: 'page',
+    },
+  },
+  approvals: {
+    list: {
+      verb: 'GET',
+      path: '/api/approvals',
+      credential: 'key',
+      input: 'query',
+      isPaged: true,
+      result: 'page',
+    },
+    get: {
+      verb: 'GET',
+      path: '/api/approvals/{approvalId}',
+      credential: 'key',
+      result: 'json',
+    },
+    approve: {
+      verb: 'POST',
+      path: '/api/approvals/{approvalId}/approve',
+      credential: 'key',
+      input: 'body',
+      result: 'json',
+    },
+    reject: {
+      verb: 'POST',
+      path: '/api/approvals/{approvalId}/reject',
+      credential: 'key',
+      input: 'body',
+      result: 'json',
+    },
+  },
+  events: {
+    send: {
+      verb: 'POST',
+      path: '/api/events',
+      credential: 'key',
+      input: 'body',
+      isKeyed: true,
+      result: 'json',
+    },
+  },
+  scheduledJobs: {
+    create: {
+      verb: 'POST',
+      path: '/api/scheduled-jobs',
+      credential: 'key',
+      input: 'body',
+      result: 'json',
+    },
+    list: {
+      verb: 'GET',
+      path: '/api/scheduled-jobs',
+      credential: 'key',
+      input: 'query',
+      result: 'array',
+    },
+    previewCronExpression: {
+      verb: 'GET',
+      path: '/api/scheduled-jobs/preview',
+      credential: 'key',
+      input: 'query',
+      result: 'json',
+    },
+    get: {
+      verb: 'GET',
+      path: '/api/scheduled-jobs/{jobId}',
+      credential: 'key',
+      input: 'query',
+      result: 'json',
+    },
+    update: {
+      verb: 'PUT',
+      path: '/api/scheduled-jobs/{jobId}',
+      credential: 'key',
+      input: 'body',
+      result: 'json',
+    },
+    delete: {
+      verb: 'DELETE',
+      path: '/api/scheduled-jobs/{jobId}',
+      credential: 'key',
+      result: 'nothing',
+    },
+    run: {
+      verb: 'POST',
+      path: '/api/scheduled-jobs/{jobId}/run',
+      credential: 'key',
+      result: 'json',
+    },
+    listScheduledRuns: {
+      verb: 'GET',
+      path: '/api/scheduled-jobs/{jobId}/runs',
+      credential: 'key',
+      input: 'query',
+      isPaged: true,
+      result: 'page',
+    },
+  },
+  statistics: {
+    get: {
+      verb: 'GET',
+      path: '/api/statistics',
+      credential: 'key',
+      input: 'query',
+      result: 'json',
+    },
+  },
+};
