@@ -4,6 +4,7 @@
  * in this process, and the server tells the plan of every statement that they sent
  * (`explain-plans.ts`). Prints a table; ends with 1 where a table was scanned, or an answer took long.
  */
+
 import { execFileSync } from 'node:child_process';
 import { rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -29,6 +30,7 @@ import { notFound } from '../src/kernel/errors.ts';
 import { newId } from '../src/kernel/ids.ts';
 import { createLogger } from '../src/kernel/log.ts';
 import { deleteExpiredRuns } from '../src/schedules/retention.ts';
+import { createReloads } from '../src/skills/reload-turns.ts';
 import { deleteOldStatistics } from '../src/statistics/retention.ts';
 import { addCalls } from '../src/triggers/calls.store.ts';
 import { deleteOldUsage } from '../src/usage/retention.ts';
@@ -169,6 +171,7 @@ async function compose(database: Database, dataDir: string): Promise<Platform> {
   registerRoutes(server, {
     parts,
     slices,
+    reloads: createReloads({ id: 'explain', reload: null, clock: systemClock, cluster: null }),
     clock: systemClock,
     limiter: createMemoryRateLimiter(systemClock),
     health,

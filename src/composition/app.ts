@@ -5,6 +5,7 @@
 
 import type { Config } from '../config/config.ts';
 import type { Role } from '../config/readers.ts';
+import { createSkillSets, type SkillSets } from '../executors/skill-sets.ts';
 import { logRequests } from '../http/access-log.ts';
 import { compressAnswers } from '../http/compress.ts';
 import { type Drain, prepareDrain } from '../http/drain.ts';
@@ -19,12 +20,14 @@ import { type Clock, systemClock } from '../kernel/clock.ts';
 import { newId, setIdClock } from '../kernel/ids.ts';
 import type { Repeated } from '../kernel/repeat.ts';
 import { withDeadline } from '../kernel/with-deadline.ts';
+import type { Reloads } from '../skills/reload-turns.ts';
 import { reservedCategories } from '../skills/sources/skill-shape.ts';
 import { describeEvents } from '../webhooks/described-events.ts';
 import { startBackground } from './background.ts';
 import { metricsSource } from './metrics-source.ts';
 import type { Parts } from './parts.ts';
 import { probesOf } from './probes.ts';
+import { composeReloads } from './reloads.ts';
 import { registerRoutes } from './routes.ts';
 import { composeSlices, type Slices } from './slices.ts';
 import { startWorker, type Worker } from './worker.ts';
@@ -41,11 +44,14 @@ export interface App {
   readonly server: Server;
   /** Where it listens: `http://127.0.0.1:3000`. */
   readonly address: string;
+  readonly reloads: Reloads;
   /** Stops taking work, lets runs finish within their grace, hands back the others, closes everything. */
   stop(): Promise<void>;
 }
 
-export async function startApp(parts: Parts): Promise<App> {
+export async function startApp(given: Parts): Promise<App> {
+  const sets = skillSetsOf(given);
+  const parts: Parts = { ...given, executors: sets };
   const { config, cluster, log } = parts;
   const clock = parts.clock ?? cluster?.clock ?? systemClock;
   if (cluster !== null) setIdClock(() => clock.now());
@@ -55,7 +61,8 @@ export async function startApp(parts: Parts): Promise<App> {
   const slices = await composeSlices(parts, clock, writer);
   const health = startHealth(probesOf(parts, slices.processes.cluster, clock), clock, log);
   const stopping = new AbortController();
-  const { server, drain } = buildServer(parts, slices, clock, health, stopping.signal);
+  const reloads = composeReloads(parts, sets, slices, clock);
+  const { server, drain } = buildServer({ parts, slices, reloads, clock, health }, stopping.signal);
 
   // An embedded platform has one process: no active job of its database is still being run.
   if (config.isEmbedded) {
@@ -66,14 +73,32 @@ export async function startApp(parts: Parts): Promise<App> {
   const address = await listen(server, config);
   const worker = config.roles.has('worker') ? startWorker(parts, slices) : null;
   const tasks = startBackground(parts, slices, clock, writer);
-  const started: Started = { parts, slices, clock, health, stopping, drain, worker, tasks };
-  return { server, address, stop: () => stop(started) };
+  const started: Started = {
+    parts,
+    slices,
+    reloads,
+    clock,
+    health,
+    stopping,
+    drain,
+    worker,
+    tasks,
+  };
+  return { server, address, reloads, stop: () => stop(started) };
+}
+
+/** The executors, so that another set of skills can take the place of the first. */
+function skillSetsOf({ executors, reloadExecutors }: Parts): SkillSets | null {
+  if (executors === null) return null;
+  const cannot = () => Promise.reject(new Error('the skills of this platform cannot be reloaded'));
+  return createSkillSets(executors, reloadExecutors ?? cannot);
 }
 
 /** What is to be stopped. */
 interface Started {
   readonly parts: Parts;
   readonly slices: Slices;
+  readonly reloads: Reloads;
   readonly clock: Clock;
   readonly health: Health;
   readonly stopping: AbortController;
@@ -86,6 +111,7 @@ async function stop(started: Started): Promise<void> {
   const { parts, slices, clock, health, stopping, drain, worker, tasks } = started;
   const { config, database, queue, executors, cluster } = parts;
   const graceEnds = clock.monotonic() + config.shutdownGraceMs;
+  started.reloads.stop();
   const idle = worker?.stop();
   stopping.abort();
   await drain(config.shutdownGraceMs);
@@ -114,12 +140,10 @@ async function stop(started: Started): Promise<void> {
 
 /** The server with all its routes; it does not listen yet. */
 function buildServer(
-  parts: Parts,
-  slices: Slices,
-  clock: Clock,
-  health: Health,
+  built: Pick<Started, 'parts' | 'slices' | 'reloads' | 'clock' | 'health'>,
   stopping: AbortSignal,
 ): { server: Server; drain: Drain } {
+  const { parts, slices, clock } = built;
   const { config, log } = parts;
   const server = createServer(log, slices.metrics.http, {
     perAddress: config.connectionsPerAddressMax,
@@ -134,7 +158,7 @@ function buildServer(
   const liveOf = (role: Role) => slices.processes.cluster?.live(role) ?? 1;
   const limiter = parts.limiter ?? limiterOf(parts, clock, () => liveOf('api'));
   const source = metricsSource(parts, clock, slices.webhooks.dispatcher, liveOf);
-  const deps = { parts, slices, clock, limiter, health, source, unmatched, stopping };
+  const deps = { ...built, limiter, source, unmatched, stopping };
 
   /** Registered again on a server that never listens, to document them. */
   const routes = (target: Server): void =>

@@ -30,6 +30,10 @@ export interface Parts {
   readonly queue: Queue;
   /** Null in a process that runs no skills. */
   readonly executors: ExecutorPool | null;
+  /** Loads the skills again into executors of their own; left out where they cannot be reloaded. */
+  readonly reloadExecutors?: () => Promise<ExecutorPool>;
+  /** Whether its user is writing the skills: any change of a version is reloaded. */
+  readonly isAuthoring?: boolean;
   /** What it shares with other processes; null where there are none. */
   readonly cluster: ClusterParts | null;
   /** Left out where no console is served. */

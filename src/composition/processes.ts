@@ -10,7 +10,7 @@ export interface ComposedProcesses {
   /** Null where the platform is embedded. */
   readonly cluster: Processes | null;
   /** Told what this process does. */
-  readonly local: Pick<Processes, 'claimed' | 'begun' | 'list'>;
+  readonly local: Pick<Processes, 'id' | 'claimed' | 'begun' | 'list'>;
 }
 
 /** Records the first heartbeat. */
@@ -18,9 +18,10 @@ export async function composeProcesses(
   { config, version, database, executors, cluster }: Parts,
   clock: Clock,
 ): Promise<ComposedProcesses> {
-  const skills = (executors?.definitions ?? []).map(({ category, version, name }) =>
-    skillKey(category, version, name),
-  );
+  const skills = () =>
+    (executors?.definitions ?? []).map(({ category, version, name }) =>
+      skillKey(category, version, name),
+    );
   const local = { clock, roles: [...config.roles], version, skills };
   if (cluster === null) return { cluster: null, local: createSingleProcess(local) };
   const processes = createProcesses({ database, ...local, capabilities: [opensSealedSecrets] });

@@ -28,6 +28,8 @@ import { memoryRoutes } from '../memories/memories.routes.ts';
 import { processAdminRoutes } from '../processes/processes.routes.ts';
 import { runEventRoutes } from '../run-events/run-events.routes.ts';
 import { scheduledJobRoutes } from '../schedules/schedules.routes.ts';
+import { reloadRoutes } from '../skills/reload.routes.ts';
+import type { Reloads } from '../skills/reload-turns.ts';
 import { skillAdminRoutes, skillRoutes } from '../skills/skills.routes.ts';
 import { reservedCategories } from '../skills/sources/skill-shape.ts';
 import { statisticsRoutes } from '../statistics/statistics.routes.ts';
@@ -46,6 +48,7 @@ export interface RoutesDeps {
     'adminSecret' | 'config' | 'version' | 'database' | 'consoleFiles' | 'executors' | 'log'
   >;
   readonly slices: Slices;
+  readonly reloads: Reloads;
   readonly clock: Clock;
   readonly limiter: RateLimiter;
   readonly health: Health;
@@ -78,10 +81,12 @@ export function registerRoutes(target: Server, deps: RoutesDeps): void {
   guarded(target, '/api', keyHook, unmatched, (scope) => apiRoutes(scope, deps, sessions));
 }
 
-function adminRoutes(scope: Server, { parts, slices, clock }: RoutesDeps): void {
+function adminRoutes(scope: Server, deps: RoutesDeps): void {
+  const { parts, slices, clock } = deps;
   const { apiKeys, skills, credentials, usage, jobs, processes } = slices;
   apiKeyRoutes(scope, { apiKeys, clock, endJobsOfKey: jobs.endJobsOfKey });
-  skillAdminRoutes(scope, { skills, leftOut: parts.executors?.leftOut ?? [] });
+  skillAdminRoutes(scope, { skills, leftOut: () => parts.executors?.leftOut ?? [] });
+  reloadRoutes(scope, { reloads: deps.reloads });
   credentialRoutes(scope, { credentials });
   usageAdminRoutes(scope, usage);
   processAdminRoutes(scope, { listProcesses: processes.local.list });

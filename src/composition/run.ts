@@ -1,6 +1,6 @@
 /** Runs the platform as a process: opens its stores, starts it, and stops it on a signal. */
 
-import { readFileSync, statSync } from 'node:fs';
+import { closeSync, openSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import closeWithGrace from 'close-with-grace';
 import { type AdminSecret, adminSecretOf } from '../config/admin-secret.ts';
@@ -52,7 +52,7 @@ async function start(config: Config, environment: NodeJS.ProcessEnv): Promise<vo
   }
   let app: App | undefined;
   closeWithGrace(
-    { delay: config.shutdownGraceMs + stopMarginMs, logger: false },
+    { delay: config.shutdownGraceMs + stopMarginMs, logger: false, skip: ['SIGHUP'] },
     async ({ err }) => {
       if (err) log.fatal({ err }, 'an error that nothing caught; stopping');
       else log.info('stopping');
@@ -61,7 +61,8 @@ async function start(config: Config, environment: NodeJS.ProcessEnv): Promise<vo
     },
   );
   const runsSkills = config.roles.has('worker');
-  const executors = runsSkills ? startExecutors(config, compileCache, log) : Promise.resolve(null);
+  const loadSkills = () => startExecutors(config, compileCache, log);
+  const executors = runsSkills ? loadSkills() : Promise.resolve(null);
   // The first failure ends the process; a failure of the other is then ignored.
   executors.catch(() => {});
   const adminSecret = adminSecretOf(config.adminSecret, config.dataDir);
@@ -80,13 +81,37 @@ async function start(config: Config, environment: NodeJS.ProcessEnv): Promise<vo
     ),
     ...stores,
     executors: await executors,
+    reloadExecutors: loadSkills,
     ...(consoleFiles && { consoleFiles }),
     log,
   });
+  reloadOnSignal(app, log);
   logReady({ config, version, address: app.address, adminSecret }, log);
   compactHeapSoon();
   // If it cannot be loaded, requests for it are answered with the reason.
   consoleFiles?.().catch(() => {});
+}
+
+/** SIGHUP reloads the skills; from a terminal that was closed it ends the process. */
+function reloadOnSignal({ reloads }: App, log: Logger): void {
+  const hasTerminal = process.stdin.isTTY;
+  process.on('SIGHUP', () => {
+    if (hasTerminal && isTerminalGone()) {
+      process.kill(process.pid, 'SIGTERM');
+      return;
+    }
+    log.info('SIGHUP: reloading the skills');
+    void reloads.reloadHere('signal');
+  });
+}
+
+function isTerminalGone(): boolean {
+  try {
+    closeSync(openSync('/dev/tty', 'r'));
+    return false;
+  } catch {
+    return true;
+  }
 }
 
 function isDirectory(path: string): boolean {

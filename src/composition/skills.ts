@@ -1,6 +1,7 @@
 import type { ExecutorPool } from '../executors/pool.ts';
 import type { Processes } from '../processes/processes.ts';
 import { createSkillRegistry, skillKey } from '../skills/registry.ts';
+import type { LoadedSkill } from '../skills/sources/modules.ts';
 import type { Foundation } from './parts.ts';
 
 /** The registry of skills, with those that the executors of this process have loaded. */
@@ -12,8 +13,23 @@ export async function composeSkills(
   const skills = createSkillRegistry(database, clock);
   if (executors === null) await skills.refresh();
   else await skills.register(executors.definitions, processes?.skills());
-  const loaded = new Set(
-    executors?.definitions.map(({ category, version, name }) => skillKey(category, version, name)),
+  const loaded = fromDefinitions(
+    () => executors?.definitions ?? [],
+    (definitions) =>
+      new Set(definitions.map(({ category, version, name }) => skillKey(category, version, name))),
   );
-  return { skills, isLoaded: (skill: string) => loaded.has(skill) };
+  return { skills, isLoaded: (skill: string) => loaded().has(skill) };
+}
+
+/** What is made of the loaded definitions, made again once a reload has replaced them. */
+export function fromDefinitions<T>(
+  definitions: () => readonly LoadedSkill[],
+  make: (definitions: readonly LoadedSkill[]) => T,
+): () => T {
+  let made: { readonly of: readonly LoadedSkill[]; readonly value: T } | undefined;
+  return () => {
+    const now = definitions();
+    if (made?.of !== now) made = { of: now, value: make(now) };
+    return made.value;
+  };
 }

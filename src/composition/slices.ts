@@ -47,7 +47,7 @@ export async function composeSlices(parts: Parts, clock: Clock, writer: string) 
     base,
     config,
     slices: { agents, apiKeys, conversations, credentials, skills },
-    definitions: executors?.definitions ?? [],
+    definitions: () => executors?.definitions ?? [],
     metrics,
     recorder,
   });

@@ -18,6 +18,7 @@ import type { LoadedSkill } from '../skills/sources/modules.ts';
 import { readSkillFile } from '../skills/sources/skill-folder.ts';
 import type { Recorder } from '../statistics/recorder.ts';
 import type { Foundation } from './parts.ts';
+import { fromDefinitions } from './skills.ts';
 
 export interface ComposedThinking {
   readonly journals: Journals;
@@ -35,7 +36,8 @@ export interface ThinkingDeps {
     readonly credentials: Pick<Credentials, 'settingsOf'>;
     readonly skills: SkillRegistry;
   };
-  readonly definitions: readonly LoadedSkill[];
+  /** Those that the executors have loaded last. */
+  definitions(): readonly LoadedSkill[];
   readonly metrics: Pick<Metrics, 'modelCalled' | 'tokensUsed'>;
   readonly recorder: Pick<Recorder, 'used'>;
 }
@@ -109,15 +111,19 @@ function modelsOf({ base, config, metrics, slices }: ThinkingDeps): Models {
 
 /** Reads the files in the folders of skills. */
 function skillFileReader(
-  definitions: readonly LoadedSkill[],
+  definitions: () => readonly LoadedSkill[],
 ): Parameters<typeof createThinking>[0]['readFile'] {
-  const folders = new Map(
-    definitions.flatMap(({ category, version, name, folder }) =>
-      folder === null ? [] : [[skillKey(category, version, name), folder]],
-    ),
+  const folders = fromDefinitions(
+    definitions,
+    (all) =>
+      new Map(
+        all.flatMap(({ category, version, name, folder }) =>
+          folder === null ? [] : [[skillKey(category, version, name), folder]],
+        ),
+      ),
   );
   return async (skill, path, offset) => {
-    const folder = folders.get(skill);
+    const folder = folders().get(skill);
     if (folder === undefined) return { error: `There is no folder of ${skill}.` };
     return readSkillFile(folder, path, { offset: offset ?? 0 });
   };

@@ -35,6 +35,8 @@ export interface ExecutorPool {
   /** Never throws. A run waits only while no child is ready; its deadline begins after that. */
   run(request: RunRequest, handlers: RunHandlers): RunHandle;
   stats(): PoolStats;
+  /** Takes no more runs from now on; stops once those that it has taken have ended. Resolves then. */
+  retire(): Promise<void>;
   /** Aborts all runs, waits up to `graceMs` for them, then kills the children. */
   stop(graceMs: number): Promise<void>;
 }
@@ -60,6 +62,9 @@ interface State {
   readonly waitingAlone: Set<Waiting>;
   inFlight: number;
   stopping: Promise<void> | undefined;
+  isRetired: boolean;
+  /** Resolved when the pool has stopped. */
+  readonly stopped: PromiseWithResolvers<void>;
   /** Called when the last run has ended, while the pool is stopping. */
   onAllEnded: (() => void) | undefined;
 }
@@ -83,6 +88,8 @@ export async function startExecutorPool(options: PoolOptions): Promise<ExecutorP
     waitingAlone: new Set(),
     inFlight: 0,
     stopping: undefined,
+    isRetired: false,
+    stopped: Promise.withResolvers(),
     onAllEnded: undefined,
   };
   const { skills, leftOut } = await processes.start();
@@ -92,16 +99,14 @@ export async function startExecutorPool(options: PoolOptions): Promise<ExecutorP
     leftOut,
     run: (request, handlers) => run(state, request, handlers),
     stats: () => stats(state),
-    stop(graceMs) {
-      state.stopping ??= stop(state, graceMs);
-      return state.stopping;
-    },
+    retire: () => retire(state),
+    stop: (graceMs) => stopOnce(state, graceMs),
   };
 }
 
 function run(state: State, request: RunRequest, handlers: RunHandlers): RunHandle {
   const { promise, resolve } = Promise.withResolvers<RunOutcome>();
-  if (state.stopping !== undefined) {
+  if (state.stopping !== undefined || state.isRetired) {
     resolve({ kind: 'aborted' });
     return { outcome: promise, abort() {}, suspend() {} };
   }
@@ -124,6 +129,14 @@ function onEnd(state: State): void {
   if (state.inFlight > 0) return;
   state.idleTimer.begin();
   state.onAllEnded?.();
+  if (state.isRetired) void stopOnce(state, 0);
+}
+
+function retire(state: State): Promise<void> {
+  state.isRetired = true;
+  if (state.inFlight === 0) void stopOnce(state, 0);
+  else state.processes.shrink();
+  return state.stopped.promise;
 }
 
 /** Gives the run to the executor. */
@@ -183,6 +196,11 @@ function stats({ processes, inFlight, waiting, waitingAlone }: State): PoolStats
     deaths,
     failedStarts,
   };
+}
+
+function stopOnce(state: State, graceMs: number): Promise<void> {
+  state.stopping ??= stop(state, graceMs).finally(state.stopped.resolve);
+  return state.stopping;
 }
 
 async function stop(state: State, graceMs: number): Promise<void> {

@@ -77,7 +77,7 @@ function grow(processes: Processes): void {
 
 /**
  * Ends all children but one, the spare if it is ready. The first child, if it has checked schemas, is then
- * replaced: it is larger than the others, and a start need not wait for another. Called while nothing runs.
+ * replaced: it is larger than the others, and a start need not wait for another. Children with runs stay.
  */
 function shrink(processes: Processes): void {
   processes.isGrown = false;

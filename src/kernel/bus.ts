@@ -21,6 +21,7 @@ export interface Listening {
 
 /**
  * `jobs`: events of jobs; `cancellations`: ids of jobs whose runs must be cancelled; `wake-ups`: ids of
- * jobs of which a wait has ended.
+ * jobs of which a wait has ended; `reloads`: whose turn it is to reload its skills, and how that went.
  */
-export type Channel = 'jobs' | 'cancellations' | 'wake-ups';
+export const channels = ['jobs', 'cancellations', 'wake-ups', 'reloads'] as const;
+export type Channel = (typeof channels)[number];

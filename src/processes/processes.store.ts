@@ -19,6 +19,7 @@ const beat = statement<ProcessesTable>()((db, p) =>
     })
     .onConflict((conflict) =>
       conflict.column('id').doUpdateSet({
+        skills: p('skills'),
         seen_at: p('seen_at'),
         last_claim_at: p('last_claim_at'),
         last_job_at: p('last_job_at'),

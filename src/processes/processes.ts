@@ -31,7 +31,8 @@ export interface ProcessesDeps {
   readonly clock: Clock;
   readonly roles: readonly string[];
   readonly version: string;
-  readonly skills: readonly string[];
+  /** Those that it has loaded, which change when it reloads them. */
+  skills(): readonly string[];
   /** What this process announces that it can do. */
   readonly capabilities: readonly string[];
 }
@@ -60,7 +61,8 @@ export function createProcesses(deps: ProcessesDeps) {
     members: [],
   };
   const noting = { beat, claimed, begun, leave, forgetGone };
-  return bind(state, { ...noting, live, skills, canAll, lastClaimAt, list });
+  const verbs = bind(state, { ...noting, live, skills, canAll, lastClaimAt, list });
+  return { id: state.id, ...verbs };
 }
 
 /** Records a heartbeat of this process, and reads those of the others. */
@@ -78,7 +80,7 @@ function rowOf(state: MembershipState) {
     id: state.id,
     roles: JSON.stringify(state.roles),
     version: state.version,
-    skills: JSON.stringify(state.skills),
+    skills: JSON.stringify(state.skills()),
     capabilities: JSON.stringify(state.capabilities),
     started_at: state.startedAt,
     last_claim_at: state.lastClaimAt,
@@ -157,7 +159,8 @@ type ShownColumns = 'id' | 'version' | 'started_at' | 'seen_at' | 'last_claim_at
 
 /** `last_claim_at` and `last_job_at` are 0 before the first. */
 export function processView(
-  row: Pick<ProcessesTable, ShownColumns> & Pick<ProcessesDeps, 'roles' | 'skills'>,
+  row: Pick<ProcessesTable, ShownColumns> &
+    Pick<ProcessesDeps, 'roles'> & { readonly skills: readonly string[] },
 ) {
   return {
     id: row.id,

@@ -7,7 +7,7 @@ export function createSingleProcess({
   ...facts
 }: Pick<ProcessesDeps, 'clock' | 'roles' | 'version' | 'skills'>): Pick<
   Processes,
-  'claimed' | 'begun' | 'list'
+  'id' | 'claimed' | 'begun' | 'list'
 > {
   const row = {
     ...facts,
@@ -17,12 +17,13 @@ export function createSingleProcess({
     last_job_at: 0,
   };
   return {
+    id: row.id,
     claimed() {
       row.last_claim_at = clock.now();
     },
     begun() {
       row.last_job_at = clock.now();
     },
-    list: async () => [processView({ ...row, seen_at: clock.now() })],
+    list: async () => [processView({ ...row, skills: row.skills(), seen_at: clock.now() })],
   };
 }

@@ -1,6 +1,6 @@
 /** The bus over publish and subscribe of Redis, with a separate connection for subscriptions. */
 import { randomUUID } from 'node:crypto';
-import type { Bus, Channel } from '../kernel/bus.ts';
+import { type Bus, type Channel, channels } from '../kernel/bus.ts';
 import { withDeadline } from '../kernel/with-deadline.ts';
 import type { Client, Redis } from './redis.ts';
 
@@ -40,7 +40,7 @@ export function createRedisBus(redis: Redis): Bus {
   });
   pingRegularly(subscriber);
   redis.onReconnect(() => {
-    for (const channel of ['jobs', 'cancellations', 'wake-ups'] as const) send(channel, missed);
+    for (const channel of channels) send(channel, missed);
   });
 
   function send(channel: Channel, message: string): void {

@@ -87,8 +87,8 @@ export function skillRoutes(server: Server, { skills }: { skills: SkillRegistry 
 
 interface AdminParts {
   readonly skills: SkillRegistry;
-  /** The skills that this process left out when it started. */
-  readonly leftOut: readonly LeftOutSkill[];
+  /** The skills that this process left out when it loaded them. */
+  leftOut(): readonly LeftOutSkill[];
 }
 
 export function skillAdminRoutes(server: Server, { skills, leftOut }: AdminParts): void {
@@ -152,7 +152,7 @@ function listLeftOutSkillsRoute(server: Server, leftOut: AdminParts['leftOut']):
         operationId: 'listLeftOutSkills',
         summary: 'List the SKILL.md files that were left out as invalid',
         description:
-          'Each SKILL.md that the answering process left out at its start. In a cluster ' +
+          'Each SKILL.md that the answering process left out when it loaded the skills last. In a cluster ' +
           'the logs of the workers have the others.',
         response: {
           200: Type.Array(LeftOut, {
@@ -170,7 +170,10 @@ function listLeftOutSkillsRoute(server: Server, leftOut: AdminParts['leftOut']):
         },
       },
     },
-    async (_request, reply) => reply.header('x-total-count', leftOut.length).send([...leftOut]),
+    async (_request, reply) => {
+      const files = [...leftOut()];
+      return reply.header('x-total-count', files.length).send(files);
+    },
   );
 }
 

@@ -22,7 +22,12 @@ const fact = (name: string, description = 'does it') => ({
 
 test('an embedded platform lists its one process, with the time of its last claim', async () => {
   const clock = manualClock('2026-01-01T00:00:00.000Z');
-  const parts = { clock, roles: ['worker', 'api'], version: '1.0.0', skills: ['util/v1.0/echo'] };
+  const parts = {
+    clock,
+    roles: ['worker', 'api'],
+    version: '1.0.0',
+    skills: () => ['util/v1.0/echo'],
+  };
   const single = createSingleProcess(parts);
   clock.advance(3_600_000);
   single.claimed();
@@ -52,7 +57,14 @@ describe.each(await engines())('on $name', (engine) => {
     skills: string[] = [],
     capabilities: string[] = [],
   ) {
-    return createProcesses({ database, clock, roles, version: '1.0.0', skills, capabilities });
+    return createProcesses({
+      database,
+      clock,
+      roles,
+      version: '1.0.0',
+      skills: () => skills,
+      capabilities,
+    });
   }
 
   test('each knows how many there are of each role, itself among them', async () => {

@@ -9,7 +9,13 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { freshBundle } from '../../src/start/bundle.ts';
 import { readEffects } from '../support/accounts.ts';
 import { type Cluster, startCluster } from '../support/cluster.ts';
-import { begunIn, canRunClusters, loadCluster, stagedSkillsDir } from '../support/cluster-load.ts';
+import {
+  apiOf,
+  begunIn,
+  canRunClusters,
+  loadCluster,
+  stagedSkillsDir,
+} from '../support/cluster-load.ts';
 import { dataDirectory } from '../support/staged.ts';
 import { waitFor } from '../support/wait-for.ts';
 
@@ -70,6 +76,34 @@ describe.skipIf(!(await canRunClusters()))('a rolling deploy', () => {
       [load.tenant.organization],
     );
     expect(rows).toEqual([{ most: 1, claims: 2 }]);
+  });
+
+  test('of skills alone reloads one worker after the other, and loses no run', async () => {
+    while (cluster.of('worker').length < 2) await cluster.add('worker');
+    const load = await loadCluster(cluster);
+    await load.acceptedMore(begunIn(500));
+
+    const { client } = apiOf(cluster);
+    const answer = await client.admin('POST', '/admin/skills/reload');
+
+    const { body: live } = await client.admin('GET', '/admin/processes');
+    const workers = live.data.filter(({ roles }: { roles: string[] }) => roles.includes('worker'));
+    expect(answer).toMatchObject({ status: 200, body: { status: 'reloaded', added: [] } });
+    const reloaded = workers.map(({ id }: { id: string }) => ({
+      id,
+      status: 'reloaded',
+      reason: null,
+    }));
+    expect(answer.body.processes).toEqual(reloaded);
+    await waitFor(
+      async () => {
+        const told = await apiOf(cluster, 1).client.admin('GET', '/admin/skills/reload');
+        return told.body.ended_at === answer.body.ended_at;
+      },
+      { describe: 'the other process has heard of it' },
+    );
+    await load.acceptedMore(begunIn(500));
+    await load.settle();
   });
 
   test('under load fails no request, and every accepted job runs to its end once', async () => {

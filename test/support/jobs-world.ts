@@ -186,7 +186,7 @@ export async function jobsWorld(
     base,
     config: { ...thinkingLimits, providers: options.providers ?? new Map() },
     slices: { agents, apiKeys, conversations, skills, credentials: noCredentials },
-    definitions: [],
+    definitions: () => [],
     metrics: { modelCalled() {}, tokensUsed() {} },
     recorder: { used() {} },
   });

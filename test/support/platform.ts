@@ -120,19 +120,19 @@ export async function startPlatform(options: PlatformOptions = {}): Promise<Plat
     options.log === undefined &&
     skillsDirs.every((directory) => directory.startsWith(root));
   const startExecutors = isShared ? sharedExecutors : startExecutorPool;
-  const executors =
-    options.parts?.executors ??
-    (await startExecutors({
-      size: config.executors,
-      memoryMb: config.executorMemoryMb,
-      loadMs: config.skillLoadMs,
-      skillsDirs,
-      env: {
-        SKILLS_ALLOW_CIDRS: config.skillsAllowCidrs ?? '',
-        NODE_COMPILE_CACHE: process.env['NODE_COMPILE_CACHE'] ?? '',
-      },
-      log,
-    }));
+  const reloadExecutors = () => startExecutors(poolOptions);
+  const poolOptions = {
+    size: config.executors,
+    memoryMb: config.executorMemoryMb,
+    loadMs: config.skillLoadMs,
+    skillsDirs,
+    env: {
+      SKILLS_ALLOW_CIDRS: config.skillsAllowCidrs ?? '',
+      NODE_COMPILE_CACHE: process.env['NODE_COMPILE_CACHE'] ?? '',
+    },
+    log,
+  };
+  const executors = options.parts?.executors ?? (await startExecutors(poolOptions));
   const stores = await openStores(config, log, options.parts?.database);
   const { database } = stores;
   const app = await startApp({
@@ -146,6 +146,7 @@ export async function startPlatform(options: PlatformOptions = {}): Promise<Plat
     ...options.parts,
     database,
     executors,
+    reloadExecutors,
   });
   return {
     ...clientOf(app.address),

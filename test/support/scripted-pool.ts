@@ -106,6 +106,7 @@ export function scriptedPool(): ScriptedPool {
       deaths: 0,
       failedStarts: 0,
     }),
+    async retire() {},
     async stop() {},
   };
 }

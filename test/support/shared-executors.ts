@@ -58,6 +58,11 @@ export async function sharedExecutors(options: PoolOptions): Promise<ExecutorPoo
       const all = pool.stats();
       return { ...all, deaths: all.deaths - deaths, inFlight: runs.size };
     },
+    async retire() {
+      await Promise.all([...runs].map((run) => run.outcome));
+      stopping ??= stop(0);
+      await stopping;
+    },
     stop(graceMs) {
       stopping ??= stop(graceMs);
       return stopping;

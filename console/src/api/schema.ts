@@ -122,7 +122,7 @@ export interface paths {
         };
         /**
          * List the SKILL.md files that were left out as invalid
-         * @description Each SKILL.md that the answering process left out at its start. In a cluster the logs of the workers have the others.
+         * @description Each SKILL.md that the answering process left out when it loaded the skills last. In a cluster the logs of the workers have the others.
          */
         get: operations["listLeftOutSkills"];
         put?: never;
@@ -204,6 +204,27 @@ export interface paths {
          * @description A deprecated version takes no new work; accepted jobs finish.
          */
         post: operations["activateSkill"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/admin/skills/reload": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Get how the last reload of the skills went */
+        get: operations["getSkillReload"];
+        put?: never;
+        /**
+         * Load the skills again
+         * @description New runs use the new skills, and runs that have begun end with the old ones. A fault leaves all as it was and is a conflict. In a cluster one process follows the other.
+         */
+        post: operations["reloadSkills"];
         delete?: never;
         options?: never;
         head?: never;
@@ -1471,6 +1492,42 @@ export interface components {
                 input: unknown;
                 /** @description Absent if it depends on external services. */
                 output?: unknown;
+            }[];
+        };
+        SkillReload: {
+            /**
+             * @description none: there was no reload since the start.
+             * @enum {string}
+             */
+            status: "none" | "running" | "reloaded" | "refused";
+            /** @description request: this endpoint; signal: SIGHUP; watch: a saved file of skillwright dev. */
+            trigger: ("request" | "signal" | "watch") | null;
+            started_at: string | null;
+            ended_at: string | null;
+            /** @description Skills that are new, as category/version/name. */
+            added: string[];
+            /** @description Skills whose definition differs; code is not compared. */
+            changed: string[];
+            /** @description Skills that are gone. */
+            removed: string[];
+            /** @description Why it was refused. */
+            reason: string | null;
+            /** @description The file at fault, where it is known. */
+            file: string | null;
+            /** @description The line at fault, where it is known. */
+            line: number | null;
+            /** @description Changes of a version that its callers would notice. */
+            differences: {
+                skill: string;
+                difference: string;
+            }[];
+            /** @description What became of each process, in the order of their turns. */
+            processes: {
+                /** Format: uuid */
+                id: string;
+                /** @enum {string} */
+                status: "reloaded" | "refused";
+                reason: string | null;
             }[];
         };
         Credential: {
@@ -3571,6 +3628,222 @@ export interface operations {
             };
             /** @description `skill_not_found`: No active skill has this category, version and name. */
             404: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description `internal_error`: An unexpected error occurred; the log has it under the x-request-id. */
+            500: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description `service_unavailable`: It cannot be done right now; try again after Retry-After seconds. */
+            503: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    getSkillReload: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The last reload that this process led or heard of. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "status": "reloaded",
+                     *       "trigger": "request",
+                     *       "started_at": "2026-01-01T00:00:00.000Z",
+                     *       "ended_at": "2026-01-01T00:00:01.200Z",
+                     *       "added": [
+                     *         "text/v1.1/shout"
+                     *       ],
+                     *       "changed": [],
+                     *       "removed": [],
+                     *       "reason": null,
+                     *       "file": null,
+                     *       "line": null,
+                     *       "differences": [],
+                     *       "processes": [
+                     *         {
+                     *           "id": "01990a5e-7c1b-7000-8f1e-0c5a7e9b2d11",
+                     *           "status": "reloaded",
+                     *           "reason": null
+                     *         }
+                     *       ]
+                     *     }
+                     */
+                    "application/json": components["schemas"]["SkillReload"];
+                };
+            };
+            /** @description `validation_error`: The request is malformed or breaks a rule; details name the field. */
+            400: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description `authentication_required`: No credentials were sent. `invalid_admin_secret`: The admin secret is wrong. */
+            401: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description `internal_error`: An unexpected error occurred; the log has it under the x-request-id. */
+            500: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description `service_unavailable`: It cannot be done right now; try again after Retry-After seconds. */
+            503: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    reloadSkills: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The last reload that this process led or heard of. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "status": "reloaded",
+                     *       "trigger": "request",
+                     *       "started_at": "2026-01-01T00:00:00.000Z",
+                     *       "ended_at": "2026-01-01T00:00:01.200Z",
+                     *       "added": [
+                     *         "text/v1.1/shout"
+                     *       ],
+                     *       "changed": [],
+                     *       "removed": [],
+                     *       "reason": null,
+                     *       "file": null,
+                     *       "line": null,
+                     *       "differences": [],
+                     *       "processes": [
+                     *         {
+                     *           "id": "01990a5e-7c1b-7000-8f1e-0c5a7e9b2d11",
+                     *           "status": "reloaded",
+                     *           "reason": null
+                     *         }
+                     *       ]
+                     *     }
+                     */
+                    "application/json": components["schemas"]["SkillReload"];
+                };
+            };
+            /** @description The last reload that this process led or heard of. */
+            202: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "status": "reloaded",
+                     *       "trigger": "request",
+                     *       "started_at": "2026-01-01T00:00:00.000Z",
+                     *       "ended_at": "2026-01-01T00:00:01.200Z",
+                     *       "added": [
+                     *         "text/v1.1/shout"
+                     *       ],
+                     *       "changed": [],
+                     *       "removed": [],
+                     *       "reason": null,
+                     *       "file": null,
+                     *       "line": null,
+                     *       "differences": [],
+                     *       "processes": [
+                     *         {
+                     *           "id": "01990a5e-7c1b-7000-8f1e-0c5a7e9b2d11",
+                     *           "status": "reloaded",
+                     *           "reason": null
+                     *         }
+                     *       ]
+                     *     }
+                     */
+                    "application/json": components["schemas"]["SkillReload"];
+                };
+            };
+            /** @description `validation_error`: The request is malformed or breaks a rule; details name the field. */
+            400: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description `authentication_required`: No credentials were sent. `invalid_admin_secret`: The admin secret is wrong. */
+            401: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description `conflict`: It would conflict with what is there. */
+            409: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;

@@ -1,0 +1,66 @@
+/** Reloads of the skills, put together: the sets of this process, and the turns of a cluster's processes. */
+import type { ExecutorPool } from '../executors/pool.ts';
+import type { SkillSets } from '../executors/skill-sets.ts';
+import type { Clock } from '../kernel/clock.ts';
+import { newId } from '../kernel/ids.ts';
+import type { Redis } from '../redis/redis.ts';
+import { createReload } from '../skills/reload.ts';
+import { createReloads, type ReloadLock, type Reloads } from '../skills/reload-turns.ts';
+import type { LoadedSkill } from '../skills/sources/modules.ts';
+import type { Parts } from './parts.ts';
+import type { Slices } from './slices.ts';
+
+/** Milliseconds after which the lock of a leader that has died is free. */
+const lockMs = 15_000;
+const lockKey = 'skillwright:reload';
+
+export function composeReloads(
+  { cluster, log, isAuthoring = false }: Pick<Parts, 'cluster' | 'log' | 'isAuthoring'>,
+  sets: SkillSets | null,
+  { skills, processes }: Pick<Slices, 'skills' | 'processes'>,
+  clock: Clock,
+): Reloads {
+  const members = processes.cluster;
+  const register = async (definitions: readonly LoadedSkill[]) => {
+    // The other processes, and this one as the others see it, know first what is loaded here now.
+    await members?.beat();
+    await skills.register(definitions, members?.skills());
+  };
+  const reload =
+    sets === null
+      ? null
+      : createReload<ExecutorPool>({ skills: sets, register, clock, log, isForced: isAuthoring });
+  return createReloads({
+    id: processes.local.id,
+    reload,
+    clock,
+    cluster:
+      cluster === null
+        ? null
+        : {
+            bus: cluster.bus,
+            lock: createLock(cluster.redis),
+            async workers() {
+              const live = await processes.local.list();
+              return live.filter(({ roles }) => roles.includes('worker')).map(({ id }) => id);
+            },
+          },
+  });
+}
+
+/** A key with an expiry; only its holder renews and removes it. */
+function createLock({ commands }: Pick<Redis, 'commands'>): ReloadLock {
+  const token = newId();
+  const ifMine = (command: string) =>
+    `if redis.call('get', KEYS[1]) == ARGV[1] then return ${command} end`;
+  return {
+    acquire: async () => (await commands.set(lockKey, token, 'PX', lockMs, 'NX')) === 'OK',
+    async renew() {
+      const command = ifMine(`redis.call('pexpire', KEYS[1], ARGV[2])`);
+      await commands.eval(command, 1, lockKey, token, lockMs);
+    },
+    async release() {
+      await commands.eval(ifMine(`redis.call('del', KEYS[1])`), 1, lockKey, token);
+    },
+  };
+}

@@ -1,0 +1,121 @@
+/**
+ * What the schemas of a version may not do under the same version: refuse an input that they took, or drop an
+ * output. Promises that an input which the earlier schema described is still taken when no difference is
+ * reported. Reports a difference also where the rules here cannot tell, and says so. Two things are allowed
+ * although a strict reading refuses them: a new optional field, and any change of what only describes.
+ */
+import { compileSchema, type JsonSchema } from '../kernel/json-schema.ts';
+import { canonicalJson } from '../kernel/text.ts';
+import { outputDifferences } from './output-compatibility.ts';
+import { keywordDifferences } from './schema-keywords.ts';
+import {
+  beginComparison,
+  type Comparison,
+  finiteValues,
+  isAnything,
+  refers,
+  resolved,
+  rulesOf,
+  type Schema,
+  spend,
+  typesOf,
+} from './schema-parts.ts';
+
+/** The schemas of one version of a skill. */
+export interface SkillSchemas {
+  readonly parameters: JsonSchema;
+  readonly output: JsonSchema;
+}
+
+/** Sentences that a report names of one skill. */
+const differencesMax = 20;
+
+/** The differences that are not allowed under the same version, as sentences; none when `next` may replace `before`. */
+export function incompatibilities(before: SkillSchemas, next: SkillSchemas): string[] {
+  const input = inputDifferences(before.parameters, next.parameters);
+  const output = outputDifferences(before.output, next.output);
+  return [...new Set([...input, ...output])].slice(0, differencesMax);
+}
+
+function inputDifferences(before: JsonSchema, next: JsonSchema): string[] {
+  if (canonicalJson(before) === canonicalJson(next)) return [];
+  if (dialectOf(before) !== dialectOf(next)) {
+    return ['input: $schema has changed, and the schemas of two dialects are not compared'];
+  }
+  return narrowed(beginComparison(before, next, narrowed), before, next, 'input');
+}
+
+function dialectOf({ $schema }: JsonSchema): string {
+  return String($schema).includes('draft-07') ? 'draft-07' : '2020-12';
+}
+
+/** What `before` takes and `next` may refuse, as sentences that begin with the path of the value. */
+function narrowed(comparison: Comparison, before: Schema, next: Schema, path: string): string[] {
+  if (!spend(comparison)) return [`${path}: the schemas are too large to compare`];
+  if (isAnything(next) || before === false) return [];
+  if (next === false) return [`${path} is no longer taken`];
+  const earlier = before === true ? {} : resolved(comparison.before, before);
+  const later = resolved(comparison.next, next as JsonSchema);
+  if (earlier === undefined || later === undefined) {
+    return [`${path}: cannot tell, because a reference leads nowhere that is compared`];
+  }
+  const pair = `${canonicalJson(earlier)}\n${canonicalJson(later)}`;
+  // A recursive schema: the pair is being compared further up.
+  if (comparison.open.has(pair)) return [];
+  if (isSame(comparison, earlier, later)) return [];
+  comparison.open.add(pair);
+  try {
+    return ofSchemas(comparison, earlier, later, path);
+  } finally {
+    comparison.open.delete(pair);
+  }
+}
+
+function isSame(comparison: Comparison, before: JsonSchema, next: JsonSchema): boolean {
+  const [a, b] = [rulesOf(before), rulesOf(next)].map((rules) => canonicalJson(rules));
+  return a === b && (comparison.sameDefinitions || !refers(before));
+}
+
+function ofSchemas(
+  comparison: Comparison,
+  before: JsonSchema,
+  next: JsonSchema,
+  path: string,
+): string[] {
+  const values = finiteValues(before);
+  if (values !== undefined && !refers(next)) {
+    const issues = compileSchema(next);
+    const was = refers(before) ? () => null : compileSchema(before);
+    return values
+      .filter((value) => was(value) === null && issues(value) !== null)
+      .map((value) => `${path} no longer takes ${JSON.stringify(value).slice(0, 80)}`);
+  }
+  const direct = keywordDifferences(comparison, before, next, path);
+  if (direct.length === 0) return [];
+  // A union is taken when each of its branches is.
+  for (const branches of [before['anyOf'], before['oneOf']]) {
+    if (!Array.isArray(branches)) continue;
+    const { anyOf: _, oneOf: __, ...rest } = before;
+    const found = branches.flatMap((branch: Schema) =>
+      narrowed(comparison, joined(rest, branch), next, path),
+    );
+    if (found.length === 0) return [];
+    if (Object.keys(rulesOf(rest)).length === 0) return found;
+  }
+  const parts = (before['allOf'] as Schema[] | undefined) ?? [];
+  // Each part alone takes more than all of them.
+  if (parts.some((part) => narrowed(comparison, part, next, path).length === 0)) return [];
+  const types = typesOf(before);
+  if (types.length > 1 && next['anyOf'] !== undefined && before['type'] !== undefined) {
+    const found = types.flatMap((type) => narrowed(comparison, { ...before, type }, next, path));
+    if (found.length === 0) return [];
+  }
+  return direct;
+}
+
+/** Both schemas at once, or the branch alone, which takes more: the comparison stays on the safe side. */
+function joined(rest: JsonSchema, branch: Schema): Schema {
+  if (typeof branch === 'boolean') return branch ? rest : false;
+  const isDisjoint = Object.keys(rulesOf(rest)).every((key) => !(key in branch));
+  return isDisjoint ? { ...rest, ...branch } : branch;
+}

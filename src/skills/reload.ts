@@ -1,0 +1,188 @@
+/**
+ * Loads the skills again while the platform runs. A new set of skills is loaded beside the one in use; if it
+ * loads, and no version changes in a way that its callers would notice, new runs go to it and the earlier set
+ * ends with its last run. Promises that a fault changes nothing, and that at most one reload is under way.
+ */
+import type { Clock } from '../kernel/clock.ts';
+import { timestamp } from '../kernel/clock.ts';
+import type { Logger } from '../kernel/log.ts';
+import { canonicalJson } from '../kernel/text.ts';
+import { incompatibilities } from './compatibility.ts';
+import type { LeftOutSkill } from './sources/load-error.ts';
+import { SkillLoadError } from './sources/load-error.ts';
+import type { LoadedSkill } from './sources/modules.ts';
+
+/** Earlier sets that may still have runs; each holds the memory of its executors. */
+const drainingMax = 2;
+/** Differences that a result names. */
+const differencesMax = 100;
+
+/** What one load of the skills gave. */
+export interface SkillSet {
+  readonly definitions: readonly LoadedSkill[];
+  readonly leftOut: readonly LeftOutSkill[];
+}
+
+/** The set that takes new runs, and its replacement. */
+export interface ReplaceableSkills<Loaded extends SkillSet> extends SkillSet {
+  load(): Promise<Loaded>;
+  swap(next: Loaded): Loaded;
+  retire(set: Loaded): Promise<void>;
+  draining(): number;
+  giveUpOldest(): Promise<void>;
+}
+
+export type ReloadTrigger = 'request' | 'signal' | 'watch';
+
+/** A change of a version that its callers would notice. */
+export interface SkillDifference {
+  /** `category/version/name`. */
+  readonly skill: string;
+  readonly difference: string;
+}
+
+/** How a reload went, as the API shows it. */
+export interface ReloadResult {
+  readonly status: 'reloaded' | 'refused';
+  readonly trigger: ReloadTrigger;
+  readonly started_at: string;
+  readonly ended_at: string;
+  /** Skills, as `category/version/name`, by what became of their definitions. */
+  readonly added: readonly string[];
+  readonly changed: readonly string[];
+  readonly removed: readonly string[];
+  /** Why it was refused: one sentence. */
+  readonly reason: string | null;
+  /** The file and the line at fault, where they are known. */
+  readonly file: string | null;
+  readonly line: number | null;
+  readonly differences: readonly SkillDifference[];
+}
+
+export interface ReloadDeps<Loaded extends SkillSet> {
+  readonly skills: ReplaceableSkills<Loaded>;
+  /** Stores the definitions, and marks those that no process has any more. */
+  readonly register: (definitions: readonly LoadedSkill[]) => Promise<void>;
+  readonly clock: Clock;
+  readonly log: Pick<Logger, 'info' | 'warn' | 'error'>;
+  /** An author's platform: a version may change in any way, and old runs do not hold up a reload. */
+  readonly isForced: boolean;
+}
+
+/** Reloads; a call while a reload is under way waits for the next one, which begins after it. */
+export type Reload = (trigger: ReloadTrigger) => Promise<ReloadResult>;
+
+export function createReload<Loaded extends SkillSet>(deps: ReloadDeps<Loaded>): Reload {
+  let running: Promise<unknown> = Promise.resolve();
+  let next: Promise<ReloadResult> | undefined;
+  return (trigger) => {
+    // What it loads is read after this call, so all calls that wait can share it.
+    next ??= running.then(() => {
+      const result = reload(deps, trigger);
+      running = result;
+      next = undefined;
+      return result;
+    });
+    return next;
+  };
+}
+
+type Outcome = Omit<ReloadResult, 'trigger' | 'started_at' | 'ended_at'>;
+
+/** Never throws. */
+async function reload<Loaded extends SkillSet>(
+  deps: ReloadDeps<Loaded>,
+  trigger: ReloadTrigger,
+): Promise<ReloadResult> {
+  const { clock, log } = deps;
+  const started_at = timestamp(clock.now());
+  const outcome = await replace(deps).catch((error: unknown) => refusal(faultOf(error)));
+  const result = { ...outcome, trigger, started_at, ended_at: timestamp(clock.now()) };
+  const { status, reason, file, line, differences, added, changed, removed } = result;
+  if (status === 'reloaded') {
+    log.info({ trigger, added, changed, removed }, 'the skills were reloaded');
+  } else {
+    const facts = { trigger, reason, file, line, differences };
+    log.error(facts, 'the skills were not reloaded; those that were loaded before stay in use');
+  }
+  return result;
+}
+
+async function replace<Loaded extends SkillSet>(deps: ReloadDeps<Loaded>): Promise<Outcome> {
+  const { skills, isForced, log, register } = deps;
+  if (skills.draining() >= drainingMax) {
+    if (!isForced) {
+      return refusal({ reason: 'two earlier sets of skills still finish their runs; try again' });
+    }
+    await skills.giveUpOldest();
+  }
+  const before = skills.definitions;
+  const next = await skills.load();
+  const differences = differencesOf(before, next.definitions);
+  if (differences.length > 0 && !isForced) {
+    void skills.retire(next);
+    const [first] = differences;
+    const reason = `${first?.skill} would break its callers: ${first?.difference}; give it a new version`;
+    const file = next.definitions.find(({ key }) => key === first?.skill)?.file ?? null;
+    return refusal({ reason, file, differences });
+  }
+  for (const { skill, difference } of differences) {
+    log.warn({ skill, difference }, 'a version changed in a way that breaks its callers');
+  }
+  const earlier = skills.swap(next);
+  try {
+    await register(next.definitions);
+  } catch (error) {
+    skills.swap(earlier);
+    void skills.retire(next);
+    throw error;
+  }
+  void skills.retire(earlier).then(() => log.info('an earlier set of skills has ended'));
+  return { ...changesBetween(before, next.definitions), ...noFault, differences };
+}
+
+const noFault = { status: 'reloaded', reason: null, file: null, line: null } as const;
+
+function refusal(fault: Partial<Outcome> & { reason: string }): Outcome {
+  const nothing = { added: [], changed: [], removed: [], differences: [] };
+  return { ...noFault, ...nothing, ...fault, status: 'refused' };
+}
+
+/** What ended a load, with the place that the loader named in its sentence. */
+function faultOf(error: unknown): { reason: string; file: string | null; line: number | null } {
+  const reason = error instanceof Error ? error.message : String(error);
+  if (!(error instanceof SkillLoadError)) return { reason, file: null, line: null };
+  const [, line, place] = /\(line (\d+)(?: of (.+))?\)$/.exec(reason) ?? [];
+  return { reason, file: place ?? error.file, line: line === undefined ? null : Number(line) };
+}
+
+function differencesOf(
+  before: readonly LoadedSkill[],
+  next: readonly LoadedSkill[],
+): SkillDifference[] {
+  const earlier = byKey(before);
+  return next
+    .flatMap((skill) => {
+      const was = earlier.get(skill.key);
+      const found = was === undefined ? [] : incompatibilities(was, skill);
+      return found.map((difference) => ({ skill: skill.key, difference }));
+    })
+    .slice(0, differencesMax);
+}
+
+function changesBetween(before: readonly LoadedSkill[], next: readonly LoadedSkill[]) {
+  const [earlier, later] = [byKey(before), byKey(next)];
+  const isChanged = (skill: LoadedSkill) => {
+    const was = earlier.get(skill.key);
+    return was !== undefined && canonicalJson(was) !== canonicalJson(skill);
+  };
+  return {
+    added: next.map(({ key }) => key).filter((key) => !earlier.has(key)),
+    changed: next.filter(isChanged).map(({ key }) => key),
+    removed: before.map(({ key }) => key).filter((key) => !later.has(key)),
+  };
+}
+
+function byKey(skills: readonly LoadedSkill[]): ReadonlyMap<string, LoadedSkill> {
+  return new Map(skills.map((skill) => [skill.key, skill]));
+}
