@@ -4,10 +4,11 @@
  * dropped.
  */
 import { AsyncLocalStorage } from 'node:async_hooks';
+import { setTimeout as elapsed } from 'node:timers/promises';
 import { describeFailure, type Failure, plainFailure } from './failure.ts';
 import type { Outbox } from './lines.ts';
 import { readOutput } from './output.ts';
-import { newPart, noteTime, type Platform, type Run } from './part.ts';
+import { newPart, noteTime, type Platform, type Run, type RunClock } from './part.ts';
 import { createProgress, type Progress } from './progress.ts';
 import type { ContextTuple, Refusal } from './protocol.ts';
 import { createContext } from './run-context.ts';
@@ -27,6 +28,11 @@ export interface ChildRuns {
   fail(run: Run, failure: Failure): boolean;
 }
 
+const systemClock: RunClock = {
+  now: () => Date.now(),
+  pause: (ms, signal) => elapsed(ms, undefined, { signal }),
+};
+
 interface State {
   readonly skills: Skills;
   readonly outbox: Outbox;
@@ -37,13 +43,18 @@ interface State {
   readonly scope: AsyncLocalStorage<Run>;
 }
 
-export function createChildRuns(skills: Skills, outbox: Outbox): ChildRuns {
+export function createChildRuns(
+  skills: Skills,
+  outbox: Outbox,
+  clock: RunClock = systemClock,
+): ChildRuns {
   const progress = createProgress(outbox);
   const state: State = {
     skills,
     outbox,
     progress,
     platform: {
+      clock,
       outbox,
       progress,
       callSkill: (caller, name, input) => callSkill(skills, caller, name, input),

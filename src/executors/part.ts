@@ -42,8 +42,17 @@ export interface Part {
   uuids: number;
 }
 
+/** The time of runs, which the tests of skills script. */
+export interface RunClock {
+  /** Milliseconds since the epoch. */
+  now(): number;
+  /** Resolves after so many milliseconds; rejects when the signal aborts. */
+  pause(ms: number, signal: AbortSignal): Promise<void>;
+}
+
 /** The way from a run to the platform. */
 export interface Platform {
+  readonly clock: RunClock;
   readonly outbox: Outbox;
   readonly progress: Progress;
   /** Runs a skill inside the run, called by `caller`. */

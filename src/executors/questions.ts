@@ -22,11 +22,7 @@ export async function answerQuestion(run: ActiveRun, question: Question): Promis
   if (run.stopRequest !== undefined) run.asking.abort();
   try {
     const { kind, payload, step } = question;
-    const value = await run.accepted.handlers.onAsk(kind, payload, signal, step);
-    const json = JSON.stringify(value) ?? 'null';
-    if (Buffer.byteLength(json) > askBytesMax + envelopeBytes) {
-      throw permanentError(`the answer is larger than ${askBytesMax / 1024} KiB`);
-    }
+    const json = answerJson(await run.accepted.handlers.onAsk(kind, payload, signal, step));
     return `["answer",${run.id},${question.id},${json}]`;
   } catch (error) {
     const message: ParentMessage = ['refuse', run.id, question.id, readRefusal(error)];
@@ -34,7 +30,17 @@ export async function answerQuestion(run: ActiveRun, question: Question): Promis
   }
 }
 
-function readRefusal(error: unknown): Refusal {
+/** An answer as JSON text; throws where it is too large. */
+export function answerJson(value: unknown): string {
+  const json = JSON.stringify(value) ?? 'null';
+  if (Buffer.byteLength(json) > askBytesMax + envelopeBytes) {
+    throw permanentError(`the answer is larger than ${askBytesMax / 1024} KiB`);
+  }
+  return json;
+}
+
+/** What a skill is told of the error that its question met. */
+export function readRefusal(error: unknown): Refusal {
   if (!(error instanceof Error)) return { message: 'the platform refused' };
   const { code, retryable, at } = error as { code?: unknown; retryable?: unknown; at?: unknown };
   return {

@@ -13,7 +13,7 @@ export function addLog({ run, platform }: Part, message: unknown, fields: unknow
     : cut(typeof message === 'string' ? message : textOf(message), logCharsMax);
   const json = isLast || fields === undefined ? null : fieldsJson(fields);
   platform.progress.flush(run);
-  platform.outbox.push(JSON.stringify(['log', run.id, Date.now(), text, json]));
+  platform.outbox.push(JSON.stringify(['log', run.id, platform.clock.now(), text, json]));
 }
 
 export function addMessage(part: Part, role: unknown, content: unknown): void {

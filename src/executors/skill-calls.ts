@@ -22,7 +22,7 @@ export interface Runnable {
   readonly validateOutput: Validate;
 }
 
-export type Skills = ReadonlyMap<string, Runnable>;
+export type Skills = Pick<ReadonlyMap<string, Runnable>, 'get'>;
 
 /** Runs the skill inside the run of `caller`, and returns its output. */
 export async function callSkill(

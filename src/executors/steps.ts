@@ -2,7 +2,6 @@
  * `ctx.step`: a function of the run's code whose result is recorded. It is executed at least once until its
  * result is on record, and never again afterwards. Its retries are within the run's attempt.
  */
-import { setTimeout as elapsed } from 'node:timers/promises';
 import { type Backoff, delayAfter } from '../kernel/backoff.ts';
 import type { Recorded, StepOptions, StepRun } from '../skills/definition.ts';
 import { refuseEnded } from './asks.ts';
@@ -87,10 +86,10 @@ async function executeWithRetries(
 }
 
 /** Rejects at once if the run is asked to stop. */
-async function pause({ run }: Part, ms: number): Promise<void> {
+async function pause({ run, platform }: Part, ms: number): Promise<void> {
   if (run.isOver) return refuseEnded(run);
   const signal = signalOf(run);
-  await elapsed(ms, undefined, { signal }).catch((error: unknown) => {
+  await platform.clock.pause(ms, signal).catch((error: unknown) => {
     throw signal.aborted ? signal.reason : error;
   });
 }

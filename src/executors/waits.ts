@@ -26,7 +26,7 @@ export async function sleepUntil(
   moment: Date | string | number,
 ): Promise<void> {
   const what = begin('ctx.sleepUntil', name);
-  const until = readMoment(moment, `the moment of ${what}`, Date.now());
+  const until = readMoment(moment, `the moment of ${what}`, part.platform.clock.now());
   await wait(part, 'sleep', name, { until });
 }
 

@@ -5,7 +5,7 @@
  * and the database answers them in any order; what one branch asks for next depends on an answer. So an end
  * from the record waits until each question that came with it is known to be on record or not, and until
  * the code has asked for all ends with earlier places. Ends that no run was told come last. Code that takes
- * longer than `patienceMs` between two answers is not waited for.
+ * longer than the patience between two answers is not waited for.
  */
 import type { RecordedEnd } from '../journal/records.ts';
 
@@ -36,11 +36,12 @@ export interface Places {
 }
 
 /** How long an end is held for the code to ask for one with an earlier place. */
-const patienceMs = 5_000;
+const patienceDefaultMs = 5_000;
 
 type HeldEnd = RecordedEnd & { readonly give: (told?: Promise<void>) => void };
 
 interface Order extends Places {
+  readonly patienceMs: number;
   undecided: number;
   held: HeldEnd[];
   isGiving: boolean;
@@ -52,9 +53,14 @@ interface Order extends Places {
 }
 
 /** Once the signal aborts, no end is held any more. */
-export function createReplayOrder(places: Places, signal: AbortSignal): ReplayOrder {
+export function createReplayOrder(
+  places: Places,
+  signal: AbortSignal,
+  patienceMs = patienceDefaultMs,
+): ReplayOrder {
   const order: Order = {
     ...places,
+    patienceMs,
     undecided: 0,
     held: [],
     isGiving: false,
@@ -112,7 +118,7 @@ async function giveHeld(order: Order): Promise<void> {
   }
   order.isGiving = false;
   if (order.undecided > 0 || order.held.length === 0) return;
-  order.patience = setTimeout(() => giveUp(order), patienceMs).unref();
+  order.patience = setTimeout(() => giveUp(order), order.patienceMs).unref();
 }
 
 /** Whether the code has still to ask for an end that was told before the one of the place. */

@@ -11,21 +11,16 @@ import { resultOf } from './record-pages.ts';
 import { endRecord } from './record-queries.ts';
 import {
   type AskedStep,
+  countBytes,
   findRecord,
-  JournalFault,
+  isFinalFailure,
   noteRunning,
+  numberAfter,
   type RecordedEnd,
-  type Records,
   type StepRecord,
 } from './records.ts';
 import { insertSteps, listStepsOfGeneration, restartStep } from './step-queries.ts';
 import { activeStep, type StepError } from './step-rows.ts';
-
-/** Steps of a job, of all kinds. */
-const stepsMax = 10_000;
-/** Bytes of JSON: of one result, and of all results of a job. */
-export const resultBytesMax = 1024 * 1024;
-const bytesMax = 64 * 1024 * 1024;
 
 /** Its name is the one that the code gave, or the `category/version/name` of a skill. */
 export interface WantedStep extends AskedStep {
@@ -67,7 +62,7 @@ export async function beginStep(
   const records = await claim.records();
   const known = findRecord(records, kind, wanted);
   if (known !== undefined) {
-    if (known.status === 'completed' || isFinalFailure(claim, records, known)) {
+    if (known.status === 'completed' || isFinalFailure(records, known, job.attempt)) {
       const recorded = await endOnRecord(claim, known);
       records.pending.delete(known.n);
       return { n: known.n, recorded };
@@ -137,20 +132,7 @@ export function noteTold({ told }: OpenClaim, n: number, place: number): void {
 
 /** The number of a step that is not on record yet. */
 export async function nextStep(claim: OpenClaim): Promise<number> {
-  const counter = await claim.numbers();
-  if (counter.next > stepsMax) {
-    throw new JournalFault('skill_execution_failed', `a job may take ${stepsMax} steps`);
-  }
-  return counter.next++;
-}
-
-/** Counts the bytes of a result; throws beyond the bound. */
-export function countBytes(records: Records, result: string): void {
-  records.bytes += Buffer.byteLength(result);
-  if (records.bytes > bytesMax) {
-    const message = `the results of a job's steps may have ${bytesMax / 2 ** 20} MiB in all`;
-    throw new JournalFault('skill_execution_failed', message);
-  }
+  return numberAfter(await claim.numbers());
 }
 
 /** How a step or a wait ended, from its row. */
@@ -168,16 +150,6 @@ export async function endOnRecord(
   if (row?.status !== 'failed' || row.error === null)
     throw permanentError('the step has not ended');
   return { error: JSON.parse(row.error) as StepFailure, ...end };
-}
-
-/**
- * Whether a failed step stays failed: in the attempt in which it failed, and where the code went on after
- * it, because what it did then is on record. A called skill does so in its attempt alone. What failed while
- * its run was being stopped is of no attempt: the same attempt may begin anew.
- */
-function isFinalFailure({ job }: OpenClaim, { last }: Records, record: StepRecord): boolean {
-  if (record.status !== 'failed') return false;
-  return record.attempt === job.attempt || last > (record.seen_to ?? last);
 }
 
 /** Whether an earlier try of the same write was committed, and only its confirmation was lost. */

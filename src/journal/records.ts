@@ -7,6 +7,12 @@ import { type StepKind, waitKinds } from '../database/tables.ts';
 import { differenceOf, wholeDigest } from '../kernel/input-digest.ts';
 import type { RecordedRow } from './record-queries.ts';
 
+/** Steps of a job, of all kinds. */
+const stepsMax = 10_000;
+/** Bytes of JSON: of one result, and of all results of a job. */
+export const resultBytesMax = 1024 * 1024;
+const bytesMax = 64 * 1024 * 1024;
+
 /** The code of a run does not fit its record, or a bound is passed. Ends the job, whatever the code does. */
 export class JournalFault extends Error {
   readonly code: 'replay_diverged' | 'skill_execution_failed';
@@ -192,6 +198,33 @@ function refuseOther(records: Records, kind: RecordedKind, { name, parent, diges
     if (!isSame || records.asked.has(record.n)) continue;
     const difference = differenceOf(record.digest ?? '', digest ?? '');
     throw diverged(record, record.nth, `the code asks for it with other input: ${difference}`);
+  }
+}
+
+/**
+ * Whether a failed step stays failed: in the attempt in which it failed, and where the code went on after
+ * it, because what it did then is on record. A called skill does so in its attempt alone. What failed while
+ * its run was being stopped is of no attempt: the same attempt may begin anew.
+ */
+export function isFinalFailure({ last }: Records, record: StepRecord, attempt: number): boolean {
+  if (record.status !== 'failed') return false;
+  return record.attempt === attempt || last > (record.seen_to ?? last);
+}
+
+/** Takes the number of a new step; throws beyond the bound. */
+export function numberAfter(counter: { next: number }): number {
+  if (counter.next > stepsMax) {
+    throw new JournalFault('skill_execution_failed', `a job may take ${stepsMax} steps`);
+  }
+  return counter.next++;
+}
+
+/** Counts the bytes of a result; throws beyond the bound. */
+export function countBytes(records: Records, result: string): void {
+  records.bytes += Buffer.byteLength(result);
+  if (records.bytes > bytesMax) {
+    const message = `the results of a job's steps may have ${bytesMax / 2 ** 20} MiB in all`;
+    throw new JournalFault('skill_execution_failed', message);
   }
 }
 

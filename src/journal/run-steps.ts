@@ -11,15 +11,8 @@ import { digestCharsMax, wholeDigest } from '../kernel/input-digest.ts';
 import { permanentError } from '../kernel/permanent-error.ts';
 import { stepNameCharsMax } from '../kernel/step-bounds.ts';
 import type { RunMemory } from '../memories/run-memory.ts';
-import {
-  type BegunStep,
-  type EndingStep,
-  resultBytesMax,
-  type StepEnd,
-  type StepFailure,
-  type WantedStep,
-} from './journal-steps.ts';
-import { JournalFault, type RecordedEnd } from './records.ts';
+import type { BegunStep, EndingStep, StepEnd, StepFailure, WantedStep } from './journal-steps.ts';
+import { JournalFault, type RecordedEnd, resultBytesMax } from './records.ts';
 import { type InnerPart, innerPart, type RunPart } from './run-part.ts';
 import { isWaitKind } from './wait-kinds.ts';
 import type { WantedWait } from './waits.ts';

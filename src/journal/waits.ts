@@ -6,14 +6,8 @@ import type { WaitKind } from '../database/tables.ts';
 import { inputDigestOf } from '../kernel/input-digest.ts';
 import { permanentError } from '../kernel/permanent-error.ts';
 import { type OpenClaim, write } from './claim-writes.ts';
-import {
-  countBytes,
-  endOnRecord,
-  isInserted,
-  nextStep,
-  type StepFailure,
-} from './journal-steps.ts';
-import { type AskedStep, findRecord, type StepRecord } from './records.ts';
+import { endOnRecord, isInserted, nextStep, type StepFailure } from './journal-steps.ts';
+import { type AskedStep, countBytes, findRecord, type StepRecord } from './records.ts';
 import { insertSteps } from './step-queries.ts';
 import type { WaitKinds, WaitResult } from './wait-kinds.ts';
 import { endWaitingSteps, listWaiting } from './wait-queries.ts';

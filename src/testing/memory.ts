@@ -1,0 +1,145 @@
+/**
+ * The memory of a scripted run, in the test's own process: read, bounded and searched by the rules of the platform
+ * (src/memories/run-memory.ts). A run changes a copy, which is kept when it completes.
+ */
+import { timestamp } from '../kernel/clock.ts';
+import { checkBytes, defaultTag, type MemoryFields } from '../memories/fields.ts';
+import type { MemoryVerb } from '../memories/memory-verbs.ts';
+import { hasWords, joinWords, rank } from '../memories/relevance.ts';
+import { createRunBounds, type RunBounds } from '../memories/run-bounds.ts';
+import type { MemoryChange } from '../memories/run-memory.ts';
+import {
+  type Recollection,
+  readForget,
+  readRecall,
+  readRemember,
+  refusing,
+} from '../memories/run-questions.ts';
+import { queryWordsOf, wordsOf } from '../memories/words.ts';
+import type { Memory } from '../skills/definition.ts';
+import type { RunSkillOptions } from './types.ts';
+
+type NewMemory = MemoryFields & { content: string };
+
+/** A memory with what it is found by. */
+interface Entry {
+  readonly memory: MemoryView;
+  readonly id: string;
+  readonly words: string;
+  readonly word_count: number;
+}
+
+/** As runs see it; the fields may not be changed. */
+type MemoryView = Memory & { readonly metadata: Record<string, unknown> };
+
+/** What an agent remembers, the oldest first. */
+export type Memories = readonly Entry[];
+
+export interface ScriptedMemory {
+  entries: Entry[];
+  readonly bounds: RunBounds;
+  /** Entries that were there when the run began. */
+  readonly known: ReadonlySet<Entry>;
+  now(): number;
+  newId(): string;
+}
+
+/** Ids that are the same each time, in the order in which they are made. */
+export function memoryIds(): () => string {
+  let count = 0;
+  return () => {
+    count += 1;
+    return `00000000-0000-7000-8000-${count.toString(16).padStart(12, '0')}`;
+  };
+}
+
+/** The memories that a test gives. */
+export function givenMemories(
+  given: RunSkillOptions['memory'],
+  now: number,
+  newId: () => string,
+): Memories {
+  return (given ?? []).map((memory) => entryOf(readRemember({ ...memory }), now, newId()));
+}
+
+/** The memory of one pass of a run. */
+export function openMemory(
+  memories: Memories,
+  now: () => number,
+  newId: () => string,
+): ScriptedMemory {
+  const known = new Set(memories);
+  return { entries: [...memories], known, bounds: createRunBounds(), now, newId };
+}
+
+/** The newest first. */
+export function viewOf(memories: Memories): Memory[] {
+  return memories.map(({ memory }) => memory).reverse();
+}
+
+/** Answers a question of the run; `note` gets what it changed. */
+export async function askMemory(
+  state: ScriptedMemory,
+  verb: MemoryVerb,
+  payload: unknown,
+  note: (change: MemoryChange) => void,
+): Promise<unknown> {
+  if (verb === 'recall') return recall(state, readRecall(payload));
+  if (verb === 'forget') {
+    const id = readForget(payload);
+    const isGone = forget(state, id);
+    if (isGone) note({ forgotten: id });
+    return isGone;
+  }
+  const remembered = remember(state, readRemember(payload), state.now(), state.newId());
+  note({ remembered });
+  return remembered;
+}
+
+/** Does again what a recorded step did. */
+export async function restoreMemory(
+  state: ScriptedMemory,
+  changes: readonly MemoryChange[],
+): Promise<void> {
+  for (const change of changes) {
+    if ('forgotten' in change) forget(state, change.forgotten);
+    else {
+      const { id, created_at, content, tag, metadata } = change.remembered;
+      remember(state, { content, tag, metadata }, Date.parse(created_at), id);
+    }
+  }
+}
+
+function remember(state: ScriptedMemory, fields: NewMemory, now: number, id: string): MemoryView {
+  state.bounds.countRemembered(refusing(() => checkBytes(fields)));
+  const entry = entryOf(fields, now, id);
+  state.bounds.countWords(entry.word_count);
+  state.entries.push(entry);
+  return entry.memory;
+}
+
+function forget(state: ScriptedMemory, id: string): boolean {
+  const entry = state.entries.find((one) => one.id === id);
+  if (entry === undefined) return false;
+  state.bounds.countForgotten(state.known.has(entry) ? entry.word_count : 0);
+  state.entries = state.entries.filter((one) => one !== entry);
+  return true;
+}
+
+function recall({ entries }: ScriptedMemory, { query, tag, limit }: Recollection): Memory[] {
+  const tagged = entries.filter(({ memory }) => tag === undefined || memory.tag === tag).reverse();
+  if (query === undefined) return tagged.slice(0, limit).map(({ memory }) => memory);
+  const words = queryWordsOf(query);
+  const found = tagged.filter((entry) => hasWords(entry, words));
+  return rank(found, words)
+    .slice(0, limit)
+    .map(({ memory }) => memory);
+}
+
+function entryOf(fields: NewMemory, now: number, id: string): Entry {
+  const { content, tag = defaultTag, metadata = {} } = fields;
+  const words = wordsOf(content);
+  const at = timestamp(now);
+  const memory = { id, content, tag, metadata: { ...metadata }, created_at: at, updated_at: at };
+  return { memory, id, words: joinWords(words), word_count: words.length };
+}

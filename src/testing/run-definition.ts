@@ -1,0 +1,276 @@
+/**
+ * A run of a definition by a script, from its input to its result: passes of its code, each from the recorded
+ * steps, until it ends; then further attempts, if the test wants them.
+ */
+import { readMoment } from '../executors/durations.ts';
+import type { ContextTuple } from '../executors/protocol.ts';
+import type { Runnable, Skills } from '../executors/skill-calls.ts';
+import { unaskedFault } from '../journal/records.ts';
+import { compileSchema, issuesText } from '../kernel/json-schema.ts';
+import type { SkillDefinition } from '../skills/definition.ts';
+import type { RunChild } from './answers.ts';
+import { scriptedClock } from './clock.ts';
+import {
+  beginAttempt,
+  endNextWaits,
+  newJournal,
+  type Row,
+  resultOf,
+  type ScriptedJournal,
+} from './journal.ts';
+import { givenMemories, type Memories, memoryIds, openMemory, viewOf } from './memory.ts';
+import { type PassEnd, runPass } from './pass.ts';
+import { isDefinition, newScript, outputOf, type Script, scriptedSkill } from './script.ts';
+import {
+  type RunError,
+  type RunSkillOptions,
+  type RunStep,
+  ScriptError,
+  type SkillRun,
+} from './types.ts';
+
+const startDefault = Date.parse('2026-01-01T00:00:00Z');
+const timeoutDefaultMs = 60_000;
+/** Time for the code of a run to end once it was asked to stop. */
+const graceMs = 1_000;
+const none = (): null => null;
+
+/** What a run and its child runs share. */
+interface World {
+  readonly script: Script;
+  readonly signal: AbortSignal;
+  readonly newMemoryId: () => string;
+  memories: Memories;
+  /** Requests without an answer, also those whose errors the skill has caught. */
+  readonly faults: ScriptError[];
+  childJobs: number;
+}
+
+interface Execution {
+  readonly world: World;
+  readonly definition: SkillDefinition;
+  readonly journal: ScriptedJournal;
+  readonly reports: {
+    readonly logs: SkillRun['logs'][number][];
+    readonly progress: SkillRun['progress'][number][];
+  };
+  readonly context: readonly [string, string, string, string];
+}
+
+type Failed = Extract<PassEnd, { kind: 'failed' }>;
+type Ended = Exclude<PassEnd, { kind: 'waiting' }>;
+
+/** Runs a definition that was checked. */
+export async function runDefinition(
+  definition: SkillDefinition,
+  input: unknown,
+  options: RunSkillOptions,
+): Promise<SkillRun> {
+  const startedAt = readMoment(options.now ?? startDefault, 'the option now', Date.now());
+  const stop = new AbortController();
+  const ms = options.timeoutMs ?? definition.timeoutMs ?? timeoutDefaultMs;
+  const late = new DOMException(`The run did not end within ${ms} ms`, 'TimeoutError');
+  const timer = setTimeout(() => stop.abort(late), ms);
+  const cancel = () => stop.abort(new DOMException('The run was cancelled', 'AbortError'));
+  if (options.signal?.aborted === true) cancel();
+  options.signal?.addEventListener('abort', cancel);
+  const newMemoryId = memoryIds();
+  const world: World = {
+    script: newScript(options, startedAt),
+    signal: stop.signal,
+    newMemoryId,
+    memories: givenMemories(options.memory, startedAt, newMemoryId),
+    ...{ faults: [], childJobs: 0 },
+  };
+  try {
+    return await execute(world, definition, input, startedAt);
+  } finally {
+    clearTimeout(timer);
+    options.signal?.removeEventListener('abort', cancel);
+  }
+}
+
+async function execute(
+  world: World,
+  definition: SkillDefinition,
+  input: unknown,
+  startedAt: number,
+  job = world.script.options.jobId ?? 'job-1',
+): Promise<SkillRun> {
+  const { agentId, conversationId, organizationId, attempts = 1 } = world.script.options;
+  const journal = newJournal(scriptedClock(startedAt));
+  const execution: Execution = {
+    ...{ world, definition, journal, reports: { logs: [], progress: [] } },
+    context: [
+      job,
+      agentId ?? 'agent-1',
+      conversationId ?? 'conversation-1',
+      organizationId ?? 'organization-1',
+    ],
+  };
+  const json = JSON.stringify(input) ?? 'null';
+  const issues = compileSchema(definition.parameters)(JSON.parse(json));
+  if (issues !== null) {
+    const message = `the input breaks the skill's schema: ${issuesText(issues)}`;
+    return resultFrom(execution, failed('validation_error', message));
+  }
+  for (;;) {
+    const end = await executeAttempt(execution, json, startedAt);
+    const isLast = end.kind === 'completed' || !end.retryable || journal.attempt >= attempts;
+    if (isLast || world.signal.aborted) return resultFrom(execution, end);
+    beginAttempt(journal);
+  }
+}
+
+/** Passes until the attempt ends. */
+async function executeAttempt(
+  { world, definition, journal, reports, context }: Execution,
+  json: string,
+  startedAt: number,
+): Promise<Ended> {
+  const { script, signal, faults } = world;
+  const skills = skillsOf(world, definition);
+  const skill = keyOf(definition);
+  const deps = { journal, script, skills, reports, child: childOf(world, journal) };
+  for (let isFirst = journal.attempt === 1; ; isFirst = false) {
+    const memory = openMemory(world.memories, journal.clock.now, world.newMemoryId);
+    const end = await untilStopped(
+      runPass(
+        { ...deps, memory },
+        {
+          skill,
+          context: [...context, journal.attempt, startedAt, ''] satisfies ContextTuple,
+          input: JSON.parse(json),
+          replay: script.options.replay ?? true,
+          signal,
+        },
+      ),
+      signal,
+    );
+    const [fault] = faults;
+    if (fault !== undefined) throw fault;
+    if (end.kind === 'waiting') {
+      endNextWaits(journal);
+      continue;
+    }
+    if (end.kind === 'failed') return end;
+    const unasked = isFirst ? undefined : unaskedFault(journal.records);
+    if (unasked !== undefined) return failed(unasked.code, unasked.message);
+    world.memories = memory.entries;
+    return end;
+  }
+}
+
+/** The end of a pass, or how the run was stopped. */
+async function untilStopped(pass: Promise<PassEnd>, signal: AbortSignal): Promise<PassEnd> {
+  const stopped = Promise.withResolvers<PassEnd>();
+  let timer: NodeJS.Timeout | undefined;
+  const onAbort = () => {
+    timer = setTimeout(() => stopped.resolve(stop(signal)), graceMs);
+  };
+  if (signal.aborted) onAbort();
+  signal.addEventListener('abort', onAbort);
+  try {
+    const end = await Promise.race([pass, stopped.promise]);
+    return signal.aborted && end.kind !== 'completed' ? stop(signal) : end;
+  } finally {
+    clearTimeout(timer);
+    signal.removeEventListener('abort', onAbort);
+    pass.catch(() => {});
+  }
+}
+
+function stop({ reason }: AbortSignal): Failed {
+  const { name, message } = reason as Error;
+  return failed(name === 'TimeoutError' ? 'skill_timeout' : 'cancelled', message);
+}
+
+function failed(code: string, message: string): Failed {
+  return { kind: 'failed', code, message, retryable: false, stack: null };
+}
+
+/** The skills that `ctx.callSkill` finds: the skill itself, and what stands in for others. */
+function skillsOf(world: World, definition: SkillDefinition): Skills {
+  const own = runnableOf(definition);
+  return {
+    get(key) {
+      if (key === keyOf(definition)) return own;
+      try {
+        const scripted = scriptedSkill(world.script, 'ctx.callSkill', key);
+        if (isDefinition(scripted)) return runnableOf(scripted);
+        return {
+          run: (input) => outputOf(scripted, input),
+          validateInput: none,
+          validateOutput: none,
+        };
+      } catch (error) {
+        if (error instanceof ScriptError) world.faults.push(error);
+        throw error;
+      }
+    },
+  };
+}
+
+function runnableOf(definition: SkillDefinition): Runnable {
+  return {
+    run: (input, ctx) => definition.run(input, ctx),
+    validateInput: compileSchema(definition.parameters),
+    validateOutput: compileSchema(definition.output),
+  };
+}
+
+/** Child runs have journals of their own, and the script of the test. */
+function childOf(world: World, { clock }: ScriptedJournal): RunChild {
+  return async (skill, input) => {
+    const scripted = scriptedSkill(world.script, 'ctx.run', skill);
+    if (!isDefinition(scripted))
+      return { output: await outputOf(scripted, input), at: clock.now() };
+    world.childJobs += 1;
+    const run = await execute(world, scripted, input, clock.now(), `job-1-${world.childJobs}`);
+    if (run.error !== undefined) throw Object.assign(new Error(), run.error);
+    return { output: run.output, at: run.now.getTime() };
+  };
+}
+
+function resultFrom({ world, journal, reports }: Execution, end: Ended): SkillRun {
+  const error = end.kind === 'failed' ? errorOf(end) : undefined;
+  const isCancelled = error?.code === 'cancelled';
+  const messages = end.kind === 'completed' ? end.said : [];
+  return {
+    status: error === undefined ? 'completed' : isCancelled ? 'cancelled' : 'failed',
+    output: end.kind === 'completed' ? end.output : undefined,
+    error,
+    logs: reports.logs,
+    progress: reports.progress,
+    messages: messages.map(({ role, content }) => ({ role, content })),
+    steps: journal.rows.map(stepOf),
+    requests: world.script.requests,
+    memory: viewOf(world.memories),
+    now: new Date(journal.clock.now()),
+    attempts: journal.attempt,
+  };
+}
+
+function errorOf({ code, message, retryable, stack }: Failed): RunError {
+  const error = { code, message, retryable };
+  Object.defineProperty(error, 'stack', { value: stack ?? undefined, enumerable: false });
+  return error;
+}
+
+function stepOf(row: Row): RunStep {
+  const { name, kind, status, error, result } = row;
+  const isCode = kind === 'step' || kind === 'skill';
+  const { output } = JSON.parse(isCode && result !== null ? result : '{}') as { output?: unknown };
+  const ended = isCode || result === null ? { value: output } : resultOf(row);
+  return {
+    name,
+    kind: kind as RunStep['kind'],
+    status,
+    output: ('value' in ended ? ended.value : null) ?? null,
+    error: error === null ? null : { code: error.code, message: error.message },
+  };
+}
+
+function keyOf({ category, version, name }: SkillDefinition): string {
+  return `${category}/${version}/${name}`;
+}
