@@ -45,6 +45,8 @@ const sameOnCluster = [
   ...['scheduled-jobs', 'scheduled-jobs-runs', 'statistics', 'usage', 'webhook-deliveries'],
   ...['webhook-failures', 'webhook-restarts', 'webhook-trigger', 'webhook-trigger-calls'],
   ...['webhook-trigger-mapping', 'wrong-secrets'],
+  // Runs commands of the command line, which know nothing of stores.
+  'cli',
   // Lines of the log, and the order of refusals.
   ...['access-log', 'left-out-skills', 'skill-logs', 'thinking-secrets', 'unknown-parameters'],
   // contracts/jobs-lists, jobs-accept and jobs-perform; approvals; caps; keys-and-agents (the registry).

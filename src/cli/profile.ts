@@ -2,9 +2,9 @@
  * Which platform a command speaks to, and with which key: options, then the environment, then a profile of
  * `$XDG_CONFIG_HOME/skillwright/config.json`.
  */
-import { readFileSync } from 'node:fs';
+import { chmodSync, mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { homedir } from 'node:os';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { CliError, exitCodes } from './exit-codes.ts';
 import type { Io } from './io.ts';
 
@@ -12,22 +12,25 @@ import type { Io } from './io.ts';
 export interface TargetOptions {
   readonly url?: string | undefined;
   readonly key?: string | undefined;
+  readonly adminSecret?: string | undefined;
   readonly profile?: string | undefined;
 }
 
 export interface Target {
   readonly url: string;
   readonly apiKey: string | undefined;
+  readonly adminSecret: string | undefined;
 }
 
-interface Profile {
-  readonly url?: string;
-  readonly key?: string;
+export interface Profile {
+  readonly url?: string | undefined;
+  readonly key?: string | undefined;
+  readonly adminSecret?: string | undefined;
 }
 
-interface Profiles {
+export interface Profiles {
   /** The profile that is used when none is named. */
-  readonly current?: string;
+  readonly current?: string | undefined;
   readonly profiles?: Readonly<Record<string, Profile>>;
 }
 
@@ -42,27 +45,32 @@ export function readTarget({ env }: Pick<Io, 'env'>, options: TargetOptions): Ta
     const message = `${url} is no address: expected one such as ${defaultUrl}`;
     throw new CliError(message, exitCodes.usage);
   }
-  return { url, apiKey: options.key ?? env['SKILLWRIGHT_API_KEY'] ?? profile.key };
+  return {
+    url,
+    apiKey: options.key ?? env['SKILLWRIGHT_API_KEY'] ?? profile.key,
+    adminSecret: options.adminSecret ?? env['ADMIN_SECRET'] ?? profile.adminSecret,
+  };
 }
 
 function readProfile(env: Io['env'], name: string | undefined): Profile {
   const file = profilesFile(env);
-  const { current, profiles = {} } = readProfiles(file);
+  const { current, profiles = {} } = readProfiles(env);
   const wanted = name ?? env['SKILLWRIGHT_PROFILE'] ?? current;
   if (wanted === undefined) return {};
-  const profile = profiles[wanted];
+  const profile = Object.hasOwn(profiles, wanted) ? profiles[wanted] : undefined;
   if (profile !== undefined) return profile;
   const names = Object.keys(profiles).join(', ');
   const known = names === '' ? `${file} has no profiles` : `${file} has ${names}`;
   throw new CliError(`There is no profile ${wanted}: ${known}`, exitCodes.usage);
 }
 
-function profilesFile(env: Io['env']): string {
+export function profilesFile(env: Io['env']): string {
   const home = env['XDG_CONFIG_HOME'] || join(env['HOME'] ?? homedir(), '.config');
   return join(home, 'skillwright', 'config.json');
 }
 
-function readProfiles(file: string): Profiles {
+export function readProfiles(env: Io['env']): Profiles {
+  const file = profilesFile(env);
   try {
     return JSON.parse(readFileSync(file, 'utf8')) as Profiles;
   } catch (error) {
@@ -70,4 +78,15 @@ function readProfiles(file: string): Profiles {
     if (code === 'ENOENT' || code === 'ENOTDIR') return {};
     throw new CliError(`${file} cannot be read: ${message}`, exitCodes.failed);
   }
+}
+
+/** Replaces the file in one step. Only its owner may read it, because it has keys. */
+export function writeProfiles(env: Io['env'], profiles: Profiles): void {
+  const file = profilesFile(env);
+  const draft = `${file}.new`;
+  mkdirSync(dirname(file), { recursive: true, mode: 0o700 });
+  writeFileSync(draft, `${JSON.stringify(profiles, null, 2)}\n`, { mode: 0o600 });
+  // The mode above is not that of a draft which an interrupted write left.
+  chmodSync(draft, 0o600);
+  renameSync(draft, file);
 }

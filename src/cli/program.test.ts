@@ -3,7 +3,7 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
-import type { Output } from './io.ts';
+import type { Io, Output } from './io.ts';
 import { runCli } from './program.ts';
 
 const home = mkdtempSync(join(tmpdir(), 'skillwright-cli-'));
@@ -22,6 +22,17 @@ interface Call {
   readonly body: unknown;
 }
 
+const quietIo: Pick<Io, 'stdin' | 'now' | 'interrupted'> = {
+  stdin: {
+    isTTY: false,
+    read: async () => '',
+    async *lines() {},
+    askSecret: async () => '',
+  },
+  now: () => 0,
+  interrupted: new AbortController().signal,
+};
+
 /** Runs a command against a platform that gives this answer. */
 async function call(
   args: readonly string[],
@@ -37,7 +48,7 @@ async function call(
   };
   const code = await runCli(
     {
-      io: { stdout, stderr, env: { XDG_CONFIG_HOME: home, ...env }, cwd: home, fetch },
+      io: { ...quietIo, stdout, stderr, env: { XDG_CONFIG_HOME: home, ...env }, cwd: home, fetch },
       version: '1.2.3',
       async startPlatform() {
         starts += 1;

@@ -1,9 +1,19 @@
 /** The command line: all commands as one program, and the exit code of a call. */
 import { Command, CommanderError } from 'commander';
 import { operatorMessage } from '../config/operator-message.ts';
+import { addAgentCommands } from './commands/agents.ts';
+import { addApprovalCommands } from './commands/approvals.ts';
+import { addCompletionCommands } from './commands/completion.ts';
 import { addDataCommands } from './commands/data.ts';
+import { addJobCommands } from './commands/jobs.ts';
+import { addKeyCommands } from './commands/keys.ts';
+import { addProfileCommands } from './commands/profiles.ts';
 import { addRunCommands } from './commands/run.ts';
+import { addScheduleCommands } from './commands/schedules.ts';
+import { addSkillCommands } from './commands/skills.ts';
 import { addStartCommands } from './commands/start.ts';
+import { addTriggerCommands } from './commands/triggers.ts';
+import { asCliError } from './errors.ts';
 import { CliError, exitCodes } from './exit-codes.ts';
 import type { Io } from './io.ts';
 
@@ -23,9 +33,16 @@ export async function runCli(deps: CliDeps, args: readonly string[]): Promise<nu
   } catch (error) {
     // Commander has printed its own errors, help and version.
     if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : exitCodes.usage;
-    io.stderr.write(`${operatorMessage(error)}\n`);
-    return error instanceof CliError ? error.exitCode : exitCodes.failed;
+    if (isInterrupted(io, error)) return exitCodes.interrupted;
+    const told = asCliError(error);
+    io.stderr.write(`${operatorMessage(told)}\n`);
+    return told instanceof CliError ? told.exitCode : exitCodes.failed;
   }
+}
+
+/** Ctrl-C ends the requests of a command, and that is no failure of theirs. */
+function isInterrupted({ interrupted }: Io, error: unknown): boolean {
+  return interrupted.aborted && !(error instanceof CliError);
 }
 
 function program(deps: CliDeps): Command {
@@ -40,8 +57,22 @@ function program(deps: CliDeps): Command {
       getOutHasColors: () => io.stdout.hasColors,
       getErrHasColors: () => io.stderr.hasColors,
     });
+  root.commandsGroup('Platform:');
   addStartCommands(root, deps);
+  root.commandsGroup('Runs:');
   addRunCommands(root, io);
+  addJobCommands(root, io);
+  addApprovalCommands(root, io);
+  root.commandsGroup('What there is:');
+  addSkillCommands(root, io);
+  addAgentCommands(root, io);
+  addScheduleCommands(root, io);
+  addTriggerCommands(root, io);
+  root.commandsGroup('Access:');
+  addKeyCommands(root, io);
+  addProfileCommands(root, io);
+  root.commandsGroup('Installation:');
   addDataCommands(root, io);
+  addCompletionCommands(root, io);
   return root;
 }

@@ -1,58 +1,74 @@
 /** `skillwright run`: runs a skill of a platform and prints its output. */
-import { createClient, JobFailedError, SkillwrightError } from '@skillwright/client';
 import type { Command } from 'commander';
+import { type AwaitOptions, awaitJob, type Job, longestWait, waitsQuietly } from '../await-job.ts';
+import { connect } from '../connection.ts';
+import { defineApiCommand } from '../define-command.ts';
 import { CliError, exitCodes } from '../exit-codes.ts';
-import { type Io, writeJson } from '../io.ts';
-import { readTarget, type TargetOptions } from '../profile.ts';
+import type { Io } from '../io.ts';
+import type { TargetOptions } from '../profile.ts';
+import { readSkillInput } from '../skill-input.ts';
+
+interface RunOptions extends TargetOptions, AwaitOptions {
+  readonly agent?: string;
+  readonly user?: string;
+  readonly conversation?: string;
+  readonly idempotencyKey?: string;
+}
+
+const skillPattern = /^[^/\s]+\/v\d+\.\d+\/[^/\s]+$/;
 
 export function addRunCommands(program: Command, io: Io): void {
-  program
-    .command('run')
-    .description('run a skill and print its output as JSON')
+  const command = defineApiCommand(program, 'run', {
+    about: 'run a skill and print its output as JSON',
+    examples: [
+      `run text/v1.0/word-count text='Hello, world'`,
+      `run text/v1.0/word-count '{"text":"Hello, world"}'`,
+      'run text/v1.0/summarize @letter.json --follow',
+      'run data/v1.0/parse-csv - < input.json',
+    ],
+  });
+  withAwaiting(command)
     .argument('<skill>', 'category/version/name')
-    .argument('[input]', 'its input as JSON', '{}')
-    .option('--url <url>', 'the address of the platform (SKILLWRIGHT_URL)')
-    .option('--key <key>', 'an API key (SKILLWRIGHT_API_KEY)')
-    .option('--profile <name>', 'a profile with address and key (SKILLWRIGHT_PROFILE)')
-    .action((skill: string, input: string, options: TargetOptions) =>
-      runSkill(io, { skill, input, options }),
+    .argument('[input...]', 'its input: JSON, @file, - for stdin, or key=value pairs')
+    .option('--agent <id>', 'the agent that runs it')
+    .option('--user <name>', 'the user on whose behalf it runs')
+    .option('--conversation <id>', 'a conversation to continue')
+    .option('--idempotency-key <key>', 'a repeat with the same key runs nothing again')
+    .action((skill: string, words: string[], options: RunOptions) =>
+      runSkill(io, { skill, words, options }),
     );
+}
+
+/** Options of a command that starts a job. */
+export function withAwaiting(command: Command): Command {
+  return command
+    .option('--wait', 'wait for its end (the default)')
+    .option('--no-wait', 'print the job and do not wait')
+    .option('--follow', 'print what the run says and does, on stderr, until its end');
 }
 
 async function runSkill(
   io: Io,
-  { skill, input, options }: { skill: string; input: string; options: TargetOptions },
+  { skill, words, options }: { skill: string; words: readonly string[]; options: RunOptions },
 ): Promise<void> {
-  const { fetch } = io;
-  const client = createClient({ ...readTarget(io, options), fetch });
-  const value = parseInput(input);
-  try {
-    writeJson(io, await client.run(skill, value));
-  } catch (error) {
-    throw asCliError(error);
-  }
-}
-
-function parseInput(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch (error) {
-    const message = `The input is no JSON: ${(error as Error).message}`;
+  if (!skillPattern.test(skill)) {
+    const message = `A skill is named category/version/name, not ${JSON.stringify(skill)}: skillwright skills lists them`;
     throw new CliError(message, exitCodes.usage);
   }
+  const client = connect(io, options);
+  const { agent, user, conversation, idempotencyKey } = options;
+  const headers = {
+    ...(waitsQuietly(io, options) ? longestWait : {}),
+    ...given('x-agent-id', agent),
+    ...given('x-user-id', user),
+    ...given('x-conversation-id', conversation),
+    ...given('idempotency-key', idempotencyKey),
+  };
+  const body = await readSkillInput(io, words);
+  const request = { method: 'POST' as const, path: `/api/${skill}`, body, headers };
+  await awaitJob({ io, client }, await client.request<Job>(request), options);
 }
 
-function asCliError(error: unknown): unknown {
-  if (error instanceof TypeError) return new CliError(error.message, exitCodes.usage);
-  if (error instanceof JobFailedError) {
-    const message = `The job ${error.jobId} failed with ${error.code}: ${error.message}`;
-    return new CliError(message, exitCodes.jobFailed);
-  }
-  if (!(error instanceof SkillwrightError)) return error;
-  if (error.status === 0) {
-    const message = `${error.message}. Is the platform started, and is its address right (--url)?`;
-    return new CliError(message, exitCodes.unreachable);
-  }
-  const isRefused = error.status === 401 || error.status === 403;
-  return new CliError(error.message, isRefused ? exitCodes.refused : exitCodes.failed);
+function given(name: string, value: string | undefined): Record<string, string> {
+  return value === undefined ? {} : { [name]: value };
 }

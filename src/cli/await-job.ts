@@ -1,0 +1,112 @@
+/** Waits for the end of a job and prints its output; what the command does meanwhile is up to its options. */
+import type { Client } from '@skillwright/client';
+import { path } from './connection.ts';
+import { jobFailed } from './errors.ts';
+import { type Io, writeJson } from './io.ts';
+import { eventLine, followJob, isFinal } from './job-events.ts';
+import { clean, printFields, printValue, styled } from './print.ts';
+
+export interface Job {
+  readonly job_id: string;
+  readonly status: string;
+  readonly conversation_id: string;
+  readonly output?: unknown;
+  readonly error?: { readonly code: string; readonly message: string } | null;
+}
+
+export interface AwaitOptions {
+  /** False prints the job and does not wait. */
+  readonly wait?: boolean;
+  /** Prints the job's events meanwhile. */
+  readonly follow?: boolean;
+  readonly json?: boolean;
+}
+
+/** The longest wait that the platform grants one request. */
+export const longestWait = { prefer: 'wait=60' };
+
+/** Whether the first request itself may wait for the job: nothing is shown until it ends. */
+export function waitsQuietly({ stderr }: Pick<Io, 'stderr'>, options: AwaitOptions): boolean {
+  return options.wait !== false && options.follow !== true && !(stderr.isTTY && !options.json);
+}
+
+interface AwaitDeps {
+  readonly io: Io;
+  readonly client: Client;
+}
+
+/** Goes on with a job that was accepted. Throws CliError when it fails. */
+export async function awaitJob(
+  { io, client }: AwaitDeps,
+  accepted: Job,
+  options: AwaitOptions,
+): Promise<void> {
+  if (options.wait === false && options.follow !== true) {
+    if (options.json) writeJson(io, accepted);
+    else printFields(io, { job_id: accepted.job_id, status: accepted.status });
+    return;
+  }
+  let job = accepted;
+  if (!isFinal(job.status)) {
+    if (options.follow) await showEvents({ io, client }, job.job_id, options);
+    else if (!waitsQuietly(io, options)) await showProgress({ io, client }, job.job_id);
+    job = await untilEnded(client, job.job_id);
+  }
+  if (options.json) writeJson(io, job);
+  else if (job.status === 'completed') printValue(io, job.output);
+  if (job.status === 'completed') return;
+  const message = `It ended as ${job.status}`;
+  throw jobFailed(job.job_id, job.error ?? { code: job.status, message });
+}
+
+async function untilEnded(client: Client, jobId: string): Promise<Job> {
+  for (;;) {
+    const request = { method: 'GET' as const, path: path`/api/jobs/${jobId}` };
+    const job = await client.request<Job>({ ...request, headers: longestWait });
+    if (isFinal(job.status)) return job;
+  }
+}
+
+/** Events go to stderr, so that stdout has the output alone; with JSON they are its first lines. */
+async function showEvents(
+  { io, client }: AwaitDeps,
+  jobId: string,
+  { json }: AwaitOptions,
+): Promise<void> {
+  for await (const event of followJob(client, jobId, io.interrupted)) {
+    if (json) {
+      writeJson(io, event);
+      continue;
+    }
+    if (event.event === 'token') {
+      io.stderr.write(clean(String(event.data['text'])));
+      continue;
+    }
+    const line = eventLine(io.stderr, event);
+    if (line !== null) io.stderr.write(`${line}\n`);
+  }
+}
+
+const clearLine = '\r\u001b[2K';
+
+/** The last event of the job, in one line of the terminal, until it ends. */
+async function showProgress({ io, client }: AwaitDeps, jobId: string): Promise<void> {
+  const { stderr } = io;
+  const width = (stderr.columns ?? 80) - 1;
+  try {
+    for await (const { event, data } of followJob(client, jobId, io.interrupted)) {
+      const line = eventLine(
+        { ...stderr, isTTY: true, hasColors: false, write: stderr.write },
+        {
+          id: '',
+          event,
+          data,
+        },
+      );
+      const [first = ''] = line?.split('\n', 1) ?? [];
+      if (first !== '') stderr.write(clearLine + styled(stderr, 'dim', first.slice(0, width)));
+    }
+  } finally {
+    stderr.write(clearLine);
+  }
+}

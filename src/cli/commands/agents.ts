@@ -1,0 +1,157 @@
+/** `skillwright agents`: who works, and a conversation with one. */
+import type { Client } from '@skillwright/client';
+import type { Command } from 'commander';
+import type { Job } from '../await-job.ts';
+import { connect, listOf, type PageOptions, path } from '../connection.ts';
+import { defineApiCommand, defineCommand, withPage } from '../define-command.ts';
+import { asCliError, jobFailed } from '../errors.ts';
+import { type Io, writeJson } from '../io.ts';
+import { eventLine, followJob } from '../job-events.ts';
+import { clean, printFields, printRest, printTable, styled } from '../print.ts';
+import type { TargetOptions } from '../profile.ts';
+
+interface Options extends TargetOptions {
+  readonly json?: boolean;
+}
+
+interface ChatOptions extends Options {
+  readonly message?: string;
+  readonly conversation?: string;
+}
+
+interface Agent {
+  readonly id: string;
+  readonly name: string;
+  readonly status: string;
+  readonly model: string | null;
+  readonly skills: readonly string[];
+}
+
+export function addAgentCommands(program: Command, io: Io): void {
+  const agents = defineCommand(program, 'agents', {
+    about: 'list agents, show one, talk to one',
+    examples: ['agents', 'agents chat support'],
+  });
+  const list = defineApiCommand(
+    agents,
+    'list',
+    { about: 'list agents, newest first (the default of agents)', examples: ['agents --json'] },
+    { isDefault: true },
+  );
+  withPage(list).action((options: Options & PageOptions) => listAgents(io, options));
+  defineApiCommand(agents, 'show <agent>', {
+    about: 'show an agent',
+    examples: ['agents show support'],
+  }).action(async (id: string, options: Options) => {
+    const request = { method: 'GET' as const, path: path`/api/agents/${id}` };
+    const found = await connect(io, options).request<Record<string, unknown>>(request);
+    if (options.json) return writeJson(io, found);
+    printFields(io, found, { times: ['created_at', 'updated_at'] });
+  });
+  defineApiCommand(agents, 'chat <agent>', {
+    about: 'talk to an agent: each line of stdin is a task, all in one conversation',
+    examples: ['agents chat support', `agents chat support --message 'What is open?'`],
+  })
+    .option('--message <text>', 'this one task in place of lines of stdin')
+    .option('--conversation <id>', 'a conversation to continue')
+    .action((id: string, options: ChatOptions) => chat(io, id, options));
+}
+
+async function listAgents(io: Io, options: Options & PageOptions): Promise<void> {
+  const { limit, offset } = options;
+  const query = { limit, offset };
+  const page = await listOf<Agent>(connect(io, options), { path: '/api/agents', query });
+  if (options.json) return writeJson(io, page);
+  printTable(io, page.data, [
+    { title: 'AGENT', of: (agent) => agent.id },
+    { title: 'NAME', of: (agent) => agent.name },
+    { title: 'STATUS', of: (agent) => agent.status, as: 'state' },
+    { title: 'MODEL', of: (agent) => agent.model },
+    { title: 'SKILLS', of: (agent) => agent.skills },
+  ]);
+  printRest(io, { shownCount: page.data.length, offset: Number(offset), total: page.total });
+}
+
+interface Talk {
+  readonly io: Io;
+  readonly client: Client;
+  readonly agent: string;
+  readonly json: boolean;
+}
+
+async function chat(io: Io, agent: string, options: ChatOptions): Promise<void> {
+  const talk = { io, client: connect(io, options), agent, json: options.json === true };
+  let { conversation } = options;
+  // An unknown agent is refused before the first task is typed.
+  await talk.client.request({ method: 'GET', path: path`/api/agents/${agent}` });
+  if (options.message !== undefined) {
+    await turn(talk, options.message, conversation);
+    return;
+  }
+  prompt(io);
+  for await (const line of io.stdin.lines()) {
+    if (line.trim() !== '') conversation = await turnOrReason(talk, line, conversation);
+    if (io.interrupted.aborted) return;
+    prompt(io);
+  }
+  if (conversation !== undefined && io.stdin.isTTY) {
+    io.stderr.write(
+      `\nTo go on: skillwright agents chat ${agent} --conversation ${conversation}\n`,
+    );
+  }
+}
+
+function prompt({ stdin, stderr }: Io): void {
+  if (stdin.isTTY) stderr.write(styled(stderr, 'bold', '> '));
+}
+
+/** On a terminal a failed turn is told, and the conversation goes on. */
+async function turnOrReason(
+  talk: Talk,
+  task: string,
+  conversation: string | undefined,
+): Promise<string | undefined> {
+  try {
+    return await turn(talk, task, conversation);
+  } catch (error) {
+    if (!talk.io.stdin.isTTY || talk.io.interrupted.aborted) throw error;
+    talk.io.stderr.write(`${(asCliError(error) as Error).message}\n`);
+    return conversation;
+  }
+}
+
+/** One task and its answer; the conversation that it was part of. */
+async function turn(
+  { io, client, agent, json }: Talk,
+  task: string,
+  conversation: string | undefined,
+): Promise<string> {
+  const headers = {
+    'x-agent-id': agent,
+    ...(conversation === undefined ? {} : { 'x-conversation-id': conversation }),
+  };
+  const request = { method: 'POST' as const, path: '/api/agent/v1.0/run-task', headers };
+  const { job_id, conversation_id } = await client.request<Job>({ ...request, body: { task } });
+  let said = '';
+  for await (const event of followJob(client, job_id, io.interrupted)) {
+    if (json) continue;
+    if (event.event === 'token') {
+      const text = clean(String(event.data['text']));
+      said += text;
+      io.stdout.write(text);
+    } else if (event.event.startsWith('tool_') || event.data['status'] === 'waiting') {
+      const line = eventLine(io.stderr, event);
+      if (line !== null)
+        io.stderr.write(`${said.endsWith('\n') || said === '' ? '' : '\n'}${line}\n`);
+    }
+  }
+  const job = await client.request<Job>({ method: 'GET', path: path`/api/jobs/${job_id}` });
+  if (job.status !== 'completed') {
+    if (said !== '') io.stdout.write('\n');
+    throw jobFailed(job_id, job.error ?? { code: job.status, message: `It is ${job.status}` });
+  }
+  const { answer } = job.output as { answer: string };
+  if (json) writeJson(io, { job_id, conversation_id, answer });
+  else io.stdout.write(said === '' ? `${clean(answer)}\n` : '\n');
+  return conversation_id;
+}

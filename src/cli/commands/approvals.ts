@@ -1,0 +1,103 @@
+/** `skillwright approvals`: questions of runs to a person. */
+import type { Command } from 'commander';
+import { connect, listOf, type PageOptions, path } from '../connection.ts';
+import { defineApiCommand, defineCommand, withPage } from '../define-command.ts';
+import { type Io, writeJson } from '../io.ts';
+import { printFields, printRest, printTable } from '../print.ts';
+import type { TargetOptions } from '../profile.ts';
+
+interface Options extends TargetOptions {
+  readonly json?: boolean;
+}
+
+interface ListOptions extends Options, PageOptions {
+  readonly status?: string;
+  readonly job?: string;
+}
+
+interface Approval {
+  readonly approval_id: string;
+  readonly job_id: string;
+  readonly title: string;
+  readonly status: string;
+  readonly requested_at: string;
+  readonly expires_at: string;
+}
+
+const times = { times: ['requested_at', 'expires_at', 'decided_at'] };
+const anId = '019a9d3c-5b7e-7c41-8a2f-3d5e7f901b2c';
+
+export function addApprovalCommands(program: Command, io: Io): void {
+  const approvals = defineCommand(program, 'approvals', {
+    about: 'list, show and decide the questions of runs to a person',
+    examples: ['approvals --status pending', `approvals approve ${anId}`],
+  });
+  const list = defineApiCommand(
+    approvals,
+    'list',
+    {
+      about: 'list approvals, newest first (the default of approvals)',
+      examples: ['approvals --status pending'],
+    },
+    { isDefault: true },
+  );
+  withPage(list)
+    .option('--status <status>', 'pending, approved, rejected, expired or cancelled')
+    .option('--job <id>', 'approvals of this job')
+    .action((options: ListOptions) => listApprovals(io, options));
+  defineApiCommand(approvals, 'show <approval>', {
+    about: 'show an approval with what exactly is asked',
+    examples: [`approvals show ${anId}`],
+  }).action(async (id: string, options: Options) => {
+    const request = { method: 'GET' as const, path: path`/api/approvals/${id}` };
+    const approval = await connect(io, options).request<Approval>(request);
+    if (options.json) return writeJson(io, approval);
+    printFields(io, { ...approval }, times);
+  });
+  for (const verb of ['approve', 'reject'] as const) {
+    defineApiCommand(approvals, `${verb} <approval>`, {
+      about: `${verb} it; the first decision counts`,
+      examples: [`approvals ${verb} ${anId} --reason 'Checked with Ada'`],
+    })
+      .option('--reason <text>', 'why; the run gets it')
+      .action((id: string, options: Options & { reason?: string }) =>
+        decide(io, { id, verb, options }),
+      );
+  }
+}
+
+async function listApprovals(io: Io, options: ListOptions): Promise<void> {
+  const { limit, offset, status, job } = options;
+  const query = { limit, offset, status, job_id: job };
+  const page = await listOf<Approval>(connect(io, options), { path: '/api/approvals', query });
+  if (options.json) return writeJson(io, page);
+  printTable(io, page.data, [
+    { title: 'APPROVAL', of: (one) => one.approval_id },
+    { title: 'STATUS', of: (one) => one.status, as: 'state' },
+    { title: 'ASKED', of: (one) => one.requested_at, as: 'time' },
+    { title: 'EXPIRES', of: (one) => one.expires_at, as: 'time' },
+    { title: 'QUESTION', of: (one) => one.title },
+  ]);
+  printRest(io, { shownCount: page.data.length, offset: Number(offset), total: page.total });
+}
+
+async function decide(
+  io: Io,
+  {
+    id,
+    verb,
+    options,
+  }: { id: string; verb: 'approve' | 'reject'; options: Options & { reason?: string } },
+): Promise<void> {
+  const { reason } = options;
+  const body = reason === undefined ? {} : { reason };
+  const operation =
+    verb === 'approve' ? path`/api/approvals/${id}/approve` : path`/api/approvals/${id}/reject`;
+  const decided = await connect(io, options).request<Approval>({
+    method: 'POST',
+    path: operation,
+    body,
+  });
+  if (options.json) return writeJson(io, decided);
+  io.stdout.write(`${id} is ${decided.status}\n`);
+}

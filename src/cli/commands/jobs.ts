@@ -1,0 +1,247 @@
+/** Jobs: `jobs`, `logs`, `events`, `cancel`, `retry`. */
+import type { Client } from '@skillwright/client';
+import type { Command } from 'commander';
+import { type AwaitOptions, awaitJob, type Job } from '../await-job.ts';
+import { connect, listOf, type PageOptions, path } from '../connection.ts';
+import { defineApiCommand, defineCommand, withPage } from '../define-command.ts';
+import { type Io, writeJson } from '../io.ts';
+import { eventLine, followJob, isFinal, type JobEvent } from '../job-events.ts';
+import { clean, printFields, printRest, printTable } from '../print.ts';
+import type { TargetOptions } from '../profile.ts';
+import { readSkillInput } from '../skill-input.ts';
+import { withAwaiting } from './run.ts';
+
+interface Options extends TargetOptions {
+  readonly json?: boolean;
+}
+
+interface ListOptions extends Options, PageOptions {
+  readonly status?: string;
+  readonly agent?: string;
+  readonly skill?: string;
+  readonly conversation?: string;
+}
+
+interface ListedJob extends Job {
+  readonly agent_id: string;
+  readonly skill_category: string;
+  readonly skill_name: string;
+  readonly skill_version: string;
+  readonly created_at: string;
+  readonly duration_ms?: number | null;
+}
+
+export function addJobCommands(program: Command, io: Io): void {
+  const jobs = defineCommand(program, 'jobs', {
+    about: 'list jobs, show one',
+    examples: ['jobs', 'jobs show 01990a5e-7c1b-7000-8f1e-0c5a7e9b2d11'],
+  });
+  addList(jobs, io);
+  defineApiCommand(jobs, 'show <job>', {
+    about: 'show a job with its input, output and error',
+    examples: ['jobs show 01990a5e-7c1b-7000-8f1e-0c5a7e9b2d11'],
+  }).action((id: string, options: Options) => showJob(io, id, options));
+  addLogs(program, io);
+  addEvents(program, io);
+  defineApiCommand(program, 'cancel <job>', {
+    about: 'cancel a job: a queued one ends at once, an active one is stopped',
+    examples: ['cancel 01990a5e-7c1b-7000-8f1e-0c5a7e9b2d11'],
+  }).action((id: string, options: Options) => cancelJob(io, id, options));
+  const retry = defineApiCommand(program, 'retry <job>', {
+    about: 'run a failed or cancelled job again, as a new job, and print its output',
+    examples: ['retry 01990a5e-7c1b-7000-8f1e-0c5a7e9b2d11 --follow'],
+  });
+  withAwaiting(retry).action(async (id: string, options: Options & AwaitOptions) => {
+    const client = connect(io, options);
+    const request = { method: 'POST' as const, path: path`/api/jobs/${id}/retry` };
+    await awaitJob({ io, client }, await client.request<Job>(request), options);
+  });
+}
+
+function addList(jobs: Command, io: Io): void {
+  const list = defineApiCommand(
+    jobs,
+    'list',
+    {
+      about: 'list jobs, newest first (the default of jobs)',
+      examples: ['jobs --status failed', 'jobs list --skill text/v1.0/word-count --json'],
+    },
+    { isDefault: true },
+  );
+  withPage(list)
+    .option('--status <status>', 'queued, active, waiting, completed, failed or cancelled')
+    .option('--agent <id>', 'jobs of this agent')
+    .option('--skill <skill>', 'jobs of a skill: category, category/version or all three parts')
+    .option('--conversation <id>', 'jobs of this conversation')
+    .action((options: ListOptions) => listJobs(io, options));
+}
+
+async function listJobs(io: Io, options: ListOptions): Promise<void> {
+  const { limit, offset, status, agent, skill, conversation } = options;
+  const [category, version, name] = skill?.split('/') ?? [];
+  const query = {
+    limit,
+    offset,
+    status,
+    agent_id: agent,
+    skill_category: category,
+    skill_version: version,
+    skill_name: name,
+    conversation_id: conversation,
+    include: 'timing',
+  };
+  const page = await listOf<ListedJob>(connect(io, options), { path: '/api/jobs', query });
+  if (options.json) return writeJson(io, page);
+  printTable(io, page.data, [
+    { title: 'JOB', of: (job) => job.job_id },
+    { title: 'STATUS', of: (job) => job.status, as: 'state' },
+    { title: 'SKILL', of: skillOf },
+    { title: 'AGENT', of: (job) => job.agent_id },
+    { title: 'ACCEPTED', of: (job) => job.created_at, as: 'time' },
+    { title: 'ERROR', of: (job) => job.error?.code },
+  ]);
+  printRest(io, { shownCount: page.data.length, offset: Number(offset), total: page.total });
+}
+
+function skillOf(job: ListedJob): string {
+  return `${job.skill_category}/${job.skill_version}/${job.skill_name}`;
+}
+
+async function showJob(io: Io, id: string, options: Options): Promise<void> {
+  const client = connect(io, options);
+  const job = await client.request<ListedJob>({ method: 'GET', path: path`/api/jobs/${id}` });
+  if (options.json) return writeJson(io, job);
+  printJob(io, job);
+}
+
+function printJob(io: Io, job: ListedJob): void {
+  const { skill_category: _c, skill_version: _v, skill_name: _n, ...fields } = job;
+  const { job_id, status, ...others } = fields;
+  const shown = { job_id, status, skill: skillOf(job), ...others };
+  printFields(io, shown, { times: ['created_at', 'run_at', 'started_at', 'finished_at'] });
+}
+
+async function cancelJob(io: Io, id: string, options: Options): Promise<void> {
+  const client = connect(io, options);
+  const request = { method: 'POST' as const, path: path`/api/jobs/${id}/cancel` };
+  const job = await client.request<Job>(request);
+  if (options.json) return writeJson(io, job);
+  const word = job.status === 'cancelled' ? 'cancelled' : 'being stopped';
+  io.stdout.write(`${id} is ${word}\n`);
+}
+
+function addLogs(program: Command, io: Io): void {
+  defineApiCommand(program, 'logs <job>', {
+    about: 'print the log lines of a job',
+    examples: ['logs -f 01990a5e-7c1b-7000-8f1e-0c5a7e9b2d11'],
+  })
+    .option('-f, --follow', 'go on until the job ends')
+    .action((id: string, options: Options & { follow?: boolean }) =>
+      printEvents(io, { id, options, isShown: ({ event }) => event === 'log' }),
+    );
+}
+
+function addEvents(program: Command, io: Io): void {
+  const events = defineCommand(program, 'events', {
+    about: 'print the events of a job, or send an event to runs that wait for it',
+    examples: ['events 01990a5e-7c1b-7000-8f1e-0c5a7e9b2d11', 'events send order.paid amount=4990'],
+  });
+  defineApiCommand(
+    events,
+    'show <job>',
+    {
+      about: 'print the events of a job (the default of events)',
+      examples: ['events 01990a5e-7c1b-7000-8f1e-0c5a7e9b2d11 --follow --json'],
+    },
+    { isDefault: true },
+  )
+    .option('-f, --follow', 'go on until the job ends')
+    .action((id: string, options: Options & { follow?: boolean }) =>
+      printEvents(io, { id, options, isShown: () => true }),
+    );
+  defineApiCommand(events, 'send <event> [data...]', {
+    about: 'send an event to the runs that wait for it; data as the input of run',
+    examples: ['events send order.paid amount=4990 --event-key order-1042'],
+  })
+    .option('--event-key <key>', 'which one of that name, such as the id of an order')
+    .option('--job <id>', 'the only job that may take it')
+    .action(
+      (event: string, words: string[], options: Options & { eventKey?: string; job?: string }) =>
+        sendEvent(io, { event, words, options }),
+    );
+}
+
+async function sendEvent(
+  io: Io,
+  {
+    event,
+    words,
+    options,
+  }: {
+    event: string;
+    words: readonly string[];
+    options: Options & { eventKey?: string; job?: string };
+  },
+): Promise<void> {
+  const { eventKey = null, job = null } = options;
+  const data = words.length === 0 ? null : await readSkillInput(io, words);
+  const body = { event, key: eventKey, job_id: job, data };
+  const request = { method: 'POST' as const, path: '/api/events', body };
+  const receipt = await connect(io, options).request<{ delivered: number }>(request);
+  if (options.json) return writeJson(io, receipt);
+  io.stdout.write(`Recorded; jobs that waited for it: ${receipt.delivered}\n`);
+}
+
+/** How long the stream of a running job may be silent before what is recorded has all come. */
+const quietMs = 500;
+
+async function printEvents(
+  io: Io,
+  {
+    id,
+    options,
+    isShown,
+  }: {
+    id: string;
+    options: Options & { follow?: boolean };
+    isShown: (event: JobEvent) => boolean;
+  },
+): Promise<void> {
+  const client = connect(io, options);
+  const events = options.follow
+    ? followJob(client, id, io.interrupted)
+    : recordedEvents(client, id, io.interrupted);
+  for await (const event of events) {
+    if (!isShown(event)) continue;
+    if (options.json) {
+      writeJson(io, event);
+      continue;
+    }
+    const line = eventLine(io.stdout, event);
+    if (line !== null) io.stdout.write(`${line}\n`);
+    else io.stdout.write(`${event.event} ${clean(JSON.stringify(event.data))}\n`);
+  }
+}
+
+/** The events so far. The stream goes on while a job is under way, and does not tell where the present begins. */
+async function* recordedEvents(
+  client: Client,
+  id: string,
+  interrupted: AbortSignal,
+): AsyncGenerator<JobEvent> {
+  const job = await client.request<Job>({ method: 'GET', path: path`/api/jobs/${id}` });
+  if (isFinal(job.status)) return yield* followJob(client, id, interrupted);
+  const quiet = new AbortController();
+  let timer = setTimeout(() => quiet.abort(), quietMs);
+  try {
+    for await (const event of followJob(client, id, AbortSignal.any([quiet.signal, interrupted]))) {
+      clearTimeout(timer);
+      yield event;
+      timer = setTimeout(() => quiet.abort(), quietMs);
+    }
+  } catch (error) {
+    if (!quiet.signal.aborted) throw error;
+  } finally {
+    clearTimeout(timer);
+  }
+}

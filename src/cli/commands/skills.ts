@@ -1,0 +1,95 @@
+/** `skillwright skills`: what a platform can run. */
+import type { Command } from 'commander';
+import { connect, listOf, path } from '../connection.ts';
+import { defineApiCommand, defineCommand } from '../define-command.ts';
+import { CliError, exitCodes } from '../exit-codes.ts';
+import { type Io, writeJson } from '../io.ts';
+import { printFields, printTable, styled } from '../print.ts';
+import type { TargetOptions } from '../profile.ts';
+
+interface Options extends TargetOptions {
+  readonly json?: boolean;
+}
+
+interface Skill {
+  readonly category: string;
+  readonly version: string;
+  readonly skill_name: string;
+  readonly display_name: string;
+  readonly description: string;
+  readonly required_scopes: readonly string[];
+}
+
+interface FullSkill extends Skill {
+  readonly parameters_schema: object;
+  readonly output_schema: object;
+  readonly examples?: readonly { readonly input: unknown; readonly output?: unknown }[];
+}
+
+export function addSkillCommands(program: Command, io: Io): void {
+  const skills = defineCommand(program, 'skills', {
+    about: 'list the skills of a platform, show one',
+    examples: ['skills', 'skills show text/v1.0/word-count'],
+  });
+  defineApiCommand(
+    skills,
+    'list',
+    { about: 'list active skills (the default of skills)', examples: ['skills --category text'] },
+    { isDefault: true },
+  )
+    .option('--category <category>', 'skills of this category')
+    .action((options: Options & { category?: string }) => listSkills(io, options));
+  defineApiCommand(skills, 'show <skill>', {
+    about: 'show a skill with the schemas of its input and output',
+    examples: ['skills show text/v1.0/word-count'],
+  }).action((skill: string, options: Options) => showSkill(io, skill, options));
+}
+
+async function listSkills(io: Io, options: Options & { category?: string }): Promise<void> {
+  const query = { category: options.category };
+  const page = await listOf<Skill>(connect(io, options), { path: '/api/skills', query });
+  if (options.json) return writeJson(io, page);
+  printTable(io, page.data, [
+    { title: 'SKILL', of: nameOf },
+    { title: 'WHAT IT DOES', of: ({ description }) => firstSentence(description) },
+  ]);
+}
+
+function nameOf({ category, version, skill_name }: Skill): string {
+  return `${category}/${version}/${skill_name}`;
+}
+
+function firstSentence(text: string): string {
+  const [first = text] = text.split(/(?<=\.)\s/, 1);
+  return first.length > 100 ? `${first.slice(0, 99)}…` : first;
+}
+
+async function showSkill(io: Io, name: string, options: Options): Promise<void> {
+  const [category, version, skill, ...more] = name.split('/');
+  if (!category || !version || !skill || more.length > 0) {
+    const message = `A skill is named category/version/name, not ${JSON.stringify(name)}: skillwright skills lists them`;
+    throw new CliError(message, exitCodes.usage);
+  }
+  const found = await connect(io, options).request<FullSkill>({
+    method: 'GET',
+    path: path`/api/skills/${category}/${version}/${skill}`,
+    query: { include: 'examples' },
+  });
+  if (options.json) return writeJson(io, found);
+  const { display_name, description, required_scopes } = found;
+  printFields(io, { skill: nameOf(found), display_name, description, required_scopes });
+  printSchema(io, 'input', found.parameters_schema);
+  printSchema(io, 'output', found.output_schema);
+  for (const { input } of found.examples ?? []) {
+    const words = `skillwright run ${nameOf(found)} '${JSON.stringify(input).replaceAll("'", "'\\''")}'`;
+    if (io.stdout.isTTY) io.stdout.write(`\n${styled(io.stdout, 'dim', 'example')}\n${words}\n`);
+    else io.stdout.write(`example\t${words}\n`);
+  }
+}
+
+function printSchema({ stdout }: Io, title: string, schema: object): void {
+  const text = stdout.isTTY
+    ? `\n${styled(stdout, 'dim', title)}\n${JSON.stringify(schema, null, 2)}`
+    : `${title}\t${JSON.stringify(schema)}`;
+  stdout.write(`${text}\n`);
+}

@@ -1,0 +1,85 @@
+/** The input of a skill as it is typed: JSON, `@file`, `-` for stdin, or `key=value` pairs. */
+import { readFile } from 'node:fs/promises';
+import { resolve } from 'node:path';
+import { CliError, exitCodes } from './exit-codes.ts';
+import type { Io } from './io.ts';
+
+/** Reads it. Throws CliError for what is none. */
+export async function readSkillInput(
+  io: Pick<Io, 'stdin' | 'cwd'>,
+  words: readonly string[],
+): Promise<unknown> {
+  const [first, ...more] = words;
+  if (first === undefined) return {};
+  if (words.every(isPair)) return fromPairs(words);
+  if (more.length > 0) {
+    const message = `${more.find((word) => !isPair(word)) ?? first} is no key=value pair; an input as JSON is one argument, in quotes`;
+    throw new CliError(message, exitCodes.usage);
+  }
+  if (first === '-') return parsed(await io.stdin.read(), 'What came on stdin');
+  if (first.startsWith('@')) {
+    const name = first.slice(1);
+    return parsed(await readText(resolve(io.cwd, name), name), name);
+  }
+  return parsed(first, 'The input');
+}
+
+/** A key may lead into an object: `customer.name=Ada`. */
+function isPair(word: string): boolean {
+  return /^[A-Za-z_][\w.-]*=/.test(word);
+}
+
+/** A value that is JSON is taken as such, so `limit=3` is a number; any other is text. */
+function fromPairs(words: readonly string[]): object {
+  const input: Record<string, unknown> = {};
+  for (const word of words) {
+    const at = word.indexOf('=');
+    const keys = word.slice(0, at).split('.');
+    const last = keys.pop() as string;
+    let target = input;
+    for (const key of keys) {
+      const inner = Object.hasOwn(target, key) ? target[key] : undefined;
+      const next = typeof inner === 'object' && inner !== null ? inner : {};
+      define(target, key, next);
+      target = next as Record<string, unknown>;
+    }
+    define(target, last, pairValue(word.slice(at + 1)));
+  }
+  return input;
+}
+
+/** Not an assignment, which `__proto__` would turn into something else. */
+function define(target: object, key: string, value: unknown): void {
+  Object.defineProperty(target, key, {
+    value,
+    enumerable: true,
+    writable: true,
+    configurable: true,
+  });
+}
+
+function pairValue(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return text;
+  }
+}
+
+async function readText(file: string, name: string): Promise<string> {
+  try {
+    return await readFile(file, 'utf8');
+  } catch (error) {
+    const { code, message } = error as NodeJS.ErrnoException;
+    const reason = code === 'ENOENT' ? 'there is no such file' : message;
+    throw new CliError(`${name} cannot be read: ${reason}`, exitCodes.usage);
+  }
+}
+
+function parsed(text: string, what: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch (error) {
+    throw new CliError(`${what} is no JSON: ${(error as Error).message}`, exitCodes.usage);
+  }
+}

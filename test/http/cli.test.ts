@@ -1,0 +1,330 @@
+/** The command line against a platform: what each command prints, and how it ends. */
+import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { type CliWorld, cli as runCommand } from '../support/cli.ts';
+import { adminSecret } from '../support/platform.ts';
+import { answering, inTurn } from '../support/scripted-provider.ts';
+import { acting, gate, play } from '../support/staged.ts';
+import { newTenant, type Tenant } from '../support/tenant.ts';
+import { startThinkers, type Thinkers } from '../support/thinkers.ts';
+import { waitFor } from '../support/wait-for.ts';
+
+let world: Thinkers;
+let tenant: Tenant;
+const home = mkdtempSync(join(tmpdir(), 'skillwright-cli-'));
+beforeAll(async () => {
+  world = await startThinkers();
+  tenant = await newTenant(world.platform);
+});
+afterAll(async () => {
+  await world.stop();
+  rmSync(home, { recursive: true, force: true });
+});
+
+/** Runs a command with the tenant's key and the admin secret. */
+function cli(args: readonly string[], options: CliWorld = {}) {
+  const env = {
+    SKILLWRIGHT_URL: world.platform.url,
+    SKILLWRIGHT_API_KEY: tenant.key,
+    ADMIN_SECRET: adminSecret,
+    XDG_CONFIG_HOME: home,
+    ...options.env,
+  };
+  return runCommand(args, { cwd: home, ...options, env });
+}
+
+/** Runs a command with `--json`; what it prints. */
+async function json(args: readonly string[], options: CliWorld = {}) {
+  const { code, stdout, stderr } = await cli([...args, '--json'], options);
+  expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
+  return JSON.parse(stdout);
+}
+
+const echo = 'util/v1.0/echo';
+const unknownId = '01990a5e-7c1b-7000-8f1e-0c5a7e9b2d11';
+const id = expect.stringMatching(/^[0-9a-f-]{36}$/);
+
+/** Output with the same ids and times in each run. */
+function stable(text: string): string {
+  return text
+    .replace(/[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f-]{22}/g, '<id, thirty-six characters of the job>')
+    .replace(/\d{4}-\d\d-\d\dT[\d:.]+Z/g, '<time>')
+    .replaceAll('\u001b', '\\e');
+}
+
+describe('run', () => {
+  test.each<[string, string[], string]>([
+    ['JSON', [`{"text":"a b"}`], ''],
+    ['key=value pairs', ['text=a b'], ''],
+    ['a file', ['@input.json'], ''],
+    ['stdin', ['-'], '{"text":"a b"}'],
+  ])('takes its input as %s', async (_form, words, stdin) => {
+    writeFileSync(join(home, 'input.json'), '{"text":"a b"}');
+    const ended = await cli(['run', echo, ...words], { stdin });
+    expect(ended).toEqual({ code: 0, stdout: '{"text":"a b"}\n', stderr: '' });
+  });
+
+  test('--no-wait prints the job, and --json the whole of it', async () => {
+    const { stdout } = await cli(['run', echo, 'text=a', '--no-wait']);
+    expect(stable(stdout)).toBe('job_id\t<id, thirty-six characters of the job>\nstatus\tqueued\n');
+    const job = await json(['run', echo, 'text=a']);
+    expect(job).toMatchObject({ job_id: id, status: 'completed', output: { text: 'a' } });
+  });
+
+  test('--follow prints what the run says on stderr, and only the output on stdout', async () => {
+    const input = { ...acting({ log: 'half way' }), output: { done: true } };
+    const followed = await cli(['run', play, JSON.stringify(input), '--follow']);
+    expect(followed).toEqual({
+      code: 0,
+      stdout: '{"done":true}\n',
+      stderr: 'queued\nactive\nhalf way\ncompleted\n',
+    });
+  });
+
+  test('on a terminal the last event is one line that the output replaces', async () => {
+    const input = { ...acting({ log: 'half way' }), output: { done: true } };
+    const { stdout, stderr } = await cli(['run', play, JSON.stringify(input)], { terminal: true });
+    expect(stdout).toBe('{\n  "done": true\n}\n');
+    expect(stderr).toContain('half way');
+    expect(stderr.endsWith('\r\u001b[2K')).toBe(true);
+  });
+
+  test('a job that fails ends it with code 3, Ctrl-C with 130', async () => {
+    const failing = JSON.stringify(acting({ fail: { message: 'no paper', retryable: false } }));
+    expect(await cli(['run', play, failing])).toMatchObject({
+      code: 3,
+      stdout: '',
+      stderr: expect.stringMatching(/failed with \w+: .*no paper/),
+    });
+    const { path } = gate();
+    const interrupted = new AbortController();
+    const waiting = cli(['run', play, JSON.stringify(acting({ until: path }))], {
+      interrupted: interrupted.signal,
+    });
+    await waitFor(async () => (await json(['jobs', '--status', 'active'])).total > 0, {
+      describe: 'an active job',
+    });
+    interrupted.abort();
+    expect(await waiting).toEqual({ code: 130, stdout: '', stderr: '' });
+  });
+});
+
+describe('jobs', () => {
+  let done: string;
+  let failed: string;
+  let own: Tenant;
+  beforeAll(async () => {
+    own = await newTenant(world.platform);
+    failed = (
+      await own.run(play, acting({ fail: { message: 'no \u001b[31mpaper', retryable: false } }))
+    ).body.job_id;
+    done = (await own.run(echo, { text: 'a' })).body.job_id;
+  });
+  const mine = (args: string[], options: CliWorld = {}) =>
+    cli([...args, '--key', own.key], options);
+
+  test('list is a table on a terminal and lines with tabs elsewhere', async () => {
+    const now = () => Date.now() + 120_000;
+    const terminal = await mine(['jobs'], { terminal: true, now });
+    expect(stable(terminal.stdout)).toMatchInlineSnapshot(`
+      "\\e[2mJOB\\e[22m                                   \\e[2mSTATUS\\e[22m     \\e[2mSKILL\\e[22m             \\e[2mAGENT\\e[22m    \\e[2mACCEPTED\\e[22m    \\e[2mERROR\\e[22m
+      <id, thirty-six characters of the job>  \\e[32mcompleted\\e[39m  util/v1.0/echo    default  2 min. ago  -
+      <id, thirty-six characters of the job>  \\e[31mfailed\\e[39m     staged/v1.0/play  default  2 min. ago  skill_execution_failed
+      "
+    `);
+    expect(stable((await mine(['jobs'])).stdout)).toMatchInlineSnapshot(`
+      "<id, thirty-six characters of the job>	completed	util/v1.0/echo	default	<time>	-
+      <id, thirty-six characters of the job>	failed	staged/v1.0/play	default	<time>	skill_execution_failed
+      "
+    `);
+    expect((await mine(['jobs', '--limit', '1'], { terminal: true })).stderr).toBe(
+      '1 to 1 of 2; more with --offset 1\n',
+    );
+  });
+
+  test('show, logs and events tell of one job', async () => {
+    const shown = await mine(['jobs', 'show', done], { terminal: true });
+    expect(shown.stdout).toContain('completed');
+    expect((await mine(['jobs', 'show', done])).stdout).toContain(`skill\t${echo}\n`);
+    const { stdout } = await mine(['events', done]);
+    expect(stdout).toBe('queued\nactive\ncompleted\n');
+    expect((await mine(['logs', done])).stdout).toBe('');
+    const lines = (await mine(['events', done, '--json'])).stdout.trim().split('\n');
+    expect(lines.map((line) => JSON.parse(line).id)).toEqual(['0.0', '1.0', '1.1000000000']);
+  });
+
+  test('what a run says reaches the terminal without control characters', async () => {
+    const { stdout } = await mine(['events', failed], { terminal: true });
+    expect(stdout).toContain('no \ufffd[31mpaper');
+  });
+
+  test('logs -f goes on until the job ends; without it the log so far is printed', async () => {
+    const { path, open } = gate();
+    const job = await own.start(play, acting({ log: 'first' }, { until: path }, { log: 'second' }));
+    await waitFor(async () => (await mine(['logs', job])).stdout === 'first\n', {
+      describe: 'the first line',
+    });
+    const following = mine(['logs', '-f', job]);
+    open();
+    expect(await following).toEqual({ code: 0, stdout: 'first\nsecond\n', stderr: '' });
+  });
+
+  test('cancel stops a job, and retry runs it again', async () => {
+    const { path } = gate();
+    const job = await own.start(play, acting({ until: path }));
+    await own.jobIn(job, 'active');
+    expect(await mine(['cancel', job])).toMatchObject({ code: 0 });
+    await own.jobIn(job, 'cancelled');
+    expect(await mine(['cancel', done])).toMatchObject({ code: 1, stdout: '' });
+    const again = await mine(['retry', job, '--no-wait', '--json']);
+    const retried = JSON.parse(again.stdout);
+    await mine(['cancel', retried.job_id]);
+    expect(retried).toMatchObject({ job_id: id, status: 'queued' });
+  });
+
+  test('an unknown job ends with code 1, a wrong key with 5, a wrong address with 4', async () => {
+    expect(await mine(['jobs', 'show', unknownId])).toMatchObject({ code: 1, stdout: '' });
+    const refused = await cli(['jobs', '--key', 'sk_wrong']);
+    expect(refused).toMatchObject({
+      code: 5,
+      stderr: expect.stringContaining('skillwright login'),
+    });
+    const silent = await cli(['jobs', '--url', 'http://127.0.0.1:1']);
+    expect(silent).toMatchObject({ code: 4, stderr: expect.stringContaining('--url') });
+  });
+});
+
+test('skills lists what can run, and shows one with its schemas', async () => {
+  expect((await cli(['skills', '--category', 'util'])).stdout).toContain(`${echo}\t`);
+  const { stdout } = await cli(['skills', 'show', 'text/v1.0/word-count'], { terminal: true });
+  expect(stdout).toContain('"text"');
+  expect((await json(['skills', 'show', echo])).parameters_schema).toBeTypeOf('object');
+  expect((await cli(['skills', 'show', 'echo'])).code).toBe(2);
+});
+
+test('keys are created, listed and revoked with the admin secret', async () => {
+  const made = await json(['keys', 'create', 'a report', '--scopes', 'text, web']);
+  expect(made).toMatchObject({ client_name: 'a report', scopes: ['text', 'web'] });
+  const using = { env: { SKILLWRIGHT_API_KEY: made.plaintext_key } };
+  expect((await cli(['jobs'], using)).code).toBe(0);
+  expect((await cli(['keys'])).stdout).toMatch(new RegExp(`^${made.id}\ta report\t`, 'm'));
+  expect((await cli(['keys', 'revoke', made.id])).stdout).toBe(`${made.id} is revoked\n`);
+  expect((await cli(['jobs'], using)).code).toBe(5);
+  const without = await cli(['keys'], { env: { ADMIN_SECRET: 'another-secret-of-tests' } });
+  expect(without).toMatchObject({ code: 5, stderr: expect.stringContaining('--admin-secret') });
+});
+
+test('schedules are created, listed, run, switched and deleted', async () => {
+  const made = await json(['schedules', 'create', '0 6 * * *', echo, 'text=early']);
+  expect(made).toMatchObject({ cron_expression: '0 6 * * *', input: { text: 'early' } });
+  expect((await cli(['schedules'])).stdout).toContain(`${made.id}\t0 6 * * *\t${echo}\t`);
+  expect((await cli(['schedules', 'show', made.id])).stdout).toContain('early');
+  expect((await cli(['schedules', 'run', made.id])).stdout).toContain('job_id\t');
+  expect(await json(['schedules', 'disable', made.id])).toMatchObject({ enabled: false });
+  expect(await json(['schedules', 'enable', made.id])).toMatchObject({ enabled: true });
+  expect((await cli(['schedules', 'delete', made.id])).code).toBe(0);
+  expect((await cli(['schedules', 'show', made.id])).code).toBe(1);
+});
+
+test('triggers are listed, shown and called, with a signature if they want one', async () => {
+  const secret = 'a-secret-for-signatures';
+  const { body: trigger } = await tenant.post('/api/agent-triggers', {
+    ...{ agent_id: 'default', name: 'orders', signing_secret: secret },
+    ...{ skill_category: 'util', skill_name: 'echo', skill_version: 'v1.0' },
+  });
+  expect((await cli(['triggers'])).stdout).toContain(`${trigger.id}\torders\tdefault\t${echo}\t`);
+  expect((await cli(['triggers', 'show', trigger.id])).stdout).toContain('orders');
+  const call = ['triggers', 'call', trigger.token, 'text=called'];
+  expect((await cli(call)).code).toBe(5);
+  const signed = await json([...call, '--signing-secret', secret]);
+  expect(signed).toMatchObject({ job_id: id });
+});
+
+test('events send reaches runs that wait, and approvals answers their questions', async () => {
+  expect(await json(['events', 'send', 'order.paid', 'amount=3'])).toMatchObject({ delivered: 0 });
+  expect(await cli(['approvals'])).toEqual({ code: 0, stdout: '', stderr: '' });
+  expect(await json(['approvals'])).toMatchObject({ data: [], total: 0 });
+  for (const verb of ['show', 'approve', 'reject']) {
+    expect((await cli(['approvals', verb, unknownId])).code).toBe(1);
+  }
+});
+
+test('agents chat is one conversation, whose answers come as the model says them', async () => {
+  expect((await tenant.post('/api/agents', { id: 'harbour', name: 'Harbour' })).status).toBe(201);
+  expect((await cli(['agents'])).stdout).toContain('harbour\t');
+  expect((await cli(['agents', 'show', 'harbour'])).code).toBe(0);
+  world.provider.script(inTurn({ text: 'Good morning.' }, { text: 'Closed.' }));
+  const talk = await cli(['agents', 'chat', 'harbour', '--json'], {
+    stdin: 'Hello\nAnd Monday?\n',
+  });
+  const turns = talk.stdout
+    .trim()
+    .split('\n')
+    .map((line) => JSON.parse(line));
+  expect(turns.map(({ answer }) => answer)).toEqual(['Good morning.', 'Closed.']);
+  expect(new Set(turns.map((turn) => turn.conversation_id)).size).toBe(1);
+  world.provider.script(answering('Yes.'));
+  const spoken = await cli(['agents', 'chat', 'harbour', '--message', 'Open?']);
+  expect(spoken).toEqual({ code: 0, stdout: 'Yes.\n', stderr: '' });
+  expect((await cli(['agents', 'chat', 'nobody'])).code).toBe(1);
+});
+
+test('login keeps a checked key in a file for its owner alone; profiles chooses among them', async () => {
+  const env = { SKILLWRIGHT_API_KEY: undefined, SKILLWRIGHT_URL: undefined };
+  const { url } = world.platform;
+  const wrong = await cli(['login', '--url', url], { env, stdin: 'sk_wrong\n' });
+  expect(wrong.code).toBe(5);
+  expect(
+    (await cli(['login', '--url', url, '--name', 'work'], { env, stdin: tenant.key })).code,
+  ).toBe(0);
+  await cli(['login', '--url', url, '--key', tenant.key, '--admin-secret', adminSecret], { env });
+  const file = join(home, 'skillwright/config.json');
+  expect(statSync(file).mode & 0o777).toBe(0o600);
+  expect(readFileSync(file, 'utf8')).toContain(tenant.key);
+  const listed = await cli(['profiles'], { env });
+  expect(listed.stdout).toBe(` \twork\t${url}\tno\n*\tdefault\t${url}\tyes\n`);
+  expect(listed.stdout).not.toContain(tenant.key);
+  expect((await cli(['profiles', 'use', 'work'], { env })).code).toBe(0);
+  expect((await cli(['jobs'], { env })).code).toBe(0);
+  expect((await cli(['profiles', 'remove', 'work'], { env })).code).toBe(0);
+  expect((await cli(['profiles', 'use', 'work'], { env })).code).toBe(2);
+});
+
+describe('help', () => {
+  /** All commands, by the words that name them. */
+  async function commands(words: string[] = []): Promise<string[][]> {
+    const { stdout } = await cli(['__complete', '--', ...words, '']);
+    const names = stdout.split('\n').filter(Boolean);
+    // The words of a command without commands are those of its arguments.
+    const own = words.at(-1) === 'completion' ? [] : names;
+    const inner = await Promise.all(own.map((name) => commands([...words, name])));
+    return [words, ...inner.flat()];
+  }
+
+  test('every command has an example', async () => {
+    const all = (await commands()).slice(1);
+    expect(all.length).toBeGreaterThan(40);
+    for (const words of all) {
+      const { code, stdout } = await cli([...words, '--help']);
+      expect({ code, stdout }).toMatchObject({
+        code: 0,
+        stdout: expect.stringMatching(/Examples?:\n {2}skillwright /),
+      });
+    }
+  });
+});
+
+test('completion prints scripts, and completes commands and options', async () => {
+  for (const shell of ['bash', 'zsh', 'fish']) {
+    expect((await cli(['completion', shell])).stdout).toContain('skillwright __complete --');
+  }
+  expect((await cli(['completion', 'tcsh'])).code).toBe(2);
+  const complete = async (...words: string[]) => (await cli(['__complete', '--', ...words])).stdout;
+  expect(await complete('jo')).toBe('jobs\n');
+  expect(await complete('keys', '')).toBe('create\nlist\nrevoke\n');
+  expect(await complete('completion', 'z')).toBe('zsh\n');
+  expect(await complete('run', '--fo')).toBe('--follow\n');
+  expect(await complete('keys', 'create', '--sc')).toBe('--scopes\n');
+});
