@@ -38,7 +38,15 @@ const executorFaults = 'src/executors/pool.{hostile,lifecycle}.test.ts';
  * asks of a store only what test/contracts asks of each.
  */
 const sameOnCluster = [
-  ...['console', 'errors', 'http-parser', 'memories-examples', 'openapi', 'scheduled-jobs-preview'],
+  ...[
+    'console',
+    'cors',
+    'errors',
+    'http-parser',
+    'memories-examples',
+    'openapi',
+    'scheduled-jobs-preview',
+  ],
   ...['thinking-models', 'thinking-tool-faults', 'webhook-addresses', 'webhook-trigger-docs'],
   ...['agent-triggers', 'agent-webhooks', 'agents', 'authentication', 'budgets'],
   ...['conversations-continued', 'credentials', 'memories', 'processes', 'rate-limit'],

@@ -8,6 +8,7 @@ import type { Role } from '../config/readers.ts';
 import { createSkillSets, type SkillSets } from '../executors/skill-sets.ts';
 import { logRequests } from '../http/access-log.ts';
 import { compressAnswers } from '../http/compress.ts';
+import { allowOrigins } from '../http/cors.ts';
 import { type Drain, prepareDrain } from '../http/drain.ts';
 import { refuseUnknown } from '../http/guarded.ts';
 import { type Health, startHealth } from '../http/health.ts';
@@ -152,6 +153,7 @@ function buildServer(
     unreadBytes: config.unreadAnswersMb * 1024 * 1024,
   });
   logRequests(server, log, config.accessLog === 'on');
+  allowOrigins(server, config.corsOrigins);
   compressAnswers(server);
   const drain = prepareDrain(server);
   const unmatched = rememberRoutes(server, reservedCategories);

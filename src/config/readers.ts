@@ -35,6 +35,15 @@ export const publicUrl: Reader<string> = (value) => {
     : { expected: 'an http or https url without credentials, query and fragment' };
 };
 
+/** Origins as browsers send them; `*` alone for all. */
+export const originList: Reader<ReadonlySet<string>> = (value) => {
+  const given = value.split(',').map((one) => one.trim());
+  const isOrigin = (one: string) => /^https?:/.test(one) && URL.parse(one)?.origin === one;
+  return value.trim() === '*' || (given.length <= 100 && given.every(isOrigin))
+    ? { value: new Set(given) }
+    : { expected: 'origins such as https://app.example.com, comma-separated, or * for all' };
+};
+
 export const word =
   <W extends string>(...words: W[]): Reader<W> =>
   (value) =>

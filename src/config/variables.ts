@@ -6,6 +6,7 @@ import {
   delays,
   integer,
   model,
+  originList,
   publicUrl,
   type Reader,
   roleList,
@@ -28,6 +29,12 @@ interface Variable<T, Default> {
 export const variables = {
   port: variable('PORT', 'Port to listen on; 0 takes a free one.', '3000', integer(0, 65_535)),
   host: variable('HOST', 'Address to listen on.', '127.0.0.1', text),
+  corsOrigins: variable(
+    'CORS_ORIGINS',
+    'Origins whose pages may call the API from a browser, comma-separated; * for all. None when it is not set.',
+    null,
+    originList,
+  ),
   dataDir: variable(
     'DATA_DIR',
     'Directory of the embedded database and the generated secrets.',

@@ -28,7 +28,8 @@ export function compressAnswers(server: Server): void {
       done(null, payload);
       return;
     }
-    reply.header('vary', 'accept-encoding');
+    const vary = reply.getHeader('vary');
+    reply.header('vary', vary === undefined ? 'accept-encoding' : `${vary}, accept-encoding`);
     if (!acceptsGzip(request)) {
       done(null, payload);
       return;

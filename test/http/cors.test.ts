@@ -1,0 +1,63 @@
+/** CORS_ORIGINS: which pages of other origins may call the API. */
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import type { Platform } from '../support/platform.ts';
+import { startStaged } from '../support/staged.ts';
+
+const origin = 'https://app.example.com';
+let platform: Platform;
+let closed: Platform;
+beforeAll(async () => {
+  [platform, closed] = await Promise.all([
+    startStaged({ environment: { CORS_ORIGINS: `${origin},https://other.example.com` } }),
+    startStaged(),
+  ]);
+});
+afterAll(() => Promise.all([platform.stop(), closed.stop()]));
+
+const preflight = { origin, 'access-control-request-method': 'POST' };
+const corsHeaders = (headers: Headers) =>
+  [...headers.keys()].filter((name) => name.startsWith('access-control-'));
+
+test('a preflight of an allowed origin is answered without a key', async () => {
+  const { status, headers } = await platform.request('OPTIONS', '/api/util/v1.0/echo', {
+    headers: { ...preflight, 'access-control-request-headers': 'x-api-key, idempotency-key' },
+  });
+  expect(status).toBe(204);
+  expect(headers.get('access-control-allow-origin')).toBe(origin);
+  expect(headers.get('access-control-allow-methods')).toBe('GET, POST, PUT, DELETE');
+  expect(headers.get('access-control-allow-headers')).toContain('x-api-key');
+  expect(headers.get('access-control-allow-headers')).toContain('last-event-id');
+  expect(headers.get('access-control-max-age')).toBe('600');
+  expect(headers.get('vary')).toBe('Origin');
+});
+
+test('an answer shows its headers to an allowed origin, a refusal too, and never allows credentials', async () => {
+  const key = await platform.key();
+  const found = await platform.request('GET', '/api/jobs', { key, headers: { origin } });
+  const refused = await platform.request('GET', '/api/jobs', { headers: { origin } });
+  expect([found.status, refused.status]).toEqual([200, 401]);
+  for (const { headers } of [found, refused]) {
+    expect(headers.get('access-control-allow-origin')).toBe(origin);
+    const exposed = headers.get('access-control-expose-headers')?.toLowerCase().split(', ');
+    expect(exposed).toEqual(
+      expect.arrayContaining(['retry-after', 'x-request-id', 'x-next-offset']),
+    );
+    expect(headers.has('access-control-allow-credentials')).toBe(false);
+  }
+});
+
+test('another origin gets no permission, and neither do pages of administrators', async () => {
+  const elsewhere = { ...preflight, origin: 'https://evil.example.com' };
+  const other = await platform.request('OPTIONS', '/api/jobs', { headers: elsewhere });
+  const admin = await platform.request('OPTIONS', '/admin/api-keys', { headers: preflight });
+  expect(corsHeaders(other.headers)).toEqual([]);
+  expect(corsHeaders(admin.headers)).toEqual([]);
+  expect(other.headers.get('vary')).toBe('Origin');
+});
+
+test('without the setting no origin gets any permission', async () => {
+  const asked = await closed.request('OPTIONS', '/api/jobs', { headers: preflight });
+  const found = await closed.request('GET', '/health', { headers: { origin } });
+  expect(corsHeaders(asked.headers)).toEqual([]);
+  expect(corsHeaders(found.headers)).toEqual([]);
+});
