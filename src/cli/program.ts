@@ -13,6 +13,7 @@ import { addScheduleCommands } from './commands/schedules.ts';
 import { addSkillCommands } from './commands/skills.ts';
 import { addStartCommands } from './commands/start.ts';
 import { addTriggerCommands } from './commands/triggers.ts';
+import { addTypesCommand } from './commands/types.ts';
 import { asCliError } from './errors.ts';
 import { CliError, exitCodes } from './exit-codes.ts';
 import type { Io } from './io.ts';
@@ -65,6 +66,7 @@ function program(deps: CliDeps): Command {
   addApprovalCommands(root, io);
   root.commandsGroup('What there is:');
   addSkillCommands(root, io);
+  addTypesCommand(root, io);
   addAgentCommands(root, io);
   addScheduleCommands(root, io);
   addTriggerCommands(root, io);

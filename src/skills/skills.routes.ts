@@ -1,9 +1,11 @@
 /** The skill registry, and the deprecation of versions (specification: Skill registry; docs/decisions/skills.md). */
 import type { FastifyRequest, FastifySchema } from 'fastify';
 import { type Static, Type } from 'typebox';
+import { callerOf } from '../http/authenticate.ts';
 import { adminRefusals, apiRefusals } from '../http/refusals.ts';
 import { FilterText, FreeObject, Id, SkillPath, Timestamp, Words } from '../http/schemas.ts';
 import type { Server } from '../http/server.ts';
+import { hasScopes } from '../kernel/caller.ts';
 import { timestamp } from '../kernel/clock.ts';
 import type { Skill, SkillRegistry } from './registry.ts';
 import type { LeftOutSkill } from './sources/load-error.ts';
@@ -116,7 +118,13 @@ function listSkillsRoute(server: Server, skills: SkillRegistry): void {
         security,
         operationId: 'listSkills',
         summary: 'List the active skills',
-        querystring: Type.Object({ category: Type.Optional(FilterText) }),
+        querystring: Type.Object({
+          category: Type.Optional(FilterText),
+          runnable: Type.Optional({
+            ...Words(['true']),
+            description: 'true: only the skills that the scopes of the key allow it to run.',
+          }),
+        }),
         response: {
           200: Type.Array(ListedSkill, {
             description: 'Active skills by category, name and version, without their schemas.',
@@ -127,7 +135,12 @@ function listSkillsRoute(server: Server, skills: SkillRegistry): void {
       },
     },
     async (request, reply) => {
-      const found = skills.list(request.query.category).map(skillSummary);
+      const { category, runnable } = request.query;
+      const { scopes } = callerOf(request);
+      const found = skills
+        .list(category)
+        .filter((skill) => runnable === undefined || hasScopes(scopes, skill.requiredScopes))
+        .map(skillSummary);
       return reply.header('x-total-count', found.length).send(found);
     },
   );

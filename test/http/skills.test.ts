@@ -110,6 +110,14 @@ describe('GET /api/skills', () => {
   });
 });
 
+test('runnable lists only the skills that the scopes of the key allow it to run', async () => {
+  const util = await newTenant(platform, { scopes: ['util'] });
+  const { body } = await util.get('/api/skills?runnable=true');
+  const categories = new Set(body.map(({ category }: { category: string }) => category));
+  expect([...categories]).toEqual(['util']);
+  expectInvalid(await util.get('/api/skills?runnable=false'), 'runnable');
+});
+
 describe('GET /api/skills/:category/:version/:skillName', () => {
   test('is the full skill with its schemas', async () => {
     const tenant = await newTenant(platform);

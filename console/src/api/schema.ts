@@ -4885,6 +4885,8 @@ export interface operations {
         parameters: {
             query?: {
                 category?: string;
+                /** @description true: only the skills that the scopes of the key allow it to run. */
+                runnable?: "true";
             };
             header?: never;
             path?: never;

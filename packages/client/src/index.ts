@@ -5,7 +5,7 @@ import { type Api, operationTable, type WebhookEvent } from './generated/operati
 import { handleOf, type JobHandle, type RunOptions, run, type StartedJob, start } from './jobs.ts';
 import { createApi } from './operations.ts';
 import { type ApiRequest, type RequestsDeps, send, sendOnce } from './requests.ts';
-import { type InputOf, type OutputOf, type Skills, type SkillTree, skillTree } from './skills.ts';
+import { type InputOf, type OutputOf, type SkillTree, skillTree } from './skills.ts';
 import { verifyWebhook, WebhookVerificationError } from './webhooks.ts';
 
 export type { ErrorCode, Issue, JobErrorCode } from './errors.ts';
@@ -20,7 +20,6 @@ export {
   JobFailedError,
   type JobHandle,
   type RunOptions,
-  type Skills,
   SkillwrightError,
   type StartedJob,
   type StreamedEvent,
@@ -28,6 +27,13 @@ export {
   type WebhookEvent,
   WebhookVerificationError,
 };
+
+/**
+ * The skills of a platform, with the types of their input and output. It is empty here; the file that
+ * `skillwright types` writes adds to it, which TypeScript allows only where it is declared.
+ */
+// biome-ignore lint/suspicious/noEmptyInterface: a generated file adds to it
+export interface Skills {}
 
 export interface ClientOptions {
   /** The platform's address, for example `https://skills.example.com`. */

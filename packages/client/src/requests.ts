@@ -74,7 +74,8 @@ export async function withRetries<Result>(
     try {
       return await attempt(attempts.failed > 0);
     } catch (error) {
-      if (signal?.aborted || !mayPass(error, isSafe)) throw error;
+      if (signal?.aborted) throw signal.reason;
+      if (!mayPass(error, isSafe)) throw error;
       attempts.failed += 1;
       const pauseMs = pauseBefore(attempts, error.retryAfterMs);
       if (pauseMs === null) throw error;
@@ -127,6 +128,7 @@ export async function readJson(response: Response): Promise<unknown> {
   try {
     text = await response.text();
   } catch (cause) {
+    if (isAbort(cause)) throw cause;
     throw new SkillwrightError(`The answer broke off: ${reasonOf(cause)}`, unreachable(cause));
   }
   if (text === '') return undefined;
@@ -151,6 +153,7 @@ export function asFault(
 ): unknown {
   if (error instanceof SkillwrightError) return error;
   if (signal?.aborted) return signal.reason;
+  if (isAbort(error) && !timeout.aborted) return error;
   if (timeout.aborted) {
     const message = `${url} did not answer within ${timeoutMs} ms`;
     return new SkillwrightError(message, { code: 'timeout', status: 0, cause: error });
@@ -166,6 +169,11 @@ function searchOf(query: ApiRequest['query'] = {}): string {
 
 function credentialOf(path: string): Credential {
   return path.startsWith('/admin/') ? 'admin' : 'key';
+}
+
+/** Also by a signal that a `fetch` of the caller's own has: it is meant, and no fault. */
+function isAbort(error: unknown): boolean {
+  return error instanceof Error && error.name === 'AbortError';
 }
 
 /** The secret goes only where it is asked for. */

@@ -1,12 +1,6 @@
 /** Skills as functions: `skills.text.wordCount.v1_0.run(input)`, and the types that they have. */
+import type { Skills } from './index.ts';
 import type { RunOptions, StartedJob } from './jobs.ts';
-
-/**
- * The skills of a platform, with the types of their input and output. It is empty here; a file that
- * `skillwright types` writes adds to it.
- */
-// biome-ignore lint/suspicious/noEmptyInterface: a generated file adds to it
-export interface Skills {}
 
 export type InputOf<Id> = Id extends keyof Skills
   ? Skills[Id] extends { input: infer Input }

@@ -61,6 +61,10 @@ export interface RegistryApi {
     skillName: string,
     options?: CallOptions,
   ): Promise<Schemas['Skill']>;
+  /** Get how the last reload of the skills went: `GET /admin/skills/reload`. */
+  getReload(options?: CallOptions): Promise<Schemas['SkillReload']>;
+  /** Load the skills again: `POST /admin/skills/reload`. */
+  reload(options?: CallOptions): Promise<Schemas['SkillReload']>;
   /** List the active skills: `GET /api/skills`. */
   list(
     query?: NonNullable<operations['listSkills']['parameters']['query']>,
@@ -518,6 +522,18 @@ export const operationTable: OperationTable = {
     activate: {
       verb: 'POST',
       path: '/admin/skills/{category}/{version}/{skillName}/activate',
+      credential: 'admin',
+      result: 'json',
+    },
+    getReload: {
+      verb: 'GET',
+      path: '/admin/skills/reload',
+      credential: 'admin',
+      result: 'json',
+    },
+    reload: {
+      verb: 'POST',
+      path: '/admin/skills/reload',
       credential: 'admin',
       result: 'json',
     },

@@ -180,6 +180,22 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/admin/skills/reload": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get: operations["getSkillReload"];
+        put?: never;
+        post: operations["reloadSkills"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/admin/organizations/{organizationId}/credentials": {
         parameters: {
             query?: never;
@@ -1086,6 +1102,42 @@ export interface components {
                 input: unknown;
                 /** @description Absent if it depends on external services. */
                 output?: unknown;
+            }[];
+        };
+        SkillReload: {
+            /**
+             * @description none: there was no reload since the start.
+             * @enum {string}
+             */
+            status: "none" | "running" | "reloaded" | "refused";
+            /** @description request: this endpoint; signal: SIGHUP; watch: a saved file of skillwright dev. */
+            trigger: ("request" | "signal" | "watch") | null;
+            started_at: string | null;
+            ended_at: string | null;
+            /** @description Skills that are new, as category/version/name. */
+            added: string[];
+            /** @description Skills whose definition differs; code is not compared. */
+            changed: string[];
+            /** @description Skills that are gone. */
+            removed: string[];
+            /** @description Why it was refused. */
+            reason: string | null;
+            /** @description The file at fault, where it is known. */
+            file: string | null;
+            /** @description The line at fault, where it is known. */
+            line: number | null;
+            /** @description Changes of a version that its callers would notice. */
+            differences: {
+                skill: string;
+                difference: string;
+            }[];
+            /** @description What became of each process, in the order of their turns. */
+            processes: {
+                /** Format: uuid */
+                id: string;
+                /** @enum {string} */
+                status: "reloaded" | "refused";
+                reason: string | null;
             }[];
         };
         Credential: {
@@ -2549,6 +2601,52 @@ export interface operations {
             };
         };
     };
+    getSkillReload: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SkillReload"];
+                };
+            };
+        };
+    };
+    reloadSkills: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SkillReload"];
+                };
+            };
+            202: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SkillReload"];
+                };
+            };
+        };
+    };
     listCredentials: {
         parameters: {
             query?: {
@@ -2799,6 +2897,8 @@ export interface operations {
         parameters: {
             query?: {
                 category?: string;
+                /** @description true: only the skills that the scopes of the key allow it to run. */
+                runnable?: "true";
             };
             header?: never;
             path?: never;
