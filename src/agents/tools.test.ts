@@ -23,6 +23,8 @@ function skill(path: string, more: Partial<Skill> = {}): Skill {
     taskField: null,
     answerField: null,
     examples: [],
+    config: {},
+    hasConfig: false,
     isActive: true,
     createdAt: 0,
     updatedAt: 0,

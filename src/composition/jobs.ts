@@ -35,6 +35,7 @@ import { createYieldSlot } from '../queue/yielding.ts';
 import { eventWaits } from '../run-events/event-waits.ts';
 import { scheduledRuns } from '../schedules/run-ends.ts';
 import type { SkillRegistry } from '../skills/registry.ts';
+import type { SkillSettings } from '../skills/settings.ts';
 import type { ClusterTimes } from './cluster-times.ts';
 import type { Foundation } from './parts.ts';
 import type { ComposedThinking } from './thinking.ts';
@@ -70,6 +71,7 @@ export interface JobRunsDeps {
     readonly apiKeys: Pick<ApiKeys, 'callerById'>;
     readonly memories: Memories;
     readonly skills: SkillRegistry;
+    readonly skillSettings: Pick<SkillSettings, 'forRun'>;
     readonly thinking: ComposedThinking;
   };
   readonly feed: JobFeed;
@@ -126,6 +128,7 @@ export function composeJobRuns(deps: JobRunsDeps) {
   const startRun = createRuns({
     executors,
     skills: slices.skills,
+    settings: slices.skillSettings,
     reports: createReports({
       database,
       feed,
@@ -145,6 +148,7 @@ export function composeJobRuns(deps: JobRunsDeps) {
     ...base,
     admission,
     startRun,
+    settings: slices.skillSettings,
     settle,
     feed,
     leaseMs: config.jobLeaseMs,

@@ -30,6 +30,7 @@ import { runEventRoutes } from '../run-events/run-events.routes.ts';
 import { scheduledJobRoutes } from '../schedules/schedules.routes.ts';
 import { reloadRoutes } from '../skills/reload.routes.ts';
 import type { Reloads } from '../skills/reload-turns.ts';
+import { skillSettingsRoutes } from '../skills/settings.routes.ts';
 import { skillAdminRoutes, skillRoutes } from '../skills/skills.routes.ts';
 import { reservedCategories } from '../skills/sources/skill-shape.ts';
 import { statisticsRoutes } from '../statistics/statistics.routes.ts';
@@ -98,7 +99,8 @@ function apiRoutes(scope: Server, deps: RoutesDeps, sessions: Sessions): void {
   const { apiKeys, agents, memories, skills, conversations, statistics, usage, webhooks } = slices;
   const { triggers, calls } = slices.triggers;
   const { jobs, execute } = slices.jobs;
-  skillRoutes(scope, { skills });
+  skillRoutes(scope, { skills, settings: slices.skillSettings });
+  skillSettingsRoutes(scope, { skills, settings: slices.skillSettings });
   agentRoutes(scope, { agents });
   memoryRoutes(scope, { memories });
   conversationRoutes(scope, { conversations });

@@ -1,14 +1,20 @@
-/** What is stored encrypted: credentials for providers of models, and signing secrets. */
+/** What is stored encrypted: credentials for providers of models, signing secrets, and settings of skills. */
 import { createCredentials } from '../credentials/credentials.ts';
 import { createSigningSecrets, opensSealedSecrets } from '../database/signing-secrets.ts';
 import type { Clock } from '../kernel/clock.ts';
 import { createCipher } from '../kernel/encryption.ts';
 import type { Processes } from '../processes/processes.ts';
+import { createSkillSettings } from '../skills/settings.ts';
 import type { Parts } from './parts.ts';
 
 /** Warns of those that cannot be decrypted, and of signing secrets that are stored as they are. */
 export async function composeSecrets(
-  { database, encryptionKey, log }: Pick<Parts, 'database' | 'encryptionKey' | 'log'>,
+  {
+    database,
+    encryptionKey,
+    log,
+    config,
+  }: Pick<Parts, 'database' | 'encryptionKey' | 'log' | 'config'>,
   clock: Clock,
   processes: Pick<Processes, 'canAll'> | null,
 ) {
@@ -19,6 +25,19 @@ export async function composeSecrets(
     log.warn(
       { credentials: unusable },
       'stored API keys of providers cannot be decrypted: put the encryption key back that they were stored under, or store them again',
+    );
+  }
+  const skillSettings = createSkillSettings({
+    database,
+    clock,
+    cipher,
+    environment: config.skillEnvironment,
+  });
+  const unusableSettings = await skillSettings.countUnusable();
+  if (unusableSettings > 0) {
+    log.warn(
+      { settings: unusableSettings },
+      'stored settings of skills cannot be decrypted: put the encryption key back that they were stored under, or store them again',
     );
   }
   const canAllOpen = () => processes?.canAll(opensSealedSecrets) ?? true;
@@ -37,5 +56,5 @@ export async function composeSecrets(
       'signing secrets of webhooks and triggers are stored as they are, because ENCRYPTION_KEY is not set',
     );
   }
-  return { credentials, signingSecrets };
+  return { credentials, signingSecrets, skillSettings };
 }

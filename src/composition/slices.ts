@@ -38,7 +38,8 @@ export async function composeSlices(parts: Parts, clock: Clock, writer: string) 
   const conversations = createConversations(database);
   const { agents, memories } = composeAgents(base, config.agentsMax);
   const processes = await composeProcesses(parts, clock);
-  const { credentials, signingSecrets } = await composeSecrets(parts, clock, processes.cluster);
+  const secrets = await composeSecrets(parts, clock, processes.cluster);
+  const { credentials, signingSecrets, skillSettings } = secrets;
   const { skills, isLoaded } = await composeSkills(base, executors, processes.cluster);
   const statistics = composeStatistics(base, skills);
   const { recorder } = statistics;
@@ -54,7 +55,7 @@ export async function composeSlices(parts: Parts, clock: Clock, writer: string) 
   const jobs = composeJobs({
     base,
     config,
-    slices: { agents, apiKeys, conversations, memories, skills, thinking },
+    slices: { agents, apiKeys, conversations, memories, skills, skillSettings, thinking },
     executors: executors ?? noExecutors,
     isLoaded,
     bus: cluster?.bus ?? null,
@@ -91,6 +92,7 @@ export async function composeSlices(parts: Parts, clock: Clock, writer: string) 
     skills,
     credentials,
     signingSecrets,
+    skillSettings,
     statistics,
     jobs,
     approvals,

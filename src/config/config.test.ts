@@ -73,6 +73,7 @@ describe('the environment', () => {
       databasePoolMax: 10,
       redisUrl: null,
       roles: new Set(['api', 'worker', 'scheduler']),
+      skillEnvironment: {},
       providers: new Map(),
       isEmbedded: true,
       isClustered: false,
@@ -183,10 +184,21 @@ describe('the environment', () => {
       requestsPerKeyMax: 1,
       retentionDays: 1,
       shutdownGraceMs: 0,
+      skillEnvironment: { OLLAMA_BASE_URL: 'http://127.0.0.1:11434/v1' },
       providers: new Map([['ollama', { apiKey: null, baseUrl: 'http://127.0.0.1:11434/v1' }]]),
       isEmbedded: false,
       isClustered: true,
     });
+  });
+
+  test('gives settings of skills the variables that are no settings of the platform', () => {
+    const given = {
+      ADMIN_SECRET: 'a-secret-of-16-chars',
+      OPENAI_API_KEY: 'sk-1',
+      WEATHER_KEY: 'w',
+    };
+
+    expect(readConfig({ ...given, lower: 'x' }).skillEnvironment).toEqual({ WEATHER_KEY: 'w' });
   });
 
   test('may hold what other programs set', () => {

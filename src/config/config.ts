@@ -8,6 +8,8 @@ import { type ProviderSettings, providersFrom } from '../models/providers.ts';
 import { roles } from './readers.ts';
 import { variables } from './variables.ts';
 
+const settingName = /^[A-Z][A-Z0-9_]{0,63}$/;
+
 type Variables = typeof variables;
 type ValueOf<V> = V extends { read(text: string): infer R }
   ? Extract<R, { value: unknown }>['value']
@@ -21,6 +23,8 @@ type Settings = {
 /** The settings of a process. */
 export interface Config extends Omit<Settings, 'executors'> {
   readonly executors: number;
+  /** Variables that settings of skills may take their values from, if a skill declares their name. */
+  readonly skillEnvironment: Readonly<Record<string, string>>;
   /** Providers of models by name; the variables are named after them (see `providersFrom`). */
   readonly providers: ReadonlyMap<string, ProviderSettings>;
   /** Whether the platform runs in one process on its own database. */
@@ -80,10 +84,27 @@ export function readConfig(environment: Readonly<Record<string, string | undefin
   return {
     ...read,
     providers: providers.settings,
+    skillEnvironment: skillEnvironmentOf(environment),
     executors: read.executors ?? availableParallelism(),
     isEmbedded: read.databaseUrl === null,
     isClustered: read.redisUrl !== null,
   };
+}
+
+/** The platform's own settings are left out, so that no skill can declare its way to them. */
+function skillEnvironmentOf(
+  environment: Readonly<Record<string, string | undefined>>,
+): Record<string, string> {
+  const own = new Set([
+    ...Object.values(variables).map(({ name }) => name),
+    'OPENAI_API_KEY',
+    'ANTHROPIC_API_KEY',
+  ]);
+  return Object.fromEntries(
+    Object.entries(environment).flatMap(([name, value]) =>
+      value === undefined || own.has(name) || !settingName.test(name) ? [] : [[name, value]],
+    ),
+  );
 }
 
 /** Variables that are no settings and were probably meant as one. */

@@ -49,7 +49,7 @@ export const variables = {
   ),
   encryptionKey: variable(
     'ENCRYPTION_KEY',
-    'Key for stored credentials and signing secrets: 32 bytes, hex or base64; generated at first start when neither it nor DATABASE_URL is set.',
+    'Key for stored credentials, settings of skills and signing secrets: 32 bytes, hex or base64; generated at first start when neither it nor DATABASE_URL is set.',
     null,
     readEncryptionKey,
   ),

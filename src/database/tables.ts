@@ -90,6 +90,8 @@ export interface SkillsTable {
   task_field: string | null;
   /** The field of an output that holds the answer; null when the skill names none. */
   answer_field: string | null;
+  /** JSON object of the settings that it declares, by name. */
+  config: Generated<string>;
   /** JSON array of `{ input, output? }`. */
   examples: Generated<string>;
   created_at: number;
@@ -463,6 +465,20 @@ export interface CredentialsTable {
   updated_at: number;
 }
 
+/** Organizations' values of the settings that skills declare. A value is one of all versions of its skill. */
+export interface SkillSettingsTable {
+  organization_id: string;
+  category: string;
+  skill_name: string;
+  name: string;
+  /** Encrypted. */
+  value: string;
+  /** 1 where the version that it was set for declares it as secret. */
+  secret: number;
+  created_at: number;
+  updated_at: number;
+}
+
 /** The outbox: appended in the transaction that makes the event true, read after a cursor. */
 export interface EventsTable {
   seq: Generated<number>;
@@ -778,6 +794,7 @@ export interface Tables {
   token_usage: TokenUsageTable;
   token_budgets: TokenBudgetsTable;
   credentials: CredentialsTable;
+  skill_settings: SkillSettingsTable;
   events: EventsTable;
   idempotency_keys: IdempotencyKeysTable;
   memory_owners: MemoryOwnersTable;

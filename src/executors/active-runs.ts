@@ -120,7 +120,7 @@ function start(state: State, accepted: AcceptedRun): ActiveRun {
 }
 
 function runMessage({ id, accepted }: ActiveRun): string {
-  const { skill, context, input } = accepted.request;
+  const { skill, context, input, settings } = accepted.request;
   const { jobId, agentId, conversationId, organizationId, attempt, now, path = '' } = context;
   const tuple: ContextTuple = [
     ...([jobId, agentId, conversationId, organizationId] as const),
@@ -128,7 +128,8 @@ function runMessage({ id, accepted }: ActiveRun): string {
   ];
   // Between JSON tokens a line break is white space; within strings it is always escaped.
   const line = input.includes('\n') ? input.replaceAll('\n', ' ') : input;
-  return `["run",${id},${JSON.stringify(skill)},${JSON.stringify(tuple)},${line}]`;
+  const end = settings === undefined ? ']' : `,${JSON.stringify(settings)}]`;
+  return `["run",${id},${JSON.stringify(skill)},${JSON.stringify(tuple)},${line}${end}`;
 }
 
 function expire(state: State, run: ActiveRun): void {

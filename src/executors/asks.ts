@@ -6,11 +6,14 @@ import { permanentError } from '../kernel/permanent-error.ts';
 import { jsonTextFault } from '../kernel/text.ts';
 import { askBytesMax, asksMax } from './limits.ts';
 import type { Part, Run } from './part.ts';
+import { redactedJson } from './redaction.ts';
 import { stepOf } from './step-scope.ts';
 
 /** Asks the parent; rejects with its refusal, never throws. No answer comes after the run's end. */
 export async function ask(part: Part, kind: string, payload: unknown): Promise<unknown> {
-  const json = JSON.stringify(payload) ?? 'null';
+  const written = JSON.stringify(payload) ?? 'null';
+  // The digest of a step must stay whole; its name and its result are without secrets already.
+  const json = kind === 'begin-step' ? written : redactedJson(part.run, written);
   const fault = jsonTextFault(json);
   if (fault !== null) throw permanentError(`a request ${fault}`);
   if (Buffer.byteLength(json) > askBytesMax) {

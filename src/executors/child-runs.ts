@@ -5,18 +5,26 @@
  */
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { setTimeout as elapsed } from 'node:timers/promises';
+import type { RunSettings } from '../skills/settings.ts';
 import { describeFailure, type Failure, plainFailure } from './failure.ts';
 import type { Outbox } from './lines.ts';
 import { readOutput } from './output.ts';
 import { newPart, noteTime, type Platform, type Run, type RunClock } from './part.ts';
 import { createProgress, type Progress } from './progress.ts';
 import type { ContextTuple, Refusal } from './protocol.ts';
+import { redacted, redactedJson } from './redaction.ts';
 import { createContext } from './run-context.ts';
 import { abortRun } from './run-signal.ts';
 import { callSkill, type Runnable, type Skills } from './skill-calls.ts';
 
 export interface ChildRuns {
-  start(id: number, skill: string, context: ContextTuple, input: unknown): void;
+  start(
+    id: number,
+    skill: string,
+    context: ContextTuple,
+    input: unknown,
+    settings?: RunSettings,
+  ): void;
   abort(id: number, name: string, reason: string): void;
   /** Drops the run if it has asked as many questions as the parent has seen, and does not go on. */
   suspend(id: number, asks: number): void;
@@ -64,7 +72,7 @@ export function createChildRuns(
   };
   const { inFlight, scope } = state;
   return {
-    start: (id, skill, context, input) => start(state, id, skill, context, input),
+    start: (id, skill, context, ...given) => start(state, id, skill, context, ...given),
     abort(id, name, reason) {
       const run = inFlight.get(id);
       // Listeners of the signal are the run's code.
@@ -95,6 +103,7 @@ function start(
   name: string,
   context: ContextTuple,
   input: unknown,
+  settings?: RunSettings,
 ): void {
   const run: Run = {
     id,
@@ -109,17 +118,25 @@ function start(
     asked: 0,
     asks: undefined,
     now: context[5],
+    secrets: undefined,
   };
   state.inFlight.set(id, run);
   const skill = state.skills.get(name);
   if (skill === undefined) fail(state, run, plainFailure(`there is no skill ${name}`, false));
-  else state.scope.run(run, execute, state, run, skill, input);
+  else state.scope.run(run, execute, state, run, skill, input, settings);
 }
 
-function execute(state: State, run: Run, skill: Runnable, input: unknown): void {
+function execute(
+  state: State,
+  run: Run,
+  skill: Runnable,
+  input: unknown,
+  settings: RunSettings | undefined,
+): void {
   try {
     const { platform } = state;
-    const part = newPart({ run, platform, depth: 0, step: null, path: run.context[6] });
+    const fields = { run, platform, depth: 0, step: null, path: run.context[6] };
+    const part = newPart(fields, settings);
     const result = skill.run(input, createContext(part));
     if (typeof (result as PromiseLike<unknown> | undefined)?.then !== 'function') {
       finish(state, run, skill, result);
@@ -127,10 +144,10 @@ function execute(state: State, run: Run, skill: Runnable, input: unknown): void 
     }
     Promise.resolve(result).then(
       (value) => finish(state, run, skill, value),
-      (error) => fail(state, run, describeFailure(error)),
+      (error) => fail(state, run, describeFailure(error, run)),
     );
   } catch (error) {
-    fail(state, run, describeFailure(error));
+    fail(state, run, describeFailure(error, run));
   }
 }
 
@@ -142,13 +159,15 @@ function finish(state: State, run: Run, skill: Runnable, value: unknown): void {
     return;
   }
   end(state, run);
-  state.outbox.push(`["done",${run.id},${output.json}]`);
+  state.outbox.push(`["done",${run.id},${redactedJson(run, output.json)}]`);
 }
 
 function fail(state: State, run: Run, failure: Failure): boolean {
   if (run.isOver) return false;
   end(state, run);
-  const { code, message, retryable, stack } = failure;
+  const { code, retryable } = failure;
+  const message = redacted(run, failure.message);
+  const stack = failure.stack === null ? null : redacted(run, failure.stack);
   state.outbox.push(JSON.stringify(['fail', run.id, code, message, retryable, stack]));
   return true;
 }

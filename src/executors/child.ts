@@ -23,6 +23,7 @@ import { createLineReader, createOutbox } from './lines.ts';
 import { createMark } from './now-running.ts';
 import { endProcess, installGuards } from './process-guards.ts';
 import type { ParentMessage } from './protocol.ts';
+import { redacted, redactedStray } from './redaction.ts';
 import type { Runnable } from './skill-calls.ts';
 
 /** What the parent passes as the only argument. */
@@ -58,11 +59,11 @@ installGuards(runs, (skill, text) => outbox.push(JSON.stringify(['stray', skill,
 await load();
 
 /** Sent at once, because the code that prints may block or end the process next. */
-function print(stream: 'stdout' | 'stderr', text: string): boolean {
+function print(stream: 'stdout' | 'stderr', text: string): string | undefined {
   const run = runs.current();
-  if (run === undefined || run.isOver) return false;
-  send(['print', run.id, stream, text.slice(0, logCharsMax).trimEnd()]);
-  return true;
+  if (run === undefined || run.isOver) return redactedStray(text);
+  send(['print', run.id, stream, redacted(run, text).slice(0, logCharsMax).trimEnd()]);
+  return undefined;
 }
 
 function openSocket(): Socket {
@@ -223,7 +224,7 @@ function dispatch(message: ParentMessage): void {
   switch (message[0]) {
     case 'run':
       mark.begin(message[1], message[2]);
-      runs.start(message[1], message[2], message[3], message[4]);
+      runs.start(message[1], message[2], message[3], message[4], message[5]);
       break;
     case 'abort':
       runs.abort(message[1], message[2], message[3]);

@@ -38,8 +38,8 @@ export function createByteBudget(onDropped: (bytes: number) => void): ByteBudget
   };
 }
 
-/** Takes what is printed to a stream; false leaves it to the stream. */
-export type Print = (stream: 'stdout' | 'stderr', text: string) => boolean;
+/** Takes what is printed to a stream; a text that it returns goes to the stream. */
+export type Print = (stream: 'stdout' | 'stderr', text: string) => string | undefined;
 
 /** Puts the budget, and `print` after it, before `process.stdout` and `process.stderr`; opens neither. */
 export function limitConsole(onDropped: (bytes: number) => void, print: Print): void {
@@ -63,13 +63,18 @@ export function limitConsole(onDropped: (bytes: number) => void, print: Print): 
 
 function withBudget(
   stream: NodeJS.WriteStream,
-  { spend, print }: { spend: (bytes: number) => boolean; print: (text: string) => boolean },
+  {
+    spend,
+    print,
+  }: { spend: (bytes: number) => boolean; print: (text: string) => string | undefined },
 ): NodeJS.WriteStream {
   const write = stream.write.bind(stream) as (...parts: unknown[]) => boolean;
   const limited = (chunk: string | Uint8Array, ...rest: unknown[]): boolean => {
     const isWithin = spend(chunk.length);
-    if (isWithin && !print(typeof chunk === 'string' ? chunk : Buffer.from(chunk).toString())) {
-      return write(chunk, ...rest);
+    if (isWithin) {
+      const text = typeof chunk === 'string' ? chunk : Buffer.from(chunk).toString();
+      const left = print(text);
+      if (left !== undefined) return write(left === text ? chunk : left, ...rest);
     }
     const callback = rest.find((part) => typeof part === 'function');
     if (callback !== undefined) queueMicrotask(callback as () => void);

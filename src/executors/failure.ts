@@ -3,7 +3,9 @@
  * with getters that throw, errors with a chain of causes. Never throws.
  */
 import { errorCharsMax } from './limits.ts';
+import type { Run } from './part.ts';
 import type { FailureCode } from './protocol.ts';
+import { redacted } from './redaction.ts';
 
 /** A failed run, as the child reports it. `stack` is for the operator's log only. */
 export interface Failure {
@@ -21,6 +23,7 @@ const ownCodes: readonly unknown[] = [
 ];
 /** `fetch failed` says nothing without its cause; three levels are enough for undici's. */
 const causesMax = 3;
+const noRun = { secrets: undefined };
 
 /** An invalid output; a retry would give the same. */
 export function invalidOutput(message: string): Failure {
@@ -32,17 +35,18 @@ export function plainFailure(message: string, retryable: boolean): Failure {
   return { code: 'skill_execution_failed', message: cutText(message), retryable, stack: null };
 }
 
-/** The failure that a thrown value stands for. */
-export function describeFailure(thrown: unknown): Failure {
+/** The failure that a thrown value stands for, without the secrets of the run that threw it. */
+export function describeFailure(thrown: unknown, run: Pick<Run, 'secrets'> = noRun): Failure {
   try {
     const { code, retryable, stack } = fieldsOf(thrown);
     const isOwn = ownCodes.includes(code);
     return {
       code: isOwn ? (code as FailureCode) : 'skill_execution_failed',
-      message: cutText(messageOf(thrown, causesMax)),
+      message: cutText(redacted(run, messageOf(thrown, causesMax))),
       retryable: retryable !== false,
       // An error with `retryable` was expected; every other one keeps its stack.
-      stack: typeof stack === 'string' && retryable === undefined ? cutText(stack) : null,
+      stack:
+        typeof stack === 'string' && retryable === undefined ? cutText(redacted(run, stack)) : null,
     };
   } catch {
     return plainFailure('the skill threw something that cannot be read', true);

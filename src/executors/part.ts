@@ -2,9 +2,11 @@
  * A run as its child process keeps it, and the parts of it: the run itself, and each skill that it calls.
  * A part numbers the steps of equal names in the order in which they are asked for.
  */
+import type { RunSettings } from '../skills/settings.ts';
 import type { Outbox } from './lines.ts';
 import type { Progress } from './progress.ts';
 import type { ContextTuple } from './protocol.ts';
+import { addSecrets } from './redaction.ts';
 
 /** A run as the child knows it. */
 export interface Run {
@@ -24,6 +26,8 @@ export interface Run {
   asks: Map<number, PromiseWithResolvers<unknown>> | undefined;
   /** The time of `ctx.now()`: when the last step or wait that was answered was recorded. */
   now: number;
+  /** What must not be shown of what the run was given; undefined for most runs. */
+  secrets: readonly string[] | undefined;
 }
 
 /** A part of a run: the run itself, or a skill that it calls. */
@@ -36,6 +40,8 @@ export interface Part {
   readonly step: number | null;
   /** Where in its job it is: the same in every attempt, and different for all parts of the job. */
   readonly path: string;
+  /** The values of the settings of its skill, frozen. */
+  readonly config: Readonly<Record<string, string>>;
   /** How often each name was taken; made at the first. */
   names: Map<string, number> | undefined;
   /** How many ids `ctx.uuid()` has made. */
@@ -60,8 +66,19 @@ export interface Platform {
 }
 
 /** A part whose code has asked for nothing. */
-export function newPart(fields: Pick<Part, 'run' | 'platform' | 'depth' | 'step' | 'path'>): Part {
-  return { ...fields, names: undefined, uuids: 0 };
+export function newPart(
+  fields: Pick<Part, 'run' | 'platform' | 'depth' | 'step' | 'path'>,
+  settings?: RunSettings,
+): Part {
+  return { ...fields, config: configOf(fields.run, settings), names: undefined, uuids: 0 };
+}
+
+const noConfig: Part['config'] = Object.freeze({});
+
+function configOf(run: Run, settings: RunSettings | undefined): Part['config'] {
+  if (settings === undefined) return noConfig;
+  addSecrets(run, settings.secrets);
+  return Object.freeze({ ...settings.values });
 }
 
 /** Takes the next `count` numbers of a name in a part or a step; returns the first, from 1. */

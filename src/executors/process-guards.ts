@@ -8,6 +8,7 @@ import { syncBuiltinESMExports } from 'node:module';
 import type { ChildRuns } from './child-runs.ts';
 import { cutText, describeFailure, plainFailure } from './failure.ts';
 import { createRate, straysPerSecond } from './limits.ts';
+import { redactedStray } from './redaction.ts';
 
 /** Reports an error that failed no run to the parent; `skill` threw it, or is null when unknown. */
 export type ReportStray = (skill: string | null, text: string) => void;
@@ -42,11 +43,11 @@ export function installGuards(
   });
   const onError = (thrown: unknown): void => {
     const run = runs.current();
-    if (run !== undefined && runs.fail(run, describeFailure(thrown))) return;
+    if (run !== undefined && runs.fail(run, describeFailure(thrown, run))) return;
     if (thrown instanceof ExitRefused && run !== undefined) return;
     if (!mayReport()) return;
-    const { message, stack } = describeFailure(thrown);
-    reportStray(run?.skill ?? null, cutText(stack ?? message));
+    const { message, stack } = describeFailure(thrown, run);
+    reportStray(run?.skill ?? null, cutText(redactedStray(stack ?? message)));
   };
   process.on('uncaughtException', onError);
   process.on('unhandledRejection', onError);

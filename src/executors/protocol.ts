@@ -5,6 +5,7 @@
  * and not its meaning: skill code can write to the socket too.
  */
 import { isObject } from '../kernel/json.ts';
+import type { RunSettings } from '../skills/settings.ts';
 import type { LoadedSkill } from '../skills/sources/modules.ts';
 import { outputDepthMax } from './limits.ts';
 
@@ -36,7 +37,14 @@ export interface Refusal {
 /** Parent to child. A line begins with its ping; `run` numbers are the child's own. */
 export type ParentMessage =
   | ['ping', ping: number]
-  | ['run', run: number, skill: string, context: ContextTuple, input: unknown]
+  | [
+      'run',
+      run: number,
+      skill: string,
+      context: ContextTuple,
+      input: unknown,
+      settings?: RunSettings,
+    ]
   | ['abort', run: number, name: 'TimeoutError' | 'AbortError', reason: string]
   /** Asks a run whose only open questions are waits to end; `asks` is how many of its questions have arrived. */
   | ['suspend', run: number, asks: number]

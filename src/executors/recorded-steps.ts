@@ -3,9 +3,11 @@
  * resolves. A step that is recorded as completed is not executed again, one that failed rejects with its
  * recorded error. Named steps and called skills are both steps.
  */
+import type { RunSettings } from '../skills/settings.ts';
 import { ask, askJson, refuseEnded } from './asks.ts';
 import { describeFailure } from './failure.ts';
-import { noteTime, type Part } from './part.ts';
+import { noteTime, type Part, type Run } from './part.ts';
+import { redacted, redactedJson } from './redaction.ts';
 
 /** A step, as it is known in every attempt. */
 export interface WantedStep {
@@ -25,14 +27,14 @@ interface StepFailure {
 
 /** The parent's answer to `begin-step`: execute it, or how it ended. */
 type Begun = { readonly at?: number } & (
-  | { readonly step: number }
+  | { readonly step: number; readonly settings?: RunSettings }
   | { readonly error: StepFailure }
   | { readonly output?: unknown }
 );
 
 export interface StepCode {
-  /** Executes the step; its result is JSON text, undefined for none. */
-  execute(step: number): Promise<string | undefined>;
+  /** Executes the step; its result is JSON text, undefined for none. `settings` are those of a called skill. */
+  execute(step: number, settings: RunSettings | undefined): Promise<string | undefined>;
   /** The error that the caller gets for one that `execute` threw. */
   failed(thrown: unknown, failure: StepFailure): unknown;
 }
@@ -43,15 +45,19 @@ export async function recordedStep(
   wanted: WantedStep,
   { execute, failed }: StepCode,
 ): Promise<unknown> {
-  const begun = (await ask(part, 'begin-step', wanted)) as Begun;
+  const { run } = part;
+  const name = redacted(run, wanted.name);
+  const begun = (await ask(part, 'begin-step', { ...wanted, name })) as Begun;
   if (!('step' in begun)) return replayed(part, begun);
-  if (part.run.isOver) return refuseEnded(part.run);
-  const { step } = begun;
+  if (run.isOver) return refuseEnded(run);
+  const { step, settings } = begun;
   let output: string | undefined;
   try {
-    output = await execute(step);
+    const executed = await execute(step, settings);
+    // What is on record is what the caller gets, so that a repeated run gets the same.
+    output = executed === undefined ? undefined : redactedJson(run, executed);
   } catch (error) {
-    const failure = failureOf(error);
+    const failure = failureOf(error, run);
     // The caller gets the step's own error, even when it can no longer be recorded.
     await endStep(part, step, `"error":${JSON.stringify(failure)}`).catch(() => {});
     throw failed(error, failure);
@@ -80,8 +86,8 @@ export function recordedError({ message, ...fields }: StepFailure): Error {
 
 const codeCharsMax = 100;
 
-function failureOf(thrown: unknown): StepFailure {
-  const failure = describeFailure(thrown);
+function failureOf(thrown: unknown, run: Run): StepFailure {
+  const failure = describeFailure(thrown, run);
   const { code, retryable } = readFields(thrown);
   return {
     code: typeof code === 'string' && code !== '' ? code.slice(0, codeCharsMax) : failure.code,

@@ -7,6 +7,7 @@ import { ask } from './asks.ts';
 import { createGenerate } from './generate.ts';
 import { callDepthMax, noteCharsMax } from './limits.ts';
 import type { Part } from './part.ts';
+import { redacted } from './redaction.ts';
 import { addLog, addMessage, cut } from './run-reports.ts';
 import { signalOf } from './run-signal.ts';
 import { makeUuid } from './step-keys.ts';
@@ -28,6 +29,7 @@ export function createContext(part: Part): SkillContext {
     conversationId,
     organizationId,
     attempt,
+    config: part.config,
     get signal() {
       return signalOf(run);
     },
@@ -38,7 +40,7 @@ export function createContext(part: Part): SkillContext {
       // The progress of a part is not the progress of the whole.
       if (run.isOver || depth > 0) return;
       const clamped = Math.min(1, Math.max(0, Number(fraction) || 0));
-      const text = note === undefined ? null : cut(`${note}`, noteCharsMax);
+      const text = note === undefined ? null : cut(redacted(run, `${note}`), noteCharsMax);
       platform.progress.report(run, clamped, text);
     },
     message(role, content) {

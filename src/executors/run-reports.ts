@@ -1,7 +1,8 @@
 /** What a run says: log lines and messages, within their limits. Nothing is said after the end of the run. */
 import { logCharsMax, logLinesMax, messageBytesMax, messagesMax } from './limits.ts';
-import type { Part } from './part.ts';
+import type { Part, Run } from './part.ts';
 import { type MessageRole, messageRoles } from './protocol.ts';
+import { redacted, redactedJson } from './redaction.ts';
 import { stepOf } from './step-scope.ts';
 
 export function addLog({ run, platform }: Part, message: unknown, fields: unknown): void {
@@ -10,8 +11,8 @@ export function addLog({ run, platform }: Part, message: unknown, fields: unknow
   const isLast = run.logLines > logLinesMax;
   const text = isLast
     ? `more than ${logLinesMax} lines; the rest is left out`
-    : cut(typeof message === 'string' ? message : textOf(message), logCharsMax);
-  const json = isLast || fields === undefined ? null : fieldsJson(fields);
+    : cut(redacted(run, typeof message === 'string' ? message : textOf(message)), logCharsMax);
+  const json = isLast || fields === undefined ? null : fieldsJson(run, fields);
   platform.progress.flush(run);
   platform.outbox.push(JSON.stringify(['log', run.id, platform.clock.now(), text, json]));
 }
@@ -23,7 +24,8 @@ export function addMessage(part: Part, role: unknown, content: unknown): void {
     throw new TypeError(`the role of a message is one of ${messageRoles.join(', ')}`);
   }
   if (typeof content !== 'string') throw new TypeError('the content of a message is a string');
-  if (Buffer.byteLength(content) > messageBytesMax) {
+  const shown = redacted(run, content);
+  if (Buffer.byteLength(shown) > messageBytesMax) {
     throw new RangeError(`a message may have ${messageBytesMax / 1024} KiB of content`);
   }
   if (run.messages >= messagesMax) {
@@ -31,11 +33,11 @@ export function addMessage(part: Part, role: unknown, content: unknown): void {
   }
   run.messages += 1;
   platform.progress.flush(run);
-  platform.outbox.push(JSON.stringify(['message', run.id, role, content, stepOf(part)]));
+  platform.outbox.push(JSON.stringify(['message', run.id, role, shown, stepOf(part)]));
 }
 
 /** JSON text of the fields of a log line; values that JSON cannot carry become text. */
-function fieldsJson(fields: unknown): string {
+function fieldsJson(run: Run, fields: unknown): string {
   const above: unknown[] = [];
   try {
     const json = JSON.stringify(fields, function (this: unknown, _key, value: unknown) {
@@ -49,10 +51,11 @@ function fieldsJson(fields: unknown): string {
       above.push(value);
       return value instanceof Error ? textOf(value) : value;
     });
-    if (json.length <= logCharsMax && json.startsWith('{')) return json;
-    return JSON.stringify({ fields: `${cut(json, logCharsMax / 4)}` });
+    const shown = redactedJson(run, json);
+    if (shown.length <= logCharsMax && shown.startsWith('{')) return shown;
+    return JSON.stringify({ fields: `${cut(shown, logCharsMax / 4)}` });
   } catch (error) {
-    return JSON.stringify({ fields: `cannot be shown: ${cut(textOf(error), 200)}` });
+    return JSON.stringify({ fields: `cannot be shown: ${cut(redacted(run, textOf(error)), 200)}` });
   }
 }
 

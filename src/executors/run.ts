@@ -3,6 +3,7 @@
  * the terms of the jobs slice and know nothing of processes.
  */
 import type { LogFields } from '../skills/definition.ts';
+import type { RunSettings } from '../skills/settings.ts';
 import type { FailureCode, MessageRole } from './protocol.ts';
 
 /** One attempt at a job. */
@@ -26,6 +27,8 @@ export interface RunRequest {
   readonly timeoutMs: number;
   /** Run with no neighbour, in a fresh executor. */
   readonly alone?: boolean;
+  /** Of a skill that declares settings. */
+  readonly settings?: RunSettings;
 }
 
 /** A report of an executing run. Texts are well-formed, without NUL and within their limits. */

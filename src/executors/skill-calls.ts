@@ -12,6 +12,7 @@ import type { SkillDefinition } from '../skills/definition.ts';
 import { readOutput } from './output.ts';
 import { newPart, type Part, takeNumbers } from './part.ts';
 import { recordedStep, type WantedStep } from './recorded-steps.ts';
+import { redactedValue } from './redaction.ts';
 import { createContext } from './run-context.ts';
 import { counterOf } from './step-scope.ts';
 
@@ -38,16 +39,17 @@ export async function callSkill(
   if (issues !== null) {
     throw permanentError(`the input of ${name} breaks its schema: ${issuesText(issues)}`);
   }
-  const fullDigest = inputDigestOf(copy);
+  // Without secrets, so that the call is the same once a secret was replaced.
+  const fullDigest = inputDigestOf(redactedValue(caller.run, copy));
   const digest = wholeDigest(fullDigest);
   // Numbered among equal calls, so that calls with other inputs may come in any order.
   const nth = takeNumbers(counterOf(caller), `${name} ${digest}`);
   const wanted: WantedStep = { kind: 'skill', name, digest: fullDigest, nth };
   return recordedStep(caller, wanted, {
-    async execute(step) {
+    async execute(step, settings) {
       const path = `${caller.path}/${digestOf(JSON.stringify([name, digest, nth]))}`;
       const { run, platform, depth } = caller;
-      const part = newPart({ run, platform, depth: depth + 1, step, path });
+      const part = newPart({ run, platform, depth: depth + 1, step, path }, settings);
       const value = await skill.run(copy, createContext(part));
       const output = readOutput(value, skill.validateOutput);
       if ('failure' in output) throw permanentError(`${name} failed: ${output.failure.message}`);

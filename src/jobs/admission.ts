@@ -10,7 +10,7 @@ import type { Clock } from '../kernel/clock.ts';
 import { continueAfter } from '../kernel/ids.ts';
 import type { QueueName } from '../kernel/queues.ts';
 import { claimOfEach } from '../leases/claims.ts';
-import { type SkillRegistry, skillKey, skillKeyParts } from '../skills/registry.ts';
+import { type Skill, type SkillRegistry, skillKey, skillKeyParts } from '../skills/registry.ts';
 import { claimJobs } from './admission.store.ts';
 import { type ClaimedJob, changeJobCounts, insertJobs, type NewJob } from './jobs.store.ts';
 import { queueOf } from './queues.ts';
@@ -46,6 +46,8 @@ export interface RunOptions {
   readonly alone: boolean;
   /** The field of the skill's output that holds its answer; null when the skill names none. */
   readonly answerField: string | null;
+  /** The skill, where it declares settings: its run needs their values. */
+  readonly configured: Skill | null;
 }
 
 export interface Admission {
@@ -115,11 +117,11 @@ async function recordNew(
 function admit({ skills, isLoaded }: AdmissionDeps, job: ClaimedJob): RunOptions | null {
   const skill = skills.definition(job.skill_category, job.skill_version, job.skill_name);
   if (skill === undefined || !isLoaded(skillOf(job))) return null;
-  const { answerField } = skill;
+  const { answerField, hasConfig } = skill;
   // The time that the attempt has waited does not count.
   const timeoutMs =
     job.active_ms === 0 ? skill.timeoutMs : Math.max(leastMs, skill.timeoutMs - job.active_ms);
-  return { timeoutMs, alone: runsAlone(job), answerField };
+  return { timeoutMs, alone: runsAlone(job), answerField, configured: hasConfig ? skill : null };
 }
 
 async function refuse(

@@ -16,6 +16,7 @@ import type { Logger } from '../kernel/log.ts';
 import type { RunMemory, StartRunMemory } from '../memories/run-memory.ts';
 import type { YieldSlot } from '../queue/queue.ts';
 import type { SkillRegistry } from '../skills/registry.ts';
+import type { SkillSettings } from '../skills/settings.ts';
 import type { ClaimedJob } from './jobs.store.ts';
 import type { createReports, ReportStream } from './reports.ts';
 import { createRunWaits, type RunWaits } from './run-waits.ts';
@@ -24,6 +25,7 @@ export interface RunDeps {
   readonly executors: Pick<ExecutorPool, 'run'>;
   readonly skills: Pick<SkillRegistry, 'definition'>;
   readonly reports: ReturnType<typeof createReports>;
+  readonly settings: Pick<SkillSettings, 'forRun'>;
   mayCall(job: ClaimedJob, skill: string): Promise<boolean>;
   readonly startMemory: StartRunMemory;
   readonly journals: Pick<Journals, 'open'>;

@@ -10,12 +10,14 @@ import type { Clock } from '../kernel/clock.ts';
 import type { Logger } from '../kernel/log.ts';
 import { settlePatiently } from '../leases/settle-patiently.ts';
 import type { YieldSlot } from '../queue/queue.ts';
+import type { SkillSettings } from '../skills/settings.ts';
 import { type Admission, skillOf } from './admission.ts';
 import type { JobFeed } from './feed.ts';
 import { type ClaimedJob, findCancelling } from './jobs.store.ts';
 import { renewLeases } from './leases.store.ts';
 import { queueOf } from './queues.ts';
 import type { Run, StartRun } from './run.ts';
+import { settingsOfRun } from './run-settings.ts';
 import type { Settle, Settlement } from './settle.ts';
 import { type AttemptOutcome, failureOf } from './states.ts';
 import { activeEvent } from './status-events.ts';
@@ -24,6 +26,7 @@ export interface PerformDeps {
   readonly database: Database;
   readonly admission: Pick<Admission, 'claim' | 'admit' | 'refuse'>;
   readonly startRun: StartRun;
+  readonly settings: Pick<SkillSettings, 'forRun'>;
   readonly settle: Settle;
   readonly feed: JobFeed;
   readonly clock: Clock;
@@ -129,7 +132,17 @@ async function run(performing: Performing, job: ClaimedJob): Promise<void> {
     // An earlier claim may have left steps and waits.
     return finish(performing, { job, outcome, messages: [], hasSteps: job.epoch > 1 });
   }
-  const attempt = startRun(job, options);
+  const { configured } = options;
+  const found = configured && (await settingsOfRun(performing.settings, job, configured));
+  if (found && 'outcome' in found) {
+    return finish(performing, {
+      job,
+      outcome: found.outcome,
+      messages: [],
+      hasSteps: job.epoch > 1,
+    });
+  }
+  const attempt = startRun(job, options, found?.settings);
   const entry: Running = { job, attempt, stopped: null };
   track(performing, entry);
   let resume: (() => void) | undefined;

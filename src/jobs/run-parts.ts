@@ -9,6 +9,7 @@ import type { RunPart } from '../journal/run-part.ts';
 import { createRunSteps, type RunSteps, type StepAnswer } from '../journal/run-steps.ts';
 import type { WaitScope } from '../journal/wait-scope.ts';
 import { isMemoryVerb } from '../memories/memory-verbs.ts';
+import type { RunSettings } from '../skills/settings.ts';
 import {
   type Attempt,
   isReplaying,
@@ -26,6 +27,7 @@ import {
 import { queueOf } from './queues.ts';
 import { createReplayOrder, type ReplayOrder } from './replay-order.ts';
 import { reportOf } from './reports.ts';
+import { settingsOfCalled } from './run-settings.ts';
 import type { RunMessage } from './settle-effects.ts';
 
 /** A part of an attempt that asks: the run itself, or a tool. */
@@ -136,7 +138,7 @@ async function beginStep(
   asking: Part,
   [, payload, signal, step]: Question,
   scope: WaitScope,
-): Promise<StepAnswer> {
+): Promise<StepAnswer & { readonly settings?: RunSettings }> {
   const { attempt } = asking;
   const turn = orderOf(asking, signal).enter();
   try {
@@ -145,11 +147,26 @@ async function beginStep(
       recordingOf(attempt),
       stepsOf(asking).begin(payload, step, turn.recorded),
     );
-    if ('step' in begun) scopesOf(asking).set(begun.step, openStep(scope, payload));
-    return begun;
+    if (!('step' in begun)) return begun;
+    scopesOf(asking).set(begun.step, openStep(scope, payload));
+    const settings = await settingsOfStep(attempt, payload);
+    return settings === undefined ? begun : { ...begun, settings };
   } finally {
     turn.notRecorded();
   }
+}
+
+/** The settings of a skill that the run calls, by the step that calls it. */
+function settingsOfStep({ deps, job }: Attempt, payload: unknown) {
+  const { kind, name } = payload as { kind: string; name: string };
+  return kind === 'skill' ? settingsOfCalled(deps, job, name) : undefined;
+}
+
+/** Checked before the call is on record, so that a retry calls again once the settings have values. */
+async function mayCall({ deps, job }: Attempt, skill: string): Promise<boolean> {
+  if (!(await deps.mayCall(job, skill))) return false;
+  await settingsOfCalled(deps, job, skill);
+  return true;
 }
 
 /** Steps that end at once are answered in the order of their places, also if they are committed in another. */
@@ -211,7 +228,7 @@ function stepsOf(asking: Part): RunSteps {
     part,
     journal: journalOf(attempt),
     memory: () => memoryOf(attempt),
-    mayCall: (skill) => attempt.deps.mayCall(attempt.job, skill),
+    mayCall: (skill) => mayCall(attempt, skill),
     said,
   });
   return asking.steps;

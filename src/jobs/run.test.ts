@@ -52,7 +52,7 @@ test('a run that asks its memory alone leaves no steps to be ended', async () =>
   expect(run.hasSteps).toBe(true);
 });
 
-const options = { timeoutMs: 1_000, alone: false, answerField: null };
+const options = { timeoutMs: 1_000, alone: false, answerField: null, configured: null };
 
 const idleThinking: ReturnType<Thinking> = {
   generate: async () => ({}) as Generated,

@@ -10,6 +10,7 @@ import { unaskedFault } from '../journal/records.ts';
 import { wholeRun } from '../journal/run-part.ts';
 import { withDeadline } from '../kernel/with-deadline.ts';
 import type { MemoryChanges } from '../memories/record.ts';
+import type { RunSettings } from '../skills/settings.ts';
 import { type RunOptions, skillOf } from './admission.ts';
 import { type Attempt, newAttempt, type RunDeps, recordsOf } from './attempt.ts';
 import type { ClaimedJob } from './jobs.store.ts';
@@ -41,13 +42,19 @@ export interface Run {
   checked(outcome: AttemptOutcome): Promise<AttemptOutcome>;
 }
 
-export type StartRun = (job: ClaimedJob, options: RunOptions) => Run;
+/** `settings` are those of a skill that declares some. */
+export type StartRun = (job: ClaimedJob, options: RunOptions, settings?: RunSettings) => Run;
 
 export function createRuns(deps: RunDeps): StartRun {
-  return (job, options) => startRun(deps, job, options);
+  return (job, options, settings) => startRun(deps, job, options, settings);
 }
 
-function startRun(deps: RunDeps, job: ClaimedJob, { timeoutMs, alone }: RunOptions): Run {
+function startRun(
+  deps: RunDeps,
+  job: ClaimedJob,
+  { timeoutMs, alone }: RunOptions,
+  settings: RunSettings | undefined,
+): Run {
   const messages: RunMessage[] = [];
   const attempt = newAttempt(deps, job);
   const handle = deps.executors.run(
@@ -57,6 +64,7 @@ function startRun(deps: RunDeps, job: ClaimedJob, { timeoutMs, alone }: RunOptio
       context: attempt.context,
       timeoutMs,
       ...(alone ? { alone } : {}),
+      ...(settings === undefined ? {} : { settings }),
     },
     handlersOf({ attempt, part: wholeRun, said: messages, runSkill }),
   );

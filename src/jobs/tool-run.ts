@@ -22,19 +22,23 @@ export async function runSkill(
   scope: WaitScope,
 ): Promise<SkillResult> {
   const { deps } = attempt;
+  const { organizationId } = attempt.context;
   const context = { ...attempt.context, path: part.path };
   const skill = deps.skills.definition(...skillKeyParts(name));
   if (skill === undefined) {
     const message = `No definition of the skill ${name} is loaded here`;
     return { kind: 'failed', code: 'skill_execution_failed', message };
   }
+  const found = skill.hasConfig ? await deps.settings.forRun(organizationId, skill) : undefined;
+  if (found && 'missing' in found) {
+    return { kind: 'failed', code: 'missing_credentials', message: found.missing };
+  }
+  const { timeoutMs } = skill;
+  const request = { skill: name, input, context, timeoutMs, ...(found && { settings: found }) };
   for (let runs = 1; ; runs++) {
     if (signal.aborted) return { kind: 'stopped' };
     const run = newToolRun(attempt, part, scope);
-    const handle = deps.executors.run(
-      { skill: name, input, context, timeoutMs: skill.timeoutMs, alone: runs === displacedMax },
-      run.handlers,
-    );
+    const handle = deps.executors.run({ ...request, alone: runs === displacedMax }, run.handlers);
     const abort = () => stop(handle);
     signal.addEventListener('abort', abort, { once: true });
     const outcome = await handle.outcome;

@@ -9,8 +9,34 @@ export type JsonSchema = Readonly<Record<string, unknown>>;
 /** Extra fields of a log line. Values that JSON cannot carry become text. */
 export type LogFields = Readonly<Record<string, unknown>>;
 
+/** One setting that a skill declares. Without a default it has to have a value, unless `required` is false. */
+export interface SkillSetting {
+  /** For the person who sets it: what it is, and where to get it. 1 to 500 characters. */
+  readonly description: string;
+  /** Never shown, and replaced by `***` in what a run says and returns. It cannot have a default. */
+  readonly secret?: boolean;
+  /** False for a setting that the skill can do without; true when left out. */
+  readonly required?: boolean;
+  /** The value where none is set. 1 to 8,192 bytes. */
+  readonly default?: string;
+}
+
+/** The settings that a skill declares, at most 50, by name: `[A-Z][A-Z0-9_]*` of up to 64 characters. */
+export type SkillConfig = Readonly<Record<string, SkillSetting>>;
+
+/** What `ctx.config` holds: a text for each setting, undefined for one that is not required and not set. */
+export type SkillConfigValues<Config extends SkillConfig> = string extends keyof Config
+  ? Readonly<Record<string, string | undefined>>
+  : { readonly [Name in keyof Config]: SettingValue<Config[Name]> };
+
+type SettingValue<Setting> = Setting extends { readonly default: string }
+  ? string
+  : Setting extends { readonly required: false }
+    ? string | undefined
+    : string;
+
 /** The context of a run: its identity and its requests to the platform. */
-export interface SkillContext {
+export interface SkillContext<Config extends SkillConfig = SkillConfig> {
   readonly jobId: string;
   readonly agentId: string;
   readonly conversationId: string;
@@ -19,6 +45,11 @@ export interface SkillContext {
   readonly attempt: number;
   /** Aborts at the deadline, on cancellation and when the platform stops waiting for this run. */
   readonly signal: AbortSignal;
+  /**
+   * The values of the settings that the skill declares, frozen: the organization's, else the environment's, else
+   * the default. A run starts only if all that are required have one. Empty for a skill that declares none.
+   */
+  readonly config: SkillConfigValues<Config>;
   /** Adds a line to the job's event stream. At most 1,000 lines of 8 KiB an attempt are kept. */
   log(message: string, fields?: LogFields): void;
   /** Reports how far the run is; `fraction` is clamped to 0..1. */
@@ -252,7 +283,11 @@ type TextField<T> = unknown extends T
   : { [Name in keyof T]-?: T[Name] extends string ? Name : never }[keyof T] & string;
 
 /** A versioned unit of work (specification: Skill). */
-export interface SkillDefinition<Input = unknown, Output = unknown> {
+export interface SkillDefinition<
+  Input = unknown,
+  Output = unknown,
+  Config extends SkillConfig = SkillConfig,
+> {
   /** Slug of the category, for example `text`. */
   readonly category: string;
   /** Kebab-case. */
@@ -282,13 +317,15 @@ export interface SkillDefinition<Input = unknown, Output = unknown> {
    */
   readonly answerField?: TextField<Output> | null;
   readonly examples?: readonly SkillExample[];
-  run(input: Input, ctx: SkillContext): Output | Promise<Output>;
+  /** The settings that the skill needs from its users, such as a key for another service. */
+  readonly config?: Config;
+  run(input: Input, ctx: SkillContext<Config>): Output | Promise<Output>;
 }
 
-/** Types a skill and returns it as it is. */
-export function defineSkill<Input, Output>(
-  skill: SkillDefinition<Input, Output>,
-): SkillDefinition<Input, Output> {
+/** Types a skill, and `ctx.config` from the settings that it declares; returns it as it is. */
+export function defineSkill<Input, Output, const Config extends SkillConfig = SkillConfig>(
+  skill: SkillDefinition<Input, Output, Config>,
+): SkillDefinition<Input, Output, Config> {
   return skill;
 }
 

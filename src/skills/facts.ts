@@ -18,6 +18,7 @@ export function completeFacts(definition: SkillFacts): Required<SkillFacts> {
     timeoutMs: definition.timeoutMs ?? 60_000,
     maxAttempts: definition.maxAttempts ?? 3,
     examples: definition.examples ?? [],
+    config: definition.config ?? {},
     continuesConversations: definition.continuesConversations ?? false,
     taskField: definition.taskField ?? null,
     answerField: definition.answerField ?? null,

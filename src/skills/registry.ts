@@ -29,6 +29,8 @@ import {
 export interface Skill extends Required<SkillFacts> {
   readonly id: string;
   readonly isActive: boolean;
+  /** Whether it declares settings. */
+  readonly hasConfig: boolean;
   readonly createdAt: number;
   readonly updatedAt: number;
   /** The faults of an input, or null. The schema is compiled at the first call. */
@@ -64,6 +66,8 @@ export interface SkillRegistry {
   findActive(category: string, version: string, name: string): Skill | undefined;
   /** The version of that tuple, active or not, or `404 skill_not_found` when it was never registered. */
   registered(category: string, version: string, name: string): Skill;
+  /** The version of that id, active or not, or `404 skill_not_found`. */
+  byId(id: string): Skill;
   /** The definition that accepted runs use, active or not; undefined when no process has loaded it. */
   definition(category: string, version: string, name: string): Skill | undefined;
   /** When its last definition went away; undefined while a process has loaded it, or if none ever had. */
@@ -114,6 +118,10 @@ export function createSkillRegistry(database: Database, clock: Clock): SkillRegi
       const skill = state.skills.get(skillKey(category, version, name));
       if (skill === undefined) throw notFound(state, 'registered', category, version, name);
       return skill;
+    },
+    byId(id) {
+      for (const skill of state.skills.values()) if (skill.id === id) return skill;
+      throw new PlatformError('skill_not_found', 'No version of a skill has this id');
     },
     definition(category, version, name) {
       const key = skillKey(category, version, name);

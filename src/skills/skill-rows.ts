@@ -1,6 +1,6 @@
 /** How a skill is stored in its row, and the order of skills in lists. */
 import { compileSchema } from '../kernel/json-schema.ts';
-import type { JsonSchema, SkillExample } from './definition.ts';
+import type { JsonSchema, SkillConfig, SkillExample } from './definition.ts';
 import { completeFacts, type SkillFacts } from './facts.ts';
 import type { Skill } from './registry.ts';
 import type { SkillRow } from './skills.store.ts';
@@ -23,6 +23,7 @@ export function columnsOf(definition: SkillFacts) {
     task_field: facts.taskField,
     answer_field: facts.answerField,
     examples: JSON.stringify(facts.examples),
+    config: JSON.stringify(facts.config),
   };
 }
 
@@ -41,6 +42,7 @@ function hasValues(row: SkillRow, values: Partial<SkillRow>): boolean {
 
 export function toSkill(row: SkillRow): Skill {
   const parameters = JSON.parse(row.parameters_schema) as JsonSchema;
+  const config = JSON.parse(row.config) as SkillConfig;
   return {
     id: row.id,
     category: row.category,
@@ -57,6 +59,8 @@ export function toSkill(row: SkillRow): Skill {
     taskField: row.task_field,
     answerField: row.answer_field,
     examples: JSON.parse(row.examples) as SkillExample[],
+    config,
+    hasConfig: Object.keys(config).length > 0,
     isActive: row.defined === 1 && row.deprecated === 0,
     createdAt: row.created_at,
     updatedAt: row.updated_at,

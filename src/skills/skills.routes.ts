@@ -1,5 +1,5 @@
 /** The skill registry, and the deprecation of versions (specification: Skill registry; docs/decisions/skills.md). */
-import type { FastifyRequest, FastifySchema } from 'fastify';
+import type { FastifyRequest } from 'fastify';
 import { type Static, Type } from 'typebox';
 import { callerOf } from '../http/authenticate.ts';
 import { adminRefusals, apiRefusals } from '../http/refusals.ts';
@@ -8,6 +8,8 @@ import type { Server } from '../http/server.ts';
 import { hasScopes } from '../kernel/caller.ts';
 import { timestamp } from '../kernel/clock.ts';
 import type { Skill, SkillRegistry } from './registry.ts';
+import { Setting } from './settings.routes.ts';
+import type { SkillSettings } from './settings.ts';
 import type { LeftOutSkill } from './sources/load-error.ts';
 
 const tags = ['Skills'];
@@ -59,10 +61,15 @@ const FullSkill = Type.Object(
     parameters_schema: FreeObject,
     output_schema: FreeObject,
     examples: Type.Optional(examples),
+    config: Type.Optional(
+      Type.Array(Setting, {
+        description: 'The settings that it declares; absent when it declares none.',
+      }),
+    ),
   },
   {
     title: 'Skill',
-    description: 'The skill with both schemas, and its examples if requested.',
+    description: 'The skill with both schemas and its settings, and its examples if requested.',
     examples: [{ ...example, ...schemas }],
   },
 );
@@ -82,9 +89,14 @@ const LeftOut = Type.Object(
   { title: 'LeftOutSkill' },
 );
 
-export function skillRoutes(server: Server, { skills }: { skills: SkillRegistry }): void {
+export interface SkillRoutesDeps {
+  readonly skills: SkillRegistry;
+  readonly settings: Pick<SkillSettings, 'show'>;
+}
+
+export function skillRoutes(server: Server, { skills, settings }: SkillRoutesDeps): void {
   listSkillsRoute(server, skills);
-  getSkillRoute(server, skills);
+  getSkillRoute(server, skills, settings);
 }
 
 interface AdminParts {
@@ -146,13 +158,33 @@ function listSkillsRoute(server: Server, skills: SkillRegistry): void {
   );
 }
 
-function getSkillRoute(server: Server, skills: SkillRegistry): void {
-  getRoute(server, '/api', skills.active, {
-    security,
-    operationId: 'getSkill',
-    summary: 'Get an active skill with its schemas',
-    response: { 200: FullSkill, ...apiRefusals('skill_not_found') },
-  });
+function getSkillRoute(
+  server: Server,
+  skills: SkillRegistry,
+  settings: SkillRoutesDeps['settings'],
+): void {
+  server.get(
+    '/api/skills/:category/:version/:skillName',
+    {
+      onRequest: requireSkill(skills.active),
+      schema: {
+        tags,
+        security,
+        operationId: 'getSkill',
+        summary: 'Get an active skill with its schemas',
+        params: SkillPath,
+        querystring: including,
+        response: { 200: FullSkill, ...apiRefusals('skill_not_found') },
+      },
+    },
+    async (request) => {
+      const { category, version, skillName } = request.params;
+      const skill = skills.active(category, version, skillName);
+      const detail = skillDetail(skill, request.query);
+      if (!skill.hasConfig) return detail;
+      return { ...detail, config: await settings.show(callerOf(request).organizationId, skill) };
+    },
+  );
 }
 
 function listLeftOutSkillsRoute(server: Server, leftOut: AdminParts['leftOut']): void {
@@ -219,29 +251,23 @@ function listAllSkillsRoute(server: Server, skills: SkillRegistry): void {
 }
 
 function getAnySkillRoute(server: Server, skills: SkillRegistry): void {
-  getRoute(server, '/admin', skills.registered, {
-    security: adminSecurity,
-    operationId: 'getAnySkill',
-    summary: 'Get a version with its schemas, active or not',
-    response: { 200: FullSkill, ...adminRefusals('skill_not_found') },
-  });
-}
-
-/** The route of one skill, which `find` looks up. */
-function getRoute(
-  server: Server,
-  prefix: '/api' | '/admin',
-  find: SkillRegistry['active'],
-  schema: Pick<FastifySchema, 'security' | 'operationId' | 'summary' | 'response'>,
-): void {
   server.get(
-    `${prefix}/skills/:category/:version/:skillName`,
+    '/admin/skills/:category/:version/:skillName',
     {
-      onRequest: requireSkill(find),
-      schema: { ...schema, tags, params: SkillPath, querystring: including },
+      onRequest: requireSkill(skills.registered),
+      schema: {
+        tags,
+        security: adminSecurity,
+        operationId: 'getAnySkill',
+        summary: 'Get a version with its schemas, active or not',
+        description: 'Without its settings, whose values differ from organization to organization.',
+        params: SkillPath,
+        querystring: including,
+        response: { 200: FullSkill, ...adminRefusals('skill_not_found') },
+      },
     },
     async ({ params, query }) =>
-      skillDetail(find(params.category, params.version, params.skillName), query),
+      skillDetail(skills.registered(params.category, params.version, params.skillName), query),
   );
 }
 

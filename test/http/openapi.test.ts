@@ -111,7 +111,9 @@ describe('the document', () => {
 
     const documented = [...operations.keys(), ...scripts];
 
-    expect(documented.sort()).toEqual(registeredRoutes().sort());
+    // Routes that share a place of their paths are printed with both names of the parameter there.
+    const nameless = (route: string) => route.replace(/\{\w+\}(\|\{\w+\})*/g, '{}');
+    expect(documented.map(nameless).sort()).toEqual(registeredRoutes().map(nameless).sort());
   });
 
   test('names, sums up, files and secures every operation', () => {

@@ -35,6 +35,7 @@ import type { LeaseSweep } from '../../src/leases/lease-sweep.ts';
 import type { Memories } from '../../src/memories/memories.ts';
 import type { Hint, Queue, YieldSlot } from '../../src/queue/queue.ts';
 import { createSkillRegistry, type SkillRegistry } from '../../src/skills/registry.ts';
+import { createSkillSettings } from '../../src/skills/settings.ts';
 import type { Engine } from './databases.ts';
 import { type ManualClock, manualClock } from './manual-clock.ts';
 import { recordEvents } from './outbox.ts';
@@ -181,6 +182,7 @@ export async function jobsWorld(
   const apiKeys = createApiKeys(database, clock, insertDefaultAgent);
   const { agents, memories } = composeAgents(base);
   const skills = createSkillRegistry(database, clock);
+  const skillSettings = createSkillSettings({ database, clock, cipher: null, environment: {} });
   const conversations = createConversations(database);
   const thinking = composeThinking({
     base,
@@ -212,7 +214,7 @@ export async function jobsWorld(
         modelWaitsMax: 0,
         workerConcurrency: 1,
       },
-      slices: { agents, apiKeys, memories, skills, thinking },
+      slices: { agents, apiKeys, memories, skills, skillSettings, thinking },
       feed,
       executors: pool,
       isLoaded: isLoaded ?? (() => true),

@@ -56,6 +56,7 @@ export function contextOf({ signal, progress, generate }: Trial): SkillContext {
     conversationId: 'conversation',
     organizationId: 'organization',
     attempt: 1,
+    config: {},
     signal: signal ?? new AbortController().signal,
     log: () => undefined,
     progress: progress ?? (() => undefined),

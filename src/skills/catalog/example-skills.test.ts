@@ -38,6 +38,7 @@ describe('the skills to copy', async () => {
       'examples/v1.0/slugify',
       'greetings/v1.0/hello',
       'notes/v1.0/customer-notes',
+      'signing/v1.0/sign-text',
     ]);
   });
 
@@ -68,6 +69,16 @@ describe('the skills to copy', async () => {
 
     const known = Array.from({ length: 20 }, (_, i) => `Ada: likes ${25 - i}`);
     expect(await tell()).toEqual({ notes: known });
+  });
+
+  test('sign-text signs with the key that is set', async () => {
+    const sign = exampleOf('signing/v1.0/sign-text');
+    const config = { SIGNING_KEY: 'a-key-of-16-chars', SIGNING_KEY_NAME: 'second' };
+
+    expect(await sign.run({ text: 'hello' }, { ...contextOf({}), config })).toEqual({
+      signature: expect.stringMatching(/^[0-9a-f]{64}$/),
+      key_name: 'second',
+    });
   });
 
   test.each([

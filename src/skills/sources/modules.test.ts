@@ -98,6 +98,7 @@ describe('what a module becomes', () => {
       timeoutMs: 60_000,
       maxAttempts: 3,
       examples: [],
+      config: {},
       continuesConversations: false,
       taskField: null,
       answerField: null,

@@ -6,6 +6,7 @@
 import { isObject } from '../../kernel/json.ts';
 import { isCleanText, jsonTextFault } from '../../kernel/text.ts';
 import type { SkillDefinition } from '../definition.ts';
+import { settingsFault } from './settings-shape.ts';
 
 /** First path segments of the platform's own endpoints; no skill may have such a category. */
 export const reservedCategories: ReadonlySet<string> = new Set([
@@ -79,6 +80,7 @@ const checks: Record<keyof SkillDefinition, Check> = {
   taskField: optional((value, { parameters }) => checkTextField(value, 'parameters', parameters)),
   answerField: optional((value, { output }) => checkTextField(value, 'output', output)),
   examples: optional(checkExamples),
+  config: optional(settingsFault),
   run: (value) => (typeof value === 'function' ? undefined : mustBe('a function', value)),
 };
 

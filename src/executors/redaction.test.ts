@@ -1,0 +1,56 @@
+import { describe, expect, test } from 'vitest';
+import { describeFailure } from './failure.ts';
+import { addSecrets, redacted, redactedJson, redactedStray, redactedValue } from './redaction.ts';
+
+function runWith(...secrets: string[]) {
+  const run: { secrets: readonly string[] | undefined } = { secrets: undefined };
+  addSecrets(run, secrets);
+  return run;
+}
+
+describe('redaction', () => {
+  test('replaces a secret as it is, as JSON writes it, and as a url encodes it', () => {
+    const run = runWith('a "b"/ü');
+
+    expect(redacted(run, 'x a "b"/ü y')).toBe('x *** y');
+    expect(redacted(run, JSON.stringify({ key: 'a "b"/ü' }))).toBe('{"key":"***"}');
+    expect(redacted(run, `https://host/?key=${encodeURIComponent('a "b"/ü')}`)).toBe(
+      'https://host/?key=***',
+    );
+  });
+
+  test('replaces a secret that holds another one wholly', () => {
+    expect(redacted(runWith('pass', 'password-1'), 'password-1 and pass')).toBe('*** and ***');
+  });
+
+  test('reaches the texts and keys of a value, and leaves numbers as they are', () => {
+    const value = { 'is-1234': ['1234', 1234, { deep: 'a 1234' }, null, true] };
+
+    expect(redactedValue(runWith('1234'), value)).toEqual({
+      'is-***': ['***', 1234, { deep: 'a ***' }, null, true],
+    });
+    expect(redactedJson(runWith('1234'), '{"n":1234,"s":"1234"}')).toBe('{"n":1234,"s":"***"}');
+  });
+
+  test('leaves a run without secrets as it is', () => {
+    const run = runWith();
+    const json = '{"spaced" : 1}';
+
+    expect(run.secrets).toBeUndefined();
+    expect(redactedJson(run, json)).toBe(json);
+  });
+
+  test('keeps a secret out of an error that is cut in its middle', () => {
+    const message = `${'x'.repeat(4_090)}a-long-secret`;
+
+    expect(describeFailure(new Error(message), runWith('a-long-secret')).message).not.toContain(
+      'a-l',
+    );
+  });
+
+  test('knows the secrets of all runs where a text belongs to none', () => {
+    runWith('secret-of-one-run');
+
+    expect(redactedStray('late: secret-of-one-run')).toBe('late: ***');
+  });
+});

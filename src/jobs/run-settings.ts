@@ -1,0 +1,51 @@
+/**
+ * The values of settings for the runs of a job: for the job's own run before it starts, for each skill that it
+ * calls, and for each tool. A skill that declares no settings costs nothing here.
+ */
+import { permanentError } from '../kernel/permanent-error.ts';
+import { type Skill, type SkillRegistry, skillKeyParts } from '../skills/registry.ts';
+import type { RunSettings, SkillSettings } from '../skills/settings.ts';
+import type { ClaimedJob } from './jobs.store.ts';
+import type { AttemptOutcome } from './states.ts';
+
+/** Delay of a job whose settings could not be read, because the database is unavailable. */
+const unreadMs = 2_000;
+
+type Owner = Pick<ClaimedJob, 'organization_id'>;
+
+/** The settings for the job's own run, or how its attempt ends because it cannot start. */
+export async function settingsOfRun(
+  settings: Pick<SkillSettings, 'forRun'>,
+  job: Owner,
+  skill: Skill,
+): Promise<{ readonly settings: RunSettings } | { readonly outcome: AttemptOutcome }> {
+  try {
+    const found = await settings.forRun(job.organization_id, skill);
+    if (!('missing' in found)) return { settings: found };
+    const failed = { kind: 'failed', code: 'missing_credentials', retryable: false } as const;
+    return { outcome: { ...failed, message: found.missing } };
+  } catch {
+    return { outcome: { kind: 'deferred', afterMs: unreadMs } };
+  }
+}
+
+interface CalledDeps {
+  readonly settings: Pick<SkillSettings, 'forRun'>;
+  readonly skills: Pick<SkillRegistry, 'definition'>;
+}
+
+/**
+ * The settings for a skill that a run calls, named `category/version/name`; undefined if it declares none. Rejects
+ * with `missing_credentials` where one is missing.
+ */
+export async function settingsOfCalled(
+  { settings, skills }: CalledDeps,
+  job: Owner,
+  name: string,
+): Promise<RunSettings | undefined> {
+  const skill = skills.definition(...skillKeyParts(name));
+  if (!skill?.hasConfig) return undefined;
+  const found = await settings.forRun(job.organization_id, skill);
+  if (!('missing' in found)) return found;
+  throw Object.assign(permanentError(found.missing), { code: 'missing_credentials' });
+}
