@@ -48,6 +48,21 @@ export const skillUsagesQuery = (category: string, version: string, skillName: s
       ),
   });
 
+/** The settings that a version declares, with where the organization's values come from. */
+export const skillConfigQuery = (id: string) =>
+  queryOptions({
+    queryKey: ['skills', id, 'config'],
+    queryFn: () => body(api.GET('/api/skills/{id}/config', { params: { path: { id } } })),
+  });
+
+/** Sets values, and deletes those that are null. */
+export const changeSkillConfig = (id: string, values: Record<string, string | null>) =>
+  body(api.PUT('/api/skills/{id}/config', { params: { path: { id } }, body: values }));
+
+/** Deletes all values of the organization. */
+export const clearSkillConfig = (id: string) =>
+  body(api.DELETE('/api/skills/{id}/config', { params: { path: { id } } }));
+
 /** Takes a version out of use, or back into it. */
 export const setSkillActive = (
   path: { category: string; version: string; skillName: string },

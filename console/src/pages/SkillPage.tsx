@@ -7,12 +7,14 @@ import {
   allSkillsQuery,
   anySkillQuery,
   setSkillActive,
+  skillConfigQuery,
   skillQuery,
   skillsQuery,
 } from '../api/skills.ts';
 import { useIsAdministrator } from '../shell/session.ts';
 import { RunTab } from '../skills/RunTab.tsx';
 import { SchemaTable } from '../skills/SchemaTable.tsx';
+import { MissingSettings, SettingsTab } from '../skills/SettingsTab.tsx';
 import { isSchema, type JsonSchema } from '../skills/schema.ts';
 import { UsedBy } from '../skills/UsedBy.tsx';
 import { Button } from '../ui/Button.tsx';
@@ -52,6 +54,9 @@ function Shown({ skill }: { skill: Schema<'Skill'> }) {
   const { tab = 'run', from } = route.useSearch();
   const navigate = route.useNavigate();
   const isAdministrator = useIsAdministrator();
+  const { data: config } = useQuery(skillConfigQuery(skill.id));
+  const open = (value: string) =>
+    void navigate({ search: (before) => ({ ...before, tab: value }), replace: true });
   return (
     <Page
       title={skill.display_name}
@@ -70,11 +75,10 @@ function Shown({ skill }: { skill: Schema<'Skill'> }) {
       <p className="-mt-2 max-w-3xl leading-relaxed text-pretty text-muted">
         <Words text={skill.description} />
       </p>
+      {tab !== 'settings' && <MissingSettings config={config} onOpen={() => open('settings')} />}
       <Tabs
         value={tab}
-        onValue={(value) =>
-          void navigate({ search: (before) => ({ ...before, tab: value }), replace: true })
-        }
+        onValue={open}
         tabs={[
           {
             value: 'run',
@@ -89,6 +93,15 @@ function Shown({ skill }: { skill: Schema<'Skill'> }) {
               </Section>
             ),
           },
+          ...(config === undefined || config.settings.length === 0
+            ? []
+            : [
+                {
+                  value: 'settings',
+                  label: 'Settings',
+                  content: <SettingsTab skillId={skill.id} />,
+                },
+              ]),
           {
             value: 'schemas',
             label: 'Schemas',
