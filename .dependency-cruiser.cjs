@@ -45,7 +45,7 @@ const mayUse = {
   config: ['kernel', 'egress', 'models'],
   // Only pure modules of the last four: a test of `skillwright/testing` counts what it loads.
   testing: ['kernel', 'executors', 'skills', 'agents', 'jobs', 'journal', 'memories'],
-  cli: ['kernel', 'database', 'config', 'move'],
+  cli: ['kernel', 'database', 'config', 'move', 'skills', 'testing'],
 };
 
 const product = { path: '^src/', pathNot: '[.]test[.]ts$' };

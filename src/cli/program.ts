@@ -8,6 +8,7 @@ import { addDataCommands } from './commands/data.ts';
 import { addJobCommands } from './commands/jobs.ts';
 import { addKeyCommands } from './commands/keys.ts';
 import { addProfileCommands } from './commands/profiles.ts';
+import { addProjectCommands } from './commands/project.ts';
 import { addRunCommands } from './commands/run.ts';
 import { addScheduleCommands } from './commands/schedules.ts';
 import { addSkillCommands } from './commands/skills.ts';
@@ -60,6 +61,8 @@ function program(deps: CliDeps): Command {
     });
   root.commandsGroup('Platform:');
   addStartCommands(root, deps);
+  root.commandsGroup('Projects:');
+  addProjectCommands(root, io, version);
   root.commandsGroup('Runs:');
   addRunCommands(root, io);
   addJobCommands(root, io);

@@ -123,6 +123,24 @@ test('the types of both packages compile under a strict configuration of an auth
   expect({ code, stdout }).toEqual({ code: 0, stdout: '' });
 });
 
+test('a project of skillwright init passes its tests and its check of types', async () => {
+  const made = await installed.run(process.execPath, [installed.command, 'init', 'my-skills']);
+  expect(made).toMatchObject({ code: 0, stderr: '' });
+  const manifest = readPacked(join(installed.directory, 'my-skills'));
+  expect(manifest).toMatchObject({
+    dependencies: { skillwright: expect.stringMatching(/^file:.*skillwright-0\.1\.0\.tgz$/) },
+  });
+
+  // The packages of the folder above stand for those that npm would install again.
+  const tested = await installed.run('npm', ['--prefix', 'my-skills', 'test']);
+  const tsc = join(root, 'node_modules/.bin/tsc');
+  const types = ['-p', 'my-skills', '--typeRoots', join(root, 'node_modules/@types')];
+  const checked = await installed.run(process.execPath, [tsc, ...types]);
+
+  expect(tested).toMatchObject({ code: 0, stdout: /1 passed, 0 failed, 0 skipped/ });
+  expect(checked).toMatchObject({ code: 0, stdout: '' });
+});
+
 /** Skills in a folder without any package beside it. */
 function skills(): string {
   const directory = mkdtempSync(join(tmpdir(), 'skillwright-skills-'));
