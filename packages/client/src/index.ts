@@ -35,6 +35,9 @@ export {
 // biome-ignore lint/suspicious/noEmptyInterface: a generated file adds to it
 export interface Skills {}
 
+/** `category/version/name`; those with types are offered by editors. */
+export type SkillName = keyof Skills | (string & {});
+
 export interface ClientOptions {
   /** The platform's address, for example `https://skills.example.com`. */
   readonly url: string;
@@ -54,14 +57,14 @@ type Result<Output, Id> = [Output] extends [never] ? OutputOf<Id> : NoInfer<Outp
 
 export interface Client extends Omit<Api, 'webhooks'> {
   /** Runs a skill, named `category/version/name`, waits for the end of its job and gives its output. */
-  run<Output = never, Id extends string = string>(
-    skill: Id | keyof Skills,
+  run<Output = never, Id extends SkillName = SkillName>(
+    skill: Id,
     input: InputOf<Id>,
     options?: RunOptions,
   ): Promise<Result<Output, Id>>;
   /** Starts a skill and gives a handle of its job, once the platform has recorded it. */
-  start<Output = never, Id extends string = string>(
-    skill: Id | keyof Skills,
+  start<Output = never, Id extends SkillName = SkillName>(
+    skill: Id,
     input: InputOf<Id>,
     options?: RunOptions,
   ): Promise<StartedJob<Result<Output, Id>>>;
