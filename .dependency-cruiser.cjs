@@ -45,7 +45,7 @@ const mayUse = {
   config: ['kernel', 'egress', 'models'],
   // Only pure modules of the last four: a test of `skillwright/testing` counts what it loads.
   testing: ['kernel', 'executors', 'skills', 'agents', 'jobs', 'journal', 'memories'],
-  cli: ['kernel', 'database', 'config', 'move', 'skills', 'testing'],
+  cli: ['kernel', 'database', 'redis', 'config', 'move', 'skills', 'testing'],
 };
 
 const product = { path: '^src/', pathNot: '[.]test[.]ts$' };
@@ -166,13 +166,16 @@ module.exports = {
       comment:
         'A backup is made by the driver itself, beside a platform that has the database open.',
       severity: 'error',
-      from: { ...product, pathNot: `${product.pathNot}|^src/database/(sqlite|backup)[.]ts$` },
+      from: {
+        ...product,
+        pathNot: `${product.pathNot}|^src/database/(sqlite|backup|inspect)[.]ts$`,
+      },
       to: { path: '^(node:)?sqlite$' },
     },
     {
       name: 'postgres-driver',
       severity: 'error',
-      from: { ...product, pathNot: `${product.pathNot}|^src/database/postgres[.]ts$` },
+      from: { ...product, pathNot: `${product.pathNot}|^src/database/(postgres|inspect)[.]ts$` },
       to: { path: 'node_modules/(@types/pg|pg|pg-pool|pg-cursor)/' },
     },
     {

@@ -7,6 +7,7 @@ import { addCompletionCommands } from './commands/completion.ts';
 import { addDataCommands } from './commands/data.ts';
 import { addJobCommands } from './commands/jobs.ts';
 import { addKeyCommands } from './commands/keys.ts';
+import { addMaintenanceCommands } from './commands/maintenance.ts';
 import { addProfileCommands } from './commands/profiles.ts';
 import { addProjectCommands } from './commands/project.ts';
 import { addRunCommands } from './commands/run.ts';
@@ -77,6 +78,7 @@ function program(deps: CliDeps): Command {
   addKeyCommands(root, io);
   addProfileCommands(root, io);
   root.commandsGroup('Installation:');
+  addMaintenanceCommands(root, deps);
   addDataCommands(root, io);
   addCompletionCommands(root, io);
   return root;

@@ -7,7 +7,7 @@ import type { Dialect } from './database.ts';
 import type { Tables } from './tables.ts';
 
 /** The names of the migrations, in order; one that has been released is never changed. */
-const known = readdirSync(new URL('./migrations/', import.meta.url))
+export const knownMigrations = readdirSync(new URL('./migrations/', import.meta.url))
   .filter((file) => /^\d{4}-/.test(file))
   .map((file) => parse(file).name)
   .sort();
@@ -26,13 +26,13 @@ export async function migrate(
   patiently: Patiently = (work) => work(kysely),
 ): Promise<void> {
   const applied = await appliedMigrations(kysely, dialect);
-  const unknown = applied.find((name) => !known.includes(name));
+  const unknown = applied.find((name) => !knownMigrations.includes(name));
   if (unknown !== undefined) {
     throw new Error(
       `The database was last used by a newer Skillwright (it has migration ${unknown}): run that version, or restore a backup from before the upgrade.`,
     );
   }
-  if (applied.length === known.length) return;
+  if (applied.length === knownMigrations.length) return;
   // Loaded only where one is missing: most starts need none of them.
   const { Migrator } = await import('kysely/migration');
   const provider = { getMigrations: () => loadMigrations(dialect) };
@@ -41,7 +41,7 @@ export async function migrate(
 }
 
 async function loadMigrations(dialect: Dialect): Promise<Record<string, Migration>> {
-  const loaded = known.map(async (name) => {
+  const loaded = knownMigrations.map(async (name) => {
     const { up } = (await import(`./migrations/${name}.ts`)) as MigrationModule;
     return [name, { up: (db: Kysely<unknown>) => up(db, dialect) }] as const;
   });

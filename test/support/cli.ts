@@ -20,8 +20,17 @@ export interface Ended {
   readonly stderr: string;
 }
 
+type TextOutput = Output & { text(): string };
+
 /** Runs a command to its end. */
 export async function cli(args: readonly string[], world: CliWorld = {}): Promise<Ended> {
+  const { io, stdout, stderr } = ioOf(world);
+  const code = await runCli({ io, version: '1.2.3', startPlatform: async () => {} }, args);
+  return { code, stdout: stdout.text(), stderr: stderr.text() };
+}
+
+/** What a command sees of its process, and what it prints. */
+export function ioOf(world: CliWorld): { io: Io; stdout: TextOutput; stderr: TextOutput } {
   const [stdout, stderr] = [textOutput(world.terminal), textOutput(world.terminal)];
   const { stdin = '' } = world;
   const io: Io = {
@@ -41,11 +50,10 @@ export async function cli(args: readonly string[], world: CliWorld = {}): Promis
     now: world.now ?? Date.now,
     interrupted: world.interrupted ?? new AbortController().signal,
   };
-  const code = await runCli({ io, version: '1.2.3', startPlatform: async () => {} }, args);
-  return { code, stdout: stdout.text(), stderr: stderr.text() };
+  return { io, stdout, stderr };
 }
 
-function textOutput(isTerminal = false): Output & { text(): string } {
+function textOutput(isTerminal = false): TextOutput {
   let text = '';
   return {
     write(more) {

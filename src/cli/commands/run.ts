@@ -1,4 +1,5 @@
 /** `skillwright run`: runs a skill of a platform and prints its output. */
+import { randomUUID } from 'node:crypto';
 import type { Command } from 'commander';
 import { type AwaitOptions, awaitJob, type Job, longestWait, waitsQuietly } from '../await-job.ts';
 import { connect } from '../connection.ts';
@@ -62,7 +63,8 @@ async function runSkill(
     ...given('x-agent-id', agent),
     ...given('x-user-id', user),
     ...given('x-conversation-id', conversation),
-    ...given('idempotency-key', idempotencyKey),
+    // So that a repeat after a connection that broke runs nothing twice.
+    'idempotency-key': idempotencyKey ?? randomUUID(),
   };
   const body = await readSkillInput(io, words);
   const request = { method: 'POST' as const, path: `/api/${skill}`, body, headers };

@@ -1,0 +1,45 @@
+/** `skillwright doctor` and `skillwright upgrade`: is this installation sound, and may it be upgraded? */
+import { statfsSync } from 'node:fs';
+import type { Command } from 'commander';
+import { defineCommand } from '../define-command.ts';
+import { CliError, exitCodes } from '../exit-codes.ts';
+import type { Io } from '../io.ts';
+import type { CliDeps } from '../program.ts';
+
+export function addMaintenanceCommands(
+  program: Command,
+  { io, version }: Pick<CliDeps, 'io' | 'version'>,
+): void {
+  defineCommand(program, 'doctor', {
+    about: 'say what is wrong with configuration, runtime, data, disk, stores, clocks and port',
+    examples: ['doctor', 'doctor --json'],
+  })
+    .option('--json', 'print one JSON value')
+    .action(async (options: { json?: boolean }) => {
+      const { doctor } = await import('../doctor.ts');
+      const runtime = { node: process.versions.node, diskOf };
+      await doctor({ io, version, runtime }, options);
+    });
+  defineCommand(program, 'upgrade', {
+    about: 'try the migrations of this version on a copy of the embedded database',
+    examples: ['upgrade --check'],
+  })
+    .option('--check', 'change nothing; a start of this version upgrades')
+    .option('--json', 'print one JSON value')
+    .action((options: { check?: boolean; json?: boolean }) => upgrade(io, options));
+}
+
+async function upgrade(io: Io, options: { check?: boolean; json?: boolean }): Promise<void> {
+  if (!options.check) {
+    const message =
+      'A start of the new version upgrades; to try it before: skillwright upgrade --check';
+    throw new CliError(message, exitCodes.usage);
+  }
+  const { checkUpgrade } = await import('../upgrade.ts');
+  await checkUpgrade(io, options);
+}
+
+function diskOf(path: string): { free: number; total: number } {
+  const { bavail, blocks, bsize } = statfsSync(path);
+  return { free: bavail * bsize, total: blocks * bsize };
+}

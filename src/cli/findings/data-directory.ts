@@ -1,0 +1,81 @@
+/** The data directory: whether it can be written, its secrets, the room on its disk. */
+import { accessSync, constants, existsSync, readFileSync, statSync } from 'node:fs';
+import { dirname, join, resolve } from 'node:path';
+import type { Config } from '../../config/config.ts';
+import { readEncryptionKey } from '../../config/encryption-key.ts';
+import { refuseMovedDirectory } from '../../database/move-marker.ts';
+import { type Finding, fault, ok, warning } from './finding.ts';
+import type { Runtime } from './runtime.ts';
+
+const check = 'data';
+
+export function checkDataDirectory(config: Config): Finding[] {
+  if (!config.isEmbedded) return [];
+  const dataDir = resolve(config.dataDir);
+  const found = statSync(dataDir, { throwIfNoEntry: false });
+  if (found !== undefined && !found.isDirectory()) {
+    return [
+      fault(check, `DATA_DIR=${dataDir} is no directory`, 'name another, or move the file away'),
+    ];
+  }
+  const place = nearest(dataDir);
+  try {
+    accessSync(place, constants.R_OK | constants.W_OK | constants.X_OK);
+  } catch {
+    const user = 'give the directory to the user that runs the platform';
+    return [fault(check, `${place} cannot be written by this user`, user)];
+  }
+  if (found === undefined) return [ok(check, `${dataDir} is made by the first start`)];
+  const findings = [
+    ...checkMove(dataDir),
+    ...secrets.flatMap((name) => checkSecret(dataDir, name)),
+  ];
+  return findings.length > 0 ? findings : [ok(check, dataDir)];
+}
+
+const secrets = ['admin-secret', 'encryption-key'];
+
+function checkMove(dataDir: string): Finding[] {
+  try {
+    refuseMovedDirectory(dataDir);
+    return [];
+  } catch (error) {
+    const [message = '', ...remedy] = (error as Error).message.split(': ');
+    return [fault(check, message, remedy.join(': '))];
+  }
+}
+
+function checkSecret(dataDir: string, name: string): Finding[] {
+  const file = join(dataDir, name);
+  if (!existsSync(file)) return [];
+  const text = readFileSync(file, 'utf8').trim();
+  if (text === '')
+    return [fault(check, `${file} is empty`, 'restore it from where you keep a copy')];
+  if (name === 'encryption-key' && !('value' in readEncryptionKey(text))) {
+    return [
+      fault(check, `${file} holds no encryption key`, 'restore it from where you keep a copy'),
+    ];
+  }
+  const isOpen = (statSync(file).mode & 0o077) !== 0;
+  return isOpen ? [warning(check, `${file} can be read by others`, `chmod 600 ${file}`)] : [];
+}
+
+const mebibyte = 1024 * 1024;
+const freeLeast = 256 * mebibyte;
+const freeEnough = 2_048 * mebibyte;
+
+/** In a cluster the data is elsewhere. */
+export function checkDisk(config: Config, { diskOf }: Pick<Runtime, 'diskOf'>): Finding[] {
+  if (!config.isEmbedded) return [];
+  const place = nearest(resolve(config.dataDir));
+  const { free } = diskOf(place);
+  const message = `${Math.floor(free / mebibyte)} MiB are free on the disk of ${place}`;
+  const remedy = 'make room, or set shorter retention (docs/configuration.md)';
+  if (free < freeLeast) return [fault('disk', message, remedy)];
+  return [free < freeEnough ? warning('disk', message, remedy) : ok('disk', message)];
+}
+
+/** The path itself, or the directory in which a start would make it. */
+function nearest(path: string): string {
+  return existsSync(path) || dirname(path) === path ? path : nearest(dirname(path));
+}

@@ -1,0 +1,62 @@
+/** `skillwright upgrade --check`: runs this version's migrations on a copy of the database. */
+import { mkdtemp, rm } from 'node:fs/promises';
+import { join } from 'node:path';
+import { backUpSqlite } from '../database/backup.ts';
+import { inspectPostgres, inspectSqlite } from '../database/inspect.ts';
+import { openSqlite, sqliteFile } from '../database/sqlite.ts';
+import { CliError, exitCodes } from './exit-codes.ts';
+import { type Io, writeJson } from './io.ts';
+import { readDataSettings } from './settings.ts';
+
+interface Result {
+  readonly missing: readonly string[];
+  /** Null where nothing was tried. */
+  readonly seconds: number | null;
+}
+
+/** Throws CliError where an upgrade would fail. */
+export async function checkUpgrade(io: Io, { json }: { json?: boolean }): Promise<void> {
+  const { dataDir, databaseUrl } = readDataSettings(io.env);
+  const result = databaseUrl === null ? await tryOnCopy(dataDir) : await compareOnly(databaseUrl);
+  if (json) return writeJson(io, { ...result, migrations: result.missing.length });
+  const { missing, seconds } = result;
+  if (missing.length === 0) io.stdout.write('The database has the schema of this version.\n');
+  else if (seconds === null) {
+    io.stdout.write(`The next start runs: ${missing.join(', ')}.\n`);
+    const advice = 'To try them, restore a dump and give its address as DATABASE_URL to a start.';
+    io.stdout.write(`PostgreSQL cannot be copied from here. ${advice}\n`);
+  } else {
+    const count = `${missing.length} migrations (${missing.join(', ')})`;
+    io.stdout.write(`On a copy, ${count} ran in ${seconds.toFixed(1)} s. It was removed.\n`);
+  }
+}
+
+async function compareOnly(url: string): Promise<Result> {
+  const { missing, unknown } = await inspectPostgres(url);
+  refuseNewer(unknown);
+  return { missing, seconds: null };
+}
+
+/** The copy is beside the data: there is room for it, or the command says so. */
+async function tryOnCopy(dataDir: string): Promise<Result> {
+  const found = inspectSqlite(dataDir);
+  if (found === null) throw new Error(`DATA_DIR: there is no embedded database in ${dataDir}`);
+  refuseNewer(found.unknown);
+  if (found.missing.length === 0) return { missing: [], seconds: null };
+  const copy = await mkdtemp(join(dataDir, 'upgrade-check-'));
+  try {
+    await backUpSqlite(dataDir, sqliteFile(copy));
+    const begun = performance.now();
+    const database = await openSqlite(copy);
+    await database.close();
+    return { missing: found.missing, seconds: (performance.now() - begun) / 1_000 };
+  } finally {
+    await rm(copy, { recursive: true, force: true });
+  }
+}
+
+function refuseNewer([newest]: readonly string[]): void {
+  if (newest === undefined) return;
+  const message = `The database was last used by a newer Skillwright (it has migration ${newest}): run that version, or restore a backup from before the upgrade`;
+  throw new CliError(message, exitCodes.failed);
+}
