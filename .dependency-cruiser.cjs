@@ -45,7 +45,8 @@ const mayUse = {
   config: ['kernel', 'egress', 'models'],
   // Only pure modules of the last four: a test of `skillwright/testing` counts what it loads.
   testing: ['kernel', 'executors', 'skills', 'agents', 'jobs', 'journal', 'memories'],
-  cli: ['kernel', 'database', 'redis', 'config', 'move', 'skills', 'testing'],
+  // Of webhooks the form of a message, which it forwards to a developer's machine.
+  cli: ['kernel', 'database', 'redis', 'config', 'move', 'skills', 'testing', 'webhooks'],
 };
 
 const product = { path: '^src/', pathNot: '[.]test[.]ts$' };

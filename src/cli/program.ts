@@ -16,6 +16,7 @@ import { addSkillCommands } from './commands/skills.ts';
 import { addStartCommands } from './commands/start.ts';
 import { addTriggerCommands } from './commands/triggers.ts';
 import { addTypesCommand } from './commands/types.ts';
+import { addWebhookCommands } from './commands/webhooks.ts';
 import { asCliError } from './errors.ts';
 import { CliError, exitCodes } from './exit-codes.ts';
 import type { Io } from './io.ts';
@@ -74,6 +75,7 @@ function program(deps: CliDeps): Command {
   addAgentCommands(root, io);
   addScheduleCommands(root, io);
   addTriggerCommands(root, io);
+  addWebhookCommands(root, io);
   root.commandsGroup('Access:');
   addKeyCommands(root, io);
   addProfileCommands(root, io);

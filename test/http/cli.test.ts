@@ -3,6 +3,7 @@ import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { bodySignature, isStandardSignature } from '../../src/kernel/webhook-signature.ts';
 import { type CliWorld, cli as runCommand } from '../support/cli.ts';
 import { adminSecret } from '../support/platform.ts';
 import { answering, inTurn } from '../support/scripted-provider.ts';
@@ -269,6 +270,50 @@ test('agents chat is one conversation, whose answers come as the model says them
   const spoken = await cli(['agents', 'chat', 'harbour', '--message', 'Open?']);
   expect(spoken).toEqual({ code: 0, stdout: 'Yes.\n', stderr: '' });
   expect((await cli(['agents', 'chat', 'nobody'])).code).toBe(1);
+});
+
+test('webhooks listen forwards new deliveries, which their receiver verifies', async () => {
+  expect((await cli(['webhooks', 'listen', '--forward-to', 'http://local/'])).code).toBe(1);
+  const { body: webhook } = await tenant.post('/api/agent-webhooks', {
+    agent_id: 'default',
+    url: 'https://receiver.example/hooks',
+    events: ['skill.completed'],
+  });
+  expect((await cli(['webhooks'])).stdout).toContain(`${webhook.id}\tdefault\t`);
+  const testing = () => tenant.post(`/api/agent-webhooks/${webhook.id}/test`);
+  // Before the command listens: not forwarded.
+  await testing();
+  const received: { id: string; isSigned: boolean }[] = [];
+  const interrupted = new AbortController();
+  let looks = 0;
+  const secret = 'a-secret-of-the-receiver';
+  const receive = async (url: unknown, init?: RequestInit) => {
+    if (String(url) !== 'http://local/hooks') {
+      looks += String(url).includes('/deliveries?') ? 1 : 0;
+      return fetch(String(url), init);
+    }
+    const headers = new Headers(init?.headers);
+    const body = String(init?.body);
+    const isSigned = headers.get('x-service-signature') === bodySignature(secret, body);
+    const timestamp = Number(headers.get('webhook-timestamp'));
+    const message = { id: headers.get('webhook-id') ?? '', timestamp, body };
+    const signature = headers.get('webhook-signature') ?? '';
+    const isStandard = isStandardSignature(signature, secret, message, Date.now());
+    received.push({ id: message.id, isSigned: isSigned && isStandard });
+    return new Response(null, { status: 204 });
+  };
+  const to = ['--forward-to', 'http://local/hooks', '--secret', secret];
+  const options = { fetch: receive as typeof fetch, interrupted: interrupted.signal };
+  const listening = cli(['webhooks', 'listen', ...to], options);
+  await waitFor(() => looks > 0, { describe: 'the first look' });
+  // A look that began before this delivery may still be under way: what it saw is not forwarded.
+  await waitFor(() => looks > 1, { describe: 'the second look' });
+  const { body: delivery } = await testing();
+  await waitFor(() => received.length > 0, { describe: 'a forwarded delivery' });
+  interrupted.abort();
+  expect(received).toEqual([{ id: delivery.id, isSigned: true }]);
+  const { code, stdout } = await listening;
+  expect({ code, stdout }).toEqual({ code: 130, stdout: `skill.completed\t${delivery.id}\t204\n` });
 });
 
 test('login keeps a checked key in a file for its owner alone; profiles chooses among them', async () => {

@@ -1,0 +1,98 @@
+/** `skillwright webhooks`: what the platform delivers, and its way to a developer's machine. */
+import { randomBytes } from 'node:crypto';
+import type { Command } from 'commander';
+import { connect, listOf } from '../connection.ts';
+import { defineApiCommand, defineCommand } from '../define-command.ts';
+import { CliError, exitCodes } from '../exit-codes.ts';
+import { type Io, writeJson } from '../io.ts';
+import { clean, printTable, styled } from '../print.ts';
+import type { TargetOptions } from '../profile.ts';
+
+interface Options extends TargetOptions {
+  readonly json?: boolean;
+}
+
+interface ListenOptions extends Options {
+  readonly forwardTo: string;
+  readonly secret?: string;
+  readonly webhook?: string;
+}
+
+interface Webhook {
+  readonly id: string;
+  readonly agent_id: string;
+  readonly url: string;
+  readonly events: readonly string[];
+  readonly active: boolean;
+}
+
+export function addWebhookCommands(program: Command, io: Io): void {
+  const webhooks = defineCommand(program, 'webhooks', {
+    about: 'list webhooks, and forward their deliveries to this machine',
+    examples: ['webhooks', 'webhooks listen --forward-to http://127.0.0.1:8080/hooks'],
+  });
+  defineApiCommand(
+    webhooks,
+    'list',
+    {
+      about: 'list webhooks, newest first (the default of webhooks)',
+      examples: ['webhooks list --json'],
+    },
+    { isDefault: true },
+  ).action((options: Options) => listWebhooks(io, options));
+  defineApiCommand(webhooks, 'listen', {
+    about: 'forward new deliveries of webhooks to a local address until Ctrl-C, signed like any',
+    examples: [
+      'webhooks listen --forward-to http://127.0.0.1:8080/hooks',
+      'webhooks listen --forward-to http://127.0.0.1:8080/hooks --secret "$WEBHOOK_SECRET"',
+    ],
+  })
+    .requiredOption('--forward-to <address>', 'where to send them')
+    .option('--secret <secret>', 'what they are signed with; made and shown when left out')
+    .option('--webhook <id>', 'deliveries of this webhook alone')
+    .action((options: ListenOptions) => listen(io, options));
+}
+
+async function listWebhooks(io: Io, options: Options): Promise<void> {
+  const page = await listOf<Webhook>(connect(io, options), { path: '/api/agent-webhooks' });
+  if (options.json) return writeJson(io, page);
+  printTable(io, page.data, [
+    { title: 'WEBHOOK', of: (one) => one.id },
+    { title: 'AGENT', of: (one) => one.agent_id },
+    { title: 'ADDRESS', of: (one) => one.url },
+    { title: 'EVENTS', of: (one) => one.events },
+    { title: 'STATE', of: (one) => (one.active ? 'active' : 'inactive'), as: 'state' },
+  ]);
+}
+
+async function listen(io: Io, options: ListenOptions): Promise<void> {
+  const { forwardTo: target, json } = options;
+  if (!/^https?:$/.test(URL.parse(target)?.protocol ?? '')) {
+    const message = `${target} is no address: expected one such as http://127.0.0.1:8080/hooks`;
+    throw new CliError(message, exitCodes.usage);
+  }
+  const { forwardDeliveries, webhooksOf } = await import('../forward-deliveries.ts');
+  const client = connect(io, options);
+  const webhooks = await webhooksOf(client, options.webhook);
+  if (webhooks.length === 0) {
+    const message = 'There is no webhook whose deliveries could be forwarded: create one first';
+    throw new CliError(message, exitCodes.failed);
+  }
+  const secret = options.secret ?? `whsec_${randomBytes(24).toString('base64')}`;
+  if (options.secret === undefined) io.stderr.write(`Signed with the secret ${secret}\n`);
+  io.stderr.write(`Forwarding the deliveries of ${webhooks.length} webhooks to ${target}\n`);
+  await forwardDeliveries(
+    {
+      ...{ io, client, target, secret },
+      onForwarded(forwarded) {
+        if (json) return writeJson(io, forwarded);
+        const { event, delivery_id, status, error } = forwarded;
+        const isTaken = status !== null && status >= 200 && status < 300;
+        const end = error === null ? String(status) : `did not arrive: ${error}`;
+        const told = styled(io.stdout, isTaken ? 'green' : 'red', clean(end));
+        io.stdout.write(`${clean(event)}\t${delivery_id}\t${told}\n`);
+      },
+    },
+    webhooks,
+  );
+}
