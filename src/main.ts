@@ -14,7 +14,7 @@ const { run }: typeof import('./composition/run.ts') =
   bundle === null
     ? await import('./composition/run.ts')
     : module.createRequire(import.meta.url)(bundle);
-await run(process.env);
+await run(process.env, { isAuthoring: process.argv[2] === 'dev' });
 if (bundle === null) await makeBundle();
 
 /** Where the bundler is not installed, this fails, and every start runs the sources. */

@@ -11,8 +11,10 @@ process.exitCode = await runCli(
   {
     io: processIo(process.env),
     version,
-    async startPlatform() {
-      await import('../main.ts');
+    async startPlatform(settings) {
+      Object.assign(process.env, settings);
+      // Plain JavaScript without types.
+      await import(new URL('../start.js', import.meta.url).href);
     },
   },
   process.argv.slice(2),

@@ -5,6 +5,7 @@ import { addAgentCommands } from './commands/agents.ts';
 import { addApprovalCommands } from './commands/approvals.ts';
 import { addCompletionCommands } from './commands/completion.ts';
 import { addDataCommands } from './commands/data.ts';
+import { addDevCommands } from './commands/dev.ts';
 import { addJobCommands } from './commands/jobs.ts';
 import { addKeyCommands } from './commands/keys.ts';
 import { addMaintenanceCommands } from './commands/maintenance.ts';
@@ -24,8 +25,8 @@ import type { Io } from './io.ts';
 export interface CliDeps {
   readonly io: Io;
   readonly version: string;
-  /** Runs the platform in this process until it is stopped. */
-  startPlatform(): Promise<void>;
+  /** Runs the platform in this process until it is stopped; `settings` go over the environment. */
+  startPlatform(settings?: Readonly<Record<string, string>>): Promise<void>;
 }
 
 /** Runs the command of these arguments, `start` when there are none; its exit code. */
@@ -63,6 +64,7 @@ function program(deps: CliDeps): Command {
     });
   root.commandsGroup('Platform:');
   addStartCommands(root, deps);
+  addDevCommands(root, deps);
   root.commandsGroup('Projects:');
   addProjectCommands(root, io, version);
   root.commandsGroup('Runs:');

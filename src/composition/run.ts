@@ -19,10 +19,15 @@ const stopMarginMs = 4_000;
 
 const parentLookMs = 500;
 
+interface RunMode {
+  /** Whether saved skills are reloaded at once, whatever changed. */
+  readonly isAuthoring?: boolean;
+}
+
 /** Starts everything; ends the process with one clear sentence when it cannot. */
-export async function run(environment: NodeJS.ProcessEnv): Promise<void> {
+export async function run(environment: NodeJS.ProcessEnv, mode: RunMode = {}): Promise<void> {
   try {
-    await start(readConfig(environment), environment);
+    await start(readConfig(environment), environment, mode);
     if (['start', 'npx'].includes(environment['npm_lifecycle_event'] ?? '')) stopWithParent();
   } catch (error) {
     process.stderr.write(`${operatorMessage(error)}\n`);
@@ -44,7 +49,11 @@ function stopWithParent(): void {
   watch.unref();
 }
 
-async function start(config: Config, environment: NodeJS.ProcessEnv): Promise<void> {
+async function start(
+  config: Config,
+  environment: NodeJS.ProcessEnv,
+  { isAuthoring = false }: RunMode,
+): Promise<void> {
   const log = createLogger(config.logLevel);
   const compileCache = environment['NODE_COMPILE_CACHE'];
   for (const { name, nearest } of misspeltSettings(environment)) {
@@ -61,7 +70,8 @@ async function start(config: Config, environment: NodeJS.ProcessEnv): Promise<vo
     },
   );
   const runsSkills = config.roles.has('worker');
-  const loadSkills = () => startExecutors(config, compileCache, log);
+  const loadSkills = (begin: Promise<void> | null = null) =>
+    startExecutors(config, compileCache, log, begin);
   const executors = runsSkills ? loadSkills() : Promise.resolve(null);
   // The first failure ends the process; a failure of the other is then ignored.
   executors.catch(() => {});
@@ -70,6 +80,7 @@ async function start(config: Config, environment: NodeJS.ProcessEnv): Promise<vo
   if (adminSecret.isNew) show(adminSecret, config.dataDir);
   const { encryptionKey, dataDir, isEmbedded } = config;
   const [{ startApp }, stores] = await Promise.all([import('./app.ts'), openStores(config, log)]);
+  const dev = isAuthoring && runsSkills ? await import('./dev.ts') : null;
   const version = packageVersion();
   const consoleFiles = config.roles.has('api') ? prepareConsole(log) : null;
   app = await startApp({
@@ -81,12 +92,14 @@ async function start(config: Config, environment: NodeJS.ProcessEnv): Promise<vo
     ),
     ...stores,
     executors: await executors,
-    reloadExecutors: loadSkills,
+    reloadExecutors: dev === null ? () => loadSkills() : dev.preparedLoads(loadSkills),
+    isAuthoring,
     ...(consoleFiles && { consoleFiles }),
     log,
   });
   reloadOnSignal(app, log);
   logReady({ config, version, address: app.address, adminSecret }, log);
+  if (config.skillsDir !== null) dev?.reloadOnSave(app.reloads, config.skillsDir);
   compactHeapSoon();
   // If it cannot be loaded, requests for it are answered with the reason.
   consoleFiles?.().catch(() => {});
@@ -122,6 +135,7 @@ function startExecutors(
   config: Config,
   compileCache: string | undefined,
   log: Logger,
+  begin: Promise<void> | null,
 ): Promise<ExecutorPool> {
   const catalog = join(import.meta.dirname, '../skills/catalog');
   if (config.skillsDir !== null && !isDirectory(config.skillsDir)) {
@@ -132,6 +146,7 @@ function startExecutors(
     memoryMb: config.executorMemoryMb,
     loadMs: config.skillLoadMs,
     inspectPort: config.executorInspectPort,
+    begin,
     skillsDirs: [catalog, ...(config.skillsDir === null ? [] : [config.skillsDir])],
     env: {
       SKILLS_ALLOW_CIDRS: config.skillsAllowCidrs ?? '',

@@ -9,7 +9,7 @@
 import { flushCompileCache } from 'node:module';
 import { Socket } from 'node:net';
 import { compactHeapSoon } from '../kernel/compact-heap.ts';
-import { compileSchema } from '../kernel/json-schema.ts';
+import { checkSchema, compileSchema } from '../kernel/json-schema.ts';
 import { provideAuthorModule } from '../skills/sources/author-module.ts';
 import { SkillLoadError } from '../skills/sources/load-error.ts';
 import { loadSkillModule, loadSkillModules, type SkillModule } from '../skills/sources/modules.ts';
@@ -18,6 +18,7 @@ import { type Answer, createAnswerOrder, isAnswer } from './answer-order.ts';
 import { createChildRuns } from './child-runs.ts';
 import { limitConsole } from './console-budget.ts';
 import { describeFailure } from './failure.ts';
+import { openInspector } from './inspector.ts';
 import { logCharsMax } from './limits.ts';
 import { createLineReader, createOutbox } from './lines.ts';
 import { createMark } from './now-running.ts';
@@ -31,6 +32,10 @@ export interface ChildSettings {
   readonly skillsDirs: readonly string[];
   /** The first child records the snapshot and reports its skills; the others load the snapshot. */
   readonly isFirst: boolean;
+  /** It loads what it can before the skills, and those once it is told to. */
+  readonly isPrepared: boolean;
+  /** Port for a debugger that it opens itself once it is ready; null for none. */
+  readonly inspectPort: number | null;
   /** Files that ended an earlier child: they are not loaded, their skills fail. */
   readonly setAside: readonly string[];
   /** Whether pongs carry the resident memory, where the parent cannot read it itself. */
@@ -51,11 +56,14 @@ const socket = openSocket();
 const outbox = createOutbox((line) => socket.write(line));
 const mark = createMark();
 const runs = createChildRuns(skills, outbox);
+/** Resolved when a prepared child may load. */
+const mayLoad = Promise.withResolvers<void>();
 const answered = createAnswerOrder(dispatch);
 
 limitConsole((bytes) => outbox.push(`["dropped",${bytes}]`), print);
 provideAuthorModule();
 installGuards(runs, (skill, text) => outbox.push(JSON.stringify(['stray', skill, text])));
+if (settings.isPrepared) await prepare();
 await load();
 
 /** Sent at once, because the code that prints may block or end the process next. */
@@ -88,6 +96,13 @@ function openSocket(): Socket {
   return opened.resume();
 }
 
+/** Loads what every load needs: the catalog and the validator of schemas. */
+async function prepare(): Promise<void> {
+  await loadSkillModules(settings.skillsDirs.filter((dir) => isInstalled(dir)));
+  checkSchema({ type: 'object' });
+  await mayLoad.promise;
+}
+
 async function load(): Promise<void> {
   try {
     if (settings.isFirst) await loadFirst();
@@ -96,6 +111,7 @@ async function load(): Promise<void> {
     outbox.flush();
     // A child is killed rather than left to end, so it stores what it has compiled now.
     setImmediate(flushCompileCache);
+    if (settings.inspectPort !== null) openInspector(settings.inspectPort);
     compactHeapSoon();
   } catch (error) {
     const isLoadError = error instanceof SkillLoadError;
@@ -237,6 +253,9 @@ function dispatch(message: ParentMessage): void {
       break;
     case 'refuse':
       runs.refuse(message[1], message[2], message[3]);
+      break;
+    case 'load':
+      mayLoad.resolve();
       break;
     case 'ping':
       break;

@@ -82,15 +82,24 @@ export function startExecutor(deps: ExecutorDeps, snapshot: SnapshotFile): Execu
 }
 
 function spawnExecutor(deps: ExecutorDeps, snapshot: SnapshotFile): ExecutorState {
-  const { clock, log, memoryMb, env, skillsDirs, graceMs, loadMs } = deps.settings;
+  const { clock, log, memoryMb, env, skillsDirs, graceMs, loadMs, begin } = deps.settings;
   const { isFirst, inspectPort } = deps.start;
+  const isPrepared = isFirst && begin !== null;
   const setAside = snapshot.filesSetAside();
   const child = spawnChild({
     memoryMb,
     env,
     snapshotFd: snapshot.fd,
-    inspectPort,
-    settings: { skillsDirs, isFirst, setAside, reportsMemory: !canReadProc },
+    // The port is still that of the set that a prepared child replaces.
+    inspectPort: isPrepared ? null : inspectPort,
+    settings: {
+      skillsDirs,
+      isFirst,
+      isPrepared,
+      inspectPort: isPrepared ? inspectPort : null,
+      setAside,
+      reportsMemory: !canReadProc,
+    },
   });
   const { pid, socket } = child;
   const heartbeat = createHeartbeat(() => clock.monotonic());
@@ -141,7 +150,18 @@ function spawnExecutor(deps: ExecutorDeps, snapshot: SnapshotFile): ExecutorStat
       beginning: undefined,
     },
   };
+  if (isPrepared) void loadAfter(state, begin);
   return state;
+}
+
+/** Tells a prepared child to load once `begin` resolves; the time of its load begins then. */
+async function loadAfter(state: ExecutorState, begin: Promise<void>): Promise<void> {
+  state.loading.stop();
+  await begin;
+  if (state.life.phase !== 'starting') return;
+  state.loading.restart();
+  state.channel.push('["load"]');
+  state.channel.flushAndPing();
 }
 
 /** Takes the child's messages. After one garbled message, all later ones are ignored. */

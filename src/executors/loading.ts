@@ -71,7 +71,14 @@ export function createLoading(deps: LoadingDeps) {
     slowTimer: undefined,
   };
   startTimers(state);
-  return bind(state, { take, found, failure, stop: stopTimers });
+  return bind(state, { take, found, failure, stop: stopTimers, restart });
+}
+
+/** The time of the first file begins now, and not at the start. */
+function restart(state: State): void {
+  stopTimers(state);
+  state.since = state.clock.monotonic();
+  startTimers(state);
 }
 
 function found({ skills, leftOut }: State): FoundSkills {

@@ -32,6 +32,8 @@ export interface PoolOptions {
    * debugger looks like one that is blocked, so nothing is killed for silence or for its deadline.
    */
   readonly inspectPort?: number | null;
+  /** The first child prepares itself, and loads the skills once this resolves; null: at once. */
+  readonly begin?: Promise<void> | null;
 }
 
 export type PoolSettings = Required<PoolOptions>;
@@ -46,6 +48,7 @@ export function readPoolOptions(options: PoolOptions): PoolSettings {
     idleMs: 60_000,
     loadMs: 60_000,
     inspectPort: null,
+    begin: null,
     ...options,
   };
 }

@@ -37,6 +37,8 @@ export interface Refusal {
 /** Parent to child. A line begins with its ping; `run` numbers are the child's own. */
 export type ParentMessage =
   | ['ping', ping: number]
+  /** Lets a prepared child load the skills. */
+  | ['load']
   | [
       'run',
       run: number,

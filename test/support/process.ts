@@ -42,7 +42,7 @@ export function spawnPlatform(environment: Environment, main = 'start.js') {
 
 /** Starts a command of the command line, as its script in package.json does. */
 export function spawnCommand(
-  name: 'backup' | 'migrate-to-cluster',
+  name: 'backup' | 'dev' | 'migrate-to-cluster',
   environment: Environment,
   args: readonly string[] = [],
 ) {

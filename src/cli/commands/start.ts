@@ -10,5 +10,5 @@ export function addStartCommands(
   defineCommand(program, 'start', {
     about: 'start the platform; its settings are environment variables (the default command)',
     examples: ['start'],
-  }).action(startPlatform);
+  }).action(() => startPlatform());
 }

@@ -1,0 +1,48 @@
+/** `skillwright dev`: the platform with its console, for an author of skills. */
+import { statSync } from 'node:fs';
+import { resolve } from 'node:path';
+import type { Command } from 'commander';
+import { defineCommand } from '../define-command.ts';
+import { CliError, exitCodes } from '../exit-codes.ts';
+import type { Io } from '../io.ts';
+import type { CliDeps } from '../program.ts';
+
+const defaultPort = '9229';
+
+interface DevOptions {
+  readonly inspect?: string | true;
+}
+
+export function addDevCommands(
+  program: Command,
+  { io, startPlatform }: Pick<CliDeps, 'io' | 'startPlatform'>,
+): void {
+  defineCommand(program, 'dev', {
+    about: 'start the platform and reload skills as they are saved',
+    examples: ['dev', 'dev ./my-skills --inspect'],
+  })
+    .argument('[directory]', 'the skills (SKILLS_DIR, else ./skills)')
+    .option('--inspect [port]', `let a debugger attach to the executor, on port ${defaultPort}`)
+    .action((directory: string | undefined, options: DevOptions) =>
+      startPlatform(devSettings(io, directory, options)),
+    );
+}
+
+function devSettings(
+  { env, cwd }: Io,
+  directory: string | undefined,
+  { inspect }: DevOptions,
+): Record<string, string> {
+  const skills = resolve(cwd, directory ?? env['SKILLS_DIR'] ?? 'skills');
+  if (statSync(skills, { throwIfNoEntry: false })?.isDirectory() !== true) {
+    const message = `There is no directory ${skills}. Name the directory of your skills: skillwright dev DIRECTORY`;
+    throw new CliError(message, exitCodes.usage);
+  }
+  return {
+    SKILLS_DIR: skills,
+    EXECUTORS: env['EXECUTORS'] ?? '1',
+    ...(inspect === undefined
+      ? {}
+      : { EXECUTOR_INSPECT_PORT: inspect === true ? defaultPort : inspect }),
+  };
+}
