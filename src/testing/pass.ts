@@ -17,6 +17,7 @@ import { createWaitScope, type WaitScope } from '../journal/wait-scope.ts';
 import { bind } from '../kernel/bind.ts';
 import { isMemoryVerb } from '../memories/memory-verbs.ts';
 import type { LogFields } from '../skills/definition.ts';
+import type { RunSettings } from '../skills/settings.ts';
 import { answerGenerate, endingOf, type RunChild } from './answers.ts';
 import {
   beginPass,
@@ -39,6 +40,8 @@ export interface PassDeps {
   /** Reports of the run, of all its passes. */
   readonly reports: { readonly logs: unknown[]; readonly progress: unknown[] };
   readonly child: RunChild;
+  /** The settings of a skill that the run calls; throws where one is missing. */
+  settingsOf(skill: string): RunSettings | undefined;
 }
 
 /** What is executed. */
@@ -47,6 +50,7 @@ export interface PassRun {
   readonly context: ContextTuple;
   readonly input: unknown;
   readonly replay: boolean;
+  readonly settings: RunSettings | undefined;
   /** Aborted to stop the run, with an error. */
   readonly signal: AbortSignal;
 }
@@ -101,7 +105,7 @@ export async function runPass(deps: PassDeps, run: PassRun): Promise<PassEnd> {
     pass.runs.abort(runId, isTimeout ? 'TimeoutError' : 'AbortError', message);
   };
   try {
-    pass.runs.start(runId, run.skill, run.context, run.input);
+    pass.runs.start(runId, run.skill, run.context, run.input, run.settings);
     if (run.signal.aborted) abort();
     else run.signal.addEventListener('abort', abort);
     return await pass.ended.promise;
@@ -265,6 +269,9 @@ async function answerBeginStep(
       // What a named step does is not seen, so it never counts as waiting.
       if ((payload as { kind?: unknown }).kind === 'step') opened.work();
       pass.scopes.set(begun.step, opened);
+      const { kind, name } = payload as { kind: string; name: string };
+      const settings = kind === 'skill' ? pass.deps.settingsOf(name) : undefined;
+      if (settings !== undefined) return { ...begun, settings };
     }
     return begun;
   } finally {

@@ -7,7 +7,9 @@ import type { ContextTuple } from '../executors/protocol.ts';
 import type { Runnable, Skills } from '../executors/skill-calls.ts';
 import { unaskedFault } from '../journal/records.ts';
 import { compileSchema, issuesText } from '../kernel/json-schema.ts';
+import { permanentError } from '../kernel/permanent-error.ts';
 import type { SkillDefinition } from '../skills/definition.ts';
+import type { RunSettings } from '../skills/settings.ts';
 import type { RunChild } from './answers.ts';
 import { scriptedClock } from './clock.ts';
 import {
@@ -21,6 +23,7 @@ import {
 import { givenMemories, type Memories, memoryIds, openMemory, viewOf } from './memory.ts';
 import { type PassEnd, runPass } from './pass.ts';
 import { isDefinition, newScript, outputOf, type Script, scriptedSkill } from './script.ts';
+import { settingsOf } from './settings.ts';
 import {
   type RunError,
   type RunSkillOptions,
@@ -55,6 +58,10 @@ interface Execution {
     readonly progress: SkillRun['progress'][number][];
   };
   readonly context: readonly [string, string, string, string];
+}
+
+interface Attempt extends Execution {
+  readonly settings: RunSettings | undefined;
 }
 
 type Failed = Extract<PassEnd, { kind: 'failed' }>;
@@ -114,8 +121,12 @@ async function execute(
     const message = `the input breaks the skill's schema: ${issuesText(issues)}`;
     return resultFrom(execution, failed('validation_error', message));
   }
+  const settings = settingsOf(world.script.options, definition);
+  if (settings !== undefined && 'missing' in settings) {
+    return resultFrom(execution, failed('missing_credentials', settings.missing));
+  }
   for (;;) {
-    const end = await executeAttempt(execution, json, startedAt);
+    const end = await executeAttempt({ ...execution, settings }, json, startedAt);
     const isLast = end.kind === 'completed' || !end.retryable || journal.attempt >= attempts;
     if (isLast || world.signal.aborted) return resultFrom(execution, end);
     beginAttempt(journal);
@@ -124,14 +135,21 @@ async function execute(
 
 /** Passes until the attempt ends. */
 async function executeAttempt(
-  { world, definition, journal, reports, context }: Execution,
+  { world, definition, journal, reports, context, settings }: Attempt,
   json: string,
   startedAt: number,
 ): Promise<Ended> {
   const { script, signal, faults } = world;
   const skills = skillsOf(world, definition);
   const skill = keyOf(definition);
-  const deps = { journal, script, skills, reports, child: childOf(world, journal) };
+  const deps = {
+    journal,
+    script,
+    skills,
+    reports,
+    child: childOf(world, journal),
+    settingsOf: (key: string) => settingsOfCalled(world, key),
+  };
   for (let isFirst = journal.attempt === 1; ; isFirst = false) {
     const memory = openMemory(world.memories, journal.clock.now, world.newMemoryId);
     const end = await untilStopped(
@@ -142,6 +160,7 @@ async function executeAttempt(
           context: [...context, journal.attempt, startedAt, ''] satisfies ContextTuple,
           input: JSON.parse(json),
           replay: script.options.replay ?? true,
+          settings,
           signal,
         },
       ),
@@ -209,6 +228,15 @@ function skillsOf(world: World, definition: SkillDefinition): Skills {
       }
     },
   };
+}
+
+/** Throws where a required one is missing. */
+function settingsOfCalled({ script }: World, skill: string): RunSettings | undefined {
+  const { skills = {} } = script.options;
+  const scripted = Object.hasOwn(skills, skill) ? skills[skill] : undefined;
+  const settings = isDefinition(scripted) ? settingsOf(script.options, scripted) : undefined;
+  if (settings === undefined || !('missing' in settings)) return settings;
+  throw Object.assign(permanentError(settings.missing), { code: 'missing_credentials' });
 }
 
 function runnableOf(definition: SkillDefinition): Runnable {

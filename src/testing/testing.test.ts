@@ -310,6 +310,25 @@ describe('runSkill', () => {
     expect((await runSkill(failing, { n: 1 }, { memory })).memory).toHaveLength(2);
   });
 
+  test('the settings of the skill come from the script, and a required one may not be missing', async () => {
+    const configured = {
+      ...skill((_input, ctx) => {
+        ctx.log('the key is sk-123456789');
+        return { ...ctx.config };
+      }),
+      config: {
+        API_KEY: { secret: true as const, required: true as const, description: 'A key.' },
+        REGION: { description: 'A region.', default: 'eu' },
+      },
+    };
+    const run = await runSkill(configured, { n: 1 }, { config: { API_KEY: 'sk-123456789' } });
+    expect(run.steps).toEqual([]);
+    expect(run.output).toMatchObject({ REGION: 'eu' });
+    expect(JSON.stringify(run.logs)).not.toContain('sk-123456789');
+    const missing = await runSkill(configured, { n: 1 });
+    expect(missing.error).toMatchObject({ code: 'missing_credentials', message: /API_KEY/ });
+  });
+
   test('further attempts take the recorded steps', async () => {
     let paid = 0;
     const flaky = skill(async (_input, ctx) => {

@@ -64,6 +64,8 @@ export interface RunSkillOptions {
   readonly agentId?: string;
   readonly conversationId?: string;
   readonly organizationId?: string;
+  /** Values of the settings that the skill, or one that it calls, declares. */
+  readonly config?: Readonly<Record<string, string>>;
   /** What the agent remembers when the run starts, the oldest first. */
   readonly memory?: readonly {
     readonly content: string;
