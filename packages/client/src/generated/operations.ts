@@ -78,6 +78,16 @@ export interface RegistryApi {
     query?: NonNullable<operations['getSkill']['parameters']['query']>,
     options?: CallOptions,
   ): Promise<Schemas['Skill']>;
+  /** Show the settings of a skill: `GET /api/skills/{id}/config`. */
+  getConfig(id: string, options?: CallOptions): Promise<Schemas['SkillConfiguration']>;
+  /** Set values of the settings of a skill: `PUT /api/skills/{id}/config`. */
+  changeConfig(
+    id: string,
+    body: Schemas['SkillConfigurationValues'],
+    options?: CallOptions,
+  ): Promise<Schemas['SkillConfiguration']>;
+  /** Delete all values of the settings of a skill: `DELETE /api/skills/{id}/config`. */
+  clearConfig(id: string, options?: CallOptions): Promise<void>;
   /** Get the users of a version of a skill: `GET /api/skills/{category}/{version}/{skillName}/usages`. */
   getUsages(
     category: string,
@@ -550,6 +560,25 @@ export const operationTable: OperationTable = {
       credential: 'key',
       input: 'query',
       result: 'json',
+    },
+    getConfig: {
+      verb: 'GET',
+      path: '/api/skills/{id}/config',
+      credential: 'key',
+      result: 'json',
+    },
+    changeConfig: {
+      verb: 'PUT',
+      path: '/api/skills/{id}/config',
+      credential: 'key',
+      input: 'body',
+      result: 'json',
+    },
+    clearConfig: {
+      verb: 'DELETE',
+      path: '/api/skills/{id}/config',
+      credential: 'key',
+      result: 'nothing',
     },
     getUsages: {
       verb: 'GET',

@@ -340,6 +340,22 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/skills/{id}/config": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get: operations["getSkillConfig"];
+        put: operations["changeSkillConfig"];
+        post?: never;
+        delete: operations["clearSkillConfig"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/agents": {
         parameters: {
             query?: never;
@@ -1077,6 +1093,23 @@ export interface components {
             /** Format: date-time */
             updated_at: string;
         };
+        SkillSetting: {
+            name: string;
+            description: string;
+            /** @description Its value is never shown. */
+            secret: boolean;
+            /** @description Runs do not start while it has no value. */
+            required: boolean;
+            default: string | null;
+            /**
+             * @description Where its value comes from; missing if there is none.
+             * @enum {string}
+             */
+            source: "organization" | "environment" | "default" | "missing";
+            value: string | null;
+            updated_at: string | null;
+            fault: string | null;
+        };
         Skill: {
             /** Format: uuid */
             id: string;
@@ -1103,6 +1136,8 @@ export interface components {
                 /** @description Absent if it depends on external services. */
                 output?: unknown;
             }[];
+            /** @description The settings that it declares; absent when it declares none. */
+            config?: components["schemas"]["SkillSetting"][];
         };
         SkillReload: {
             /**
@@ -1279,6 +1314,17 @@ export interface components {
             event_id: string;
             /** @description How many jobs waited for it. */
             delivered: number;
+        };
+        SkillConfiguration: {
+            /** @description category/version/name */
+            skill: string;
+            /** @description Whether runs of the skill can start. */
+            is_complete: boolean;
+            /** @description In the order of the definition. */
+            settings: components["schemas"]["SkillSetting"][];
+        };
+        SkillConfigurationValues: {
+            [key: string]: string | null;
         };
         NewAgent: {
             id?: string;
@@ -2939,6 +2985,75 @@ export interface operations {
                 content: {
                     "application/json": components["schemas"]["Skill"];
                 };
+            };
+        };
+    };
+    getSkillConfig: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Id of a version of the skill, as GET /api/skills shows it. */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SkillConfiguration"];
+                };
+            };
+        };
+    };
+    changeSkillConfig: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Id of a version of the skill, as GET /api/skills shows it. */
+                id: string;
+            };
+            cookie?: never;
+        };
+        /** @description Values by name of the setting; null deletes the stored value. Settings that are left out keep theirs. */
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["SkillConfigurationValues"];
+            };
+        };
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SkillConfiguration"];
+                };
+            };
+        };
+    };
+    clearSkillConfig: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Id of a version of the skill, as GET /api/skills shows it. */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
             };
         };
     };
