@@ -56,6 +56,7 @@ export function createThinking(deps: ThinkingDeps) {
     const attempt: ThinkingAttempt = {
       deps,
       run,
+      generations: deps.generations(run.journal.claim),
       bounds: createRunBounds({ tokensMax: deps.limits.tokensMax, ...callLimits }),
       estimates,
       underWay: new Set(),
@@ -104,10 +105,10 @@ async function think(
   signal: AbortSignal,
   scope: WaitScope,
 ): Promise<Generated> {
-  const { run, bounds } = attempt;
+  const { run, generations, bounds } = attempt;
   const { request, nth, corrections } = asked;
   const wanted = { id: generationIdOf(part.path, asked), parent: part.step, nth };
-  const recorded = await run.journal.recorded(wanted);
+  const recorded = await generations.recorded(wanted);
   if (corrections.length === 0) {
     if (recorded.memory.length > 0) {
       await run.memory().restore(recorded.memory);
@@ -131,7 +132,7 @@ async function think(
     } catch (error) {
       if (error instanceof ThinkingError && !signal.aborted) {
         const { code, message, retryable } = error;
-        await run.journal.failGeneration(wanted, { code, message, retryable });
+        await generations.failGeneration(wanted, { code, message, retryable });
       }
       throw error;
     }

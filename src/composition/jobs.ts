@@ -14,6 +14,7 @@ import { createExecute } from '../jobs/execute.ts';
 import { createJobFeed, createSharedJobFeed, type JobFeed } from '../jobs/feed.ts';
 import type { ClaimedJob, NewJob } from '../jobs/jobs.store.ts';
 import { createJobs, type Jobs } from '../jobs/jobs.ts';
+import { isHeld } from '../jobs/leases.store.ts';
 import { createMissedEnds } from '../jobs/missed-ends.ts';
 import { createPerformer } from '../jobs/perform.ts';
 import { queueOf } from '../jobs/queues.ts';
@@ -24,6 +25,7 @@ import { createRuns } from '../jobs/run.ts';
 import { createSettle, type Settle } from '../jobs/settle.ts';
 import type { Settled } from '../jobs/settle-effects.ts';
 import { abandonWaits } from '../journal/abandoned-waits.ts';
+import { openJournal } from '../journal/journal.ts';
 import { sleep } from '../journal/sleep.ts';
 import type { WaitKinds, WaitKindVerbs } from '../journal/wait-kinds.ts';
 import type { Bus } from '../kernel/bus.ts';
@@ -89,7 +91,7 @@ export interface JobRunsDeps {
 export function composeJobRuns(deps: JobRunsDeps) {
   const { base, config, slices, feed, executors, workers, times, observer } = deps;
   const { database, clock, log, writer } = base;
-  const { journals, thinking } = slices.thinking;
+  const { endAbandonedSteps, thinking } = slices.thinking;
   const wakeRun = (jobId: string) => {
     performer.wake(jobId);
     deps.elsewhere.wake(jobId);
@@ -108,7 +110,7 @@ export function composeJobRuns(deps: JobRunsDeps) {
     scheduled: scheduledRuns,
     agents: slices.agents,
     memories: slices.memories,
-    journals,
+    endAbandonedSteps,
     abandonWaits: (tx, jobs) => abandonWaits({ clock, kinds: deps.waitKinds }, tx, jobs),
     observe: observer.settled,
   });
@@ -133,7 +135,7 @@ export function composeJobRuns(deps: JobRunsDeps) {
       onError: (err) => log.error({ err }, 'what a run said could not be recorded'),
     }),
     startMemory: createRunMemories(database, clock),
-    journals,
+    openJournal: (job) => openJournal({ database, clock, isHeld }, job),
     thinking,
     yieldSlot: createYieldSlot(workers, config.modelWaitsMax),
     clock,

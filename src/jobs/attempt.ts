@@ -3,10 +3,10 @@
  * needed: most runs ask for nothing.
  */
 import type { SkillCall, SkillResult } from '../agents/attempt.ts';
-import type { Journal, Journals } from '../agents/journal.ts';
 import type { RunThinking, Thinking } from '../agents/thinking.ts';
 import type { ExecutorPool } from '../executors/pool.ts';
 import type { RunHandle, RunRequest } from '../executors/run.ts';
+import type { Journal } from '../journal/journal.ts';
 import { JournalFault, type Records } from '../journal/records.ts';
 import type { RunPart } from '../journal/run-part.ts';
 import type { WaitKinds } from '../journal/wait-kinds.ts';
@@ -26,7 +26,7 @@ export interface RunDeps {
   readonly reports: ReturnType<typeof createReports>;
   mayCall(job: ClaimedJob, skill: string): Promise<boolean>;
   readonly startMemory: StartRunMemory;
-  readonly journals: Pick<Journals, 'open'>;
+  openJournal(job: ClaimedJob): Journal;
   readonly waitKinds: WaitKinds;
   readonly thinking: Thinking;
   readonly yieldSlot: YieldSlot;
@@ -107,7 +107,7 @@ export function memoryOf(attempt: Attempt): RunMemory {
 }
 
 export function journalOf(attempt: Attempt): Journal {
-  attempt.journal ??= attempt.deps.journals.open(attempt.job);
+  attempt.journal ??= attempt.deps.openJournal(attempt.job);
   return attempt.journal;
 }
 

@@ -126,8 +126,7 @@ async function run(performing: Performing, job: ClaimedJob): Promise<void> {
   const options = admission.admit(job);
   if (options === null) {
     const outcome = await admission.refuse(job);
-    // An earlier claim may have left steps and waits.
-    return finish(performing, { job, outcome, messages: [], hasSteps: job.epoch > 1 });
+    return finish(performing, { job, outcome, messages: [] });
   }
   const attempt = startRun(job, options);
   const entry: Running = { job, attempt, stopped: null };
@@ -138,7 +137,9 @@ async function run(performing: Performing, job: ClaimedJob): Promise<void> {
     const reported = await attempt.handle.outcome;
     let outcome = outcomeOf(reported, entry.stopped, attempt.thinking?.retryAfterMs ?? null);
     await attempt.ended();
-    if (outcome !== null && attempt.hasSteps) outcome = await attempt.checked(outcome);
+    // An earlier claim may have left what this one did not ask for.
+    const mayDiverge = attempt.openedJournal || job.epoch > 1;
+    if (outcome !== null && mayDiverge) outcome = await attempt.checked(outcome);
     // From here on the run only waits for the database, so another job may use its slot.
     resume = performing.yieldSlot?.(queueOf(job.trigger_type));
     // The entry stays in `running` until it is settled, so that its lease is renewed.
@@ -149,7 +150,7 @@ async function run(performing: Performing, job: ClaimedJob): Promise<void> {
       messages: attempt.messages,
       tookMs: clock.monotonic() - beganAt,
       memory: await attempt.memoryChanges(),
-      hasSteps: attempt.hasSteps,
+      openedJournal: attempt.openedJournal,
       openWaits: attempt.openWaits(),
       answer: attempt.thinking?.answer ?? null,
       answerField: options.answerField,
