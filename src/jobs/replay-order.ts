@@ -103,12 +103,16 @@ async function giveHeld(order: Order): Promise<void> {
   clearTimeout(order.patience);
   if (order.isGiving) return;
   order.isGiving = true;
-  while (order.undecided === 0 && order.held.length > 0) {
+  for (let isFirst = true; order.undecided === 0; isFirst = false) {
     const [first] = order.held.sort(compare);
     if (first === undefined || isAwaiting(order, first.told)) break;
+    if (!isFirst) {
+      await turnOfLoop();
+      // Meanwhile the code may have asked for an end with an earlier place.
+      if (order.undecided > 0 || order.held.sort(compare)[0] !== first) continue;
+    }
     order.held.shift();
     first.give(first.told === null ? tell(order, first.n) : undefined);
-    if (order.held.length > 0) await turnOfLoop();
   }
   order.isGiving = false;
   if (order.undecided > 0 || order.held.length === 0) return;
