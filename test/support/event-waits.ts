@@ -19,8 +19,8 @@ const hour = 3_600_000;
 
 export type EventsWorld = Awaited<ReturnType<typeof eventsWorld>>;
 
-export async function eventsWorld(engine: Engine) {
-  const world = await jobsWorld(engine);
+export async function eventsWorld(engine: Engine, options: { database?: Database } = {}) {
+  const world = await jobsWorld(engine, options);
   const { database, clock, caller } = world;
   const woken: string[] = [];
   const queue = {
@@ -57,6 +57,7 @@ export async function eventsWorld(engine: Engine) {
 
   return {
     ...world,
+    endWaits,
     eventsOn,
     runEvents,
     /** Jobs that were hinted to go on. */
