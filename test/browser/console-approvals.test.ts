@@ -10,7 +10,9 @@ describe.skipIf(!(await isInstalled('Chromium')))('in the console', () => {
   let world: ConsoleWorld;
   beforeAll(async () => {
     // What it shows is written into its database.
-    world = await startConsole({ stores: 'embedded', skillsDirs: stagedSkills });
+    const catalog = join(import.meta.dirname, '../../src/skills/catalog');
+    const [, staged = ''] = stagedSkills;
+    world = await startConsole({ stores: 'embedded', skillsDirs: [catalog, staged] });
   });
   afterAll(() => world.stop());
 
