@@ -61,7 +61,12 @@ async function write(directory: string): Promise<void> {
     // Native, and loaded only where they are installed.
     external: ['msgpackr-extract', 'pg-native'],
     // The two resolve imports of computed names: they bundle every file that may be meant.
-    plugins: [sourcePlaces(directory), dynamicImportVarsPlugin(), importGlobPlugin()],
+    plugins: [
+      sourcePlaces(directory),
+      unusedServers(),
+      dynamicImportVarsPlugin(),
+      importGlobPlugin(),
+    ],
   });
   const { output } = await build.generate({
     dir: directory,
@@ -108,6 +113,28 @@ function sourcePlaces(directory: string): Plugin {
           // The lines stay where they are.
           map: null,
         };
+      },
+    },
+  };
+}
+
+/**
+ * Loads the modules for TLS and HTTP/2 when Fastify or the client of Prometheus uses them, which the platform has neither
+ * do: they take 7 MiB of each process.
+ */
+function unusedServers(): Plugin {
+  const imports = /const (https?2?) = require\('(?:node:)?\1'\);?/g;
+  return {
+    name: 'unused-servers',
+    transform: {
+      filter: { id: /\/(fastify\/lib\/server|prom-client\/lib\/pushgateway)\.js$/ },
+      handler(code, id) {
+        const late = code.replace(imports, (statement, name) => {
+          if (name === 'http') return statement;
+          return `const ${name} = new Proxy({}, { get: (_, key) => require('node:${name}')[key] });`;
+        });
+        if (late === code) throw new Error(`${id} imports TLS in another way than before`);
+        return { code: late, map: null };
       },
     },
   };
