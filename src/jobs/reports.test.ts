@@ -23,7 +23,7 @@ afterEach(() => {
 
 const log = (message: string) => ({ type: 'log', data: { message } }) as const;
 
-const text = (delta: string) => ({ type: 'token', data: { delta } }) as const;
+const text = (words: string) => ({ type: 'token', data: { step: 1, text: words } }) as const;
 
 /** Streams of jobs on a database that cannot be used. */
 function withoutDatabase() {
