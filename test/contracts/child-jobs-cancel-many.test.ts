@@ -2,7 +2,7 @@
 import { describe, expect, test } from 'vitest';
 import { expectConsistent } from '../support/consistency.ts';
 import { engines } from '../support/databases.ts';
-import { activeParent, startChild, statusOf, waitingParent } from '../support/families.ts';
+import { activeParent, startChildren, statusOf, waitingParent } from '../support/families.ts';
 import { completed, failed, type JobsWorld, jobsWorld } from '../support/jobs-world.ts';
 import { mortal } from '../support/mortal-database.ts';
 
@@ -11,7 +11,11 @@ const together = 200;
 
 /** So many children more of a job. */
 function moreChildren(world: JobsWorld, id: string, count: number): Promise<string[]> {
-  return Promise.all(Array.from({ length: count }, (_, i) => startChild(world, id, 100 + i)));
+  return startChildren(
+    world,
+    id,
+    Array.from({ length: count }, (_, i) => 100 + i),
+  );
 }
 
 /** How many jobs below have each status. */
