@@ -2,7 +2,7 @@
 import { type Selectable, sql } from 'kysely';
 import { countOf } from '../database/count-of.ts';
 import type { Handle, Transaction } from '../database/database.ts';
-import { idsParam, isIn } from '../database/ids-in.ts';
+import { isIn } from '../database/ids-in.ts';
 import { bytesOf, cutPage, type PageAsked } from '../database/page-bytes.ts';
 import { firstRow, statement } from '../database/statement.ts';
 import type { ApprovalStatus, ApprovalsTable } from '../database/tables.ts';
@@ -88,11 +88,11 @@ export function endApproval(
   return tx.first(end, { ...ending, job_id, n });
 }
 
-const cancel = statement<{ job_ids: string; now: number }>()((db, p, dialect) =>
+const cancel = statement<{ job_ids: readonly string[]; now: number }>()((db, p, dialect) =>
   db
     .updateTable('approvals')
     .set({ status: 'cancelled', decided_at: p('now') })
-    .where(isIn(dialect, sql.ref('job_id'), p('job_ids')))
+    .where(isIn(dialect, sql.ref('job_id'), p.list('job_ids')))
     .where('status', '=', sql.lit('pending'))
     .returningAll(),
 );
@@ -103,15 +103,15 @@ export async function cancelApprovals(
   jobIds: readonly string[],
   now: number,
 ): Promise<ApprovalRow[]> {
-  const rows = await tx.all(cancel, { job_ids: idsParam(jobIds), now });
+  const rows = await tx.all(cancel, { job_ids: jobIds, now });
   return rows.sort((a, b) => (a.id < b.id ? -1 : 1));
 }
 
-const remove = statement<{ job_ids: string }>()((db, p, dialect) =>
-  db.deleteFrom('approvals').where(isIn(dialect, sql.ref('job_id'), p('job_ids'))),
+const remove = statement<{ job_ids: readonly string[] }>()((db, p, dialect) =>
+  db.deleteFrom('approvals').where(isIn(dialect, sql.ref('job_id'), p.list('job_ids'))),
 );
 
 /** Deletes the approvals of jobs. */
 export function deleteApprovals(tx: Transaction, jobIds: readonly string[]): Promise<void> {
-  return tx.each(remove, [{ job_ids: idsParam(jobIds) }]);
+  return tx.each(remove, [{ job_ids: jobIds }]);
 }

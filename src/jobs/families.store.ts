@@ -1,7 +1,7 @@
 /** The queries on jobs together with the jobs that they have started. */
 import { type RawBuilder, sql } from 'kysely';
 import type { Dialect, Handle, Transaction } from '../database/database.ts';
-import { idInLocked, idsParam, isIn } from '../database/ids-in.ts';
+import { idInLocked, isIn, listValue } from '../database/ids-in.ts';
 import { allRows, firstRow, statement } from '../database/statement.ts';
 import type { FamilyCancellationsTable, JobStatus } from '../database/tables.ts';
 
@@ -12,8 +12,8 @@ export const descendantsMax = 200;
 function family(dialect: Dialect, ids: readonly string[]): RawBuilder<unknown> {
   const given =
     dialect === 'sqlite'
-      ? sql`select value from json_each(${idsParam(ids)})`
-      : sql`select json_array_elements_text(${idsParam(ids)}::json)`;
+      ? sql`select value from json_each(${listValue(ids)})`
+      : sql`select json_array_elements_text(${listValue(ids)}::json)`;
   const isLeft = sql`due_at is not null and cancel_requested_at is null`;
   // Each way keeps the planner from walking through all jobs: the children of a job are looked up.
   const children =
@@ -37,7 +37,7 @@ export async function holdFamilies(tx: Transaction, ids: readonly string[]): Pro
   // SQLite has only one writer at a time.
   if (tx.dialect === 'sqlite') return;
   const parents = sql`select parent_job_id from jobs where id = any (array(
-    select json_array_elements_text(${idsParam(ids)}::json)))`;
+    select json_array_elements_text(${listValue(ids)}::json)))`;
   await sql`${family(tx.dialect, ids)} select id from jobs
     where id = any (array((${bounded(ids)}) union ${parents})) order by id for update`.execute(
     tx.kysely,
@@ -55,18 +55,15 @@ export async function listDescendants(db: Handle, ids: readonly string[]) {
   return rows.filter(({ id }) => !given.has(id));
 }
 
-const stop = statement<{ ids: string; now: number }>()((db, p, dialect) =>
-  db
-    .updateTable('jobs')
-    .set({ cancel_requested_at: p('now') })
-    .where(idInLocked(dialect, p('ids'), 'jobs', sql<boolean>`status = 'active'`))
-    .returning('id'),
-);
-
 /** Marks the active ones of the jobs as to be stopped, and returns them. */
-export function requestCancellations(tx: Transaction, ids: readonly string[], now: number) {
-  return tx.all(stop, { ids: idsParam(ids), now });
-}
+export const requestCancellations = allRows<{ ids: readonly string[]; now: number }, Transaction>()(
+  (db, p, dialect) =>
+    db
+      .updateTable('jobs')
+      .set({ cancel_requested_at: p('now') })
+      .where(idInLocked(dialect, p.list('ids'), 'jobs', sql<boolean>`status = 'active'`))
+      .returning('id'),
+);
 
 const leave = statement<FamilyCancellationsTable>()((db, p) =>
   db
@@ -114,11 +111,15 @@ export const listWaitingParents = allRows<{ after: string; limit: number }>()((d
     .limit(p('limit')),
 );
 
-const endedChildren = allRows<{ ids: string; limit: number }>()((db, p, dialect) =>
+/** The ended jobs that runs of the parents still wait for. */
+export const listEndedChildren = allRows<{
+  parentIds: readonly string[];
+  limit: number;
+}>()((db, p, dialect) =>
   db
     .selectFrom('jobs as child')
     .select('child.id')
-    .where(isIn(dialect, sql`child.parent_job_id`, p('ids')))
+    .where(isIn(dialect, sql`child.parent_job_id`, p.list('parentIds')))
     .where('child.due_at', 'is', null)
     .where((eb) =>
       eb.exists(
@@ -132,11 +133,6 @@ const endedChildren = allRows<{ ids: string; limit: number }>()((db, p, dialect)
     )
     .limit(p('limit')),
 );
-
-/** The ended jobs that runs of the parents still wait for. */
-export function listEndedChildren(db: Handle, parentIds: readonly string[], limit: number) {
-  return endedChildren(db, { ids: idsParam(parentIds), limit });
-}
 
 /** How an ended child has ended. */
 export const findEndedChild = firstRow<{ id: string }>()((db, p) =>

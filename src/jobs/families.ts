@@ -83,7 +83,7 @@ export async function cancelDescendants(
   const idsIn = (isActive: boolean) =>
     found.filter(({ status }) => (status === 'active') === isActive).map(({ id }) => id);
   const active = idsIn(true);
-  const stopped = active.length === 0 ? [] : await requestCancellations(tx, active, now);
+  const stopped = active.length === 0 ? [] : await requestCancellations(tx, { ids: active, now });
   if (active.length > 0) tx.afterCommit(() => active.forEach(deps.stopRun));
   const unclaimed = ['queued', 'waiting'] as const;
   const cancelled = await cancelUnclaimed(deps, tx, unclaimed, idsIn(false), parentEnded, now);

@@ -5,8 +5,8 @@
 import { type Insertable, type Selectable, sql } from 'kysely';
 import { createCounts } from '../database/counts.ts';
 import type { Handle, Transaction } from '../database/database.ts';
-import { idIn, idsParam } from '../database/ids-in.ts';
-import { statement } from '../database/statement.ts';
+import { idIn } from '../database/ids-in.ts';
+import { allRows, statement } from '../database/statement.ts';
 import type { JobStatus, JobsTable } from '../database/tables.ts';
 
 export type JobRow = Selectable<JobsTable>;
@@ -134,19 +134,15 @@ export function findUnendedOfKey(
   return db.all(ofKey, { api_key_id: apiKeyId, status, after, limit });
 }
 
-const cancelling = statement<{ ids: string }>()((db, p, dialect) =>
+/** The active ones of the jobs whose cancellation was requested. */
+export const findCancelling = allRows<{ ids: readonly string[] }>()((db, p, dialect) =>
   db
     .selectFrom('jobs')
     .select('id')
-    .where(idIn(dialect, p('ids')))
+    .where(idIn(dialect, p.list('ids')))
     .where('status', '=', sql.lit('active'))
     .where('cancel_requested_at', 'is not', null),
 );
-
-/** The active ones of the jobs whose cancellation was requested. */
-export function findCancelling(db: Handle, ids: readonly string[]) {
-  return db.all(cancelling, { ids: idsParam(ids) });
-}
 
 const setProgress = statement<{ id: string; epoch: number; progress: string }>()((db, p) =>
   db
@@ -181,11 +177,11 @@ export function findJob(
   return db.first(byId, { id, organization_id: organizationId });
 }
 
-const byIdsLocked = statement<{ ids: string }>()((db, p, dialect) =>
+const byIdsLocked = statement<{ ids: readonly string[] }>()((db, p, dialect) =>
   db
     .selectFrom('jobs')
     .select('id')
-    .where(idIn(dialect, p('ids')))
+    .where(idIn(dialect, p.list('ids')))
     .orderBy('id')
     .forUpdate(),
 );
@@ -194,7 +190,7 @@ const byIdsLocked = statement<{ ids: string }>()((db, p, dialect) =>
 export async function holdJobs(tx: Transaction, ids: readonly string[]): Promise<void> {
   // SQLite has only one writer at a time.
   if (tx.dialect === 'postgres' && ids.length > 0) {
-    await tx.all(byIdsLocked, { ids: idsParam(ids) });
+    await tx.all(byIdsLocked, { ids });
   }
 }
 

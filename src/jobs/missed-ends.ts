@@ -34,7 +34,7 @@ async function endMissed({ database, clock, endWaits }: MissedEndsDeps, after: s
   const parents = await listWaitingParents(read, { after, limit: parentsMax });
   const ids = parents.map(({ job_id }) => job_id);
   if (ids.length === 0) return '';
-  const children = await listEndedChildren(read, ids, childrenMax);
+  const children = await listEndedChildren(read, { parentIds: ids, limit: childrenMax });
   // One at a time, because each may have a megabyte of output.
   for (const { id } of children) {
     const child = await findEndedChild(read, { id });

@@ -232,7 +232,7 @@ async function renew({ database, clock, leaseMs, running }: Performing): Promise
 
 async function findCancelled({ database, running }: Performing): Promise<void> {
   if (running.size === 0) return;
-  for (const { id } of await findCancelling(database.read, [...running.keys()])) {
+  for (const { id } of await findCancelling(database.read, { ids: [...running.keys()] })) {
     const entry = running.get(id);
     if (entry !== undefined) stop(entry, 'cancelled');
   }

@@ -211,7 +211,7 @@ async function withDueWaits(
   if (ids.length === 0) return decided;
   // All of them, so that jobs are locked in one order; before their waits, which end under this lock.
   await holdJobs(tx, decided.map(idOf));
-  const waits = Map.groupBy(await listOpenWaits(tx, ids), ({ job_id }) => job_id);
+  const waits = Map.groupBy(await listOpenWaits(tx, { ids }), ({ job_id }) => job_id);
   return decided.map((one) => {
     if (one.transition.status !== 'waiting') return one;
     const open = waits.get(one.job.id) ?? [];
