@@ -47,7 +47,7 @@ export interface Attempt {
   /** What is on record of the job, once it was read. */
   records: Records | undefined;
   waits: RunWaits | undefined;
-  /** What ends the job, whatever the code of the run makes of it. */
+  /** The fault that ends the job, even if the code of the run catches it. */
   fault: JournalFault | undefined;
   /** Writes to the journal under way. */
   recording: Set<Promise<unknown>> | undefined;
@@ -118,8 +118,8 @@ export async function recordsOf(attempt: Attempt): Promise<Records> {
 }
 
 /**
- * Whether the run repeats what is on record, so that its reports were told before. Of a run that goes on
- * after a wait something is on record, even before that was read.
+ * Whether the run repeats what is on record, so that clients have had its reports. A run that goes on after a
+ * wait has a record, even before that has been read.
  */
 export function isReplaying({ job, records }: Attempt): boolean {
   return records === undefined ? job.resumed_at !== null : records.pending.size > 0;

@@ -31,7 +31,7 @@ const bounded = (given: readonly string[]) =>
 
 /**
  * Locks the jobs together with their parents and the unended jobs below them, in the order of their ids:
- * whatever ends a job of a family may change the others. Of those below, as many as are cancelled together.
+ * the end of one job of a family may change the others. Of those below, as many as are cancelled together.
  */
 export async function holdFamilies(tx: Transaction, ids: readonly string[]): Promise<void> {
   // SQLite has only one writer at a time.

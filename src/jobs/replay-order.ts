@@ -1,11 +1,11 @@
 /**
- * The order in which a run is told ends of steps and waits. Each end has a place in it, on record, so that a
- * repeated run is told them in the same order and a race has the same winner again. Moments would not do: an
- * event that came before a step ended may be told after it. A run asks for parallel steps and waits at once,
+ * The order in which a run gets the ends of its steps and waits. Each end has a place in it, on record, so that a
+ * repeated run gets them in the same order and a race has the same winner again. Timestamps would not do: an
+ * event may come before a step ends, and reach the run after that. A run asks for parallel steps and waits at once,
  * and the database answers them in any order; what one branch asks for next depends on an answer. So an end
- * from the record waits until each question that came with it is known to be on record or not, and until
- * the code has asked for all ends with earlier places. Ends that no run was told come last. Code that takes
- * longer than `patienceMs` between two answers is not waited for.
+ * from the record is held until each question that came with it is known to be on record or not, and until
+ * the code has asked for all ends with earlier places. Ends that no run has got come last. An end is held
+ * for `patienceMs` at most: then the code is taken not to ask for the earlier ones.
  */
 import type { RecordedEnd } from '../journal/records.ts';
 
@@ -21,7 +21,7 @@ export interface ReplayTurn {
 
 export interface ReplayOrder {
   enter(): ReplayTurn;
-  /** Runs the write of an end, with its place. Resolves after those with earlier places were told. */
+  /** Runs the write of an end, with its place. Resolves after the run has got those with earlier places. */
   write<T>(end: (place: number) => Promise<T>): Promise<T>;
 }
 
@@ -44,7 +44,7 @@ interface Order extends Places {
   undecided: number;
   held: HeldEnd[];
   isGiving: boolean;
-  /** Settles when the ends that have a place so far were told. */
+  /** Settles when the run has got the ends that have a place so far. */
   told: Promise<unknown>;
   patience: NodeJS.Timeout | undefined;
   /** The code did not ask for what is on record, or the run has ended. */
@@ -119,7 +119,7 @@ async function giveHeld(order: Order): Promise<void> {
   order.patience = setTimeout(() => giveUp(order), patienceMs).unref();
 }
 
-/** Whether the code has still to ask for an end that was told before the one of the place. */
+/** Whether the code has still to ask for an end with an earlier place. */
 function isAwaiting({ isOver, awaited }: Order, place: number | null): boolean {
   return !isOver && awaited() < (place ?? Number.POSITIVE_INFINITY);
 }
@@ -129,14 +129,14 @@ function giveUp(order: Order): void {
   void giveHeld(order);
 }
 
-/** Ends that no run was told have the order of their moments. */
+/** Ends that no run has got are ordered by their timestamps. */
 function compare(a: RecordedEnd, b: RecordedEnd): number {
   if (a.told !== null && b.told !== null) return a.told - b.told;
   if (a.told !== b.told) return a.told === null ? 1 : -1;
   return a.at - b.at || a.n - b.n;
 }
 
-/** Gives an end the next place, and waits until those before it were told. */
+/** Gives an end the next place, and waits until the run has got those before it. */
 function tell(order: Order, n: number): Promise<void> {
   const before = order.told;
   order.note(n, order.next());

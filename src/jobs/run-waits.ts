@@ -106,7 +106,7 @@ async function wait(
   }
   try {
     const end = await ended.promise;
-    // The run is not unloaded before it was told the end.
+    // The run is not unloaded before it has got the end.
     const telling = scope.work();
     try {
       await turn?.ended(n);

@@ -90,7 +90,7 @@ export async function beginStep(
   return { n, recorded: undefined };
 }
 
-/** An open step that ends; `told` is the place of its end among those that the run is told. */
+/** An open step that ends; `told` is the place of its end in the order in which the run gets ends. */
 export interface EndingStep extends Pick<WantedStep, 'key' | 'kind'> {
   readonly n: number;
   readonly told: number;
@@ -130,7 +130,7 @@ export async function endStep(
   return now;
 }
 
-/** Notes the place of an end that was on record before the run is told of it. */
+/** Notes the place of an end that was on record before the run gets it. */
 export function noteTold({ told }: OpenClaim, n: number, place: number): void {
   told.set(n, place);
 }

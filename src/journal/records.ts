@@ -7,7 +7,7 @@ import { type StepKind, waitKinds } from '../database/tables.ts';
 import { differenceOf, wholeDigest } from '../kernel/input-digest.ts';
 import type { RecordedRow } from './record-queries.ts';
 
-/** The code of a run does not fit its record, or a bound is passed. Ends the job, whatever the code does. */
+/** The code of a run does not fit its record, or a bound is passed. Ends the job, even if the code catches it. */
 export class JournalFault extends Error {
   readonly code: 'replay_diverged' | 'skill_execution_failed';
   readonly retryable = false;
@@ -38,7 +38,7 @@ export interface AskedStep extends Pick<StepRecord, 'name' | 'parent' | 'digest'
   readonly key: string;
 }
 
-/** An end on record. `told` is its place among the ends that runs of the job were told, null if none was. */
+/** An end on record. `told` is its place in the order in which the job's runs got ends, null if none has got it. */
 export interface RecordedEnd {
   readonly n: number;
   readonly at: number;
@@ -49,17 +49,17 @@ export interface Records {
   readonly byKey: Map<string, StepRecord>;
   /** The number of the job's last step when the claim began. */
   readonly last: number;
-  /** The place of the next end that the run is told. */
+  /** The place of the next end that the run gets. */
   nextEnd: number;
   /** Bytes of all results of the job. */
   bytes: number;
-  /** Records that the code has to ask for, and was not given yet. */
+  /** Records that the code has to ask for, and has not got yet. */
   readonly pending: Map<number, StepRecord>;
   /** Those of them that it has asked for. */
   readonly asked: Set<number>;
   /** Records within steps that did not complete; they are to be asked for once those run again. */
   readonly inner: Map<number, StepRecord[]>;
-  /** The pending records whose end runs were told, the last one first; those given meanwhile too. */
+  /** The pending records whose end an earlier run got, the last one first, and those that this run has got meanwhile. */
   readonly told: StepRecord[];
 }
 
@@ -104,7 +104,7 @@ function noteTold({ told }: Records, added: Iterable<StepRecord>): void {
   if (told.length > length) told.sort((a, b) => (b.told ?? 0) - (a.told ?? 0));
 }
 
-/** The least place of the ends on record that the run was not given yet; infinite if there is none. */
+/** The least place of the ends on record that the run has not got yet; infinite if there is none. */
 export function nextTold({ told, pending }: Records): number {
   for (;;) {
     const last = told.at(-1);

@@ -94,7 +94,7 @@ function say({ said, open }: StepsState, step: number | null, message: SaidMessa
 
 /**
  * Rejects when the caller's key does not allow to run the skill now, and beyond the bound of steps.
- * `inTurn` resolves when the run may be told an end that is on record.
+ * `inTurn` resolves when the run may get an end that is on record.
  */
 async function begin(
   state: StepsState,
@@ -137,8 +137,8 @@ async function begin(
 }
 
 /**
- * Ends a step; when. `told` is the place of the end among those that the run is told; `wasStopped` if the
- * run is being stopped.
+ * Ends a step; resolves to when it ended. `told` is the place of the end in the order in which the run gets ends;
+ * `wasStopped` if the run is being stopped.
  */
 async function end(
   { open, journal }: StepsState,

@@ -177,7 +177,7 @@ const untold = firstRow<EventAddress, Transaction>()((db, p) =>
     .limit(sql.lit(1)),
 );
 
-/** The oldest event of an address that not all have been told who waited for it. */
+/** The oldest event of an address that some of the jobs that waited for it have not got. */
 export function findUntold(
   tx: Transaction,
   { organization_id, event, key }: EventAddress,
@@ -200,7 +200,7 @@ const mark = statement<{ id: string; told: number; given: number }>()((db, p) =>
     .where('id', '=', p('id')),
 );
 
-/** Records how far an event has been told: `told` is 1 when all were, `given` when a job got it just now. */
+/** Records which jobs got an event: `told` is 1 when all that waited have, `given` is 1 when one got it just now. */
 export function markTold(
   tx: Transaction,
   row: { readonly id: string; readonly told: number; readonly given: number },

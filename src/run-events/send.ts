@@ -48,7 +48,7 @@ export interface SentEvent {
   readonly data: unknown;
 }
 
-/** What the sender is told. */
+/** What the sender gets in response. */
 export interface SendReceipt {
   readonly eventId: string;
   /** Jobs that waited for it. */
@@ -99,7 +99,7 @@ async function repeatOf(
   return { eventId: found.event_id, delivered: found.delivered, isReplay: true };
 }
 
-/** A receipt, and whether all that waited have been told. */
+/** A receipt, and whether all jobs that waited have got the event. */
 interface Recorded extends SendReceipt {
   readonly keyRow: EventKeyRow | undefined;
   readonly isDone: boolean;
