@@ -95,7 +95,7 @@ function generate(
 }
 
 /**
- * Gives what is on record. A failure, too, is on record before the run is told, so that the attempt gets it
+ * Gives what is on record. A failure, too, is recorded before the run gets it, so that the attempt gets it
  * again after a wait.
  */
 async function think(
@@ -141,7 +141,7 @@ async function think(
   return { ...result, usage: usageOf(costs) };
 }
 
-/** Asks the model for what is not on record. Only here it matters what agent and key allow now. */
+/** Asks the model for what is not on record. The present rights of agent and key are checked only here. */
 async function askOn(
   attempt: ThinkingAttempt,
   asked: GenerateRequest,

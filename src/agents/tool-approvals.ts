@@ -44,7 +44,7 @@ export async function awaitApproval(
   const { generations, run } = asking.attempt;
   // No named step or wait of the tool's own has a place of this form.
   const key = digestOf(JSON.stringify([own.path, 'approval of the call']));
-  // A call that was asked about before stays subject to the answer, whatever the agent has now.
+  // A call for which a person was asked needs that answer, even if the agent's patterns have changed since.
   const wasAsked = left !== undefined && (await run.journal.records()).byKey.has(key);
   if (!use.needsApproval && !wasAsked) return null;
   if (left?.isApproved) return left.isInterrupted ? used(use.skill) : null;

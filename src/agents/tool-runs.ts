@@ -39,7 +39,7 @@ export async function runTool(asking: Asking, tool: PlannedTool) {
   const { say } = attempt.run;
   const { n: step, call, name, left } = tool;
   const place = { step, call_id: call.id, tool: name };
-  // Where the run was unloaded during the call, it has been told before.
+  // Where the run was unloaded during the call, clients have had this event before.
   if (left?.isInterrupted !== false) {
     say({ type: 'tool_call', data: { ...place, input: previewOfJson(call.input) } });
   }
