@@ -232,7 +232,7 @@ export interface MessagesTable {
   unreported: Generated<number>;
   /** 1 if a later run that continues the conversation gets this message. */
   dialogue: Generated<number>;
-  /** JSON: the message as a model takes it, null for what no model said or was told in answer. */
+  /** JSON: the message as a model takes it, null for a message that no model wrote or read. */
   data: Generated<string | null>;
   created_at: number;
 }
@@ -299,8 +299,8 @@ export interface JobStepsTable {
   /** The number of the job's last step when a named step failed; null otherwise. */
   seen_to: Generated<number | null>;
   /**
-   * The place of the end of a named step, a called skill or a wait among the ends that the job's runs were
-   * told; null while none was told of it, and for other kinds.
+   * The place of the end of a named step, a called skill or a wait in the order in which the job's runs got
+   * such ends; null while no run has got it, and for other kinds.
    */
   told: Generated<number | null>;
   /** Null for a tool, while active, and where the provider did not report it. */
@@ -342,7 +342,7 @@ export interface ReceivedEventsTable {
   job_id: string | null;
   /** 1 once a run has taken it. */
   taken: Generated<number>;
-  /** 1 once all that waited for it when it came have been told. */
+  /** 1 once all jobs that waited for it when it came have got it. */
   told: Generated<number>;
   created_at: number;
   /** JSON. */

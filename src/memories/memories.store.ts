@@ -228,6 +228,6 @@ function unindex(tx: Transaction, owner: number, memories: readonly Indexed[]): 
 /** What the index is given: terms, as `termsText` writes them, each under its owner. */
 function tokensText(dialect: Dialect, owner: number, terms: string): string {
   if (dialect === 'sqlite') return `${owner}${terms.replaceAll(' ', ` ${owner}`)}`;
-  // Terms hold nothing that PostgreSQL would have to be told to take as it is.
+  // Terms have no character that would have to be escaped for PostgreSQL.
   return `'${owner}${terms.replaceAll(' ', `' '${owner}`)}'`;
 }
