@@ -41,12 +41,12 @@ import type { ClusterTimes } from './cluster-times.ts';
 import type { Foundation } from './parts.ts';
 import type { ComposedThinking } from './thinking.ts';
 
-/** After a key was revoked: until no process accepts jobs for it any more. */
+/** After a key was revoked: the time until all processes refuse it. */
 const lateJobsMs = 2_000;
 /** Longest wait between retries of one job. */
 const backoffMaxMs = 60 * 60 * 1000;
 
-/** Called as jobs pass through, after the commits. */
+/** Called after the commits that accept, begin and end jobs. */
 export interface JobObserver {
   accepted(jobs: readonly NewJob[]): void;
   /** A worker here has claimed a job from a queue. */
@@ -235,7 +235,7 @@ function createEndJobsOfKey(
   return async (keyId, options) => {
     const end = () => endJobsOfRevokedKey({ database, clock, jobs, stopRun }, keyId, options);
     await end();
-    // Another process may have accepted a job for the key that it believed for a moment longer.
+    // Another process may have accepted a job before it read that the key was revoked.
     setTimeout(() => {
       end().catch((err) => log.warn({ err, api_key_id: keyId }, 'jobs of a revoked key may go on'));
     }, lateJobsMs).unref();
