@@ -1,7 +1,7 @@
 /** Idempotency keys: one row a key, unique by index, written with the job that it names. */
-import type { Handle, Transaction } from '../database/database.ts';
+import type { Transaction } from '../database/database.ts';
 import { createKeyDeletion, createKeyTaking, type KeyName } from '../database/idempotency-keys.ts';
-import { statement } from '../database/statement.ts';
+import { firstRow, statement } from '../database/statement.ts';
 import type { IdempotencyKeysTable } from '../database/tables.ts';
 
 /** A key to be taken for a job. */
@@ -39,11 +39,8 @@ export function releaseIdempotencyKeys(tx: Transaction, keys: readonly KeyName[]
   return tx.each(release, keys);
 }
 
-const held = statement<{
-  owner: string;
-  idempotency_key: string;
-  forgotten_before: number;
-}>()((db, p) =>
+/** The job that the key's first request made, and what that request looked like; not once it is forgotten. */
+export const findByIdempotencyKey = firstRow<KeyName & { forgotten_before: number }>()((db, p) =>
   db
     .selectFrom('idempotency_keys')
     .innerJoin('jobs', 'jobs.id', 'idempotency_keys.job_id')
@@ -53,19 +50,5 @@ const held = statement<{
     .where('idempotency_keys.idempotency_key', '=', p('idempotency_key'))
     .where('idempotency_keys.created_at', '>=', p('forgotten_before')),
 );
-
-/** The job that the key's first request made, and what that request looked like; not once it is forgotten. */
-export function findByIdempotencyKey(
-  db: Handle,
-  owner: string,
-  key: string,
-  forgottenBefore: number,
-) {
-  return db.first(held, {
-    owner,
-    idempotency_key: key,
-    forgotten_before: forgottenBefore,
-  });
-}
 
 export const deleteOldKeys = createKeyDeletion('idempotency_keys');

@@ -6,8 +6,8 @@ import { type Insertable, type Selectable, sql } from 'kysely';
 import { createCounts } from '../database/counts.ts';
 import type { Handle, Transaction } from '../database/database.ts';
 import { idIn } from '../database/ids-in.ts';
-import { allRows, statement } from '../database/statement.ts';
-import type { JobStatus, JobsTable } from '../database/tables.ts';
+import { allRows, firstRow, statement } from '../database/statement.ts';
+import type { JobsTable } from '../database/tables.ts';
 
 export type JobRow = Selectable<JobsTable>;
 
@@ -95,7 +95,8 @@ function newRow(job: NewJob, isClaimed: boolean, leaseUntil: number): Insertable
   };
 }
 
-const requestCancel = statement<{ id: string; now: number }>()((db, p) =>
+/** Marks an active job as to be stopped; undefined when it is not active. */
+export const requestCancellation = firstRow<{ id: string; now: number }, Transaction>()((db, p) =>
   db
     .updateTable('jobs')
     .set({ cancel_requested_at: p('now') })
@@ -104,35 +105,24 @@ const requestCancel = statement<{ id: string; now: number }>()((db, p) =>
     .returning('id'),
 );
 
-/** Marks an active job as to be stopped; undefined when it is not active. */
-export function requestCancellation(tx: Transaction, id: string, now: number) {
-  return tx.first(requestCancel, { id, now });
-}
-
-/** The condition on `due_at` makes the query use the index of unended jobs. */
-const ofKey = statement<{ api_key_id: string; status: JobStatus; after: string; limit: number }>()(
-  (db, p) =>
-    db
-      .selectFrom('jobs')
-      .select('id')
-      .where('status', '=', p('status'))
-      .where('due_at', 'is not', null)
-      .where('api_key_id', '=', p('api_key_id'))
-      .where('id', '>', p('after'))
-      .orderBy('id')
-      .limit(p('limit')),
-);
-
 /** The next jobs of an API key that wait or run, in the order of their ids. */
-export function findUnendedOfKey(
-  db: Handle,
-  apiKeyId: string,
-  status: 'queued' | 'active' | 'waiting',
-  after: string,
-  limit: number,
-) {
-  return db.all(ofKey, { api_key_id: apiKeyId, status, after, limit });
-}
+export const findUnendedOfKey = allRows<{
+  api_key_id: string;
+  status: 'queued' | 'active' | 'waiting';
+  after: string;
+  limit: number;
+}>()((db, p) =>
+  db
+    .selectFrom('jobs')
+    .select('id')
+    .where('status', '=', p('status'))
+    // So that the query uses the index of unended jobs.
+    .where('due_at', 'is not', null)
+    .where('api_key_id', '=', p('api_key_id'))
+    .where('id', '>', p('after'))
+    .orderBy('id')
+    .limit(p('limit')),
+);
 
 /** The active ones of the jobs whose cancellation was requested. */
 export const findCancelling = allRows<{ ids: readonly string[] }>()((db, p, dialect) =>
