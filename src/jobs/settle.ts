@@ -69,7 +69,7 @@ export interface Settle {
   cancelQueued(tx: Transaction, ids: readonly string[]): Promise<number>;
   /** Cancels the jobs below an active one whose cancellation was requested; after `cancelUnclaimed` of that one. */
   cancelBelow(tx: Transaction, id: string): Promise<unknown>;
-  /** Cancels the jobs that cancellations have left, because they were more than one transaction should change. */
+  /** Cancels jobs that cancellations have left, because they were more than one transaction should change; some a pass. */
   cancelRest(): Promise<void>;
 }
 
@@ -84,6 +84,8 @@ export interface SettleDeps extends EffectDeps, CancelDeps {
 
 /** Jobs of which one transaction cancels what is left below them. */
 const familiesMax = 100;
+/** Transactions of one pass: the sweep, in which hints of due jobs wait for it, makes the next one soon. */
+const roundsMax = 5;
 
 /** A settlement with what it makes of the job. */
 type Decided = Settlement & Pick<Settled, 'from' | 'transition' | 'durationMs'>;
@@ -162,13 +164,14 @@ async function cancelBelow(
 }
 
 async function cancelRest(deps: SettleDeps): Promise<void> {
-  for (;;) {
+  for (let round = 0; round < roundsMax; round += 1) {
     const ids = await listCancellations(deps.database.read, familiesMax);
     if (ids.length === 0) return;
     await deps.database.write(async (tx) => {
-      // First: what is left below them even now is recorded again.
-      await finishCancellations(tx, ids);
+      // As a settlement does: it locks the jobs before it records that some are left.
       await holdFamilies(tx, ids);
+      // Before the cancellations, which record again what they leave.
+      await finishCancellations(tx, ids);
       await cancelBelow(deps, tx, ids);
     });
   }
