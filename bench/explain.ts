@@ -529,7 +529,7 @@ async function acts(database: Database, { server, slices, key }: Platform): Prom
       await holdFamilies(tx, [parent]);
       await listDescendants(tx, [parent]);
     }),
-    task('horizons and events of organizations', () => slices.runEvents.removeUntakeable(), {
+    task('events that no job can take', () => slices.runEvents.removeUntakeable(), {
       once: true,
     }),
     task('retention of events', () => deleteOldEvents({ database, clock }), { once: true }),

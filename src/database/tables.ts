@@ -358,12 +358,6 @@ export interface EventTotalsTable {
   bytes: number;
 }
 
-/** All jobs of the organization whose ids lie before this one have ended. */
-export interface EventHorizonsTable {
-  organization_id: string;
-  job_id: string;
-}
-
 /** The last event that a job was given of those with this name and key. */
 export interface EventPositionsTable {
   organization_id: string;
@@ -772,7 +766,6 @@ export interface Tables {
   event_positions: EventPositionsTable;
   received_events: ReceivedEventsTable;
   event_totals: EventTotalsTable;
-  event_horizons: EventHorizonsTable;
   event_idempotency_keys: EventIdempotencyKeysTable;
   approvals: ApprovalsTable;
   token_usage: TokenUsageTable;

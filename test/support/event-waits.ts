@@ -92,8 +92,6 @@ export async function eventsWorld(engine: Engine, options: { database?: Database
       const sender = { organizationId, owner: caller.keyId, idempotencyKey };
       return on.send(sender, { event, key, jobId, data });
     },
-    /** Time passes, so that no transaction of before is still under way. Ids are of the machine's clock. */
-    passMinutes: () => clock.jumpTo(Date.now() + 120_000),
     /** What the background tasks delete. */
     async deleteOld() {
       await runEvents.removeUntakeable();
