@@ -21,8 +21,11 @@ export interface ReplayTurn {
 
 export interface ReplayOrder {
   enter(): ReplayTurn;
-  /** Runs the write of an end, with its place. Resolves after the run has got those with earlier places. */
-  write<T>(end: (place: number) => Promise<T>): Promise<T>;
+  /**
+   * Runs the write of an end, with its place. Resolves after the run has got the new ends before it, and those on
+   * record with places before `after`.
+   */
+  write<T>(end: (place: number) => Promise<T>, after: number): Promise<T>;
 }
 
 /** What the journal knows of places. */
@@ -37,6 +40,8 @@ export interface Places {
 
 /** How long an end is held for the code to ask for one with an earlier place. */
 const patienceMs = 5_000;
+/** In place of the number of a step whose end is on record with its place already. */
+const newStep = 0;
 
 type HeldEnd = RecordedEnd & { readonly give: (told?: Promise<void>) => void };
 
@@ -46,6 +51,8 @@ interface Order extends Places {
   isGiving: boolean;
   /** Settles when the run has got the ends that have a place so far. */
   told: Promise<unknown>;
+  /** The place of the last new end that the run has got. */
+  last: number;
   patience: NodeJS.Timeout | undefined;
   /** The code did not ask for what is on record, or the run has ended. */
   isOver: boolean;
@@ -59,11 +66,12 @@ export function createReplayOrder(places: Places, signal: AbortSignal): ReplayOr
     held: [],
     isGiving: false,
     told: Promise.resolve(),
+    last: 0,
     patience: undefined,
     isOver: signal.aborted,
   };
   signal.addEventListener('abort', () => giveUp(order), { once: true });
-  return { enter: () => enter(order), write: (end) => write(order, end) };
+  return { enter: () => enter(order), write: (...asked) => write(order, ...asked) };
 }
 
 function enter(order: Order): ReplayTurn {
@@ -84,10 +92,7 @@ function enter(order: Order): ReplayTurn {
       if (!isDecided) decide();
     },
     async ended(n) {
-      if (order.held.length === 0 && !isAwaiting(order, null)) return tell(order, n);
-      const held = hold(order, { n, at: Number.MAX_SAFE_INTEGER, told: null });
-      void giveHeld(order);
-      return held;
+      return holdNew(order, n, null) ?? tell(order, n);
     },
   };
 }
@@ -96,6 +101,14 @@ function hold({ held }: Order, end: RecordedEnd): Promise<void> {
   const { promise, resolve } = Promise.withResolvers<void>();
   held.push({ ...end, give: resolve });
   return promise;
+}
+
+/** Holds an end of now, if an end on record may come before it. */
+function holdNew(order: Order, n: number, told: number | null): Promise<void> | undefined {
+  if (order.held.length === 0 && !isAwaiting(order, told)) return undefined;
+  const held = hold(order, { n, at: Number.MAX_SAFE_INTEGER, told });
+  void giveHeld(order);
+  return held;
 }
 
 /** Gives the ends one by one: the answer to the one is on its way before the other is given. */
@@ -112,11 +125,16 @@ async function giveHeld(order: Order): Promise<void> {
       if (order.undecided > 0 || order.held.sort(compare)[0] !== first) continue;
     }
     order.held.shift();
-    first.give(first.told === null ? tell(order, first.n) : undefined);
+    first.give(isInPlace(order, first) ? undefined : tell(order, first.n));
   }
   order.isGiving = false;
   if (order.undecided > 0 || order.held.length === 0) return;
   order.patience = setTimeout(() => giveUp(order), patienceMs).unref();
+}
+
+/** Whether the place of a held end is the one in which the run gets it: it has one, and is not too late. */
+function isInPlace({ last }: Order, { n, told }: HeldEnd): boolean {
+  return n === newStep || (told !== null && told > last);
 }
 
 /** Whether the code has still to ask for an end with an earlier place. */
@@ -139,18 +157,28 @@ function compare(a: RecordedEnd, b: RecordedEnd): number {
 /** Gives an end the next place, and waits until the run has got those before it. */
 function tell(order: Order, n: number): Promise<void> {
   const before = order.told;
-  order.note(n, order.next());
+  order.last = order.next();
+  order.note(n, order.last);
   order.told = before.then(turnOfLoop);
   return before.then(() => {});
 }
 
-async function write<T>(order: Order, end: (place: number) => Promise<T>): Promise<T> {
+async function write<T>(
+  order: Order,
+  end: (place: number) => Promise<T>,
+  after: number,
+): Promise<T> {
   const before = order.told;
-  const written = end(order.next());
+  const place = order.next();
+  const written = end(place);
   // The answer to this one is on its way before the next goes.
   order.told = Promise.allSettled([before, written]).then(turnOfLoop);
   const result = await written;
   await before;
+  // The step may have ended before the code has asked for ends on record.
+  const held = holdNew(order, newStep, Math.min(after, place));
+  if (held !== undefined) await held;
+  order.last = Math.max(order.last, place);
   return result;
 }
 

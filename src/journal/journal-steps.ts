@@ -51,6 +51,8 @@ export interface BegunStep {
   readonly n: number;
   /** How it ended before; undefined when the step has to run now. */
   readonly recorded: (StepEnd & RecordedEnd) | undefined;
+  /** Ends on record with places before this one are told before its end. */
+  readonly after: number;
 }
 
 /**
@@ -70,13 +72,14 @@ export async function beginStep(
     if (known.status === 'completed' || isFinalFailure(claim, records, known)) {
       const recorded = await endOnRecord(claim, known);
       records.pending.delete(known.n);
-      return { n: known.n, recorded };
+      return { n: known.n, recorded, after: 0 };
     }
     await admit();
     await write(claim, (tx) => restartStep(tx, job, known.n, deps.clock.now()));
     records.byKey.set(key, { ...known, status: 'active' });
     noteRunning(records, known.n);
-    return { n: known.n, recorded: undefined };
+    // If it has failed before, the code asks for the ends that followed only after this one.
+    return { n: known.n, recorded: undefined, after: known.told ?? Number.POSITIVE_INFINITY };
   }
   await admit();
   const n = await nextStep(claim);
@@ -87,7 +90,7 @@ export async function beginStep(
   });
   const none = { attempt: null, seen_to: null, told: null, due_at: null };
   records.byKey.set(key, { n, kind, name, nth, parent, status: 'active', digest, ...none });
-  return { n, recorded: undefined };
+  return { n, recorded: undefined, after: Number.POSITIVE_INFINITY };
 }
 
 /** An open step that ends; `told` is the place of its end in the order in which the run gets ends. */

@@ -41,7 +41,7 @@ export type StepAnswer =
   | { readonly output: unknown; readonly at: number }
   | { readonly error: StepFailure; readonly at: number };
 
-interface OpenStep extends InnerPart, Pick<WantedStep, 'key' | 'kind'> {
+interface OpenStep extends InnerPart, Pick<WantedStep, 'key' | 'kind'>, Pick<BegunStep, 'after'> {
   readonly said: SaidMessage[];
   /** The enclosing step. */
   readonly enclosing: OpenStep | undefined;
@@ -74,7 +74,7 @@ export type RunSteps = ReturnType<typeof createRunSteps>;
 
 export function createRunSteps(deps: RunStepsDeps) {
   const state: StepsState = { ...deps, open: new Map() };
-  return bind(state, { partOf, say, begin, end, readWait });
+  return bind(state, { partOf, say, begin, end, placeBefore, readWait });
 }
 
 /** The part of the run that a step is; the run itself for null, and for a step that is not open. */
@@ -112,13 +112,13 @@ async function begin(
       ? digestOf(JSON.stringify([part.path, kind, name, nth, wholeDigest(digest)]))
       : keyOf(part, name, nth);
   const wanted = { key, kind, name, nth, parent: part.step, digest };
-  const { n, recorded } = await journal.beginStep(wanted, async () => {
+  const { n, recorded, after } = await journal.beginStep(wanted, async () => {
     if (kind === 'skill' && !(await mayCall(name))) {
       throw permanentError(`this run may not call ${name}`);
     }
   });
   if (recorded === undefined) {
-    open.set(n, { key, kind, ...innerPart(part, n, key, part.depth), said: [], enclosing });
+    open.set(n, { key, kind, after, ...innerPart(part, n, key, part.depth), said: [], enclosing });
     return { step: n };
   }
   const { at } = recorded;
@@ -134,6 +134,11 @@ async function begin(
   for (const message of said) say(state, within, message);
   await inTurn(recorded);
   return { output, at };
+}
+
+/** Ends on record with places before this one are told before the end of the step. */
+function placeBefore({ open }: StepsState, payload: unknown): number {
+  return open.get(fieldsOf(payload)['step'] as number)?.after ?? 0;
 }
 
 /**

@@ -700,6 +700,65 @@ describe.each(await engines())('on $name', (engine) => {
       expect(again).toEqual(['work', 'wait']);
     });
 
+    test.each([
+      ['is handed back', { kind: 'aborted' }],
+      ['fails', failed()],
+    ] as const)(
+      'has the same winner when the run %s before the slower step ended, which then ends at once',
+      async (_, outcome) => {
+        const world = await jobsWorld(engine);
+        const { id } = await world.submit();
+        const chain = Array.from({ length: 20 }, (_, i) => `link ${i}`);
+        const race = (run: ScriptedRun, told: string[]) =>
+          Promise.race([
+            take(run, 'slow').then(() => told.push('slow')),
+            (async () => {
+              for (const name of chain) await take(run, name);
+              told.push('chain');
+            })(),
+          ]);
+        await world.attempt(id, outcome, async (run) => {
+          await run.ask('begin-step', step('slow'));
+          for (const name of chain) await take(run, name);
+          await take(run, 'pay chain');
+        });
+        await untilDue(world, id);
+
+        const told: string[] = [];
+        const { run } = await world.begin(id);
+        await race(run, told);
+
+        expect(told).toEqual(['chain']);
+        await take(run, 'pay chain');
+        await waitFor(() => told.length === 2, { describe: 'the slower step' });
+      },
+    );
+
+    test('has its order anew where a called skill that had failed ends in a new attempt', async () => {
+      const world = await jobsWorld(engine);
+      const { id } = await world.submit();
+      const call = { kind: 'skill', name: 'test/v1.0/echo', digest: 'd', nth: 1 };
+      const act = async (run: ScriptedRun) => {
+        await run.ask('begin-step', call);
+        await run.ask('end-step', { step: 1, error: failure });
+        await take(run, 'instead');
+      };
+      await world.attempt(id, failed(), act);
+      await untilDue(world, id);
+      await world.attempt(id, failed(), async (run) => {
+        await act(run);
+        await take(run, 'next');
+      });
+
+      const steps = await world.database.read.kysely
+        .selectFrom('job_steps')
+        .select(['name', 'told'])
+        .where('job_id', '=', id)
+        .orderBy('told')
+        .execute();
+      expect(steps.map(({ name }) => name)).toEqual(['test/v1.0/echo', 'instead', 'next']);
+    });
+
     test.each([0, -50])('has the same winner if the clock goes on by %d ms', async (ms) => {
       const { live, again } = await replayed(sleep('nap', 0), async (world, run, told) => {
         await waitFor(() => told.length > 0, { describe: 'the end of the wait' });
