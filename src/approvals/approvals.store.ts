@@ -1,5 +1,5 @@
 /** Every query on approvals. */
-import { type Selectable, sql } from 'kysely';
+import { type Selectable, type SqlBool, sql } from 'kysely';
 import { countOf } from '../database/count-of.ts';
 import type { Handle, Transaction } from '../database/database.ts';
 import { isIn } from '../database/ids-in.ts';
@@ -44,11 +44,15 @@ export async function listApprovals(
   { status, job_id, agent_id }: ApprovalFilters,
   page: PageAsked,
 ) {
-  let query = db.kysely.selectFrom('approvals').where('organization_id', '=', organizationId);
-  // Literally, so that the index of pending approvals is used.
-  if (status !== undefined) query = query.where('status', '=', sql.lit(status));
+  const equal = (column: 'organization_id' | 'status' | 'agent_id', value: string) =>
+    job_id === undefined
+      ? sql<SqlBool>`${sql.ref(column)} = ${value}`
+      : // A job has few approvals: no index of another column is used for them.
+        sql<SqlBool>`${sql.ref(column)} || '' = ${value}`;
+  let query = db.kysely.selectFrom('approvals').where(equal('organization_id', organizationId));
   if (job_id !== undefined) query = query.where('job_id', '=', job_id);
-  if (agent_id !== undefined) query = query.where('agent_id', '=', agent_id);
+  if (status !== undefined) query = query.where(equal('status', status));
+  if (agent_id !== undefined) query = query.where(equal('agent_id', agent_id));
   const total = await countOf(query);
   const sizes = await query
     .select(['id', bytesOf('title', 'details', 'reason').as('bytes')])
