@@ -102,7 +102,6 @@ function schedulerTasks({
   return [
     [sweepEveryMs, () => jobs.recovery.sweep()],
     [sweepEveryMs, () => runEvents.tellUntold()],
-    [missedEveryMs, jobs.endMissed],
     [purgeEveryMs, () => memories.purge()],
     [purgeEveryMs, () => runEvents.removeUntakeable()],
     [sealEveryMs, () => signingSecrets.sealStored()],
@@ -139,8 +138,8 @@ function retentionTasks(
 
 /** What keeps a process of a cluster in step with the others. */
 function clusterTasks(
-  { cluster, executors }: Parts,
-  { processes, skills }: Slices,
+  { cluster, config, executors }: Parts,
+  { jobs, processes, skills }: Slices,
   clock: Clock,
 ): Task[] {
   const members = processes.cluster;
@@ -150,7 +149,9 @@ function clusterTasks(
     await members.beat();
     if (executors !== null) await skills.confirm(executors.definitions, members.skills(), asOf);
   };
+  const sweeps: Task[] = config.roles.has('scheduler') ? [[missedEveryMs, jobs.endMissed]] : [];
   return [
+    ...sweeps,
     [measureEveryMs, () => cluster.clock.measure()],
     [refreshEveryMs, () => skills.refresh()],
     [beatEveryMs, beat],

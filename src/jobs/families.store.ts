@@ -98,41 +98,38 @@ export function finishCancellations(tx: Transaction, ids: readonly string[]): Pr
   return tx.each(finish, [{ ids }]);
 }
 
-/** The jobs whose runs wait for children, in the order of their ids. */
-export const listWaitingParents = allRows<{ after: string; limit: number }>()((db, p) =>
-  db
-    .selectFrom('job_steps')
-    .select('job_id')
-    .distinct()
-    // Literals, because the index is on rows of these alone.
-    .where(sql<boolean>`kind = 'run' and status = 'waiting'`)
-    .where('job_id', '>', p('after'))
-    .orderBy('job_id')
-    .limit(p('limit')),
-);
+/** A step that waits for a child, by which the steps are read in pages. */
+export interface ChildWait {
+  readonly job_id: string;
+  readonly n: number;
+}
 
-/** The ended jobs that runs of the parents still wait for. */
-export const listEndedChildren = allRows<{
-  parentIds: readonly string[];
-  limit: number;
-}>()((db, p, dialect) =>
-  db
-    .selectFrom('jobs as child')
-    .select('child.id')
-    .where(isIn(dialect, sql`child.parent_job_id`, p.list('parentIds')))
-    .where('child.due_at', 'is', null)
-    .where((eb) =>
-      eb.exists(
-        eb
-          .selectFrom('job_steps as step')
-          .select('step.n')
-          .whereRef('step.job_id', '=', 'child.parent_job_id')
-          .whereRef('step.n', '=', 'child.parent_step')
-          .where('step.status', '=', 'waiting'),
-      ),
-    )
-    .limit(p('limit')),
-);
+/** The steps after one that wait for children, in their order, each with the id of its child if that has ended. */
+export function listChildWaits({ kysely }: Handle, after: ChildWait, limit: number) {
+  return (
+    kysely
+      .selectFrom('job_steps as step')
+      .select(({ selectFrom }) => [
+        'step.job_id',
+        'step.n',
+        // A subquery of one row is looked up for each step; a join might read all children of the job.
+        selectFrom('jobs')
+          .select('id')
+          .whereRef('parent_job_id', '=', 'step.job_id')
+          .whereRef('parent_step', '=', 'step.n')
+          .where('due_at', 'is', null)
+          .limit(1)
+          .as('ended_child'),
+      ])
+      // Literals, because the index is on rows of these alone.
+      .where(sql<boolean>`kind = 'run' and status = 'waiting'`)
+      .where(sql<boolean>`(step.job_id, step.n) > (${after.job_id}, ${after.n})`)
+      .orderBy('step.job_id')
+      .orderBy('step.n')
+      .limit(limit)
+      .execute()
+  );
+}
 
 /** How an ended child has ended. */
 export const findEndedChild = firstRow<{ id: string }>()((db, p) =>
