@@ -55,8 +55,6 @@ export interface Records {
   bytes: number;
   /** Records that the code has to ask for, and has not got yet. */
   readonly pending: Map<number, StepRecord>;
-  /** Those of them that it has asked for. */
-  readonly asked: Set<number>;
   /** Records within steps that did not complete; they are to be asked for once those run again. */
   readonly inner: Map<number, StepRecord[]>;
   /** The pending records whose end an earlier run got, the last one first, and those that this run has got meanwhile. */
@@ -74,7 +72,6 @@ export function readRecords(rows: readonly RecordedRow[], attempt: number): Reco
     nextEnd: 1,
     bytes: 0,
     pending: new Map(),
-    asked: new Set(),
     inner: new Map(),
     told: [],
   };
@@ -159,11 +156,7 @@ export function findRecord(
   asked: AskedStep,
 ): StepRecord | undefined {
   const known = records.byKey.get(asked.key);
-  if (known === undefined) {
-    if (isCall({ kind })) refuseOther(records, kind, asked);
-    return undefined;
-  }
-  records.asked.add(known.n);
+  if (known === undefined) return undefined;
   if (known.kind !== kind) {
     const difference = `it is on record as ${nameOf(known.kind)}, and the code asks for ${nameOf(kind)}`;
     throw diverged(known, asked.nth, difference);
@@ -182,24 +175,12 @@ function requireSameInput(known: StepRecord, { nth, digest }: AskedStep): void {
   );
 }
 
-/**
- * A call that is not on record takes the place of one that is, and that the code has not asked for. Found
- * before the new call is made.
- */
-function refuseOther(records: Records, kind: RecordedKind, { name, parent, digest }: AskedStep) {
-  for (const record of records.pending.values()) {
-    const isSame = record.kind === kind && record.name === name && record.parent === parent;
-    if (!isSame || records.asked.has(record.n)) continue;
-    const difference = differenceOf(record.digest ?? '', digest ?? '');
-    throw diverged(record, record.nth, `the code asks for it with other input: ${difference}`);
-  }
-}
-
 /** The first record that the run has not asked for, as the reason for which it failed; undefined if none. */
 export function unaskedFault({ pending }: Records): JournalFault | undefined {
   const [first] = [...pending.values()].sort((a, b) => a.n - b.n);
   if (first === undefined) return undefined;
-  const difference = `${nameOf(first.kind)} is on record, and the code did not ask for it`;
+  const same = isCall(first) ? ' with the same input' : '';
+  const difference = `${nameOf(first.kind)} is on record, and the code did not ask for it${same}`;
   return diverged(first, first.nth, difference);
 }
 

@@ -481,17 +481,45 @@ describe.each(await engines())('on $name', (engine) => {
         });
       });
 
-      test('calls with other input: the call is not made', async () => {
+      test('calls with other input, and returns', async () => {
         const { world, id } = await calledAndWaiting();
 
+        await world.attempt(id, completed(), (run) => run.ask('begin-step', call('d2')));
+
+        const { status, error } = await world.row(id);
+        expect({ status, ...JSON.parse(error ?? '{}') }).toMatchObject({
+          ...{ status: 'failed', code: 'replay_diverged' },
+          message: expect.stringContaining('the code did not ask for it with the same input'),
+        });
+      });
+
+      test.each([
+        ['after a wait', waiting],
+        ['after it was handed back', { kind: 'aborted' }],
+      ] as const)('may call beside those on record %s', async (_, outcome) => {
+        const world = await jobsWorld(engine);
+        const { id } = await world.submit();
+        const answer = (run: ScriptedRun, n: number) => run.ask('end-step', { step: n, output: 1 });
+        await world.attempt(id, outcome, async (run) => {
+          for (const n of [1, 2]) {
+            await run.ask('begin-step', call(`d${n}`));
+            await answer(run, n);
+          }
+          await waitOpen(run, sleep('nap', hour));
+        });
+        await untilDue(world, id);
+
         await world.attempt(id, completed(), async (run) => {
-          await expect(run.ask('begin-step', call('d2'))).rejects.toMatchObject({
-            code: 'replay_diverged',
-          });
+          expect(await run.ask('begin-step', call('beside'))).toEqual({ step: 4 });
+          const answered = answer(run, 4);
+          for (const n of [1, 2]) {
+            expect(await run.ask('begin-step', call(`d${n}`))).toMatchObject({ output: 1 });
+          }
+          world.clock.advance(hour);
+          await Promise.all([answered, nap(run)]);
         });
 
-        expect(await world.row(id)).toMatchObject({ status: 'failed' });
-        expect(await stepsOf(world, id)).toHaveLength(2);
+        expect(await world.row(id)).toMatchObject({ status: 'completed', attempt: 1 });
       });
 
       test('may make other ones in a new attempt', async () => {
