@@ -96,7 +96,7 @@ test('a request to a model has to be asked for once, however many calls it took'
   expect(faultAfter(rows, slept, ...asked)).toBeUndefined();
 });
 
-test('what is within a step has to be asked for once that step runs again', () => {
+test('what is within a called skill has to be asked for once that skill runs again', () => {
   const rows = [
     wait,
     skill(2, { status: 'interrupted' }),
@@ -109,6 +109,25 @@ test('what is within a step has to be asked for once that step runs again', () =
   noteRunning(records, 2);
 
   expect([...records.pending.keys()]).toEqual([1, 3, 4]);
+});
+
+test('calls within a named step need not be made when it runs again, and equal ones are on record', () => {
+  const rows = [
+    wait,
+    row(2, { status: 'active' }),
+    skill(3, { parent: 2 }),
+    model(4, { parent: 2 }),
+  ];
+  const step = ['step', { key: 'key 2' }] as const;
+  const other = ['skill', { key: 'other', parent: 2 }] as const;
+
+  expect(faultAfter(rows, slept, step, other)).toBeUndefined();
+
+  const records = readRecords(rows, attempt);
+  noteRunning(records, 2);
+  const call = { key: 'key 3', name: 'a/v1.0/b', parent: 2, nth: 1, digest: null };
+  expect([...records.pending.keys()]).toEqual([1]);
+  expect(findRecord(records, 'skill', call)).toMatchObject({ n: 3 });
 });
 
 test('a call that is not on record may come before those that are, and they have to be asked for', () => {

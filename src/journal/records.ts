@@ -55,7 +55,7 @@ export interface Records {
   bytes: number;
   /** Records that the code has to ask for, and has not got yet. */
   readonly pending: Map<number, StepRecord>;
-  /** Records within steps that did not complete; they are to be asked for once those run again. */
+  /** Records within called skills that did not complete; they are to be asked for once those run again. */
   readonly inner: Map<number, StepRecord[]>;
   /** The pending records whose end an earlier run got, the last one first, and those that this run has got meanwhile. */
   readonly told: StepRecord[];
@@ -77,14 +77,17 @@ export function readRecords(rows: readonly RecordedRow[], attempt: number): Reco
   };
   const hasWaited = rows.some(({ kind }) => isWait.has(kind));
   const required = new Set<string>();
+  const named = new Set<number | null>();
   for (const row of rows) {
+    if (row.kind === 'step') named.add(row.n);
     records.bytes += row.bytes ?? 0;
     records.nextEnd = Math.max(records.nextEnd, (row.told ?? 0) + 1);
     const record = recordOf(row);
     const { generation: key } = row;
     // A request to a model has many rows: that counts which has to be asked for, else the first.
     if (record === null || required.has(key)) continue;
-    const isRequired = isToBeAsked(record, attempt, hasWaited);
+    // The code within a named step is free: where it runs again, it may make other calls.
+    const isRequired = isToBeAsked(record, attempt, hasWaited) && !named.has(row.parent);
     if (isRequired || !records.byKey.has(key)) records.byKey.set(key, record);
     if (!isRequired) continue;
     required.add(key);
@@ -136,7 +139,7 @@ function addTo(inner: Records['inner'], parent: number, record: StepRecord): voi
   else within.push(record);
 }
 
-/** Notes that a step runs now: what is on record within it is to be asked for. */
+/** Notes that a step runs now. What is on record within a called skill is to be asked for. */
 export function noteRunning(records: Records, n: number): void {
   const { pending, inner } = records;
   pending.delete(n);

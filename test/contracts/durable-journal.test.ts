@@ -522,6 +522,35 @@ describe.each(await engines())('on $name', (engine) => {
         expect(await world.row(id)).toMatchObject({ status: 'completed', attempt: 1 });
       });
 
+      test('may make other ones within a named step that runs again', async () => {
+        const world = await jobsWorld(engine);
+        const { id } = await world.submit();
+        const inStep = (run: ScriptedRun, digest: string) => run.ask('begin-step', call(digest), 2);
+        await world.attempt(id, { kind: 'aborted' }, async (run) => {
+          await run.ask('wait', sleep('nap', 0));
+          await run.ask('begin-step', step('order'));
+          for (const [n, digest] of [
+            [3, 'equal'],
+            [4, 'before'],
+          ] as const) {
+            expect(await inStep(run, digest)).toEqual({ step: n });
+            await run.ask('end-step', { step: n, output: digest });
+          }
+        });
+        await untilDue(world, id);
+
+        await world.attempt(id, completed(), async (run) => {
+          await run.ask('wait', sleep('nap', 0));
+          expect(await run.ask('begin-step', step('order'))).toEqual({ step: 2 });
+          expect(await inStep(run, 'equal')).toMatchObject({ output: 'equal' });
+          expect(await inStep(run, 'now')).toEqual({ step: 5 });
+          await run.ask('end-step', { step: 5, output: null });
+          await run.ask('end-step', { step: 2, output: null });
+        });
+
+        expect(await world.row(id)).toMatchObject({ status: 'completed', attempt: 1 });
+      });
+
       test('may make other ones in a new attempt', async () => {
         const { world, id } = await calledAndWaiting();
         await world.attempt(id, failed(), async (run) => {
