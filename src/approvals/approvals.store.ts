@@ -19,7 +19,7 @@ export interface ApprovalFilters {
 /** How an approval stops being pending. */
 export type ApprovalEnd = Pick<
   ApprovalRow,
-  'decided_at' | 'decided_by' | 'decided_by_kind' | 'reason'
+  'decided_at' | 'decided_by' | 'decided_by_kind' | 'decided_by_key' | 'reason'
 > & { readonly status: Exclude<ApprovalStatus, 'pending'> };
 
 export function insertApproval(tx: Transaction, row: ApprovalRow): Promise<void> {
@@ -75,6 +75,7 @@ const end = statement<ApprovalEnd & { job_id: string; n: number }>()((db, p) =>
       decided_at: p('decided_at'),
       decided_by: p('decided_by'),
       decided_by_kind: p('decided_by_kind'),
+      decided_by_key: p('decided_by_key'),
       reason: p('reason'),
     })
     .where('job_id', '=', p('job_id'))

@@ -409,9 +409,11 @@ export interface ApprovalsTable {
   expires_at: number;
   /** When it stopped being pending. */
   decided_at: number | null;
-  /** The id of the API key, of a session in the console the one that it acts with; null without a decision. */
+  /** The id of the API key or of the session of the console; null without a decision. */
   decided_by: string | null;
   decided_by_kind: 'api_key' | 'console' | null;
+  /** The API key with which a session of the console acts. */
+  decided_by_key: string | null;
   reason: string | null;
 }
 

@@ -2213,6 +2213,11 @@ export interface components {
                  * @description The API key, or the session of the console.
                  */
                 id: string;
+                /**
+                 * Format: uuid
+                 * @description Of a session: the API key with which it acts.
+                 */
+                api_key_id?: string;
             } | null;
             reason: string | null;
         };
@@ -14232,6 +14237,7 @@ export interface operations {
                         decided_by: {
                             kind: string;
                             id: string;
+                            api_key_id?: string;
                         } | null;
                         reason: string | null;
                     };

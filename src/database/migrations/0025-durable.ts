@@ -131,6 +131,7 @@ export async function up(db: Kysely<unknown>, dialect: Dialect): Promise<void> {
       .addColumn('decided_at', moment)
       .addColumn('decided_by', 'text')
       .addColumn('decided_by_kind', 'text')
+      .addColumn('decided_by_key', 'text')
       .addColumn('reason', 'text')
       .addUniqueConstraint('approvals_step', ['job_id', 'n']),
   ).execute();
