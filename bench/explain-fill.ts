@@ -30,7 +30,7 @@ export async function fill(url: string, size: Size): Promise<void> {
   const database = await openPostgres(url, createLogger('warn'));
   const db = new pg.Client({ connectionString: url });
   await db.connect();
-  for (const step of [functions, owners, jobs, conversations, messages, counts, events]) {
+  for (const step of [functions, owners, jobs, waits, conversations, messages, counts, events]) {
     await timed(step.name, () => step(db, size));
   }
   for (const step of [webhooks, schedules, others]) await timed(step.name, () => step(db, size));
@@ -105,6 +105,38 @@ const jobs: Fill = (db, { jobs: count }) =>
       from (select i, case when fill_part(i, 9, 40000) = 7 then 'small' when fill_part(i, 9, 100) < 70 then '${large}'
           when fill_part(i, 9, 100) < 95 then 'medium' else 'org-' || 1 + fill_part(i, 10, 20) end as org
         from generate_series(1, ${count}::bigint) as i) as named) as made`);
+
+/** Runs that wait, a tenth as many as jobs, with what they wait for, and events and decisions of earlier ones. */
+const waits: Fill = async (db, { jobs: count }) => {
+  const number = count / 10;
+  const org = `case when i % 10 < 7 then '${large}' when i % 10 < 9 then 'medium' else 'org-' || 1 + i % 20 end`;
+  const id = `fill_id(fill_at(i * 10), 'waiting' || i)`;
+  const all = `generate_series(1, ${number}) as i`;
+  await db.query(`insert into jobs (id, organization_id, api_key_id, agent_id, conversation_id, skill_category,
+      skill_name, skill_version, trigger_type, user_id, status, attempt, max_attempts, epoch, run_at,
+      due_at, started_at, input, created_at, parent_job_id, parent_step, depth)
+    select ${id}, ${org}, 'key', 'agent-' || i % 10, fill_id(fill_at(i * 10), 'wait' || i), 'text', 'skill-1', 'v2.0',
+      'api', 'everyone', 'waiting', 1, 3, 1, fill_at(i * 10), ${Date.now() + day} + i, fill_at(i * 10), '{}',
+      fill_at(i * 10), case when i % 5 = 0 then fill_id(fill_at(i / 1000 * 1000 * 10 + 10), 'waiting' || i / 1000 * 1000 + 1) end,
+      case when i % 5 = 0 then i % 1000 end, case when i % 5 = 0 then 1 else 0 end
+    from ${all}`);
+  await db.query(`insert into job_steps (job_id, n, epoch, generation, turn, kind, name, status, started_at, due_at)
+    select ${id}, 1, 1, 'w', 1, 'event', 'paid', 'waiting', fill_at(i * 10), ${Date.now() + day} + i from ${all}`);
+  await db.query(`insert into event_waits (organization_id, event, key, job_id, n)
+    select ${org}, 'order.paid', case when i % 10 = 0 then 'all' else 'order-' || i end, ${id}, 1 from ${all}`);
+  await db.query(`insert into event_positions (organization_id, event, key, job_id, event_id)
+    select ${org}, 'order.placed', 'order-' || i, ${id}, ${id} from ${all}`);
+  await db.query(`insert into received_events (id, organization_id, event, key, job_id, taken, told, created_at, data)
+    select fill_id(fill_at(i * 10), 'event' || i), ${org}, 'order.placed', 'order-' || i % 9000,
+      case when i % 100 = 0 then ${id} end, i % 2, 1, fill_at(i * 10), '{"amount":40}' from ${all}`);
+  await db.query(`insert into event_totals
+    select organization_id, 0, count(*), sum(octet_length(data)) from received_events group by organization_id`);
+  await db.query(`insert into approvals (id, organization_id, agent_id, conversation_id, job_id, n, step, title,
+      details, digest, status, requested_at, expires_at)
+    select fill_id(fill_at(i * 10), 'approval' || i), ${org}, 'agent-' || i % 10, fill_id(fill_at(i * 10), 'wait' || i),
+      ${id}, 2, 'ship', 'Ship?', '{}', 'd', case when i % 10 = 3 then 'pending' else 'approved' end, fill_at(i * 10),
+      ${Date.now() + day} from ${all}`);
+};
 
 const conversations: Fill = (db) =>
   db.query(`insert into conversations

@@ -8,6 +8,7 @@
 import { execFileSync } from 'node:child_process';
 import { rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { sql } from 'kysely';
 import { removeApprovals } from '../src/approvals/approvals.ts';
 import { metricsSource } from '../src/composition/metrics-source.ts';
 import type { Parts } from '../src/composition/parts.ts';
@@ -21,6 +22,7 @@ import { startHealth } from '../src/http/health.ts';
 import { createMemoryRateLimiter } from '../src/http/rate-limit.ts';
 import { createServer, type Server } from '../src/http/server.ts';
 import { claimJobs } from '../src/jobs/admission.store.ts';
+import { holdFamilies, listDescendants } from '../src/jobs/families.store.ts';
 import { takeIdempotencyKeys } from '../src/jobs/idempotency.store.ts';
 import { renewLeases } from '../src/jobs/leases.store.ts';
 import { deleteExpired } from '../src/jobs/retention.ts';
@@ -29,6 +31,9 @@ import { systemClock } from '../src/kernel/clock.ts';
 import { notFound } from '../src/kernel/errors.ts';
 import { newId } from '../src/kernel/ids.ts';
 import { createLogger } from '../src/kernel/log.ts';
+import { deleteOldEvents } from '../src/run-events/retention.ts';
+import { createRunEvents } from '../src/run-events/send.ts';
+import { forgetJobs } from '../src/run-events/waits.store.ts';
 import { deleteExpiredRuns } from '../src/schedules/retention.ts';
 import { createReloads } from '../src/skills/reload-turns.ts';
 import { deleteOldStatistics } from '../src/statistics/retention.ts';
@@ -290,7 +295,7 @@ async function acts(database: Database, { server, slices, key }: Platform): Prom
     .select('id')
     .orderBy('seq')
     .executeTakeFirstOrThrow();
-  const idsIn = async (status: 'queued' | 'active') => {
+  const idsIn = async (status: 'queued' | 'active' | 'waiting') => {
     const found = kysely.selectFrom('jobs').select(['id', 'conversation_id']).limit(50);
     return await found.where('status', '=', status).execute();
   };
@@ -298,6 +303,22 @@ async function acts(database: Database, { server, slices, key }: Platform): Prom
   const active = running.map(({ id }) => id);
   const conversationIds = running.map(({ conversation_id }) => conversation_id);
   const queued = (await idsIn('queued')).map(({ id }) => id);
+  const waiting = (await idsIn('waiting')).map(({ id }) => id);
+  const { parent_job_id: parent } = await kysely
+    .selectFrom('jobs')
+    .select(sql<string>`parent_job_id`.as('parent_job_id'))
+    .where('parent_job_id', 'is not', null)
+    .where('organization_id', '=', large)
+    .executeTakeFirstOrThrow();
+  const sendIn = (tx: Transaction, eventKey: string) =>
+    createRunEvents({
+      database: { ...database, write: (unit) => unit(tx) },
+      clock: systemClock,
+      endWaits: slices.jobs.endWaits,
+    }).send(
+      { organizationId: large, owner: 'key' },
+      { event: 'order.paid', key: eventKey, jobId: null, data: 1 },
+    );
   const idempotencyKeys = active.map((id, i) => ({
     owner: 'key',
     idempotency_key: `key ${i * 20}`,
@@ -348,7 +369,9 @@ async function acts(database: Database, { server, slices, key }: Platform): Prom
   const jobFilters = [
     '',
     'limit=200',
-    ...['queued', 'active', 'completed', 'failed', 'cancelled'].map((one) => `status=${one}`),
+    ...['queued', 'active', 'waiting', 'completed', 'failed', 'cancelled'].map(
+      (one) => `status=${one}`,
+    ),
     ...['agent-0', 'agent-7', 'agent-1999', 'agent-old', 'agent-forgotten', 'nobody'].map(
       (one) => `agent_id=${one}`,
     ),
@@ -482,6 +505,11 @@ async function acts(database: Database, { server, slices, key }: Platform): Prom
     get('/metrics'),
     get('/api/approvals'),
     get('/api/approvals', 'status=pending'),
+    get('/api/approvals', 'status=approved'),
+    get('/api/approvals', `job_id=${parent}`, { detail: 'job_id=:id' }),
+    get('/api/approvals', 'agent_id=agent-3&status=pending'),
+    get('/api/jobs', `parent_job_id=${parent}`, { detail: 'parent_job_id=:id' }),
+    get(`/api/jobs/${parent}/steps`, 'status=waiting'),
     get('/api/statistics'),
     get('/api/statistics', 'window=day'),
     get('/api/statistics', '', { of: 'small' }),
@@ -492,6 +520,22 @@ async function acts(database: Database, { server, slices, key }: Platform): Prom
     task('dispatch of events', () => slices.webhooks.dispatcher.dispatch()),
     task('tick of schedules', () => slices.schedules.tick()),
     task('memories of deleted agents', () => slices.memories.purge()),
+    task('events left untold', () => slices.runEvents.tellUntold()),
+    undone('an event that one run waits for', (tx) => sendIn(tx, 'order-2')),
+    {
+      ...undone('an event that 500 runs wait for', (tx) => sendIn(tx, 'all')),
+      excused: 'ends as many waits as one transaction may',
+    },
+    undone('an event that no run waits for', (tx) => sendIn(tx, 'unknown')),
+    undone('end of 50 waiting jobs', (tx) => forgetJobs(tx, waiting)),
+    undone('children of a waiting job, locked and listed', async (tx) => {
+      await holdFamilies(tx, [parent]);
+      await listDescendants(tx, [parent]);
+    }),
+    task('events that no job can take', () => slices.runEvents.removeUntakeable(), {
+      once: true,
+    }),
+    task('retention of events', () => deleteOldEvents({ database, clock }), { once: true }),
     undone('claim of 50 jobs', (tx) => claimJobs(tx, queued, clock.now(), clock.now())),
     undone('renewal of 50 leases', (tx) =>
       renewLeases(

@@ -73,6 +73,7 @@ async function write(program: string, entry: string, directory: string): Promise
     // The two resolve imports of computed names: they bundle every file that may be meant.
     plugins: [
       sourcePlaces(join(program, 'src/'), directory),
+      unusedServers(),
       dynamicImportVarsPlugin(),
       importGlobPlugin(),
     ],
@@ -123,6 +124,28 @@ function sourcePlaces(sources: string, directory: string): Plugin {
           // The lines stay where they are.
           map: null,
         };
+      },
+    },
+  };
+}
+
+/**
+ * Loads the modules for TLS and HTTP/2 when Fastify or the client of Prometheus uses them, which the platform has neither
+ * do: they take 7 MiB of each process.
+ */
+function unusedServers(): Plugin {
+  const imports = /const (https?2?) = require\('(?:node:)?\1'\);?/g;
+  return {
+    name: 'unused-servers',
+    transform: {
+      filter: { id: /\/(fastify\/lib\/server|prom-client\/lib\/pushgateway)\.js$/ },
+      handler(code, id) {
+        const late = code.replace(imports, (statement, name) => {
+          if (name === 'http') return statement;
+          return `const ${name} = new Proxy({}, { get: (_, key) => require('node:${name}')[key] });`;
+        });
+        if (late === code) throw new Error(`${id} imports TLS in another way than before`);
+        return { code: late, map: null };
       },
     },
   };

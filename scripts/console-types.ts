@@ -1,7 +1,8 @@
 /**
  * Writes what is generated from the `/openapi.json` of a platform that it starts for that: the types of the
- * console's client, console/src/api/schema.ts, and the operations of `@skillwright/client`,
- * packages/client/src/generated. With `--check` it writes nothing, and fails where they differ.
+ * console's client, console/src/api/schema.ts, with the labels of webhook events from their table, and the
+ * operations of `@skillwright/client`, packages/client/src/generated. With `--check` it writes nothing, and
+ * fails where they differ.
  */
 import { type ChildProcess, execFile, spawn } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
@@ -9,6 +10,7 @@ import { tmpdir } from 'node:os';
 import { join, relative } from 'node:path';
 import { createInterface } from 'node:readline';
 import { promisify } from 'node:util';
+import { events } from '../src/events/events.ts';
 import { type OpenApi, operationsModule, withoutAnswersOfErrors } from './client-types.ts';
 
 const root = join(import.meta.dirname, '..');
@@ -27,7 +29,7 @@ try {
     typesOf('console.json', document),
     typesOf('client.json', withoutAnswersOfErrors(document), ...clientOptions),
   ]);
-  writeOrCheck(join(root, 'console/src/api/schema.ts'), ofConsole);
+  writeOrCheck(join(root, 'console/src/api/schema.ts'), `${ofConsole}${eventLabels()}`);
   writeOrCheck(join(client, 'schema.ts'), ofClient);
   writeOrCheck(join(client, 'operations.ts'), await formatted(operationsModule(document)));
 } finally {
@@ -64,6 +66,16 @@ function writeOrCheck(file: string, text: string): void {
     console.error(`${name} does not fit /openapi.json: npm run console:types`);
     process.exitCode = 1;
   }
+}
+
+/** What each event reports, as a constant of the console. */
+function eventLabels(): string {
+  const labels = Object.entries(events).map(([type, { when }]) => [
+    type,
+    `${when.charAt(0).toUpperCase()}${when.slice(1)}`,
+  ]);
+  const entries = JSON.stringify(Object.fromEntries(labels), null, 4);
+  return `/** The webhook events, each with what it reports. */\nexport const eventLabels = ${entries} as const;\n`;
 }
 
 function start(): ChildProcess {

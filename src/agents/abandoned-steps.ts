@@ -9,7 +9,7 @@ import { endedStep, type JournalJob } from '../journal/step-rows.ts';
 import { newId } from '../kernel/ids.ts';
 import { nothingReported } from '../models/model.ts';
 import { type Charge, charge } from '../usage/reservations.ts';
-import { type JournalDeps, ownersOf } from './thinking-claim.ts';
+import { type GenerationDeps, ownersOf } from './thinking-claim.ts';
 
 /** A claim that ends. */
 export interface EndedClaim {
@@ -17,7 +17,7 @@ export interface EndedClaim {
   readonly isCancelled: boolean;
 }
 
-type AbandonedStepsDeps = Pick<JournalDeps, 'clock' | 'scheduledJobOf'>;
+type AbandonedStepsDeps = Pick<GenerationDeps, 'clock' | 'scheduledJobOf'>;
 
 /** Ends the abandoned steps of claims, in the transaction that ends the claims. */
 export async function endAbandonedSteps(

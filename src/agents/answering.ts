@@ -5,7 +5,7 @@
 import type { DialogueMessage } from '../models/model.ts';
 import type { Asking } from './attempt.ts';
 import type { GenerateRequest } from './generate-request.ts';
-import type { Journal } from './journal.ts';
+import type { Generations } from './generations.ts';
 import { LoopError, type LoopResult, runLoop } from './loop.ts';
 import { askModel } from './model-calls.ts';
 import { dialogueFor, type PlannedTool, type RecordedGeneration } from './recorded-generation.ts';
@@ -20,7 +20,7 @@ export async function answer(
   history: readonly DialogueMessage[],
   recorded: RecordedGeneration,
 ): Promise<LoopResult> {
-  const { deps, run } = asking.attempt;
+  const { deps, run, generations } = asking.attempt;
   const planned = new Map<string, PlannedTool>();
   /** Tool results that are being recorded. */
   const records: Promise<void>[] = [];
@@ -41,7 +41,7 @@ export async function answer(
           // Opened before anything is awaited, so that the run is not unloaded while other tools wait.
           const scope = asking.scope.open();
           try {
-            const tool = planned.get(id) ?? (await restartTool(run.journal, recorded, id));
+            const tool = planned.get(id) ?? (await restartTool(generations, recorded, id));
             const { message, isRecorded } = await runTool({ ...asking, scope }, tool);
             records.push(isRecorded);
             // The next call awaits it, and so does the end of the loop.
@@ -74,12 +74,12 @@ export async function answer(
 
 /** Restarts a recorded tool that has not answered. */
 async function restartTool(
-  journal: Journal,
+  generations: Generations,
   { open }: RecordedGeneration,
   callId: string,
 ): Promise<PlannedTool> {
   const tool = open.get(callId);
   if (tool === undefined) throw new Error(`no step for the tool call ${callId}`);
-  await journal.restartTool(tool);
+  await generations.restartTool(tool);
   return tool;
 }

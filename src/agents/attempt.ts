@@ -1,5 +1,6 @@
 /** The thinking of one attempt: what its requests, its calls of models and its tools share. */
 import type { Conversations } from '../conversations/conversations.ts';
+import type { Journal } from '../journal/journal.ts';
 import type { RunPart } from '../journal/run-part.ts';
 import type { SaidMessage } from '../journal/run-steps.ts';
 import type { JournalJob, StepError } from '../journal/step-rows.ts';
@@ -10,7 +11,7 @@ import type { Models } from '../models/model.ts';
 import type { SkillRegistry } from '../skills/registry.ts';
 import type { Estimates } from './estimates.ts';
 import type { Generation, ThinkingReport } from './generation.ts';
-import type { Journal } from './journal.ts';
+import type { Generations } from './generations.ts';
 import type { RunAgentDeps } from './run-agent.ts';
 import type { RunBounds } from './run-bounds.ts';
 import type { ToolBox } from './tools.ts';
@@ -28,6 +29,8 @@ export interface ThinkingDeps extends RunAgentDeps {
   readonly skills: Pick<SkillRegistry, 'list'>;
   readonly conversations: Pick<Conversations, 'dialogue'>;
   readonly models: Models;
+  /** The generations in the journal of a claim. */
+  generations(claim: Journal['claim']): Generations;
   readonly limits: ThinkingLimits;
   /** A file of a SKILL.md skill; undefined when there is no such skill. */
   readFile(
@@ -57,7 +60,6 @@ export interface SkillCall {
 /** What thinking needs from its run. */
 export interface RunSurroundings {
   readonly job: JournalJob;
-  /** The journal of the claim, shared with the run's other steps. */
   readonly journal: Journal;
   say(report: ThinkingReport): void;
   /** Yields the run's slot to another while it waits for a model; the function takes it back. */
@@ -83,6 +85,7 @@ export interface RunSurroundings {
 export interface ThinkingAttempt {
   readonly deps: ThinkingDeps;
   readonly run: RunSurroundings;
+  readonly generations: Generations;
   readonly bounds: RunBounds;
   readonly estimates: Estimates;
   /** Requests under way. */

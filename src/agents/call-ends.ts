@@ -12,7 +12,7 @@ import {
   type Usage,
 } from '../models/model.ts';
 import { tokensOfMessages } from './dialogue.ts';
-import type { BegunCall, CallEnd } from './journal.ts';
+import type { BegunCall, CallEnd } from './generations.ts';
 import { ThinkingError } from './thinking-error.ts';
 
 /** UTF-8 bytes of a call's arguments; longer ones are refused. */

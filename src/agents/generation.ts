@@ -1,10 +1,10 @@
-/** The settings of a generation, and what a client is told while it is under way. */
+/** The settings of a generation, and the reports to clients while it is under way. */
 
 import type { StepError } from '../journal/step-rows.ts';
 import type { ModelCall } from '../models/model.ts';
 import type { CallCost } from './recorded-generation.ts';
 
-/** What a client that follows the job is told while a model works. */
+/** What a client that follows the job gets while a model works. */
 export type ThinkingReport =
   | Report<'token', { step: number; text: string }>
   | Report<'tool_call', ToolPlace & { input: unknown }>

@@ -23,7 +23,7 @@ import {
 } from './call-ends.ts';
 import { delayBefore, isOutOfTries, unansweredMax } from './call-retries.ts';
 import { cutText, fitDialogue, tokensOfMessages } from './dialogue.ts';
-import type { BegunCall } from './journal.ts';
+import type { BegunCall } from './generations.ts';
 import type { CallCost, PlannedTool } from './recorded-generation.ts';
 import { requireKey } from './run-agent.ts';
 import type { CallNeed } from './run-bounds.ts';
@@ -107,17 +107,17 @@ async function begin(
   need: CallNeed,
   ready: Promise<unknown>,
 ): Promise<BegunCall> {
-  const { journal } = attempt.run;
+  const { generations } = attempt;
   const { id, parent } = generation;
   const { model, signal } = generation.call;
   for (let tries = 1; ; tries++) {
     if (signal.aborted) throw stopped();
-    const beginning = journal.beginCall({ generation: id, parent, turn, model, ...need });
+    const beginning = generations.beginCall({ generation: id, parent, turn, model, ...need });
     const [isReady] = await Promise.allSettled([ready, beginning]);
     const begun = await beginning;
     if (isReady.status === 'rejected') {
       if (begun.kind === 'begun') {
-        await journal.endCall(begun.call, notMade);
+        await generations.endCall(begun.call, notMade);
       }
       throw isReady.reason;
     }
@@ -141,7 +141,7 @@ async function callOnce(asked: AskedTurn, call: BegunCall, permitted: number): P
       const end = failedEnd(error, call);
       spend(asked, end);
       const { isDialogue } = generation;
-      await attempt.run.journal.endCall(call, { isDialogue, ...end });
+      await attempt.generations.endCall(call, { isDialogue, ...end });
     }
     throw error;
   }
@@ -169,7 +169,7 @@ async function recordAnswer(
   answer: ModelAnswer,
 ): Promise<Turn> {
   const { attempt, generation, box, size } = asked;
-  const { journal, say } = attempt.run;
+  const { say } = attempt.run;
   const { usage, finish } = answer;
   if (usage.prompt !== null) {
     attempt.estimates.learn(generation.call.model, size, usage.prompt);
@@ -185,7 +185,7 @@ async function recordAnswer(
   const { isDialogue, output } = generation;
   const shortage = finish === 'length' ? shortageOf(message, call, permitted, output) : null;
   const calls = shortage === null ? message.toolCalls : [];
-  const tools = await journal.endCall(call, {
+  const tools = await attempt.generations.endCall(call, {
     isDialogue,
     status: shortage === null ? 'completed' : 'failed',
     error: shortage && { code: shortage.code, message: shortage.message },

@@ -1,13 +1,13 @@
 /** The claim of a job whose run calls models: its journal, and who pays for the calls. */
 import type { Conversations } from '../conversations/conversations.ts';
 import type { Handle } from '../database/database.ts';
-import { type ClaimDeps, type OpenClaim, openClaim } from '../journal/claim-writes.ts';
+import type { ClaimDeps, OpenClaim } from '../journal/claim-writes.ts';
 import type { JournalJob } from '../journal/step-rows.ts';
 import { lazily } from '../kernel/lazy.ts';
 import type { Usage } from '../models/model.ts';
 import type { UsageOwner } from '../usage/reservations.ts';
 
-export interface JournalDeps extends ClaimDeps {
+export interface GenerationDeps extends ClaimDeps {
   readonly conversations: Pick<Conversations, 'dataOf'>;
   /** The scheduled job that a job is a run of. */
   scheduledJobOf(db: Handle, jobId: string): Promise<string | undefined>;
@@ -16,25 +16,26 @@ export interface JournalDeps extends ClaimDeps {
 }
 
 export interface ThinkingClaim extends OpenClaim {
-  readonly deps: JournalDeps;
+  readonly deps: GenerationDeps;
   /** The owners whose budgets pay for the calls of the job. */
   owners(): Promise<UsageOwner[]>;
   /** Generations that this claim has opened. */
   readonly opened: Set<string>;
 }
 
-export function openThinkingClaim(deps: JournalDeps, job: JournalJob): ThinkingClaim {
+/** Shares the numbers and the records of the claim. */
+export function openThinkingClaim(deps: GenerationDeps, claim: OpenClaim): ThinkingClaim {
   return {
-    ...openClaim(deps, job),
+    ...claim,
     deps,
-    owners: lazily(() => ownersOf(deps, deps.database.read, job)),
+    owners: lazily(() => ownersOf(deps, deps.database.read, claim.job)),
     opened: new Set(),
   };
 }
 
 /** The owners whose budgets pay for the calls of a job. */
 export async function ownersOf(
-  { scheduledJobOf }: Pick<JournalDeps, 'scheduledJobOf'>,
+  { scheduledJobOf }: Pick<GenerationDeps, 'scheduledJobOf'>,
   db: Handle,
   job: JournalJob,
 ): Promise<UsageOwner[]> {

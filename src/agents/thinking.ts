@@ -56,6 +56,7 @@ export function createThinking(deps: ThinkingDeps) {
     const attempt: ThinkingAttempt = {
       deps,
       run,
+      generations: deps.generations(run.journal.claim),
       bounds: createRunBounds({ tokensMax: deps.limits.tokensMax, ...callLimits }),
       estimates,
       underWay: new Set(),
@@ -94,7 +95,7 @@ function generate(
 }
 
 /**
- * Gives what is on record. A failure, too, is on record before the run is told, so that the attempt gets it
+ * Gives what is on record. A failure, too, is recorded before the run gets it, so that the attempt gets it
  * again after a wait.
  */
 async function think(
@@ -104,10 +105,10 @@ async function think(
   signal: AbortSignal,
   scope: WaitScope,
 ): Promise<Generated> {
-  const { run, bounds } = attempt;
+  const { run, generations, bounds } = attempt;
   const { request, nth, corrections } = asked;
   const wanted = { id: generationIdOf(part.path, asked), parent: part.step, nth };
-  const recorded = await run.journal.recorded(wanted);
+  const recorded = await generations.recorded(wanted);
   if (corrections.length === 0) {
     if (recorded.memory.length > 0) {
       await run.memory().restore(recorded.memory);
@@ -131,7 +132,7 @@ async function think(
     } catch (error) {
       if (error instanceof ThinkingError && !signal.aborted) {
         const { code, message, retryable } = error;
-        await run.journal.failGeneration(wanted, { code, message, retryable });
+        await generations.failGeneration(wanted, { code, message, retryable });
       }
       throw error;
     }
@@ -140,7 +141,7 @@ async function think(
   return { ...result, usage: usageOf(costs) };
 }
 
-/** Asks the model for what is not on record. Only here it matters what agent and key allow now. */
+/** Asks the model for what is not on record. The present rights of agent and key are checked only here. */
 async function askOn(
   attempt: ThinkingAttempt,
   asked: GenerateRequest,

@@ -41,18 +41,18 @@ export async function awaitApproval(
   use: SkillUse,
   own: RunPart,
 ): Promise<Grant | StepError | null> {
-  const { journal } = asking.attempt.run;
+  const { generations, run } = asking.attempt;
   // No named step or wait of the tool's own has a place of this form.
   const key = digestOf(JSON.stringify([own.path, 'approval of the call']));
-  // A call that was asked about before stays subject to the answer, whatever the agent has now.
-  const wasAsked = left !== undefined && (await journal.records()).byKey.has(key);
+  // A call for which a person was asked needs that answer, even if the agent's patterns have changed since.
+  const wasAsked = left !== undefined && (await run.journal.records()).byKey.has(key);
   if (!use.needsApproval && !wasAsked) return null;
   if (left?.isApproved) return left.isInterrupted ? used(use.skill) : null;
   const decision = await ask(asking, n, key, use);
   if ('code' in decision) return decision;
   if (!decision.approved) return refusal(use.skill, decision);
   const digest = digestOf(JSON.stringify([use.skill, use.input]));
-  return { use: () => journal.startApproved(n, digest) };
+  return { use: () => generations.startApproved(n, digest) };
 }
 
 /** Asks, and waits for the decision. */

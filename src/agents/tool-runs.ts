@@ -36,10 +36,10 @@ interface ToolOutcome {
  */
 export async function runTool(asking: Asking, tool: PlannedTool) {
   const { attempt, generation, box, part } = asking;
-  const { journal, say } = attempt.run;
+  const { say } = attempt.run;
   const { n: step, call, name, left } = tool;
   const place = { step, call_id: call.id, tool: name };
-  // Where the run was unloaded during the call, it has been told before.
+  // Where the run was unloaded during the call, clients have had this event before.
   if (left?.isInterrupted !== false) {
     say({ type: 'tool_call', data: { ...place, input: previewOfJson(call.input) } });
   }
@@ -49,7 +49,7 @@ export async function runTool(asking: Asking, tool: PlannedTool) {
   const use = excess === null ? box.read(call) : { kind: 'refused' as const, message: excess };
   const outcome = await outcomeOf(asking, tool, use, own);
   const message = messageOf(call, outcome);
-  const isRecorded = journal.endTool(tool, {
+  const isRecorded = attempt.generations.endTool(tool, {
     status: outcome.error === undefined ? 'completed' : 'failed',
     error: outcome.error ?? null,
     message,

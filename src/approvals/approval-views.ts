@@ -56,8 +56,9 @@ export function decidedEvent(row: ApprovalRow): NewEvent {
   return { ...envelopeOf(row), type: 'approval.decided', data: { ...subjectOf(row), ...ended } };
 }
 
-function deciderOf({ decided_by: id, decided_by_kind: kind }: ApprovalRow) {
-  return kind === null || id === null ? null : { kind, id };
+function deciderOf({ decided_by: id, decided_by_kind: kind, decided_by_key }: ApprovalRow) {
+  if (kind === null || id === null) return null;
+  return { kind, id, ...(decided_by_key !== null && { api_key_id: decided_by_key }) };
 }
 
 function subjectOf({ id, job_id, conversation_id, step, title, digest }: ApprovalRow) {

@@ -78,6 +78,7 @@ async function begin(
     decided_at: null,
     decided_by: null,
     decided_by_kind: null,
+    decided_by_key: null,
     reason: null,
   };
   await insertApproval(tx, row);
@@ -92,8 +93,14 @@ async function expire(
   now: number,
 ): Promise<WaitResult> {
   const step = { job_id: job.id, n };
-  const expired = { status: 'expired', decided_at: now, reason: null } as const;
-  const row = await endApproval(tx, step, { ...expired, decided_by: null, decided_by_kind: null });
+  const row = await endApproval(tx, step, {
+    status: 'expired',
+    decided_at: now,
+    decided_by: null,
+    decided_by_kind: null,
+    decided_by_key: null,
+    reason: null,
+  });
   if (row !== undefined) await appendEvents(tx, [decidedEvent(row)], now);
   return { value: decisionOf(false, null, 'expired') };
 }

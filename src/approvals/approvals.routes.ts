@@ -103,7 +103,8 @@ async function withBody(request: FastifyRequest): Promise<void> {
 
 function deciderOf(request: FastifyRequest): Decider {
   const sessionId = sessionIdOf(request);
+  const { keyId } = callerOf(request);
   return sessionId === null
-    ? { kind: 'api_key', id: callerOf(request).keyId }
-    : { kind: 'console', id: sessionId };
+    ? { kind: 'api_key', id: keyId }
+    : { kind: 'console', id: sessionId, apiKeyId: keyId };
 }

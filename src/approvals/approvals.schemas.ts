@@ -43,6 +43,10 @@ export const Approval = Type.Object(
             ...Id,
             description: 'The API key, or the session of the console.',
           },
+          api_key_id: Type.Optional({
+            ...Id,
+            description: 'Of a session: the API key with which it acts.',
+          }),
         },
         { description: 'Who approved or rejected it.' },
       ),

@@ -1,8 +1,8 @@
 /** Every query on approvals. */
-import { type Selectable, sql } from 'kysely';
+import { type Selectable, type SqlBool, sql } from 'kysely';
 import { countOf } from '../database/count-of.ts';
 import type { Handle, Transaction } from '../database/database.ts';
-import { idsParam, isIn } from '../database/ids-in.ts';
+import { isIn } from '../database/ids-in.ts';
 import { bytesOf, cutPage, type PageAsked } from '../database/page-bytes.ts';
 import { firstRow, statement } from '../database/statement.ts';
 import type { ApprovalStatus, ApprovalsTable } from '../database/tables.ts';
@@ -19,7 +19,7 @@ export interface ApprovalFilters {
 /** How an approval stops being pending. */
 export type ApprovalEnd = Pick<
   ApprovalRow,
-  'decided_at' | 'decided_by' | 'decided_by_kind' | 'reason'
+  'decided_at' | 'decided_by' | 'decided_by_kind' | 'decided_by_key' | 'reason'
 > & { readonly status: Exclude<ApprovalStatus, 'pending'> };
 
 export function insertApproval(tx: Transaction, row: ApprovalRow): Promise<void> {
@@ -44,11 +44,15 @@ export async function listApprovals(
   { status, job_id, agent_id }: ApprovalFilters,
   page: PageAsked,
 ) {
-  let query = db.kysely.selectFrom('approvals').where('organization_id', '=', organizationId);
-  // Literally, so that the index of pending approvals is used.
-  if (status !== undefined) query = query.where('status', '=', sql.lit(status));
+  const equal = (column: 'organization_id' | 'status' | 'agent_id', value: string) =>
+    job_id === undefined
+      ? sql<SqlBool>`${sql.ref(column)} = ${value}`
+      : // A job has few approvals: no index of another column is used for them.
+        sql<SqlBool>`${sql.ref(column)} || '' = ${value}`;
+  let query = db.kysely.selectFrom('approvals').where(equal('organization_id', organizationId));
   if (job_id !== undefined) query = query.where('job_id', '=', job_id);
-  if (agent_id !== undefined) query = query.where('agent_id', '=', agent_id);
+  if (status !== undefined) query = query.where(equal('status', status));
+  if (agent_id !== undefined) query = query.where(equal('agent_id', agent_id));
   const total = await countOf(query);
   const sizes = await query
     .select(['id', bytesOf('title', 'details', 'reason').as('bytes')])
@@ -71,6 +75,7 @@ const end = statement<ApprovalEnd & { job_id: string; n: number }>()((db, p) =>
       decided_at: p('decided_at'),
       decided_by: p('decided_by'),
       decided_by_kind: p('decided_by_kind'),
+      decided_by_key: p('decided_by_key'),
       reason: p('reason'),
     })
     .where('job_id', '=', p('job_id'))
@@ -88,11 +93,11 @@ export function endApproval(
   return tx.first(end, { ...ending, job_id, n });
 }
 
-const cancel = statement<{ job_ids: string; now: number }>()((db, p, dialect) =>
+const cancel = statement<{ job_ids: readonly string[]; now: number }>()((db, p, dialect) =>
   db
     .updateTable('approvals')
     .set({ status: 'cancelled', decided_at: p('now') })
-    .where(isIn(dialect, sql.ref('job_id'), p('job_ids')))
+    .where(isIn(dialect, sql.ref('job_id'), p.list('job_ids')))
     .where('status', '=', sql.lit('pending'))
     .returningAll(),
 );
@@ -103,15 +108,15 @@ export async function cancelApprovals(
   jobIds: readonly string[],
   now: number,
 ): Promise<ApprovalRow[]> {
-  const rows = await tx.all(cancel, { job_ids: idsParam(jobIds), now });
+  const rows = await tx.all(cancel, { job_ids: jobIds, now });
   return rows.sort((a, b) => (a.id < b.id ? -1 : 1));
 }
 
-const remove = statement<{ job_ids: string }>()((db, p, dialect) =>
-  db.deleteFrom('approvals').where(isIn(dialect, sql.ref('job_id'), p('job_ids'))),
+const remove = statement<{ job_ids: readonly string[] }>()((db, p, dialect) =>
+  db.deleteFrom('approvals').where(isIn(dialect, sql.ref('job_id'), p.list('job_ids'))),
 );
 
 /** Deletes the approvals of jobs. */
 export function deleteApprovals(tx: Transaction, jobIds: readonly string[]): Promise<void> {
-  return tx.each(remove, [{ job_ids: idsParam(jobIds) }]);
+  return tx.each(remove, [{ job_ids: jobIds }]);
 }

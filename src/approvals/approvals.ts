@@ -33,6 +33,8 @@ export type Approvals = ReturnType<typeof createApprovals>;
 export interface Decider {
   readonly kind: 'api_key' | 'console';
   readonly id: string;
+  /** The API key with which the session acts. */
+  readonly apiKeyId?: string;
 }
 
 export interface Decision {
@@ -84,11 +86,13 @@ async function decideIn(
   { status, by, reason }: Decision,
 ): Promise<ApprovalRow> {
   const now = clock.now();
-  const result = { value: decisionOf(status === 'approved', by, reason) };
+  const { kind, apiKeyId = null } = by;
+  const result = { value: decisionOf(status === 'approved', { kind, id: by.id }, reason) };
   // The step decides who is first: a decision, the deadline or the end of the job.
   const [isFirst] = expires_at > now ? await endWaits(tx, [{ job_id, n, result }], now) : [false];
-  const decided = { decided_at: now, decided_by: by.id, decided_by_kind: by.kind, reason };
-  const row = isFirst ? await endApproval(tx, { job_id, n }, { status, ...decided }) : undefined;
+  const decider = { decided_by: by.id, decided_by_kind: kind, decided_by_key: apiKeyId };
+  const decided = { status, decided_at: now, ...decider, reason };
+  const row = isFirst ? await endApproval(tx, { job_id, n }, decided) : undefined;
   if (row === undefined) throw refusal(found(await findApproval(tx, { organization_id, id })));
   await appendEvents(tx, [decidedEvent(row)], now);
   return row;

@@ -1,6 +1,6 @@
 /**
- * Builds the platform from its parts, starts it, stops it in the mirrored order. What it is made of is
- * put together in composition/. Tests start it through the same door.
+ * Builds the platform from its parts, starts it, stops it in the mirrored order. The other files of
+ * composition/ make the parts. Tests start it with the same function.
  */
 
 import type { Config } from '../config/config.ts';
@@ -33,11 +33,11 @@ import { registerRoutes } from './routes.ts';
 import { composeSlices, type Slices } from './slices.ts';
 import { startWorker, type Worker } from './worker.ts';
 
-/** After the runs' grace: for those that were told to stop, before they are killed. */
+/** After the runs' grace: for the runs that were asked to stop, before they are killed. */
 const abortedRunsMs = 1_000;
-/** For what is still to be recorded then. */
+/** For the writes that are left after that. */
 const lastWritesMs = 2_000;
-/** From the end of the runs' grace: when everything is to be closed, and the least time for each part. */
+/** The time to close everything after the runs' grace, and the least share of it for each part. */
 const closingMs = 3_500;
 const leastMs = 200;
 
@@ -126,9 +126,9 @@ async function stop(started: Started): Promise<void> {
   const beforeEnd = (done: Promise<unknown> | undefined) =>
     withDeadline(done, Math.max(leastMs, endsBy - clock.monotonic()));
   await beforeEnd(Promise.all(tasks.map((task) => task.stop())));
-  // What was counted since the last time; if it cannot be written, it is lost.
+  // Writes the counts since the last write; if that fails, they are lost.
   await beforeEnd(slices.statistics.recorder.flush().catch(() => {}));
-  // Where that fails, what was gathered since the last second is lost, as it may be.
+  // If that fails, the calls of the last second are lost, which is permitted.
   await beforeEnd(slices.triggers.calls.flush().catch(() => {}));
   await slices.webhooks.close();
   health.stop();

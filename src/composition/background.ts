@@ -1,4 +1,4 @@
-/** What the platform does without being asked, and how often. */
+/** The tasks that the platform repeats without a request, and how often. */
 
 import { removeApprovals } from '../approvals/approvals.ts';
 import { deleteExpired } from '../jobs/retention.ts';
@@ -30,7 +30,7 @@ const purgeEveryMs = 10_000;
 
 /** Between two writes of the statistics; a crash loses at most that much. */
 const recordEveryMs = 1_000;
-/** Between two writings of what triggers were called with. */
+/** Between two writes of the calls of triggers. */
 const callsEveryMs = 1_000;
 
 /** Between two looks at the waits of runs, in case a message of another process was lost. */
@@ -39,15 +39,15 @@ const waitsEveryMs = 1_000;
 const cancelledEveryMs = 1_000;
 /** Between two reads of the skill changes of other processes. */
 const refreshEveryMs = 500;
-/** What processes may take for the same moment, generously. */
+/** How far the clocks of two processes may be apart, with a margin. */
 const clocksApartMs = 2_000;
 /** Between two measurements of the time that processes share. */
 const measureEveryMs = 5_000;
 
-/** What is done again and again, and the time between two runs. */
+/** A task, and the time between two runs of it. */
 type Task = readonly [everyMs: number, run: () => Promise<unknown>];
 
-/** Begins all tasks of a process of these roles; each is to be stopped. */
+/** Begins all tasks of a process of these roles; the caller stops each of them. */
 export function startBackground(
   parts: Parts,
   slices: Slices,
@@ -102,7 +102,6 @@ function schedulerTasks({
   return [
     [sweepEveryMs, () => jobs.recovery.sweep()],
     [sweepEveryMs, () => runEvents.tellUntold()],
-    [missedEveryMs, jobs.endMissed],
     [purgeEveryMs, () => memories.purge()],
     [purgeEveryMs, () => runEvents.removeUntakeable()],
     [sealEveryMs, () => signingSecrets.sealStored()],
@@ -112,7 +111,7 @@ function schedulerTasks({
   ];
 }
 
-/** Deletes what is kept for a while only. */
+/** Deletes rows whose retention has passed. */
 function retentionTasks(
   { config, database }: Parts,
   { processes, triggers, webhooks }: Slices,
@@ -139,8 +138,8 @@ function retentionTasks(
 
 /** What keeps a process of a cluster in step with the others. */
 function clusterTasks(
-  { cluster, executors }: Parts,
-  { processes, skills }: Slices,
+  { cluster, config, executors }: Parts,
+  { jobs, processes, skills }: Slices,
   clock: Clock,
 ): Task[] {
   const members = processes.cluster;
@@ -150,7 +149,9 @@ function clusterTasks(
     await members.beat();
     if (executors !== null) await skills.confirm(executors.definitions, members.skills(), asOf);
   };
+  const sweeps: Task[] = config.roles.has('scheduler') ? [[missedEveryMs, jobs.endMissed]] : [];
   return [
+    ...sweeps,
     [measureEveryMs, () => cluster.clock.measure()],
     [refreshEveryMs, () => skills.refresh()],
     [beatEveryMs, beat],

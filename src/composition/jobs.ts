@@ -14,6 +14,7 @@ import { createExecute } from '../jobs/execute.ts';
 import { createJobFeed, createSharedJobFeed, type JobFeed } from '../jobs/feed.ts';
 import type { ClaimedJob, NewJob } from '../jobs/jobs.store.ts';
 import { createJobs, type Jobs } from '../jobs/jobs.ts';
+import { isHeld } from '../jobs/leases.store.ts';
 import { createMissedEnds } from '../jobs/missed-ends.ts';
 import { createPerformer } from '../jobs/perform.ts';
 import { queueOf } from '../jobs/queues.ts';
@@ -24,6 +25,7 @@ import { createRuns } from '../jobs/run.ts';
 import { createSettle, type Settle } from '../jobs/settle.ts';
 import type { Settled } from '../jobs/settle-effects.ts';
 import { abandonWaits } from '../journal/abandoned-waits.ts';
+import { openJournal } from '../journal/journal.ts';
 import { sleep } from '../journal/sleep.ts';
 import type { WaitKinds, WaitKindVerbs } from '../journal/wait-kinds.ts';
 import type { Bus } from '../kernel/bus.ts';
@@ -40,12 +42,12 @@ import type { ClusterTimes } from './cluster-times.ts';
 import type { Foundation } from './parts.ts';
 import type { ComposedThinking } from './thinking.ts';
 
-/** After a key was revoked: until no process accepts jobs for it any more. */
+/** After a key was revoked: the time until all processes refuse it. */
 const lateJobsMs = 2_000;
 /** Longest wait between retries of one job. */
 const backoffMaxMs = 60 * 60 * 1000;
 
-/** Called as jobs pass through, after the commits. */
+/** Called after the commits that accept, begin and end jobs. */
 export interface JobObserver {
   accepted(jobs: readonly NewJob[]): void;
   /** A worker here has claimed a job from a queue. */
@@ -91,7 +93,7 @@ export interface JobRunsDeps {
 export function composeJobRuns(deps: JobRunsDeps) {
   const { base, config, slices, feed, executors, workers, times, observer } = deps;
   const { database, clock, log, writer } = base;
-  const { journals, thinking } = slices.thinking;
+  const { endAbandonedSteps, thinking } = slices.thinking;
   const wakeRun = (jobId: string) => {
     performer.wake(jobId);
     deps.elsewhere.wake(jobId);
@@ -110,7 +112,7 @@ export function composeJobRuns(deps: JobRunsDeps) {
     scheduled: scheduledRuns,
     agents: slices.agents,
     memories: slices.memories,
-    journals,
+    endAbandonedSteps,
     abandonWaits: (tx, jobs) => abandonWaits({ clock, kinds: deps.waitKinds }, tx, jobs),
     observe: observer.settled,
   });
@@ -136,7 +138,7 @@ export function composeJobRuns(deps: JobRunsDeps) {
       onError: (err) => log.error({ err }, 'what a run said could not be recorded'),
     }),
     startMemory: createRunMemories(database, clock),
-    journals,
+    openJournal: (job) => openJournal({ database, clock, isHeld }, job),
     thinking,
     yieldSlot: createYieldSlot(workers, config.modelWaitsMax),
     clock,
@@ -237,7 +239,7 @@ function createEndJobsOfKey(
   return async (keyId, options) => {
     const end = () => endJobsOfRevokedKey({ database, clock, jobs, stopRun }, keyId, options);
     await end();
-    // Another process may have accepted a job for the key that it believed for a moment longer.
+    // Another process may have accepted a job before it read that the key was revoked.
     setTimeout(() => {
       end().catch((err) => log.warn({ err, api_key_id: keyId }, 'jobs of a revoked key may go on'));
     }, lateJobsMs).unref();

@@ -36,7 +36,7 @@ export async function run(environment: NodeJS.ProcessEnv, mode: RunMode = {}): P
 }
 
 /**
- * npm and npx run a command in a shell, and a shell that is told to end does not tell us. Where it has gone
+ * npm and npx run a command in a shell, and a shell that gets a signal does not pass it on. Where it has gone
  * the start was meant to end, and an orphan would hold the port and the data directory.
  */
 function stopWithParent(): void {

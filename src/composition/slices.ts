@@ -1,5 +1,5 @@
 /**
- * The slices, put together: each gets here what it needs of the others, and nowhere else. Builds only;
+ * The slices, put together: here alone each gets what it needs of the others. Builds only;
  * nothing listens or runs yet. Each slice uses only slices that stand above it.
  */
 
@@ -108,7 +108,7 @@ function metricsOf({ version, config }: Parts) {
   return createMetrics({ version, roles: [...config.roles].sort().join(',') });
 }
 
-/** Stands where a process takes no jobs, and so never runs any. */
+/** Used in a process that takes no jobs, and so never runs any. */
 const noExecutors: Pick<ExecutorPool, 'run'> = {
   run() {
     throw new Error('This process runs no skills: its ROLES have no worker');

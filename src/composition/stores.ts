@@ -1,4 +1,4 @@
-/** The stores that a configuration asks for: what a platform keeps things in, and hears of work by. */
+/** The stores that a configuration asks for: database, queue, bus and limiter. */
 import type { Config } from '../config/config.ts';
 import type { Database } from '../database/database.ts';
 import type { Logger } from '../kernel/log.ts';

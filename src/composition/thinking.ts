@@ -1,13 +1,18 @@
 /** How agents think, put together: models, what they cost, what is recorded of them, their tools. */
+
+import { type EndedClaim, endAbandonedSteps } from '../agents/abandoned-steps.ts';
 import type { Agents } from '../agents/agents.ts';
-import { createJournals, type Journals } from '../agents/journal.ts';
+import { openGenerations } from '../agents/generations.ts';
 import { createThinking, type Thinking } from '../agents/thinking.ts';
+import type { GenerationDeps } from '../agents/thinking-claim.ts';
 import type { ApiKeys } from '../api-keys/api-keys.ts';
 import type { Config } from '../config/config.ts';
 import type { Conversations } from '../conversations/conversations.ts';
 import type { Credentials } from '../credentials/credentials.ts';
+import type { Transaction } from '../database/database.ts';
 import type { Metrics } from '../http/metrics.ts';
 import { isHeld } from '../jobs/leases.store.ts';
+import { bind } from '../kernel/bind.ts';
 import type { Logger } from '../kernel/log.ts';
 import { ModelError, type Models } from '../models/model.ts';
 import { createModels } from '../models/models.ts';
@@ -21,7 +26,8 @@ import type { Foundation } from './parts.ts';
 import { fromDefinitions } from './skills.ts';
 
 export interface ComposedThinking {
-  readonly journals: Journals;
+  /** Ends the calls and tools that were under way when their claims ended. */
+  endAbandonedSteps(tx: Transaction, claims: readonly EndedClaim[]): Promise<void>;
   readonly thinking: Thinking;
 }
 
@@ -58,7 +64,7 @@ export function composeThinking(deps: ThinkingDeps): ComposedThinking {
   const { base, config, slices, metrics, recorder } = deps;
   const { database, clock, log } = base;
   const { agents, apiKeys, conversations, skills } = slices;
-  const journals = createJournals({
+  const generations: GenerationDeps = {
     database,
     conversations,
     clock,
@@ -68,13 +74,14 @@ export function composeThinking(deps: ThinkingDeps): ComposedThinking {
       recorder.used(job, used);
       metrics.tokensUsed(used);
     },
-  });
+  };
   warnOfDefault(config, log);
   const thinking = createThinking({
     agents,
     skills,
     conversations,
     models: modelsOf(deps),
+    generations: (claim) => openGenerations(generations, claim),
     scopesOf: async (apiKeyId) => (await apiKeys.cachedCaller(apiKeyId))?.scopes,
     readFile: skillFileReader(deps.definitions),
     defaultModel: config.defaultModel,
@@ -85,7 +92,7 @@ export function composeThinking(deps: ThinkingDeps): ComposedThinking {
       contextTokens: config.modelContextTokens,
     },
   });
-  return { journals, thinking };
+  return { ...bind(generations, { endAbandonedSteps }), thinking };
 }
 
 function modelsOf({ base, config, metrics, slices }: ThinkingDeps): Models {

@@ -22,8 +22,8 @@ export function readEncryptionKey(text: string): { value: Buffer } | { expected:
 
 /**
  * The given key, or where the platform is embedded the one kept in `dataDir`, or a new one that is
- * kept there with mode 0600, of which `onMade` hears. Null in a cluster that was given none: its
- * processes could not agree.
+ * kept there with mode 0600 and reported to `onMade`. Null in a cluster without a given key, whose
+ * processes would make one each.
  */
 export function encryptionKeyOf(
   given: Buffer | null,

@@ -3,7 +3,7 @@ import { type Insertable, type Selectable, type SqlBool, sql } from 'kysely';
 import { countOf } from '../database/count-of.ts';
 import { createCounts, type Writer } from '../database/counts.ts';
 import type { Handle, Transaction } from '../database/database.ts';
-import { idIn, idInLocked, idsParam, isIn } from '../database/ids-in.ts';
+import { idIn, idInLocked, isIn } from '../database/ids-in.ts';
 import { locked } from '../database/locked.ts';
 import { bytesOf, cutPage, type PageAsked } from '../database/page-bytes.ts';
 import { allRows, firstRow, statement } from '../database/statement.ts';
@@ -26,18 +26,18 @@ export function insertMessages(tx: Transaction, rows: readonly Insertable<Messag
   return tx.insert('messages', rows);
 }
 
-const setStatus = statement<{ ids: string; status: ConversationStatus; now: number }>()(
+const setStatus = statement<{ ids: readonly string[]; status: ConversationStatus; now: number }>()(
   (db, p, dialect) =>
     db
       .updateTable('conversations')
       .set({ status: p('status'), updated_at: p('now') })
-      .where(idInLocked(dialect, p('ids'), 'conversations', sql<SqlBool>`true`))
+      .where(idInLocked(dialect, p.list('ids'), 'conversations', sql<SqlBool>`true`))
       .returning(['organization_id', 'agent_id', 'trigger_type']),
 );
 
 /** Makes a conversation that is held active again. */
 export function reopenConversation(tx: Transaction, id: string, now: number): Promise<void> {
-  return tx.each(setStatus, [{ ids: idsParam([id]), status: 'active', now }]);
+  return tx.each(setStatus, [{ ids: [id], status: 'active', now }]);
 }
 
 export const { change: changeConversationCounts, fold: foldConversationCounts } = createCounts(
@@ -52,34 +52,38 @@ interface Ending {
 }
 
 /** Counted in the order in which `createCounts` writes its rows, so that no two transactions deadlock. */
-const endAndCount = statement<{ ids: string; failed: string; now: number; writer: Writer }>()(
-  (db, p, dialect) =>
-    db
-      .with('ended', (ended) =>
-        ended
-          .updateTable('conversations')
-          .set({
-            status: sql<ConversationStatus>`case when ${isIn(dialect, sql`id`, p('failed'))} then 'failed' else 'completed' end`,
-            updated_at: p('now'),
-          })
-          .where(idInLocked(dialect, p('ids'), 'conversations', sql<SqlBool>`true`))
-          .returning(['organization_id', 'agent_id', 'trigger_type', 'status']),
-      )
-      .insertInto('conversation_counts')
-      .columns(['organization_id', 'agent_id', 'trigger_type', 'status', 'writer', 'count'])
-      .expression(
-        sql`select organization_id, agent_id, trigger_type, change.status, ${p('writer')}::text, sum(change.by)
+const endAndCount = statement<{
+  ids: readonly string[];
+  failed: readonly string[];
+  now: number;
+  writer: Writer;
+}>()((db, p, dialect) =>
+  db
+    .with('ended', (ended) =>
+      ended
+        .updateTable('conversations')
+        .set({
+          status: sql<ConversationStatus>`case when ${isIn(dialect, sql`id`, p.list('failed'))} then 'failed' else 'completed' end`,
+          updated_at: p('now'),
+        })
+        .where(idInLocked(dialect, p.list('ids'), 'conversations', sql<SqlBool>`true`))
+        .returning(['organization_id', 'agent_id', 'trigger_type', 'status']),
+    )
+    .insertInto('conversation_counts')
+    .columns(['organization_id', 'agent_id', 'trigger_type', 'status', 'writer', 'count'])
+    .expression(
+      sql`select organization_id, agent_id, trigger_type, change.status, ${p('writer')}::text, sum(change.by)
         from ended, lateral (values ('active', -1), (ended.status, 1)) as change (status, by)
         group by organization_id, agent_id, trigger_type, change.status
         order by concat_ws(chr(10), organization_id, agent_id, trigger_type, change.status) collate "C"`,
-      )
-      .onConflict((conflict) =>
-        conflict
-          .columns(['organization_id', 'agent_id', 'trigger_type', 'status', 'writer'])
-          .doUpdateSet((eb) => ({
-            count: eb('conversation_counts.count', '+', eb.ref('excluded.count')),
-          })),
-      ),
+    )
+    .onConflict((conflict) =>
+      conflict
+        .columns(['organization_id', 'agent_id', 'trigger_type', 'status', 'writer'])
+        .doUpdateSet((eb) => ({
+          count: eb('conversation_counts.count', '+', eb.ref('excluded.count')),
+        })),
+    ),
 );
 
 /** Ends active conversations and counts them; on PostgreSQL one statement, for whose answer no code waits. */
@@ -90,7 +94,7 @@ export async function endAndCountConversations(
   writer: Writer,
 ): Promise<void> {
   if (endings.length === 0) return;
-  const idsOf = (some: readonly Ending[]) => idsParam(some.map(({ id }) => id));
+  const idsOf = (some: readonly Ending[]) => some.map(({ id }) => id);
   if (tx.dialect === 'postgres') {
     const failed = endings.filter(({ status }) => status === 'failed');
     return tx.each(endAndCount, [{ ids: idsOf(endings), failed: idsOf(failed), now, writer }]);
@@ -131,11 +135,11 @@ export async function deleteMessages(
   );
 }
 
-const byIdsLocked = statement<{ ids: string }>()((db, p, dialect) => {
+const byIdsLocked = statement<{ ids: readonly string[] }>()((db, p, dialect) => {
   const query = db
     .selectFrom('conversations')
     .selectAll()
-    .where(idIn(dialect, p('ids')))
+    .where(idIn(dialect, p.list('ids')))
     .orderBy('id');
   return locked(dialect, query);
 });
@@ -145,12 +149,12 @@ const byIdsLocked = statement<{ ids: string }>()((db, p, dialect) => {
  * before anything is counted of any of them.
  */
 export function lockConversations(tx: Transaction, ids: readonly string[]) {
-  return tx.all(byIdsLocked, { ids: idsParam(ids) });
+  return tx.all(byIdsLocked, { ids });
 }
 
 /** Like `lockConversations`, without returning the rows. */
 export async function holdConversations(tx: Transaction, ids: readonly string[]): Promise<void> {
-  if (tx.dialect !== 'sqlite') await tx.each(byIdsLocked, [{ ids: idsParam(ids) }]);
+  if (tx.dialect !== 'sqlite') await tx.each(byIdsLocked, [{ ids }]);
 }
 
 /** Deletes the conversations among these that have no message, and returns them. */

@@ -28,7 +28,7 @@ type Row = Record<string, string | number>;
 type Counted = Row & { readonly status: string; readonly count: number };
 
 export interface Counts<T extends CountsTable> {
-  /** Records changes; to be told of every change of a row's status. */
+  /** Records changes. The caller passes every change of a row's status. */
   change(tx: Transaction, writer: Writer, changes: readonly CountChange<T>[]): Promise<void>;
   /**
    * Adds what other processes have counted to this one's rows. Their sums stay the same, and rows of

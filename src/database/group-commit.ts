@@ -1,4 +1,4 @@
-/** One commit of SQLite for all units that wait together; one that throws harms none of the others. */
+/** One commit of SQLite for all units that wait together. A unit that throws is rolled back alone. */
 import {
   asUnit,
   type Handle,
@@ -119,7 +119,7 @@ async function commitApart(
     for (const unit of units) attempts.push(await attemptApart(writer, handle, unit, hooks));
     writer.exec('COMMIT');
   } catch {
-    // The transaction itself could not go on, as with a full disk: a smaller one may.
+    // SQLite has ended the transaction, as with a full disk: a smaller one may succeed.
     rollBack(writer);
     for (const unit of units) await commitTogether(writer, handle, [unit]);
     return;

@@ -1,6 +1,7 @@
-/** What the tables of Idempotency-Keys share: the order in which keys are changed, and how old ones end. */
+/** What the tables of Idempotency-Keys share: how keys are taken and how old ones end, both in one order. */
 import { sql } from 'kysely';
 import type { Transaction } from './database.ts';
+import { type Lists, rowsIn, rowsParams, type Types } from './rows-in.ts';
 import { allRows, statement } from './statement.ts';
 
 export interface KeyName {
@@ -9,13 +10,38 @@ export interface KeyName {
 }
 
 /** The order in which many keys are changed, so that two transactions never wait for each other. */
-export function inKeyOrder(a: KeyName, b: KeyName): number {
+function inKeyOrder(a: KeyName, b: KeyName): number {
   if (a.owner !== b.owner) return a.owner < b.owner ? -1 : 1;
   return a.idempotency_key < b.idempotency_key ? -1 : 1;
 }
 
+type KeyTable = 'idempotency_keys' | 'event_idempotency_keys';
+
+/**
+ * The function that takes those of the keys, all different, that no earlier request holds; it returns which
+ * these are. A key that was recorded before `forgottenBefore` is taken from its request.
+ */
+export function createKeyTaking<Row extends KeyName>(table: KeyTable, types: Types<Row>) {
+  const columns = Object.keys(types).map((column) => sql.ref(column));
+  const values = columns.map((column) => sql`${column} = excluded.${column}`);
+  const take = statement<(Row | Lists<Row>) & { forgotten_before: number }>()((db, p, dialect) => {
+    const query = sql<KeyName>`insert into ${sql.table(table)} (${sql.join(columns)})
+      select * from ${rowsIn(dialect, p, types)} where true
+      on conflict (owner, idempotency_key) do update set ${sql.join(values)}
+        where ${sql.table(table)}.created_at < ${p('forgotten_before')}
+      returning owner, idempotency_key`;
+    return { compile: () => query.compile(db) };
+  });
+  return async (tx: Transaction, keys: readonly Row[], forgottenBefore: number) => {
+    const taken = rowsParams(tx.dialect, keys.toSorted(inKeyOrder), types).map((given) =>
+      tx.all(take, { ...given, forgotten_before: forgottenBefore }),
+    );
+    return (await Promise.all(taken)).flat();
+  };
+}
+
 /** The function that deletes at most `limit` keys that are older than `before`; how many. */
-export function createKeyDeletion(table: 'idempotency_keys' | 'event_idempotency_keys') {
+export function createKeyDeletion(table: KeyTable) {
   const old = allRows<{ before: number; limit: number }, Transaction>()((db, p) => {
     const query = sql<KeyName>`select owner, idempotency_key from ${sql.table(table)}
       where created_at < ${p('before')} order by created_at limit ${p('limit')}`;

@@ -1,10 +1,13 @@
-/** `id IN (any number of ids)` with one parameter, so that the statement is prepared once. */
+/**
+ * `id IN (any number of ids)` with one parameter, so that the statement is prepared once: a JSON array, which
+ * both databases can unfold. Statements take it with `p.list`.
+ */
 import { type RawBuilder, type SqlBool, sql } from 'kysely';
 import type { Dialect } from './database.ts';
 
-/** The ids as the one parameter that `idIn` takes: a JSON array, which both databases can unfold. */
-export function idsParam(ids: readonly string[]): string {
-  return JSON.stringify(ids);
+/** The parameter in a query that Kysely runs directly. */
+export function listValue(texts: readonly string[]): RawBuilder<string> {
+  return sql<string>`${JSON.stringify(texts)}`;
 }
 
 /**

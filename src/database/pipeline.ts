@@ -18,13 +18,13 @@ export interface Step {
 
 export interface Answer {
   readonly rows: Record<string, unknown>[];
-  /** The first word of what the server says that it has done. */
+  /** The first word of the server's command tag. */
   readonly command: string;
   /** How many rows it gave or changed. */
   readonly rowCount: number;
 }
 
-/** The answers of the statements that succeeded, and what went wrong with the one after them. */
+/** The answers of the statements that succeeded, and the error of the one after them. */
 export interface Outcome {
   readonly answers: readonly Answer[];
   readonly error?: Error;
@@ -48,7 +48,7 @@ export function forgetPrepared(client: Pick<pg.ClientBase, 'query'>): void {
   for (const name of known.keys()) known.set(name, undefined);
 }
 
-/** What node-postgres lets a query of its own say on the wire. */
+/** The messages that node-postgres lets a query of ours send. */
 interface Wire {
   readonly stream: { cork(): void; uncork(): void; destroy(): void };
   parse(message: { name: string; text: string }): void;

@@ -30,7 +30,7 @@ export function isReadOnly(error: unknown): boolean {
   return cause?.code === '25006';
 }
 
-/** Whether the transaction was rolled back for a reason that is none when it is run again. */
+/** Whether the transaction was rolled back for a reason that may be gone when it is run again. */
 export function isGivenUp(error: unknown): boolean {
   const { code } = error as { code?: unknown };
   return code === '40P01' || code === '40001' || isOutdated(error);

@@ -19,9 +19,9 @@ export interface Session {
   ask(step: Step): Promise<Answer>;
   /** Runs a statement with the next one that is asked for, at the latest with the commit. */
   tell(step: Step): void;
-  /** Rejects unless everything that was asked or told has happened and is durable. */
+  /** Commits; rejects unless all statements have succeeded and are durable. */
   commit(): Promise<void>;
-  /** Takes everything back; rejects when the connection is of no more use. */
+  /** Rolls back; rejects when the connection cannot be used any more. */
   rollBack(): Promise<void>;
 }
 

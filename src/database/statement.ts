@@ -20,8 +20,13 @@ class Placeholder {
 interface Parameter<P> {
   <K extends keyof P & string>(name: K): RawBuilder<P[K]>;
   /** Texts as one parameter, for `idIn` and the like. */
-  list(name: keyof P & string): RawBuilder<string>;
+  list(name: ListName<P>): RawBuilder<string>;
 }
+
+/** The parameters that are lists of texts. */
+type ListName<P> = {
+  [K in keyof P & string]: P[K] extends readonly string[] ? K : never;
+}[keyof P & string];
 
 /** A query over parameters `P` that yields rows `R`. Its identity is the cache key. */
 export interface Statement<P, R> {

@@ -234,7 +234,7 @@ export interface MessagesTable {
   unreported: Generated<number>;
   /** 1 if a later run that continues the conversation gets this message. */
   dialogue: Generated<number>;
-  /** JSON: the message as a model takes it, null for what no model said or was told in answer. */
+  /** JSON: the message as a model takes it, null for a message that no model wrote or read. */
   data: Generated<string | null>;
   created_at: number;
 }
@@ -301,8 +301,8 @@ export interface JobStepsTable {
   /** The number of the job's last step when a named step failed; null otherwise. */
   seen_to: Generated<number | null>;
   /**
-   * The place of the end of a named step, a called skill or a wait among the ends that the job's runs were
-   * told; null while none was told of it, and for other kinds.
+   * The place of the end of a named step, a called skill or a wait in the order in which the job's runs got
+   * such ends; null while no run has got it, and for other kinds.
    */
   told: Generated<number | null>;
   /** Null for a tool, while active, and where the provider did not report it. */
@@ -344,7 +344,7 @@ export interface ReceivedEventsTable {
   job_id: string | null;
   /** 1 once a run has taken it. */
   taken: Generated<number>;
-  /** 1 once all that waited for it when it came have been told. */
+  /** 1 once all jobs that waited for it when it came have got it. */
   told: Generated<number>;
   created_at: number;
   /** JSON. */
@@ -358,12 +358,6 @@ export interface EventTotalsTable {
   events: number;
   /** Of their data. */
   bytes: number;
-}
-
-/** All jobs of the organization whose ids lie before this one have ended. */
-export interface EventHorizonsTable {
-  organization_id: string;
-  job_id: string;
 }
 
 /** The last event that a job was given of those with this name and key. */
@@ -417,9 +411,11 @@ export interface ApprovalsTable {
   expires_at: number;
   /** When it stopped being pending. */
   decided_at: number | null;
-  /** The id of the API key, of a session in the console the one that it acts with; null without a decision. */
+  /** The id of the API key or of the session of the console; null without a decision. */
   decided_by: string | null;
   decided_by_kind: 'api_key' | 'console' | null;
+  /** The API key with which a session of the console acts. */
+  decided_by_key: string | null;
   reason: string | null;
 }
 
@@ -788,7 +784,6 @@ export interface Tables {
   event_positions: EventPositionsTable;
   received_events: ReceivedEventsTable;
   event_totals: EventTotalsTable;
-  event_horizons: EventHorizonsTable;
   event_idempotency_keys: EventIdempotencyKeysTable;
   approvals: ApprovalsTable;
   token_usage: TokenUsageTable;

@@ -131,7 +131,11 @@ export const events = {
       status: Type.Unsafe<ApprovalStatus>({ type: 'string', enum: approvalEndings }),
       decided_at: Type.String(),
       decided_by: Type.Union([
-        Type.Object({ kind: Type.String(), id: Type.String() }),
+        Type.Object({
+          kind: Type.String(),
+          id: Type.String(),
+          api_key_id: Type.Optional(Type.String()),
+        }),
         Type.Null(),
       ]),
       reason: Type.Union([Type.String(), Type.Null()]),

@@ -6,7 +6,7 @@ import { dayMs } from '../kernel/clock.ts';
 import { permanentError } from '../kernel/permanent-error.ts';
 import { waitMaxMs } from '../kernel/step-bounds.ts';
 
-/** How long `waitForEvent` and `approve` wait unless they are told. */
+/** How long `waitForEvent` and `approve` wait by default. */
 export const defaultWaitMs = 30 * dayMs;
 
 const units: ReadonlyMap<string, number> = new Map([

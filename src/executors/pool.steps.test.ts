@@ -21,14 +21,25 @@ interface Asked {
   readonly step: number | null;
 }
 
-/** A journal in memory, which answers as the parent of a claim does. */
+/** A journal in memory, which answers as the parent of a claim does: the ends on record in their order. */
 function journal() {
-  const records = new Map<string, object>();
+  const records = new Map<string, { readonly at: number }>();
+  const untold: { readonly known: { readonly at: number }; tell(known: object): void }[] = [];
   const open = new Map<number, string>();
   const waits = new Map<string, (answer: unknown) => void>();
   const keyOf = ({ payload: { name, nth }, step }: Asked) =>
     step === null ? `${name} ${nth}` : `${step} ${name} ${nth}`;
   let at = began;
+  const told = (known: { readonly at: number }): Promise<object> => {
+    const { promise, resolve } = Promise.withResolvers<object>();
+    if (untold.push({ known, tell: resolve }) === 1) {
+      setImmediate(() => {
+        const inOrder = untold.splice(0).sort((one, other) => one.known.at - other.known.at);
+        for (const { known: next, tell } of inOrder) tell(next);
+      });
+    }
+    return promise;
+  };
   const recorded = (key: string, ending: object) => {
     at += 1_000;
     records.set(key, { ...ending, at });
@@ -47,7 +58,7 @@ function journal() {
       const key = keyOf(asked);
       if (kind === 'begin-step') {
         const known = records.get(key);
-        if (known !== undefined) return known;
+        if (known !== undefined) return told(known);
         open.set(open.size + 1, key);
         return { step: open.size };
       }
@@ -58,7 +69,8 @@ function journal() {
       if (kind !== 'wait') return [];
       const { promise, resolve } = Promise.withResolvers<unknown>();
       waits.set(key, resolve);
-      return records.get(key) ?? promise;
+      const known = records.get(key);
+      return known === undefined ? promise : told(known);
     },
   };
 }

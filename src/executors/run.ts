@@ -42,7 +42,7 @@ export interface RunHandlers {
   onReport(report: RunReport): void;
   /**
    * Answers a question of the run; the answer is a JSON value. A rejection reaches the skill as an
-   * error with the same message, `code` and `retryable`. The signal aborts when the run is told to
+   * error with the same message, `code` and `retryable`. The signal aborts when the run is asked to
    * stop and when it has ended: then the answer is not read. `step` is the step of the run in which
    * it is asked, null for the run itself.
    *

@@ -1,7 +1,7 @@
 /** Which jobs may be claimed now, and the claim. What holds for the one must hold for the other. */
 import { type RawBuilder, type SqlBool, sql } from 'kysely';
 import type { Dialect, Handle, Transaction } from '../database/database.ts';
-import { idInLocked, idsParam } from '../database/ids-in.ts';
+import { idInLocked } from '../database/ids-in.ts';
 import { statement } from '../database/statement.ts';
 import { type ClaimedJob, claimedColumns, hintedColumns } from './jobs.store.ts';
 
@@ -21,7 +21,7 @@ const ifQueued = <T>(queued: RawBuilder<T>, waiting: RawBuilder<T>) =>
   sql<T>`case when status = 'queued' then ${queued} else ${waiting} end`;
 
 const claim = statement<{
-  ids: string;
+  ids: readonly string[];
   now: number;
   due_by: number;
   lease_until: number;
@@ -51,7 +51,7 @@ const claim = statement<{
     .where(
       idInLocked(
         dialect,
-        p('ids'),
+        p.list('ids'),
         'jobs',
         sql<SqlBool>`((status = 'queued' and run_at <= ${p('due_by')})
           or (status = 'waiting' and due_at <= ${p('due_by')}))`,
@@ -73,7 +73,7 @@ export function claimJobs(
   leaseUntil: number,
   dueBy = now,
 ): Promise<(ClaimedJob & LastSaid)[]> {
-  return tx.all(claim, { ids: idsParam(ids), now, due_by: dueBy, lease_until: leaseUntil });
+  return tx.all(claim, { ids, now, due_by: dueBy, lease_until: leaseUntil });
 }
 
 const dueIn = (status: 'queued' | 'waiting') => {

@@ -3,10 +3,10 @@
  * needed: most runs ask for nothing.
  */
 import type { SkillCall, SkillResult } from '../agents/attempt.ts';
-import type { Journal, Journals } from '../agents/journal.ts';
 import type { RunThinking, Thinking } from '../agents/thinking.ts';
 import type { ExecutorPool } from '../executors/pool.ts';
 import type { RunHandle, RunRequest } from '../executors/run.ts';
+import type { Journal } from '../journal/journal.ts';
 import { JournalFault, type Records } from '../journal/records.ts';
 import type { RunPart } from '../journal/run-part.ts';
 import type { WaitKinds } from '../journal/wait-kinds.ts';
@@ -28,7 +28,7 @@ export interface RunDeps {
   readonly settings: Pick<SkillSettings, 'forRun'>;
   mayCall(job: ClaimedJob, skill: string): Promise<boolean>;
   readonly startMemory: StartRunMemory;
-  readonly journals: Pick<Journals, 'open'>;
+  openJournal(job: ClaimedJob): Journal;
   readonly waitKinds: WaitKinds;
   readonly thinking: Thinking;
   readonly yieldSlot: YieldSlot;
@@ -49,7 +49,7 @@ export interface Attempt {
   /** What is on record of the job, once it was read. */
   records: Records | undefined;
   waits: RunWaits | undefined;
-  /** What ends the job, whatever the code of the run makes of it. */
+  /** The fault that ends the job, even if the code of the run catches it. */
   fault: JournalFault | undefined;
   /** Writes to the journal under way. */
   recording: Set<Promise<unknown>> | undefined;
@@ -109,7 +109,7 @@ export function memoryOf(attempt: Attempt): RunMemory {
 }
 
 export function journalOf(attempt: Attempt): Journal {
-  attempt.journal ??= attempt.deps.journals.open(attempt.job);
+  attempt.journal ??= attempt.deps.openJournal(attempt.job);
   return attempt.journal;
 }
 
@@ -120,8 +120,8 @@ export async function recordsOf(attempt: Attempt): Promise<Records> {
 }
 
 /**
- * Whether the run repeats what is on record, so that its reports were told before. Of a run that goes on
- * after a wait something is on record, even before that was read.
+ * Whether the run repeats what is on record, so that clients have had its reports. A run that goes on after a
+ * wait has a record, even before that has been read.
  */
 export function isReplaying({ job, records }: Attempt): boolean {
   return records === undefined ? job.resumed_at !== null : records.pending.size > 0;

@@ -1,8 +1,8 @@
 /**
  * Ends waits of runs from outside: an event that came, a decision, the end of a child job. A wait ends
  * once, by compare-and-set in the caller's transaction; a wait that has ended already, or whose job has,
- * is left as it is. The jobs are woken after the commit: a waiting one is due at once, and a run that is
- * loaded is told.
+ * is left as it is. The jobs are woken after the commit: a waiting one is due at once, and the worker that holds
+ * a loaded run reads the end from the database.
  */
 import type { Transaction } from '../database/database.ts';
 import type { WaitResult } from '../journal/wait-kinds.ts';

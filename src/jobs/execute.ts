@@ -136,8 +136,9 @@ async function replayOf(
   { database, clock }: ExecuteDeps,
   { owner, key, fingerprint }: Required<NonNullable<ExecutionOptions['idempotency']>>,
 ): Promise<Answered | undefined> {
-  const since = clock.now() - idempotencyMs;
-  const earlier = await findByIdempotencyKey(database.read, owner, key, since);
+  const forgotten_before = clock.now() - idempotencyMs;
+  const name = { owner, idempotency_key: key };
+  const earlier = await findByIdempotencyKey(database.read, { ...name, forgotten_before });
   if (earlier === undefined) return undefined;
   return earlier.fingerprint === fingerprint
     ? { kind: 'replayed', job: earlier }

@@ -1,7 +1,7 @@
 /** The queries on jobs together with the jobs that they have started. */
 import { type RawBuilder, sql } from 'kysely';
 import type { Dialect, Handle, Transaction } from '../database/database.ts';
-import { idInLocked, idsParam, isIn } from '../database/ids-in.ts';
+import { idInLocked, isIn, listValue } from '../database/ids-in.ts';
 import { allRows, firstRow, statement } from '../database/statement.ts';
 import type { FamilyCancellationsTable, JobStatus } from '../database/tables.ts';
 
@@ -12,8 +12,8 @@ export const descendantsMax = 200;
 function family(dialect: Dialect, ids: readonly string[]): RawBuilder<unknown> {
   const given =
     dialect === 'sqlite'
-      ? sql`select value from json_each(${idsParam(ids)})`
-      : sql`select json_array_elements_text(${idsParam(ids)}::json)`;
+      ? sql`select value from json_each(${listValue(ids)})`
+      : sql`select json_array_elements_text(${listValue(ids)}::json)`;
   const isLeft = sql`due_at is not null and cancel_requested_at is null`;
   // Each way keeps the planner from walking through all jobs: the children of a job are looked up.
   const children =
@@ -31,13 +31,13 @@ const bounded = (given: readonly string[]) =>
 
 /**
  * Locks the jobs together with their parents and the unended jobs below them, in the order of their ids:
- * whatever ends a job of a family may change the others. Of those below, as many as are cancelled together.
+ * the end of one job of a family may change the others. Of those below, as many as are cancelled together.
  */
 export async function holdFamilies(tx: Transaction, ids: readonly string[]): Promise<void> {
   // SQLite has only one writer at a time.
   if (tx.dialect === 'sqlite') return;
   const parents = sql`select parent_job_id from jobs where id = any (array(
-    select json_array_elements_text(${idsParam(ids)}::json)))`;
+    select json_array_elements_text(${listValue(ids)}::json)))`;
   await sql`${family(tx.dialect, ids)} select id from jobs
     where id = any (array((${bounded(ids)}) union ${parents})) order by id for update`.execute(
     tx.kysely,
@@ -55,18 +55,15 @@ export async function listDescendants(db: Handle, ids: readonly string[]) {
   return rows.filter(({ id }) => !given.has(id));
 }
 
-const stop = statement<{ ids: string; now: number }>()((db, p, dialect) =>
-  db
-    .updateTable('jobs')
-    .set({ cancel_requested_at: p('now') })
-    .where(idInLocked(dialect, p('ids'), 'jobs', sql<boolean>`status = 'active'`))
-    .returning('id'),
-);
-
 /** Marks the active ones of the jobs as to be stopped, and returns them. */
-export function requestCancellations(tx: Transaction, ids: readonly string[], now: number) {
-  return tx.all(stop, { ids: idsParam(ids), now });
-}
+export const requestCancellations = allRows<{ ids: readonly string[]; now: number }, Transaction>()(
+  (db, p, dialect) =>
+    db
+      .updateTable('jobs')
+      .set({ cancel_requested_at: p('now') })
+      .where(idInLocked(dialect, p.list('ids'), 'jobs', sql<boolean>`status = 'active'`))
+      .returning('id'),
+);
 
 const leave = statement<FamilyCancellationsTable>()((db, p) =>
   db
@@ -101,41 +98,37 @@ export function finishCancellations(tx: Transaction, ids: readonly string[]): Pr
   return tx.each(finish, [{ ids }]);
 }
 
-/** The jobs whose runs wait for children, in the order of their ids. */
-export const listWaitingParents = allRows<{ after: string; limit: number }>()((db, p) =>
-  db
-    .selectFrom('job_steps')
-    .select('job_id')
-    .distinct()
-    // Literals, because the index is on rows of these alone.
-    .where(sql<boolean>`kind = 'run' and status = 'waiting'`)
-    .where('job_id', '>', p('after'))
-    .orderBy('job_id')
-    .limit(p('limit')),
-);
+/** A step that waits for a child, by which the steps are read in pages. */
+export interface ChildWait {
+  readonly job_id: string;
+  readonly n: number;
+}
 
-const endedChildren = allRows<{ ids: string; limit: number }>()((db, p, dialect) =>
-  db
-    .selectFrom('jobs as child')
-    .select('child.id')
-    .where(isIn(dialect, sql`child.parent_job_id`, p('ids')))
-    .where('child.due_at', 'is', null)
-    .where((eb) =>
-      eb.exists(
-        eb
-          .selectFrom('job_steps as step')
-          .select('step.n')
-          .whereRef('step.job_id', '=', 'child.parent_job_id')
-          .whereRef('step.n', '=', 'child.parent_step')
-          .where('step.status', '=', 'waiting'),
-      ),
-    )
-    .limit(p('limit')),
-);
-
-/** The ended jobs that runs of the parents still wait for. */
-export function listEndedChildren(db: Handle, parentIds: readonly string[], limit: number) {
-  return endedChildren(db, { ids: idsParam(parentIds), limit });
+/** The steps after one that wait for children, in their order, each with the id of its child if that has ended. */
+export function listChildWaits({ kysely }: Handle, after: ChildWait, limit: number) {
+  return (
+    kysely
+      .selectFrom('job_steps as step')
+      .select(({ selectFrom }) => [
+        'step.job_id',
+        'step.n',
+        // A subquery of one row is looked up for each step; a join might read all children of the job.
+        selectFrom('jobs')
+          .select('id')
+          .whereRef('parent_job_id', '=', 'step.job_id')
+          .whereRef('parent_step', '=', 'step.n')
+          .where('due_at', 'is', null)
+          .limit(1)
+          .as('ended_child'),
+      ])
+      // Literals, because the index is on rows of these alone.
+      .where(sql<boolean>`kind = 'run' and status = 'waiting'`)
+      .where(sql<boolean>`(step.job_id, step.n) > (${after.job_id}, ${after.n})`)
+      .orderBy('step.job_id')
+      .orderBy('step.n')
+      .limit(limit)
+      .execute()
+  );
 }
 
 /** How an ended child has ended. */

@@ -83,7 +83,7 @@ export async function cancelDescendants(
   const idsIn = (isActive: boolean) =>
     found.filter(({ status }) => (status === 'active') === isActive).map(({ id }) => id);
   const active = idsIn(true);
-  const stopped = active.length === 0 ? [] : await requestCancellations(tx, active, now);
+  const stopped = active.length === 0 ? [] : await requestCancellations(tx, { ids: active, now });
   if (active.length > 0) tx.afterCommit(() => active.forEach(deps.stopRun));
   const unclaimed = ['queued', 'waiting'] as const;
   const cancelled = await cancelUnclaimed(deps, tx, unclaimed, idsIn(false), parentEnded, now);
@@ -95,14 +95,17 @@ export async function cancelDescendants(
   return cancelled.map((one) => ({ ...one, isWithParent: true }));
 }
 
+type Ending = Pick<Settled, 'job' | 'from' | 'transition'> & { readonly openedJournal?: boolean };
+
+/** Whether steps of the job may be on record: of the claim that ends, or of one before it. */
+export function mayHaveSteps({ job, from, openedJournal = false }: Ending): boolean {
+  return openedJournal || job.epoch > (from === 'active' ? 1 : 0);
+}
+
 /** Whether jobs may be left below an ended one: it has failed or was cancelled, and may have started some. */
-export function mayLeaveDescendants(
-  { job, from, transition: { status } }: Pick<Settled, 'job' | 'from' | 'transition'>,
-  hasSteps: boolean,
-): boolean {
-  if (status !== 'failed' && status !== 'cancelled') return false;
-  // A claim before this one may have started jobs.
-  return hasSteps || job.epoch > (from === 'active' ? 1 : 0);
+export function mayLeaveDescendants(ending: Ending): boolean {
+  const { status } = ending.transition;
+  return (status === 'failed' || status === 'cancelled') && mayHaveSteps(ending);
 }
 
 export function isChild({ job }: Pick<Settled, 'job'>): boolean {

@@ -13,7 +13,7 @@ export interface Position {
   readonly n: number;
 }
 
-/** The number of a job's last event; whatever a claim says or comes to lies before it. */
+/** The number of a job's last event: greater than the numbers of all other events of its claim. */
 export const endingN = 1_000_000_000;
 /** The number of the event that a claim ended without ending the job. */
 export const attemptEndN = endingN - 1;

@@ -106,8 +106,7 @@ async function knownKeys<Job>(
         known.set(name, { taken: row, holder: undefined });
         return;
       }
-      const { owner, idempotency_key } = row;
-      const earlier = await findByIdempotencyKey(tx, owner, idempotency_key, forgottenBefore);
+      const earlier = await findByIdempotencyKey(tx, { ...row, forgotten_before: forgottenBefore });
       const holder = earlier && { fingerprint: earlier.fingerprint, job: earlier };
       known.set(name, { taken: undefined, holder });
     }),

@@ -5,9 +5,9 @@
 import { type Insertable, type Selectable, sql } from 'kysely';
 import { createCounts } from '../database/counts.ts';
 import type { Handle, Transaction } from '../database/database.ts';
-import { idIn, idsParam } from '../database/ids-in.ts';
-import { statement } from '../database/statement.ts';
-import type { JobStatus, JobsTable } from '../database/tables.ts';
+import { idIn } from '../database/ids-in.ts';
+import { allRows, firstRow, statement } from '../database/statement.ts';
+import type { JobsTable } from '../database/tables.ts';
 
 export type JobRow = Selectable<JobsTable>;
 
@@ -95,7 +95,8 @@ function newRow(job: NewJob, isClaimed: boolean, leaseUntil: number): Insertable
   };
 }
 
-const requestCancel = statement<{ id: string; now: number }>()((db, p) =>
+/** Marks an active job as to be stopped; undefined when it is not active. */
+export const requestCancellation = firstRow<{ id: string; now: number }, Transaction>()((db, p) =>
   db
     .updateTable('jobs')
     .set({ cancel_requested_at: p('now') })
@@ -104,49 +105,34 @@ const requestCancel = statement<{ id: string; now: number }>()((db, p) =>
     .returning('id'),
 );
 
-/** Marks an active job as to be stopped; undefined when it is not active. */
-export function requestCancellation(tx: Transaction, id: string, now: number) {
-  return tx.first(requestCancel, { id, now });
-}
-
-/** The condition on `due_at` makes the query use the index of unended jobs. */
-const ofKey = statement<{ api_key_id: string; status: JobStatus; after: string; limit: number }>()(
-  (db, p) =>
-    db
-      .selectFrom('jobs')
-      .select('id')
-      .where('status', '=', p('status'))
-      .where('due_at', 'is not', null)
-      .where('api_key_id', '=', p('api_key_id'))
-      .where('id', '>', p('after'))
-      .orderBy('id')
-      .limit(p('limit')),
-);
-
 /** The next jobs of an API key that wait or run, in the order of their ids. */
-export function findUnendedOfKey(
-  db: Handle,
-  apiKeyId: string,
-  status: 'queued' | 'active' | 'waiting',
-  after: string,
-  limit: number,
-) {
-  return db.all(ofKey, { api_key_id: apiKeyId, status, after, limit });
-}
-
-const cancelling = statement<{ ids: string }>()((db, p, dialect) =>
+export const findUnendedOfKey = allRows<{
+  api_key_id: string;
+  status: 'queued' | 'active' | 'waiting';
+  after: string;
+  limit: number;
+}>()((db, p) =>
   db
     .selectFrom('jobs')
     .select('id')
-    .where(idIn(dialect, p('ids')))
-    .where('status', '=', sql.lit('active'))
-    .where('cancel_requested_at', 'is not', null),
+    .where('status', '=', p('status'))
+    // So that the query uses the index of unended jobs.
+    .where('due_at', 'is not', null)
+    .where('api_key_id', '=', p('api_key_id'))
+    .where('id', '>', p('after'))
+    .orderBy('id')
+    .limit(p('limit')),
 );
 
 /** The active ones of the jobs whose cancellation was requested. */
-export function findCancelling(db: Handle, ids: readonly string[]) {
-  return db.all(cancelling, { ids: idsParam(ids) });
-}
+export const findCancelling = allRows<{ ids: readonly string[] }>()((db, p, dialect) =>
+  db
+    .selectFrom('jobs')
+    .select('id')
+    .where(idIn(dialect, p.list('ids')))
+    .where('status', '=', sql.lit('active'))
+    .where('cancel_requested_at', 'is not', null),
+);
 
 const setProgress = statement<{ id: string; epoch: number; progress: string }>()((db, p) =>
   db
@@ -181,11 +167,11 @@ export function findJob(
   return db.first(byId, { id, organization_id: organizationId });
 }
 
-const byIdsLocked = statement<{ ids: string }>()((db, p, dialect) =>
+const byIdsLocked = statement<{ ids: readonly string[] }>()((db, p, dialect) =>
   db
     .selectFrom('jobs')
     .select('id')
-    .where(idIn(dialect, p('ids')))
+    .where(idIn(dialect, p.list('ids')))
     .orderBy('id')
     .forUpdate(),
 );
@@ -194,7 +180,7 @@ const byIdsLocked = statement<{ ids: string }>()((db, p, dialect) =>
 export async function holdJobs(tx: Transaction, ids: readonly string[]): Promise<void> {
   // SQLite has only one writer at a time.
   if (tx.dialect === 'postgres' && ids.length > 0) {
-    await tx.all(byIdsLocked, { ids: idsParam(ids) });
+    await tx.all(byIdsLocked, { ids });
   }
 }
 

@@ -143,7 +143,7 @@ async function cancel(deps: JobsDeps, organizationId: string, id: string) {
 function cancelStored({ base, settle }: JobsDeps, id: string): Promise<boolean> {
   return base.database.write(async (tx) => {
     if ((await settle.cancelUnclaimed(tx, [id])) > 0) return true;
-    if ((await requestCancellation(tx, id, base.clock.now())) === undefined) return false;
+    if ((await requestCancellation(tx, { id, now: base.clock.now() })) === undefined) return false;
     await settle.cancelBelow(tx, id);
     return true;
   });

@@ -2,21 +2,23 @@
 import { type SqlBool, sql } from 'kysely';
 import { createBringForward } from '../database/bring-forward.ts';
 import type { Handle, Transaction } from '../database/database.ts';
-import { idInLocked, idsParam, isIn } from '../database/ids-in.ts';
+import { idInLocked, isIn } from '../database/ids-in.ts';
 import { locked } from '../database/locked.ts';
 import { statement } from '../database/statement.ts';
 import { claimedColumns, claimOf } from './jobs.store.ts';
 
-const renew = statement<{ ids: string; claims: string; lease_until: number }>()(
-  (db, p, dialect) => {
-    const isHeldBy = sql<SqlBool>`status = 'active' and ${isIn(dialect, sql`id || ' ' || epoch`, p('claims'))}`;
-    return db
-      .updateTable('jobs')
-      .set({ due_at: p('lease_until') })
-      .where(idInLocked(dialect, p('ids'), 'jobs', isHeldBy))
-      .returning(['id', 'epoch', 'cancel_requested_at']);
-  },
-);
+const renew = statement<{
+  ids: readonly string[];
+  claims: readonly string[];
+  lease_until: number;
+}>()((db, p, dialect) => {
+  const isHeldBy = sql<SqlBool>`status = 'active' and ${isIn(dialect, sql`id || ' ' || epoch`, p.list('claims'))}`;
+  return db
+    .updateTable('jobs')
+    .set({ due_at: p('lease_until') })
+    .where(idInLocked(dialect, p.list('ids'), 'jobs', isHeldBy))
+    .returning(['id', 'epoch', 'cancel_requested_at']);
+});
 
 /** Extends the leases of claims; tells which of them still hold their jobs, and which are to be cancelled. */
 export function renewLeases(
@@ -25,8 +27,8 @@ export function renewLeases(
   leaseUntil: number,
 ) {
   return tx.all(renew, {
-    ids: idsParam(claims.map(({ id }) => id)),
-    claims: idsParam(claims.map(claimOf)),
+    ids: claims.map(({ id }) => id),
+    claims: claims.map(claimOf),
     lease_until: leaseUntil,
   });
 }

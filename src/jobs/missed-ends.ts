@@ -1,18 +1,19 @@
 /**
  * Missed ends of children: the step of a parent that waits for a job which has ended. Settle ends both in one
- * transaction, but a worker of a version before `ctx.run` ends the child alone. A scheduler looks at the runs
- * that wait for children, some at a time.
+ * transaction, but a worker of a version before `ctx.run` ends the child alone. A scheduler of a cluster looks
+ * at the steps that wait for children, some at a time, and for each at its child alone.
  */
 import type { Database } from '../database/database.ts';
 import type { Clock } from '../kernel/clock.ts';
 import type { EndWaits } from './end-waits.ts';
-import { findEndedChild, listEndedChildren, listWaitingParents } from './families.store.ts';
+import { type ChildWait, findEndedChild, listChildWaits } from './families.store.ts';
 import { resultOfChild } from './families.ts';
 import type { JobError } from './states.ts';
 
-/** Parents of one pass, and children whose waits it ends. */
-const parentsMax = 200;
-const childrenMax = 200;
+/** Steps of one pass. */
+const stepsMax = 500;
+/** Sorts before all steps. */
+const beginning: ChildWait = { job_id: '', n: 0 };
 
 export interface MissedEndsDeps {
   readonly database: Database;
@@ -22,28 +23,26 @@ export interface MissedEndsDeps {
 
 /** Each call makes one pass, which goes on where the last one stopped. */
 export function createMissedEnds(deps: MissedEndsDeps): () => Promise<void> {
-  let after = '';
+  let after = beginning;
   return async () => {
     after = await endMissed(deps, after);
   };
 }
 
-/** Returns the parent after which the next pass begins; empty to begin anew. */
-async function endMissed({ database, clock, endWaits }: MissedEndsDeps, after: string) {
+/** Returns the step after which the next pass begins. */
+async function endMissed(
+  { database, clock, endWaits }: MissedEndsDeps,
+  after: ChildWait,
+): Promise<ChildWait> {
   const { read } = database;
-  const parents = await listWaitingParents(read, { after, limit: parentsMax });
-  const ids = parents.map(({ job_id }) => job_id);
-  if (ids.length === 0) return '';
-  const children = await listEndedChildren(read, ids, childrenMax);
+  const waits = await listChildWaits(read, after, stepsMax);
   // One at a time, because each may have a megabyte of output.
-  for (const { id } of children) {
-    const child = await findEndedChild(read, { id });
+  for (const { ended_child: id } of waits) {
+    const child = id === null ? undefined : await findEndedChild(read, { id });
     const end = child === undefined ? null : endOf(child);
     if (end !== null) await database.write((tx) => endWaits(tx, [end], clock.now()));
   }
-  // Children beyond the bound are found once those of this pass have ended.
-  if (children.length === childrenMax) return after;
-  return ids.length < parentsMax ? '' : (ids.at(-1) as string);
+  return waits.length < stepsMax ? beginning : (waits.at(-1) as ChildWait);
 }
 
 type EndedChild = NonNullable<Awaited<ReturnType<typeof findEndedChild>>>;

@@ -129,18 +129,12 @@ async function run(performing: Performing, job: ClaimedJob): Promise<void> {
   const options = admission.admit(job);
   if (options === null) {
     const outcome = await admission.refuse(job);
-    // An earlier claim may have left steps and waits.
-    return finish(performing, { job, outcome, messages: [], hasSteps: job.epoch > 1 });
+    return finish(performing, { job, outcome, messages: [] });
   }
   const { configured } = options;
   const found = configured && (await settingsOfRun(performing.settings, job, configured));
   if (found && 'outcome' in found) {
-    return finish(performing, {
-      job,
-      outcome: found.outcome,
-      messages: [],
-      hasSteps: job.epoch > 1,
-    });
+    return finish(performing, { job, outcome: found.outcome, messages: [] });
   }
   const attempt = startRun(job, options, found?.settings);
   const entry: Running = { job, attempt, stopped: null };
@@ -151,7 +145,9 @@ async function run(performing: Performing, job: ClaimedJob): Promise<void> {
     const reported = await attempt.handle.outcome;
     let outcome = outcomeOf(reported, entry.stopped, attempt.thinking?.retryAfterMs ?? null);
     await attempt.ended();
-    if (outcome !== null && attempt.hasSteps) outcome = await attempt.checked(outcome);
+    // An earlier claim may have left what this one did not ask for.
+    const mayDiverge = attempt.openedJournal || job.epoch > 1;
+    if (outcome !== null && mayDiverge) outcome = await attempt.checked(outcome);
     // From here on the run only waits for the database, so another job may use its slot.
     resume = performing.yieldSlot?.(queueOf(job.trigger_type));
     // The entry stays in `running` until it is settled, so that its lease is renewed.
@@ -162,7 +158,7 @@ async function run(performing: Performing, job: ClaimedJob): Promise<void> {
       messages: attempt.messages,
       tookMs: clock.monotonic() - beganAt,
       memory: await attempt.memoryChanges(),
-      hasSteps: attempt.hasSteps,
+      openedJournal: attempt.openedJournal,
       openWaits: attempt.openWaits(),
       answer: attempt.thinking?.answer ?? null,
       answerField: options.answerField,
@@ -244,7 +240,7 @@ async function renew({ database, clock, leaseMs, running }: Performing): Promise
 
 async function findCancelled({ database, running }: Performing): Promise<void> {
   if (running.size === 0) return;
-  for (const { id } of await findCancelling(database.read, [...running.keys()])) {
+  for (const { id } of await findCancelling(database.read, { ids: [...running.keys()] })) {
     const entry = running.get(id);
     if (entry !== undefined) stop(entry, 'cancelled');
   }

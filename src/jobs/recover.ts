@@ -72,7 +72,7 @@ function settleLost({ settle }: RecoverDeps, job: ExpiredJob): ReturnType<Settle
     outcome: job.cancel_requested_at === null ? lost : { kind: 'cancelled' },
     messages: [],
     // Unknown, because its process is gone; steps may be left.
-    hasSteps: true,
+    openedJournal: true,
   });
 }
 

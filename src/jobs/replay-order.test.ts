@@ -97,9 +97,9 @@ test('what ends while the run is loaded is told in the order of the places', asy
     return by;
   };
 
-  void order.write(ending(first.promise)).then(() => given.push('step 1'));
+  void order.write(ending(first.promise), 0).then(() => given.push('step 1'));
   void answered(turn.ended(2), 20).then(() => given.push('wait'));
-  void order.write(ending(second.promise)).then(() => given.push('step 3'));
+  void order.write(ending(second.promise), 0).then(() => given.push('step 3'));
   second.resolve();
   await turns();
   expect(given).toEqual([]);
@@ -112,7 +112,7 @@ test('what ends while the run is loaded is told in the order of the places', asy
 
 test('an end that cannot be written does not hold those after it', async () => {
   const { order } = newOrder();
-  const failed = order.write(() => Promise.reject(new Error('no')));
+  const failed = order.write(() => Promise.reject(new Error('no')), 0);
   await expect(failed).rejects.toThrow('no');
   const turn = order.enter();
   turn.notRecorded();
@@ -170,6 +170,31 @@ test('a wait that ends while a chain of steps is replayed is told after it', asy
   await turns();
 
   expect(given).toEqual(['step', 'wait']);
+});
+
+test('a step that ends while a chain of steps is replayed is told after it, and keeps its place', async () => {
+  const { order, places, awaited } = newOrder(10);
+  const given: string[] = [];
+  void order.write(async () => {}, Number.POSITIVE_INFINITY).then(() => given.push('step now'));
+  await turns();
+  expect(given).toEqual([]);
+
+  const asked = order.enter();
+  awaited.pop();
+  void asked.recorded({ n: 1, at: 1, told: 10 }).then(() => given.push('step on record'));
+  await turns();
+
+  expect(given).toEqual(['step on record', 'step now']);
+  expect(places.size).toBe(0);
+});
+
+test('a step that ends before the code can ask for ends on record moves these behind it', async () => {
+  const { order, places } = newOrder(10, 20);
+
+  await order.write(async () => {}, 10);
+  await order.enter().recorded({ n: 1, at: 1, told: 10 });
+
+  expect([...places]).toEqual([[1, 101]]);
 });
 
 test('a run that has ended holds no end', async () => {

@@ -19,6 +19,12 @@ const eventsPerAttemptMax = 5_000;
 /** Of these, deltas of a model's text, which is also recorded whole at its end. */
 const piecesPerAttemptMax = 3_000;
 
+/**
+ * Deltas of the texts of all runs are recorded together, at most once in so many milliseconds: a commit of SQLite
+ * holds up the process, and 500 models that talk at once would make it commit without a pause.
+ */
+const textEveryMs = 50;
+
 /** Between two tries to record while the database cannot be used, and how many in a row. */
 const retryMs = 500;
 const triesMax = 60;
@@ -51,6 +57,15 @@ interface Recorded {
 
 interface Reporting extends ReportDeps {
   readonly record: (one: Recorded) => Promise<void>;
+  readonly texts: Texts;
+}
+
+/** The common pace of texts. */
+interface Texts {
+  /** By the monotonic clock. */
+  recordedAt: number;
+  /** Streams that have nothing but text to record, each with what ends its wait. */
+  readonly held: Map<Stream, () => void>;
 }
 
 /** The state of one attempt's stream. */
@@ -63,20 +78,32 @@ interface Stream {
   waiting: JobEvent[];
   /** Resolves when nothing waits any more; null when nothing is being recorded. */
   recording: Promise<void> | null;
+  /** Whether its texts are not held. */
+  isFlushed: boolean;
 }
 
 export function createReports(deps: ReportDeps): (job: ClaimedJob) => ReportStream {
   const record = createBatch<Recorded, undefined>(deps.database, (tx, all) =>
     recordAll(deps, tx, all),
   );
-  const reporting: Reporting = { ...deps, record };
+  const texts: Texts = { recordedAt: Number.NEGATIVE_INFINITY, held: new Map() };
+  const reporting: Reporting = { ...deps, record, texts };
   return (job) => {
-    const stream: Stream = { job, n: 0, pieces: 0, waiting: [], recording: null };
+    const stream: Stream = {
+      ...{ job, n: 0, pieces: 0, waiting: [], recording: null, isFlushed: false },
+    };
     return {
       add: (report) => add(reporting, stream, report),
-      flushed: () => stream.recording ?? Promise.resolve(),
+      flushed: () => flushed(reporting, stream),
     };
   };
+}
+
+function flushed({ texts }: Reporting, stream: Stream): Promise<void> {
+  if (stream.recording === null) return Promise.resolve();
+  stream.isFlushed = true;
+  release(texts, stream);
+  return stream.recording;
 }
 
 function add(reporting: Reporting, stream: Stream, { type, data }: Report): void {
@@ -88,19 +115,45 @@ function add(reporting: Reporting, stream: Stream, { type, data }: Report): void
     type,
     data: { ...data, at: timestamp(reporting.clock.now()) },
   });
+  if (type !== 'token') release(reporting.texts, stream);
   stream.recording ??= recordWaiting(reporting, stream);
+}
+
+/** Resolves when the texts of all runs are recorded next. */
+async function textTurn({ texts, clock }: Reporting, stream: Stream): Promise<void> {
+  const now = clock.monotonic();
+  const waitMs = texts.recordedAt + textEveryMs - now;
+  if (waitMs <= 0) {
+    texts.recordedAt = now;
+    return;
+  }
+  if (texts.held.size === 0) setTimeout(releaseAll, waitMs, texts, clock);
+  await new Promise<void>((resolve) => texts.held.set(stream, resolve));
+}
+
+function releaseAll(texts: Texts, clock: Clock): void {
+  texts.recordedAt = clock.monotonic();
+  for (const stream of texts.held.keys()) release(texts, stream);
+}
+
+function release({ held }: Texts, stream: Stream): void {
+  held.get(stream)?.();
+  held.delete(stream);
 }
 
 /**
  * Records the waiting reports in order. While the database is unavailable it waits and tries again. The
  * tries are counted over all reports, so that those made during an outage do not make the wait longer.
  */
-async function recordWaiting({ record, onError }: Reporting, stream: Stream): Promise<void> {
+async function recordWaiting(reporting: Reporting, stream: Stream): Promise<void> {
+  const { record, onError } = reporting;
   const { job } = stream;
   let tries = 0;
   // Reports made in one synchronous piece of code are recorded together.
   await Promise.resolve();
   while (stream.waiting.length > 0) {
+    const hasTextAlone = stream.waiting.every(({ type }) => type === 'token');
+    if (hasTextAlone && !stream.isFlushed) await textTurn(reporting, stream);
     const events = stream.waiting;
     stream.waiting = [];
     const results = await Promise.allSettled(events.map((event) => record({ job, event })));
@@ -116,6 +169,7 @@ async function recordWaiting({ record, onError }: Reporting, stream: Stream): Pr
     }
   }
   stream.recording = null;
+  stream.isFlushed = false;
 }
 
 async function recordAll(

@@ -1,7 +1,7 @@
 /** The queries of retention. */
 import { type SqlBool, sql } from 'kysely';
 import type { Transaction } from '../database/database.ts';
-import { idIn, idsParam } from '../database/ids-in.ts';
+import { idIn } from '../database/ids-in.ts';
 import { allRows, statement } from '../database/statement.ts';
 
 /** Jobs whose id lies before `before` and that ended before `ended_before`, the oldest first. */
@@ -19,10 +19,10 @@ export const findEndedJobs = allRows<
     .limit(p('limit')),
 );
 
-const removeJobs = statement<{ ids: string }>()((db, p, dialect) =>
+const removeJobs = statement<{ ids: readonly string[] }>()((db, p, dialect) =>
   db
     .deleteFrom('jobs')
-    .where(idIn(dialect, p('ids')))
+    .where(idIn(dialect, p.list('ids')))
     .returning([
       'id',
       'organization_id',
@@ -41,7 +41,7 @@ const removeEvents = statement<{ job_id: string }>()((db, p) =>
 
 /** Deletes jobs and their event streams; returns those that no other process has deleted meanwhile. */
 export async function deleteJobs(tx: Transaction, ids: readonly string[]) {
-  const deleted = await tx.all(removeJobs, { ids: idsParam(ids) });
+  const deleted = await tx.all(removeJobs, { ids });
   await tx.each(
     removeEvents,
     deleted.map(({ id }) => ({ job_id: id })),

@@ -41,7 +41,7 @@ export async function endJobsOfRevokedKey(
   if (!cancelActive) return;
   await forEachBatch(database, keyId, 'active', async (ids) => {
     await database.write(async (tx) => {
-      for (const id of ids) await requestCancellation(tx, id, clock.now());
+      for (const id of ids) await requestCancellation(tx, { id, now: clock.now() });
     });
     ids.forEach(stopRun);
   });
@@ -54,7 +54,8 @@ async function forEachBatch(
   end: (ids: readonly string[]) => Promise<void>,
 ): Promise<void> {
   for (let after = ''; ; ) {
-    const rows = await findUnendedOfKey(read, keyId, status, after, togetherMax);
+    const asked = { api_key_id: keyId, status, after, limit: togetherMax };
+    const rows = await findUnendedOfKey(read, asked);
     const last = rows.at(-1);
     if (last === undefined) return;
     await end(rows.map(({ id }) => id));

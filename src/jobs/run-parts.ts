@@ -172,8 +172,10 @@ async function mayCall({ deps, job }: Attempt, skill: string): Promise<boolean> 
 /** Steps that end at once are answered in the order of their places, also if they are committed in another. */
 function endInOrder(asking: Part, payload: unknown, signal: AbortSignal): Promise<unknown> {
   const wasStopped = signal.aborted;
-  return orderOf(asking, signal).write((place) =>
-    remember(recordingOf(asking.attempt), stepsOf(asking).end(payload, place, wasStopped)),
+  const steps = stepsOf(asking);
+  return orderOf(asking, signal).write(
+    (place) => remember(recordingOf(asking.attempt), steps.end(payload, place, wasStopped)),
+    steps.placeBefore(payload),
   );
 }
 

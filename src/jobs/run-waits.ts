@@ -3,7 +3,7 @@
  * deadline or by another process. When everything that the run does waits, the run is unloaded; from then
  * on the database alone knows its waits.
  */
-import type { Journal } from '../agents/journal.ts';
+import type { Journal } from '../journal/journal.ts';
 import type { WaitKinds } from '../journal/wait-kinds.ts';
 import { createWaitScope, type WaitScope } from '../journal/wait-scope.ts';
 import type { OpenWait, WaitEnd, WantedWait } from '../journal/waits.ts';
@@ -106,7 +106,7 @@ async function wait(
   }
   try {
     const end = await ended.promise;
-    // The run is not unloaded before it was told the end.
+    // The run is not unloaded before it has got the end.
     const telling = scope.work();
     try {
       await turn?.ended(n);

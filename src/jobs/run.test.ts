@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
-import type { Journal } from '../agents/journal.ts';
 import type { Thinking } from '../agents/thinking.ts';
 import type { RunHandlers } from '../executors/run.ts';
+import type { Journal } from '../journal/journal.ts';
 import type { RunMemory } from '../memories/run-memory.ts';
 import type { Generated } from '../skills/definition.ts';
 import type { RunDeps } from './attempt.ts';
@@ -47,9 +47,9 @@ test('a run that asks its memory alone leaves no steps to be ended', async () =>
   const ask = (kind: string) => handlers().onAsk(kind, {}, new AbortController().signal, null);
 
   expect(await ask('recall')).toBe('remembered');
-  expect(run.hasSteps).toBe(false);
+  expect(run.openedJournal).toBe(false);
   await expect(ask('wait')).rejects.toThrow();
-  expect(run.hasSteps).toBe(true);
+  expect(run.openedJournal).toBe(true);
 });
 
 const options = { timeoutMs: 1_000, alone: false, answerField: null, configured: null };
@@ -72,7 +72,7 @@ function runs(deps: Partial<RunDeps>) {
         return { outcome: new Promise(() => {}), abort() {}, suspend() {} };
       },
     },
-    journals: { open: () => ({}) as Journal },
+    openJournal: () => ({}) as Journal,
   } as Partial<RunDeps> as RunDeps);
   return { startRun, handlers: () => handlers as RunHandlers };
 }

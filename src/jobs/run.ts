@@ -30,8 +30,8 @@ export interface Run {
   memoryChanges(): Promise<MemoryChanges> | undefined;
   /** Its calls of models; undefined when it made none. */
   readonly thinking: RunThinking | undefined;
-  /** Whether unfinished steps of it may be on record. */
-  readonly hasSteps: boolean;
+  /** Whether it has asked for something that is on record, or is to be. */
+  readonly openedJournal: boolean;
   /** The waits, by the number of their step, whose ends the run may not have got. */
   openWaits(): number[];
   /** Answers those of its waits that have ended. */
@@ -88,9 +88,8 @@ class AttemptRun implements Run {
     return this.attempt.thinking;
   }
 
-  /** An earlier claim may have left steps that this one did not ask for. */
-  get hasSteps(): boolean {
-    return this.attempt.journal !== undefined || this.attempt.job.epoch > 1;
+  get openedJournal(): boolean {
+    return this.attempt.journal !== undefined;
   }
 
   openWaits(): number[] {

@@ -5,7 +5,7 @@
 import { type SqlBool, sql } from 'kysely';
 import type { Transaction } from '../database/database.ts';
 import { greatestOf } from '../database/extremes.ts';
-import { idInLocked, idsParam } from '../database/ids-in.ts';
+import { idInLocked } from '../database/ids-in.ts';
 import { type Lists, listsOf, rowsIn, type Types } from '../database/rows-in.ts';
 import { statement } from '../database/statement.ts';
 import type { JobStatus } from '../database/tables.ts';
@@ -142,7 +142,7 @@ const endedColumns = [
 export type EndedJob = Pick<JobRow, (typeof endedColumns)[number]>;
 
 const cancelOf = (status: 'queued' | 'waiting') =>
-  statement<{ ids: string; error: string; now: number }>()((db, p, dialect) =>
+  statement<{ ids: readonly string[]; error: string; now: number }>()((db, p, dialect) =>
     db
       .updateTable('jobs')
       .set({
@@ -152,7 +152,7 @@ const cancelOf = (status: 'queued' | 'waiting') =>
         finished_at: sql<number>`${greatestOf(dialect)}(${p('now')}, coalesce(started_at, 0))`,
         due_at: null,
       })
-      .where(idInLocked(dialect, p('ids'), 'jobs', sql<SqlBool>`status = ${sql.lit(status)}`))
+      .where(idInLocked(dialect, p.list('ids'), 'jobs', sql<SqlBool>`status = ${sql.lit(status)}`))
       .returning([...endedColumns]),
   );
 const cancelFrom = { queued: cancelOf('queued'), waiting: cancelOf('waiting') };
@@ -165,5 +165,5 @@ export function cancelJobsFrom(
   error: string,
   now: number,
 ): Promise<EndedJob[]> {
-  return tx.all(cancelFrom[status], { ids: idsParam(ids), error, now });
+  return tx.all(cancelFrom[status], { ids, error, now });
 }

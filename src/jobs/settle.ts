@@ -5,8 +5,8 @@
  * cancelled, even when its last attempt completed. A job that is queued or waiting is cancelled here too.
  * A run that waits ends its claim, not its attempt.
  */
+import type { EndedClaim } from '../agents/abandoned-steps.ts';
 import type { Agents } from '../agents/agents.ts';
-import type { Journals } from '../agents/journal.ts';
 import { createBatch } from '../database/batch.ts';
 import type { Database, Transaction } from '../database/database.ts';
 import type { JobStatus } from '../database/tables.ts';
@@ -23,6 +23,7 @@ import {
   cancelDescendants,
   cancelUnclaimed,
   isChild,
+  mayHaveSteps,
   mayLeaveDescendants,
   type Unclaimed,
 } from './families.ts';
@@ -53,8 +54,8 @@ export interface Settlement extends Pick<Settled, 'messages' | 'answer' | 'answe
   readonly memory?: MemoryChanges | undefined;
   /** Milliseconds that the run took, where this process has measured it. */
   readonly tookMs?: number;
-  /** Whether it has opened its journal, so that unfinished steps may be recorded. */
-  readonly hasSteps?: boolean;
+  /** Whether the claim has opened the job's journal. Steps of earlier claims are looked for anyway. */
+  readonly openedJournal?: boolean;
   /** The waits, by the number of their step, whose ends the run was not told; of an outcome `waiting`. */
   readonly openWaits?: readonly number[];
 }
@@ -68,7 +69,7 @@ export interface Settle {
   cancelQueued(tx: Transaction, ids: readonly string[]): Promise<number>;
   /** Cancels the jobs below an active one whose cancellation was requested; after `cancelUnclaimed` of that one. */
   cancelBelow(tx: Transaction, id: string): Promise<unknown>;
-  /** Cancels the jobs that cancellations have left, because they were more than one transaction should change. */
+  /** Cancels jobs that cancellations have left, because they were more than one transaction should change; some a pass. */
   cancelRest(): Promise<void>;
 }
 
@@ -78,11 +79,13 @@ export interface SettleDeps extends EffectDeps, CancelDeps {
   readonly backoff: Backoff;
   readonly agents: Pick<Agents, 'lock'>;
   readonly memories: Pick<Memories, 'keep'>;
-  readonly journals: Pick<Journals, 'endAbandonedSteps'>;
+  readonly endAbandonedSteps: (tx: Transaction, claims: readonly EndedClaim[]) => Promise<void>;
 }
 
 /** Jobs of which one transaction cancels what is left below them. */
 const familiesMax = 100;
+/** Transactions of one pass: the sweep, in which hints of due jobs wait for it, makes the next one soon. */
+const roundsMax = 5;
 
 /** A settlement with what it makes of the job. */
 type Decided = Settlement & Pick<Settled, 'from' | 'transition' | 'durationMs'>;
@@ -120,9 +123,9 @@ async function settle(
   // `lockAgents` has locked their agents before the jobs.
   if (recorded.some(hasMemory)) await memories.keep(tx, recorded.flatMap(memoryOf));
   // Before the messages of the outcome: the steps under way are older.
-  const withSteps = recorded.filter(hasSteps).sort(byJobId);
+  const withSteps = recorded.filter(mayHaveSteps).sort(byJobId);
   if (withSteps.length > 0) await endSteps(deps, tx, withSteps);
-  const parents = recorded.filter((one) => mayLeaveDescendants(one, hasSteps(one))).map(idOf);
+  const parents = recorded.filter(mayLeaveDescendants).map(idOf);
   const effects =
     parents.length === 0
       ? recorded
@@ -142,7 +145,7 @@ async function cancelFrom(
   await holdFamilies(tx, ids);
   const cancelled = await cancelUnclaimed(deps, tx, statuses, ids, error, now);
   if (cancelled.length === 0) return 0;
-  const parents = cancelled.filter((one) => mayLeaveDescendants(one, false)).map(idOf);
+  const parents = cancelled.filter(mayLeaveDescendants).map(idOf);
   const descendants = await cancelDescendants(deps, tx, parents, now);
   await recordEffects(deps, tx, [...cancelled, ...descendants], now);
   return cancelled.length;
@@ -161,13 +164,14 @@ async function cancelBelow(
 }
 
 async function cancelRest(deps: SettleDeps): Promise<void> {
-  for (;;) {
+  for (let round = 0; round < roundsMax; round += 1) {
     const ids = await listCancellations(deps.database.read, familiesMax);
     if (ids.length === 0) return;
     await deps.database.write(async (tx) => {
-      // First: what is left below them even now is recorded again.
-      await finishCancellations(tx, ids);
+      // As a settlement does: it locks the jobs before it records that some are left.
       await holdFamilies(tx, ids);
+      // Before the cancellations, which record again what they leave.
+      await finishCancellations(tx, ids);
       await cancelBelow(deps, tx, ids);
     });
   }
@@ -191,12 +195,12 @@ function claimMs({ started_at, resumed_at }: ClaimedJob, now: number, tookMs?: n
 
 /** Ends the steps that were under way, and those that wait unless the job goes on. */
 async function endSteps(
-  { journals, abandonWaits }: SettleDeps,
+  { endAbandonedSteps, abandonWaits }: SettleDeps,
   tx: Transaction,
   recorded: readonly Decided[],
 ): Promise<void> {
   const interrupted = recorded.filter(({ transition }) => transition.status !== 'waiting');
-  await journals.endAbandonedSteps(tx, interrupted.map(endedClaim));
+  await endAbandonedSteps(tx, interrupted.map(endedClaim));
   const ended = recorded.filter(({ transition }) => isFinal(transition.status));
   if (ended.length > 0) await abandonWaits(tx, ended.map(abandonedJob));
 }
@@ -210,13 +214,13 @@ async function withDueWaits(
   if (ids.length === 0) return decided;
   // All of them, so that jobs are locked in one order; before their waits, which end under this lock.
   await holdJobs(tx, decided.map(idOf));
-  const waits = Map.groupBy(await listOpenWaits(tx, ids), ({ job_id }) => job_id);
+  const waits = Map.groupBy(await listOpenWaits(tx, { ids }), ({ job_id }) => job_id);
   return decided.map((one) => {
     if (one.transition.status !== 'waiting') return one;
     const open = waits.get(one.job.id) ?? [];
     const numbers = new Set(open.map(({ n }) => n));
-    const isResumable = open.length === 0 || one.openWaits?.some((n) => !numbers.has(n)) === true;
-    if (isResumable) return one;
+    const hasUntoldEnd = open.length === 0 || one.openWaits?.some((n) => !numbers.has(n)) === true;
+    if (hasUntoldEnd) return one;
     const dueAt = open.reduce((least, { due_at }) => Math.min(least, due_at ?? 0), Infinity);
     return { ...one, transition: { ...one.transition, dueAt } };
   });
@@ -314,7 +318,6 @@ const waitingUntil = (dueAt: number, now: number) => (dueAt <= now ? wokenAt(now
 const partOfWrite = ({ memory }: Settlement) => memory?.share ?? 0;
 const hasMemory = ({ memory }: Settlement) => memory !== undefined;
 const isWaiting = ({ transition }: Decided) => transition.status === 'waiting';
-const hasSteps = (settlement: Settlement) => settlement.hasSteps === true;
 const idOf = ({ job }: Pick<Settled, 'job'>) => job.id;
 const byJobId = (a: Settlement, b: Settlement) => (a.job.id < b.job.id ? -1 : 1);
 
@@ -323,8 +326,8 @@ function changesFamily(one: Decided): boolean {
   if (isChild(one) && isFinal(one.transition.status)) return true;
   // One that is to be tried again may turn out to be unwanted, or cancelled.
   return one.transition.status === 'queued'
-    ? hasSteps(one) && isOfSchedule(one)
-    : mayLeaveDescendants(one, hasSteps(one));
+    ? mayHaveSteps(one) && isOfSchedule(one)
+    : mayLeaveDescendants(one);
 }
 
 /** The memory changes to record: none, unless the attempt completes the job. */

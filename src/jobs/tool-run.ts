@@ -60,8 +60,8 @@ export async function runSkill(
 }
 
 /**
- * Stops a tool together with the run that called it. A tool that only waits is unloaded: it would not hear
- * of the abort, and its executor would be killed after the grace period.
+ * Stops a tool together with the run that called it. A tool that only waits is unloaded: its code does
+ * not run, so it could not stop, and its executor would be killed after the grace period.
  */
 function stop(handle: RunHandle): void {
   handle.suspend();

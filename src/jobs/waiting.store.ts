@@ -2,7 +2,7 @@
 import { type SqlBool, sql } from 'kysely';
 import type { Transaction } from '../database/database.ts';
 import { leastOf } from '../database/extremes.ts';
-import { idInLocked, idsParam } from '../database/ids-in.ts';
+import { idInLocked } from '../database/ids-in.ts';
 import { statement } from '../database/statement.ts';
 import { hintedColumns } from './jobs.store.ts';
 
@@ -18,15 +18,15 @@ export const wokenAt = (now: number): number => now - wokenOffsetMs;
 /** Since when a job with this `due_at` is due. */
 export const dueSince = (dueAt: number): number => (dueAt < 0 ? dueAt + wokenOffsetMs : dueAt);
 
-const wake = statement<{ ids: string; woken_at: number }>()((db, p, dialect) =>
+const wake = statement<{ ids: readonly string[]; woken_at: number }>()((db, p, dialect) =>
   db
     .updateTable('jobs')
     .set({ due_at: sql<number>`${leastOf(dialect)}(due_at, ${p('woken_at')})` })
-    .where(idInLocked(dialect, p('ids'), 'jobs', sql<SqlBool>`status = 'waiting'`))
+    .where(idInLocked(dialect, p.list('ids'), 'jobs', sql<SqlBool>`status = 'waiting'`))
     .returning([...hintedColumns, 'epoch']),
 );
 
 /** Makes the waiting ones of the jobs due, and returns them. */
 export function wakeJobs(tx: Transaction, ids: readonly string[], now: number) {
-  return tx.all(wake, { ids: idsParam(ids), woken_at: wokenAt(now) });
+  return tx.all(wake, { ids, woken_at: wokenAt(now) });
 }

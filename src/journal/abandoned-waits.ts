@@ -31,7 +31,7 @@ export async function abandonWaits(
     const ids = jobs.filter((job) => job.isCancelled === isCancelled).map(({ id }) => id);
     if (ids.length === 0) continue;
     const error = JSON.stringify(isCancelled ? cancelled : over);
-    for (const { kind, job_id } of await abandonSteps(tx, ids, error, now)) {
+    for (const { kind, job_id } of await abandonSteps(tx, { ids, error, now })) {
       if (!isWaitKind(kind)) continue;
       byKind.set(kind, (byKind.get(kind) ?? new Set()).add(job_id));
     }

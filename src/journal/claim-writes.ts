@@ -46,7 +46,7 @@ export interface OpenClaim {
   /** What earlier claims have recorded, and this one since. */
   records(): Promise<ClaimRecords>;
   /**
-   * The places of the ends that the run was told and whose rows do not say so, by number. The next write
+   * The places of the ends that the run has got and whose rows do not have them yet, by number. The next write
    * records them, before the run can go on to something that is on record.
    */
   readonly told: Map<number, number>;

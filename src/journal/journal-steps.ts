@@ -46,6 +46,8 @@ export interface BegunStep {
   readonly n: number;
   /** How it ended before; undefined when the step has to run now. */
   readonly recorded: (StepEnd & RecordedEnd) | undefined;
+  /** Ends on record with places before this one are told before its end. */
+  readonly after: number;
 }
 
 /**
@@ -65,13 +67,14 @@ export async function beginStep(
     if (known.status === 'completed' || isFinalFailure(records, known, job.attempt)) {
       const recorded = await endOnRecord(claim, known);
       records.pending.delete(known.n);
-      return { n: known.n, recorded };
+      return { n: known.n, recorded, after: 0 };
     }
     await admit();
     await write(claim, (tx) => restartStep(tx, job, known.n, deps.clock.now()));
     records.byKey.set(key, { ...known, status: 'active' });
     noteRunning(records, known.n);
-    return { n: known.n, recorded: undefined };
+    // If it has failed before, the code asks for the ends that followed only after this one.
+    return { n: known.n, recorded: undefined, after: known.told ?? Number.POSITIVE_INFINITY };
   }
   await admit();
   const n = await nextStep(claim);
@@ -82,10 +85,10 @@ export async function beginStep(
   });
   const none = { attempt: null, seen_to: null, told: null, due_at: null };
   records.byKey.set(key, { n, kind, name, nth, parent, status: 'active', digest, ...none });
-  return { n, recorded: undefined };
+  return { n, recorded: undefined, after: Number.POSITIVE_INFINITY };
 }
 
-/** An open step that ends; `told` is the place of its end among those that the run is told. */
+/** An open step that ends; `told` is the place of its end in the order in which the run gets ends. */
 export interface EndingStep extends Pick<WantedStep, 'key' | 'kind'> {
   readonly n: number;
   readonly told: number;
@@ -125,7 +128,7 @@ export async function endStep(
   return now;
 }
 
-/** Notes the place of an end that was on record before the run is told of it. */
+/** Notes the place of an end that was on record before the run gets it. */
 export function noteTold({ told }: OpenClaim, n: number, place: number): void {
   told.set(n, place);
 }

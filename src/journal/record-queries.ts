@@ -107,7 +107,7 @@ const told = statement<{ job_id: string; n: number; told: number }>()((db, p) =>
     .where('n', '=', p('n')),
 );
 
-/** Records the places of ends among those that the run was told. */
+/** Records the places of ends in the order in which the run got them. */
 export function recordTold(
   tx: Transaction,
   ends: readonly { job_id: string; n: number; told: number }[],

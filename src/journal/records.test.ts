@@ -96,7 +96,7 @@ test('a request to a model has to be asked for once, however many calls it took'
   expect(faultAfter(rows, slept, ...asked)).toBeUndefined();
 });
 
-test('what is within a step has to be asked for once that step runs again', () => {
+test('what is within a called skill has to be asked for once that skill runs again', () => {
   const rows = [
     wait,
     skill(2, { status: 'interrupted' }),
@@ -111,31 +111,40 @@ test('what is within a step has to be asked for once that step runs again', () =
   expect([...records.pending.keys()]).toEqual([1, 3, 4]);
 });
 
-test('a call with other input in place of one on record is refused before it is made', () => {
-  const [before, now] = [
-    { id: 7, all: true },
-    { id: 8, all: true },
-  ].map(inputDigestOf);
-  const rows = [wait, skill(2, { digest: before ?? '' }), model(3)];
-  const call = { key: 'other', name: 'a/v1.0/b', digest: now ?? '' };
-
-  expect(() => faultAfter(rows, ['skill', call])).toThrow(
-    '"a/v1.0/b", occurrence 1 (step 2 of the job): the code asks for it with other input: its input differs in id',
-  );
-  expect(() => faultAfter(rows, ['generate', { key: 'other', name: 'generate' }])).toThrow(
-    '"generate", occurrence 1 (step 3 of the job): the code asks for it with other input',
-  );
-  // Once those on record were asked for, further calls are new ones.
-  const known = { ...call, key: 'key 2', digest: before ?? '' };
-  expect(
-    faultAfter(rows, slept, ['skill', known], ['skill', call], ['generate', { key: 'g' }]),
-  ).toBeUndefined();
-  // Another skill, and one that another step calls, are other places.
-  const others = [
-    { ...call, name: 'a/v1.0/c' },
-    { ...call, parent: 9 },
+test('calls within a named step need not be made when it runs again, and equal ones are on record', () => {
+  const rows = [
+    wait,
+    row(2, { status: 'active' }),
+    skill(3, { parent: 2 }),
+    model(4, { parent: 2 }),
   ];
-  for (const other of others) expect(faultAfter(rows, ['skill', other])).toContain('"nap"');
+  const step = ['step', { key: 'key 2' }] as const;
+  const other = ['skill', { key: 'other', parent: 2 }] as const;
+
+  expect(faultAfter(rows, slept, step, other)).toBeUndefined();
+
+  const records = readRecords(rows, attempt);
+  noteRunning(records, 2);
+  const call = { key: 'key 3', name: 'a/v1.0/b', parent: 2, nth: 1, digest: null };
+  expect([...records.pending.keys()]).toEqual([1]);
+  expect(findRecord(records, 'skill', call)).toMatchObject({ n: 3 });
+});
+
+test('a call that is not on record may come before those that are, and they have to be asked for', () => {
+  const rows = [wait, skill(2), model(3)];
+  const made = [
+    ['skill', { key: 'other', name: 'a/v1.0/b' }],
+    ['generate', { key: 'other', name: 'generate' }],
+  ] as const;
+
+  expect(faultAfter(rows, ...made, slept)).toContain(
+    '"a/v1.0/b", occurrence 1 (step 2 of the job): a called skill is on record, and the code did not ask for it with the same input',
+  );
+  const known = ['skill', { key: 'key 2' }] as const;
+  expect(faultAfter(rows, ...made, slept, known)).toContain(
+    '"generate", occurrence 1 (step 3 of the job): a request to a model is on record',
+  );
+  expect(faultAfter(rows, ...made, slept, known, ['generate', { key: 'g' }])).toBeUndefined();
 });
 
 test('another kind or input under a recorded name is refused with what differs', () => {

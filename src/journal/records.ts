@@ -13,7 +13,7 @@ const stepsMax = 10_000;
 export const resultBytesMax = 1024 * 1024;
 const bytesMax = 64 * 1024 * 1024;
 
-/** The code of a run does not fit its record, or a bound is passed. Ends the job, whatever the code does. */
+/** The code of a run does not fit its record, or a bound is passed. Ends the job, even if the code catches it. */
 export class JournalFault extends Error {
   readonly code: 'replay_diverged' | 'skill_execution_failed';
   readonly retryable = false;
@@ -44,7 +44,7 @@ export interface AskedStep extends Pick<StepRecord, 'name' | 'parent' | 'digest'
   readonly key: string;
 }
 
-/** An end on record. `told` is its place among the ends that runs of the job were told, null if none was. */
+/** An end on record. `told` is its place in the order in which the job's runs got ends, null if none has got it. */
 export interface RecordedEnd {
   readonly n: number;
   readonly at: number;
@@ -55,17 +55,15 @@ export interface Records {
   readonly byKey: Map<string, StepRecord>;
   /** The number of the job's last step when the claim began. */
   readonly last: number;
-  /** The place of the next end that the run is told. */
+  /** The place of the next end that the run gets. */
   nextEnd: number;
   /** Bytes of all results of the job. */
   bytes: number;
-  /** Records that the code has to ask for, and was not given yet. */
+  /** Records that the code has to ask for, and has not got yet. */
   readonly pending: Map<number, StepRecord>;
-  /** Those of them that it has asked for. */
-  readonly asked: Set<number>;
-  /** Records within steps that did not complete; they are to be asked for once those run again. */
+  /** Records within called skills that did not complete; they are to be asked for once those run again. */
   readonly inner: Map<number, StepRecord[]>;
-  /** The pending records whose end runs were told, the last one first; those given meanwhile too. */
+  /** The pending records whose end an earlier run got, the last one first, and those that this run has got meanwhile. */
   readonly told: StepRecord[];
 }
 
@@ -80,20 +78,22 @@ export function readRecords(rows: readonly RecordedRow[], attempt: number): Reco
     nextEnd: 1,
     bytes: 0,
     pending: new Map(),
-    asked: new Set(),
     inner: new Map(),
     told: [],
   };
   const hasWaited = rows.some(({ kind }) => isWait.has(kind));
   const required = new Set<string>();
+  const named = new Set<number | null>();
   for (const row of rows) {
+    if (row.kind === 'step') named.add(row.n);
     records.bytes += row.bytes ?? 0;
     records.nextEnd = Math.max(records.nextEnd, (row.told ?? 0) + 1);
     const record = recordOf(row);
     const { generation: key } = row;
     // A request to a model has many rows: that counts which has to be asked for, else the first.
     if (record === null || required.has(key)) continue;
-    const isRequired = isToBeAsked(record, attempt, hasWaited);
+    // The code within a named step is free: where it runs again, it may make other calls.
+    const isRequired = isToBeAsked(record, attempt, hasWaited) && !named.has(row.parent);
     if (isRequired || !records.byKey.has(key)) records.byKey.set(key, record);
     if (!isRequired) continue;
     required.add(key);
@@ -110,7 +110,7 @@ function noteTold({ told }: Records, added: Iterable<StepRecord>): void {
   if (told.length > length) told.sort((a, b) => (b.told ?? 0) - (a.told ?? 0));
 }
 
-/** The least place of the ends on record that the run was not given yet; infinite if there is none. */
+/** The least place of the ends on record that the run has not got yet; infinite if there is none. */
 export function nextTold({ told, pending }: Records): number {
   for (;;) {
     const last = told.at(-1);
@@ -145,7 +145,7 @@ function addTo(inner: Records['inner'], parent: number, record: StepRecord): voi
   else within.push(record);
 }
 
-/** Notes that a step runs now: what is on record within it is to be asked for. */
+/** Notes that a step runs now. What is on record within a called skill is to be asked for. */
 export function noteRunning(records: Records, n: number): void {
   const { pending, inner } = records;
   pending.delete(n);
@@ -165,11 +165,7 @@ export function findRecord(
   asked: AskedStep,
 ): StepRecord | undefined {
   const known = records.byKey.get(asked.key);
-  if (known === undefined) {
-    if (isCall({ kind })) refuseOther(records, kind, asked);
-    return undefined;
-  }
-  records.asked.add(known.n);
+  if (known === undefined) return undefined;
   if (known.kind !== kind) {
     const difference = `it is on record as ${nameOf(known.kind)}, and the code asks for ${nameOf(kind)}`;
     throw diverged(known, asked.nth, difference);
@@ -186,19 +182,6 @@ function requireSameInput(known: StepRecord, { nth, digest }: AskedStep): void {
     nth,
     `the code asks for it with other input: ${differenceOf(recorded, now)}`,
   );
-}
-
-/**
- * A call that is not on record takes the place of one that is, and that the code has not asked for. Found
- * before the new call is made.
- */
-function refuseOther(records: Records, kind: RecordedKind, { name, parent, digest }: AskedStep) {
-  for (const record of records.pending.values()) {
-    const isSame = record.kind === kind && record.name === name && record.parent === parent;
-    if (!isSame || records.asked.has(record.n)) continue;
-    const difference = differenceOf(record.digest ?? '', digest ?? '');
-    throw diverged(record, record.nth, `the code asks for it with other input: ${difference}`);
-  }
 }
 
 /**
@@ -232,7 +215,8 @@ export function countBytes(records: Records, result: string): void {
 export function unaskedFault({ pending }: Records): JournalFault | undefined {
   const [first] = [...pending.values()].sort((a, b) => a.n - b.n);
   if (first === undefined) return undefined;
-  const difference = `${nameOf(first.kind)} is on record, and the code did not ask for it`;
+  const same = isCall(first) ? ' with the same input' : '';
+  const difference = `${nameOf(first.kind)} is on record, and the code did not ask for it${same}`;
   return diverged(first, first.nth, difference);
 }
 

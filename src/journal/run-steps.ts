@@ -34,7 +34,7 @@ export type StepAnswer =
   | { readonly output: unknown; readonly at: number }
   | { readonly error: StepFailure; readonly at: number };
 
-interface OpenStep extends InnerPart, Pick<WantedStep, 'key' | 'kind'> {
+interface OpenStep extends InnerPart, Pick<WantedStep, 'key' | 'kind'>, Pick<BegunStep, 'after'> {
   readonly said: SaidMessage[];
   /** The enclosing step. */
   readonly enclosing: OpenStep | undefined;
@@ -67,7 +67,7 @@ export type RunSteps = ReturnType<typeof createRunSteps>;
 
 export function createRunSteps(deps: RunStepsDeps) {
   const state: StepsState = { ...deps, open: new Map() };
-  return bind(state, { partOf, say, begin, end, readWait });
+  return bind(state, { partOf, say, begin, end, placeBefore, readWait });
 }
 
 /** The part of the run that a step is; the run itself for null, and for a step that is not open. */
@@ -87,7 +87,7 @@ function say({ said, open }: StepsState, step: number | null, message: SaidMessa
 
 /**
  * Rejects when the caller's key does not allow to run the skill now, and beyond the bound of steps.
- * `inTurn` resolves when the run may be told an end that is on record.
+ * `inTurn` resolves when the run may get an end that is on record.
  */
 async function begin(
   state: StepsState,
@@ -105,13 +105,13 @@ async function begin(
       ? digestOf(JSON.stringify([part.path, kind, name, nth, wholeDigest(digest)]))
       : keyOf(part, name, nth);
   const wanted = { key, kind, name, nth, parent: part.step, digest };
-  const { n, recorded } = await journal.beginStep(wanted, async () => {
+  const { n, recorded, after } = await journal.beginStep(wanted, async () => {
     if (kind === 'skill' && !(await mayCall(name))) {
       throw permanentError(`this run may not call ${name}`);
     }
   });
   if (recorded === undefined) {
-    open.set(n, { key, kind, ...innerPart(part, n, key, part.depth), said: [], enclosing });
+    open.set(n, { key, kind, after, ...innerPart(part, n, key, part.depth), said: [], enclosing });
     return { step: n };
   }
   const { at } = recorded;
@@ -129,9 +129,14 @@ async function begin(
   return { output, at };
 }
 
+/** Ends on record with places before this one are told before the end of the step. */
+function placeBefore({ open }: StepsState, payload: unknown): number {
+  return open.get(fieldsOf(payload)['step'] as number)?.after ?? 0;
+}
+
 /**
- * Ends a step; when. `told` is the place of the end among those that the run is told; `wasStopped` if the
- * run is being stopped.
+ * Ends a step; resolves to when it ended. `told` is the place of the end in the order in which the run gets ends;
+ * `wasStopped` if the run is being stopped.
  */
 async function end(
   { open, journal }: StepsState,

@@ -2,7 +2,7 @@
 
 import { sql } from 'kysely';
 import type { Transaction } from '../database/database.ts';
-import { idsParam, isIn } from '../database/ids-in.ts';
+import { isIn } from '../database/ids-in.ts';
 import { allRows, statement } from '../database/statement.ts';
 import type { StepStatus } from '../database/tables.ts';
 import type { WaitResult } from './wait-kinds.ts';
@@ -57,37 +57,27 @@ export async function endWaitingSteps(
   return changes.map((count) => count > 0);
 }
 
-const openOfJobs = allRows<{ ids: string }, Transaction>()((db, p, dialect) =>
+/** The waiting steps of jobs. */
+export const listOpenWaits = allRows<{ ids: readonly string[] }, Transaction>()((db, p, dialect) =>
   db
     .selectFrom('job_steps')
     .select(['job_id', 'n', 'due_at'])
-    .where(isIn(dialect, sql`job_id`, p('ids')))
+    .where(isIn(dialect, sql`job_id`, p.list('ids')))
     .where('status', '=', 'waiting'),
 );
 
-/** The waiting steps of jobs. */
-export function listOpenWaits(tx: Transaction, jobIds: readonly string[]) {
-  return openOfJobs(tx, { ids: idsParam(jobIds) });
-}
-
-const abandon = statement<{ ids: string; error: string; now: number }>()((db, p, dialect) =>
+/** Ends the steps of jobs that wait or are under way; the kinds of each job. */
+export const abandonSteps = allRows<
+  { ids: readonly string[]; error: string; now: number },
+  Transaction
+>()((db, p, dialect) =>
   db
     .updateTable('job_steps')
     .set({ status: 'interrupted', error: p('error'), finished_at: p('now') })
-    .where(isIn(dialect, sql`job_id`, p('ids')))
+    .where(isIn(dialect, sql`job_id`, p.list('ids')))
     .where('status', 'in', ['waiting', 'active'])
     .returning(['job_id', 'kind']),
 );
-
-/** Ends the steps of jobs that wait or are under way; the kinds of each job. */
-export function abandonSteps(
-  tx: Transaction,
-  jobIds: readonly string[],
-  error: string,
-  now: number,
-) {
-  return tx.all(abandon, { ids: idsParam(jobIds), error, now });
-}
 
 /** The waiting steps of a job. */
 export const listWaiting = allRows<{ job_id: string }>()((db, p) =>

@@ -1,7 +1,7 @@
 /** Every query on memories and their index. Those on owners are in `owners.store.ts`, searches in `search.store.ts`. */
 import { type Selectable, sql } from 'kysely';
 import type { Dialect, Handle, Transaction } from '../database/database.ts';
-import { idIn, idsParam } from '../database/ids-in.ts';
+import { idIn, listValue } from '../database/ids-in.ts';
 import { locked } from '../database/locked.ts';
 import { bytesOf, cutPage, type PageAsked } from '../database/page-bytes.ts';
 import { firstRow, statement } from '../database/statement.ts';
@@ -60,7 +60,7 @@ export function memoriesById(tx: Transaction, owner: number, ids: readonly strin
     .selectFrom('memories')
     .select([...foundBy, 'id'])
     .where('owner', '=', owner)
-    .where(idIn(tx.dialect, sql`${idsParam(ids)}`))
+    .where(idIn(tx.dialect, listValue(ids)))
     .orderBy('id')
     .execute();
 }
@@ -86,7 +86,7 @@ function idsOfPage(
     .offset(page.offset);
   if (tag !== undefined) ids = ids.where('tag', '=', tag);
   if (without.length > 0) {
-    ids = ids.where(sql<boolean>`not (${idIn(db.dialect, sql`${idsParam(without)}`)})`);
+    ids = ids.where(sql<boolean>`not (${idIn(db.dialect, listValue(without))})`);
   }
   return ids;
 }
@@ -228,6 +228,6 @@ function unindex(tx: Transaction, owner: number, memories: readonly Indexed[]): 
 /** What the index is given: terms, as `termsText` writes them, each under its owner. */
 function tokensText(dialect: Dialect, owner: number, terms: string): string {
   if (dialect === 'sqlite') return `${owner}${terms.replaceAll(' ', ` ${owner}`)}`;
-  // Terms hold nothing that PostgreSQL would have to be told to take as it is.
+  // Terms have no character that would have to be escaped for PostgreSQL.
   return `'${owner}${terms.replaceAll(' ', `' '${owner}`)}'`;
 }

@@ -27,8 +27,8 @@ const letterOrDigit = /[\p{L}\p{N}]/u;
 // biome-ignore lint/suspicious/noControlCharactersInRegex: ASCII begins with them
 const ascii = /^[\x00-\x7f]*$/;
 
-// A fixed locale: the machine's own would make the words depend on it.
-const segmenter = new Intl.Segmenter('en', { granularity: 'word' });
+/** Made at the first use: its data takes 2 MiB. */
+let segmenter: Intl.Segmenter | undefined;
 
 /** The words of a text in their order, at most `wordsMax`; lower case, accents removed. */
 export function wordsOf(text: string): string[] {
@@ -59,8 +59,14 @@ function* pieces(found: string): Generator<string> {
   }
   for (const [part] of found.matchAll(unspacedOrNot)) {
     if (!unspaced.test(part)) yield part;
-    else for (const { segment } of segmenter.segment(part)) yield segment;
+    else for (const { segment } of segmentsOf(part)) yield segment;
   }
+}
+
+function segmentsOf(text: string): Intl.Segments {
+  // A fixed locale: the machine's own would make the words depend on it.
+  segmenter ??= new Intl.Segmenter('en', { granularity: 'word' });
+  return segmenter.segment(text);
 }
 
 function fold(text: string): string {

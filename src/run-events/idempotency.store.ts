@@ -1,36 +1,20 @@
 /** The Idempotency-Keys of events: one row a key, unique by index, written with the event that it names. */
 import type { Selectable } from 'kysely';
 import type { Handle, Transaction } from '../database/database.ts';
-import { createKeyDeletion, type KeyName } from '../database/idempotency-keys.ts';
+import { createKeyDeletion, createKeyTaking, type KeyName } from '../database/idempotency-keys.ts';
 import { firstRow, statement } from '../database/statement.ts';
 import type { EventIdempotencyKeysTable } from '../database/tables.ts';
 
 export type EventKeyRow = Selectable<EventIdempotencyKeysTable>;
 
-const take = firstRow<EventKeyRow & { forgotten_before: number }, Transaction>()((db, p) =>
-  db
-    .insertInto('event_idempotency_keys')
-    .values({
-      owner: p('owner'),
-      idempotency_key: p('idempotency_key'),
-      fingerprint: p('fingerprint'),
-      event_id: p('event_id'),
-      delivered: p('delivered'),
-      created_at: p('created_at'),
-    })
-    .onConflict((conflict) =>
-      conflict
-        .columns(['owner', 'idempotency_key'])
-        .doUpdateSet((eb) => ({
-          fingerprint: eb.ref('excluded.fingerprint'),
-          event_id: eb.ref('excluded.event_id'),
-          delivered: eb.ref('excluded.delivered'),
-          created_at: eb.ref('excluded.created_at'),
-        }))
-        .where('event_idempotency_keys.created_at', '<', p('forgotten_before')),
-    )
-    .returning('owner'),
-);
+const take = createKeyTaking<EventKeyRow>('event_idempotency_keys', {
+  owner: 'text',
+  idempotency_key: 'text',
+  fingerprint: 'text',
+  event_id: 'text',
+  delivered: 'integer',
+  created_at: 'bigint',
+});
 
 const held = firstRow<KeyName>()((db, p) =>
   db
@@ -49,7 +33,7 @@ export async function takeEventKey(
   row: EventKeyRow,
   forgottenBefore: number,
 ): Promise<EventKeyRow | undefined> {
-  const taken = await take(tx, { ...row, forgotten_before: forgottenBefore });
+  const [taken] = await take(tx, [row], forgottenBefore);
   return taken === undefined ? held(tx, row) : undefined;
 }
 

@@ -63,7 +63,14 @@ const facts = firstRow<EventAddress & { untaken_max: number; kept: number }, Tra
       .where('organization_id', '=', p('organization_id'));
     return db.selectNoFrom([
       newestJob.select('id').as('newest_job'),
-      newestJob.select('due_at').as('newest_due'),
+      db
+        .selectFrom('jobs')
+        .where('organization_id', '=', p('organization_id'))
+        .where('due_at', 'is not', null)
+        .select('id')
+        .orderBy('id')
+        .limit(sql.lit(1))
+        .as('unended_job'),
       stored.select('id').orderBy('id', 'desc').limit(sql.lit(1)).as('newest_event'),
       db
         .selectFrom(untaken)
@@ -92,8 +99,8 @@ const facts = firstRow<EventAddress & { untaken_max: number; kept: number }, Tra
 export interface AddressFacts {
   /** The newest job of the organization and the newest event of the address, whose ids lie before the new one's. */
   readonly newest: readonly string[];
-  /** Whether that job has not ended. */
-  readonly isNewestUnended: boolean;
+  /** Whether a job of the organization has not ended. */
+  readonly isAnyUnended: boolean;
   /** Events that no run has taken, at most `untakenMax`. */
   readonly untaken: number;
   /** Whether an earlier event is still being told. */
@@ -115,7 +122,7 @@ export async function addressFacts(
     newest: [row?.newest_job, row?.newest_event].filter((id) => typeof id === 'string'),
     untaken: Number(row?.untaken ?? 0),
     isBehind: typeof row?.untold === 'string',
-    isNewestUnended: (row?.newest_due ?? null) !== null,
+    isAnyUnended: typeof row?.unended_job === 'string',
     surplus: row?.surplus ?? null,
     stored: { events: Number(row?.events ?? 0), bytes: Number(row?.bytes ?? 0) },
   };
@@ -177,7 +184,7 @@ const untold = firstRow<EventAddress, Transaction>()((db, p) =>
     .limit(sql.lit(1)),
 );
 
-/** The oldest event of an address that not all have been told who waited for it. */
+/** The oldest event of an address that some of the jobs that waited for it have not got. */
 export function findUntold(
   tx: Transaction,
   { organization_id, event, key }: EventAddress,
@@ -200,7 +207,7 @@ const mark = statement<{ id: string; told: number; given: number }>()((db, p) =>
     .where('id', '=', p('id')),
 );
 
-/** Records how far an event has been told: `told` is 1 when all were, `given` when a job got it just now. */
+/** Records which jobs got an event: `told` is 1 when all that waited have, `given` is 1 when one got it just now. */
 export function markTold(
   tx: Transaction,
   row: { readonly id: string; readonly told: number; readonly given: number },

@@ -27,7 +27,8 @@ import {
   removeTakenEvents,
 } from './received.store.ts';
 import { lockAudience, type TellDeps, tell, tellRest, tellUntold } from './tell.ts';
-import { clearAddress, clearOrganization, mayBeTaken, removeUntakeable } from './untakeable.ts';
+import { removeEventsOfAddress } from './untakeable.store.ts';
+import { clearOrganization, removeUntakeable } from './untakeable.ts';
 
 /** Who sends an event. */
 export interface Sender {
@@ -48,7 +49,7 @@ export interface SentEvent {
   readonly data: unknown;
 }
 
-/** What the sender is told. */
+/** What the sender gets in response. */
 export interface SendReceipt {
   readonly eventId: string;
   /** Jobs that waited for it. */
@@ -99,7 +100,7 @@ async function repeatOf(
   return { eventId: found.event_id, delivered: found.delivered, isReplay: true };
 }
 
-/** A receipt, and whether all that waited have been told. */
+/** A receipt, and whether all jobs that waited have got the event. */
 interface Recorded extends SendReceipt {
   readonly keyRow: EventKeyRow | undefined;
   readonly isDone: boolean;
@@ -127,13 +128,16 @@ async function record(
   const isTaken = delivered > 0;
   // No other job may take it.
   const isOver = isTaken && jobId !== null;
-  const isKept = !isOver && (isTaken || !isDone || (await mayBeTakenLater(tx, event, known)));
+  // A job that is not recorded yet was accepted later.
+  const mayBeTakenLater = jobId !== null || known.isAnyUnended;
+  const isKept = !isOver && (isTaken || !isDone || mayBeTakenLater);
+  // Deletions come first: they lock the first row of the totals.
+  if (known.surplus !== null) await removeTakenEvents(tx, address, known.surplus);
   if (isKept) {
     const row = { ...event, taken: isTaken ? 1 : 0, told: isDone ? 1 : 0 };
     await requireSpace(tx, row, known);
     await insertEvent(tx, row);
   }
-  if (known.surplus !== null) await removeTakenEvents(tx, address, known.surplus);
   if (keyRow) await describeKeyedEvent(tx, { ...keyRow, event_id: id, delivered });
   return { eventId: id, delivered, isReplay: false, keyRow, isDone: isDone || isOver };
 }
@@ -145,14 +149,6 @@ async function requireUnended(tx: Transaction, organizationId: string, jobId: st
   if (hasEnded) throw new PlatformError('conflict', 'The job has ended and takes no more events');
 }
 
-async function mayBeTakenLater(
-  tx: Transaction,
-  { organization_id, job_id }: ReceivedEvent,
-  { isNewestUnended }: AddressFacts,
-): Promise<boolean> {
-  return job_id !== null || isNewestUnended || mayBeTaken(tx, organization_id);
-}
-
 /** Throws `409` where a bound is reached, also once what stood in the way for nothing is deleted. */
 async function requireSpace(
   tx: Transaction,
@@ -160,7 +156,7 @@ async function requireSpace(
   known: AddressFacts,
 ): Promise<void> {
   if (refusal(event, known) === null) return;
-  await clearAddress(tx, event);
+  await removeEventsOfAddress(tx, event);
   if (isFull(event, known)) await clearOrganization(tx, event.organization_id);
   const refused = refusal(event, await addressFacts(tx, event, untakenMax, takenKept));
   if (refused !== null) throw refused;

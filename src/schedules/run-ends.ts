@@ -1,6 +1,6 @@
 /**
  * What the end of a run means to its scheduled job (see `ScheduledRuns`). It works for runs whose
- * scheduled job was deleted meanwhile, too: their events are told, and no row comes back.
+ * scheduled job was deleted meanwhile, too: their events are recorded, but no row of the schedule.
  */
 import { envelopeOf, type NewEvent, runData } from '../events/events.ts';
 import { appendEvents } from '../events/outbox.ts';

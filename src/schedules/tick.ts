@@ -1,8 +1,8 @@
 /**
  * The tick: makes runs of scheduled jobs whose time has come. Any number of processes may tick: a
- * scheduled job is locked while it is dealt with, its slot is unique, and its next slot is set by
+ * scheduled job is locked while it is handled, its slot is unique, and its next slot is set by
  * compare-and-set, all in the transaction that accepts the run. It never runs anything itself. What
- * a long downtime leaves is dealt with in small transactions, so that others have their turn.
+ * a long downtime leaves is handled in small transactions, so that other writes have their turn.
  */
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { Database, Transaction } from '../database/database.ts';
@@ -33,7 +33,7 @@ import {
   planScheduledJobs,
 } from './schedules.store.ts';
 
-/** Scheduled jobs dealt with in one transaction. */
+/** Scheduled jobs handled in one transaction. */
 const batchMax = 500;
 /** Bytes of their inputs that are held at once, beyond those of the first. */
 const inputsMax = 16 * 1024 * 1024;
@@ -55,7 +55,7 @@ interface Decided extends Prepared {
   readonly from: number;
 }
 
-/** Deals with everything that is due; how many scheduled jobs that were. */
+/** Handles all due scheduled jobs; returns how many there were. */
 export type Tick = () => Promise<number>;
 
 export interface TickDeps {
@@ -103,7 +103,7 @@ async function planAfterSetback(state: TickState): Promise<void> {
   state.mustPlan = false;
 }
 
-/** Plans what is not due by the clock as it is. A slot that has been dealt with stays so. */
+/** Plans again what is not due at the clock's present time. Slots that are on record stay as they are. */
 async function planAnew({ database, clock }: TickDeps): Promise<void> {
   let after = '';
   for (;;) {
@@ -136,7 +136,7 @@ async function nextBatch({ database, clock }: TickDeps): Promise<ScheduledJob[]>
   return ids.length === 0 ? [] : findScheduledJobs(database.read, { ids });
 }
 
-/** How many records there are to make of a due scheduled job, at most. */
+/** The most slots of a due scheduled job that are to be recorded. */
 function recordsOf(
   { cron_expression, next_run_at }: Pick<ScheduledJob, 'cron_expression' | 'next_run_at'>,
   now: number,
@@ -165,7 +165,7 @@ async function deal(deps: TickDeps, batch: readonly ScheduledJob[]): Promise<num
   return deps.database.write((tx) => runDue(deps, tx, prepared));
 }
 
-/** As `deal`; one that cannot be dealt with harms no other. */
+/** Like `deal`; a failure with one scheduled job leaves the others as they are. */
 async function dealWithAll(deps: TickDeps, batch: readonly ScheduledJob[]): Promise<number> {
   try {
     return await deal(deps, batch);

@@ -163,7 +163,7 @@ export interface MapOptions extends StepOptions {
   readonly concurrency?: number | undefined;
 }
 
-/** An event from outside, as it was told to the run. */
+/** An event from outside, as the run gets it. */
 export interface ReceivedEvent<Data = unknown> {
   readonly id: string;
   readonly event: string;

@@ -72,20 +72,21 @@ export async function beginStep(
   const known = findRecord(records, kind, wanted);
   if (known === undefined) {
     const { n } = addRow(journal, { ...wanted, status: 'active' });
-    return { n, recorded: undefined };
+    return { n, recorded: undefined, after: Number.POSITIVE_INFINITY };
   }
   const row = rowOf(journal, known.n);
   if (row.status === 'completed' || isFinalFailure(records, known, attempt)) {
     records.pending.delete(row.n);
     const end = { n: row.n, at: row.at, told: row.told };
-    if (row.error !== null) return { n: row.n, recorded: { error: row.error, ...end } };
-    return { n: row.n, recorded: { result: row.result ?? '{}', memory: row.memory, ...end } };
+    if (row.error !== null) return { n: row.n, recorded: { error: row.error, ...end }, after: 0 };
+    const recorded = { result: row.result ?? '{}', memory: row.memory, ...end };
+    return { n: row.n, recorded, after: 0 };
   }
   row.status = 'active';
   row.error = null;
   records.byKey.set(wanted.key, { ...known, status: 'active' });
   noteRunning(records, row.n);
-  return { n: row.n, recorded: undefined };
+  return { n: row.n, recorded: undefined, after: known.told ?? Number.POSITIVE_INFINITY };
 }
 
 export async function endStep(

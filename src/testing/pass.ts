@@ -244,7 +244,10 @@ async function answerWork(pass: Pass, ask: Ask, scope: WaitScope): Promise<unkno
   const [, , , kind, payload, step] = ask;
   if (kind === 'begin-step') return answerBeginStep(pass, payload, step, scope);
   if (kind === 'end-step') {
-    const ended = await order.write((place) => steps.end(payload, place, false));
+    const ended = await order.write(
+      (place) => steps.end(payload, place, false),
+      steps.placeBefore(payload),
+    );
     const { step: n } = payload as { step: number };
     pass.scopes.get(n)?.close();
     pass.scopes.delete(n);

@@ -58,6 +58,12 @@ describe.skipIf(!(await isInstalled('Chromium')))('in the console', () => {
     await page.keyboard.type('own/v1.0/skill');
     await page.keyboard.press('Enter');
     await dialog().getByRole('button', { name: 'Remove own/v1.0/skill' }).waitFor();
+    await page.keyboard.press('Tab');
+    await page.keyboard.type('own/v1.0/refund');
+    await page.keyboard.press('Enter');
+    await dialog().getByRole('button', { name: 'Remove own/v1.0/refund' }).waitFor();
+    await dialog().getByRole('combobox', { name: 'Ask before' }).fill('text/');
+    await page.getByRole('option', { name: /^text\/\*/ }).click();
     // Elsewhere in the dialog, so that the choices close.
     await dialog().getByLabel('Id').click();
     await page.getByRole('listbox').waitFor({ state: 'hidden' });
@@ -67,7 +73,10 @@ describe.skipIf(!(await isInstalled('Chromium')))('in the console', () => {
     await dialog().getByLabel('Id').fill('harbour');
     await dialog().getByRole('button', { name: 'Create agent' }).click();
     await titled('harbour');
-    expect((await api('GET', '/api/agents/harbour')).skills).toEqual(['text/*', 'own/v1.0/skill']);
+    expect(await api('GET', '/api/agents/harbour')).toMatchObject({
+      skills: ['text/*', 'own/v1.0/skill'],
+      approvals: ['own/v1.0/refund', 'text/*'],
+    });
     await isSound();
 
     await page.getByLabel('Name').fill('Harbour office');

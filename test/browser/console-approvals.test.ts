@@ -1,14 +1,18 @@
 /** Jobs that wait in the console: approvals decided by keyboard and mouse, the timeline, the tree of jobs. */
+import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type ConsoleWorld, desktop, dialogOf, phone, startConsole } from '../support/console.ts';
 import { isInstalled } from '../support/shared-servers.ts';
+import { dataDirectory, stagedSkills } from '../support/staged.ts';
 import { addWaitingJob } from '../support/waiting-job.ts';
 
 describe.skipIf(!(await isInstalled('Chromium')))('in the console', () => {
   let world: ConsoleWorld;
   beforeAll(async () => {
     // What it shows is written into its database.
-    world = await startConsole({ stores: 'embedded' });
+    const catalog = join(import.meta.dirname, '../../src/skills/catalog');
+    const [, staged = ''] = stagedSkills;
+    world = await startConsole({ stores: 'embedded', skillsDirs: [catalog, staged] });
   });
   afterAll(() => world.stop());
 
@@ -69,6 +73,31 @@ describe.skipIf(!(await isInstalled('Chromium')))('in the console', () => {
     await page.getByLabel('Status').selectOption('rejected');
     await articles.getByText('Out of stock').waitFor();
     expect(new URL(page.url()).search).toBe('?status=rejected');
+    expect(world.errors).toEqual([]);
+  });
+
+  test('a run that asks is approved on the page of its job, goes on, and is shown as completed', async () => {
+    const { page, platform, key } = world;
+    const asks = { title: 'Send the parcel?', details: { to: 'Bergen' }, timeout: '7d' };
+    const { body } = await platform.request('POST', '/api/staged/v1.0/asks-person', {
+      key,
+      body: { asks, log: join(dataDirectory(), 'log') },
+    });
+    await platform.jobIn(key, body.job_id, 'waiting');
+    await world.open(`/jobs/${body.job_id}`);
+    const pending = page.getByRole('list', { name: 'Pending approvals' });
+    await pending.getByText(asks.title).waitFor();
+
+    await pending.getByRole('button', { name: 'Approve' }).click();
+    await dialogOf(page).getByLabel('Reason').fill('It is paid.');
+    await dialogOf(page).getByRole('button', { name: 'Approve' }).click();
+
+    await pending.waitFor({ state: 'detached' });
+    // The page hears of the end of the job by itself.
+    await page.getByRole('row', { name: /Completed/ }).waitFor();
+    const { body: job } = await platform.jobIn(key, body.job_id, 'completed');
+    expect(job.attempt).toBe(1);
+    expect(JSON.stringify(job.output)).toContain('It is paid.');
     expect(world.errors).toEqual([]);
   });
 

@@ -1,6 +1,8 @@
 /** Approvals: questions of runs to a person, each decided once (docs/decisions/runs-that-wait.md). */
+import { sql } from 'kysely';
 import { describe, expect, test } from 'vitest';
 import { approvalWaits } from '../../src/approvals/approval-waits.ts';
+import { type ApprovalFilters, listApprovals } from '../../src/approvals/approvals.store.ts';
 import { type Decision, removeApprovals } from '../../src/approvals/approvals.ts';
 import { composeApprovals } from '../../src/composition/approvals.ts';
 import { createEndWaits } from '../../src/jobs/end-waits.ts';
@@ -12,6 +14,7 @@ import { newId } from '../../src/kernel/ids.ts';
 import { engines } from '../support/databases.ts';
 import { completed, type JobsWorld, jobsWorld } from '../support/jobs-world.ts';
 import { manualClock } from '../support/manual-clock.ts';
+import { plansOf, recording, rowsOf } from '../support/query-plans.ts';
 
 const day = 24 * 60 * 60 * 1000;
 const page = { limit: 50, offset: 0 };
@@ -359,5 +362,51 @@ describe.each(await engines())('on $name', (engine) => {
     const { approval } = await asked(world, { title, details, timeoutMs: 365 * day });
 
     expect(approval).toMatchObject({ title, details });
+  });
+
+  test('a list reads and counts only the approvals that it has, of however many', async () => {
+    const world = await approvalsWorld();
+    const { database } = world;
+    const { approval } = await asked(world);
+    const row = await database.read.kysely
+      .selectFrom('approvals')
+      .selectAll()
+      .where('id', '=', approval.approval_id)
+      .executeTakeFirstOrThrow();
+    const copies = Array.from({ length: 5_000 }, (_, i) => ({
+      ...row,
+      id: `${row.id.slice(0, -6)}${String(i).padStart(6, '0')}`,
+      job_id: `${row.job_id.slice(0, -6)}${String(i).padStart(6, '0')}`,
+      ...({ status: 'approved', agent_id: 'busy' } as const),
+    }));
+    await database.write((tx) => tx.insert('approvals', copies));
+    if (engine.name === 'PostgreSQL') await sql`analyze approvals`.execute(database.read.kysely);
+    const ofJob = '(job_id=?)';
+    const ofAgent = 'organization_id=? AND agent_id=?';
+    const lists: [filters: ApprovalFilters, keys: string][] = [
+      [{ job_id: row.job_id }, ofJob],
+      [{ job_id: row.job_id, status: 'approved' }, ofJob],
+      [{ job_id: row.job_id, agent_id: 'busy' }, ofJob],
+      [{ agent_id: row.agent_id }, `(${ofAgent})`],
+      [{ agent_id: 'busy', status: 'pending' }, `(${ofAgent} AND status=?)`],
+      [{ status: 'pending' }, '(organization_id=? AND status=?)'],
+      [{ status: 'rejected' }, '(organization_id=? AND status=?)'],
+    ];
+
+    for (const [filters, keys] of lists) {
+      const { handle, asked: queries } = recording(database);
+      const { total } = await listApprovals(handle, 'default', filters, page);
+      const about = JSON.stringify(filters);
+
+      expect(total, about).toBeLessThan(2);
+      for (const [i, query] of queries.entries()) {
+        if (engine.name === 'PostgreSQL') {
+          expect(await rowsOf(database, query), about).toBeLessThan(10);
+        } else {
+          const [plan] = await plansOf(database, 'approvals', query);
+          expect(plan, about).toContain(i < 2 ? keys : '(id=?)');
+        }
+      }
+    }
   });
 });

@@ -2,7 +2,8 @@
 import { describe, expect, test } from 'vitest';
 import { expectConsistent } from '../support/consistency.ts';
 import { engines } from '../support/databases.ts';
-import { activeParent, startChild, statusOf, waitingParent } from '../support/families.ts';
+import { lockedInTurn } from '../support/deadlocks.ts';
+import { activeParent, startChildren, statusOf, waitingParent } from '../support/families.ts';
 import { completed, failed, type JobsWorld, jobsWorld } from '../support/jobs-world.ts';
 import { mortal } from '../support/mortal-database.ts';
 
@@ -11,7 +12,11 @@ const together = 200;
 
 /** So many children more of a job. */
 function moreChildren(world: JobsWorld, id: string, count: number): Promise<string[]> {
-  return Promise.all(Array.from({ length: count }, (_, i) => startChild(world, id, 100 + i)));
+  return startChildren(
+    world,
+    id,
+    Array.from({ length: count }, (_, i) => 100 + i),
+  );
 }
 
 /** How many jobs below have each status. */
@@ -120,6 +125,51 @@ describe.each(await engines())('on $name', (engine) => {
     expect(done + (stopped ?? 0)).toBe(together + 12);
     await expectConsistent(world.database);
   }, 60_000);
+
+  test('goes on with a thousand jobs a pass, so that other work of the sweep does not wait', async () => {
+    const world = await jobsWorld(engine);
+    const { id, child } = await waitingParent(world, 1);
+    await waitingParent(world, 1, child);
+    await moreChildren(world, id, 4 * together);
+    await moreChildren(world, child, 2 * together + 10);
+    await world.jobs.cancel('default', id);
+
+    await world.recovery.sweep();
+    const afterOne = await statusesBelow(world, id, child);
+    await world.recovery.sweep();
+
+    expect(afterOne).toEqual({ cancelled: 6 * together, queued: 12 });
+    expect(await statusesBelow(world, id, child)).toEqual({ cancelled: 6 * together + 12 });
+    expect(await left(world)).toEqual([]);
+  }, 60_000);
+
+  test.runIf(engine.name === 'PostgreSQL')(
+    'locks the jobs before what it records of them, as the settlement of the parent does',
+    async () => {
+      const world = await jobsWorld(engine);
+      const { id } = await waitingParent(world, 1);
+      await moreChildren(world, id, together + 10);
+      await world.jobs.cancel('default', id);
+
+      await lockedInTurn(
+        world.database,
+        (tx) =>
+          tx.kysely.selectFrom('jobs').where('id', '=', id).select('id').forUpdate().execute(),
+        () => world.recovery.sweep(),
+        (tx) =>
+          tx.kysely
+            .selectFrom('family_cancellations')
+            .selectAll()
+            .forUpdate()
+            .noWait()
+            .executeTakeFirstOrThrow(),
+      );
+
+      expect(await statusesBelow(world, id)).toEqual({ cancelled: together + 11 });
+      expect(await left(world)).toEqual([]);
+    },
+    60_000,
+  );
 });
 
 /** Jobs below which others are left to be cancelled. */

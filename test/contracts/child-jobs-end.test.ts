@@ -1,6 +1,8 @@
 /** What the end of a job means to its family: to the parent that waits for it, to the jobs below it. */
+import { sql } from 'kysely';
 import { describe, expect, test } from 'vitest';
 import { createEndWaits } from '../../src/jobs/end-waits.ts';
+import { listChildWaits } from '../../src/jobs/families.store.ts';
 import { createMissedEnds } from '../../src/jobs/missed-ends.ts';
 import { endJobsOfRevokedKey } from '../../src/jobs/revoked-key.ts';
 import { expectConsistent } from '../support/consistency.ts';
@@ -10,11 +12,13 @@ import {
   activeParent,
   numberOf,
   startChild,
+  startChildren,
   statusOf,
   waiting,
   waitingParent,
 } from '../support/families.ts';
 import { completed, failed, type JobsWorld, jobsWorld, leaseMs } from '../support/jobs-world.ts';
+import { plansOf, recording, rowsOf } from '../support/query-plans.ts';
 
 const broken = failed({ retryable: false });
 
@@ -198,21 +202,49 @@ describe.each(await engines())('on $name', (engine) => {
       expect(await stepOf(world, first.id, 1)).toMatchObject({ status: 'completed' });
     });
 
-    test('reaches more parents than one pass looks at', async () => {
+    test('reaches more steps than one pass looks at', async () => {
       const world = await jobsWorld(engine);
-      const families: Awaited<ReturnType<typeof activeParent>>[] = [];
-      for (let n = 0; n < 205; n += 1) families.push(await activeParent(world));
-      const last = families.toSorted((a, b) => (a.id < b.id ? -1 : 1)).at(-1);
-      if (last === undefined) throw new Error('There is no family.');
-      const { id, child } = last;
-      await endAlone(world, child, { status: 'completed', output: '1' });
+      const { id } = await activeParent(world);
+      const numbers = Array.from({ length: 504 }, (_, i) => i + 2);
+      const children = await startChildren(world, id, numbers);
+      const last = children.at(-1) as string;
+      await endAlone(world, last, { status: 'completed', output: '1' });
       const endMissed = createMissedEnds({ ...world, endWaits });
 
       await endMissed();
-      expect(await stepOf(world, id)).toMatchObject({ status: 'waiting' });
+      expect(await stepOf(world, id, 505)).toMatchObject({ status: 'waiting' });
       await endMissed();
 
-      expect(await stepOf(world, id)).toMatchObject({ status: 'completed', value: 1 });
+      expect(await stepOf(world, id, 505)).toMatchObject({ status: 'completed', value: 1 });
+    });
+
+    test('is looked up among however many children that have ended', async () => {
+      const world = await jobsWorld(engine);
+      const { database } = world;
+      const { id, child } = await activeParent(world, 2);
+      await endAlone(world, child, { status: 'completed', output: '1' });
+      const row = await world.row(child);
+      const copies = Array.from({ length: 2_000 }, (_, i) => ({
+        ...row,
+        id: `${child.slice(0, -6)}${String(i).padStart(6, '0')}`,
+        parent_step: 10_000 + i,
+      }));
+      await database.write((tx) => tx.insert('jobs', copies));
+      const { handle, asked } = recording(database);
+
+      const waits = await listChildWaits(handle, { job_id: '', n: 0 }, 500);
+
+      const [query] = asked as [(typeof asked)[0]];
+      expect(waits.map(({ ended_child }) => ended_child)).toEqual([child, null]);
+      expect(waits[0]?.job_id).toBe(id);
+      if (engine.name === 'SQLite') {
+        expect(await plansOf(database, 'jobs', query)).toEqual([
+          expect.stringContaining('jobs_child_of_step (parent_job_id=? AND parent_step=?)'),
+        ]);
+      } else {
+        await sql`analyze jobs`.execute(database.read.kysely);
+        expect(await rowsOf(database, query)).toBeLessThan(50);
+      }
     });
   });
 

@@ -1,13 +1,12 @@
 /** Conversations that a later job continues, on every database (docs/decisions/conversations.md). */
 import { describe, expect, test } from 'vitest';
-import { createJournals } from '../../src/agents/journal.ts';
 import type { AcceptedJob, WorkRequest } from '../../src/jobs/accept.ts';
-import { isHeld } from '../../src/jobs/leases.store.ts';
 import { newId } from '../../src/kernel/ids.ts';
 import type { DialogueMessage } from '../../src/models/model.ts';
 import { engines } from '../support/databases.ts';
 import { deadlocksIn } from '../support/deadlocks.ts';
 import { completed, failed, type JobsWorld, jobsWorld } from '../support/jobs-world.ts';
+import { openWholeJournal } from '../support/whole-journal.ts';
 
 const page = { limit: 50, offset: 0 };
 
@@ -196,16 +195,11 @@ describe.each(await engines())('on $name', (engine) => {
 
   test('shows a later job the messages of earlier ones, oldest first, without its own', async () => {
     const world = await jobsWorld(engine, { freeSlots: () => 1_000 });
-    const journals = createJournals({
-      ...world,
-      isHeld,
-      scheduledJobOf: async () => undefined,
-    });
     const speak = async (fields: Partial<WorkRequest>, text: string, isDialogue = true) => {
       const { id } = await world.submit(fields);
       const job = world.begun.find((one) => one.id === id);
       if (job === undefined) throw new Error('It was not claimed.');
-      const journal = journals.open(job);
+      const journal = openWholeJournal(world, job);
       const wanted = {
         generation: 'g',
         parent: null,
@@ -231,7 +225,7 @@ describe.each(await engines())('on $name', (engine) => {
         job,
         outcome,
         messages: [],
-        hasSteps: true,
+        openedJournal: true,
         answer: isDialogue ? text : null,
       });
       return job;

@@ -2,7 +2,7 @@
 import type { Kysely, Selectable } from 'kysely';
 import { describe, expect, test } from 'vitest';
 import type { Database, Handle, Transaction } from '../../src/database/database.ts';
-import { idIn, idsParam } from '../../src/database/ids-in.ts';
+import { idIn } from '../../src/database/ids-in.ts';
 import { up as addSkillFields } from '../../src/database/migrations/0024-skill-fields.ts';
 import { statement } from '../../src/database/statement.ts';
 import type { MessagesTable } from '../../src/database/tables.ts';
@@ -30,11 +30,11 @@ const rename = statement<{ id: string; created_at: number }>()((db, p) =>
     .set({ created_at: p('created_at') })
     .where('id', '=', p('id')),
 );
-const among = statement<{ ids: string }>()((db, p, dialect) =>
+const among = statement<{ ids: readonly string[] }>()((db, p, dialect) =>
   db
     .selectFrom('organizations')
     .select('id')
-    .where(idIn(dialect, p('ids')))
+    .where(idIn(dialect, p.list('ids')))
     .orderBy('id'),
 );
 
@@ -338,7 +338,7 @@ describe.each(await engines())('on $name', (engine) => {
       const { read } = await withRows();
       const ids = ['org-7', 'org-3', ...Array.from({ length: 5_000 }, (_, i) => `no-${i}`)];
 
-      const rows = await read.all(among, { ids: idsParam(ids.slice(0, n)) });
+      const rows = await read.all(among, { ids: ids.slice(0, n) });
 
       const expected = n === 0 ? [] : n === 1 ? ['org-7'] : ['org-3', 'org-7'];
       expect(rows.map(({ id }) => id)).toEqual(expected);
@@ -349,7 +349,7 @@ describe.each(await engines())('on $name', (engine) => {
       const odd = `'); drop table organizations; -- "\\ ]`;
       await database.write((tx) => insert(tx, odd));
 
-      const rows = await database.read.all(among, { ids: idsParam([odd, '%', '_', 'null']) });
+      const rows = await database.read.all(among, { ids: [odd, '%', '_', 'null'] });
 
       expect(rows).toEqual([{ id: odd }]);
       expect(await idsIn(database.read)).toHaveLength(11);

@@ -481,17 +481,74 @@ describe.each(await engines())('on $name', (engine) => {
         });
       });
 
-      test('calls with other input: the call is not made', async () => {
+      test('calls with other input, and returns', async () => {
         const { world, id } = await calledAndWaiting();
 
+        await world.attempt(id, completed(), (run) => run.ask('begin-step', call('d2')));
+
+        const { status, error } = await world.row(id);
+        expect({ status, ...JSON.parse(error ?? '{}') }).toMatchObject({
+          ...{ status: 'failed', code: 'replay_diverged' },
+          message: expect.stringContaining('the code did not ask for it with the same input'),
+        });
+      });
+
+      test.each([
+        ['after a wait', waiting],
+        ['after it was handed back', { kind: 'aborted' }],
+      ] as const)('may call beside those on record %s', async (_, outcome) => {
+        const world = await jobsWorld(engine);
+        const { id } = await world.submit();
+        const answer = (run: ScriptedRun, n: number) => run.ask('end-step', { step: n, output: 1 });
+        await world.attempt(id, outcome, async (run) => {
+          for (const n of [1, 2]) {
+            await run.ask('begin-step', call(`d${n}`));
+            await answer(run, n);
+          }
+          await waitOpen(run, sleep('nap', hour));
+        });
+        await untilDue(world, id);
+
         await world.attempt(id, completed(), async (run) => {
-          await expect(run.ask('begin-step', call('d2'))).rejects.toMatchObject({
-            code: 'replay_diverged',
-          });
+          expect(await run.ask('begin-step', call('beside'))).toEqual({ step: 4 });
+          const answered = answer(run, 4);
+          for (const n of [1, 2]) {
+            expect(await run.ask('begin-step', call(`d${n}`))).toMatchObject({ output: 1 });
+          }
+          world.clock.advance(hour);
+          await Promise.all([answered, nap(run)]);
         });
 
-        expect(await world.row(id)).toMatchObject({ status: 'failed' });
-        expect(await stepsOf(world, id)).toHaveLength(2);
+        expect(await world.row(id)).toMatchObject({ status: 'completed', attempt: 1 });
+      });
+
+      test('may make other ones within a named step that runs again', async () => {
+        const world = await jobsWorld(engine);
+        const { id } = await world.submit();
+        const inStep = (run: ScriptedRun, digest: string) => run.ask('begin-step', call(digest), 2);
+        await world.attempt(id, { kind: 'aborted' }, async (run) => {
+          await run.ask('wait', sleep('nap', 0));
+          await run.ask('begin-step', step('order'));
+          for (const [n, digest] of [
+            [3, 'equal'],
+            [4, 'before'],
+          ] as const) {
+            expect(await inStep(run, digest)).toEqual({ step: n });
+            await run.ask('end-step', { step: n, output: digest });
+          }
+        });
+        await untilDue(world, id);
+
+        await world.attempt(id, completed(), async (run) => {
+          await run.ask('wait', sleep('nap', 0));
+          expect(await run.ask('begin-step', step('order'))).toEqual({ step: 2 });
+          expect(await inStep(run, 'equal')).toMatchObject({ output: 'equal' });
+          expect(await inStep(run, 'now')).toEqual({ step: 5 });
+          await run.ask('end-step', { step: 5, output: null });
+          await run.ask('end-step', { step: 2, output: null });
+        });
+
+        expect(await world.row(id)).toMatchObject({ status: 'completed', attempt: 1 });
       });
 
       test('may make other ones in a new attempt', async () => {
@@ -698,6 +755,65 @@ describe.each(await engines())('on $name', (engine) => {
 
       expect(live).toEqual(['work']);
       expect(again).toEqual(['work', 'wait']);
+    });
+
+    test.each([
+      ['is handed back', { kind: 'aborted' }],
+      ['fails', failed()],
+    ] as const)(
+      'has the same winner when the run %s before the slower step ended, which then ends at once',
+      async (_, outcome) => {
+        const world = await jobsWorld(engine);
+        const { id } = await world.submit();
+        const chain = Array.from({ length: 20 }, (_, i) => `link ${i}`);
+        const race = (run: ScriptedRun, told: string[]) =>
+          Promise.race([
+            take(run, 'slow').then(() => told.push('slow')),
+            (async () => {
+              for (const name of chain) await take(run, name);
+              told.push('chain');
+            })(),
+          ]);
+        await world.attempt(id, outcome, async (run) => {
+          await run.ask('begin-step', step('slow'));
+          for (const name of chain) await take(run, name);
+          await take(run, 'pay chain');
+        });
+        await untilDue(world, id);
+
+        const told: string[] = [];
+        const { run } = await world.begin(id);
+        await race(run, told);
+
+        expect(told).toEqual(['chain']);
+        await take(run, 'pay chain');
+        await waitFor(() => told.length === 2, { describe: 'the slower step' });
+      },
+    );
+
+    test('has its order anew where a called skill that had failed ends in a new attempt', async () => {
+      const world = await jobsWorld(engine);
+      const { id } = await world.submit();
+      const call = { kind: 'skill', name: 'test/v1.0/echo', digest: 'd', nth: 1 };
+      const act = async (run: ScriptedRun) => {
+        await run.ask('begin-step', call);
+        await run.ask('end-step', { step: 1, error: failure });
+        await take(run, 'instead');
+      };
+      await world.attempt(id, failed(), act);
+      await untilDue(world, id);
+      await world.attempt(id, failed(), async (run) => {
+        await act(run);
+        await take(run, 'next');
+      });
+
+      const steps = await world.database.read.kysely
+        .selectFrom('job_steps')
+        .select(['name', 'told'])
+        .where('job_id', '=', id)
+        .orderBy('told')
+        .execute();
+      expect(steps.map(({ name }) => name)).toEqual(['test/v1.0/echo', 'instead', 'next']);
     });
 
     test.each([0, -50])('has the same winner if the clock goes on by %d ms', async (ms) => {

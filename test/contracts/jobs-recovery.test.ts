@@ -29,7 +29,7 @@ describe.each(await engines())('on $name', (engine) => {
       );
       const [mine, spared] = [await submit(), await submit()];
       const [run, sparedRun] = [await begin(mine.id), await begin(spared.id)];
-      await database.write((tx) => requestCancellation(tx, mine.id, 1));
+      await database.write((tx) => requestCancellation(tx, { id: mine.id, now: 1 }));
 
       await performer.findCancelled();
 

@@ -43,7 +43,6 @@ describe.each(await engines())('on $name', (engine) => {
         output: null,
         attempt: 0,
         started_at: null,
-        resumed_at: null,
         finished_at: new Date(clock.now()).toISOString(),
         duration_ms: null,
       });

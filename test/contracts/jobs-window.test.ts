@@ -1,12 +1,11 @@
 /** The cost of a list of jobs between two timestamps, with any number of jobs. */
-import { CompiledQuery, type KyselyPlugin, type QueryId, sql } from 'kysely';
+import { sql } from 'kysely';
 import { describe, expect, test } from 'vitest';
-import { type Executed, scansOf } from '../../bench/explain-plans.ts';
-import type { Database, Handle } from '../../src/database/database.ts';
 import { type JobFilters, listJobs } from '../../src/jobs/job-lists.store.ts';
 import { idFloor } from '../../src/kernel/ids.ts';
 import { engines } from '../support/databases.ts';
 import { completed, failed, type JobsWorld, jobsWorld } from '../support/jobs-world.ts';
+import { plansOf, recording, rowsOf } from '../support/query-plans.ts';
 
 const stepMs = 1_000;
 const common = 51_000;
@@ -55,47 +54,6 @@ async function manyJobs({ database, submit, attempt }: JobsWorld): Promise<numbe
   return rares.map(({ created_at }) => created_at);
 }
 
-/** Reads, and what was asked meanwhile. */
-function recording({ read }: Database): { handle: Handle; asked: CompiledQuery[] } {
-  const asked: CompiledQuery[] = [];
-  // A query that is part of another is made, but has no result.
-  const made = new Map<QueryId, CompiledQuery>();
-  const plugin: KyselyPlugin = {
-    transformQuery({ node, queryId }) {
-      made.set(queryId, read.kysely.getExecutor().compileQuery(node, queryId));
-      return node;
-    },
-    async transformResult({ result, queryId }) {
-      const query = made.get(queryId);
-      if (query === undefined) throw new Error('A result of a query that was not made.');
-      asked.push(query);
-      return result;
-    },
-  };
-  return { handle: { ...read, kysely: read.kysely.withPlugin(plugin) }, asked };
-}
-
-const explained = (query: CompiledQuery, how: string) =>
-  CompiledQuery.raw(`${how} ${query.sql}`, [...query.parameters]);
-
-/** How SQLite reads jobs for a query. */
-async function plansOf({ read }: Database, query: CompiledQuery): Promise<string[]> {
-  const { rows } = await read.kysely.executeQuery<{ detail: string }>(
-    explained(query, 'explain query plan'),
-  );
-  return rows.map(({ detail }) => detail).filter((detail) => / jobs\b/.test(detail));
-}
-
-/** Rows that PostgreSQL looks at for a query. */
-async function rowsOf({ read }: Database, query: CompiledQuery): Promise<number> {
-  const { rows } = await read.kysely.executeQuery<{
-    'QUERY PLAN': { Plan: Executed['plan'] }[];
-  }>(explained(query, 'explain (analyze, format json)'));
-  const plan = rows[0]?.['QUERY PLAN'][0]?.Plan;
-  if (plan === undefined) throw new Error(`No plan of ${query.sql}`);
-  return scansOf(plan).reduce((sum, scan) => sum + scan.rows, 0);
-}
-
 describe.each(await engines())('on $name', (engine) => {
   test('a window of many jobs is counted up to 10,000, and read by an index', async () => {
     const world = await jobsWorld(engine);
@@ -117,7 +75,7 @@ describe.each(await engines())('on $name', (engine) => {
       let rows = 0;
       for (const query of asked) {
         if (!isSqlite) rows += await rowsOf(database, query);
-        for (const plan of isSqlite ? await plansOf(database, query) : []) {
+        for (const plan of isSqlite ? await plansOf(database, 'jobs', query) : []) {
           costs.push(`${about}: ${plan}`);
           expect(plan, about).toMatch(/^SEARCH jobs USING (COVERING )?INDEX jobs_|PRIMARY KEY/);
         }

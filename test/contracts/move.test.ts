@@ -4,6 +4,7 @@ import { DatabaseSync } from 'node:sqlite';
 import { sql } from 'kysely';
 import pg from 'pg';
 import { describe, expect, test } from 'vitest';
+import { composeApprovals } from '../../src/composition/approvals.ts';
 import type { Database } from '../../src/database/database.ts';
 import { moveMarkerFile, readMoveMarker, writeMoveMarker } from '../../src/database/move-marker.ts';
 import { openSqlite, sqliteFile } from '../../src/database/sqlite.ts';
@@ -13,8 +14,11 @@ import { newId } from '../../src/kernel/ids.ts';
 import { createLogger } from '../../src/kernel/log.ts';
 import { moveToPostgres } from '../../src/move/move.ts';
 import { planMove } from '../../src/move/plan.ts';
-import { engines, type Place } from '../support/databases.ts';
+import { type Engine, engines, type Place } from '../support/databases.ts';
+import { eventsWorld } from '../support/event-waits.ts';
+import { completed } from '../support/jobs-world.ts';
 import { addEvents, untilReadable } from '../support/outbox.ts';
+import { waitFor } from '../support/wait-for.ts';
 
 const log = createLogger('silent');
 const all = await engines();
@@ -202,6 +206,66 @@ describe.each(servers)('a move into PostgreSQL', (engine) => {
     expect(heard).toEqual([true, true, true]);
   });
 
+  test('runs that wait go on: an approval is decided, an event comes, a stored one is taken', async () => {
+    const hour = 3_600_000;
+    const waits = {
+      asked: { kind: 'approval', name: 'ship', nth: 0, title: 'Ship?', timeoutMs: hour },
+      told: { kind: 'event', name: 'paid', nth: 0, event: 'paid', key: '1', timeoutMs: hour },
+      early: { kind: 'event', name: 'sent', nth: 0, event: 'sent', key: '1', timeoutMs: hour },
+    };
+    type Name = keyof typeof waits;
+    const ids = new Map<Name, string>();
+    const idOf = (name: Name) => ids.get(name) as string;
+    const dataDir = await directory(async (source) => {
+      const world = await eventsWorld(sqlite as Engine, { database: source });
+      for (const name of ['asked', 'told', 'early'] as const) {
+        ids.set(name, (await world.submit()).id);
+      }
+      for (const name of ['asked', 'told'] as const) {
+        const { run, ended } = await world.begin(idOf(name));
+        void run.ask('wait', waits[name]);
+        await waitFor(() => openWaits(source, idOf(name)), { describe: `${name} waits` });
+        run.end({ kind: 'waiting' });
+        await ended;
+        expect((await world.row(idOf(name))).status).toBe('waiting');
+      }
+      expect((await world.send({ event: 'sent', key: '1', data: 'early' })).delivered).toBe(0);
+      // Webhooks of the test alone, which follow SQLite's numbers.
+      await source.write((tx) => tx.kysely.deleteFrom('webhooks').execute());
+    });
+    const place = await engine.place();
+
+    await move(dataDir, place.at);
+    const target = await place.open();
+    const world = await eventsWorld(engine, { database: target });
+    const approvals = composeApprovals(world, world);
+    const { data } = await approvals.list(
+      'default',
+      { status: 'pending' },
+      { limit: 9, offset: 0 },
+    );
+    const [approval] = data;
+    const by = { kind: 'api_key', id: world.caller.keyId } as const;
+    const decision = { status: 'approved', by, reason: 'Checked.' } as const;
+    await approvals.decide('default', approval?.approval_id ?? '', decision);
+    const { delivered } = await world.send({ event: 'paid', key: '1', data: 'late' });
+
+    expect(data).toMatchObject([{ job_id: idOf('asked'), title: 'Ship?' }]);
+    expect(delivered).toBe(1);
+    const results = new Map<string, unknown>();
+    for (const name of ['asked', 'told', 'early'] as const) {
+      const { run, ended } = await world.begin(idOf(name));
+      results.set(name, await run.ask('wait', waits[name]));
+      run.end(completed());
+      await ended;
+      const { status, attempt } = await world.row(idOf(name));
+      expect([name, status, attempt]).toEqual([name, 'completed', 1]);
+    }
+    expect(results.get('asked')).toMatchObject({ value: { approved: true, reason: 'Checked.' } });
+    expect(results.get('told')).toMatchObject({ value: { data: 'late' } });
+    expect(results.get('early')).toMatchObject({ value: { data: 'early' } });
+  });
+
   test('the directory is not used any more, neither embedded nor for another move', async () => {
     const dataDir = await directory();
     const [place, other] = [await engine.place(), await engine.place()];
@@ -369,6 +433,11 @@ async function read(
     heard.push(...found.map((event) => isAfter(event, place)));
     return found.map(({ data }) => JSON.parse(data).code as string);
   });
+}
+
+async function openWaits({ read }: Database, jobId: string): Promise<boolean> {
+  const waits = read.kysely.selectFrom('job_steps').select('n').where('job_id', '=', jobId);
+  return (await waits.where('status', '=', 'waiting').execute()).length > 0;
 }
 
 async function addOrganization(database: Pick<Database, 'write'>): Promise<void> {

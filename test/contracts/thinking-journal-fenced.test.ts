@@ -1,7 +1,7 @@
 /** The journal of claims that lost their job, that lose the database, and that write at once. */
 import { sql } from 'kysely';
 import { describe, expect, test } from 'vitest';
-import { createJournals } from '../../src/agents/journal.ts';
+import { endAbandonedSteps } from '../../src/agents/abandoned-steps.ts';
 import type { PlannedTool } from '../../src/agents/recorded-generation.ts';
 import { isHeld } from '../../src/jobs/leases.store.ts';
 import { LeaseLostError } from '../../src/journal/claim-writes.ts';
@@ -59,7 +59,12 @@ describe.each(await engines())('on $name', (engine) => {
       const late = world.journalOf(job);
       const call = await begun(late);
 
-      await world.settle({ job, outcome: { kind: 'cancelled' }, messages: [], hasSteps: true });
+      await world.settle({
+        job,
+        outcome: { kind: 'cancelled' },
+        messages: [],
+        openedJournal: true,
+      });
 
       await expect(late.endCall(call, said(saying('late')))).rejects.toBeInstanceOf(LeaseLostError);
       expect(await stepsOf(world)).toMatchObject([{ status: 'interrupted' }]);
@@ -229,20 +234,20 @@ describe.each(await engines())('on $name', (engine) => {
       const call = await begun(journal);
       const reached = Promise.withResolvers<void>();
       const gate = Promise.withResolvers<void>();
-      const ending = createJournals({
+      const ending = {
         ...world,
-        isHeld,
-        async scheduledJobOf(_db, jobId) {
+        async scheduledJobOf(_db: unknown, jobId: string) {
           if (jobId === second.id) {
             reached.resolve();
             await gate.promise;
           }
           return 'nightly';
         },
-      });
+      };
 
       const ended = world.database.write((tx) =>
-        ending.endAbandonedSteps(
+        endAbandonedSteps(
+          ending,
           tx,
           [first, second].map((job) => ({ job, isCancelled: false })),
         ),
@@ -295,7 +300,7 @@ describe.each(await engines())('on $name', (engine) => {
               job,
               outcome: { kind: 'failed', ...interruption, retryable: false },
               messages: [],
-              hasSteps: true,
+              openedJournal: true,
             }),
       ]),
     );

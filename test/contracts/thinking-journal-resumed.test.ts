@@ -1,5 +1,4 @@
 import { describe, expect, test } from 'vitest';
-import type { Journal } from '../../src/agents/journal.ts';
 import { dialogueFor, type PlannedTool } from '../../src/agents/recorded-generation.ts';
 import { engines } from '../support/databases.ts';
 import {
@@ -13,6 +12,7 @@ import {
   stepsOf,
   thinkingWorld,
 } from '../support/thinking-journal.ts';
+import type { Journal } from '../support/whole-journal.ts';
 
 describe.each(await engines())('on $name', (engine) => {
   describe('a run that broke off', () => {

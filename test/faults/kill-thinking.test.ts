@@ -32,6 +32,7 @@ import {
 } from '../support/thinking-process.ts';
 import { thinkingWorld } from '../support/thinking-world.ts';
 import { waitFor } from '../support/wait-for.ts';
+import { openWholeJournal } from '../support/whole-journal.ts';
 
 const kills = rounds(3, 20);
 
@@ -478,7 +479,7 @@ describe.each(all.filter(({ name }) => name === 'PostgreSQL'))('on $name', (engi
         for (let next = calls.pop(); next !== undefined; next = calls.pop()) {
           const { job, end } = next;
           if (isLost)
-            await world.settle({ job, outcome: workerLost, messages: [], hasSteps: true });
+            await world.settle({ job, outcome: workerLost, messages: [], openedJournal: true });
           else await end();
         }
       }
@@ -499,8 +500,8 @@ const workerLost: AttemptOutcome = {
 };
 
 /** A call of a model that has begun on record, and nowhere else. */
-async function beginCall({ journals }: JobsWorld, job: ClaimedJob) {
-  const journal = journals.open(job);
+async function beginCall(world: JobsWorld, job: ClaimedJob) {
+  const journal = openWholeJournal(world, job);
   const place = { generation: 'the only one', parent: null, turn: 1 };
   const begun = await journal.beginCall({ ...place, model: 'a/model', prompt: 10, output: 10 });
   if (begun.kind !== 'begun') throw new Error(`It was not begun: ${begun.kind}.`);

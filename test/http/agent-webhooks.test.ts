@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { eventTypes } from '../../src/events/events.ts';
 import { anId, aTimestamp, expectInvalid, expectRefusal } from '../support/expectations.ts';
 import { hostileLimits, hostileOffsets } from '../support/hostile-pages.ts';
 import { manualClock } from '../support/manual-clock.ts';
@@ -14,17 +15,6 @@ beforeAll(async () => {
 afterAll(() => platform.stop());
 
 const randomId = '0198c0de-0000-7000-8000-000000000000';
-const eventTypes = [
-  'skill.completed',
-  'skill.failed',
-  'agent.error',
-  'agent.status_changed',
-  'conversation.created',
-  'scheduled_job.completed',
-  'scheduled_job.failed',
-  'approval.requested',
-  'approval.decided',
-];
 const wanted = {
   agent_id: 'default',
   url: 'https://hooks.example.com/skillwright?tenant=7',

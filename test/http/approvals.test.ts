@@ -201,8 +201,11 @@ describe.each([
     const again = await post(third.at, withKey);
 
     for (const { body } of [first, second, again]) {
-      expect(body.decided_by).toEqual({ kind: 'console', id: anId });
+      expect(body.decided_by).toEqual({ kind: 'console', id: anId, api_key_id: anId });
     }
+    const holders = [first, second, again].map(({ body }) => body.decided_by.api_key_id);
+    expect(holders.slice(1)).toEqual([tenant.keyId, tenant.keyId]);
+    expect(holders[0]).not.toBe(tenant.keyId);
     const ids = [first, second, again].map(({ body }) => body.decided_by.id);
     expect(ids[1]).toBe(ids[2]);
     expect(new Set([...ids, tenant.keyId]).size).toBe(3);

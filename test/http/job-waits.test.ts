@@ -64,7 +64,7 @@ describe('GET /api/jobs/:jobId/steps', () => {
             decided_at: null,
             decided_by: null,
           },
-          ...{ decided_by_kind: null, reason: null },
+          ...{ decided_by_kind: null, decided_by_key: null, reason: null },
         },
       ]);
       await tx.kysely

@@ -58,6 +58,7 @@ describe('GET /api/skills', () => {
     expect(body.map(nameOf)).toEqual([
       'staged/v1.0/any',
       'staged/v1.0/asks-person',
+      'staged/v1.0/chained',
       'staged/v1.0/charge',
       'staged/v1.0/effect',
       'staged/v1.0/errand',
@@ -105,7 +106,7 @@ describe('GET /api/skills', () => {
   test('has no pagination parameters: it is complete', async () => {
     const tenant = await newTenant(platform);
 
-    expect((await tenant.get('/api/skills')).body).toHaveLength(23);
+    expect((await tenant.get('/api/skills')).body).toHaveLength(24);
     expectInvalid(await tenant.get('/api/skills?limit=1&offset=1'), 'limit');
   });
 });

@@ -9,11 +9,11 @@ import { newTenant, type Tenant } from '../support/tenant.ts';
 import {
   newThinker,
   startThinkers,
+  startWatchedThinkers,
   type Thinker,
-  type Thinkers,
   toolNamed,
+  type WatchedThinkers,
 } from '../support/thinkers.ts';
-import { receiverAuthority, startTlsReceiver } from '../support/tls-receiver.ts';
 import { waitFor } from '../support/wait-for.ts';
 import { newWebhook } from '../support/webhooks.ts';
 
@@ -23,19 +23,11 @@ const effected = toolNamed(effect);
 const summed = toolNamed(sum);
 const kibibytes64 = 65_536;
 
-let receiver: Awaited<ReturnType<typeof startTlsReceiver>>;
-let world: Thinkers;
+let world: WatchedThinkers;
 beforeAll(async () => {
-  receiver = await startTlsReceiver();
-  world = await startThinkers({
-    environment: { WEBHOOK_ALLOW_CIDRS: '127.0.0.0/8' },
-    parts: { webhookEgress: { ca: receiverAuthority } },
-  });
+  world = await startWatchedThinkers();
 });
-afterAll(async () => {
-  await world.stop();
-  await receiver.close();
-});
+afterAll(() => world.stop());
 
 /** An agent whose calls of `staged/effect` need an approval. */
 const newAsker = (platform = world.platform, approvals = [effect]) =>
@@ -367,13 +359,13 @@ describe('a tool whose skill is among the approvals of the agent', () => {
   test('webhooks are told of the question and of the decision', async () => {
     const thinker = await newAsker();
     const events = ['approval.requested', 'approval.decided'];
-    await newWebhook(thinker, receiver.origin, { agent_id: 'thinker', events });
-    const before = receiver.requests.length;
+    await newWebhook(thinker, world.receiver.origin, { agent_id: 'thinker', events });
+    const before = world.receiver.requests.length;
     const { jobId, approval } = await asked(thinker);
     await decide(thinker, approval, 'reject', 'No');
     await thinker.jobIn(jobId, 'completed');
 
-    const requests = (await receiver.received(before + 2)).slice(before);
+    const requests = (await world.receiver.received(before + 2)).slice(before);
 
     const bodies = requests.map(({ body }) => JSON.parse(`${body}`));
     const { approval_id, conversation_id, digest, expires_at, title } = approval;

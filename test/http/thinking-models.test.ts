@@ -6,31 +6,27 @@ import {
   type RecordedRequest,
   type Reply,
 } from '../support/scripted-provider.ts';
-import { newThinker, startThinkers, type Thinker, type Thinkers } from '../support/thinkers.ts';
-import { receiverAuthority, startTlsReceiver, type TlsReceiver } from '../support/tls-receiver.ts';
+import {
+  newThinker,
+  startWatchedThinkers,
+  type Thinker,
+  type WatchedThinkers,
+} from '../support/thinkers.ts';
 import { waitFor } from '../support/wait-for.ts';
 import { newWebhook } from '../support/webhooks.ts';
 
-let world: Thinkers;
-let receiver: TlsReceiver;
+let world: WatchedThinkers;
 beforeAll(async () => {
-  receiver = await startTlsReceiver();
-  world = await startThinkers({
-    environment: { WEBHOOK_ALLOW_CIDRS: '127.0.0.0/8' },
-    parts: { webhookEgress: { ca: receiverAuthority } },
-  });
+  world = await startWatchedThinkers();
 });
-afterAll(async () => {
-  await world.stop();
-  await receiver.close();
-});
+afterAll(() => world.stop());
 
 const since = (before: number) => world.provider.requests.slice(before);
 const soFar = () => world.provider.requests.length;
 
 /** Has the agent's failures and errors delivered to the receiver. */
 const watched = (thinker: Thinker) =>
-  newWebhook(thinker, receiver.origin, {
+  newWebhook(thinker, world.receiver.origin, {
     agent_id: thinker.agentId,
     events: ['agent.error', 'skill.failed'],
   });
@@ -38,7 +34,7 @@ const watched = (thinker: Thinker) =>
 /** The events of an agent's run that failed, by their type, as a receiver gets them. */
 async function toldOf(jobId: string, count: number) {
   const about = () =>
-    receiver.requests
+    world.receiver.requests
       .map(({ body }) => JSON.parse(body.toString()))
       .filter(({ data }) => data.job_id === jobId);
   await expect.poll(() => about().length, { timeout: 10_000 }).toBeGreaterThanOrEqual(count);

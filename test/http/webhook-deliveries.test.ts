@@ -1,4 +1,5 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { eventTypes } from '../../src/events/events.ts';
 import { anId, aTimestamp } from '../support/expectations.ts';
 import { manualClock } from '../support/manual-clock.ts';
 import type { Platform } from '../support/platform.ts';
@@ -34,15 +35,6 @@ beforeEach(async () => {
 afterEach(() => receiver.close());
 
 const echo = 'util/v1.0/echo';
-const everything = [
-  'skill.completed',
-  'skill.failed',
-  'agent.error',
-  'agent.status_changed',
-  'conversation.created',
-  'scheduled_job.completed',
-  'scheduled_job.failed',
-];
 
 describe('a delivery', () => {
   test('is a POST of the event as JSON, with the headers of the specification', async () => {
@@ -240,7 +232,7 @@ describe('who gets an event', () => {
   /** Waits until the witness, made last, has heard: then what else was due has been sent too. */
   async function witnessed(what: () => Promise<unknown>): Promise<void> {
     const witness = await startTlsReceiver();
-    const webhook = await newWebhook(tenant, witness.origin, { events: everything });
+    const webhook = await newWebhook(tenant, witness.origin, { events: eventTypes });
     await what();
     await happen(tenant);
     const isLast = (one: { event: string }) => one.event === 'agent.status_changed';
@@ -276,8 +268,8 @@ describe('who gets an event', () => {
 
   test('no webhook of another agent or organization', async () => {
     await tenant.post('/api/agents', { id: 'other' });
-    await newWebhook(tenant, receiver.origin, { agent_id: 'other', events: everything });
-    await newWebhook(await newTenant(platform), receiver.origin, { events: everything });
+    await newWebhook(tenant, receiver.origin, { agent_id: 'other', events: eventTypes });
+    await newWebhook(await newTenant(platform), receiver.origin, { events: eventTypes });
 
     await witnessed(() => tenant.run(echo, { text: 'x' }));
 
@@ -442,8 +434,8 @@ describe('POST …/deliveries/:deliveryId/redeliver', () => {
 });
 
 describe('POST /api/agent-webhooks/:webhookId/test', () => {
-  test.each(everything)('sends a sample of %s when that is subscribed to first', async (event) => {
-    const events = [event, ...everything.filter((one) => one !== event).slice(0, 2)];
+  test.each(eventTypes)('sends a sample of %s when that is subscribed to first', async (event) => {
+    const events = [event, ...eventTypes.filter((one) => one !== event).slice(0, 2)];
     const webhook = await newWebhook(tenant, receiver.origin, { events });
 
     const { status, body } = await tenant.post(`/api/agent-webhooks/${webhook.id}/test`);

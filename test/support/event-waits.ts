@@ -19,8 +19,8 @@ const hour = 3_600_000;
 
 export type EventsWorld = Awaited<ReturnType<typeof eventsWorld>>;
 
-export async function eventsWorld(engine: Engine) {
-  const world = await jobsWorld(engine);
+export async function eventsWorld(engine: Engine, options: { database?: Database } = {}) {
+  const world = await jobsWorld(engine, options);
   const { database, clock, caller } = world;
   const woken: string[] = [];
   const queue = {
@@ -57,6 +57,7 @@ export async function eventsWorld(engine: Engine) {
 
   return {
     ...world,
+    endWaits,
     eventsOn,
     runEvents,
     /** Jobs that were hinted to go on. */
@@ -91,8 +92,6 @@ export async function eventsWorld(engine: Engine) {
       const sender = { organizationId, owner: caller.keyId, idempotencyKey };
       return on.send(sender, { event, key, jobId, data });
     },
-    /** Time passes, so that no transaction of before is still under way. Ids are of the machine's clock. */
-    passMinutes: () => clock.jumpTo(Date.now() + 120_000),
     /** What the background tasks delete. */
     async deleteOld() {
       await runEvents.removeUntakeable();

@@ -12,32 +12,44 @@ export const numberOf = (nth: number) => 10 + nth;
 
 /** Starts a child as the run of a job does: a step that waits, and the job, in one transaction. */
 export async function startChild(world: JobsWorld, jobId: string, nth = 1): Promise<string> {
-  const n = numberOf(nth);
+  const [id = ''] = await startChildren(world, jobId, [nth]);
+  return id;
+}
+
+/** Starts many children in one transaction, which runs do only few at a time; their ids. */
+export async function startChildren(
+  world: JobsWorld,
+  jobId: string,
+  numbers: readonly number[],
+): Promise<string[]> {
   const { childJobs, clock, database } = world;
   const now = clock.now();
   const job = await world.row(jobId);
-  const { input, dueAt } = childJobs.read({ skill: echo, input: { n } }, job, now);
-  const name = `letter ${n}`;
   await database.write(async (tx) => {
-    const step = { generation: `k${n}`, turn: 1, name, epoch: job.epoch, started_at: now };
-    const row = {
-      ...step,
-      job_id: jobId,
-      n,
-      kind: 'run',
-      status: 'waiting',
-      due_at: dueAt,
-    } as const;
-    await tx.insert('job_steps', [row]);
-    await childJobs.begin(tx, { job, n, name, input, dueAt }, now);
+    for (const n of numbers.map(numberOf)) {
+      const { input, dueAt } = childJobs.read({ skill: echo, input: { n } }, job, now);
+      const name = `letter ${n}`;
+      const step = { generation: `k${n}`, turn: 1, name, epoch: job.epoch, started_at: now };
+      const row = {
+        ...step,
+        job_id: jobId,
+        n,
+        kind: 'run',
+        status: 'waiting',
+        due_at: dueAt,
+      } as const;
+      await tx.insert('job_steps', [row]);
+      await childJobs.begin(tx, { job, n, name, input, dueAt }, now);
+    }
   });
-  const { id } = await database.read.kysely
+  const rows = await database.read.kysely
     .selectFrom('jobs')
     .select('id')
     .where('parent_job_id', '=', jobId)
-    .where('parent_step', '=', n)
-    .executeTakeFirstOrThrow();
-  return id;
+    .where('parent_step', 'in', numbers.map(numberOf))
+    .orderBy('parent_step')
+    .execute();
+  return rows.map(({ id }) => id);
 }
 
 /** Lets a scripted run open its journal, as each run does that takes a step. */

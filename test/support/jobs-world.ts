@@ -13,7 +13,7 @@ import {
   composeWaitKinds,
   type JobObserver,
 } from '../../src/composition/jobs.ts';
-import { type ComposedThinking, composeThinking } from '../../src/composition/thinking.ts';
+import { composeThinking } from '../../src/composition/thinking.ts';
 import type { Config } from '../../src/config/config.ts';
 import { type Conversations, createConversations } from '../../src/conversations/conversations.ts';
 import type { Database } from '../../src/database/database.ts';
@@ -88,7 +88,6 @@ export interface JobsWorld extends Worker {
   readonly memories: Memories;
   readonly apiKeys: ApiKeys;
   readonly conversations: Conversations;
-  readonly journals: ComposedThinking['journals'];
   readonly accept: Accept;
   /** Waits for jobs that runs start. */
   readonly childJobs: WaitKindVerbs;
@@ -300,7 +299,6 @@ export async function jobsWorld(
     memories,
     apiKeys,
     conversations,
-    journals: thinking.journals,
     accept,
     childJobs,
     observed,

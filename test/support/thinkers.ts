@@ -5,6 +5,7 @@ import { type Platform, type PlatformOptions, startPlatform } from './platform.t
 import { type ScriptedProvider, startScriptedProvider } from './scripted-provider.ts';
 import { stagedSkills } from './staged.ts';
 import { newTenant, type Tenant } from './tenant.ts';
+import { receiverAuthority, startTlsReceiver, type TlsReceiver } from './tls-receiver.ts';
 
 // biome-ignore lint/suspicious/noExplicitAny: tests look into bodies of many shapes
 type Body = any;
@@ -43,6 +44,27 @@ export async function startThinkers(options: PlatformOptions = {}): Promise<Thin
     async stop() {
       await platform.stop();
       await provider.close();
+    },
+  };
+}
+
+export interface WatchedThinkers extends Thinkers {
+  readonly receiver: TlsReceiver;
+}
+
+/** The same, with a receiver to which the platform may deliver events. */
+export async function startWatchedThinkers(): Promise<WatchedThinkers> {
+  const receiver = await startTlsReceiver();
+  const world = await startThinkers({
+    environment: { WEBHOOK_ALLOW_CIDRS: '127.0.0.0/8' },
+    parts: { webhookEgress: { ca: receiverAuthority } },
+  });
+  return {
+    ...world,
+    receiver,
+    async stop() {
+      await world.stop();
+      await receiver.close();
     },
   };
 }

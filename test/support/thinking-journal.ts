@@ -1,19 +1,14 @@
 import { expect } from 'vitest';
-import {
-  type BegunCall,
-  type CallEnd,
-  createJournals,
-  type Journal,
-  type ToolEnd,
-} from '../../src/agents/journal.ts';
+import type { BegunCall, CallEnd, ToolEnd } from '../../src/agents/generations.ts';
+import type { GenerationDeps } from '../../src/agents/thinking-claim.ts';
 import type { Database } from '../../src/database/database.ts';
 import { claimJobs } from '../../src/jobs/admission.store.ts';
 import { type ClaimedJob, changeJobCounts } from '../../src/jobs/jobs.store.ts';
-import { isHeld } from '../../src/jobs/leases.store.ts';
 import type { DialogueMessage, Usage } from '../../src/models/model.ts';
 import { serviceUnavailable } from './broken-database.ts';
 import type { Engine } from './databases.ts';
 import { type JobsWorld, jobsWorld, leaseMs } from './jobs-world.ts';
+import { type Journal, openWholeJournal } from './whole-journal.ts';
 
 export const model = 'openai/test';
 const usage: Usage = { prompt: 10, completion: 5 };
@@ -57,7 +52,7 @@ export const gave = (callId: string, more: Partial<ToolEnd> = {}) => ({
 
 export interface World extends JobsWorld {
   /** A journal of the claim, on another database or with other parts when they are given. */
-  journalOf(job: ClaimedJob, more?: Partial<Parameters<typeof createJournals>[0]>): Journal;
+  journalOf(job: ClaimedJob, more?: Partial<GenerationDeps>): Journal;
   /** A job that is claimed. */
   claimed(fields?: Parameters<JobsWorld['submit']>[0]): Promise<ClaimedJob>;
   /** Lets the claim's lease end, and claims the job again. */
@@ -69,18 +64,10 @@ export async function thinkingWorld(engine: Engine, on?: Database): Promise<Worl
     freeSlots: () => 1_000,
     ...(on === undefined ? {} : { database: on }),
   });
-  const { database, clock, conversations } = world;
+  const { database, clock } = world;
   return {
     ...world,
-    journalOf: (job, more) =>
-      createJournals({
-        database,
-        conversations,
-        clock,
-        isHeld,
-        scheduledJobOf: async () => 'nightly',
-        ...more,
-      }).open(job),
+    journalOf: (job, more) => openWholeJournal(world, job, more),
 
     async claimed(fields) {
       const { id } = await world.submit(fields);

@@ -6,7 +6,7 @@ import type { Schema } from '../api/client.ts';
 import { FormProblem } from '../forms/FormProblem.tsx';
 import { jsonText, ObjectField } from '../forms/ObjectField.tsx';
 import { objectOf } from '../forms/object-of.ts';
-import { SkillPatternsField } from '../forms/SkillPatternsField.tsx';
+import { AskBeforeField, SkillPatternsField } from '../forms/SkillPatternsField.tsx';
 import { Button } from '../ui/Button.tsx';
 import { Confirm } from '../ui/Dialog.tsx';
 import { issueOf, TextAreaField, TextField } from '../ui/Field.tsx';
@@ -112,9 +112,7 @@ export function AgentSettings({ agent }: { agent: Schema<'Agent'> }) {
           onValues={(skills) => setEdited((before) => ({ ...before, skills }))}
           error={issueOf(error, 'skills')}
         />
-        <SkillPatternsField
-          label="Ask before"
-          hint="When its model calls one of these, a person is asked first, on the page Approvals."
+        <AskBeforeField
           values={edited.approvals ?? agent.approvals}
           onValues={(approvals) => setEdited((before) => ({ ...before, approvals }))}
           error={issueOf(error, 'approvals')}

@@ -2331,6 +2331,11 @@ export interface components {
                  * @description The API key, or the session of the console.
                  */
                 id: string;
+                /**
+                 * Format: uuid
+                 * @description Of a session: the API key with which it acts.
+                 */
+                api_key_id?: string;
             } | null;
             reason: string | null;
         };
@@ -14991,6 +14996,7 @@ export interface operations {
                         decided_by: {
                             kind: string;
                             id: string;
+                            api_key_id?: string;
                         } | null;
                         reason: string | null;
                     };
@@ -15015,3 +15021,15 @@ export interface operations {
         };
     };
 }
+/** The webhook events, each with what it reports. */
+export const eventLabels = {
+    "skill.completed": "A run finished",
+    "skill.failed": "A run failed for good, after its retries",
+    "agent.error": "An agent or its configuration has a fault",
+    "agent.status_changed": "An agent was paused or resumed",
+    "conversation.created": "A job from any source was accepted, and does not continue an earlier conversation",
+    "scheduled_job.completed": "A scheduled run finished",
+    "scheduled_job.failed": "A scheduled run failed for good",
+    "approval.requested": "A run asks a person for an approval, and waits",
+    "approval.decided": "An approval was approved or rejected, or it expired, or its job ended before"
+} as const;

@@ -119,8 +119,10 @@ const ends: Record<Exclude<Approval['status'], 'pending'>, string> = {
 function Decider({ approval: { decided_by } }: { approval: Approval }) {
   const isAdministrator = useIsAdministrator();
   if (decided_by === null) return null;
-  const { kind, id } = decided_by;
-  if (kind === 'console') return <span title={`Session ${id}`}>in the console</span>;
+  const { kind, id, api_key_id: keyId } = decided_by;
+  if (kind === 'console') {
+    return <span title={`Session ${id}, API key ${keyId}`}>in the console</span>;
+  }
   const text = 'with an API key';
   if (!isAdministrator) return <span title={id}>{text}</span>;
   return (

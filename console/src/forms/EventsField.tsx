@@ -1,7 +1,7 @@
+import { eventLabels } from '../api/schema.ts';
 import type { EventType } from '../api/webhooks.ts';
-import { eventWords } from '../webhooks/health.ts';
 
-const all = Object.keys(eventWords) as EventType[];
+const all = Object.keys(eventLabels) as EventType[];
 
 /** The event types of a webhook. */
 export function EventsField({
@@ -32,7 +32,7 @@ export function EventsField({
             />
             <span className="flex min-w-0 flex-wrap gap-x-3">
               <code className="font-mono text-xs leading-5 sm:w-44">{event}</code>
-              <span className="text-muted">{eventWords[event]}</span>
+              <span className="text-muted">{eventLabels[event]}</span>
             </span>
           </label>
         ))}

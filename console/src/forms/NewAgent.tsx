@@ -5,21 +5,26 @@ import { Dialog } from '../ui/Dialog.tsx';
 import { issueOf, TextAreaField, TextField } from '../ui/Field.tsx';
 import { useAct } from '../ui/useAct.ts';
 import { FormFrame } from './FormFrame.tsx';
-import { SkillPatternsField } from './SkillPatternsField.tsx';
+import { AskBeforeField, SkillPatternsField } from './SkillPatternsField.tsx';
 
-const fields = ['id', 'name', 'model', 'instructions', 'skills'];
+const fields = ['id', 'name', 'model', 'instructions', 'skills', 'approvals'];
 
 /** Makes an agent, and goes to it. What is left empty is left to the platform. */
 export function NewAgent({ onClose }: { onClose: () => void }) {
   const navigate = useNavigate();
   const [texts, setTexts] = useState({ id: '', name: '', model: '', instructions: '' });
   const [skills, setSkills] = useState<string[]>([]);
+  const [approvals, setApprovals] = useState<string[]>([]);
   const set = (name: keyof typeof texts) => (value: string) =>
     setTexts((before) => ({ ...before, [name]: value }));
   const create = useAct({
     act: () => {
       const given = Object.entries(texts).filter(([, text]) => text !== '');
-      return createAgent({ ...Object.fromEntries(given), ...(skills.length > 0 && { skills }) });
+      return createAgent({
+        ...Object.fromEntries(given),
+        ...(skills.length > 0 && { skills }),
+        ...(approvals.length > 0 && { approvals }),
+      });
     },
     done: ({ id }) => `The agent ${id} is there`,
     changes: [['agents']],
@@ -90,6 +95,11 @@ export function NewAgent({ onClose }: { onClose: () => void }) {
           placeholder="You answer customers of a harbour office, in one sentence."
         />
         <SkillPatternsField values={skills} onValues={setSkills} error={issueOf(error, 'skills')} />
+        <AskBeforeField
+          values={approvals}
+          onValues={setApprovals}
+          error={issueOf(error, 'approvals')}
+        />
       </FormFrame>
     </Dialog>
   );

@@ -4,6 +4,18 @@ import { Field } from '../ui/Field.tsx';
 import { listedSkillPath } from '../ui/Pickers.tsx';
 import { type Choice, PickMany } from '../ui/PickMany.tsx';
 
+interface Patterns {
+  readonly values: readonly string[];
+  readonly onValues: (values: string[]) => void;
+  readonly error?: string | undefined;
+}
+
+/** The skills whose call by its model needs a person's approval. */
+export function AskBeforeField(patterns: Patterns) {
+  const hint = 'When its model calls one of these, a person is asked first, on the page Approvals.';
+  return <SkillPatternsField label="Ask before" hint={hint} {...patterns} />;
+}
+
 /** Patterns of skills: categories, single skills, or typed ones. */
 export function SkillPatternsField({
   label = 'Skills',
@@ -11,13 +23,7 @@ export function SkillPatternsField({
   values,
   onValues,
   error,
-}: {
-  label?: string;
-  hint?: string;
-  values: readonly string[];
-  onValues: (values: string[]) => void;
-  error?: string | undefined;
-}) {
+}: Patterns & { label?: string; hint?: string }) {
   const { data: skills = [] } = useQuery(skillsQuery());
   const categories = [...new Set(skills.map(({ category }) => category))].sort();
   const choices: Choice[] = [

@@ -1,4 +1,4 @@
-import type { EventType, Webhook, WebhookDelivery } from '../api/webhooks.ts';
+import type { Webhook, WebhookDelivery } from '../api/webhooks.ts';
 import type { Tone } from '../ui/Status.tsx';
 
 export interface Health {
@@ -52,18 +52,6 @@ export function healthOf(webhook: Webhook, latest: readonly WebhookDelivery[] = 
   }
   return { label: 'ok', tone: 'good', words: 'Deliveries succeed.' };
 }
-
-export const eventWords: Record<EventType, string> = {
-  'skill.completed': 'A run finished',
-  'skill.failed': 'A run failed for good, after its retries',
-  'agent.error': 'An agent or its configuration has a fault',
-  'agent.status_changed': 'An agent was paused or resumed',
-  'conversation.created': 'A job began a new conversation',
-  'scheduled_job.completed': 'A scheduled run finished',
-  'scheduled_job.failed': 'A scheduled run failed for good',
-  'approval.requested': 'A run asks a person for an approval',
-  'approval.decided': 'An approval was decided, expired or was cancelled',
-};
 
 /** `whsec_` and 32 random bytes in base64, as Standard Webhooks has them. */
 export function newSecret(): string {

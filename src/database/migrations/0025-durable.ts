@@ -131,13 +131,18 @@ export async function up(db: Kysely<unknown>, dialect: Dialect): Promise<void> {
       .addColumn('decided_at', moment)
       .addColumn('decided_by', 'text')
       .addColumn('decided_by_kind', 'text')
+      .addColumn('decided_by_key', 'text')
       .addColumn('reason', 'text')
       .addUniqueConstraint('approvals_step', ['job_id', 'n']),
   ).execute();
   await sql`create index approvals_newest on approvals (organization_id, id)`.execute(db);
-  await sql`create index approvals_pending on approvals (organization_id, id) where status = 'pending'`.execute(
-    db,
-  );
+  // What a list may be narrowed by, so that it is read and counted in an index; few approvals are made a second.
+  for (const narrowing of ['status', 'agent_id', 'agent_id, status']) {
+    const name = sql.id(`approvals_${narrowing.replaceAll(', ', '_')}`);
+    await sql`create index ${name} on approvals (organization_id, ${sql.raw(narrowing)}, id)`.execute(
+      db,
+    );
+  }
 
   await db.schema.alterTable('agent_triggers').addColumn('event_name', 'text').execute();
   await db.schema.alterTable('agent_triggers').addColumn('event_key_mapping', 'text').execute();

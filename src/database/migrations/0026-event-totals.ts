@@ -1,4 +1,4 @@
-/** How many events are stored for an organization, and up to which of its jobs all have ended. */
+/** How many events are stored for an organization, and which of its jobs have not ended. */
 import { type Kysely, sql } from 'kysely';
 import type { Dialect } from '../database.ts';
 import { clusteredIn } from './clustered.ts';
@@ -18,13 +18,10 @@ export async function up(db: Kysely<unknown>, dialect: Dialect): Promise<void> {
     select organization_id, 0, count(*), sum(octet_length(data)) from received_events
     group by organization_id`.execute(db);
 
-  await clustered(
-    db.schema
-      .createTable('event_horizons')
-      .addColumn('organization_id', 'text', (c) => c.primaryKey().notNull())
-      .addColumn('job_id', 'text', (c) => c.notNull()),
-  ).execute();
-
+  // The oldest unended job of an organization: the events before it can be taken by none.
+  await sql`create index jobs_unended on jobs (organization_id, id) where due_at is not null`.execute(
+    db,
+  );
   await sql`create index received_events_oldest on received_events (organization_id, taken, id)`.execute(
     db,
   );

@@ -25,11 +25,9 @@ export const pieceLengthMax = 24_000;
 /** Characters after a boundary that decide whether a sentence or word ends there. */
 const lookAhead = 128;
 
-const segmenters = {
-  grapheme: new Intl.Segmenter('en', { granularity: 'grapheme' }),
-  word: new Intl.Segmenter('en', { granularity: 'word' }),
-  sentence: new Intl.Segmenter('en', { granularity: 'sentence' }),
-};
+type Granularity = 'grapheme' | 'word' | 'sentence';
+/** Made when they are used: the data of the first takes 2 MiB in every executor. */
+const segmenters = new Map<Granularity, Intl.Segmenter>();
 const proseBorders: readonly LastBorder[] = [endOfParagraph, endOfSentence, endOfLine, endOfWord];
 const codeBorders: readonly LastBorder[] = [endOfParagraph, endOfLine, endOfWord];
 
@@ -45,6 +43,15 @@ export function splitText(text: string, lengthMax: number): string[] {
   }
   if (start < text.length) pieces.push(text.slice(start));
   return pieces;
+}
+
+function segmenterOf(granularity: Granularity): Intl.Segmenter {
+  let segmenter = segmenters.get(granularity);
+  if (segmenter === undefined) {
+    segmenter = new Intl.Segmenter('en', { granularity });
+    segmenters.set(granularity, segmenter);
+  }
+  return segmenter;
 }
 
 /** The end of the piece at the start of `longest`, which is the longest possible piece. */
@@ -72,7 +79,7 @@ function blockAround(at: number, blocks: readonly Range[]): Range | undefined {
 }
 
 function lastCut(window: string, lengthMax: number, borders: readonly LastBorder[]): number {
-  const characters = segmenters.grapheme.segment(window);
+  const characters = segmenterOf('grapheme').segment(window);
   const beginOfCharacter = (at: number) => characters.containing(at)?.index ?? 0;
   for (const lastBorder of borders) {
     const at = lastBorder(window, lengthMax);
@@ -96,7 +103,7 @@ function endOfSentence(window: string, limit: number): number {
     /(\S)(\r\n|\r|\n)(?=\S)/g,
     (_all, last: string, lineEnd: string) => last + ' '.repeat(lineEnd.length),
   );
-  return segmenters.sentence.segment(unwrapped).containing(limit)?.index ?? 0;
+  return segmenterOf('sentence').segment(unwrapped).containing(limit)?.index ?? 0;
 }
 
 function endOfLine(window: string, limit: number): number {
@@ -104,7 +111,7 @@ function endOfLine(window: string, limit: number): number {
 }
 
 function endOfWord(window: string, limit: number): number {
-  return segmenters.word.segment(window).containing(limit)?.index ?? 0;
+  return segmenterOf('word').segment(window).containing(limit)?.index ?? 0;
 }
 
 function codePointBefore(window: string, limit: number): number {

@@ -1,19 +1,13 @@
 /**
- * The journal of a run: each call of a model is recorded before it is made and after it has ended, each
- * tool before it runs and with its result. A step, its message, its tokens and their charge to budgets
- * change in one transaction, and only while the claim holds the job. A claim that lost its lease records
- * nothing. A repeated attempt continues from the journal.
+ * The requests of a run to models, in its journal: each call of a model is recorded before it is made and
+ * after it has ended, each tool before it runs and with its result. A step, its message, its tokens and their
+ * charge to budgets change in one transaction, and only while the claim holds the job. A claim that lost its
+ * lease records nothing. A repeated attempt continues from what is on record.
  */
 import { addDialogue, addMessages } from '../conversations/record.ts';
-import { write } from '../journal/claim-writes.ts';
-import {
-  beginStep,
-  endStep,
-  nextStep,
-  noteTold,
-  type StepFailure,
-} from '../journal/journal-steps.ts';
-import { type AskedStep, findRecord, type Records } from '../journal/records.ts';
+import { type OpenClaim, write } from '../journal/claim-writes.ts';
+import { nextStep, type StepFailure } from '../journal/journal-steps.ts';
+import { type AskedStep, findRecord } from '../journal/records.ts';
 import type { SaidMessage } from '../journal/run-steps.ts';
 import {
   endSteps,
@@ -24,13 +18,11 @@ import {
   startApprovedTool,
 } from '../journal/step-queries.ts';
 import { activeStep, endedStep, type JournalJob, type StepError } from '../journal/step-rows.ts';
-import { beginWait, endsOfWaits } from '../journal/waits.ts';
 import { bind } from '../kernel/bind.ts';
 import { newId } from '../kernel/ids.ts';
 import type { MemoryChange } from '../memories/run-memory.ts';
 import type { AssistantMessage, ToolMessage } from '../models/model.ts';
 import { charge, reserve } from '../usage/reservations.ts';
-import { endAbandonedSteps } from './abandoned-steps.ts';
 import {
   type CallCost,
   nothingRecorded,
@@ -39,7 +31,7 @@ import {
   readGeneration,
 } from './recorded-generation.ts';
 import type { CallNeed } from './run-bounds.ts';
-import { type JournalDeps, openThinkingClaim, type ThinkingClaim } from './thinking-claim.ts';
+import { type GenerationDeps, openThinkingClaim, type ThinkingClaim } from './thinking-claim.ts';
 
 /** UTF-8 bytes of a message's content. */
 const contentMax = 65_536;
@@ -95,24 +87,11 @@ export interface WantedCall extends CallNeed {
   readonly model: string;
 }
 
-export type Journals = ReturnType<typeof createJournals>;
-export type Journal = ReturnType<typeof open>;
+export type Generations = ReturnType<typeof openGenerations>;
 
-export function createJournals(deps: JournalDeps) {
-  return bind(deps, { open, endAbandonedSteps });
-}
-
-/** The journal of one claim of a job. */
-function open(deps: JournalDeps, job: JournalJob) {
+export function openGenerations(deps: GenerationDeps, claim: OpenClaim) {
   const calls = { beginCall, endCall, restartTool, startApproved, endTool };
-  const thinking = { recorded, failGeneration, ...calls };
-  const steps = { beginStep, endStep, noteTold, beginWait, endsOfWaits, records: recordsOf };
-  return bind(openThinkingClaim(deps, job), { ...thinking, ...steps });
-}
-
-/** What the job has on record, as this claim found and continued it. */
-function recordsOf(claim: ThinkingClaim): Promise<Records> {
-  return claim.records();
+  return bind(openThinkingClaim(deps, claim), { recorded, failGeneration, ...calls });
 }
 
 /**
