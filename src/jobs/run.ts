@@ -132,9 +132,13 @@ async function ended(attempt: Attempt): Promise<void> {
   await attempt.stream?.flushed();
 }
 
-/** The code must have asked for everything that is on record when it returns. */
+/**
+ * The code must have asked for everything that is on record when it returns. What a run that is unloaded has
+ * got is on record before its job waits.
+ */
 async function checked(attempt: Attempt, outcome: AttemptOutcome): Promise<AttemptOutcome> {
   if (outcome.kind === 'cancelled') return outcome;
+  if (outcome.kind === 'waiting') await attempt.journal?.writeRest();
   let fault = attempt.fault;
   if (fault === undefined && outcome.kind === 'completed' && attempt.job.epoch > 1) {
     fault = unaskedFault(await patiently(() => recordsOf(attempt)));

@@ -107,6 +107,19 @@ export async function write<T>(
   }
 }
 
+/**
+ * Records what waits for the next write, because the run was unloaded and makes none. A claim that lost its
+ * lease does not.
+ */
+export async function writeRest(claim: OpenClaim): Promise<void> {
+  if (claim.told.size === 0 && claim.failures.length === 0) return;
+  try {
+    await write(claim, async () => {});
+  } catch (error) {
+    if (!(error instanceof LeaseLostError)) throw error;
+  }
+}
+
 /** Inserts steps; a repeated try only those that are not there. */
 async function insertNew(
   tx: Transaction,

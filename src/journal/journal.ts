@@ -4,7 +4,13 @@
  * tools are further kinds of steps of the same claim (`src/agents/generations.ts`).
  */
 import { bind } from '../kernel/bind.ts';
-import { type ClaimDeps, type ClaimRecords, type OpenClaim, openClaim } from './claim-writes.ts';
+import {
+  type ClaimDeps,
+  type ClaimRecords,
+  type OpenClaim,
+  openClaim,
+  writeRest,
+} from './claim-writes.ts';
 import { beginStep, endStep, noteTold } from './journal-steps.ts';
 import type { JournalJob } from './step-rows.ts';
 import { beginWait, endsOfWaits } from './waits.ts';
@@ -13,7 +19,7 @@ export type Journal = ReturnType<typeof openJournal>;
 
 export function openJournal(deps: ClaimDeps, job: JournalJob) {
   const claim = openClaim(deps, job);
-  const verbs = { beginStep, endStep, noteTold, beginWait, endsOfWaits, records };
+  const verbs = { beginStep, endStep, noteTold, beginWait, endsOfWaits, records, writeRest };
   return { claim, ...bind(claim, verbs) };
 }
 

@@ -757,6 +757,35 @@ describe.each(await engines())('on $name', (engine) => {
       expect(again).toEqual(['work', 'wait']);
     });
 
+    test('of two waits has its winner on record also if the run writes no more before it is unloaded', async () => {
+      const world = await jobsWorld(engine);
+      const { id } = await world.submit();
+      const waits = [sleep('first', hour), sleep('second', 2 * hour)];
+      await world.attempt(id, waiting, async (run) => {
+        for (const wait of waits) await waitOpen(run, wait);
+      });
+      await untilDue(world, id);
+
+      await world.attempt(id, waiting, async (run) => {
+        const before = run.suspensions;
+        const [first, second] = waits.map((wait) => run.ask('wait', wait));
+        second?.catch(() => {});
+        expect(await first).toMatchObject({ value: null });
+        await waitFor(() => run.suspensions > before, isUnloading);
+      });
+
+      const places = await world.database.read.kysely
+        .selectFrom('job_steps')
+        .select(['name', 'told'])
+        .where('job_id', '=', id)
+        .orderBy('n')
+        .execute();
+      expect(places).toEqual([
+        { name: 'first', told: 1 },
+        { name: 'second', told: null },
+      ]);
+    });
+
     test.each([
       ['is handed back', { kind: 'aborted' }],
       ['fails', failed()],

@@ -15,6 +15,34 @@ import {
 import type { Journal } from '../support/whole-journal.ts';
 
 describe.each(await engines())('on $name', (engine) => {
+  test('a request that has failed is on record also if its run writes no more before it is unloaded', async () => {
+    const world = await thinkingWorld(engine);
+    const job = await world.claimed();
+    const journal = world.journalOf(job);
+    const failure = { code: 'budget_exceeded', message: 'no', retryable: false };
+    await journal.failGeneration(asked('g'), failure);
+    expect(await stepsOf(world)).toEqual([]);
+
+    await journal.writeRest();
+    await journal.writeRest();
+
+    expect(await stepsOf(world)).toMatchObject([{ kind: 'generate', status: 'failed' }]);
+    const again = world.journalOf({ ...job, epoch: 2 });
+    expect(await again.recorded(asked('g'))).toMatchObject({ failure });
+  });
+
+  test('a claim that lost its job leaves what it has not written', async () => {
+    const world = await thinkingWorld(engine);
+    const job = await world.claimed();
+    const late = world.journalOf(job);
+    await late.failGeneration(asked('g'), { code: 'c', message: 'no' });
+    await world.lose(job);
+
+    await late.writeRest();
+
+    expect(await stepsOf(world)).toEqual([]);
+  });
+
   describe('a run that broke off', () => {
     const actions = [
       'begin turn 1',
