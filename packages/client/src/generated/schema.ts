@@ -1926,6 +1926,11 @@ export interface components {
                  * @description The API key, or the session of the console.
                  */
                 id: string;
+                /**
+                 * Format: uuid
+                 * @description Of a session: the API key with which it acts.
+                 */
+                api_key_id?: string;
             } | null;
             reason: string | null;
         };
@@ -2389,6 +2394,7 @@ export interface components {
                 decided_by: {
                     kind: string;
                     id: string;
+                    api_key_id?: string;
                 } | null;
                 reason: string | null;
             };
