@@ -5,7 +5,7 @@ import type { SkillDefinition } from '../skills/definition.ts';
 import { provideAuthorModule } from '../skills/sources/author-module.ts';
 import { loadSkillModules } from '../skills/sources/modules.ts';
 import { runSkill, ScriptError } from '../testing/testing.ts';
-import type { ExampleMessage } from './test-examples.ts';
+import type { ExampleMessage, ThreadData } from './test-examples.ts';
 
 /** How one example ended; `reason` is null where it passed. */
 export interface ExampleResult {
@@ -17,7 +17,7 @@ export interface ExampleResult {
 }
 
 const reasonCharsMax = 2_000;
-const { folder, timeoutMs } = workerData as { folder: string; timeoutMs: number };
+const { folder, timeoutMs, environment } = workerData as ThreadData;
 
 try {
   await runAll();
@@ -50,8 +50,10 @@ async function runExample(
   skills: Readonly<Record<string, SkillDefinition>>,
 ): Promise<Pick<ExampleResult, 'status' | 'reason'>> {
   try {
-    const options = { timeoutMs, skills, children: skills };
+    const config = settingsFrom(definition);
+    const options = { timeoutMs, skills, children: skills, config };
     const { output, error } = await runSkill(definition, example.input, options);
+    if (error?.code === 'missing_credentials') return skipped(error.message);
     if (error !== undefined) return failed(`${error.code}: ${error.message}`);
     if (example.output === undefined || isDeepStrictEqual(output, example.output)) {
       return { status: 'passed', reason: null };
@@ -59,8 +61,22 @@ async function runExample(
     return failed(`expected ${JSON.stringify(example.output)}, got ${JSON.stringify(output)}`);
   } catch (error) {
     if (!(error instanceof ScriptError)) return failed((error as Error).message);
-    return { status: 'skipped', reason: cut(error.message) };
+    return skipped(error.message);
   }
+}
+
+/** The settings that the skill declares and the environment has, as a platform would take them. */
+function settingsFrom({ config = {} }: SkillDefinition): Record<string, string> {
+  return Object.fromEntries(
+    Object.keys(config).flatMap((name) => {
+      const value = environment[name];
+      return value === undefined ? [] : [[name, value]];
+    }),
+  );
+}
+
+function skipped(reason: string): Pick<ExampleResult, 'status' | 'reason'> {
+  return { status: 'skipped', reason: cut(reason) };
 }
 
 function failed(reason: string): Pick<ExampleResult, 'status' | 'reason'> {

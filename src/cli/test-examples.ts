@@ -14,6 +14,13 @@ const loadMs = 60_000;
 const graceMs = 5_000;
 const timeoutMaxMs = 3_600_000;
 
+/** What the thread is given. Settings of skills come from the environment. */
+export interface ThreadData {
+  readonly folder: string;
+  readonly timeoutMs: number;
+  readonly environment: Readonly<Record<string, string | undefined>>;
+}
+
 export async function testExamples(
   io: Io,
   given: { folder: string | undefined; timeout: string; isJson: boolean },
@@ -29,7 +36,7 @@ export async function testExamples(
     throw new CliError(message, exitCodes.usage);
   }
   const results: ExampleResult[] = [];
-  await runInThread(folder, timeoutMs, (result) => {
+  await runInThread({ folder, timeoutMs, environment: { ...io.env } }, (result) => {
     results.push(result);
     if (!given.isJson) io.stdout.write(lineOf(result));
   });
@@ -53,12 +60,12 @@ function lineOf({ skill, example, status, reason }: ExampleResult): string {
 
 /** Rejects if the skills cannot be loaded, or an example does not end. */
 async function runInThread(
-  folder: string,
-  timeoutMs: number,
+  data: ThreadData,
   onResult: (result: ExampleResult) => void,
 ): Promise<void> {
+  const { timeoutMs } = data;
   const url = new URL(`./run-examples${extname(import.meta.url)}`, import.meta.url);
-  const worker = new Worker(url, { workerData: { folder, timeoutMs } });
+  const worker = new Worker(url, { workerData: data });
   const ended = Promise.withResolvers<void>();
   const fail = (message: string) => ended.reject(new CliError(message, exitCodes.failed));
   let isDone = false;

@@ -15,11 +15,13 @@ export function settingsOf(
   const secrets: string[] = [];
   for (const [name, setting] of settings) {
     const value = Object.hasOwn(given, name) ? given[name] : setting.default;
-    if (value === undefined && setting.required === true) missing.push(name);
+    if (value === undefined && setting.required !== false) missing.push(name);
     if (value === undefined) continue;
     values[name] = value;
     if (setting.secret === true) secrets.push(value);
   }
   if (missing.length === 0) return { values, secrets };
-  return { missing: `the skill needs ${missing.join(', ')}, and the test gives no value (config)` };
+  return {
+    missing: `the skill needs ${missing.join(', ')}, and no value is given for it (config)`,
+  };
 }

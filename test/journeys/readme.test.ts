@@ -198,7 +198,11 @@ describe('the skills to copy', () => {
     const skills = join(directory, 'skills');
     cpSync(join(root, path), skills, { recursive: true });
     writeFileSync(join(skills, 'shout.ts'), firstSkill());
-    const own = await startProcess(join(directory, 'own'), { SKILLS_DIR: skills });
+    const own = await startProcess(join(directory, 'own'), {
+      SKILLS_DIR: skills,
+      // The setting that one of them requires.
+      SIGNING_KEY: 'a key of at least 16 characters',
+    });
     const tenant = await newTenant(own);
 
     const shout = await tenant.run('text/v1.0/shout', { text: 'ready' });

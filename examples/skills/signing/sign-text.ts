@@ -47,6 +47,7 @@ export default defineSkill({
       default: 'first',
     },
   },
+  examples: [{ input: { text: 'Pay 12 euros to Ada.' } }],
   run({ text }: Input, { config }): Output {
     return {
       signature: createHmac('sha256', config.SIGNING_KEY).update(text).digest('hex'),
