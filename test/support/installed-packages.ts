@@ -7,8 +7,12 @@ import { promisify } from 'node:util';
 
 const root = join(import.meta.dirname, '../..');
 const tarballs = join(root, 'dist-packages');
-/** What npm needs of the environment: no cache, setting or script of this repository. */
-const environment = { PATH: process.env['PATH'], HOME: process.env['HOME'] };
+/** What npm needs of the environment to reach the registry: no setting or script of this repository. */
+const wayToRegistry =
+  /^(PATH|HOME|NODE_EXTRA_CA_CERTS|SSL_CERT_(FILE|DIR)|(https?|no)_proxy|npm_config_(registry|cache|cafile|userconfig|globalconfig|(https?_|no)?proxy))$/i;
+const environment = Object.fromEntries(
+  Object.entries(process.env).filter(([name]) => wayToRegistry.test(name)),
+);
 
 export interface InstalledPackages {
   /** The folder of the user. */
