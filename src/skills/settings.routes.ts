@@ -8,7 +8,7 @@ import type { Server } from '../http/server.ts';
 import { requireScopes } from '../kernel/caller.ts';
 import { type Skill, type SkillRegistry, skillKey } from './registry.ts';
 import type { SettingSource, SkillSettings } from './settings.ts';
-import { valueBytesMax } from './settings-bounds.ts';
+import { valueBytesMax } from './settings-rules.ts';
 
 const tags = ['Skills'];
 const security = [{ apiKey: [] }];

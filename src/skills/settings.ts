@@ -20,7 +20,7 @@ import {
   type SettingRow,
   type SettingsOwner,
 } from './settings.store.ts';
-import { secretCharsMin, valueBytesMax } from './settings-bounds.ts';
+import { isRequired, secretCharsMin, valueBytesMax } from './settings-rules.ts';
 
 /** Values that are checked when the platform starts. */
 const checkedMax = 1_000;
@@ -263,10 +263,6 @@ function isUsable(setting: SkillSetting, value: string): boolean {
 
 function isSecret(setting: SkillSetting | undefined): boolean {
   return setting?.secret === true;
-}
-
-function isRequired({ required, default: byDefault }: SkillSetting): boolean {
-  return required !== false && byDefault === undefined;
 }
 
 function unset(skill: ConfiguredSkill, names: readonly string[]): string {

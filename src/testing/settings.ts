@@ -1,6 +1,7 @@
 /** The settings of scripted runs: values of the test, else the defaults of the definition. */
 import type { SkillDefinition } from '../skills/definition.ts';
 import type { RunSettings } from '../skills/settings.ts';
+import { isRequired } from '../skills/settings-rules.ts';
 import type { RunSkillOptions } from './types.ts';
 
 /** The settings that a skill declares, or the names of required ones that the test leaves out. */
@@ -15,7 +16,7 @@ export function settingsOf(
   const secrets: string[] = [];
   for (const [name, setting] of settings) {
     const value = Object.hasOwn(given, name) ? given[name] : setting.default;
-    if (value === undefined && setting.required !== false) missing.push(name);
+    if (value === undefined && isRequired(setting)) missing.push(name);
     if (value === undefined) continue;
     values[name] = value;
     if (setting.secret === true) secrets.push(value);

@@ -326,7 +326,11 @@ describe('runSkill', () => {
     expect(run.output).toMatchObject({ REGION: 'eu' });
     expect(JSON.stringify(run.logs)).not.toContain('sk-123456789');
     const missing = await runSkill(configured, { n: 1 });
-    expect(missing.error).toMatchObject({ code: 'missing_credentials', message: /API_KEY/ });
+    const named = { code: 'missing_credentials', message: expect.stringContaining('API_KEY') };
+    expect(missing.error).toMatchObject(named);
+    // Like on a platform, a setting that says nothing of itself is required.
+    const silent = { ...configured, config: { API_KEY: { description: 'A key.' } } };
+    expect((await runSkill(silent, { n: 1 })).error).toMatchObject(named);
   });
 
   test('further attempts take the recorded steps', async () => {

@@ -1,7 +1,7 @@
 /** Validates the settings that a skill declares; every fault is the end of a sentence that begins with `config`. */
 import { isObject } from '../../kernel/json.ts';
 import { isCleanText } from '../../kernel/text.ts';
-import { valueBytesMax } from '../settings-bounds.ts';
+import { valueBytesMax } from '../settings-rules.ts';
 
 const settingsMax = 50;
 const namePattern = /^[A-Z][A-Z0-9_]{0,63}$/;

@@ -23,7 +23,7 @@ test('pays a large amount once a person has approved it', async () => {
   );
 });
 
-test('pays nothing if nobody decides within a week', async () => {
+test('pays nothing without a decision within a week', async () => {
   const run = await runSkill(
     refund,
     { order: 'A-17', amount: 150 },
