@@ -1,9 +1,9 @@
 /** Waits for the end of a job and prints its output; what the command does meanwhile is up to its options. */
-import type { Client } from '@skillwright/client';
+import { type Client, isFinal } from '@skillwright/client';
 import { path } from './connection.ts';
 import { jobFailed } from './errors.ts';
 import { type Io, writeJson } from './io.ts';
-import { eventLine, followJob, isFinal } from './job-events.ts';
+import { eventLine, followJob } from './job-events.ts';
 import { clean, printFields, printValue, styled } from './print.ts';
 
 export interface Job {
@@ -94,15 +94,9 @@ async function showProgress({ io, client }: AwaitDeps, jobId: string): Promise<v
   const { stderr } = io;
   const width = (stderr.columns ?? 80) - 1;
   try {
-    for await (const { event, data } of followJob(client, jobId, io.interrupted)) {
-      const line = eventLine(
-        { ...stderr, isTTY: true, hasColors: false, write: stderr.write },
-        {
-          id: '',
-          event,
-          data,
-        },
-      );
+    for await (const event of followJob(client, jobId, io.interrupted)) {
+      const plain = { ...stderr, isTTY: true, hasColors: false, write: stderr.write };
+      const line = eventLine(plain, event);
       const [first = ''] = line?.split('\n', 1) ?? [];
       if (first !== '') stderr.write(clearLine + styled(stderr, 'dim', first.slice(0, width)));
     }

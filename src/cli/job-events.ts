@@ -1,57 +1,24 @@
-/** Follows a job's events, through disconnections, and shows them. */
-import { setTimeout as elapsed } from 'node:timers/promises';
-import { type Client, SkillwrightError, type StreamedEvent } from '@skillwright/client';
-import { path } from './connection.ts';
+/** Shows the events of a job. */
+import type { Client, JobEvent as ClientEvent } from '@skillwright/client';
 import type { Output } from './io.ts';
 import { clean, state, styled } from './print.ts';
 
-const retryMs = [200, 500, 1_000, 2_000, 4_000];
-const finalStatuses = ['completed', 'failed', 'cancelled'];
-
-/** An event of a job's stream. */
-export interface JobEvent extends StreamedEvent {
+/** An event of a job's stream, as `--json` prints it. */
+export interface JobEvent {
+  readonly id: string;
+  readonly event: ClientEvent['type'];
   readonly data: Readonly<Record<string, unknown>>;
 }
 
-export function isFinal(status: unknown): boolean {
-  return finalStatuses.includes(String(status));
-}
-
-/** The events of a job from the first one on, until it ends. A stream that is cut is resumed. */
+/** The events of a job from the first one on, until it ends. */
 export async function* followJob(
   client: Client,
   jobId: string,
   signal: AbortSignal,
 ): AsyncGenerator<JobEvent> {
-  let last: string | undefined;
-  let cuts = 0;
-  for (;;) {
-    const headers = last === undefined ? {} : { 'last-event-id': last };
-    const request = { method: 'GET' as const, path: path`/api/jobs/${jobId}/events`, headers };
-    try {
-      for await (const event of client.stream({ ...request, signal })) {
-        if (event.id !== '') last = event.id;
-        cuts = 0;
-        yield event as JobEvent;
-        if (isEnd(event as JobEvent)) return;
-      }
-    } catch (error) {
-      if (!isPassing(error) || retryMs[cuts] === undefined) throw error;
-    }
-    signal.throwIfAborted();
-    await elapsed(retryMs[cuts] ?? 5_000, undefined, { signal });
-    cuts += 1;
+  for await (const { id, type, data } of client.job(jobId).events({ signal })) {
+    yield { id, event: type, data: { ...data } };
   }
-}
-
-/** Whether the same request may succeed later: there was no answer, or the platform is busy or restarts. */
-function isPassing(error: unknown): boolean {
-  if (!(error instanceof SkillwrightError)) return error instanceof TypeError;
-  return [0, 429, 502, 503, 504].includes(error.status);
-}
-
-function isEnd({ event, data }: JobEvent): boolean {
-  return event === 'status' && isFinal(data['status']);
 }
 
 /** A line for an event; null for one that a person need not see. */

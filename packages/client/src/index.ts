@@ -1,6 +1,7 @@
 /** The client: runs skills of a platform, follows their jobs, and calls the rest of its API. */
 import { JobFailedError, SkillwrightError } from './errors.ts';
 import { readEvents, type StreamedEvent } from './event-stream.ts';
+import { isFinal } from './follow.ts';
 import { type Api, operationTable, type WebhookEvent } from './generated/operations.ts';
 import { handleOf, type JobHandle, type RunOptions, run, type StartedJob, start } from './jobs.ts';
 import { createApi } from './operations.ts';
@@ -17,6 +18,7 @@ export type { ApiRequest, CallOptions } from './requests.ts';
 export type { SkillVersion } from './skills.ts';
 export type { VerifiedEvent, VerifyOptions, WebhookFault, WebhookHeaders } from './webhooks.ts';
 export {
+  isFinal,
   JobFailedError,
   type JobHandle,
   type RunOptions,

@@ -1,11 +1,11 @@
 /** Jobs: `jobs`, `logs`, `events`, `cancel`, `retry`. */
-import type { Client } from '@skillwright/client';
+import { type Client, isFinal } from '@skillwright/client';
 import type { Command } from 'commander';
 import { type AwaitOptions, awaitJob, type Job } from '../await-job.ts';
 import { connect, listOf, type PageOptions, path } from '../connection.ts';
 import { defineApiCommand, defineCommand, withPage } from '../define-command.ts';
 import { type Io, writeJson } from '../io.ts';
-import { eventLine, followJob, isFinal, type JobEvent } from '../job-events.ts';
+import { eventLine, followJob, type JobEvent } from '../job-events.ts';
 import { clean, printFields, printRest, printTable } from '../print.ts';
 import type { TargetOptions } from '../profile.ts';
 import { readSkillInput } from '../skill-input.ts';
