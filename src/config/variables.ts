@@ -98,7 +98,7 @@ export const variables = {
   ),
   executors: variable(
     'EXECUTORS',
-    'Child processes that run skills; the number of cores when it is not set.',
+    'Most child processes that share the runs; the number of cores when it is not set.',
     null,
     integer(1, 256),
   ),

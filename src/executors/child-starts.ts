@@ -45,6 +45,8 @@ export interface Processes {
   guard: OrphanGuard | undefined;
   snapshot: SnapshotFile | undefined;
   isGrown: boolean;
+  /** Shared children of a grown pool: 1, and one more each time that those there are were all busy. */
+  shared: number;
   isStopped: boolean;
   /** Spares to keep ready. */
   spares: number;
@@ -56,8 +58,8 @@ export interface Processes {
 }
 
 /** How many shared children there should be. */
-export function sharedWanted({ isGrown, settings }: Processes): number {
-  return isGrown ? settings.size : 1;
+export function sharedWanted({ isGrown, shared }: Processes): number {
+  return isGrown ? shared : 1;
 }
 
 export function findChild(

@@ -46,11 +46,15 @@ const socketFd = 3;
 /** The skills snapshot. */
 const snapshotFd = 4;
 const readBytes = 65_536;
+/** Milliseconds after which the child says between two messages that it is alive. */
+const aliveMs = 250;
 
 const settings = JSON.parse(process.argv[2] ?? '{}') as ChildSettings;
 const skills = new Map<string, Runnable>();
 const backlog: string[] = [];
 let isHeld = false;
+/** When the parent was last told that this process is alive; see `performance.now()`. */
+let toldAt = 0;
 
 const socket = openSocket();
 const outbox = createOutbox((line) => socket.write(line));
@@ -201,6 +205,7 @@ function takeLine(line: string): void {
     const rss = settings.reportsMemory ? process.memoryUsage.rss() : 0;
     outbox.push(`["pong",${first[1]},${rss}]`);
     outbox.flush();
+    toldAt = performance.now();
   }
   if (socket.writableLength === 0) dispatchAll(messages);
   else holdUntilWritten(messages);
@@ -237,6 +242,10 @@ function parseLine(line: string): ParentMessage[] {
 }
 
 function dispatch(message: ParentMessage): void {
+  if (performance.now() - toldAt > aliveMs) {
+    toldAt = performance.now();
+    send(['alive']);
+  }
   switch (message[0]) {
     case 'run':
       mark.begin(message[1], message[2]);

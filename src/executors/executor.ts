@@ -40,6 +40,8 @@ export interface Executor {
   readonly isFresh: boolean;
   /** It may be killed soon, or does not answer: the pool prefers other executors. */
   isDoubtful(): boolean;
+  /** Milliseconds for which its event loop has not answered; 0 when nothing is asked. */
+  silentMs(): number;
   /** Sends it a run; only while it is ready. */
   run(accepted: AcceptedRun): RunControls;
   /** Asks all its runs to stop. */
@@ -71,6 +73,7 @@ export function startExecutor(deps: ExecutorDeps, snapshot: SnapshotFile): Execu
     get isFresh() {
       return state.activity.isFresh;
     },
+    silentMs: heartbeat.silentMs,
     isDoubtful: () => activeRuns.hasStopRequests() || heartbeat.silentMs() > doubtMs,
     run: (accepted) => run(state, accepted),
     abortAll(reason) {
@@ -194,6 +197,9 @@ function take(state: ExecutorState, message: ChildMessage): void {
       if (heartbeat.answer(message[1])) activeRuns.onPong();
       else garbled(state, 'an answer without a request');
       break;
+    case 'alive':
+      heartbeat.showLife();
+      break;
     case 'stray':
     case 'dropped':
       logStrayMessage(state, message);
@@ -255,7 +261,7 @@ function watch(state: ExecutorState, wasAbsent: boolean): boolean {
   if (activeRuns.count() === 0 && !activity.wasBusy && heartbeat.silentMs() === 0) return false;
   if (wasAbsent) heartbeat.forgive();
   watchMemory(state);
-  if (heartbeat.silentMs() > settings.stallMs && start.inspectPort === null) {
+  if (heartbeat.stalledMs() > settings.stallMs && start.inspectPort === null) {
     life.beginning = readMark(child.pid);
     die(state, { kind: 'stalled', ms: settings.stallMs });
   } else if (heartbeat.silentMs() === 0) {

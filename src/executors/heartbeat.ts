@@ -14,6 +14,10 @@ export interface Heartbeat {
   hasAnswered(ping: number): boolean;
   /** Milliseconds for which the oldest ping has waited for its answer; 0 when none waits. */
   silentMs(): number;
+  /** Takes a sign of life that answers no ping. */
+  showLife(): void;
+  /** Like silentMs, but since the last sign of life, if that came later. */
+  stalledMs(): number;
   /** Restarts the count of silence, because the parent itself was blocked until now. */
   forgive(): void;
 }
@@ -23,6 +27,7 @@ export function createHeartbeat(now: () => number): Heartbeat {
   let sent = 0;
   let answered = 0;
   let waitingSince = 0;
+  let aliveAt = 0;
   return {
     next() {
       if (answered === sent) waitingSince = now();
@@ -41,6 +46,10 @@ export function createHeartbeat(now: () => number): Heartbeat {
     },
     hasAnswered: (ping) => answered >= ping,
     silentMs: () => (answered === sent ? 0 : now() - waitingSince),
+    showLife() {
+      aliveAt = now();
+    },
+    stalledMs: () => (answered === sent ? 0 : now() - Math.max(waitingSince, aliveAt)),
     forgive() {
       waitingSince = now();
     },

@@ -5,7 +5,7 @@ import type { Logger } from '../kernel/log.ts';
 export type PoolLog = Pick<Logger, 'debug' | 'info' | 'warn' | 'error'>;
 
 export interface PoolOptions {
-  /** Children that share the runs; while runs go on there is one spare more. */
+  /** Most children that share the runs; while runs go on there is one spare more. */
   readonly size: number;
   /** MB of heap of a child. It is killed above this plus memoryAllowanceMb of private memory. */
   readonly memoryMb: number;

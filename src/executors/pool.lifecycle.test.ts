@@ -55,6 +55,10 @@ const until = (pool: TestPool, wanted: Partial<PoolStats>) =>
 const wait = (pool: TestPool, ms: number) =>
   pool.run(request('good/wait', { ms }), silentHandlers).outcome;
 
+/** Computes for 600 ms without a pause. */
+const busy = (pool: TestPool) =>
+  pool.run(request('hostile/busy', { ms: 600 }), silentHandlers).outcome;
+
 async function pidOf(pool: TestPool, alone = false): Promise<number> {
   const outcome = await pool.run(request('good/context', {}, { alone }), silentHandlers).outcome;
   if (outcome.kind !== 'completed') throw new Error(JSON.stringify(outcome));
@@ -88,10 +92,10 @@ test.each([
 );
 
 describe('the number of executors', () => {
-  test('is one until the first run, then the size and a spare, and one again after the idle time', async () => {
+  test('is one until the first run, then one and a spare, and one again after the idle time', async () => {
     const pool = await start({ size: 2, idleMs: 100 });
     const long = wait(pool, 1_500);
-    await until(pool, { executors: 3, starting: 0, inFlight: 1 });
+    await until(pool, { executors: 2, starting: 0, inFlight: 1 });
     await long;
     await until(pool, { executors: 1, starting: 0, deaths: 0 });
     expect(await wait(pool, 1)).toMatchObject({ kind: 'completed' });
@@ -126,14 +130,33 @@ describe('the number of executors', () => {
     await until(pool, { executors: 2, starting: 0 });
   });
 
-  test('spreads runs over all ready executors', async () => {
+  test('keeps one whose runs compute longer together than one of them may', async () => {
+    const pool = await start({ size: 1, stallMs: 1_000 });
+    const computing = Array.from({ length: 4 }, () => busy(pool));
+    expect(await Promise.all(computing)).toMatchObject(
+      computing.map(() => ({ kind: 'completed', output: '"computed"' })),
+    );
+    expect(pool.stats()).toMatchObject({ deaths: 0 });
+  });
+
+  test('grows up to the size while executors compute, and runs are then spread over them', async () => {
     const pool = await start({ size: 2 });
     await wait(pool, 1);
+    await until(pool, { executors: 2, starting: 0 });
+    const computing = [busy(pool), busy(pool)];
     await until(pool, { executors: 3 });
-    const long = [wait(pool, 200), wait(pool, 200)];
-    const pids = await Promise.all([pidOf(pool), pidOf(pool)]);
-    expect(new Set(pids).size).toBe(2);
-    await Promise.all(long);
+    await Promise.all(computing);
+    expect(pool.stats()).toMatchObject({ executors: 3, starting: 0, deaths: 0 });
+
+    await waitFor(
+      async () => {
+        const long = [wait(pool, 50), wait(pool, 50)];
+        const pids = await Promise.all([pidOf(pool), pidOf(pool)]);
+        await Promise.all(long);
+        return new Set(pids).size === 2;
+      },
+      { describe: 'two runs are in different executors' },
+    );
   });
 });
 

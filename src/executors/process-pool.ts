@@ -1,7 +1,8 @@
 /**
- * The child processes of a pool: how many there are, and the role of each. Grown, it keeps `size` shared
- * children and one unused spare; shrunk, it keeps one child. A run that asks to be alone gets a child
- * that has never run anything. Knows nothing of runs.
+ * The child processes of a pool: how many there are, and the role of each. Grown, it keeps one shared child
+ * and one unused spare; the spare becomes shared when all shared children are busy, up to `size` of them.
+ * Shrunk, it keeps one child. A run that asks to be alone gets a child that has never run anything. Knows
+ * nothing of runs.
  */
 import { bind } from '../kernel/bind.ts';
 import { startOrphanGuard } from '../kernel/orphan-guard.ts';
@@ -24,6 +25,11 @@ import type { PoolSettings } from './pool-options.ts';
 const exitWaitMs = 5_000;
 /** Load added to a doubtful child, so that it is chosen only when every child is doubtful. */
 const doubtWeight = 1_000_000;
+/**
+ * Milliseconds for which the event loop of a busy child does not answer. Runs that wait for input and output
+ * take a child a fraction of this; runs that compute take it as long as they compute.
+ */
+const busyMs = 50;
 
 export type ProcessPool = ReturnType<typeof createProcessPool>;
 
@@ -38,6 +44,7 @@ export function createProcessPool(settings: PoolSettings, onReady: () => void) {
     guard: undefined,
     snapshot: undefined,
     isGrown: false,
+    shared: 1,
     isStopped: false,
     spares: sparesMin(settings),
     deaths: 0,
@@ -138,10 +145,24 @@ function release(processes: Processes, executor: Executor): void {
 }
 
 /** Calls `watch` of all children; false when no child needs another call. */
-function watch({ children }: Processes, wasAbsent: boolean): boolean {
+function watch(processes: Processes, wasAbsent: boolean): boolean {
+  // Before the children are watched, because an absence of this process excuses their silence there.
+  if (!wasAbsent) shareMore(processes);
   let isNeeded = false;
-  for (const { executor } of children) if (executor.watch(wasAbsent)) isNeeded = true;
+  for (const { executor } of processes.children) if (executor.watch(wasAbsent)) isNeeded = true;
   return isNeeded;
+}
+
+/** Adds a shared child when all are busy. The number stays, because the same runs will come again. */
+function shareMore(processes: Processes): void {
+  const { children, settings } = processes;
+  if (!processes.isGrown || processes.shared >= settings.size) return;
+  for (const { role, executor } of children) {
+    if (role === 'shared' && executor.silentMs() < busyMs) return;
+  }
+  processes.shared += 1;
+  replenish(processes);
+  processes.onReady();
 }
 
 function abortAll({ children }: Processes, reason: string): void {

@@ -62,6 +62,8 @@ export type ChildMessage =
   | ['refused', file: string, sentence: string]
   | ['unloaded', file: string, sentence: string]
   | ['pong', ping: number, rssBytes: number]
+  /** Sent between two messages of a line that takes long, because pings are read only after it. */
+  | ['alive']
   | ['done', run: number, output: unknown]
   | [
       'fail',
@@ -94,6 +96,7 @@ const checks: ReadonlyMap<unknown, readonly Check[]> = new Map<ChildMessage[0], 
   ['refused', [isString, isString]],
   ['unloaded', [isString, isString]],
   ['pong', [isCount, isCount]],
+  ['alive', []],
   ['done', [isCount, isAny]],
   ['fail', [isCount, isOneOf(failureCodes), isString, isBoolean, orNull(isString)]],
   ['waiting', [isCount]],
