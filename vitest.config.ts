@@ -45,6 +45,7 @@ const sameOnCluster = [
     'http-parser',
     'memories-examples',
     'openapi',
+    'openapi-skills',
     'scheduled-jobs-preview',
   ],
   ...['thinking-models', 'thinking-tool-faults', 'webhook-addresses', 'webhook-trigger-docs'],

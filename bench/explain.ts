@@ -181,7 +181,7 @@ async function compose(database: Database, dataDir: string): Promise<Platform> {
     limiter: createMemoryRateLimiter(systemClock),
     health,
     source: metricsSource(parts, systemClock, slices.webhooks.dispatcher, () => 1),
-    document: async () => Buffer.alloc(0),
+    document: async () => ({ bytes: Buffer.alloc(0), etag: '' }),
     unmatched: () => notFound('Route'),
     stopping: new AbortController().signal,
   });

@@ -14,7 +14,7 @@ import { docsRoutes } from '../http/docs.ts';
 import { guarded } from '../http/guarded.ts';
 import { type Health, healthRoutes } from '../http/health.ts';
 import { type MetricsSource, metricsRoutes } from '../http/metrics.ts';
-import { openApiRoutes } from '../http/openapi.ts';
+import { type ApiDocument, openApiRoutes } from '../http/openapi.ts';
 import type { RateLimiter } from '../http/rate-limit.ts';
 import type { Server } from '../http/server.ts';
 import { createStreams } from '../http/streams.ts';
@@ -28,6 +28,7 @@ import { memoryRoutes } from '../memories/memories.routes.ts';
 import { processAdminRoutes } from '../processes/processes.routes.ts';
 import { runEventRoutes } from '../run-events/run-events.routes.ts';
 import { scheduledJobRoutes } from '../schedules/schedules.routes.ts';
+import { createSkillsDocument } from '../skills/openapi/skills-document.ts';
 import { reloadRoutes } from '../skills/reload.routes.ts';
 import type { Reloads } from '../skills/reload-turns.ts';
 import { skillSettingsRoutes } from '../skills/settings.routes.ts';
@@ -55,7 +56,7 @@ export interface RoutesDeps {
   readonly health: Health;
   readonly source: MetricsSource;
   /** The OpenAPI document, made of these routes. */
-  readonly document: () => Promise<Buffer>;
+  readonly document: () => Promise<ApiDocument>;
   readonly unmatched: (method: string, url: string) => PlatformError;
   /** Aborts when the platform stops. */
   readonly stopping: AbortSignal;
@@ -68,7 +69,6 @@ export function registerRoutes(target: Server, deps: RoutesDeps): void {
   healthRoutes(target, { health, version });
   metricsRoutes(target, { metrics, source });
   if (!config.roles.has('api')) return;
-  openApiRoutes(target, { document });
   docsRoutes(target);
   const sessions = createSessions({ database, apiKeys, adminSecret, clock });
   const perMinute = config.wrongSecretsPerMinute;
@@ -79,6 +79,8 @@ export function registerRoutes(target: Server, deps: RoutesDeps): void {
   webhookTriggerRoutes(target, { ...triggers, clock, limiter, unmatched });
   const requests = createConcurrencyLimit(config.requestsPerKeyMax, 'requests of one API key');
   const keyHook = apiKeyHook({ verify: apiKeys.verify, limiter, sessions, requests });
+  const documentWithSkills = createSkillsDocument({ document, skills: slices.skills });
+  openApiRoutes(target, { document, documentWithSkills, admit: keyHook });
   guarded(target, '/api', keyHook, unmatched, (scope) => apiRoutes(scope, deps, sessions));
 }
 

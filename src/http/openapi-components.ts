@@ -103,7 +103,8 @@ const limited: ResponseHeader[] = [
 /** The headers that the route names, and those that every answer of this kind carries. */
 function headersOf(operation: Operation, status: number, response: Response) {
   const [media] = Object.values(response.content ?? {});
-  const hasKey = operation.security?.some((scheme) => 'apiKey' in scheme) ?? false;
+  const { security = [] } = operation;
+  const hasKey = security.length > 0 && security.every((scheme) => 'apiKey' in scheme);
   const isRefused = media !== undefined && isRefusal(media);
   const names: string[] = ['X-Request-Id', ...Object.keys(response.headers ?? {})];
   if (hasKey && status !== 401) names.push(...limited);

@@ -3,12 +3,15 @@
  * its first request, on a second server that never listens, so that only a process that serves the
  * document loads the generator.
  */
-import Fastify from 'fastify';
+import Fastify, { type FastifyReply, type FastifyRequest } from 'fastify';
 import { Type } from 'typebox';
+import type { Caller } from '../kernel/caller.ts';
+import { digestOf } from '../kernel/digest.ts';
 import { lazily } from '../kernel/lazy.ts';
+import { type apiKeyHook, callerOf } from './authenticate.ts';
 import { type OpenApiDocument, shareComponents } from './openapi-components.ts';
-import { refusals } from './refusals.ts';
-import { FreeObject } from './schemas.ts';
+import { apiRefusals } from './refusals.ts';
+import { FreeObject, Words } from './schemas.ts';
 import type { Server } from './server.ts';
 
 const openapi = '3.1.0';
@@ -86,6 +89,18 @@ const securitySchemes = {
   },
 } as const;
 
+/** A description of the API as it is sent. */
+export interface ApiDocument {
+  readonly bytes: Buffer;
+  readonly etag: string;
+}
+
+export function documentOf(described: object): ApiDocument {
+  const text = JSON.stringify(described);
+  // Weak: compressed, it is other bytes.
+  return { bytes: Buffer.from(text), etag: `W/"${digestOf(text)}"` };
+}
+
 /**
  * Returns a function that generates the document, as JSON, at its first call. `routes` is called on
  * another server, so it may only register routes and their hooks. `webhooks` describes the requests that
@@ -95,11 +110,10 @@ export function createOpenApi(
   version: string,
   routes: (server: Server) => void,
   webhooks: () => Record<string, object>,
-): () => Promise<Buffer> {
-  return lazily(async () => {
-    const document = await generate(version, routes);
-    return Buffer.from(JSON.stringify({ ...document, webhooks: webhooks() }));
-  });
+): () => Promise<ApiDocument> {
+  return lazily(async () =>
+    documentOf({ ...(await generate(version, routes)), webhooks: webhooks() }),
+  );
 }
 
 async function generate(version: string, routes: (server: Server) => void) {
@@ -125,18 +139,48 @@ async function generate(version: string, routes: (server: Server) => void) {
   return shareComponents(document);
 }
 
+export interface OpenApiRoutesDeps {
+  readonly document: () => Promise<ApiDocument>;
+  /** With an operation for each skill that a caller with these scopes may run. */
+  readonly documentWithSkills: (scopes: Caller['scopes']) => Promise<ApiDocument>;
+  /** Admits requests with an API key. */
+  readonly admit: ReturnType<typeof apiKeyHook>;
+}
+
 /** `GET /openapi.json`. */
-export function openApiRoutes(server: Server, { document }: { document: () => Promise<Buffer> }) {
+export function openApiRoutes(
+  server: Server,
+  { document, documentWithSkills, admit }: OpenApiRoutesDeps,
+) {
+  const onRequest = (
+    request: FastifyRequest,
+    reply: FastifyReply,
+    done: (error?: Error) => void,
+  ) => {
+    if (hasSkills(request.query)) admit(request, reply, done);
+    else done();
+  };
   server.get(
     '/openapi.json',
     {
+      onRequest,
       schema: {
         tags: ['Operations'],
-        security: [],
+        // Without a key, unless the skills are asked for.
+        security: [{}, { apiKey: [] }],
         operationId: 'getOpenApi',
         summary: 'This description of the API',
+        description:
+          'With skills=1 and an API key it has an operation for each active skill that the key may run, with ' +
+          'its own input and output. An answer with the ETag of If-None-Match is 304.',
+        querystring: Type.Object({
+          skills: Type.Optional({
+            ...Words(['1']),
+            description: '1: adds the skills that the key may run.',
+          }),
+        }),
         response: {
-          ...refusals(),
+          ...apiRefusals(),
           200: Type.Object(
             { openapi: Type.String(), info: FreeObject, paths: FreeObject },
             {
@@ -144,16 +188,36 @@ export function openApiRoutes(server: Server, { document }: { document: () => Pr
               examples: [{ openapi, info: { title: info.title }, paths: {} }],
             },
           ),
+          304: Type.Null({ description: 'The client has this document already.' }),
         },
       },
     },
-    async (_request, reply) => {
+    async (request, reply) => {
+      const isOwn = hasSkills(request.query);
+      const { bytes, etag } = isOwn
+        ? await documentWithSkills(callerOf(request).scopes)
+        : await document();
+      reply.headers({ etag, 'cache-control': isOwn ? 'private, no-cache' : 'no-cache' });
+      if (isOwn) addVary(reply, 'x-api-key');
+      if (namesTag(request.headers['if-none-match'], etag)) return reply.status(304).send(null);
       // Sent as bytes, without the serializer.
-      const bytes = await document();
-      return reply
-        .header('content-type', 'application/json; charset=utf-8')
-        .header('cache-control', 'no-cache')
-        .send(bytes as never);
+      return reply.header('content-type', 'application/json; charset=utf-8').send(bytes as never);
     },
   );
+}
+
+/** Any value of the parameter, so that a wrong one is refused to callers with a key only. */
+function hasSkills(query: unknown): boolean {
+  return (query as { skills?: unknown }).skills !== undefined;
+}
+
+function addVary(reply: FastifyReply, header: string): void {
+  const vary = reply.getHeader('vary');
+  reply.header('vary', vary === undefined ? header : `${vary}, ${header}`);
+}
+
+/** Whether `If-None-Match` has the tag; the comparison is weak. */
+function namesTag(header: string | undefined, etag: string): boolean {
+  const opaque = (tag: string) => tag.trim().replace(/^W\//, '');
+  return header?.split(',').some((tag) => opaque(tag) === opaque(etag)) ?? false;
 }

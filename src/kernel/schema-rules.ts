@@ -3,7 +3,7 @@
  * patterns that RE2 can express. Walks the schema as a schema (a property that is called `pattern`
  * is no pattern), and compiles nothing but the patterns.
  */
-import { isObject } from './json.ts';
+import { isObject, type Json } from './json.ts';
 import { schemaRegExp } from './schema-regexp.ts';
 
 /** What is wrong with a schema, as the predicate of a sentence: "is larger than 64 KiB". */
@@ -49,6 +49,19 @@ export function inspectSchema(schema: unknown): { hasReferences: boolean } {
   const found = { hasReferences: false };
   visitSchema(schema, found);
   return found;
+}
+
+/** The schema with `change` made to each schema directly inside it. */
+export function mapSubschemas(schema: Json, change: (inner: unknown) => unknown): Json {
+  const entries = Object.entries(schema).map(([keyword, value]): [string, unknown] => {
+    if (mapKeywords.has(keyword) && isObject(value)) {
+      const members = Object.entries(value).map(([name, inner]) => [name, change(inner)]);
+      return [keyword, Object.fromEntries(members)];
+    }
+    if (listKeywords.has(keyword) && Array.isArray(value)) return [keyword, value.map(change)];
+    return [keyword, schemaKeywords.has(keyword) ? change(value) : value];
+  });
+  return Object.fromEntries(entries);
 }
 
 function checkDepth(value: unknown, level: number): void {

@@ -15,6 +15,7 @@ export interface OperationsApi {
   ): Promise<operations['getMetrics']['responses'][200]['content']['text/plain']>;
   /** This description of the API: `GET /openapi.json`. */
   getOpenApi(
+    query?: NonNullable<operations['getOpenApi']['parameters']['query']>,
     options?: CallOptions,
   ): Promise<operations['getOpenApi']['responses'][200]['content']['application/json']>;
   /** List the live processes: `GET /admin/processes`. */
@@ -471,7 +472,8 @@ export const operationTable: OperationTable = {
     getOpenApi: {
       verb: 'GET',
       path: '/openapi.json',
-      credential: 'none',
+      credential: 'key',
+      input: 'query',
       result: 'json',
     },
     listProcesses: {

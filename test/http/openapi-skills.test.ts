@@ -1,0 +1,185 @@
+/** `/openapi.json?skills=1` has an operation for each skill that the key may run. */
+import { execFile } from 'node:child_process';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { Ajv2020 } from 'ajv/dist/2020.js';
+import addFormats from 'ajv-formats';
+import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
+import { documentOf } from '../../src/http/openapi.ts';
+import { createSkillsDocument } from '../../src/skills/openapi/skills-document.ts';
+import type { Skill } from '../../src/skills/registry.ts';
+import { lintOpenApi } from '../support/lint-openapi.ts';
+import { type Platform, startPlatform } from '../support/platform.ts';
+
+const root = join(import.meta.dirname, '../..');
+const path = '/openapi.json?skills=1';
+let platform: Platform;
+let key: string;
+beforeAll(async () => {
+  platform = await startPlatform();
+  key = await platform.key();
+});
+afterAll(() => platform.stop());
+
+test('is for callers with a key', async () => {
+  const codes = async (headers: Record<string, string>) => {
+    const { status, body } = await platform.request('GET', path, { headers });
+    return [status, body.error];
+  };
+  expect(await codes({})).toEqual([401, 'authentication_required']);
+  expect(await codes({ 'x-api-key': 'sk_wrong' })).toEqual([401, 'invalid_api_key']);
+  const other = await platform.request('GET', '/openapi.json?skills=all', { key });
+  expect([other.status, other.body.details]).toMatchObject([400, [{ field: 'skills' }]]);
+});
+
+test('has all other operations, and those of the active skills that the key may run, in the order of the registry', async () => {
+  const scoped = await platform.key({ scopes: ['text', 'util'] });
+  const plain = await platform.request('GET', '/openapi.json');
+  const skills = await platform.request('GET', '/api/skills?runnable=true', { key: scoped });
+
+  const { status, body, headers } = await platform.request('GET', path, { key: scoped });
+
+  expect(status).toBe(200);
+  expect(headers.get('cache-control')).toBe('private, no-cache');
+  expect(headers.get('vary')).toContain('x-api-key');
+  expect(headers.has('x-ratelimit-remaining')).toBe(true);
+  const named = skills.body.map(
+    (skill: { category: string; version: string; skill_name: string }) =>
+      `/api/${skill.category}/${skill.version}/${skill.skill_name}`,
+  );
+  expect(named.length).toBeGreaterThan(5);
+  expect(Object.keys(body.paths)).toEqual([...Object.keys(plain.body.paths), ...named]);
+  expect(body.paths['/api/text/v1.0/word-count'].post).toMatchObject({
+    operationId: 'textWordCount_v1_0',
+    summary: 'Word count',
+    tags: ['Skills: text'],
+    security: [{ apiKey: [] }],
+  });
+});
+
+test('describes input and output of a skill as the platform takes and gives them', async () => {
+  const { body: document } = await platform.request('GET', path, { key });
+  const { requestBody, responses } = document.paths['/api/text/v1.0/word-count'].post;
+  const input = requestBody.content['application/json'];
+  const ajv = new Ajv2020({ strict: false });
+  (addFormats as unknown as (ajv: Ajv2020) => void)(ajv);
+  const isValid = (schema: object, value: unknown) =>
+    ajv.validate({ ...schema, components: document.components }, value);
+
+  const job = await platform.run(key, 'text/v1.0/word-count', input.examples.example1.value);
+
+  const output = responses[200].content['application/json'].schema;
+  expect(isValid(input.schema, input.examples.example1.value)).toBe(true);
+  expect(isValid(input.schema, {})).toBe(false);
+  expect(isValid(output, job.body)).toBe(true);
+  expect(isValid(output, { ...job.body, output: { words: 'many' } })).toBe(false);
+  expect(isValid(output, { ...job.body, output: null })).toBe(true);
+});
+
+test('is confirmed to a client that has it, until the skills change', async () => {
+  const read = (etag = '') =>
+    platform.request('GET', path, { key, headers: { 'if-none-match': etag } });
+  const first = await read();
+  const etag = first.headers.get('etag') ?? '';
+  expect((await read()).text).toBe(first.text);
+  expect(await read(`"other", ${etag}`)).toMatchObject({ status: 304, text: '' });
+
+  const skill = '/admin/skills/util/v1.0/echo';
+  await platform.admin('POST', `${skill}/deprecate`);
+  onTestFinished(() => platform.admin('POST', `${skill}/activate`).then(() => {}));
+
+  const second = await read(etag);
+  expect(second.status).toBe(200);
+  expect(second.headers.get('etag')).not.toBe(etag);
+  expect(second.body.paths).not.toHaveProperty('/api/util/v1.0/echo');
+});
+
+const tree = {
+  type: 'object',
+  required: ['root'],
+  properties: { root: { $ref: '#/$defs/node' } },
+  $defs: {
+    node: {
+      type: 'object',
+      required: ['name'],
+      additionalProperties: false,
+      properties: {
+        name: { type: 'string' },
+        under: { type: 'array', items: { $ref: '#/$defs/node' } },
+      },
+    },
+  },
+};
+const list = {
+  $schema: 'http://json-schema.org/draft-07/schema#',
+  definitions: { pair: { type: 'array', items: [{ type: 'string' }, { type: 'number' }] } },
+  type: 'array',
+  items: { $ref: '#/definitions/pair' },
+};
+
+function skillOf(name: string, facts: Partial<Skill> = {}): Skill {
+  return {
+    ...{ category: 'own', version: 'v1.0', displayName: name, description: `Does ${name}.` },
+    ...{ parameters: { type: 'object' }, output: {}, requiredScopes: ['own'], examples: [] },
+    ...{ ...facts, name },
+  } as Skill;
+}
+
+test('is accepted by generators, with references inside the schemas, and types their calls', async () => {
+  const folder = mkdtempSync(join(tmpdir(), 'skillwright-openapi-'));
+  onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
+  const { body: described } = await platform.request('GET', path, { key });
+  const own = [skillOf('grow-tree', { parameters: tree, output: list })];
+  const documentWithSkills = createSkillsDocument({
+    document: async () => documentOf(described),
+    skills: { list: () => own },
+  });
+  const file = join(folder, 'openapi.json');
+  writeFileSync(file, (await documentWithSkills(['*'])).bytes);
+
+  const { problems } = await lintOpenApi(file);
+  const generator = join(root, 'console/node_modules/openapi-typescript/bin/cli.js');
+  const types = ['-o', join(folder, 'api.ts')];
+  await promisify(execFile)(process.execPath, [generator, file, ...types], { cwd: folder });
+  writeFileSync(
+    join(folder, 'calls.ts'),
+    `import type { operations } from './api.ts';
+     type Body<Id extends keyof operations> = operations[Id] extends
+       { requestBody: { content: { 'application/json': infer Input } } } ? Input : never;
+     type Job<Id extends keyof operations> = operations[Id] extends
+       { responses: { 200: { content: { 'application/json': infer One } } } } ? One : never;
+     export const words: Body<'textWordCount_v1_0'> = { text: 'a b' };
+     // @ts-expect-error The text is missing.
+     export const none: Body<'textWordCount_v1_0'> = {};
+     export const grown: Body<'ownGrowTree_v1_0'> = { root: { name: 'a', under: [{ name: 'b' }] } };
+     // @ts-expect-error A node has a name.
+     export const bare: Body<'ownGrowTree_v1_0'> = { root: { name: 'a', under: [{}] } };
+     export const pairs = (job: Job<'ownGrowTree_v1_0'>): number => job.output?.[0]?.[1] ?? 0;
+     export const count = (job: Job<'textWordCount_v1_0'>): number | undefined => job.output?.words;
+    `,
+  );
+  const options = ['--strict', '--noEmit', '--allowImportingTsExtensions', '--module', 'nodenext'];
+  const tsc = join(root, 'node_modules/.bin/tsc');
+  const compiled = await promisify(execFile)(tsc, ['--ignoreConfig', ...options, 'calls.ts'], {
+    cwd: folder,
+  }).catch((error) => error);
+
+  // Those of the operations that all keys have, too: no rule of Redocly's recommended ones is broken.
+  expect(problems).toEqual([]);
+  expect(compiled.stdout).toBe('');
+});
+
+test('has at most 2,000 skills', async () => {
+  const { body: described } = await platform.request('GET', '/openapi.json');
+  const many = Array.from({ length: 2_001 }, (_, i) => skillOf(`skill-${i}`));
+  const documentWithSkills = createSkillsDocument({
+    document: async () => documentOf(described),
+    skills: { list: () => many },
+  });
+  await expect(documentWithSkills(['*'])).rejects.toMatchObject({ code: 'validation_error' });
+  many.pop();
+  const { paths } = JSON.parse((await documentWithSkills(['*'])).bytes.toString());
+  expect(paths).toHaveProperty('/api/own/v1.0/skill-1999');
+});
