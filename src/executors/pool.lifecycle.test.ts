@@ -376,7 +376,7 @@ describe('stop', () => {
     const pool = await start({ size: 2 });
     const ending = wait(pool, 10_000);
     const blocking = pool.run(request('hostile/endless-loop'), silentHandlers);
-    await until(pool, { executors: 3 });
+    await until(pool, { executors: 2 });
     const stopped = pool.stop(50);
     expect(await pool.run(request('good/echo'), silentHandlers).outcome).toEqual({
       kind: 'aborted',
