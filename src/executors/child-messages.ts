@@ -117,11 +117,11 @@ function takePrint(
 }
 
 async function answer(
-  { activeRuns, channel }: ExecutorState,
+  { activeRuns, channel, console }: ExecutorState,
   run: ActiveRun,
   question: Question,
 ): Promise<void> {
-  const message = await answerQuestion(run, question);
+  const message = await answerQuestion(run, question, console.secrets);
   run.asks -= 1;
   if (activeRuns.get(run.id) === run) channel.push(message);
 }

@@ -119,6 +119,7 @@ function start(
     asks: undefined,
     now: context[5],
     secrets: undefined,
+    prints: undefined,
   };
   state.inFlight.set(id, run);
   const skill = state.skills.get(name);
@@ -188,10 +189,15 @@ function suspend(state: State, id: number, asks: number): void {
   });
 }
 
-function end({ inFlight, progress }: State, run: Run): void {
+function end({ inFlight, progress, outbox }: State, run: Run): void {
   run.isOver = true;
   inFlight.delete(run.id);
   progress.flush(run);
+  if (run.prints === undefined) return;
+  for (const [stream, pieces] of Object.entries(run.prints)) {
+    const text = pieces.rest();
+    if (text !== '') outbox.push(JSON.stringify(['print', run.id, stream, text]));
+  }
 }
 
 function takeAsk(run: Run | undefined, askId: number): PromiseWithResolvers<unknown> | undefined {

@@ -22,9 +22,10 @@ import { openInspector } from './inspector.ts';
 import { logCharsMax } from './limits.ts';
 import { createLineReader, createOutbox } from './lines.ts';
 import { createMark } from './now-running.ts';
+import type { Run } from './part.ts';
 import { endProcess, installGuards } from './process-guards.ts';
 import type { ParentMessage } from './protocol.ts';
-import { redacted, redactedStray } from './redaction.ts';
+import { createPieces, type Pieces } from './redaction.ts';
 import type { Runnable } from './skill-calls.ts';
 
 /** What the parent passes as the only argument. */
@@ -73,9 +74,18 @@ await load();
 /** Sent at once, because the code that prints may block or end the process next. */
 function print(stream: 'stdout' | 'stderr', text: string): string | undefined {
   const run = runs.current();
-  if (run === undefined || run.isOver) return redactedStray(text);
-  send(['print', run.id, stream, redacted(run, text).slice(0, logCharsMax).trimEnd()]);
+  // The parent keeps the secrets out of what no run prints.
+  if (run === undefined || run.isOver) return text;
+  const shown = run.secrets === undefined ? text : piecesOf(run, stream).take(text);
+  if (shown !== '') send(['print', run.id, stream, shown.slice(0, logCharsMax).trimEnd()]);
   return undefined;
+}
+
+/** A program whose output a run passes on writes it in pieces, which may split a secret. */
+function piecesOf(run: Run, stream: 'stdout' | 'stderr'): Pieces {
+  run.prints ??= {};
+  run.prints[stream] ??= createPieces(() => run.secrets ?? []);
+  return run.prints[stream];
 }
 
 function openSocket(): Socket {

@@ -12,6 +12,7 @@ import { attributeDeath, type Death, isFault, type RunFacts } from './death-attr
 import type { Heartbeat } from './heartbeat.ts';
 import type { FoundSkills, Loading } from './loading.ts';
 import type { PoolSettings } from './pool-options.ts';
+import type { KnownSecrets } from './redaction.ts';
 
 /** Milliseconds to wait for the messages of a child that has exited. */
 const socketDrainMs = 500;
@@ -56,6 +57,8 @@ export interface ExecutorState extends ExecutorDeps {
 /** What the child prints and reports outside of runs, within bounds. */
 interface ChildConsole {
   readonly tap: ConsoleTap;
+  /** Of its runs: what it prints outside of them must not show any. */
+  readonly secrets: KnownSecrets;
   /** Bounds what its runs print. */
   readonly printed: ByteBudget;
   /** Bounds the logged messages that belong to no run. */

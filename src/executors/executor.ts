@@ -26,6 +26,7 @@ import { createLoading } from './loading.ts';
 import { memoryLevel, memoryLimitMb } from './memory-limit.ts';
 import { readMark } from './now-running.ts';
 import { type ChildMessage, readChildLine } from './protocol.ts';
+import { createKnownSecrets, formsOf } from './redaction.ts';
 import type { RunControls } from './run.ts';
 import type { SnapshotFile } from './snapshot-file.ts';
 
@@ -117,6 +118,7 @@ function spawnExecutor(deps: ExecutorDeps, snapshot: SnapshotFile): ExecutorStat
       socket.write(`[["ping",${heartbeat.next()}]]\n`);
     },
   };
+  const secrets = createKnownSecrets();
   const state: ExecutorState = {
     ...deps,
     child,
@@ -139,7 +141,8 @@ function spawnExecutor(deps: ExecutorDeps, snapshot: SnapshotFile): ExecutorStat
       onOverdue: (overdue) => onOverdue(state, overdue),
     }),
     console: {
-      tap: tapConsole(child.process, pid, log),
+      tap: tapConsole(child.process, pid, log, secrets),
+      secrets,
       printed: createByteBudget(() => {}),
       mayLogStray: createRate(straysPerSecond),
     },
@@ -248,6 +251,8 @@ function run(state: ExecutorState, accepted: AcceptedRun): RunControls {
   const { activeRuns, activity } = state;
   activity.isFresh = false;
   activity.wasBusy = true;
+  const { settings } = accepted.request;
+  if (settings !== undefined) state.console.secrets.add(formsOf(settings.secrets));
   const started = activeRuns.start(accepted);
   return {
     abort: (reason) => activeRuns.abort(started, reason),

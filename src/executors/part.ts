@@ -6,7 +6,7 @@ import type { RunSettings } from '../skills/settings.ts';
 import type { Outbox } from './lines.ts';
 import type { Progress } from './progress.ts';
 import type { ContextTuple } from './protocol.ts';
-import { addSecrets } from './redaction.ts';
+import { addSecrets, type Pieces } from './redaction.ts';
 
 /** A run as the child knows it. */
 export interface Run {
@@ -28,6 +28,8 @@ export interface Run {
   now: number;
   /** What must not be shown of what the run was given; undefined for most runs. */
   secrets: readonly string[] | undefined;
+  /** What it prints; undefined until it prints while it has secrets. */
+  prints: Partial<Record<'stdout' | 'stderr', Pieces>> | undefined;
 }
 
 /** A part of a run: the run itself, or a skill that it calls. */

@@ -3,9 +3,11 @@
  * answer that fits into a message: a value, or a refusal with a reason.
  */
 import { permanentError } from '../kernel/permanent-error.ts';
+import type { RunSettings } from '../skills/settings.ts';
 import type { ActiveRun } from './active-run.ts';
 import { askBytesMax, envelopeBytes, errorCharsMax } from './limits.ts';
 import type { ParentMessage, Refusal } from './protocol.ts';
+import { formsOf, type KnownSecrets } from './redaction.ts';
 
 export interface Question {
   readonly id: number;
@@ -15,15 +17,23 @@ export interface Question {
   readonly step: number | null;
 }
 
-/** The message for the child, as JSON text. Never rejects. */
-export async function answerQuestion(run: ActiveRun, question: Question): Promise<string> {
+/** The message for the child, as JSON text. Adds to `secrets` those that it tells the child. Never rejects. */
+export async function answerQuestion(
+  run: ActiveRun,
+  question: Question,
+  secrets: Pick<KnownSecrets, 'add'>,
+): Promise<string> {
   run.asking ??= new AbortController();
   const { signal } = run.asking;
   if (run.stopRequest !== undefined) run.asking.abort();
   try {
     const { kind, payload, step } = question;
-    const json = answerJson(await run.accepted.handlers.onAsk(kind, payload, signal, step));
-    return `["answer",${run.id},${question.id},${json}]`;
+    const answer = await run.accepted.handlers.onAsk(kind, payload, signal, step);
+    if (kind === 'begin-step') {
+      const { settings } = answer as { readonly settings?: RunSettings };
+      if (settings !== undefined) secrets.add(formsOf(settings.secrets));
+    }
+    return `["answer",${run.id},${question.id},${answerJson(answer)}]`;
   } catch (error) {
     const message: ParentMessage = ['refuse', run.id, question.id, readRefusal(error)];
     return JSON.stringify(message);

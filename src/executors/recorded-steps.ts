@@ -90,7 +90,10 @@ function failureOf(thrown: unknown, run: Run): StepFailure {
   const failure = describeFailure(thrown, run);
   const { code, retryable } = readFields(thrown);
   return {
-    code: typeof code === 'string' && code !== '' ? code.slice(0, codeCharsMax) : failure.code,
+    code:
+      typeof code === 'string' && code !== ''
+        ? redacted(run, code).slice(0, codeCharsMax)
+        : failure.code,
     message: failure.message,
     ...(typeof retryable === 'boolean' ? { retryable } : {}),
   };

@@ -1,6 +1,14 @@
+import { inspect } from 'node:util';
 import { describe, expect, test } from 'vitest';
 import { describeFailure } from './failure.ts';
-import { addSecrets, redacted, redactedJson, redactedStray, redactedValue } from './redaction.ts';
+import {
+  addSecrets,
+  createPieces,
+  redacted,
+  redactedJson,
+  redactedStray,
+  redactedValue,
+} from './redaction.ts';
 
 function runWith(...secrets: string[]) {
   const run: { secrets: readonly string[] | undefined } = { secrets: undefined };
@@ -17,6 +25,40 @@ describe('redaction', () => {
     expect(redacted(run, `https://host/?key=${encodeURIComponent('a "b"/ü')}`)).toBe(
       'https://host/?key=***',
     );
+  });
+
+  test.each([
+    ['JSON in JSON', (secret: string) => JSON.stringify(JSON.stringify({ secret }))],
+    ['the console', (secret: string) => inspect({ secret })],
+    ['a form', (secret: string) => `${new URLSearchParams({ secret })}`],
+  ])('replaces a secret as %s writes it', (_, written) => {
+    const secret = `p"a\\s's w\u00f6rd!(1)`;
+
+    const shown = redacted(runWith(secret), written(secret));
+
+    expect(shown).toContain('***');
+    expect(shown).not.toMatch(/s w|s\+w|rd/);
+  });
+
+  test('replaces the lines of a secret of several lines, which the console shows one by one', () => {
+    const key =
+      '-----BEGIN KEY-----\nMIIEvQIBADANBgkqhkiG9w0BAQEFAASC\nBKcwggSjAgEAAoIBAQ==\n-----END KEY-----';
+
+    expect(redacted(runWith(key), inspect({ key }, { breakLength: 40 }))).not.toMatch(/MII|BKc/);
+  });
+
+  test('replaces a secret that comes in pieces, and holds nothing else back', () => {
+    const { secrets = [] } = runWith('secret-1', '1-next');
+    const read = (...texts: string[]) => {
+      const pieces = createPieces(() => secrets);
+      return [...texts.map(pieces.take), pieces.rest()];
+    };
+
+    expect(read('the secr', 'et-', '1 is\n', 'over')).toEqual(['the ', '', '*** is\n', 'over', '']);
+    expect(read('keys', 'ecret-1')).toEqual(['key', '***', '']);
+    expect(read('ssss', 'x')).toEqual(['sss', 'sx', '']);
+    expect(read('ends with s')).toEqual(['ends with ', 's']);
+    expect(read('ends with secret-')).toEqual(['ends with ', '***']);
   });
 
   test('replaces a secret that holds another one wholly', () => {

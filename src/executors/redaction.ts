@@ -1,29 +1,57 @@
 /**
  * Keeps the secrets that a run was given out of everything that it says: each is replaced by `***` before a text
- * is cut and leaves the child. Finds a secret as it is, as JSON writes it, and as a url encodes it; a skill that
- * encodes it otherwise can still show it. A run without secrets is not looked at.
+ * is cut and leaves the child. Finds a secret as it is, as JSON and the console write it, as a url and a form encode
+ * it, and the lines of one that has several; a skill that encodes it otherwise can still show it. A run without
+ * secrets is not looked at.
  */
+import { inspect } from 'node:util';
+import { secretCharsMin } from '../skills/settings-rules.ts';
 import type { Run } from './part.ts';
 
 const replacement = '***';
-/** Secrets that the child remembers for texts that belong to no run. */
+/** Forms of secrets that are remembered for texts that belong to no run. */
 const rememberedMax = 2_000;
+/** Characters of a line of a secret that is found alone. */
+const lineCharsMin = 8;
 
 type Secretive = Pick<Run, 'secrets'>;
 
-/** Secrets of all runs of this child, in the order in which they came. */
-const remembered = new Set<string>();
+/** The secrets of many runs, for texts of which no run is known. The oldest are forgotten. */
+export interface KnownSecrets {
+  add(forms: Iterable<string>): void;
+  /** The longest first. */
+  forms(): readonly string[];
+}
+
+export function createKnownSecrets(): KnownSecrets {
+  const known = new Set<string>();
+  let sorted: readonly string[] | undefined;
+  return {
+    add(forms) {
+      for (const form of forms) {
+        known.delete(form);
+        if (known.size >= rememberedMax) known.delete(known.values().next().value ?? '');
+        known.add(form);
+      }
+      sorted = undefined;
+    },
+    forms() {
+      sorted ??= longestFirst(known);
+      return sorted;
+    },
+  };
+}
+
+/** Those of all runs of this child. */
+const ofAllRuns = createKnownSecrets();
 
 /** Adds secrets to those of a run. */
 export function addSecrets(run: Secretive, secrets: readonly string[]): void {
   if (secrets.length === 0) return;
   const all = new Set(run.secrets);
-  for (const secret of secrets) {
-    for (const form of formsOf(secret)) all.add(form);
-  }
-  // The longest first, because one secret may contain another.
-  run.secrets = [...all].sort((a, b) => b.length - a.length);
-  for (const form of all) remember(form);
+  for (const form of formsOf(secrets)) all.add(form);
+  run.secrets = longestFirst(all);
+  ofAllRuns.add(all);
 }
 
 /** The text without the secrets of the run. */
@@ -45,22 +73,69 @@ export function redactedJson(run: Secretive, json: string): string {
 
 /** A text of no run, without the secrets of all runs. */
 export function redactedStray(text: string): string {
-  if (remembered.size === 0) return text;
-  return without(
-    [...remembered].sort((a, b) => b.length - a.length),
-    text,
-  );
+  return without(ofAllRuns.forms(), text);
 }
 
-function formsOf(secret: string): string[] {
-  return [secret, JSON.stringify(secret).slice(1, -1), encodeURIComponent(secret)];
+/** A text that comes in pieces, in any of which a secret may begin. */
+export interface Pieces {
+  /** The piece without secrets. What may be the beginning of one is held back until the next piece. */
+  take(piece: string): string;
+  /** What was held back, at the end of the text. */
+  rest(): string;
 }
 
-function remember(form: string): void {
-  remembered.delete(form);
-  if (remembered.size >= rememberedMax) remembered.delete(remembered.values().next().value ?? '');
-  remembered.add(form);
+export function createPieces(forms: () => readonly string[]): Pieces {
+  let held = '';
+  return {
+    take(piece) {
+      const text = without(forms(), held + piece);
+      held = text.slice(startOfSecret(forms(), text));
+      return text.slice(0, text.length - held.length);
+    },
+    rest() {
+      const rest = held.length < secretCharsMin ? held : replacement;
+      held = '';
+      return rest;
+    },
+  };
 }
+
+/** Where the longest end of the text begins that is the beginning of a secret; the text's length without one. */
+function startOfSecret(forms: readonly string[], text: string): number {
+  let start = text.length;
+  for (const form of forms) {
+    const [first = ''] = form;
+    let at = text.indexOf(first, Math.max(0, text.length - form.length + 1));
+    while (at !== -1 && at < start) {
+      if (form.startsWith(text.slice(at))) start = at;
+      else at = text.indexOf(first, at + 1);
+    }
+  }
+  return start;
+}
+
+/** Each way in which a skill or a library is likely to write one of the secrets. */
+export function formsOf(secrets: readonly string[]): Set<string> {
+  const forms = new Set<string>();
+  for (const given of secrets) {
+    const secret = given.toWellFormed();
+    const json = quoted(secret);
+    const shown = inspect(secret, { maxStringLength: null, breakLength: Infinity }).slice(1, -1);
+    const urls = [
+      encodeURIComponent(secret),
+      new URLSearchParams({ s: secret }).toString().slice(2),
+    ];
+    for (const form of [given, secret, json, quoted(json), shown, ...urls]) forms.add(form);
+    if (!secret.includes('\n')) continue;
+    for (const line of secret.split(/\r?\n/)) if (line.length >= lineCharsMin) forms.add(line);
+  }
+  return forms;
+}
+
+const quoted = (text: string) => JSON.stringify(text).slice(1, -1);
+
+/** One secret may contain another. */
+const longestFirst = (forms: Iterable<string>) => [...forms].sort((a, b) => b.length - a.length);
 
 function without(secrets: readonly string[], text: string): string {
   let rest = text;
