@@ -65,8 +65,8 @@ export interface RunSurroundings {
   /** Yields the run's slot to another while it waits for a model; the function takes it back. */
   yieldSlot(): () => void;
   memory(): RunMemory;
-  /** Whether the caller's key still allows the skill. */
-  mayCall(skill: string): Promise<boolean>;
+  /** Why a model may not call the skill: the caller's key no longer allows it, or a setting is missing. */
+  refusalOf(skill: string): Promise<StepError | null>;
   /** Waits, within a scope. Rejects when the signal aborts, which it does when the run is unloaded. */
   wait(
     wanted: WantedWait,

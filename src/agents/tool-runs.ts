@@ -112,8 +112,6 @@ async function askMemory(
   }
 }
 
-const mayNotUse = (skill: string) => failed('insufficient_scope', `This run may not use ${skill}`);
-
 async function runSkill(
   asking: Asking,
   tool: PlannedTool,
@@ -126,12 +124,16 @@ async function runSkill(
     scope,
   } = asking;
   const { skill: name, input } = use;
-  if (!(await run.mayCall(name))) return mayNotUse(name);
+  // Before a person is asked to approve a call that cannot be made.
+  const refused = await run.refusalOf(name);
+  if (refused !== null) return { error: refused };
   const grant = await awaitApproval(asking, tool, use, own);
   if (grant !== null) {
     if ('code' in grant) return failed(grant.code, grant.message);
     // The wait may have taken days.
-    const forbidden = (await run.mayCall(name)) ? await keyFault(asking) : mayNotUse(name);
+    const refusedNow = await run.refusalOf(name);
+    if (refusedNow !== null) return { error: refusedNow };
+    const forbidden = await keyFault(asking);
     if (forbidden !== null) return forbidden;
     await grant.use();
   }

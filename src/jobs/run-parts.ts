@@ -27,7 +27,7 @@ import {
 import { queueOf } from './queues.ts';
 import { createReplayOrder, type ReplayOrder } from './replay-order.ts';
 import { reportOf } from './reports.ts';
-import { settingsOfCalled } from './run-settings.ts';
+import { findSettings, settingsOfCalled } from './run-settings.ts';
 import type { RunMessage } from './settle-effects.ts';
 
 /** A part of an attempt that asks: the run itself, or a tool. */
@@ -169,6 +169,16 @@ async function mayCall({ deps, job }: Attempt, skill: string): Promise<boolean> 
   return true;
 }
 
+/** Why the run's model may not call a skill, null if it may. */
+async function refusalOf({ deps, job }: Attempt, skill: string) {
+  if (!(await deps.mayCall(job, skill))) {
+    return { code: 'insufficient_scope', message: `This run may not use ${skill}` };
+  }
+  const found = await findSettings(deps, job, skill);
+  if (found === undefined || !('missing' in found)) return null;
+  return { code: 'missing_credentials', message: found.missing };
+}
+
 /** Steps that end at once are answered in the order of their places, also if they are committed in another. */
 function endInOrder(asking: Part, payload: unknown, signal: AbortSignal): Promise<unknown> {
   const wasStopped = signal.aborted;
@@ -243,7 +253,7 @@ function thinkingOf({ attempt, runSkill }: Asking): RunThinking {
     journal: journalOf(attempt),
     say: (report) => streamOf(attempt).add(report),
     memory: () => memoryOf(attempt),
-    mayCall: (skill) => deps.mayCall(job, skill),
+    refusalOf: (skill) => refusalOf(attempt, skill),
     wait: (...asked) => waitsOf(attempt).wait(...asked),
     runSkill: (...called) => runSkill(attempt, ...called),
     yieldSlot: () => yieldSlot(attempt, () => deps.yieldSlot(queueOf(job.trigger_type))),

@@ -4,7 +4,7 @@
  */
 import { permanentError } from '../kernel/permanent-error.ts';
 import { type Skill, type SkillRegistry, skillKeyParts } from '../skills/registry.ts';
-import type { RunSettings, SkillSettings } from '../skills/settings.ts';
+import type { MissingSettings, RunSettings, SkillSettings } from '../skills/settings.ts';
 import type { ClaimedJob } from './jobs.store.ts';
 import type { AttemptOutcome } from './states.ts';
 
@@ -34,18 +34,23 @@ interface CalledDeps {
   readonly skills: Pick<SkillRegistry, 'definition'>;
 }
 
-/**
- * The settings for a skill that a run calls, named `category/version/name`; undefined if it declares none. Rejects
- * with `missing_credentials` where one is missing.
- */
-export async function settingsOfCalled(
+/** The settings for a skill that a run calls, named `category/version/name`; undefined if it declares none. */
+export async function findSettings(
   { settings, skills }: CalledDeps,
   job: Owner,
   name: string,
-): Promise<RunSettings | undefined> {
+): Promise<RunSettings | MissingSettings | undefined> {
   const skill = skills.definition(...skillKeyParts(name));
-  if (!skill?.hasConfig) return undefined;
-  const found = await settings.forRun(job.organization_id, skill);
-  if (!('missing' in found)) return found;
+  return skill?.hasConfig ? settings.forRun(job.organization_id, skill) : undefined;
+}
+
+/** Like `findSettings`; rejects with `missing_credentials` where one is missing. */
+export async function settingsOfCalled(
+  deps: CalledDeps,
+  job: Owner,
+  name: string,
+): Promise<RunSettings | undefined> {
+  const found = await findSettings(deps, job, name);
+  if (found === undefined || !('missing' in found)) return found;
   throw Object.assign(permanentError(found.missing), { code: 'missing_credentials' });
 }

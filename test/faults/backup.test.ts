@@ -30,6 +30,7 @@ const clients = 6;
 const acceptedBefore = 300;
 const acceptedAfter = 150;
 const log = createLogger('silent');
+const vault = 'staged/v1.0/vault';
 
 let directory: string;
 let receiver: TlsReceiver;
@@ -44,6 +45,7 @@ afterEach(async () => {
 
 const environment = (more: Record<string, string> = {}) => ({
   EXECUTORS: '1',
+  SKILLS_DIR: join(import.meta.dirname, '../fixtures/skills/staged'),
   RETRY_BACKOFF_MS: '10',
   JOB_LEASE_MS: '2000',
   WORKER_CONCURRENCY: '20',
@@ -76,6 +78,11 @@ async function backedUp(platform: PlatformProcess, backUp: () => Promise<void>) 
   const hook = { agent_id: 'default', url: `${receiver.origin}/hook`, events };
   const webhook = await platform.request('POST', '/api/agent-webhooks', { key, body: hook });
   expect(webhook.status).toBe(201);
+  const { body: skill } = await platform.request('GET', `/api/skills/${vault}`, { key });
+  const secret = { key, body: { SECRET: 'of-the-organization' } };
+  expect((await platform.request('PUT', `/api/skills/${skill.id}/config`, secret)).status).toBe(
+    200,
+  );
   const accepted = new Map<string, number>();
   const loads = Array.from({ length: clients }, () => load(platform, key, accepted));
   const reaches = (n: number) =>
@@ -109,6 +116,8 @@ async function expectRestored(
   const fresh = await platform.run(key, 'util/v1.0/echo', { text: 'after the restore' });
   expect(fresh.body.status).toBe('completed');
   await receiver.receivedWhere(({ json }) => json.data.job_id === fresh.body.job_id);
+  const opened = await platform.run(key, vault, {});
+  expect(opened.body.output).toBe('of-the-organization'.length);
   await platform.stop();
 
   const database = await open();
@@ -116,7 +125,7 @@ async function expectRestored(
     const jobs = await database.read.kysely.selectFrom('jobs').select(['id', 'status']).execute();
     const there = new Set(jobs.map(({ id }) => id));
     expect(before.filter((id) => !there.has(id))).toEqual([]);
-    const known = new Set([...all, fresh.body.job_id]);
+    const known = new Set([...all, fresh.body.job_id, opened.body.job_id]);
     expect(jobs.filter(({ id, status }) => !known.has(id) || status !== 'completed')).toEqual([]);
     await expectConsistent(database);
   } finally {

@@ -109,6 +109,7 @@ function clientOf(platform: PlatformProcess, key: string) {
 type Client = ReturnType<typeof clientOf>;
 
 const once = { 'idempotency-key': 'once' };
+const vault = 'staged/v1.0/vault';
 
 /** An organization in which everything has ended: what it shows must not change by the move. */
 async function quietLife(platform: PlatformProcess) {
@@ -121,6 +122,8 @@ async function quietLife(platform: PlatformProcess) {
     credential,
   );
   expect(stored.status).toBeLessThan(300);
+  const { id } = await client.get(`/api/skills/${vault}`);
+  await client.put(`/api/skills/${id}/config`, { SECRET: 'of-the-organization' });
   const webhook = await client.post('/api/agent-webhooks', {
     agent_id: 'default',
     url: `${receiver.origin}/quiet`,
@@ -188,6 +191,7 @@ async function shown(client: Client, { webhookId }: { webhookId: string }) {
       '/api/agent-triggers',
       '/api/agents/thinker/usage',
     ],
+    `/api/skills/${vault}`,
     '/api/agents/default/memories?limit=100',
     '/api/agents/default/memories?q=fox',
     '/api/agents/default/memories?q=goose%20狐&tag=animal',
@@ -319,6 +323,8 @@ describe.skipIf(!here)('an embedded installation that is moved into PostgreSQL',
     const rest = await (await client.follow(quiet.talkId, second?.id)).ended;
     expect(rest).toEqual(quiet.heard.slice(2));
     expect(rest.length).toBeGreaterThan(1);
+
+    expect((await client.run(vault, {})).output).toBe('of-the-organization'.length);
 
     // The conversation continues, with the account that was stored.
     const asked = provider.requests.length;
