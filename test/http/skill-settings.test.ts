@@ -281,7 +281,13 @@ describe('a run', () => {
 
     expect(printed.body.output).toEqual({ names: ['API_KEY', 'FROM_OUTSIDE'], inProcess: false });
     await waitFor(() => logged.join('').includes('later ***'), { describe: 'the late line' });
-    for (const line of ['run ***', '"stderr":"split"', '*** is it', "{ key: '***' }", 'written ***']) {
+    for (const line of [
+      'run ***',
+      '"stderr":"split"',
+      '*** is it',
+      "{ key: '***' }",
+      'written ***',
+    ]) {
       expect(logged.join('')).toContain(line);
     }
     expect(logged.join('')).toContain('refused: ***');
