@@ -74,15 +74,25 @@ function endWithParent(child) {
   watch.unref();
 }
 
+/** How many listening sockets systemd has passed to this process. */
+function inheritedSockets() {
+  const { LISTEN_FDS: count, LISTEN_PID: pid } = process.env;
+  return pid === String(process.pid) ? Number(count) : 0;
+}
+
 function become(file, argv) {
-  if (typeof process.execve === 'function' && process.platform !== 'win32') {
+  // Node closes the sockets that it inherited when it becomes another program; a child can have them.
+  const sockets = inheritedSockets();
+  if (sockets === 0 && typeof process.execve === 'function' && process.platform !== 'win32') {
     try {
       process.execve(file, [file, ...argv], process.env);
     } catch {
       // For example with worker threads of a preloaded module.
     }
   }
-  const child = spawn(file, argv, { stdio: 'inherit' });
+  const stdio = Array(3 + sockets).fill('inherit');
+  if (sockets > 0) delete process.env.LISTEN_PID;
+  const child = spawn(file, argv, { stdio });
   const signals = ['SIGTERM', 'SIGINT', 'SIGHUP', 'SIGUSR2', 'SIGQUIT'];
   // A terminal sends its Ctrl-C to both processes; a second one would end the platform at once.
   const hasTerminal = process.stdin.isTTY || process.stdout.isTTY || process.stderr.isTTY;

@@ -36,7 +36,11 @@ import { startWorker, type Worker } from './worker.ts';
 /** After the runs' grace: for the runs that were asked to stop, before they are killed. */
 const abortedRunsMs = 1_000;
 /** For the writes that are left after that. */
-const lastWritesMs = 2_000;
+const lastWritesMs = 1_600;
+/** For open requests, when runs have taken all of their grace. */
+const leastDrainMs = 400;
+/** For clients to hear that their connections close, before the server stops listening. */
+const announceMaxMs = 1_000;
 /** The time to close everything after the runs' grace, and the least share of it for each part. */
 const closingMs = 3_500;
 const leastMs = 200;
@@ -45,6 +49,8 @@ export interface App {
   readonly server: Server;
   /** Where it listens: `http://127.0.0.1:3000`. */
   readonly address: string;
+  /** The listening socket, which another process may inherit. */
+  listeningFd(): number;
   readonly reloads: Reloads;
   /** Stops taking work, lets runs finish within their grace, hands back the others, closes everything. */
   stop(): Promise<void>;
@@ -71,7 +77,7 @@ export async function startApp(given: Parts): Promise<App> {
     await slices.webhooks.recovery.endOrphans();
   }
   // Listening first: a port that is taken ends the start before any work was begun.
-  const address = await listen(server, config);
+  const address = await listen(server, config, parts.listenFd ?? null);
   const worker = config.roles.has('worker') ? startWorker(parts, slices) : null;
   const tasks = startBackground(parts, slices, clock, writer);
   const started: Started = {
@@ -85,7 +91,17 @@ export async function startApp(given: Parts): Promise<App> {
     worker,
     tasks,
   };
-  return { server, address, reloads, stop: () => stop(started) };
+  let stopped: Promise<void> | undefined;
+  return {
+    server,
+    address,
+    listeningFd: () => listeningFd(server),
+    reloads,
+    stop() {
+      stopped ??= stop(started);
+      return stopped;
+    },
+  };
 }
 
 /** The executors, so that another set of skills can take the place of the first. */
@@ -108,19 +124,30 @@ interface Started {
   readonly tasks: readonly Repeated[];
 }
 
+/** The file descriptor is in a property of Node that its documentation does not name. */
+function listeningFd({ server }: Server): number {
+  const { _handle: handle } = server as { _handle?: { fd: number } | null };
+  if (typeof handle?.fd !== 'number' || handle.fd < 0) throw new Error('The server has no socket');
+  return handle.fd;
+}
+
 async function stop(started: Started): Promise<void> {
-  const { parts, slices, clock, health, stopping, drain, worker, tasks } = started;
+  const { parts, slices, clock, health, stopping, drain, tasks } = started;
   const { config, database, queue, executors, cluster } = parts;
   const graceEnds = clock.monotonic() + config.shutdownGraceMs;
   started.reloads.stop();
-  const idle = worker?.stop();
+  const idle = started.worker?.stop();
+  // The clients of a single process have no other one: it answers while its runs end. What it accepts meanwhile stays
+  // queued.
+  if (cluster === null) await endRuns(started, idle, graceEnds);
   stopping.abort();
-  await drain(config.shutdownGraceMs);
+  const deadlineMs = Math.max(leastDrainMs, graceEnds - clock.monotonic());
+  const announceMs = Math.min(announceMaxMs, config.shutdownGraceMs / 8);
+  await drain({ deadlineMs, announceMs: cluster === null ? announceMs : null });
+  health.stop();
   await slices.triggers.mappings.stop();
-  await withDeadline(idle, Math.max(0, graceEnds - clock.monotonic()));
-  worker?.breakOff();
+  if (cluster !== null) await endRuns(started, idle, graceEnds);
   await executors?.stop(abortedRunsMs);
-  await withDeadline(idle, lastWritesMs);
   // A hanging store does not delay the stop: the sweep of the next process recovers what it missed.
   const endsBy = graceEnds + closingMs;
   const beforeEnd = (done: Promise<unknown> | undefined) =>
@@ -131,12 +158,25 @@ async function stop(started: Started): Promise<void> {
   // If that fails, the calls of the last second are lost, which is permitted.
   await beforeEnd(slices.triggers.calls.flush().catch(() => {}));
   await slices.webhooks.close();
-  health.stop();
   await queue.close();
   // If it fails, the other processes count this one as live for a little longer.
   await beforeEnd(slices.processes.cluster?.leave().catch(() => {}));
   await beforeEnd(database.close());
   await cluster?.redis.close();
+}
+
+/** Waits for the runs until `graceEnds`, and hands back the others. */
+async function endRuns(
+  { parts, clock, worker }: Started,
+  idle: Promise<void> | undefined,
+  graceEnds: number,
+): Promise<void> {
+  const ended = idle?.then(() => true) ?? true;
+  const graceMs = Math.max(0, graceEnds - clock.monotonic());
+  if (await withDeadline(Promise.resolve(ended), graceMs)) return;
+  worker?.breakOff();
+  await parts.executors?.stop(abortedRunsMs);
+  await withDeadline(idle, lastWritesMs);
 }
 
 /** The server with all its routes; it does not listen yet. */
@@ -177,12 +217,17 @@ function limiterOf({ cluster, log }: Parts, clock: Clock, processes: () => numbe
 }
 
 /** Listens. Fastify's own line is not logged, because `run.ts` logs the address. */
-async function listen(server: Server, { host, port }: Config): Promise<string> {
+async function listen(server: Server, { host, port }: Config, fd: number | null): Promise<string> {
   const { level } = server.log;
   server.log.level = 'silent';
   try {
-    return await server.listen({ host, port });
+    return await server.listen(fd === null ? { host, port } : inherited(fd));
   } finally {
     server.log.level = level;
   }
+}
+
+/** Fastify passes it on to Node. With `localhost` it would listen on further sockets. */
+function inherited(fd: number): { host: string } {
+  return Object.assign({ host: '127.0.0.1' }, { fd });
 }

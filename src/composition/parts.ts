@@ -36,6 +36,8 @@ export interface Parts {
   readonly isAuthoring?: boolean;
   /** What it shares with other processes; null where there are none. */
   readonly cluster: ClusterParts | null;
+  /** A listening socket that this process inherited, instead of the configured address. */
+  readonly listenFd?: number | null;
   /** Left out where no console is served. */
   readonly consoleFiles?: ConsoleFiles;
   readonly log: Logger;

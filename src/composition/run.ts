@@ -6,13 +6,15 @@ import closeWithGrace from 'close-with-grace';
 import { type AdminSecret, adminSecretOf } from '../config/admin-secret.ts';
 import { type Config, misspeltSettings, readConfig } from '../config/config.ts';
 import { encryptionKeyOf } from '../config/encryption-key.ts';
+import { inheritedListener } from '../config/listen-fd.ts';
 import { operatorMessage } from '../config/operator-message.ts';
 import { prepareConsole } from '../console/files.ts';
 import { type ExecutorPool, startExecutorPool } from '../executors/pool.ts';
 import { compactHeapSoon } from '../kernel/compact-heap.ts';
 import { createLogger, type Logger } from '../kernel/log.ts';
 import type { App } from './app.ts';
-import { openStores } from './stores.ts';
+import { type Predecessor, predecessorOf } from './predecessor.ts';
+import { loadStores, openStores } from './stores.ts';
 
 /** After the runs' grace: time for their end, the last writes, the connections. */
 const stopMarginMs = 4_000;
@@ -26,11 +28,14 @@ interface RunMode {
 
 /** Starts everything; ends the process with one clear sentence when it cannot. */
 export async function run(environment: NodeJS.ProcessEnv, mode: RunMode = {}): Promise<void> {
+  const predecessor = predecessorOf(environment);
   try {
-    await start(readConfig(environment), environment, mode);
+    await start(readConfig(environment), environment, mode, predecessor);
     if (['start', 'npx'].includes(environment['npm_lifecycle_event'] ?? '')) stopWithParent();
   } catch (error) {
-    process.stderr.write(`${operatorMessage(error)}\n`);
+    const reason = operatorMessage(error);
+    process.stderr.write(`${reason}\n`);
+    await predecessor?.failed(reason);
     process.exit(1);
   }
 }
@@ -53,6 +58,7 @@ async function start(
   config: Config,
   environment: NodeJS.ProcessEnv,
   { isAuthoring = false }: RunMode,
+  predecessor: Predecessor | null,
 ): Promise<void> {
   const log = createLogger(config.logLevel);
   const compileCache = environment['NODE_COMPILE_CACHE'];
@@ -79,6 +85,10 @@ async function start(
   // At once, even if this start fails later: no later start shows it.
   if (adminSecret.isNew) show(adminSecret, config.dataDir);
   const { encryptionKey, dataDir, isEmbedded } = config;
+  if (predecessor !== null) {
+    await Promise.all([executors, import('./app.ts'), loadStores(config)]);
+    await predecessor.mayStart();
+  }
   const [{ startApp }, stores] = await Promise.all([import('./app.ts'), openStores(config, log)]);
   const dev = isAuthoring && runsSkills ? await import('./dev.ts') : null;
   const version = packageVersion();
@@ -94,10 +104,14 @@ async function start(
     executors: await executors,
     reloadExecutors: dev === null ? () => loadSkills() : dev.preparedLoads(loadSkills),
     isAuthoring,
+    listenFd: inheritedListener(environment, process.pid),
     ...(consoleFiles && { consoleFiles }),
     log,
   });
   reloadOnSignal(app, log);
+  const { offerReplacement } = await import('./replacement.ts');
+  await offerReplacement({ app, config, isShared: config.redisUrl !== null, environment, log });
+  predecessor?.started();
   logReady({ config, version, address: app.address, adminSecret }, log);
   if (config.skillsDir !== null) dev?.reloadOnSave(app.reloads, config.skillsDir);
   compactHeapSoon();

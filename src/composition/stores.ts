@@ -12,6 +12,12 @@ export interface Stores {
   readonly cluster: ClusterParts | null;
 }
 
+/** Loads what the stores of a configuration need, so that they open sooner. */
+export async function loadStores({ databaseUrl }: Config): Promise<void> {
+  if (databaseUrl === null) await import('../database/sqlite.ts');
+  else await import('../database/postgres.ts');
+}
+
 /** Opens them; a database that is handed in is used instead of the configured one. */
 export async function openStores(
   config: Config,

@@ -6,33 +6,52 @@
  * connection that was just accepted, and one whose next request is under way. Node closes both with the
  * idle ones and with the server. So the drain first waits until requests under way have arrived.
  */
-import { Server as TcpServer } from 'node:net';
+import { type Socket, Server as TcpServer } from 'node:net';
 import { setTimeout as elapsed, setImmediate as nextTurn } from 'node:timers/promises';
 import type { Server } from './server.ts';
 
 const closeIdleEveryMs = 50;
 /** The time for requests that are under way when the server stops listening to arrive. */
 const arrivalMs = 250;
+/** The time for the first request of a connection, from its beginning. */
+const firstRequestMs = 1_000;
+const lookEveryMs = 10;
+
+interface DrainOptions {
+  readonly deadlineMs: number;
+  /**
+   * Set where another process begins after this drain, and new connections wait for it: the time in which the server
+   * still listens, and clients use their connections once more and are told that they close.
+   */
+  readonly announceMs: number | null;
+}
 
 /** Drains within `deadlineMs`. */
-export type Drain = (deadlineMs: number) => Promise<void>;
+export type Drain = (options: DrainOptions) => Promise<void>;
 
 /** Call it before `listen`. */
 export function prepareDrain(server: Server): Drain {
   let draining = false;
+  const open = new Map<Socket, number>();
+  server.server.on('connection', (socket: Socket) => {
+    open.set(socket, performance.now());
+    socket.once('close', () => open.delete(socket));
+  });
   server.addHook('onSend', (_request, reply, payload, done) => {
     if (draining) reply.header('connection', 'close');
     done(null, payload);
   });
-  return async (deadlineMs) => {
+  return async ({ deadlineMs, announceMs }) => {
     draining = true;
     const http = server.server;
     const deadline = setTimeout(() => http.closeAllConnections(), deadlineMs);
+    if (announceMs !== null) await closed([...open.keys()], Math.min(announceMs, deadlineMs));
     // Closing the listener loses connections that wait to be accepted; after a turn there are the fewest.
     await nextTurn();
     // Closes only the listener.
     TcpServer.prototype.close.call(http);
-    await elapsed(Math.min(arrivalMs, deadlineMs));
+    if (announceMs !== null) await arrived(open);
+    else await elapsed(Math.min(arrivalMs, deadlineMs));
     const idle = setInterval(() => http.closeIdleConnections(), closeIdleEveryMs);
     try {
       await server.close();
@@ -41,4 +60,23 @@ export function prepareDrain(server: Server): Drain {
       clearTimeout(deadline);
     }
   };
+}
+
+/** Waits until these connections are closed, or the time is over. */
+function closed(connections: readonly Socket[], withinMs: number): Promise<void> {
+  return until(() => connections.every(({ destroyed }) => destroyed), withinMs);
+}
+
+/** Waits for the first request of each connection that is new. */
+async function arrived(open: ReadonlyMap<Socket, number>): Promise<void> {
+  const isAwaited = ([socket, since]: [Socket, number]) =>
+    socket.bytesRead === 0 && performance.now() - since < firstRequestMs;
+  // Connections that were accepted in this turn are known in the next one.
+  await elapsed(lookEveryMs);
+  await until(() => ![...open].some(isAwaited), firstRequestMs);
+}
+
+async function until(isTrue: () => boolean, withinMs: number): Promise<void> {
+  const endsAt = performance.now() + withinMs;
+  while (!isTrue() && performance.now() < endsAt) await elapsed(lookEveryMs);
 }

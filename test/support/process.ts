@@ -42,7 +42,7 @@ export function spawnPlatform(environment: Environment, main = 'start.js') {
 
 /** Starts a command of the command line, as its script in package.json does. */
 export function spawnCommand(
-  name: 'backup' | 'dev' | 'migrate-to-cluster',
+  name: 'backup' | 'dev' | 'migrate-to-cluster' | 'start',
   environment: Environment,
   args: readonly string[] = [],
 ) {

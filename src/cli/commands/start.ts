@@ -5,10 +5,17 @@ import type { CliDeps } from '../program.ts';
 
 export function addStartCommands(
   program: Command,
-  { startPlatform }: Pick<CliDeps, 'startPlatform'>,
+  { io, startPlatform }: Pick<CliDeps, 'io' | 'startPlatform'>,
 ): void {
   defineCommand(program, 'start', {
     about: 'start the platform; its settings are environment variables (the default command)',
-    examples: ['start'],
-  }).action(() => startPlatform());
+    examples: ['start', 'start --replace'],
+  })
+    .option('--replace', 'in place of the platform that runs with this DATA_DIR and PORT')
+    .option('--json', 'with --replace: print one JSON value')
+    .action(async ({ replace, json }: { replace?: boolean; json?: boolean }) => {
+      if (!replace) return startPlatform();
+      const { replacePlatform } = await import('../replace-platform.ts');
+      await replacePlatform(io, { ...(json && { json }) });
+    });
 }
