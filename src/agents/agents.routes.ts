@@ -69,7 +69,7 @@ const Agent = Type.Object(
   },
 );
 const optionalFields = Type.Partial(Type.Object(fields)).properties;
-const params = Type.Object({ agentId: Type.String() });
+const params = Type.Object({ agentId: Type.String({ description: 'The id of the agent.' }) });
 
 const createSchema = {
   ...operation,

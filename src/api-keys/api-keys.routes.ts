@@ -98,7 +98,7 @@ const revokeSchema = {
   description:
     'Queued jobs of the key end as cancelled. Active jobs continue without models ' +
     'and tools, unless cancel_jobs is true. To cancel them later, revoke the key again.',
-  params: Type.Object({ id: Id }),
+  params: Type.Object({ id: { ...Id, description: 'The id of the key.' } }),
   querystring: Type.Object({
     cancel_jobs: Type.Optional({
       ...Words(['true', 'false']),

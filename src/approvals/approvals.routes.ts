@@ -13,7 +13,7 @@ import type { Approvals, Decider, Decision } from './approvals.ts';
 const operation = { tags: ['Approvals'], security: [{ apiKey: [] }] };
 const all = '/api/approvals';
 const one = `${all}/:approvalId` as const;
-const params = Type.Object({ approvalId: Id });
+const params = Type.Object({ approvalId: { ...Id, description: 'The id of the approval.' } });
 
 const listSchema = {
   ...operation,

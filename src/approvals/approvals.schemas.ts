@@ -78,9 +78,9 @@ export const Approval = Type.Object(
 );
 
 export const ApprovalQuery = Type.Object({
-  status: Type.Optional(Words(approvalStatuses)),
-  job_id: Type.Optional(Id),
-  agent_id: Type.Optional(FilterText),
+  status: Type.Optional({ ...Words(approvalStatuses), description: 'Approvals of this status.' }),
+  job_id: Type.Optional({ ...Id, description: 'Approvals that this job asked for.' }),
+  agent_id: Type.Optional(FilterText('Approvals of jobs of this agent.')),
   ...Page.properties,
 });
 

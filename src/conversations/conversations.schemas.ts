@@ -60,17 +60,23 @@ const messageExample = {
   content: '{"text":"hello"}',
   created_at: '2026-01-01T00:00:00.000Z',
 };
-const params = Type.Object({ id: Id });
+const params = Type.Object({ id: { ...Id, description: 'The id of the conversation.' } });
 
 export const listSchema = {
   ...operation,
   operationId: 'listConversations',
   summary: 'List conversations, newest first',
   querystring: Type.Object({
-    agent_id: Type.Optional(FilterText),
-    user_id: Type.Optional(FilterText),
-    status: Type.Optional(Words(conversationStatuses)),
-    trigger_type: Type.Optional(Words(triggerTypes)),
+    agent_id: Type.Optional(FilterText('Conversations of this agent.')),
+    user_id: Type.Optional(FilterText('Conversations of this user.')),
+    status: Type.Optional({
+      ...Words(conversationStatuses),
+      description: 'Conversations of this status.',
+    }),
+    trigger_type: Type.Optional({
+      ...Words(triggerTypes),
+      description: 'Conversations that were started in this way.',
+    }),
     include: Type.Optional({
       ...Words(['opening']),
       description: `opening: also the first ${openingLength} characters of the first message.`,
@@ -108,7 +114,7 @@ export const messagesSchema = {
   summary: 'List the messages of a conversation, oldest first',
   params,
   querystring: Type.Object({
-    role: Type.Optional(Words(messageRoles)),
+    role: Type.Optional({ ...Words(messageRoles), description: 'Messages of this role.' }),
     limit: Limit({ default: 100, maximum: 500 }),
     offset: Offset,
   }),

@@ -64,8 +64,12 @@ const NewCredential = Type.Object(
   },
 );
 
-const OrganizationParams = Type.Object({ organizationId: Type.String() });
-const Params = Type.Object({ organizationId: Type.String(), provider: Type.String() });
+const organizationId = Type.String({ description: 'The organization.' });
+const OrganizationParams = Type.Object({ organizationId });
+const Params = Type.Object({
+  organizationId,
+  provider: Type.String({ description: 'The name of the model provider.' }),
+});
 
 export function credentialRoutes(
   server: Server,

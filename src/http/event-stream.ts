@@ -4,6 +4,7 @@
  */
 import { once } from 'node:events';
 import type { FastifyReply } from 'fastify';
+import { type TObject, Type } from 'typebox';
 
 const heartbeatMs = 15_000;
 /** A client that reads nothing for this long is disconnected. */
@@ -13,6 +14,40 @@ export interface ServerSentEvent {
   readonly id: string;
   readonly event: string;
   readonly data: unknown;
+}
+
+/**
+ * The schema of the events of a stream, by that of each type's data: `JobEvent`, made of `JobStatusEvent` and
+ * the others. OpenAPI 3.1 has no keyword for the parts of a stream, so the media type has this as its schema.
+ */
+export function StreamedEvents(
+  noun: string,
+  types: Readonly<Record<string, TObject>>,
+  example: ServerSentEvent,
+) {
+  const events = Object.entries(types).map(([type, data]) =>
+    Type.Object(
+      {
+        id: Type.String({ description: 'What Last-Event-ID takes.' }),
+        event: Type.Literal(type),
+        data,
+      },
+      { title: `${noun}${pascal(type)}Event` },
+    ),
+  );
+  return Type.Union(events, { title: `${noun}Event`, examples: [example] });
+}
+
+/** The response of a stream, for the schema of its route. */
+export function eventStream(schema: ReturnType<typeof StreamedEvents>, description: string) {
+  const text =
+    `${description} The schema is that of one event, with its data parsed; on the wire an event is ` +
+    'the lines id, event and data, and an empty line.';
+  return { description: text, content: { 'text/event-stream': { schema } } };
+}
+
+function pascal(text: string): string {
+  return text.replace(/(?:^|_)([a-z])/g, (_, letter: string) => letter.toUpperCase());
 }
 
 /** Resolves when the client reads again; rejects when it has disconnected or reads nothing for too long. */

@@ -26,6 +26,7 @@ type Content = Record<string, Media>;
 
 interface Media {
   schema: Schema;
+  example?: unknown;
   examples?: Record<string, unknown>;
 }
 
@@ -44,6 +45,7 @@ export function shareComponents(document: OpenApiDocument): OpenApiDocument {
       }
     }
     for (const media of mediaOf(operation)) {
+      keepExample(media);
       // The response has said already what it is.
       delete media.schema['description'];
       media.schema = shareSchemas(media.schema, schemas) as Schema;
@@ -51,6 +53,13 @@ export function shareComponents(document: OpenApiDocument): OpenApiDocument {
   }
   Object.assign(document.components, { examples, headers: responseHeaders });
   return document;
+}
+
+/** Of a schema that becomes a component, which has no examples. */
+function keepExample(media: Media): void {
+  const [example] = (media.schema['examples'] ?? []) as unknown[];
+  const hasOne = media.example !== undefined || media.examples !== undefined;
+  if (example !== undefined && !hasOne && 'title' in media.schema) media.example = example;
 }
 
 function mediaOf({ requestBody, responses }: Operation): Media[] {

@@ -103,17 +103,19 @@ export function documentOf(described: object): ApiDocument {
 
 /**
  * Returns a function that generates the document, as JSON, at its first call. `routes` is called on
- * another server, so it may only register routes and their hooks. `webhooks` describes the requests that
- * the platform sends.
+ * another server, so it may only register routes and their hooks. `requests` describes those that the
+ * platform sends, and their headers.
  */
 export function createOpenApi(
   version: string,
   routes: (server: Server) => void,
-  webhooks: () => Record<string, object>,
+  requests: () => { webhooks: Record<string, object>; parameters: Record<string, object> },
 ): () => Promise<ApiDocument> {
-  return lazily(async () =>
-    documentOf({ ...(await generate(version, routes)), webhooks: webhooks() }),
-  );
+  return lazily(async () => {
+    const { components, ...described } = await generate(version, routes);
+    const { webhooks, parameters } = requests();
+    return documentOf({ ...described, components: { ...components, parameters }, webhooks });
+  });
 }
 
 async function generate(version: string, routes: (server: Server) => void) {

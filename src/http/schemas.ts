@@ -19,14 +19,19 @@ export const FreeObject = Type.Record(Type.String(), Type.Unknown());
  */
 export const Defaulted = <T extends TSchema>(schema: T) => Type.Optional(schema) as unknown as T;
 /** A text that narrows a list. */
-export const FilterText = Type.String({ maxLength: 200 });
+export const FilterText = (description: string) => Type.String({ maxLength: 200, description });
 /** A timestamp in a query; the route reads milliseconds. */
 export const Moment = (description: string) =>
   Type.Unsafe<number>({ type: 'string', format: 'date-time', description });
 
 export const Limit = (bounds: { default: number; maximum: number }) =>
-  Defaulted(Type.Integer({ minimum: 1, ...bounds }));
-export const Offset = Defaulted(Type.Integer({ minimum: 0, maximum: 2_147_483_647, default: 0 }));
+  Defaulted(Type.Integer({ minimum: 1, ...bounds, description: 'Entries of a page, at most.' }));
+export const Offset = Defaulted(
+  Type.Integer({
+    ...{ minimum: 0, maximum: 2_147_483_647, default: 0 },
+    description: 'Entries before the page.',
+  }),
+);
 export const Page = Type.Object({ limit: Limit({ default: 50, maximum: 200 }), offset: Offset });
 
 /** A list of ours (docs/decisions/json-and-lists.md). */
@@ -59,9 +64,9 @@ export const TokenStats = Type.Object(tokenCounts, { title: 'TokenStats' });
 
 /** The path of a skill, as `:category/:version/:skillName`. */
 export const SkillPath = Type.Object({
-  category: Type.String({ examples: ['util'] }),
-  version: Type.String({ examples: ['v1.0'] }),
-  skillName: Type.String({ examples: ['echo'] }),
+  category: Type.String({ description: 'The category of the skill.', examples: ['util'] }),
+  version: Type.String({ description: 'Its version: v<major>.<minor>.', examples: ['v1.0'] }),
+  skillName: Type.String({ description: 'Its name, in kebab case.', examples: ['echo'] }),
 });
 
 /** A body that has none: `204`. */

@@ -6,6 +6,7 @@
 import { EventEmitter } from 'node:events';
 import { bind } from '../kernel/bind.ts';
 import type { Bus, Listening } from '../kernel/bus.ts';
+import type { TypedJobEvent } from './job-events.schemas.ts';
 
 /** Orders the events of one job: claim by claim, and inside a claim by number. */
 export interface Position {
@@ -19,10 +20,7 @@ export const endingN = 1_000_000_000;
 export const attemptEndN = endingN - 1;
 
 /** One entry of a job's event stream. */
-export interface JobEvent extends Position {
-  readonly type: 'status' | 'log' | 'progress' | 'message' | 'token' | 'tool_call' | 'tool_result';
-  readonly data: Readonly<Record<string, unknown>>;
-}
+export type JobEvent = Position & TypedJobEvent;
 
 /** Called with null when events may have been missed: the listener then reads the database. */
 export type JobListener = (event: JobEvent | null) => void;

@@ -2,7 +2,7 @@
 import type { FastifyRequest } from 'fastify';
 import { Type } from 'typebox';
 import { acceptingWork, callerOf } from '../http/authenticate.ts';
-import { sendEvents } from '../http/event-stream.ts';
+import { eventStream, sendEvents } from '../http/event-stream.ts';
 import { goneSignal, waitSeconds } from '../http/prefer.ts';
 import { apiRefusals } from '../http/refusals.ts';
 import { carries } from '../http/response-headers.ts';
@@ -12,6 +12,7 @@ import type { BeginStream } from '../http/streams.ts';
 import { unknownFirst } from '../http/unknown-first.ts';
 import { invalid } from '../kernel/errors.ts';
 import { endingN, type JobEvent, type Position } from './feed.ts';
+import { JobEventSchema } from './job-events.schemas.ts';
 import { boundedTotalMax, walkedMaxOfKey, walkedMaxOfSqlite } from './job-lists.store.ts';
 import { jobSummary } from './job-views.ts';
 import {
@@ -28,7 +29,7 @@ import {
 import type { Jobs } from './jobs.ts';
 
 const operation = { tags: ['Jobs'], security: [{ apiKey: [] }] };
-const params = Type.Object({ jobId: Id });
+const params = Type.Object({ jobId: { ...Id, description: 'The id of the job.' } });
 
 const listSchema = {
   ...operation,
@@ -40,13 +41,16 @@ const listSchema = {
     `filters then look at the newest ${walkedMaxOfSqlite} jobs between the two, but for \`conversation_id\`, ` +
     '`parent_job_id` and the statuses active, failed and cancelled, which are found wherever they are.',
   querystring: Type.Object({
-    status: Type.Optional(JobStatus),
-    agent_id: Type.Optional(FilterText),
-    skill_category: Type.Optional(FilterText),
-    skill_name: Type.Optional(FilterText),
-    skill_version: Type.Optional(FilterText),
-    trigger_type: Type.Optional(TriggerType),
-    conversation_id: Type.Optional(Id),
+    status: Type.Optional({ ...JobStatus, description: 'Jobs of this status.' }),
+    agent_id: Type.Optional(FilterText('Jobs of this agent.')),
+    skill_category: Type.Optional(FilterText('Jobs of skills of this category.')),
+    skill_name: Type.Optional(FilterText('Jobs of skills of this name.')),
+    skill_version: Type.Optional(FilterText('Jobs of this version.')),
+    trigger_type: Type.Optional({
+      ...TriggerType,
+      description: 'Jobs that were started in this way.',
+    }),
+    conversation_id: Type.Optional({ ...Id, description: 'Jobs of this conversation.' }),
     parent_job_id: Type.Optional({ ...Id, description: 'Jobs that the run of this job started.' }),
     api_key_id: Type.Optional({
       ...Id,
@@ -81,7 +85,9 @@ const getSchema = {
       description: 'origin: adds the schedule or trigger that started it.',
     }),
   }),
-  headers: Type.Object({ prefer: Type.Optional(Type.String()) }),
+  headers: Type.Object({
+    prefer: Type.Optional(Type.String({ description: 'wait=N, up to 60 seconds.' })),
+  }),
   response: {
     200: { ...FullJob, ...carries('Preference-Applied') },
     ...apiRefusals('not_found'),
@@ -122,7 +128,10 @@ const retrySchema = {
     ),
   },
 };
-const StepsQuery = Type.Object({ ...Page.properties, status: Type.Optional(StepStatus) });
+const StepsQuery = Type.Object({
+  ...Page.properties,
+  status: Type.Optional({ ...StepStatus, description: 'Steps of this status.' }),
+});
 const stepsSchema = {
   ...operation,
   operationId: 'listJobSteps',
@@ -149,21 +158,13 @@ const streamSchema = {
     'expires. A client that reconnects with Last-Event-ID resumes after that event. ' +
     '503 if the key or the address has too many open streams.',
   params,
-  headers: Type.Object({ 'last-event-id': Type.Optional(Type.String()) }),
+  headers: Type.Object({
+    'last-event-id': Type.Optional(
+      Type.String({ description: 'The id of the last event that the client has.' }),
+    ),
+  }),
   response: {
-    200: {
-      description: 'The stream.',
-      content: {
-        'text/event-stream': {
-          schema: {
-            type: 'string',
-            examples: [
-              'id: 1.0\nevent: status\ndata: {"status":"active","attempt":1,"at":"2026-01-01T00:00:00.001Z"}\n\n',
-            ],
-          },
-        },
-      },
-    },
+    200: eventStream(JobEventSchema, 'The events, until the job has ended.'),
     ...apiRefusals('not_found'),
   },
 };

@@ -51,9 +51,11 @@ const parent = {
   },
 };
 
+export const JobError = Type.Object({ code: Words(runErrorCodes), message: Type.String() });
+
 /** How a job went, or has gone so far. */
 const timing = {
-  error: Nullable(Type.Object({ code: Words(runErrorCodes), message: Type.String() })),
+  error: Nullable(JobError),
   attempt: Type.Integer(),
   max_attempts: Type.Integer(),
   trigger_type: TriggerType,

@@ -3,13 +3,13 @@
  * recorded. Grouped across runs, so that skills with many reports cost few commits.
  */
 import { setTimeout as elapsed } from 'node:timers/promises';
-import type { ThinkingReport } from '../agents/generation.ts';
 import { createBatch } from '../database/batch.ts';
 import type { Database, Transaction } from '../database/database.ts';
 import type { RunReport } from '../executors/run.ts';
 import { type Clock, timestamp } from '../kernel/clock.ts';
 import { isUnavailable } from '../kernel/errors.ts';
 import type { JobEvent, JobFeed } from './feed.ts';
+import type { JobEventData, JobEventType, TypedJobEvent } from './job-events.schemas.ts';
 import { insertJobEvents } from './job-events.store.ts';
 import { type ClaimedJob, setJobProgress } from './jobs.store.ts';
 
@@ -30,11 +30,12 @@ const retryMs = 500;
 const triesMax = 60;
 
 /** One report of a run. */
-export type Report =
-  | ThinkingReport
-  | { readonly type: 'log'; readonly data: Readonly<Record<string, unknown>> }
-  | { readonly type: 'message'; readonly data: Readonly<Record<string, unknown>> }
-  | { readonly type: 'progress'; readonly data: { fraction: number; note: string | null } };
+export type Report = {
+  [Type in Exclude<JobEventType, 'status'>]: {
+    readonly type: Type;
+    readonly data: Omit<JobEventData<Type>, 'at'>;
+  };
+}[Exclude<JobEventType, 'status'>];
 
 /** The stream of one attempt. */
 export interface ReportStream {
@@ -109,12 +110,10 @@ function flushed({ texts }: Reporting, stream: Stream): Promise<void> {
 function add(reporting: Reporting, stream: Stream, { type, data }: Report): void {
   if (stream.n >= eventsPerAttemptMax) return;
   if (type === 'token' && ++stream.pieces > piecesPerAttemptMax) return;
-  stream.waiting.push({
-    epoch: stream.job.epoch,
-    n: ++stream.n,
-    type,
-    data: { ...data, at: timestamp(reporting.clock.now()) },
-  });
+  const at = timestamp(reporting.clock.now());
+  // The compiler does not see that the data is still that of the type.
+  const told = { type, data: { ...data, at } } as TypedJobEvent;
+  stream.waiting.push({ epoch: stream.job.epoch, n: ++stream.n, ...told });
   if (type !== 'token') release(reporting.texts, stream);
   stream.recording ??= recordWaiting(reporting, stream);
 }

@@ -4,6 +4,7 @@
  */
 import { timestamp } from '../kernel/clock.ts';
 import { attemptEndN, endingN, type JobEvent, type Position } from './feed.ts';
+import type { JobEventData } from './job-events.schemas.ts';
 import type { JobRow } from './jobs.store.ts';
 import type { JobError, Transition } from './states.ts';
 
@@ -55,6 +56,6 @@ export function endOfJob(job: JobRow): JobEvent {
   return statusEvent({ epoch, n: endingN }, data);
 }
 
-function statusEvent(position: Position, data: JobEvent['data']): JobEvent {
+function statusEvent(position: Position, data: JobEventData<'status'>): JobEvent {
   return { ...position, type: 'status', data };
 }

@@ -6,6 +6,7 @@
 import type { Database } from '../database/database.ts';
 import type { JobEventsTable } from '../database/tables.ts';
 import { attemptEndN, type JobEvent, type JobFeed, type Position } from './feed.ts';
+import type { TypedJobEvent } from './job-events.schemas.ts';
 import { listJobEvents } from './job-events.store.ts';
 import { findJob, type JobRow } from './jobs.store.ts';
 import { isFinal } from './states.ts';
@@ -68,7 +69,7 @@ function follows(event: Position, at: Position): boolean {
 }
 
 function isEnd({ type, data }: JobEvent): boolean {
-  return type === 'status' && isFinal(data.status as JobRow['status']);
+  return type === 'status' && isFinal(data.status);
 }
 
 async function* recordedEvents(
@@ -132,8 +133,8 @@ function withStates(
   for (const row of rows) {
     if (!begun.has(row.epoch)) events.push(beginningOf(job, row.epoch, endings.get(row.epoch)));
     begun.add(row.epoch);
-    const type = row.type as JobEvent['type'];
-    events.push({ epoch: row.epoch, n: row.n, type, data: dataOf(row) });
+    const told = { type: row.type, data: dataOf(row) } as TypedJobEvent;
+    events.push({ epoch: row.epoch, n: row.n, ...told });
   }
   if (!isWhole) return events;
   const { epoch, started_at } = job;

@@ -47,8 +47,12 @@ const Memory = Type.Object(
     ],
   },
 );
-const agentParams = Type.Object({ agentId: Type.String() });
-const params = Type.Object({ agentId: Type.String(), memoryId: Id });
+const agentId = Type.String({ description: 'The id of the agent.' });
+const agentParams = Type.Object({ agentId });
+const params = Type.Object({
+  agentId,
+  memoryId: { ...Id, description: 'The id of the memory.' },
+});
 
 const listSchema = {
   ...operation,

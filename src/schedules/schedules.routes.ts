@@ -24,7 +24,7 @@ import type { Schedules } from './schedules.ts';
 const operation = { tags: ['Scheduled jobs'], security: [{ apiKey: [] }] };
 const collection = '/api/scheduled-jobs';
 const one = `${collection}/:jobId` as const;
-const params = Type.Object({ jobId: Id });
+const params = Type.Object({ jobId: { ...Id, description: 'The id of the scheduled job.' } });
 /** The word that stands where other paths have the id of a scheduled job. */
 const previewWord = 'preview';
 
@@ -106,7 +106,12 @@ function previewRoute(server: Server, { schedules }: ScheduledJobRouteDeps) {
     description: 'A preview: nothing is stored, and nothing runs.',
     querystring: Type.Object({
       cron_expression: CronExpression,
-      count: Defaulted(Type.Integer({ minimum: 1, maximum: 50, default: 5 })),
+      count: Defaulted(
+        Type.Integer({
+          ...{ minimum: 1, maximum: 50, default: 5 },
+          description: 'How many matches to show.',
+        }),
+      ),
     }),
     response: { 200: CronPreview, ...apiRefusals() },
   };

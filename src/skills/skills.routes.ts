@@ -131,7 +131,7 @@ function listSkillsRoute(server: Server, skills: SkillRegistry): void {
         operationId: 'listSkills',
         summary: 'List the active skills',
         querystring: Type.Object({
-          category: Type.Optional(FilterText),
+          category: Type.Optional(FilterText('Skills of this category.')),
           runnable: Type.Optional({
             ...Words(['true']),
             description: 'true: only the skills that the scopes of the key allow it to run.',

@@ -24,7 +24,7 @@ import type { Triggers } from './triggers.ts';
 const operation = { tags: ['Triggers'], security: [{ apiKey: [] }] };
 const collection = '/api/agent-triggers';
 const one = `${collection}/:triggerId` as const;
-const params = Type.Object({ triggerId: Type.String() });
+const params = Type.Object({ triggerId: Type.String({ description: 'The id of the trigger.' }) });
 
 export interface TriggerRouteDeps {
   readonly triggers: Triggers;

@@ -209,7 +209,11 @@ const schema = {
     'Needs no API key: every client that knows the token can call it, within the ' +
     'limit of the trigger, and signed if the trigger has a signing secret.',
   consumes: ['application/json', 'application/x-www-form-urlencoded', 'text/plain'],
-  params: Type.Object({ webhookToken: Type.String() }),
+  params: Type.Object({
+    webhookToken: Type.String({
+      description: 'The token of the trigger, which is its credential.',
+    }),
+  }),
   headers: Type.Object({
     'idempotency-key': Type.Optional(
       Type.String({

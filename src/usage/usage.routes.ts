@@ -53,7 +53,7 @@ const parameter = (request: FastifyRequest, name: string) =>
 const agents: Subject = {
   ...api,
   path: '/api/agents/:agentId',
-  params: Type.Object({ agentId: Type.String() }),
+  params: Type.Object({ agentId: Type.String({ description: 'The id of the agent.' }) }),
   noun: 'an agent',
   owner: agentField,
   named: (request) => ({
@@ -65,7 +65,7 @@ const agents: Subject = {
 const scheduledJobs: Subject = {
   ...api,
   path: '/api/scheduled-jobs/:jobId',
-  params: Type.Object({ jobId: Id }),
+  params: Type.Object({ jobId: { ...Id, description: 'The id of the scheduled job.' } }),
   noun: 'a scheduled job',
   owner: scheduledJobField,
   named: (request) => ({
@@ -77,7 +77,7 @@ const scheduledJobs: Subject = {
 const apiKeys: Subject = {
   ...admin,
   path: '/admin/api-keys/:id',
-  params: Type.Object({ id: Id }),
+  params: Type.Object({ id: { ...Id, description: 'The id of the API key.' } }),
   noun: 'an API key',
   owner: apiKeyField,
   named: (request) => ({ kind: 'api_key', id: parameter(request, 'id') }),

@@ -156,7 +156,10 @@ export const DaysQuery = {
 
 export const UsageFilters = Type.Object({
   ...DaysQuery,
-  organization_id: Type.Optional(Slug),
-  owner_kind: Type.Optional(Words(ownerKinds)),
+  organization_id: Type.Optional({ ...Slug, description: 'The usage of this organization.' }),
+  owner_kind: Type.Optional({
+    ...Words(ownerKinds),
+    description: 'The usage of owners of this kind.',
+  }),
   ...Page.properties,
 });

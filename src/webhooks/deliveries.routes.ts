@@ -13,8 +13,12 @@ import type { Webhooks } from './webhooks.ts';
 
 const webhookPath = '/api/agent-webhooks/:webhookId';
 const operation = { tags: ['Webhooks'], security: [{ apiKey: [] }] };
-const webhookParams = Type.Object({ webhookId: Type.String() });
-const deliveryParams = Type.Object({ webhookId: Type.String(), deliveryId: Type.String() });
+const webhookId = Type.String({ description: 'The id of the webhook.' });
+const webhookParams = Type.Object({ webhookId });
+const deliveryParams = Type.Object({
+  webhookId,
+  deliveryId: Type.String({ description: 'The id of the delivery.' }),
+});
 
 const listSchema = {
   ...operation,
@@ -39,7 +43,7 @@ const listOfJobSchema = {
   operationId: 'listJobDeliveries',
   summary: 'List the deliveries of a job, newest first',
   description: "Deliveries of the job's events and of its conversation.created, to all webhooks.",
-  params: Type.Object({ jobId: Id }),
+  params: Type.Object({ jobId: { ...Id, description: 'The id of the job.' } }),
   querystring: Page,
   response: {
     200: Paged(JobDelivery, 'A page of deliveries, each with its attempts.'),

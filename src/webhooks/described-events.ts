@@ -2,6 +2,7 @@
 import { Type } from 'typebox';
 import { events } from '../events/events.ts';
 import { Id, Slug, Timestamp } from '../http/schemas.ts';
+import { deliveryHeaders } from './message.ts';
 
 const envelope = {
   id: '01990a5e-7c1b-7002-8f1e-0c5a7e9b2d13',
@@ -9,7 +10,11 @@ const envelope = {
   agent_id: 'default',
 };
 
-export function describeEvents(): Record<string, object> {
+/** The requests, and the headers that all of them have. */
+export function describeEvents(): {
+  webhooks: Record<string, object>;
+  parameters: Record<string, object>;
+} {
   const described = Object.entries(events).map(([event, { when, data, sample }]) => {
     const fields = {
       id: Id,
@@ -22,6 +27,9 @@ export function describeEvents(): Record<string, object> {
     const post = {
       tags: ['Webhooks'],
       security: [],
+      parameters: Object.keys(deliveryHeaders).map((name) => ({
+        $ref: `#/components/parameters/${name}`,
+      })),
       operationId: event.replace(/[._]([a-z])/g, (_, letter: string) => letter.toUpperCase()),
       summary: `Sent when ${when}`,
       requestBody: { required: true, content: { 'application/json': body } },
@@ -32,5 +40,13 @@ export function describeEvents(): Record<string, object> {
     };
     return [event, { post }];
   });
+  return { webhooks: Object.fromEntries(described), parameters: describeHeaders() };
+}
+
+function describeHeaders(): Record<string, object> {
+  const described = Object.entries(deliveryHeaders).map(([name, description]) => [
+    name,
+    { name, in: 'header', required: true, description, schema: { type: 'string' } },
+  ]);
   return Object.fromEntries(described);
 }

@@ -6,6 +6,17 @@
 import { timestamp } from '../kernel/clock.ts';
 import { bodySignature, standardSignature } from '../kernel/webhook-signature.ts';
 
+/** What a receiver verifies a delivery with, each with its description. */
+export const deliveryHeaders = {
+  'x-service-signature': 'HMAC-SHA256 of the body in hex, keyed with the whole secret.',
+  'x-service-event': 'The type of the event.',
+  'x-service-delivery': 'The id of the delivery, the same for all its attempts.',
+  'webhook-id': 'The id of the delivery, as Standard Webhooks name it.',
+  'webhook-timestamp': 'The Unix second of the attempt.',
+  'webhook-signature':
+    'The signature of Standard Webhooks over id, timestamp and body: v1, and base64.',
+};
+
 /** The body as text. `data` is JSON already and goes in as it is. */
 export function messageBody(event: {
   readonly id: string;
@@ -28,7 +39,7 @@ export function messageHeaders(
   delivery: { readonly id: string; readonly event: string; readonly body: string },
   secret: string,
   now: number,
-): Record<string, string> {
+): Record<'content-type' | keyof typeof deliveryHeaders, string> {
   const { id, event, body } = delivery;
   const seconds = Math.floor(now / 1000);
   return {

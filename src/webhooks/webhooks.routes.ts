@@ -18,7 +18,7 @@ import type { Webhooks } from './webhooks.ts';
 
 const path = '/api/agent-webhooks';
 const operation = { tags: ['Webhooks'], security: [{ apiKey: [] }] };
-const params = Type.Object({ webhookId: Type.String() });
+const params = Type.Object({ webhookId: Type.String({ description: 'The id of the webhook.' }) });
 
 const createSchema = {
   ...operation,

@@ -8,7 +8,10 @@ import { openRedis } from '../../src/redis/redis.ts';
 import { findRedis, type RedisServer, startRedis } from '../support/redis.ts';
 import { waitFor } from '../support/wait-for.ts';
 
-const event = (n: number): JobEvent => ({ epoch: 1, n, type: 'log', data: { message: `${n}` } });
+const at = '2026-01-01T00:00:00.000Z';
+const event = (n: number): JobEvent => ({
+  ...{ epoch: 1, n, type: 'log', data: { message: `${n}`, at } },
+});
 
 describe.skipIf(findRedis() === undefined)('between processes', () => {
   let server: RedisServer;

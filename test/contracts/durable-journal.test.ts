@@ -679,7 +679,7 @@ describe.each(await engines())('on $name', (engine) => {
 
     const events = await Array.fromAsync(world.stream(id));
 
-    const logs = events.filter(({ type }) => type === 'log').map(({ data }) => data['message']);
+    const logs = events.flatMap(({ type, data }) => (type === 'log' ? [data.message] : []));
     expect(logs).toEqual(['first', 'second', 'third']);
   });
 

@@ -118,7 +118,9 @@ describe.each(await engines())('on $name', (engine) => {
     await ended;
 
     const seen: unknown[] = [];
-    for await (const { epoch, data } of world.stream(job.id)) seen.push([epoch, data.status]);
+    for await (const { epoch, type, data } of world.stream(job.id)) {
+      seen.push([epoch, type === 'status' ? data.status : type]);
+    }
 
     expect(seen).toEqual([
       [0, 'queued'],

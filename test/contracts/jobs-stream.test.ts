@@ -24,11 +24,18 @@ function listen(world: JobsWorld, id: string, after?: Position) {
 }
 
 const words = (events: readonly JobEvent[]) =>
-  events.map(({ type, data }) =>
-    type === 'status'
-      ? `${data['status']}${data['attempt'] === undefined ? '' : ` ${data['attempt']}`}`
-      : `${type} ${data['message'] ?? data['content'] ?? data['fraction']}`,
-  );
+  events.map(({ type, data }) => {
+    switch (type) {
+      case 'status':
+        return `${data.status}${data.attempt === undefined ? '' : ` ${data.attempt}`}`;
+      case 'log':
+        return `log ${data.message}`;
+      case 'message':
+        return `message ${data.content}`;
+      default:
+        return `${type} ${type === 'progress' ? data.fraction : ''}`;
+    }
+  });
 
 const say = (n: number) => (run: ScriptedRun) => {
   for (let i = 1; i <= n; i++) {

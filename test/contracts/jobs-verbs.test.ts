@@ -182,7 +182,9 @@ describe.each(await engines())('on $name', (engine) => {
       const job = await world.submit();
       const told: unknown[] = [];
       const listening = (async () => {
-        for await (const { data } of world.stream(job.id)) told.push(data['status']);
+        for await (const { type, data } of world.stream(job.id)) {
+          told.push(type === 'status' ? data.status : type);
+        }
       })();
       await waitFor(() => told.length === 1, { describe: 'the stream has begun' });
       const jobs = interrupted(world, () => world.attempt(job.id, failed()));

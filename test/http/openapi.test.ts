@@ -1,9 +1,12 @@
 /** `/openapi.json` describes every operation of the platform in OpenAPI 3.1. */
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import type { ValidateFunction } from 'ajv';
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import addFormats from 'ajv-formats';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type EventType, events, eventTypes } from '../../src/events/events.ts';
+import { messageHeaders } from '../../src/webhooks/message.ts';
 import { type Answer, type Platform, startPlatform } from '../support/platform.ts';
 
 interface Media {
@@ -12,9 +15,16 @@ interface Media {
   examples?: Record<string, { value?: unknown; $ref?: string }>;
 }
 
+interface Parameter {
+  $ref?: string;
+  name: string;
+  description?: string;
+}
+
 interface Operation {
   operationId?: string;
   summary?: string;
+  parameters?: Parameter[];
   tags?: string[];
   security?: object[];
   requestBody?: { content: Record<string, Media> };
@@ -28,6 +38,7 @@ interface Document {
   tags: { name: string; description: string }[];
 }
 
+const operationNames = join(import.meta.dirname, '../fixtures/operations.txt');
 let platform: Platform;
 let document: Document;
 /** As `GET /api/jobs`. */
@@ -78,6 +89,10 @@ function registeredRoutes(): string[] {
   });
 }
 
+function sent([event, { post }]: [string, Record<string, Operation>]): [string, Operation] {
+  return [event, post!];
+}
+
 function mediaOf(operation: Operation): Media[] {
   const contents = [operation.requestBody, ...Object.values(operation.responses)];
   return contents.flatMap((one) => Object.values(one?.content ?? {}));
@@ -119,6 +134,39 @@ describe('the document', () => {
     }
   });
 
+  test('describes every parameter', () => {
+    const shared = document.components['parameters'] as unknown as Record<string, Parameter>;
+    const all = [...operations, ...Object.entries(document.webhooks).map(sent)];
+    const undescribed = all.flatMap(([name, { parameters = [] }]) =>
+      parameters
+        .map(({ $ref, ...one }) => shared[$ref?.split('/').at(-1) ?? ''] ?? one)
+        .filter(({ description = '' }) => !/\S/.test(description))
+        .map((parameter) => `${name}: ${parameter.name}`),
+    );
+    expect(undescribed).toEqual([]);
+  });
+
+  test('keeps the names of operations, which are those of methods of generated clients', () => {
+    const recorded = readFileSync(operationNames, 'utf8').trim().split('\n');
+    const names = [...operations].map(([name, { operationId }]) => `${operationId} ${name}`);
+    // A new operation needs a line there. A name that changes breaks the clients that are generated from it.
+    expect(names.sort()).toEqual(recorded);
+  });
+
+  test('types the events of every stream: their names, and what each tells', () => {
+    const streams = [...operations].flatMap(([name, { responses }]) => {
+      const media = responses['200']?.content?.['text/event-stream'];
+      return media === undefined ? [] : [{ name, media }];
+    });
+    expect(streams.map(({ name }) => name)).toEqual(['GET /api/jobs/{jobId}/events']);
+    for (const { name, media } of streams) {
+      const [example] = examplesOf(media) as [{ data: object }];
+      expect(example).toMatchObject({ event: 'status' });
+      expect(faultOf(media.schema, { ...example, event: 'another' }), name).toBeDefined();
+      expect(faultOf(media.schema, { ...example, data: {} }), name).toBeDefined();
+    }
+  });
+
   test('names the refusals of every operation, by their codes', () => {
     for (const [name, { responses }] of operations) {
       const isGuarded = credentialsFor(name).length > 0;
@@ -153,6 +201,14 @@ describe('the document', () => {
       expect(example).toMatchObject({ event, data: events[event as EventType].sample });
       expect(faultOf(schema, example), event).toBeUndefined();
       expect(faultOf(schema, { ...(example as object), event: 'another' }), event).toBeDefined();
+      const signed = messageHeaders(
+        { id: 'd1', event, body: '{}' },
+        'a secret of 16 characters',
+        0,
+      );
+      const { 'content-type': _, ...headers } = signed;
+      const named = post!.parameters!.map(({ $ref }) => $ref?.split('/').at(-1));
+      expect(named).toEqual(Object.keys(headers));
     }
   });
 

@@ -1,4 +1,6 @@
-/** A client of server-sent events that keeps what it has received. */
+/** A client of a job's server-sent events that keeps what it has received, and holds it to its documentation. */
+import { JobEventSchema } from '../../src/jobs/job-events.schemas.ts';
+import { compileSchema, issuesText } from '../../src/kernel/json-schema.ts';
 import { waitFor } from './wait-for.ts';
 
 export interface ReceivedEvent {
@@ -38,6 +40,8 @@ export async function follow(url: string, headers: Record<string, string>): Prom
   };
 }
 
+const documented = compileSchema({ ...JobEventSchema });
+
 async function read(response: Response, events: ReceivedEvent[]): Promise<ReceivedEvent[]> {
   let text = '';
   const decoder = new TextDecoder('utf-8', { fatal: true });
@@ -47,7 +51,10 @@ async function read(response: Response, events: ReceivedEvent[]): Promise<Receiv
     text = blocks.pop() as string;
     for (const block of blocks) {
       const event = parseEvent(block);
-      if (event !== null) events.push(event);
+      if (event === null) continue;
+      const issues = documented(event);
+      if (issues !== null) throw new Error(`${block} is not as documented: ${issuesText(issues)}`);
+      events.push(event);
     }
   }
   return events;

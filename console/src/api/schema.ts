@@ -2302,6 +2302,138 @@ export interface components {
             finished_at: string | null;
             duration_ms: number | null;
         };
+        JobStatusEvent: {
+            /** @description What Last-Event-ID takes. */
+            id: string;
+            /** @constant */
+            event: "status";
+            /** @description The job has reached a status. */
+            data: {
+                /** @enum {string} */
+                status: "queued" | "active" | "waiting" | "completed" | "failed" | "cancelled";
+                attempt?: number;
+                /** @description Why an attempt or the job failed. */
+                error?: {
+                    /** @enum {string} */
+                    code: "skill_execution_failed" | "skill_timeout" | "output_invalid" | "missing_credentials" | "upstream_unavailable" | "budget_exceeded" | "replay_diverged" | "worker_lost" | "cancelled";
+                    message: string;
+                } | null;
+                /**
+                 * Format: date-time
+                 * @description When it is tried again.
+                 */
+                run_at?: string;
+                /**
+                 * Format: date-time
+                 * @description When the first of its waits ends by itself.
+                 */
+                due_at?: string;
+                /**
+                 * Format: date-time
+                 * @description When it went on after a wait.
+                 */
+                resumed_at?: string;
+                /** Format: date-time */
+                at: string;
+            };
+        };
+        JobLogEvent: {
+            /** @description What Last-Event-ID takes. */
+            id: string;
+            /** @constant */
+            event: "log";
+            /** @description A line of the log of its run. */
+            data: {
+                message: string;
+                fields?: {
+                    [key: string]: unknown;
+                };
+                /** Format: date-time */
+                at: string;
+            };
+        };
+        JobProgressEvent: {
+            /** @description What Last-Event-ID takes. */
+            id: string;
+            /** @constant */
+            event: "progress";
+            /** @description How far its run is. */
+            data: {
+                /** @description From 0 to 1. */
+                fraction: number;
+                note: string | null;
+                /** Format: date-time */
+                at: string;
+            };
+        };
+        JobMessageEvent: {
+            /** @description What Last-Event-ID takes. */
+            id: string;
+            /** @constant */
+            event: "message";
+            /** @description A message of its conversation. */
+            data: {
+                role: string;
+                content: string;
+                /** @description The number of the step of the job. */
+                step?: number;
+                /** Format: date-time */
+                at: string;
+            };
+        };
+        JobTokenEvent: {
+            /** @description What Last-Event-ID takes. */
+            id: string;
+            /** @constant */
+            event: "token";
+            /** @description A piece of a model's text, which the message has whole. */
+            data: {
+                /** @description The number of the step of the job. */
+                step: number;
+                text: string;
+                /** Format: date-time */
+                at: string;
+            };
+        };
+        JobToolCallEvent: {
+            /** @description What Last-Event-ID takes. */
+            id: string;
+            /** @constant */
+            event: "tool_call";
+            /** @description A model calls a tool. */
+            data: {
+                /** @description The number of the step of the job. */
+                step: number;
+                /** @description The id that the model gave the call. */
+                call_id: string;
+                tool: string;
+                input: unknown;
+                /** Format: date-time */
+                at: string;
+            };
+        };
+        JobToolResultEvent: {
+            /** @description What Last-Event-ID takes. */
+            id: string;
+            /** @constant */
+            event: "tool_result";
+            /** @description What the tool gave, or why it failed. */
+            data: {
+                /** @description The number of the step of the job. */
+                step: number;
+                /** @description The id that the model gave the call. */
+                call_id: string;
+                tool: string;
+                output?: unknown;
+                error?: {
+                    code: string;
+                    message: string;
+                };
+                /** Format: date-time */
+                at: string;
+            };
+        };
+        JobEvent: components["schemas"]["JobStatusEvent"] | components["schemas"]["JobLogEvent"] | components["schemas"]["JobProgressEvent"] | components["schemas"]["JobMessageEvent"] | components["schemas"]["JobTokenEvent"] | components["schemas"]["JobToolCallEvent"] | components["schemas"]["JobToolResultEvent"];
         Approval: {
             /** Format: uuid */
             approval_id: string;
@@ -2642,7 +2774,20 @@ export interface components {
         };
     };
     responses: never;
-    parameters: never;
+    parameters: {
+        /** @description HMAC-SHA256 of the body in hex, keyed with the whole secret. */
+        "x-service-signature": string;
+        /** @description The type of the event. */
+        "x-service-event": string;
+        /** @description The id of the delivery, the same for all its attempts. */
+        "x-service-delivery": string;
+        /** @description The id of the delivery, as Standard Webhooks name it. */
+        "webhook-id": string;
+        /** @description The Unix second of the attempt. */
+        "webhook-timestamp": string;
+        /** @description The signature of Standard Webhooks over id, timestamp and body: v1, and base64. */
+        "webhook-signature": string;
+    };
     requestBodies: never;
     headers: {
         /** @description The id of the request: the client's if it is usable, else a new one. */
@@ -3149,6 +3294,7 @@ export interface operations {
             };
             header?: never;
             path: {
+                /** @description The id of the key. */
                 id: string;
             };
             cookie?: never;
@@ -3402,11 +3548,20 @@ export interface operations {
             };
             header?: never;
             path: {
-                /** @example util */
+                /**
+                 * @description The category of the skill.
+                 * @example util
+                 */
                 category: string;
-                /** @example v1.0 */
+                /**
+                 * @description Its version: v<major>.<minor>.
+                 * @example v1.0
+                 */
                 version: string;
-                /** @example echo */
+                /**
+                 * @description Its name, in kebab case.
+                 * @example echo
+                 */
                 skillName: string;
             };
             cookie?: never;
@@ -3523,11 +3678,20 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @example util */
+                /**
+                 * @description The category of the skill.
+                 * @example util
+                 */
                 category: string;
-                /** @example v1.0 */
+                /**
+                 * @description Its version: v<major>.<minor>.
+                 * @example v1.0
+                 */
                 version: string;
-                /** @example echo */
+                /**
+                 * @description Its name, in kebab case.
+                 * @example echo
+                 */
                 skillName: string;
             };
             cookie?: never;
@@ -3644,11 +3808,20 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @example util */
+                /**
+                 * @description The category of the skill.
+                 * @example util
+                 */
                 category: string;
-                /** @example v1.0 */
+                /**
+                 * @description Its version: v<major>.<minor>.
+                 * @example v1.0
+                 */
                 version: string;
-                /** @example echo */
+                /**
+                 * @description Its name, in kebab case.
+                 * @example echo
+                 */
                 skillName: string;
             };
             cookie?: never;
@@ -3979,11 +4152,14 @@ export interface operations {
     listCredentials: {
         parameters: {
             query?: {
+                /** @description Entries of a page, at most. */
                 limit?: number;
+                /** @description Entries before the page. */
                 offset?: number;
             };
             header?: never;
             path: {
+                /** @description The organization. */
                 organizationId: string;
             };
             cookie?: never;
@@ -4080,7 +4256,9 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @description The organization. */
                 organizationId: string;
+                /** @description The name of the model provider. */
                 provider: string;
             };
             cookie?: never;
@@ -4204,7 +4382,9 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @description The organization. */
                 organizationId: string;
+                /** @description The name of the model provider. */
                 provider: string;
             };
             cookie?: never;
@@ -4282,6 +4462,7 @@ export interface operations {
             };
             header?: never;
             path: {
+                /** @description The id of the API key. */
                 id: string;
             };
             cookie?: never;
@@ -4390,6 +4571,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @description The id of the API key. */
                 id: string;
             };
             cookie?: never;
@@ -4464,6 +4646,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @description The id of the API key. */
                 id: string;
             };
             cookie?: never;
@@ -4568,6 +4751,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @description The id of the API key. */
                 id: string;
             };
             cookie?: never;
@@ -4642,9 +4826,13 @@ export interface operations {
                 from?: string;
                 /** @description The last day; by default today. */
                 to?: string;
+                /** @description The usage of this organization. */
                 organization_id?: string;
+                /** @description The usage of owners of this kind. */
                 owner_kind?: "agent" | "deleted_agent" | "api_key" | "scheduled_job";
+                /** @description Entries of a page, at most. */
                 limit?: number;
+                /** @description Entries before the page. */
                 offset?: number;
             };
             header?: never;
@@ -4829,6 +5017,7 @@ export interface operations {
                 "webhook-signature"?: string;
             };
             path: {
+                /** @description The token of the trigger, which is its credential. */
                 webhookToken: string;
             };
             cookie?: never;
@@ -4985,6 +5174,7 @@ export interface operations {
     listSkills: {
         parameters: {
             query?: {
+                /** @description Skills of this category. */
                 category?: string;
                 /** @description true: only the skills that the scopes of the key allow it to run. */
                 runnable?: "true";
@@ -5101,11 +5291,20 @@ export interface operations {
             };
             header?: never;
             path: {
-                /** @example util */
+                /**
+                 * @description The category of the skill.
+                 * @example util
+                 */
                 category: string;
-                /** @example v1.0 */
+                /**
+                 * @description Its version: v<major>.<minor>.
+                 * @example v1.0
+                 */
                 version: string;
-                /** @example echo */
+                /**
+                 * @description Its name, in kebab case.
+                 * @example echo
+                 */
                 skillName: string;
             };
             cookie?: never;
@@ -5672,7 +5871,9 @@ export interface operations {
     listAgents: {
         parameters: {
             query?: {
+                /** @description Entries of a page, at most. */
                 limit?: number;
+                /** @description Entries before the page. */
                 offset?: number;
             };
             header?: never;
@@ -5956,6 +6157,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @description The id of the agent. */
                 agentId: string;
             };
             cookie?: never;
@@ -6079,6 +6281,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @description The id of the agent. */
                 agentId: string;
             };
             cookie?: never;
@@ -6237,6 +6440,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @description The id of the agent. */
                 agentId: string;
             };
             cookie?: never;
@@ -6353,11 +6557,14 @@ export interface operations {
                 tag?: string;
                 /** @description Words, in any order. */
                 q?: string;
+                /** @description Entries of a page, at most. */
                 limit?: number;
+                /** @description Entries before the page. */
                 offset?: number;
             };
             header?: never;
             path: {
+                /** @description The id of the agent. */
                 agentId: string;
             };
             cookie?: never;
@@ -6487,6 +6694,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @description The id of the agent. */
                 agentId: string;
             };
             cookie?: never;
@@ -6640,7 +6848,9 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @description The id of the agent. */
                 agentId: string;
+                /** @description The id of the memory. */
                 memoryId: string;
             };
             cookie?: never;
@@ -6757,7 +6967,9 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @description The id of the agent. */
                 agentId: string;
+                /** @description The id of the memory. */
                 memoryId: string;
             };
             cookie?: never;
@@ -6909,7 +7121,9 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @description The id of the agent. */
                 agentId: string;
+                /** @description The id of the memory. */
                 memoryId: string;
             };
             cookie?: never;
@@ -7009,13 +7223,19 @@ export interface operations {
     listConversations: {
         parameters: {
             query?: {
+                /** @description Conversations of this agent. */
                 agent_id?: string;
+                /** @description Conversations of this user. */
                 user_id?: string;
+                /** @description Conversations of this status. */
                 status?: "active" | "completed" | "failed";
+                /** @description Conversations that were started in this way. */
                 trigger_type?: "api" | "scheduled" | "webhook";
                 /** @description opening: also the first 200 characters of the first message. */
                 include?: "opening";
+                /** @description Entries of a page, at most. */
                 limit?: number;
+                /** @description Entries before the page. */
                 offset?: number;
             };
             header?: never;
@@ -7122,6 +7342,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @description The id of the conversation. */
                 id: string;
             };
             cookie?: never;
@@ -7239,12 +7460,16 @@ export interface operations {
     listMessages: {
         parameters: {
             query?: {
+                /** @description Messages of this role. */
                 role?: "user" | "assistant" | "system" | "tool";
+                /** @description Entries of a page, at most. */
                 limit?: number;
+                /** @description Entries before the page. */
                 offset?: number;
             };
             header?: never;
             path: {
+                /** @description The id of the conversation. */
                 id: string;
             };
             cookie?: never;
@@ -7359,10 +7584,12 @@ export interface operations {
     getTokenUsage: {
         parameters: {
             query?: {
+                /** @description Entries before the page. */
                 offset?: number;
             };
             header?: never;
             path: {
+                /** @description The id of the conversation. */
                 id: string;
             };
             cookie?: never;
@@ -7476,7 +7703,9 @@ export interface operations {
             query?: {
                 /** @description refusal: adds the reason why it could start no job now, or null. */
                 include?: "refusal";
+                /** @description Entries of a page, at most. */
                 limit?: number;
+                /** @description Entries before the page. */
                 offset?: number;
             };
             header?: never;
@@ -7790,6 +8019,7 @@ export interface operations {
             };
             header?: never;
             path: {
+                /** @description The id of the trigger. */
                 triggerId: string;
             };
             cookie?: never;
@@ -7911,6 +8141,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @description The id of the trigger. */
                 triggerId: string;
             };
             cookie?: never;
@@ -8080,6 +8311,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @description The id of the trigger. */
                 triggerId: string;
             };
             cookie?: never;
@@ -8179,11 +8411,14 @@ export interface operations {
     listAgentTriggerCalls: {
         parameters: {
             query?: {
+                /** @description Entries of a page, at most. */
                 limit?: number;
+                /** @description Entries before the page. */
                 offset?: number;
             };
             header?: never;
             path: {
+                /** @description The id of the trigger. */
                 triggerId: string;
             };
             cookie?: never;
@@ -8591,6 +8826,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @description The id of the webhook. */
                 webhookId: string;
             };
             cookie?: never;
@@ -8711,6 +8947,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @description The id of the webhook. */
                 webhookId: string;
             };
             cookie?: never;
@@ -8866,6 +9103,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @description The id of the webhook. */
                 webhookId: string;
             };
             cookie?: never;
@@ -8965,11 +9203,14 @@ export interface operations {
     listAgentWebhookDeliveries: {
         parameters: {
             query?: {
+                /** @description Entries of a page, at most. */
                 limit?: number;
+                /** @description Entries before the page. */
                 offset?: number;
             };
             header?: never;
             path: {
+                /** @description The id of the webhook. */
                 webhookId: string;
             };
             cookie?: never;
@@ -9108,7 +9349,9 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @description The id of the webhook. */
                 webhookId: string;
+                /** @description The id of the delivery. */
                 deliveryId: string;
             };
             cookie?: never;
@@ -9234,11 +9477,14 @@ export interface operations {
     listJobDeliveries: {
         parameters: {
             query?: {
+                /** @description Entries of a page, at most. */
                 limit?: number;
+                /** @description Entries before the page. */
                 offset?: number;
             };
             header?: never;
             path: {
+                /** @description The id of the job. */
                 jobId: string;
             };
             cookie?: never;
@@ -9379,7 +9625,9 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @description The id of the webhook. */
                 webhookId: string;
+                /** @description The id of the delivery. */
                 deliveryId: string;
             };
             cookie?: never;
@@ -9519,6 +9767,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @description The id of the webhook. */
                 webhookId: string;
             };
             cookie?: never;
@@ -9656,12 +9905,19 @@ export interface operations {
     listJobs: {
         parameters: {
             query?: {
+                /** @description Jobs of this status. */
                 status?: "queued" | "active" | "waiting" | "completed" | "failed" | "cancelled";
+                /** @description Jobs of this agent. */
                 agent_id?: string;
+                /** @description Jobs of skills of this category. */
                 skill_category?: string;
+                /** @description Jobs of skills of this name. */
                 skill_name?: string;
+                /** @description Jobs of this version. */
                 skill_version?: string;
+                /** @description Jobs that were started in this way. */
                 trigger_type?: "api" | "scheduled" | "webhook";
+                /** @description Jobs of this conversation. */
                 conversation_id?: string;
                 /** @description Jobs that the run of this job started. */
                 parent_job_id?: string;
@@ -9673,7 +9929,9 @@ export interface operations {
                 created_before?: string;
                 /** @description timing: adds timestamps, duration and error of each job. */
                 include?: "timing";
+                /** @description Entries of a page, at most. */
                 limit?: number;
+                /** @description Entries before the page. */
                 offset?: number;
             };
             header?: never;
@@ -9793,9 +10051,11 @@ export interface operations {
                 include?: "origin";
             };
             header?: {
+                /** @description wait=N, up to 60 seconds. */
                 prefer?: string;
             };
             path: {
+                /** @description The id of the job. */
                 jobId: string;
             };
             cookie?: never;
@@ -9936,6 +10196,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @description The id of the job. */
                 jobId: string;
             };
             cookie?: never;
@@ -10136,6 +10397,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @description The id of the job. */
                 jobId: string;
             };
             cookie?: never;
@@ -10289,12 +10551,16 @@ export interface operations {
     listJobSteps: {
         parameters: {
             query?: {
+                /** @description Entries of a page, at most. */
                 limit?: number;
+                /** @description Entries before the page. */
                 offset?: number;
+                /** @description Steps of this status. */
                 status?: "active" | "waiting" | "completed" | "failed" | "interrupted";
             };
             header?: never;
             path: {
+                /** @description The id of the job. */
                 jobId: string;
             };
             cookie?: never;
@@ -10429,16 +10695,18 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
+                /** @description The id of the last event that the client has. */
                 "last-event-id"?: string;
             };
             path: {
+                /** @description The id of the job. */
                 jobId: string;
             };
             cookie?: never;
         };
         requestBody?: never;
         responses: {
-            /** @description The stream. */
+            /** @description The events, until the job has ended. The schema is that of one event, with its data parsed; on the wire an event is the lines id, event and data, and an empty line. */
             200: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -10448,7 +10716,18 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "text/event-stream": string;
+                    /**
+                     * @example {
+                     *       "id": "1.0",
+                     *       "event": "status",
+                     *       "data": {
+                     *         "status": "active",
+                     *         "attempt": 1,
+                     *         "at": "2026-01-01T00:00:00.001Z"
+                     *       }
+                     *     }
+                     */
+                    "text/event-stream": components["schemas"]["JobEvent"];
                 };
             };
             /** @description `validation_error`: The request is malformed or breaks a rule; details name the field. */
@@ -10533,10 +10812,15 @@ export interface operations {
     listApprovals: {
         parameters: {
             query?: {
+                /** @description Approvals of this status. */
                 status?: "pending" | "approved" | "rejected" | "expired" | "cancelled";
+                /** @description Approvals that this job asked for. */
                 job_id?: string;
+                /** @description Approvals of jobs of this agent. */
                 agent_id?: string;
+                /** @description Entries of a page, at most. */
                 limit?: number;
+                /** @description Entries before the page. */
                 offset?: number;
             };
             header?: never;
@@ -10675,6 +10959,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @description The id of the approval. */
                 approvalId: string;
             };
             cookie?: never;
@@ -10811,6 +11096,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @description The id of the approval. */
                 approvalId: string;
             };
             cookie?: never;
@@ -10995,6 +11281,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @description The id of the approval. */
                 approvalId: string;
             };
             cookie?: never;
@@ -11666,6 +11953,7 @@ export interface operations {
             query: {
                 /** @description Minute, hour, day of month, month, day of week; in UTC. */
                 cron_expression: string;
+                /** @description How many matches to show. */
                 count?: number;
             };
             header?: never;
@@ -11770,6 +12058,7 @@ export interface operations {
             };
             header?: never;
             path: {
+                /** @description The id of the scheduled job. */
                 jobId: string;
             };
             cookie?: never;
@@ -11893,6 +12182,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @description The id of the scheduled job. */
                 jobId: string;
             };
             cookie?: never;
@@ -12077,6 +12367,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @description The id of the scheduled job. */
                 jobId: string;
             };
             cookie?: never;
@@ -12178,6 +12469,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @description The id of the scheduled job. */
                 jobId: string;
             };
             cookie?: never;
@@ -12318,11 +12610,14 @@ export interface operations {
     listScheduledRuns: {
         parameters: {
             query?: {
+                /** @description Entries of a page, at most. */
                 limit?: number;
+                /** @description Entries before the page. */
                 offset?: number;
             };
             header?: never;
             path: {
+                /** @description The id of the scheduled job. */
                 jobId: string;
             };
             cookie?: never;
@@ -12455,6 +12750,7 @@ export interface operations {
             };
             header?: never;
             path: {
+                /** @description The id of the agent. */
                 agentId: string;
             };
             cookie?: never;
@@ -12592,6 +12888,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @description The id of the agent. */
                 agentId: string;
             };
             cookie?: never;
@@ -12695,6 +12992,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @description The id of the agent. */
                 agentId: string;
             };
             cookie?: never;
@@ -12834,6 +13132,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @description The id of the agent. */
                 agentId: string;
             };
             cookie?: never;
@@ -12940,6 +13239,7 @@ export interface operations {
             };
             header?: never;
             path: {
+                /** @description The id of the scheduled job. */
                 jobId: string;
             };
             cookie?: never;
@@ -13077,6 +13377,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @description The id of the scheduled job. */
                 jobId: string;
             };
             cookie?: never;
@@ -13180,6 +13481,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @description The id of the scheduled job. */
                 jobId: string;
             };
             cookie?: never;
@@ -13319,6 +13621,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @description The id of the scheduled job. */
                 jobId: string;
             };
             cookie?: never;
@@ -14088,11 +14391,20 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @example util */
+                /**
+                 * @description The category of the skill.
+                 * @example util
+                 */
                 category: string;
-                /** @example v1.0 */
+                /**
+                 * @description Its version: v<major>.<minor>.
+                 * @example v1.0
+                 */
                 version: string;
-                /** @example echo */
+                /**
+                 * @description Its name, in kebab case.
+                 * @example echo
+                 */
                 skillName: string;
             };
             cookie?: never;
@@ -14238,11 +14550,20 @@ export interface operations {
                 prefer?: string;
             };
             path: {
-                /** @example util */
+                /**
+                 * @description The category of the skill.
+                 * @example util
+                 */
                 category: string;
-                /** @example v1.0 */
+                /**
+                 * @description Its version: v<major>.<minor>.
+                 * @example v1.0
+                 */
                 version: string;
-                /** @example echo */
+                /**
+                 * @description Its name, in kebab case.
+                 * @example echo
+                 */
                 skillName: string;
             };
             cookie?: never;
@@ -14485,7 +14806,20 @@ export interface operations {
     skillCompleted: {
         parameters: {
             query?: never;
-            header?: never;
+            header: {
+                /** @description HMAC-SHA256 of the body in hex, keyed with the whole secret. */
+                "x-service-signature": components["parameters"]["x-service-signature"];
+                /** @description The type of the event. */
+                "x-service-event": components["parameters"]["x-service-event"];
+                /** @description The id of the delivery, the same for all its attempts. */
+                "x-service-delivery": components["parameters"]["x-service-delivery"];
+                /** @description The id of the delivery, as Standard Webhooks name it. */
+                "webhook-id": components["parameters"]["webhook-id"];
+                /** @description The Unix second of the attempt. */
+                "webhook-timestamp": components["parameters"]["webhook-timestamp"];
+                /** @description The signature of Standard Webhooks over id, timestamp and body: v1, and base64. */
+                "webhook-signature": components["parameters"]["webhook-signature"];
+            };
             path?: never;
             cookie?: never;
         };
@@ -14548,7 +14882,20 @@ export interface operations {
     skillFailed: {
         parameters: {
             query?: never;
-            header?: never;
+            header: {
+                /** @description HMAC-SHA256 of the body in hex, keyed with the whole secret. */
+                "x-service-signature": components["parameters"]["x-service-signature"];
+                /** @description The type of the event. */
+                "x-service-event": components["parameters"]["x-service-event"];
+                /** @description The id of the delivery, the same for all its attempts. */
+                "x-service-delivery": components["parameters"]["x-service-delivery"];
+                /** @description The id of the delivery, as Standard Webhooks name it. */
+                "webhook-id": components["parameters"]["webhook-id"];
+                /** @description The Unix second of the attempt. */
+                "webhook-timestamp": components["parameters"]["webhook-timestamp"];
+                /** @description The signature of Standard Webhooks over id, timestamp and body: v1, and base64. */
+                "webhook-signature": components["parameters"]["webhook-signature"];
+            };
             path?: never;
             cookie?: never;
         };
@@ -14618,7 +14965,20 @@ export interface operations {
     agentError: {
         parameters: {
             query?: never;
-            header?: never;
+            header: {
+                /** @description HMAC-SHA256 of the body in hex, keyed with the whole secret. */
+                "x-service-signature": components["parameters"]["x-service-signature"];
+                /** @description The type of the event. */
+                "x-service-event": components["parameters"]["x-service-event"];
+                /** @description The id of the delivery, the same for all its attempts. */
+                "x-service-delivery": components["parameters"]["x-service-delivery"];
+                /** @description The id of the delivery, as Standard Webhooks name it. */
+                "webhook-id": components["parameters"]["webhook-id"];
+                /** @description The Unix second of the attempt. */
+                "webhook-timestamp": components["parameters"]["webhook-timestamp"];
+                /** @description The signature of Standard Webhooks over id, timestamp and body: v1, and base64. */
+                "webhook-signature": components["parameters"]["webhook-signature"];
+            };
             path?: never;
             cookie?: never;
         };
@@ -14673,7 +15033,20 @@ export interface operations {
     agentStatusChanged: {
         parameters: {
             query?: never;
-            header?: never;
+            header: {
+                /** @description HMAC-SHA256 of the body in hex, keyed with the whole secret. */
+                "x-service-signature": components["parameters"]["x-service-signature"];
+                /** @description The type of the event. */
+                "x-service-event": components["parameters"]["x-service-event"];
+                /** @description The id of the delivery, the same for all its attempts. */
+                "x-service-delivery": components["parameters"]["x-service-delivery"];
+                /** @description The id of the delivery, as Standard Webhooks name it. */
+                "webhook-id": components["parameters"]["webhook-id"];
+                /** @description The Unix second of the attempt. */
+                "webhook-timestamp": components["parameters"]["webhook-timestamp"];
+                /** @description The signature of Standard Webhooks over id, timestamp and body: v1, and base64. */
+                "webhook-signature": components["parameters"]["webhook-signature"];
+            };
             path?: never;
             cookie?: never;
         };
@@ -14726,7 +15099,20 @@ export interface operations {
     conversationCreated: {
         parameters: {
             query?: never;
-            header?: never;
+            header: {
+                /** @description HMAC-SHA256 of the body in hex, keyed with the whole secret. */
+                "x-service-signature": components["parameters"]["x-service-signature"];
+                /** @description The type of the event. */
+                "x-service-event": components["parameters"]["x-service-event"];
+                /** @description The id of the delivery, the same for all its attempts. */
+                "x-service-delivery": components["parameters"]["x-service-delivery"];
+                /** @description The id of the delivery, as Standard Webhooks name it. */
+                "webhook-id": components["parameters"]["webhook-id"];
+                /** @description The Unix second of the attempt. */
+                "webhook-timestamp": components["parameters"]["webhook-timestamp"];
+                /** @description The signature of Standard Webhooks over id, timestamp and body: v1, and base64. */
+                "webhook-signature": components["parameters"]["webhook-signature"];
+            };
             path?: never;
             cookie?: never;
         };
@@ -14781,7 +15167,20 @@ export interface operations {
     scheduledJobCompleted: {
         parameters: {
             query?: never;
-            header?: never;
+            header: {
+                /** @description HMAC-SHA256 of the body in hex, keyed with the whole secret. */
+                "x-service-signature": components["parameters"]["x-service-signature"];
+                /** @description The type of the event. */
+                "x-service-event": components["parameters"]["x-service-event"];
+                /** @description The id of the delivery, the same for all its attempts. */
+                "x-service-delivery": components["parameters"]["x-service-delivery"];
+                /** @description The id of the delivery, as Standard Webhooks name it. */
+                "webhook-id": components["parameters"]["webhook-id"];
+                /** @description The Unix second of the attempt. */
+                "webhook-timestamp": components["parameters"]["webhook-timestamp"];
+                /** @description The signature of Standard Webhooks over id, timestamp and body: v1, and base64. */
+                "webhook-signature": components["parameters"]["webhook-signature"];
+            };
             path?: never;
             cookie?: never;
         };
@@ -14846,7 +15245,20 @@ export interface operations {
     scheduledJobFailed: {
         parameters: {
             query?: never;
-            header?: never;
+            header: {
+                /** @description HMAC-SHA256 of the body in hex, keyed with the whole secret. */
+                "x-service-signature": components["parameters"]["x-service-signature"];
+                /** @description The type of the event. */
+                "x-service-event": components["parameters"]["x-service-event"];
+                /** @description The id of the delivery, the same for all its attempts. */
+                "x-service-delivery": components["parameters"]["x-service-delivery"];
+                /** @description The id of the delivery, as Standard Webhooks name it. */
+                "webhook-id": components["parameters"]["webhook-id"];
+                /** @description The Unix second of the attempt. */
+                "webhook-timestamp": components["parameters"]["webhook-timestamp"];
+                /** @description The signature of Standard Webhooks over id, timestamp and body: v1, and base64. */
+                "webhook-signature": components["parameters"]["webhook-signature"];
+            };
             path?: never;
             cookie?: never;
         };
@@ -14918,7 +15330,20 @@ export interface operations {
     approvalRequested: {
         parameters: {
             query?: never;
-            header?: never;
+            header: {
+                /** @description HMAC-SHA256 of the body in hex, keyed with the whole secret. */
+                "x-service-signature": components["parameters"]["x-service-signature"];
+                /** @description The type of the event. */
+                "x-service-event": components["parameters"]["x-service-event"];
+                /** @description The id of the delivery, the same for all its attempts. */
+                "x-service-delivery": components["parameters"]["x-service-delivery"];
+                /** @description The id of the delivery, as Standard Webhooks name it. */
+                "webhook-id": components["parameters"]["webhook-id"];
+                /** @description The Unix second of the attempt. */
+                "webhook-timestamp": components["parameters"]["webhook-timestamp"];
+                /** @description The signature of Standard Webhooks over id, timestamp and body: v1, and base64. */
+                "webhook-signature": components["parameters"]["webhook-signature"];
+            };
             path?: never;
             cookie?: never;
         };
@@ -14981,7 +15406,20 @@ export interface operations {
     approvalDecided: {
         parameters: {
             query?: never;
-            header?: never;
+            header: {
+                /** @description HMAC-SHA256 of the body in hex, keyed with the whole secret. */
+                "x-service-signature": components["parameters"]["x-service-signature"];
+                /** @description The type of the event. */
+                "x-service-event": components["parameters"]["x-service-event"];
+                /** @description The id of the delivery, the same for all its attempts. */
+                "x-service-delivery": components["parameters"]["x-service-delivery"];
+                /** @description The id of the delivery, as Standard Webhooks name it. */
+                "webhook-id": components["parameters"]["webhook-id"];
+                /** @description The Unix second of the attempt. */
+                "webhook-timestamp": components["parameters"]["webhook-timestamp"];
+                /** @description The signature of Standard Webhooks over id, timestamp and body: v1, and base64. */
+                "webhook-signature": components["parameters"]["webhook-signature"];
+            };
             path?: never;
             cookie?: never;
         };

@@ -14,50 +14,16 @@ import { type Attempts, deadlineOf, pauseBefore, sleep } from './retries.ts';
 
 type Job = components['schemas']['Job'];
 
-/** Its position in the stream of the job, its type, and what it tells. */
-interface EventOf<Type extends string, Data> {
-  /** What `after` takes. */
-  readonly id: string;
-  readonly type: Type;
-  readonly data: Data & { readonly at: string };
-}
+type Streamed = components['schemas']['JobEvent'];
 
-interface ToolPlace {
-  readonly step: number;
-  readonly call_id: string;
-  readonly tool: string;
-}
-
-export type JobEvent =
-  | EventOf<
-      'status',
-      {
-        readonly status: Job['status'];
-        readonly attempt?: number;
-        readonly error?: NonNullable<Job['error']>;
-        /** When it is tried again. */
-        readonly run_at?: string;
-        /** When the first of its waits ends by itself. */
-        readonly due_at?: string | null;
-        /** When it went on after a wait. */
-        readonly resumed_at?: string;
-      }
-    >
-  | EventOf<
-      'log',
-      { readonly message: string; readonly fields?: Readonly<Record<string, unknown>> }
-    >
-  | EventOf<'progress', { readonly fraction: number; readonly note: string | null }>
-  | EventOf<'message', { readonly role: string; readonly content: string; readonly step?: number }>
-  | EventOf<'token', { readonly step: number; readonly text: string }>
-  | EventOf<'tool_call', ToolPlace & { readonly input: unknown }>
-  | EventOf<
-      'tool_result',
-      ToolPlace & {
-        readonly output?: unknown;
-        readonly error?: { readonly code: string; readonly message: string };
-      }
-    >;
+/** An event: what `after` takes, its type, and what it tells. */
+export type JobEvent = {
+  [Type in Streamed['event']]: {
+    readonly id: string;
+    readonly type: Type;
+    readonly data: Extract<Streamed, { event: Type }>['data'];
+  };
+}[Streamed['event']];
 
 export interface FollowOptions extends CallOptions {
   /** The id of the last event that is known. */

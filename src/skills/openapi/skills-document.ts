@@ -145,6 +145,11 @@ function withSkills(
       ...described.paths,
       ...Object.fromEntries(made.map(({ path, operation }) => [path, { post: operation }])),
     },
-    components: { ...described.components, ...components, schemas },
+    components: {
+      ...described.components,
+      ...components,
+      parameters: { ...described.components['parameters'], ...components['parameters'] },
+      schemas,
+    },
   };
 }

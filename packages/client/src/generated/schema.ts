@@ -1894,6 +1894,138 @@ export interface components {
             finished_at: string | null;
             duration_ms: number | null;
         };
+        JobStatusEvent: {
+            /** @description What Last-Event-ID takes. */
+            id: string;
+            /** @constant */
+            event: "status";
+            /** @description The job has reached a status. */
+            data: {
+                /** @enum {string} */
+                status: "queued" | "active" | "waiting" | "completed" | "failed" | "cancelled";
+                attempt?: number;
+                /** @description Why an attempt or the job failed. */
+                error?: {
+                    /** @enum {string} */
+                    code: "skill_execution_failed" | "skill_timeout" | "output_invalid" | "missing_credentials" | "upstream_unavailable" | "budget_exceeded" | "replay_diverged" | "worker_lost" | "cancelled";
+                    message: string;
+                } | null;
+                /**
+                 * Format: date-time
+                 * @description When it is tried again.
+                 */
+                run_at?: string;
+                /**
+                 * Format: date-time
+                 * @description When the first of its waits ends by itself.
+                 */
+                due_at?: string;
+                /**
+                 * Format: date-time
+                 * @description When it went on after a wait.
+                 */
+                resumed_at?: string;
+                /** Format: date-time */
+                at: string;
+            };
+        };
+        JobLogEvent: {
+            /** @description What Last-Event-ID takes. */
+            id: string;
+            /** @constant */
+            event: "log";
+            /** @description A line of the log of its run. */
+            data: {
+                message: string;
+                fields?: {
+                    [key: string]: unknown;
+                };
+                /** Format: date-time */
+                at: string;
+            };
+        };
+        JobProgressEvent: {
+            /** @description What Last-Event-ID takes. */
+            id: string;
+            /** @constant */
+            event: "progress";
+            /** @description How far its run is. */
+            data: {
+                /** @description From 0 to 1. */
+                fraction: number;
+                note: string | null;
+                /** Format: date-time */
+                at: string;
+            };
+        };
+        JobMessageEvent: {
+            /** @description What Last-Event-ID takes. */
+            id: string;
+            /** @constant */
+            event: "message";
+            /** @description A message of its conversation. */
+            data: {
+                role: string;
+                content: string;
+                /** @description The number of the step of the job. */
+                step?: number;
+                /** Format: date-time */
+                at: string;
+            };
+        };
+        JobTokenEvent: {
+            /** @description What Last-Event-ID takes. */
+            id: string;
+            /** @constant */
+            event: "token";
+            /** @description A piece of a model's text, which the message has whole. */
+            data: {
+                /** @description The number of the step of the job. */
+                step: number;
+                text: string;
+                /** Format: date-time */
+                at: string;
+            };
+        };
+        JobToolCallEvent: {
+            /** @description What Last-Event-ID takes. */
+            id: string;
+            /** @constant */
+            event: "tool_call";
+            /** @description A model calls a tool. */
+            data: {
+                /** @description The number of the step of the job. */
+                step: number;
+                /** @description The id that the model gave the call. */
+                call_id: string;
+                tool: string;
+                input: unknown;
+                /** Format: date-time */
+                at: string;
+            };
+        };
+        JobToolResultEvent: {
+            /** @description What Last-Event-ID takes. */
+            id: string;
+            /** @constant */
+            event: "tool_result";
+            /** @description What the tool gave, or why it failed. */
+            data: {
+                /** @description The number of the step of the job. */
+                step: number;
+                /** @description The id that the model gave the call. */
+                call_id: string;
+                tool: string;
+                output?: unknown;
+                error?: {
+                    code: string;
+                    message: string;
+                };
+                /** Format: date-time */
+                at: string;
+            };
+        };
+        JobEvent: components["schemas"]["JobStatusEvent"] | components["schemas"]["JobLogEvent"] | components["schemas"]["JobProgressEvent"] | components["schemas"]["JobMessageEvent"] | components["schemas"]["JobTokenEvent"] | components["schemas"]["JobToolCallEvent"] | components["schemas"]["JobToolResultEvent"];
         Approval: {
             /** Format: uuid */
             approval_id: string;
@@ -2526,6 +2658,7 @@ export interface operations {
             };
             header?: never;
             path: {
+                /** @description The id of the key. */
                 id: string;
             };
             cookie?: never;
@@ -2592,8 +2725,11 @@ export interface operations {
             };
             header?: never;
             path: {
+                /** @description The category of the skill. */
                 category: string;
+                /** @description Its version: v<major>.<minor>. */
                 version: string;
+                /** @description Its name, in kebab case. */
                 skillName: string;
             };
             cookie?: never;
@@ -2615,8 +2751,11 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @description The category of the skill. */
                 category: string;
+                /** @description Its version: v<major>.<minor>. */
                 version: string;
+                /** @description Its name, in kebab case. */
                 skillName: string;
             };
             cookie?: never;
@@ -2638,8 +2777,11 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @description The category of the skill. */
                 category: string;
+                /** @description Its version: v<major>.<minor>. */
                 version: string;
+                /** @description Its name, in kebab case. */
                 skillName: string;
             };
             cookie?: never;
@@ -2705,11 +2847,14 @@ export interface operations {
     listCredentials: {
         parameters: {
             query?: {
+                /** @description Entries of a page, at most. */
                 limit?: number;
+                /** @description Entries before the page. */
                 offset?: number;
             };
             header?: never;
             path: {
+                /** @description The organization. */
                 organizationId: string;
             };
             cookie?: never;
@@ -2736,7 +2881,9 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @description The organization. */
                 organizationId: string;
+                /** @description The name of the model provider. */
                 provider: string;
             };
             cookie?: never;
@@ -2762,7 +2909,9 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @description The organization. */
                 organizationId: string;
+                /** @description The name of the model provider. */
                 provider: string;
             };
             cookie?: never;
@@ -2787,6 +2936,7 @@ export interface operations {
             };
             header?: never;
             path: {
+                /** @description The id of the API key. */
                 id: string;
             };
             cookie?: never;
@@ -2808,6 +2958,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @description The id of the API key. */
                 id: string;
             };
             cookie?: never;
@@ -2829,6 +2980,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @description The id of the API key. */
                 id: string;
             };
             cookie?: never;
@@ -2854,6 +3006,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @description The id of the API key. */
                 id: string;
             };
             cookie?: never;
@@ -2875,9 +3028,13 @@ export interface operations {
                 from?: string;
                 /** @description The last day; by default today. */
                 to?: string;
+                /** @description The usage of this organization. */
                 organization_id?: string;
+                /** @description The usage of owners of this kind. */
                 owner_kind?: "agent" | "deleted_agent" | "api_key" | "scheduled_job";
+                /** @description Entries of a page, at most. */
                 limit?: number;
+                /** @description Entries before the page. */
                 offset?: number;
             };
             header?: never;
@@ -2925,6 +3082,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @description The token of the trigger, which is its credential. */
                 webhookToken: string;
             };
             cookie?: never;
@@ -2951,6 +3109,7 @@ export interface operations {
     listSkills: {
         parameters: {
             query?: {
+                /** @description Skills of this category. */
                 category?: string;
                 /** @description true: only the skills that the scopes of the key allow it to run. */
                 runnable?: "true";
@@ -2979,8 +3138,11 @@ export interface operations {
             };
             header?: never;
             path: {
+                /** @description The category of the skill. */
                 category: string;
+                /** @description Its version: v<major>.<minor>. */
                 version: string;
+                /** @description Its name, in kebab case. */
                 skillName: string;
             };
             cookie?: never;
@@ -3069,7 +3231,9 @@ export interface operations {
     listAgents: {
         parameters: {
             query?: {
+                /** @description Entries of a page, at most. */
                 limit?: number;
+                /** @description Entries before the page. */
                 offset?: number;
             };
             header?: never;
@@ -3121,6 +3285,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @description The id of the agent. */
                 agentId: string;
             };
             cookie?: never;
@@ -3142,6 +3307,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @description The id of the agent. */
                 agentId: string;
             };
             cookie?: never;
@@ -3167,6 +3333,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @description The id of the agent. */
                 agentId: string;
             };
             cookie?: never;
@@ -3188,11 +3355,14 @@ export interface operations {
                 tag?: string;
                 /** @description Words, in any order. */
                 q?: string;
+                /** @description Entries of a page, at most. */
                 limit?: number;
+                /** @description Entries before the page. */
                 offset?: number;
             };
             header?: never;
             path: {
+                /** @description The id of the agent. */
                 agentId: string;
             };
             cookie?: never;
@@ -3219,6 +3389,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @description The id of the agent. */
                 agentId: string;
             };
             cookie?: never;
@@ -3244,7 +3415,9 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @description The id of the agent. */
                 agentId: string;
+                /** @description The id of the memory. */
                 memoryId: string;
             };
             cookie?: never;
@@ -3266,7 +3439,9 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @description The id of the agent. */
                 agentId: string;
+                /** @description The id of the memory. */
                 memoryId: string;
             };
             cookie?: never;
@@ -3292,7 +3467,9 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @description The id of the agent. */
                 agentId: string;
+                /** @description The id of the memory. */
                 memoryId: string;
             };
             cookie?: never;
@@ -3310,13 +3487,19 @@ export interface operations {
     listConversations: {
         parameters: {
             query?: {
+                /** @description Conversations of this agent. */
                 agent_id?: string;
+                /** @description Conversations of this user. */
                 user_id?: string;
+                /** @description Conversations of this status. */
                 status?: "active" | "completed" | "failed";
+                /** @description Conversations that were started in this way. */
                 trigger_type?: "api" | "scheduled" | "webhook";
                 /** @description opening: also the first 200 characters of the first message. */
                 include?: "opening";
+                /** @description Entries of a page, at most. */
                 limit?: number;
+                /** @description Entries before the page. */
                 offset?: number;
             };
             header?: never;
@@ -3340,6 +3523,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @description The id of the conversation. */
                 id: string;
             };
             cookie?: never;
@@ -3359,12 +3543,16 @@ export interface operations {
     listMessages: {
         parameters: {
             query?: {
+                /** @description Messages of this role. */
                 role?: "user" | "assistant" | "system" | "tool";
+                /** @description Entries of a page, at most. */
                 limit?: number;
+                /** @description Entries before the page. */
                 offset?: number;
             };
             header?: never;
             path: {
+                /** @description The id of the conversation. */
                 id: string;
             };
             cookie?: never;
@@ -3384,10 +3572,12 @@ export interface operations {
     getTokenUsage: {
         parameters: {
             query?: {
+                /** @description Entries before the page. */
                 offset?: number;
             };
             header?: never;
             path: {
+                /** @description The id of the conversation. */
                 id: string;
             };
             cookie?: never;
@@ -3409,7 +3599,9 @@ export interface operations {
             query?: {
                 /** @description refusal: adds the reason why it could start no job now, or null. */
                 include?: "refusal";
+                /** @description Entries of a page, at most. */
                 limit?: number;
+                /** @description Entries before the page. */
                 offset?: number;
             };
             header?: never;
@@ -3464,6 +3656,7 @@ export interface operations {
             };
             header?: never;
             path: {
+                /** @description The id of the trigger. */
                 triggerId: string;
             };
             cookie?: never;
@@ -3485,6 +3678,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @description The id of the trigger. */
                 triggerId: string;
             };
             cookie?: never;
@@ -3510,6 +3704,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @description The id of the trigger. */
                 triggerId: string;
             };
             cookie?: never;
@@ -3527,11 +3722,14 @@ export interface operations {
     listAgentTriggerCalls: {
         parameters: {
             query?: {
+                /** @description Entries of a page, at most. */
                 limit?: number;
+                /** @description Entries before the page. */
                 offset?: number;
             };
             header?: never;
             path: {
+                /** @description The id of the trigger. */
                 triggerId: string;
             };
             cookie?: never;
@@ -3600,6 +3798,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @description The id of the webhook. */
                 webhookId: string;
             };
             cookie?: never;
@@ -3621,6 +3820,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @description The id of the webhook. */
                 webhookId: string;
             };
             cookie?: never;
@@ -3646,6 +3846,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @description The id of the webhook. */
                 webhookId: string;
             };
             cookie?: never;
@@ -3663,11 +3864,14 @@ export interface operations {
     listAgentWebhookDeliveries: {
         parameters: {
             query?: {
+                /** @description Entries of a page, at most. */
                 limit?: number;
+                /** @description Entries before the page. */
                 offset?: number;
             };
             header?: never;
             path: {
+                /** @description The id of the webhook. */
                 webhookId: string;
             };
             cookie?: never;
@@ -3694,7 +3898,9 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @description The id of the webhook. */
                 webhookId: string;
+                /** @description The id of the delivery. */
                 deliveryId: string;
             };
             cookie?: never;
@@ -3714,11 +3920,14 @@ export interface operations {
     listJobDeliveries: {
         parameters: {
             query?: {
+                /** @description Entries of a page, at most. */
                 limit?: number;
+                /** @description Entries before the page. */
                 offset?: number;
             };
             header?: never;
             path: {
+                /** @description The id of the job. */
                 jobId: string;
             };
             cookie?: never;
@@ -3745,7 +3954,9 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @description The id of the webhook. */
                 webhookId: string;
+                /** @description The id of the delivery. */
                 deliveryId: string;
             };
             cookie?: never;
@@ -3767,6 +3978,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @description The id of the webhook. */
                 webhookId: string;
             };
             cookie?: never;
@@ -3786,12 +3998,19 @@ export interface operations {
     listJobs: {
         parameters: {
             query?: {
+                /** @description Jobs of this status. */
                 status?: "queued" | "active" | "waiting" | "completed" | "failed" | "cancelled";
+                /** @description Jobs of this agent. */
                 agent_id?: string;
+                /** @description Jobs of skills of this category. */
                 skill_category?: string;
+                /** @description Jobs of skills of this name. */
                 skill_name?: string;
+                /** @description Jobs of this version. */
                 skill_version?: string;
+                /** @description Jobs that were started in this way. */
                 trigger_type?: "api" | "scheduled" | "webhook";
+                /** @description Jobs of this conversation. */
                 conversation_id?: string;
                 /** @description Jobs that the run of this job started. */
                 parent_job_id?: string;
@@ -3803,7 +4022,9 @@ export interface operations {
                 created_before?: string;
                 /** @description timing: adds timestamps, duration and error of each job. */
                 include?: "timing";
+                /** @description Entries of a page, at most. */
                 limit?: number;
+                /** @description Entries before the page. */
                 offset?: number;
             };
             header?: never;
@@ -3835,6 +4056,7 @@ export interface operations {
             };
             header?: never;
             path: {
+                /** @description The id of the job. */
                 jobId: string;
             };
             cookie?: never;
@@ -3856,6 +4078,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @description The id of the job. */
                 jobId: string;
             };
             cookie?: never;
@@ -3885,6 +4108,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @description The id of the job. */
                 jobId: string;
             };
             cookie?: never;
@@ -3904,12 +4128,16 @@ export interface operations {
     listJobSteps: {
         parameters: {
             query?: {
+                /** @description Entries of a page, at most. */
                 limit?: number;
+                /** @description Entries before the page. */
                 offset?: number;
+                /** @description Steps of this status. */
                 status?: "active" | "waiting" | "completed" | "failed" | "interrupted";
             };
             header?: never;
             path: {
+                /** @description The id of the job. */
                 jobId: string;
             };
             cookie?: never;
@@ -3934,10 +4162,15 @@ export interface operations {
     listApprovals: {
         parameters: {
             query?: {
+                /** @description Approvals of this status. */
                 status?: "pending" | "approved" | "rejected" | "expired" | "cancelled";
+                /** @description Approvals that this job asked for. */
                 job_id?: string;
+                /** @description Approvals of jobs of this agent. */
                 agent_id?: string;
+                /** @description Entries of a page, at most. */
                 limit?: number;
+                /** @description Entries before the page. */
                 offset?: number;
             };
             header?: never;
@@ -3966,6 +4199,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @description The id of the approval. */
                 approvalId: string;
             };
             cookie?: never;
@@ -3987,6 +4221,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @description The id of the approval. */
                 approvalId: string;
             };
             cookie?: never;
@@ -4012,6 +4247,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @description The id of the approval. */
                 approvalId: string;
             };
             cookie?: never;
@@ -4105,6 +4341,7 @@ export interface operations {
             query: {
                 /** @description Minute, hour, day of month, month, day of week; in UTC. */
                 cron_expression: string;
+                /** @description How many matches to show. */
                 count?: number;
             };
             header?: never;
@@ -4131,6 +4368,7 @@ export interface operations {
             };
             header?: never;
             path: {
+                /** @description The id of the scheduled job. */
                 jobId: string;
             };
             cookie?: never;
@@ -4152,6 +4390,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @description The id of the scheduled job. */
                 jobId: string;
             };
             cookie?: never;
@@ -4177,6 +4416,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @description The id of the scheduled job. */
                 jobId: string;
             };
             cookie?: never;
@@ -4196,6 +4436,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @description The id of the scheduled job. */
                 jobId: string;
             };
             cookie?: never;
@@ -4215,11 +4456,14 @@ export interface operations {
     listScheduledRuns: {
         parameters: {
             query?: {
+                /** @description Entries of a page, at most. */
                 limit?: number;
+                /** @description Entries before the page. */
                 offset?: number;
             };
             header?: never;
             path: {
+                /** @description The id of the scheduled job. */
                 jobId: string;
             };
             cookie?: never;
@@ -4251,6 +4495,7 @@ export interface operations {
             };
             header?: never;
             path: {
+                /** @description The id of the agent. */
                 agentId: string;
             };
             cookie?: never;
@@ -4272,6 +4517,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @description The id of the agent. */
                 agentId: string;
             };
             cookie?: never;
@@ -4293,6 +4539,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @description The id of the agent. */
                 agentId: string;
             };
             cookie?: never;
@@ -4318,6 +4565,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @description The id of the agent. */
                 agentId: string;
             };
             cookie?: never;
@@ -4342,6 +4590,7 @@ export interface operations {
             };
             header?: never;
             path: {
+                /** @description The id of the scheduled job. */
                 jobId: string;
             };
             cookie?: never;
@@ -4363,6 +4612,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @description The id of the scheduled job. */
                 jobId: string;
             };
             cookie?: never;
@@ -4384,6 +4634,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @description The id of the scheduled job. */
                 jobId: string;
             };
             cookie?: never;
@@ -4409,6 +4660,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @description The id of the scheduled job. */
                 jobId: string;
             };
             cookie?: never;
@@ -4450,8 +4702,11 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @description The category of the skill. */
                 category: string;
+                /** @description Its version: v<major>.<minor>. */
                 version: string;
+                /** @description Its name, in kebab case. */
                 skillName: string;
             };
             cookie?: never;
