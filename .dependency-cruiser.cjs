@@ -38,6 +38,7 @@ const mayUse = {
   schedules: [...ground, 'api-keys', 'skills', 'agents', 'jobs'],
   triggers: [...ground, 'sandbox', 'api-keys', 'skills', 'agents', 'jobs', 'run-events'],
   webhooks: [...ground, 'leases', 'egress', 'agents'],
+  mcp: [...ground, 'skills', 'agents', 'jobs', 'approvals'],
   console: [...ground, 'api-keys'],
   // The composition tells it of jobs, so that no slice has to know that it is counted.
   statistics: [...ground, 'skills'],
@@ -185,6 +186,12 @@ module.exports = {
       severity: 'error',
       from: { ...product, pathNot: `${product.pathNot}|^src/(queue|redis)/` },
       to: { path: 'node_modules/(bullmq|ioredis)/' },
+    },
+    {
+      name: 'mcp-sdk-in-mcp',
+      severity: 'error',
+      from: { ...product, pathNot: `${product.pathNot}|^src/mcp/` },
+      to: { path: 'node_modules/@modelcontextprotocol/' },
     },
     {
       name: 'bullmq-in-queue',

@@ -22,6 +22,7 @@ function skill(path: string, more: Partial<Skill> = {}): Skill {
     continuesConversations: false,
     taskField: null,
     answerField: null,
+    mcp: null,
     examples: [],
     config: {},
     hasConfig: false,

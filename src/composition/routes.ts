@@ -40,6 +40,7 @@ import { webhookTriggerRoutes } from '../triggers/webhook-trigger.routes.ts';
 import { usageAdminRoutes, usageRoutes } from '../usage/usage.routes.ts';
 import { deliveryRoutes } from '../webhooks/deliveries.routes.ts';
 import { webhookRoutes } from '../webhooks/webhooks.routes.ts';
+import { registerMcp } from './mcp.ts';
 import type { Parts } from './parts.ts';
 import type { Slices } from './slices.ts';
 
@@ -47,7 +48,14 @@ import type { Slices } from './slices.ts';
 export interface RoutesDeps {
   readonly parts: Pick<
     Parts,
-    'adminSecret' | 'config' | 'version' | 'database' | 'consoleFiles' | 'executors' | 'log'
+    | 'adminSecret'
+    | 'config'
+    | 'version'
+    | 'database'
+    | 'consoleFiles'
+    | 'encryptionKey'
+    | 'executors'
+    | 'log'
   >;
   readonly slices: Slices;
   readonly reloads: Reloads;
@@ -78,10 +86,12 @@ export function registerRoutes(target: Server, deps: RoutesDeps): void {
   guarded(target, '/admin', secretHook, unmatched, (scope) => adminRoutes(scope, deps));
   webhookTriggerRoutes(target, { ...triggers, clock, limiter, unmatched });
   const requests = createConcurrencyLimit(config.requestsPerKeyMax, 'requests of one API key');
-  const keyHook = apiKeyHook({ verify: apiKeys.verify, limiter, sessions, requests });
+  const admission = { verify: apiKeys.verify, limiter, requests };
+  const keyHook = apiKeyHook({ ...admission, sessions });
   const documentWithSkills = createSkillsDocument({ document, skills: slices.skills });
   openApiRoutes(target, { document, documentWithSkills, admit: keyHook });
   guarded(target, '/api', keyHook, unmatched, (scope) => apiRoutes(scope, deps, sessions));
+  registerMcp(target, { parts, slices, admission, unmatched, stopping: deps.stopping });
 }
 
 function adminRoutes(scope: Server, deps: RoutesDeps): void {

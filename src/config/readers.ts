@@ -44,6 +44,15 @@ export const originList: Reader<ReadonlySet<string>> = (value) => {
     : { expected: 'origins such as https://app.example.com, comma-separated, or * for all' };
 };
 
+/** Names of hosts, without ports. */
+export const hostList: Reader<ReadonlySet<string>> = (value) => {
+  const given = value.split(',').map((one) => one.trim().toLowerCase());
+  const isHost = (one: string) => URL.parse(`http://${one}`)?.host === one;
+  return given.length <= 100 && given.every(isHost)
+    ? { value: new Set(given) }
+    : { expected: 'host names such as platform.example.com, comma-separated' };
+};
+
 export const word =
   <W extends string>(...words: W[]): Reader<W> =>
   (value) =>

@@ -4,6 +4,7 @@ import {
   addressRanges,
   adminSecret,
   delays,
+  hostList,
   integer,
   model,
   originList,
@@ -251,6 +252,12 @@ export const variables = {
     'Address of this platform as clients reach it, for the urls of triggers.',
     null,
     publicUrl,
+  ),
+  mcpHosts: variable(
+    'MCP_HOSTS',
+    'Further host names by which clients reach /mcp, comma-separated; localhost, addresses and the host of PUBLIC_URL always are.',
+    null,
+    hostList,
   ),
   connectionsPerAddressMax: variable(
     'CONNECTIONS_PER_ADDRESS_MAX',

@@ -90,6 +90,8 @@ export interface SkillsTable {
   task_field: string | null;
   /** The field of an output that holds the answer; null when the skill names none. */
   answer_field: string | null;
+  /** JSON object: how it appears to clients of the Model Context Protocol; null for the defaults. */
+  mcp: string | null;
   /** JSON object of the settings that it declares, by name. */
   config: Generated<string>;
   /** JSON array of `{ input, output? }`. */

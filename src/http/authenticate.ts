@@ -41,8 +41,9 @@ export async function isStillAdmitted(
   request: FastifyRequest,
   verify: (key: string) => Caller | Promise<Caller>,
   sessions: Pick<SessionSource, 'credentials'>,
+  keyOf: NonNullable<ApiKeyHookDeps['keyOf']> = keyInHeader,
 ): Promise<boolean> {
-  const key = request.headers['x-api-key'];
+  const key = keyOf(request);
   try {
     if (typeof key !== 'string') return (await sessions.credentials(request)) !== null;
     await verify(key);
@@ -61,6 +62,8 @@ export interface ApiKeyHookDeps {
   readonly sessions: Pick<SessionSource, 'credentials'>;
   /** Limits how many requests of one key are under way. */
   readonly requests: ConcurrencyLimit;
+  /** The key of a request; that in the header x-api-key when left out. */
+  keyOf?(request: FastifyRequest): string | readonly string[] | undefined;
 }
 
 /** A hook that admits a request with a valid key or session, within its rate limit. */
@@ -76,13 +79,25 @@ export function apiKeyHook(deps: ApiKeyHookDeps) {
   };
 }
 
+function keyInHeader({ headers }: FastifyRequest) {
+  return headers['x-api-key'];
+}
+
+/** The key in either header; clients of other protocols send it as a bearer token. */
+export function keyOrBearer(request: FastifyRequest): string | readonly string[] | undefined {
+  const { authorization } = request.headers;
+  const key = keyInHeader(request);
+  if (key !== undefined || authorization === undefined) return key;
+  return /^Bearer +(\S.*)$/i.exec(authorization)?.[1] ?? '';
+}
+
 /** A promise only where the key, the session or the limit is not decided in this process's memory. */
 function authenticate(
   deps: ApiKeyHookDeps,
   request: FastifyRequest,
   reply: FastifyReply,
 ): void | Promise<void> {
-  const key = request.headers['x-api-key'];
+  const key = (deps.keyOf ?? keyInHeader)(request);
   if (key === undefined && request.headers.cookie !== undefined) {
     return admitSession(deps, request, reply);
   }

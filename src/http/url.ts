@@ -8,7 +8,7 @@ import { isCleanText } from '../kernel/text.ts';
 /** The absolute form `http://host/path`, which proxies send and RFC 9112 (3.2.2) requires servers to accept. */
 const origin = /^[a-z][a-z0-9+.-]*:\/\/[^/?#]*/i;
 /** The prefixes whose hooks authenticate a request: `guarded` takes no other. */
-const guardedPrefixes = ['/api', '/admin'] as const;
+const guardedPrefixes = ['/api', '/admin', '/mcp'] as const;
 export type GuardedPrefix = (typeof guardedPrefixes)[number];
 
 const guardedUrl = new RegExp(`^(?:${guardedPrefixes.join('|')})(?:[/?#]|$)`);

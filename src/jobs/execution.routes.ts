@@ -1,5 +1,4 @@
 /** `POST /api/{category}/{version}/{skill-name}` (specification: Skill execution; docs/decisions/jobs.md). */
-import { isUtf8 } from 'node:buffer';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { type Static, Type } from 'typebox';
 import { acceptingWork, callerOf } from '../http/authenticate.ts';
@@ -9,17 +8,14 @@ import { apiRefusals, bodyRefusals } from '../http/refusals.ts';
 import { carries } from '../http/response-headers.ts';
 import { SkillPath } from '../http/schemas.ts';
 import type { Server } from '../http/server.ts';
-import { invalid, isUnavailable, type PlatformError } from '../kernel/errors.ts';
-import { isCleanText } from '../kernel/text.ts';
+import { userOf } from '../http/user-id.ts';
+import { isUnavailable, type PlatformError } from '../kernel/errors.ts';
 import type { Execute, Target } from './execute.ts';
 import { jobSummary } from './job-views.ts';
 import { FullJob, ListedJob } from './jobs.schemas.ts';
 import type { Jobs } from './jobs.ts';
 
 type Targeted = FastifyRequest & { target: Target };
-
-/** Characters of a user's name. */
-const nameMax = 200;
 
 const executeSchema = {
   tags: ['Execution'],
@@ -153,20 +149,4 @@ function findTarget({ execute, reserved, unmatched }: ExecutionRoutesDeps) {
       done(error as Error);
     }
   };
-}
-
-function userOf(request: FastifyRequest): string | undefined {
-  const user = request.headers['x-user-id'];
-  if (user === undefined) return undefined;
-  const name = typeof user === 'string' ? headerText(user) : '';
-  if (name === '' || [...name].length > nameMax || !isCleanText(name)) {
-    throw invalid('x-user-id', `must be 1 to ${nameMax} characters`);
-  }
-  return name;
-}
-
-/** Node decodes header bytes as Latin-1; bytes that are valid UTF-8 are decoded as UTF-8. */
-function headerText(header: string): string {
-  const bytes = Buffer.from(header, 'latin1');
-  return isUtf8(bytes) ? bytes.toString('utf8') : header;
 }

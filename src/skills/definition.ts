@@ -277,6 +277,17 @@ export interface SkillExample {
   readonly output?: unknown;
 }
 
+/** How a skill appears to clients of the Model Context Protocol. */
+export interface SkillMcp {
+  /** The name of its tool: 1 to 90 letters, digits, dots, hyphens and underscores. */
+  readonly name?: string;
+  /**
+   * Whether the output is `{ content }`, with the blocks that the client gets, such as
+   * `{ type: 'image', data, mimeType }`. Else a client gets the output itself, as JSON.
+   */
+  readonly content?: boolean;
+}
+
 /** The fields of a type that hold a text; any name where the type is unknown. */
 type TextField<T> = unknown extends T
   ? string
@@ -317,6 +328,8 @@ export interface SkillDefinition<
    */
   readonly answerField?: TextField<Output> | null;
   readonly examples?: readonly SkillExample[];
+  /** How the skill appears to clients of the Model Context Protocol; by default as `category.name`. */
+  readonly mcp?: SkillMcp | null;
   /** The settings that the skill needs from its users, such as a key for another service. */
   readonly config?: Config;
   run(input: Input, ctx: SkillContext<Config>): Output | Promise<Output>;

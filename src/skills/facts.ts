@@ -22,5 +22,6 @@ export function completeFacts(definition: SkillFacts): Required<SkillFacts> {
     continuesConversations: definition.continuesConversations ?? false,
     taskField: definition.taskField ?? null,
     answerField: definition.answerField ?? null,
+    mcp: definition.mcp ?? null,
   };
 }

@@ -76,6 +76,8 @@ export interface SkillRegistry {
   list(category?: string): Skill[];
   /** Every version that was ever registered, in the same order. */
   listAll(): Skill[];
+  /** Calls the listener after each change of a skill that this process learns of. */
+  onChange(listener: () => void): void;
   /** Deprecates or activates a version (docs/decisions/skills.md); `404 skill_not_found` when it was never registered. */
   setDeprecated(
     category: string,
@@ -93,10 +95,14 @@ interface State {
   skills: ReadonlyMap<string, Skill>;
   /** The state that `refresh` read last. */
   known: string;
+  readonly listeners: (() => void)[];
 }
 
 export function createSkillRegistry(database: Database, clock: Clock): SkillRegistry {
-  const state: State = { database, clock, rows: new Map(), skills: new Map(), known: '' };
+  const state: State = {
+    ...{ database, clock, rows: new Map(), skills: new Map(), known: '' },
+    listeners: [],
+  };
   return {
     async register(facts, elsewhere = new Set()) {
       await reload(state);
@@ -133,6 +139,7 @@ export function createSkillRegistry(database: Database, clock: Clock): SkillRegi
     },
     list: (category) => list(state, category),
     listAll: () => [...state.skills.values()].sort(bySortKey),
+    onChange: (listener) => void state.listeners.push(listener),
     setDeprecated: (category, version, name, deprecated) =>
       setDeprecated(state, [category, version, name], deprecated),
   };
@@ -151,6 +158,10 @@ async function reload(state: State): Promise<void> {
       return [key, known ?? toSkill(row)];
     }),
   );
+  const isUnchanged =
+    state.skills.size === before.skills.size &&
+    state.skills.entries().every(([key, skill]) => before.skills.get(key) === skill);
+  if (!isUnchanged) for (const listener of state.listeners) listener();
 }
 
 async function refresh(state: State): Promise<void> {

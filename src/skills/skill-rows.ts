@@ -1,6 +1,6 @@
 /** How a skill is stored in its row, and the order of skills in lists. */
 import { compileSchema } from '../kernel/json-schema.ts';
-import type { JsonSchema, SkillConfig, SkillExample } from './definition.ts';
+import type { JsonSchema, SkillConfig, SkillExample, SkillMcp } from './definition.ts';
 import { completeFacts, type SkillFacts } from './facts.ts';
 import type { Skill } from './registry.ts';
 import type { SkillRow } from './skills.store.ts';
@@ -24,6 +24,7 @@ export function columnsOf(definition: SkillFacts) {
     answer_field: facts.answerField,
     examples: JSON.stringify(facts.examples),
     config: JSON.stringify(facts.config),
+    mcp: facts.mcp === null ? null : JSON.stringify(facts.mcp),
   };
 }
 
@@ -60,6 +61,7 @@ export function toSkill(row: SkillRow): Skill {
     answerField: row.answer_field,
     examples: JSON.parse(row.examples) as SkillExample[],
     config,
+    mcp: row.mcp === null ? null : (JSON.parse(row.mcp) as SkillMcp),
     hasConfig: Object.keys(config).length > 0,
     isActive: row.defined === 1 && row.deprecated === 0,
     createdAt: row.created_at,

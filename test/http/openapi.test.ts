@@ -113,8 +113,11 @@ function examplesOf({ schema, example, examples = {} }: Media): unknown[] {
 describe('the document', () => {
   test('has every route of the server and no other', () => {
     const scripts = ['GET /docs/', 'GET /docs/scalar.js'];
+    // A protocol with a description of its own.
+    const metadata = 'GET /.well-known/oauth-protected-resource';
+    const mcp = ['POST /mcp', metadata, `${metadata}/mcp`];
 
-    const documented = [...operations.keys(), ...scripts];
+    const documented = [...operations.keys(), ...scripts, ...mcp];
 
     // Routes that share a place of their paths are printed with both names of the parameter there.
     const nameless = (route: string) => route.replace(/\{\w+\}(\|\{\w+\})*/g, '{}');

@@ -102,6 +102,7 @@ describe('what a module becomes', () => {
       continuesConversations: false,
       taskField: null,
       answerField: null,
+      mcp: null,
       file,
       folder: null,
     });

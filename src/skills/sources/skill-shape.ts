@@ -6,6 +6,7 @@
 import { isObject } from '../../kernel/json.ts';
 import { isCleanText, jsonTextFault } from '../../kernel/text.ts';
 import type { SkillDefinition } from '../definition.ts';
+import { mcpFault } from './mcp-shape.ts';
 import { settingsFault } from './settings-shape.ts';
 
 /** First path segments of the platform's own endpoints; no skill may have such a category. */
@@ -81,6 +82,7 @@ const checks: Record<keyof SkillDefinition, Check> = {
   answerField: optional((value, { output }) => checkTextField(value, 'output', output)),
   examples: optional(checkExamples),
   config: optional(settingsFault),
+  mcp: optional(mcpFault),
   run: (value) => (typeof value === 'function' ? undefined : mustBe('a function', value)),
 };
 

@@ -1,0 +1,73 @@
+/** The Model Context Protocol, put behind HTTP. */
+import {
+  type ApiKeyHookDeps,
+  apiKeyHook,
+  isStillAdmitted,
+  keyOrBearer,
+} from '../http/authenticate.ts';
+import { guarded } from '../http/guarded.ts';
+import type { Server } from '../http/server.ts';
+import { createStreams } from '../http/streams.ts';
+import { beginning, jobStream } from '../jobs/stream.ts';
+import type { PlatformError } from '../kernel/errors.ts';
+import { createHosts } from '../mcp/hosts.ts';
+import {
+  type McpRoutesDeps,
+  mcpMetadataRoutes,
+  mcpRoutes,
+  refuseHosts,
+} from '../mcp/mcp.routes.ts';
+import type { Parts } from './parts.ts';
+import type { Slices } from './slices.ts';
+
+export interface McpParts {
+  readonly parts: Pick<
+    Parts,
+    'adminSecret' | 'config' | 'database' | 'encryptionKey' | 'log' | 'version'
+  >;
+  readonly slices: Slices;
+  /** What admits requests to the API. Sessions of the console are not admitted: browsers send them by themselves. */
+  readonly admission: Omit<ApiKeyHookDeps, 'sessions' | 'keyOf'>;
+  readonly unmatched: (method: string, url: string) => PlatformError;
+  readonly stopping: AbortSignal;
+}
+
+const noSessions = { credentials: async () => null };
+
+export function registerMcp(target: Server, mcp: McpParts): void {
+  const { config } = mcp.parts;
+  const hosts = createHosts(config.publicUrl, config.mcpHosts, config.corsOrigins);
+  const deps = depsOf(mcp);
+  const keyHook = apiKeyHook({ ...mcp.admission, sessions: noSessions, keyOf: keyOrBearer });
+  mcpMetadataRoutes(target, deps, hosts);
+  guarded(target, '/mcp', refuseHosts(hosts, keyHook), mcp.unmatched, (scope) =>
+    mcpRoutes(scope, deps),
+  );
+}
+
+function depsOf({ parts, slices, admission, stopping }: McpParts): McpRoutesDeps {
+  const { config, database, log } = parts;
+  const { agents, approvals, skills } = slices;
+  const { execute, feed, jobs } = slices.jobs;
+  return {
+    list: { skills, agents },
+    calls: {
+      execute,
+      jobs,
+      approvals,
+      openStream: (organizationId, jobId, signal) =>
+        jobStream({ database, feed }, organizationId, jobId, beginning, signal),
+    },
+    about: { version: parts.version, log },
+    stopping,
+    secret: parts.encryptionKey ?? parts.adminSecret,
+    publicUrl: config.publicUrl,
+    beginStream: createStreams({
+      perKey: config.streamsPerKeyMax,
+      perAddress: config.streamsPerAddressMax,
+      isAdmitted: (request) => isStillAdmitted(request, admission.verify, noSessions, keyOrBearer),
+      stopping,
+      log,
+    }),
+  };
+}

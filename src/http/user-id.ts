@@ -1,0 +1,25 @@
+/** The header `x-user-id`: on whose behalf a client calls. */
+import { isUtf8 } from 'node:buffer';
+import type { FastifyRequest } from 'fastify';
+import { invalid } from '../kernel/errors.ts';
+import { isCleanText } from '../kernel/text.ts';
+
+/** Characters of a user's name. */
+const nameMax = 200;
+
+/** The user of a request; undefined where it names none. Throws `400` for a name that is not allowed. */
+export function userOf(request: FastifyRequest): string | undefined {
+  const user = request.headers['x-user-id'];
+  if (user === undefined) return undefined;
+  const name = typeof user === 'string' ? headerText(user) : '';
+  if (name === '' || [...name].length > nameMax || !isCleanText(name)) {
+    throw invalid('x-user-id', `must be 1 to ${nameMax} characters`);
+  }
+  return name;
+}
+
+/** Node decodes header bytes as Latin-1; bytes that are valid UTF-8 are decoded as UTF-8. */
+function headerText(header: string): string {
+  const bytes = Buffer.from(header, 'latin1');
+  return isUtf8(bytes) ? bytes.toString('utf8') : header;
+}

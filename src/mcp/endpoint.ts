@@ -1,0 +1,86 @@
+/**
+ * The endpoint of the Model Context Protocol for Node's requests. This module loads the SDK, so it is loaded
+ * at the first request (mcp.routes.ts).
+ */
+import { hkdfSync } from 'node:crypto';
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { toNodeHandler } from '@modelcontextprotocol/node';
+import {
+  createMcpHandler,
+  createRequestStateCodec,
+  InMemoryServerEventBus,
+} from '@modelcontextprotocol/server';
+import type { SkillRegistry } from '../skills/registry.ts';
+import type { CallState } from './questions.ts';
+import { createServer, type McpServerDeps, type Sender, senderOf } from './server.ts';
+import { createTools } from './tool-list.ts';
+
+/** How long a person has to answer a question at their client. */
+const answerS = 7 * 24 * 60 * 60;
+/** Subscriptions in one process; each is one of the event streams of its key. */
+const subscriptionsMax = 10_000;
+/** Between the stop of the platform and that of streams: calls that wait are answered meanwhile. */
+const lastAnswersMs = 200;
+
+export interface EndpointDeps extends Omit<McpServerDeps, 'states' | 'list'> {
+  readonly list: Omit<McpServerDeps['list'], 'tools'> & { readonly skills: SkillRegistry };
+  /** What the states of calls are signed with; the same in all processes. */
+  readonly secret: string | Buffer;
+}
+
+export type Endpoint = (
+  request: IncomingMessage,
+  response: ServerResponse,
+  body: unknown,
+  sender: Sender,
+) => Promise<void>;
+
+export function createEndpoint(given: EndpointDeps): Endpoint {
+  const { skills } = given.list;
+  const key = hkdfSync('sha256', given.secret, '', 'skillwright mcp request state', 32);
+  const states = createRequestStateCodec<CallState>({
+    key: new Uint8Array(key),
+    ttlSeconds: answerS,
+    bind: ({ http }) => {
+      const { organizationId, keyId } = senderOf(http?.authInfo).caller;
+      return `${organizationId}\0${keyId}`;
+    },
+  });
+  const deps: McpServerDeps = {
+    ...given,
+    states,
+    list: { ...given.list, tools: createTools(skills) },
+  };
+  const { log } = deps.about;
+  const options = {
+    bus: new InMemoryServerEventBus(),
+    maxSubscriptions: subscriptionsMax,
+    onerror: (err: Error) => log.debug({ err }, 'a request to /mcp was refused'),
+  };
+  const create = (context: Parameters<typeof createServer>[1]) => createServer(deps, context);
+  const plain = createMcpHandler(create, options);
+  // A call may take long: its stream is kept alive, and the client sees at once that the call is under way.
+  const calls = createMcpHandler(create, { ...options, responseMode: 'sse' });
+  skills.onChange(() => plain.notify.toolsChanged());
+  deps.stopping.addEventListener('abort', () => {
+    setTimeout(() => void Promise.all([plain.close(), calls.close()]), lastAnswersMs).unref();
+  });
+  const handlers = { plain: toNodeHandler(plain), calls: toNodeHandler(calls) };
+  return (request, response, body, sender) => {
+    const isCall = (body as { method?: unknown } | null)?.method === 'tools/call';
+    const { caller, metadataUrl: resourceMetadataUrl } = sender;
+    const { keyId: clientId, scopes } = caller;
+    const auth = {
+      token: '',
+      clientId,
+      scopes: [...scopes],
+      resourceMetadataUrl,
+      extra: { sender },
+    };
+    return handlers[isCall ? 'calls' : 'plain'](
+      Object.assign(request, { auth }) as never,
+      response,
+      body,
+    );
+  };
+}

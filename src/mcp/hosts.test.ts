@@ -1,0 +1,38 @@
+import { expect, test } from 'vitest';
+import { createHosts } from './hosts.ts';
+
+const hosts = createHosts(
+  'https://skills.example.com/base',
+  new Set(['platform']),
+  new Set(['https://app.example.com']),
+);
+
+test.each([
+  ['localhost:3000', true],
+  ['127.0.0.1:3000', true],
+  ['[::1]:3000', true],
+  ['10.1.2.3', true],
+  ['skills.example.com', true],
+  ['SKILLS.example.com:443', true],
+  ['platform:3000', true],
+  ['evil.example.com', false],
+  ['localhost.evil.example.com', false],
+  ['evil.example.com/@localhost', false],
+  ['evil.example.com#localhost', false],
+  ['', false],
+  [undefined, false],
+])('a request to the host %j is served: %s', (header, isServed) => {
+  expect(hosts.isHost(header)).toBe(isServed);
+});
+
+test.each([
+  [undefined, true],
+  ['http://localhost:5173', true],
+  ['https://skills.example.com', true],
+  ['https://app.example.com', true],
+  ['https://evil.example.com', false],
+  ['null', false],
+  ['', false],
+])('a request of the origin %j is served: %s', (header, isServed) => {
+  expect(hosts.isOrigin(header)).toBe(isServed);
+});

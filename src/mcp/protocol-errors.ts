@@ -1,0 +1,37 @@
+/** Refusals of the platform in the protocol's form: a result for the model, or an error of JSON-RPC. */
+import {
+  type CallToolResult,
+  ProtocolError,
+  ProtocolErrorCode,
+} from '@modelcontextprotocol/server';
+import type { ErrorCode } from '../kernel/errors.ts';
+import { PlatformError } from '../kernel/errors.ts';
+import { errorResult } from './results.ts';
+
+/** Refusals that the model can do something about. */
+const forModel: ReadonlySet<ErrorCode> = new Set(['validation_error', 'agent_paused', 'conflict']);
+const ofServer: ReadonlySet<ErrorCode> = new Set([
+  'internal_error',
+  'service_unavailable',
+  'upstream_unavailable',
+]);
+
+/** The result of a refused call; throws what is no matter of the model. */
+export function refusedCall(error: unknown): CallToolResult {
+  if (!(error instanceof PlatformError)) throw error;
+  if (!forModel.has(error.code)) throw protocolError(error);
+  return errorResult(`${error.code}: ${error.message}`, error.extras.details);
+}
+
+function protocolError({ code, message, extras }: PlatformError): ProtocolError {
+  const { retryAfter } = extras;
+  return new ProtocolError(
+    ofServer.has(code) ? ProtocolErrorCode.InternalError : ProtocolErrorCode.InvalidParams,
+    message,
+    { error: code, ...(retryAfter === undefined ? {} : { retry_after: retryAfter }) },
+  );
+}
+
+export function invalidParams(message: string): ProtocolError {
+  return new ProtocolError(ProtocolErrorCode.InvalidParams, message);
+}

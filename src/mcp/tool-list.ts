@@ -1,0 +1,89 @@
+/** `tools/list`: the tools that a key may call, in pages. The skills come first, then the agents. */
+import type { Agents } from '../agents/agents.ts';
+import { type Caller, hasScopes } from '../kernel/caller.ts';
+import type { SkillRegistry } from '../skills/registry.ts';
+import { agentTool, taskSkill } from './agent-tools.ts';
+import { type ListedTool, mayCall, type SkillTool, type ToolSet, toolsOf } from './tools.ts';
+
+/** Tools of a page. */
+const pageSize = 200;
+
+/** What the list of a request is made of. */
+export interface ToolListDeps {
+  readonly skills: Pick<SkillRegistry, 'list' | 'findActive'>;
+  readonly agents: Pick<Agents, 'list' | 'find'>;
+  /** The tools of the active skills. */
+  tools(): ToolSet;
+}
+
+/** The tools of the registry, made again when its active skills have changed. */
+export function createTools(skills: Pick<SkillRegistry, 'list' | 'onChange'>): () => ToolSet {
+  let made: ToolSet | null = null;
+  skills.onChange(() => {
+    made = null;
+  });
+  return () => {
+    made ??= toolsOf(skills.list());
+    return made;
+  };
+}
+
+/** A page after `cursor`; undefined for a cursor that no page had. */
+export async function listTools(
+  deps: ToolListDeps,
+  caller: Caller,
+  cursor: string | undefined,
+): Promise<{ tools: ListedTool[]; nextCursor?: string } | undefined> {
+  const after = positionOf(cursor);
+  if (after === undefined) return undefined;
+  const own = 'name' in after ? skillsAfter(deps.tools(), caller, after.name) : [];
+  const page = own.slice(0, pageSize).map(({ listed }) => listed);
+  const last = page.at(-1);
+  if (own.length > pageSize && last) return { tools: page, nextCursor: cursorOf(`s:${last.name}`) };
+  const offset = 'offset' in after ? after.offset : 0;
+  const limit = pageSize - page.length;
+  const { tools, next } = await agentsAfter(deps, caller, offset, limit);
+  return {
+    tools: [...page, ...tools],
+    ...(next === null ? {} : { nextCursor: cursorOf(`a:${next}`) }),
+  };
+}
+
+function skillsAfter({ listed }: ToolSet, caller: Caller, name: string): SkillTool[] {
+  return listed.filter((tool) => tool.listed.name > name && mayCall(caller, tool));
+}
+
+/** The agents that can be given a task, and the offset of those that follow. */
+async function agentsAfter(
+  { agents, skills, tools }: ToolListDeps,
+  caller: Caller,
+  offset: number,
+  limit: number,
+): Promise<{ tools: ListedTool[]; next: number | null }> {
+  const skill = taskSkill(skills);
+  if (skill === undefined || !hasScopes(caller.scopes, skill.requiredScopes)) {
+    return { tools: [], next: null };
+  }
+  if (limit === 0) return { tools: [], next: offset };
+  const found = await agents.list(caller.organizationId, { limit, offset });
+  const next = offset + found.agents.length;
+  const { byName } = tools();
+  const listed = found.agents
+    .filter(({ status }) => status === 'active')
+    .map((agent) => agentTool(agent, skill).listed)
+    .filter(({ name }) => !byName.has(name));
+  return { tools: listed, next: found.agents.length > 0 && next < found.total ? next : null };
+}
+
+function cursorOf(position: string): string {
+  return Buffer.from(position).toString('base64url');
+}
+
+/** Skills after a name, or agents from an offset on. */
+function positionOf(cursor: string | undefined): { name: string } | { offset: number } | undefined {
+  if (cursor === undefined) return { name: '' };
+  const text = Buffer.from(cursor, 'base64url').toString();
+  if (text.startsWith('s:')) return { name: text.slice(2) };
+  const offset = /^a:(\d{1,9})$/.exec(text)?.[1];
+  return offset === undefined ? undefined : { offset: Number(offset) };
+}

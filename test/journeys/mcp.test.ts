@@ -1,0 +1,92 @@
+import { execFile } from 'node:child_process';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { runSuite, withKey } from '../support/mcp-conformance.ts';
+import { type Platform, startPlatform } from '../support/platform.ts';
+import { expectedFailures } from './mcp-expected-failures.ts';
+
+const run = promisify(execFile);
+const root = join(import.meta.dirname, '../..');
+let platform: Platform;
+let key: string;
+let proxy: Awaited<ReturnType<typeof withKey>>;
+beforeAll(async () => {
+  const fixtures = join(root, 'test/fixtures/skills/mcp');
+  platform = await startPlatform({ skillsDirs: [join(root, 'src/skills/catalog/util'), fixtures] });
+  key = await platform.key();
+  proxy = await withKey(platform.url, key);
+});
+afterAll(async () => {
+  proxy.stop();
+  await platform.stop();
+});
+
+test('passes the conformance suite of both revisions, but for the failures with a reason', async () => {
+  const revisions = ['2026-07-28', '2025-11-25'];
+  const results = await Promise.all(revisions.map((revision) => runSuite(proxy.url, revision)));
+  expect(results.map(({ size }) => size)).toEqual([50, 33]);
+  const failed = results.flatMap((scenarios) =>
+    [...scenarios].filter(([, result]) => result.failed.length > 0).map(([name]) => name),
+  );
+  expect([...new Set(failed)].toSorted()).toEqual(Object.keys(expectedFailures).toSorted());
+});
+
+describe('the official client', () => {
+  test.each(['2026-07-28', '2025-11-25'])('lists and calls tools in %s', async (revision) => {
+    const progress: number[] = [];
+    const client = await connected(revision);
+    const { tools } = await client.listTools();
+    expect(tools.map(({ name }) => name)).toContain('util.echo');
+    const echo = await client.callTool({ name: 'util.echo', arguments: { text: 'hi' } });
+    expect(echo.structuredContent).toEqual({ text: 'hi' });
+    const onprogress = (one: { progress: number }) => void progress.push(one.progress);
+    await client.callTool({ name: 'test_tool_with_progress' }, { onprogress });
+    expect(progress).toEqual([0, 0.5, 1]);
+    await client.close();
+  });
+
+  test('has its person decide an approval, and is told of the result', async () => {
+    const client = await connected('2026-07-28');
+    const asked: string[] = [];
+    client.setRequestHandler('elicitation/create', ({ params }) => {
+      asked.push(params.message);
+      return { action: 'accept', content: {} };
+    });
+    const result = await client.callTool({ name: 'test_input_required_result_multi_round' });
+    expect(result.content).toEqual([{ type: 'text', text: 'Both steps are done.' }]);
+    expect(asked).toEqual(['Step 1: What is your name?', 'Step 2: What is your favorite color?']);
+    await client.close();
+  });
+});
+
+test('the inspector lists and calls tools', async () => {
+  const inspector = join(
+    root,
+    'node_modules/@modelcontextprotocol/inspector/clients/launcher/build/index.js',
+  );
+  const inspect = async (...args: string[]) => {
+    const address = [`${platform.url}/mcp`, '--transport', 'http', '--header', `x-api-key: ${key}`];
+    const { stdout } = await run(process.execPath, [inspector, '--cli', ...address, ...args]);
+    return JSON.parse(stdout);
+  };
+  const { tools } = await inspect('--method', 'tools/list');
+  expect(tools.map(({ name }: { name: string }) => name)).toContain('util.echo');
+  const call = ['--tool-name', 'util.echo', '--tool-arg', 'text=hi'];
+  const result = await inspect('--method', 'tools/call', ...call);
+  expect(result).toMatchObject({ structuredContent: { text: 'hi' } });
+});
+
+/** A client of a revision, with a person behind it. */
+async function connected(revision: string): Promise<Client> {
+  const mode = revision === '2026-07-28' ? { pin: revision } : 'legacy';
+  const client = new Client(
+    { name: 'a test', version: '1' },
+    { capabilities: { elicitation: { form: {} } }, versionNegotiation: { mode } },
+  );
+  const headers = { authorization: `Bearer ${key}` };
+  const url = new URL(`${platform.url}/mcp`);
+  await client.connect(new StreamableHTTPClientTransport(url, { requestInit: { headers } }));
+  return client;
+}
