@@ -119,7 +119,7 @@ async function start(
   consoleFiles?.().catch(() => {});
 }
 
-/** SIGHUP reloads the skills; from a terminal that was closed it ends the process. */
+/** SIGHUP reloads the skills, of all processes of a cluster; from a terminal that was closed it ends the process. */
 function reloadOnSignal({ reloads }: App, log: Logger): void {
   const hasTerminal = process.stdin.isTTY;
   process.on('SIGHUP', () => {
@@ -128,7 +128,13 @@ function reloadOnSignal({ reloads }: App, log: Logger): void {
       return;
     }
     log.info('SIGHUP: reloading the skills');
-    void reloads.reloadHere('signal');
+    // How it ends is logged by each process that reloads.
+    reloads
+      .reloadAll('signal')
+      .then(({ status, reason }) => {
+        if (status === 'refused') log.warn({ reason }, 'SIGHUP: not all skills were reloaded');
+      })
+      .catch((err: unknown) => log.warn({ err }, 'SIGHUP: no reload was begun'));
   });
 }
 

@@ -106,6 +106,22 @@ describe.skipIf(!(await canRunClusters()))('a rolling deploy', () => {
     await load.settle();
   });
 
+  test('SIGHUP to one process reloads the skills of all workers', async () => {
+    while (cluster.of('worker').length < 2) await cluster.add('worker');
+
+    cluster.of('api')[0]?.signal('SIGHUP');
+
+    const state = await waitFor(
+      async () => {
+        const { body } = await apiOf(cluster, 1).client.admin('GET', '/admin/skills/reload');
+        return body.trigger === 'signal' && body.status !== 'running' ? body : null;
+      },
+      { describe: 'the other process has heard of its end' },
+    );
+    expect(state).toMatchObject({ status: 'reloaded', reason: null });
+    expect(state.processes).toHaveLength(2);
+  });
+
   test('under load fails no request, and every accepted job runs to its end once', async () => {
     while (cluster.of('worker').length < 2) await cluster.add('worker');
     const [oldVersion] = await versionsOf(cluster);
