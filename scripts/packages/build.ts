@@ -1,7 +1,8 @@
 /**
  * `npm run packages`: makes the packages `skillwright` and `@skillwright/client` as they are published, and
  * packs them into `dist-packages`. They are compiled, because Node refuses TypeScript below node_modules;
- * the console and the bundle are built, so that no start builds anything.
+ * the console and the bundle are built, so that no start builds anything. `--only client` makes that package
+ * alone, `--out` names another folder.
  */
 import { execFile } from 'node:child_process';
 import {
@@ -16,13 +17,16 @@ import {
   rmSync,
   writeFileSync,
 } from 'node:fs';
-import { join } from 'node:path';
-import { promisify } from 'node:util';
+import { join, resolve } from 'node:path';
+import { parseArgs, promisify } from 'node:util';
 import { clientManifest, type Manifest, platformManifest } from './manifest.ts';
 
 const execute = promisify(execFile);
 const root = join(import.meta.dirname, '../..');
-const out = join(root, 'dist-packages');
+const { values: options } = parseArgs({
+  options: { only: { type: 'string' }, out: { type: 'string' } },
+});
+const out = resolve(options.out ?? join(root, 'dist-packages'));
 const build = join(out, 'build');
 const platform = join(build, 'skillwright');
 const client = join(build, 'client');
@@ -34,14 +38,16 @@ const helperCall = /__rewriteRelativeImportExtension\(((?:[^()]|\([^()]*\))*)\)/
 rmSync(out, { recursive: true, force: true });
 mkdirSync(build, { recursive: true });
 const begun = performance.now();
-await Promise.all([stageClient(), stagePlatform()]);
-bundleClient();
-for (const folder of [client, platform]) console.log(await pack(folder));
-console.log(`Packed in ${((performance.now() - begun) / 1000).toFixed(1)} s.`);
+const isClientAlone = options.only === 'client';
+await Promise.all([stageClient(), isClientAlone ? null : stagePlatform()]);
+if (!isClientAlone) bundleClient();
+for (const folder of isClientAlone ? [client] : [client, platform]) console.log(await pack(folder));
+console.log(`Packed into ${out} in ${((performance.now() - begun) / 1000).toFixed(1)} s.`);
 
 async function stageClient(): Promise<void> {
-  await compile(join(import.meta.dirname, 'client.tsconfig.json'));
-  namesOfCompiled(join(client, 'dist'));
+  const outDir = join(client, 'dist');
+  await compile(join(import.meta.dirname, 'client.tsconfig.json'), '--outDir', outDir);
+  namesOfCompiled(outDir);
   const from = join(root, 'packages/client');
   writeManifest(client, clientManifest(readManifest(from)));
   for (const name of ['README.md', 'LICENSE']) cpSync(join(from, name), join(client, name));
@@ -96,8 +102,8 @@ function bundleClient(): void {
   cpSync(client, place, { recursive: true });
 }
 
-async function compile(configuration: string): Promise<void> {
-  await run(join(tools, 'tsc'), ['-p', configuration]);
+async function compile(configuration: string, ...args: string[]): Promise<void> {
+  await run(join(tools, 'tsc'), ['-p', configuration, ...args]);
 }
 
 /** Declares only what is exported and what that needs: nothing else of the platform can be imported. */

@@ -1,18 +1,18 @@
 /** Waits for the end of a job and prints its output; what the command does meanwhile is up to its options. */
-import { type Client, isFinal } from '@skillwright/client';
-import { path } from './connection.ts';
+import {
+  type Client,
+  isFinal,
+  type Job,
+  JobFailedError,
+  type ListedJob,
+} from '@skillwright/client';
 import { jobFailed } from './errors.ts';
 import { type Io, writeJson } from './io.ts';
 import { eventLine, followJob } from './job-events.ts';
 import { clean, printFields, printValue, styled } from './print.ts';
 
-export interface Job {
-  readonly job_id: string;
-  readonly status: string;
-  readonly conversation_id: string;
-  readonly output?: unknown;
-  readonly error?: { readonly code: string; readonly message: string } | null;
-}
+/** A job as it was accepted, or as it is after a wait. */
+export type AcceptedJob = ListedJob & Partial<Job>;
 
 export interface AwaitOptions {
   /** False prints the job and does not wait. */
@@ -38,7 +38,7 @@ interface AwaitDeps {
 /** Goes on with a job that was accepted. Throws CliError when it fails. */
 export async function awaitJob(
   { io, client }: AwaitDeps,
-  accepted: Job,
+  accepted: AcceptedJob,
   options: AwaitOptions,
 ): Promise<void> {
   if (options.wait === false && options.follow !== true) {
@@ -59,12 +59,13 @@ export async function awaitJob(
   throw jobFailed(job.job_id, job.error ?? { code: job.status, message });
 }
 
+/** Bears a restart of the platform meanwhile, as the handle does. */
 async function untilEnded(client: Client, jobId: string): Promise<Job> {
-  for (;;) {
-    const request = { method: 'GET' as const, path: path`/api/jobs/${jobId}` };
-    const job = await client.request<Job>({ ...request, headers: longestWait });
-    if (isFinal(job.status)) return job;
-  }
+  const handle = client.job(jobId);
+  await handle.result().catch((error: unknown) => {
+    if (!(error instanceof JobFailedError)) throw error;
+  });
+  return await handle.get();
 }
 
 /** Events go to stderr, so that stdout has the output alone; with JSON they are its first lines. */

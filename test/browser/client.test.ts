@@ -1,44 +1,41 @@
-/** `@skillwright/client` against a real platform: its README, in each Node of this machine, and in Chromium. */
+/**
+ * `@skillwright/client` as it is packed, against a real platform: its README, in each Node of this machine and in
+ * Chromium.
+ */
 import { execFile } from 'node:child_process';
-import {
-  existsSync,
-  globSync,
-  mkdirSync,
-  mkdtempSync,
-  readFileSync,
-  rmSync,
-  writeFileSync,
-} from 'node:fs';
+import { existsSync, globSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer, type Server } from 'node:http';
 import { stripTypeScriptTypes } from 'node:module';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
-import { dirname, join } from 'node:path';
+import { join } from 'node:path';
 import { promisify } from 'node:util';
-import { afterAll, beforeAll, expect, test } from 'vitest';
-import { createClient, verifyWebhook } from '../../packages/client/src/index.ts';
-import { readSkills, typesOfSkills } from '../../src/cli/skill-types.ts';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { verifyWebhook } from '../../packages/client/src/index.ts';
 import { bodySignature, standardSignature } from '../../src/kernel/webhook-signature.ts';
 import { openBrowser } from '../support/chromium.ts';
+import { cli } from '../support/cli.ts';
 import { type Platform, startPlatform } from '../support/platform.ts';
 import { isInstalled } from '../support/shared-servers.ts';
 
 const root = join(import.meta.dirname, '../..');
-const client = join(root, 'packages/client');
 const place = mkdtempSync(join(tmpdir(), 'skillwright-client-'));
-const compiled = join(place, 'node_modules/@skillwright/client');
+const installed = join(place, 'node_modules/@skillwright/client');
+const page = `<!doctype html><link rel="icon" href="data:,">
+  <script type="importmap">{"imports":{"@skillwright/client":"/dist/index.js"}}</script>`;
 let pages: Server;
 let origin: string;
 let platform: Platform;
 let key: string;
 
 beforeAll(async () => {
-  compile();
+  await install();
   pages = createServer((request, response) => {
-    const file = join(compiled, request.url ?? '/');
-    const isScript = file.endsWith('.js') && existsSync(file);
-    response.setHeader('content-type', isScript ? 'text/javascript' : 'text/html');
-    response.end(isScript ? readFileSync(file) : '<!doctype html><link rel="icon" href="data:,">');
+    const { pathname } = new URL(request.url ?? '/', 'http://page');
+    response.setHeader('content-type', pathname.endsWith('.js') ? 'text/javascript' : 'text/html');
+    if (pathname === '/readme.js') response.end(stripTypeScriptTypes(examples()));
+    else if (pathname.endsWith('.js')) response.end(readFileSync(join(installed, pathname)));
+    else response.end(page);
   });
   await new Promise<void>((resolve) => pages.listen(0, '127.0.0.1', resolve));
   origin = `http://127.0.0.1:${(pages.address() as AddressInfo).port}`;
@@ -51,22 +48,24 @@ afterAll(async () => {
   rmSync(place, { recursive: true, force: true });
 });
 
-/** As the package is: without types, which is all that its compilation removes. */
-function compile(): void {
-  for (const name of globSync('**/*.ts', { cwd: join(client, 'src') })) {
-    if (name.endsWith('.test.ts')) continue;
-    const code = stripTypeScriptTypes(readFileSync(join(client, 'src', name), 'utf8'));
-    const file = join(compiled, name.replace(/\.ts$/, '.js'));
-    mkdirSync(dirname(file), { recursive: true });
-    writeFileSync(file, code.replace(/(from '\.[^']*)\.ts'/g, "$1.js'"));
-  }
-  const manifest = { name: '@skillwright/client', type: 'module', exports: './index.js' };
-  writeFileSync(join(compiled, 'package.json'), JSON.stringify(manifest));
+/** Packs the package as it is published, and installs it in a folder with nothing else. */
+async function install(): Promise<void> {
+  const build = join(root, 'scripts/packages/build.ts');
+  const tarballs = join(place, 'tarballs');
+  const args = [build, '--only', 'client', '--out', tarballs];
+  await promisify(execFile)(process.execPath, args);
+  writeFileSync(join(place, 'package.json'), '{"type":"module"}');
+  const [tarball = ''] = globSync('*.tgz', { cwd: tarballs });
+  const options = ['--offline', '--no-audit', '--no-fund', '--loglevel=error'];
+  await promisify(execFile)('npm', ['install', ...options, join(tarballs, tarball)], {
+    cwd: place,
+    env: { PATH: process.env['PATH'], HOME: place },
+  });
 }
 
 /** The examples of the README, as one module. */
 function examples(): string {
-  const readme = readFileSync(join(client, 'README.md'), 'utf8');
+  const readme = readFileSync(join(installed, 'README.md'), 'utf8');
   return [...readme.matchAll(/^```ts\n(.*?)^```$/gms)].map(([, code]) => code).join('\n');
 }
 
@@ -79,22 +78,28 @@ function nodes(): string[] {
   return [process.execPath, ...found.slice(0, 1)];
 }
 
+/** Holds what the examples print to what the README says. */
+function expectPrinted(printed: string): void {
+  const lines = printed.split('\n');
+  expect(printed).toMatch(/words: 2[\s\S]*hello/);
+  expect(lines).toContain('completed');
+  expect(lines).toContain('3');
+  expect(printed).toMatch(/queued\nactive\ncompleted/);
+  expect(printed).toMatch(/refused skill_not_found [0-9a-f-]{36}/);
+}
+
 test.each(nodes())('the examples of the README run in %s', async (node) => {
   const file = join(place, 'readme.mjs');
   writeFileSync(file, stripTypeScriptTypes(examples()));
   const env = { SKILLWRIGHT_URL: platform.url, SKILLWRIGHT_API_KEY: key };
   const { stdout } = await promisify(execFile)(node, [file], { env });
-  const lines = stdout.split('\n');
-  expect(stdout).toMatch(/words: 2[\s\S]*hello/);
-  expect(lines).toContain('completed');
-  expect(lines).toContain('3');
-  expect(stdout).toMatch(/queued\nactive\ncompleted/);
-  expect(stdout).toMatch(/refused skill_not_found [0-9a-f-]{36}/);
+  expectPrinted(stdout);
 });
 
 test('with the file of `skillwright types` the examples compile, and wrong inputs do not', async () => {
-  const skills = await readSkills(createClient({ url: platform.url, apiKey: key }));
-  writeFileSync(join(place, 'skills.d.ts'), await typesOfSkills(skills));
+  const types = await cli(['types', '--url', platform.url, '--key', key]);
+  expect(types).toMatchObject({ code: 0, stderr: '' });
+  writeFileSync(join(place, 'skills.d.ts'), types.stdout);
   writeFileSync(join(place, 'readme.ts'), examples());
   writeFileSync(
     join(place, 'wrong.ts'),
@@ -114,15 +119,12 @@ test('with the file of `skillwright types` the examples compile, and wrong input
      }
     `,
   );
-  const source = join(client, 'src/index.ts');
   const compilerOptions = {
     ...{ target: 'es2024', module: 'nodenext', lib: ['es2024', 'dom', 'dom.asynciterable'] },
     ...{ types: ['node'], typeRoots: [join(root, 'node_modules/@types')] },
     ...{ strict: true, noUncheckedIndexedAccess: true, exactOptionalPropertyTypes: true },
-    ...{ noEmit: true, allowImportingTsExtensions: true, skipLibCheck: false },
-    paths: { '@skillwright/client': [source] },
+    ...{ noEmit: true, skipLibCheck: false },
   };
-  writeFileSync(join(place, 'package.json'), '{"type":"module"}');
   const files = ['skills.d.ts', 'readme.ts', 'wrong.ts'];
   writeFileSync(join(place, 'tsconfig.json'), JSON.stringify({ compilerOptions, files }));
   const tsc = join(root, 'node_modules/.bin/tsc');
@@ -165,14 +167,32 @@ test('a delivery as the platform signs it is verified, any other is refused', as
   }
 });
 
-test.skipIf(!(await isInstalled('Chromium')))(
-  'a page of another origin runs a skill, follows it, and reads lists and errors',
-  async () => {
+describe.skipIf(!(await isInstalled('Chromium')))('in a page of another origin', () => {
+  test('the examples of the README run', async () => {
+    const browser = await openBrowser(origin);
+    try {
+      await browser.page.goto(`${origin}/`);
+      const printed = await browser.page.evaluate(`(async () => {
+        globalThis.process = { env: { SKILLWRIGHT_URL: '${platform.url}', SKILLWRIGHT_API_KEY: '${key}' } };
+        const lines = [];
+        const text = (value) => typeof value === 'object' ? JSON.stringify(value) : String(value);
+        console.log = (...values) => lines.push(values.map(text).join(' '));
+        await import('/readme.js');
+        return lines.join('\\n');
+      })()`);
+      // Other consoles show objects without quotes.
+      expectPrinted(String(printed).replace(/"(\w+)":/g, '$1: '));
+    } finally {
+      await browser.close();
+    }
+  });
+
+  test('a page runs a skill, follows it, and reads lists and errors', async () => {
     const browser = await openBrowser(origin);
     try {
       await browser.page.goto(`${origin}/`);
       const seen = await browser.page.evaluate(`(async () => {
-        const { createClient, verifyWebhook } = await import('/index.js');
+        const { createClient, verifyWebhook } = await import('@skillwright/client');
         const sw = createClient({ url: '${platform.url}', apiKey: '${key}' });
         const job = await sw.start('text/v1.0/word-count', { text: 'a b c' });
         const types = [];
@@ -191,5 +211,5 @@ test.skipIf(!(await isInstalled('Chromium')))(
     } finally {
       await browser.close();
     }
-  },
-);
+  });
+});

@@ -1,7 +1,7 @@
 /** Server-sent events of a stream of bytes, as the platform writes them. */
 
-export interface StreamedEvent {
-  /** With which the stream can be resumed (`last-event-id`); empty where the platform gives none. */
+interface StreamedEvent {
+  /** With which the stream can be resumed (`last-event-id`). */
   readonly id: string;
   readonly event: string;
   /** Parsed JSON. */

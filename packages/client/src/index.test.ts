@@ -285,12 +285,3 @@ test('request reaches any operation, those below /admin with the admin secret', 
     ['http://platform/admin/api-keys/k', 'accept', 'authorization'],
   ]);
 });
-
-test('stream yields server-sent events as they come', async () => {
-  const parts = [': connected\n\nid: 1.0\nevent: sta', 'tus\ndata: {"a":1}\n\n', 'event: cut'];
-  const { client } = clientOf([
-    new Response(ReadableStream.from(parts.map((part) => new TextEncoder().encode(part)))),
-  ]);
-  const events = await Array.fromAsync(client.stream({ method: 'GET', path: '/api/x' }));
-  expect(events).toEqual([{ id: '1.0', event: 'status', data: { a: 1 } }]);
-});

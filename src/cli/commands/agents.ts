@@ -1,7 +1,6 @@
 /** `skillwright agents`: who works, and a conversation with one. */
 import type { Client } from '@skillwright/client';
 import type { Command } from 'commander';
-import type { Job } from '../await-job.ts';
 import { connect, listOf, type PageOptions, path } from '../connection.ts';
 import { defineApiCommand, defineCommand, withPage } from '../define-command.ts';
 import { asCliError, jobFailed } from '../errors.ts';
@@ -126,12 +125,9 @@ async function turn(
   task: string,
   conversation: string | undefined,
 ): Promise<string> {
-  const headers = {
-    'x-agent-id': agent,
-    ...(conversation === undefined ? {} : { 'x-conversation-id': conversation }),
-  };
-  const request = { method: 'POST' as const, path: '/api/agent/v1.0/run-task', headers };
-  const { job_id, conversation_id } = await client.request<Job>({ ...request, body: { task } });
+  const options = { agentId: agent, conversationId: conversation };
+  const started = await client.start('agent/v1.0/run-task', { task }, options);
+  const { job_id, conversation_id } = started.accepted;
   let said = '';
   for await (const event of followJob(client, job_id, io.interrupted)) {
     if (json) continue;
@@ -145,7 +141,7 @@ async function turn(
         io.stderr.write(`${said.endsWith('\n') || said === '' ? '' : '\n'}${line}\n`);
     }
   }
-  const job = await client.request<Job>({ method: 'GET', path: path`/api/jobs/${job_id}` });
+  const job = await started.get();
   if (job.status !== 'completed') {
     if (said !== '') io.stdout.write('\n');
     throw jobFailed(job_id, job.error ?? { code: job.status, message: `It is ${job.status}` });

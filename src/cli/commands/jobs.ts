@@ -1,7 +1,13 @@
 /** Jobs: `jobs`, `logs`, `events`, `cancel`, `retry`. */
-import { type Client, isFinal } from '@skillwright/client';
+import {
+  type Client,
+  type components,
+  isFinal,
+  type Job,
+  type ListedJob,
+} from '@skillwright/client';
 import type { Command } from 'commander';
-import { type AwaitOptions, awaitJob, type Job } from '../await-job.ts';
+import { type AwaitOptions, awaitJob } from '../await-job.ts';
 import { connect, listOf, type PageOptions, path } from '../connection.ts';
 import { defineApiCommand, defineCommand, withPage } from '../define-command.ts';
 import { type Io, writeJson } from '../io.ts';
@@ -22,14 +28,7 @@ interface ListOptions extends Options, PageOptions {
   readonly conversation?: string;
 }
 
-interface ListedJob extends Job {
-  readonly agent_id: string;
-  readonly skill_category: string;
-  readonly skill_name: string;
-  readonly skill_version: string;
-  readonly created_at: string;
-  readonly duration_ms?: number | null;
-}
+type JobListItem = components['schemas']['JobListItem'];
 
 export function addJobCommands(program: Command, io: Io): void {
   const jobs = defineCommand(program, 'jobs', {
@@ -54,7 +53,7 @@ export function addJobCommands(program: Command, io: Io): void {
   withAwaiting(retry).action(async (id: string, options: Options & AwaitOptions) => {
     const client = connect(io, options);
     const request = { method: 'POST' as const, path: path`/api/jobs/${id}/retry` };
-    await awaitJob({ io, client }, await client.request<Job>(request), options);
+    await awaitJob({ io, client }, await client.request<ListedJob>(request), options);
   });
 }
 
@@ -90,7 +89,7 @@ async function listJobs(io: Io, options: ListOptions): Promise<void> {
     conversation_id: conversation,
     include: 'timing',
   };
-  const page = await listOf<ListedJob>(connect(io, options), { path: '/api/jobs', query });
+  const page = await listOf<JobListItem>(connect(io, options), { path: '/api/jobs', query });
   if (options.json) return writeJson(io, page);
   printTable(io, page.data, [
     { title: 'JOB', of: (job) => job.job_id },
@@ -108,13 +107,12 @@ function skillOf(job: ListedJob): string {
 }
 
 async function showJob(io: Io, id: string, options: Options): Promise<void> {
-  const client = connect(io, options);
-  const job = await client.request<ListedJob>({ method: 'GET', path: path`/api/jobs/${id}` });
+  const job = await connect(io, options).job(id).get();
   if (options.json) return writeJson(io, job);
   printJob(io, job);
 }
 
-function printJob(io: Io, job: ListedJob): void {
+function printJob(io: Io, job: Job): void {
   const { skill_category: _c, skill_version: _v, skill_name: _n, ...fields } = job;
   const { job_id, status, ...others } = fields;
   const shown = { job_id, status, skill: skillOf(job), ...others };
@@ -122,9 +120,7 @@ function printJob(io: Io, job: ListedJob): void {
 }
 
 async function cancelJob(io: Io, id: string, options: Options): Promise<void> {
-  const client = connect(io, options);
-  const request = { method: 'POST' as const, path: path`/api/jobs/${id}/cancel` };
-  const job = await client.request<Job>(request);
+  const job = await connect(io, options).job(id).cancel();
   if (options.json) return writeJson(io, job);
   const word = job.status === 'cancelled' ? 'cancelled' : 'being stopped';
   io.stdout.write(`${id} is ${word}\n`);
@@ -229,7 +225,7 @@ async function* recordedEvents(
   id: string,
   interrupted: AbortSignal,
 ): AsyncGenerator<JobEvent> {
-  const job = await client.request<Job>({ method: 'GET', path: path`/api/jobs/${id}` });
+  const job = await client.job(id).get();
   if (isFinal(job.status)) return yield* followJob(client, id, interrupted);
   const quiet = new AbortController();
   let timer = setTimeout(() => quiet.abort(), quietMs);

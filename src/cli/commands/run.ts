@@ -1,7 +1,13 @@
 /** `skillwright run`: runs a skill of a platform and prints its output. */
 import { randomUUID } from 'node:crypto';
 import type { Command } from 'commander';
-import { type AwaitOptions, awaitJob, type Job, longestWait, waitsQuietly } from '../await-job.ts';
+import {
+  type AcceptedJob,
+  type AwaitOptions,
+  awaitJob,
+  longestWait,
+  waitsQuietly,
+} from '../await-job.ts';
 import { connect } from '../connection.ts';
 import { defineApiCommand } from '../define-command.ts';
 import { CliError, exitCodes } from '../exit-codes.ts';
@@ -68,7 +74,7 @@ async function runSkill(
   };
   const body = await readSkillInput(io, words);
   const request = { method: 'POST' as const, path: `/api/${skill}`, body, headers };
-  await awaitJob({ io, client }, await client.request<Job>(request), options);
+  await awaitJob({ io, client }, await client.request<AcceptedJob>(request), options);
 }
 
 function given(name: string, value: string | undefined): Record<string, string> {
