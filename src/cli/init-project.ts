@@ -37,7 +37,7 @@ export function initProject(
     return;
   }
   io.stdout.write(`Made ${folder} with ${files.length} files. Next:\n\n`);
-  io.stdout.write(`  cd ${name}\n  npm install\n  npm test\n  npm start\n`);
+  io.stdout.write(`  cd ${name}\n  npm install\n  npm test\n  npm run dev\n`);
 }
 
 /** Never writes into a folder with files. */
