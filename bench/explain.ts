@@ -176,7 +176,13 @@ async function compose(database: Database, dataDir: string): Promise<Platform> {
   registerRoutes(server, {
     parts,
     slices,
-    reloads: createReloads({ id: 'explain', reload: null, clock: systemClock, cluster: null }),
+    reloads: createReloads({
+      id: 'explain',
+      reload: null,
+      faults: () => [],
+      clock: systemClock,
+      cluster: null,
+    }),
     clock: systemClock,
     limiter: createMemoryRateLimiter(systemClock),
     health,

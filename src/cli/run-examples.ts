@@ -31,7 +31,7 @@ async function runAll(): Promise<void> {
   const modules = await loadSkillModules([folder], { checkSchemas: () => true });
   const definitions: Record<string, SkillDefinition> = {};
   for (const { skill, run } of modules) {
-    const { key, file, folder: ofSkill, ...facts } = skill;
+    const { key, file, folder: ofSkill, code, ...facts } = skill;
     definitions[key] = { ...facts, run };
   }
   for (const [skill, definition] of Object.entries(definitions)) {

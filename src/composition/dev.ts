@@ -1,67 +1,102 @@
 /** The platform of an author of skills (`skillwright dev`): a saved file is reloaded at once. */
-import { resolve } from 'node:path';
-import type { ExecutorPool } from '../executors/pool.ts';
+import { relative, resolve } from 'node:path';
+import { styleText } from 'node:util';
+import type { SkillFault } from '../skills/reload.ts';
 import type { ReloadState, Reloads } from '../skills/reload-turns.ts';
+import { type AuthoredSkills, createAuthoredSkills } from './authored-skills.ts';
+import { preparedLoads, type StartPrepared } from './prepared-loads.ts';
 import { watchSkills } from './watch-skills.ts';
 
-/** Starts a pool that is ready to load the skills, and loads them once `begin` is resolved. */
-type StartPrepared = (begin: Promise<void>) => Promise<ExecutorPool>;
+/** Saved files that a line names. */
+const filesNamedMax = 3;
 
-/** Milliseconds after a load until the next child is prepared, so that it does not slow the first runs. */
-const prepareAfterMs = 300;
+export function authoredSkills(start: StartPrepared): AuthoredSkills {
+  return createAuthoredSkills(preparedLoads(start));
+}
 
-/** Loads into a child that was started before, so that a load takes the time of the skills alone. */
-export function preparedLoads(start: StartPrepared): () => Promise<ExecutorPool> {
-  let prepared: ReturnType<typeof prepare> | undefined;
-  const prepare = () => {
-    const begin = Promise.withResolvers<void>();
-    const made = { begin, pool: start(begin.promise) };
-    made.pool.catch(() => {
-      if (prepared === made) prepared = undefined;
-    });
-    return made;
-  };
-  const prepareSoon = () => {
-    setTimeout(() => {
-      prepared ??= prepare();
-    }, prepareAfterMs).unref();
-  };
-  prepareSoon();
-  return async () => {
-    const { begin, pool } = prepared ?? prepare();
-    prepared = undefined;
-    begin.resolve();
-    try {
-      return await pool;
-    } finally {
-      prepareSoon();
-    }
-  };
+interface DevDeps {
+  readonly reloads: Pick<Reloads, 'reloadHere' | 'last'>;
+  readonly authored: AuthoredSkills;
+  readonly print: (text: string) => void;
 }
 
 /** Reloads what was saved, and says in the terminal how that went. */
-export function reloadOnSave(reloads: Pick<Reloads, 'reloadHere'>, directory: string): void {
+export function reloadOnSave(deps: DevDeps, directory: string): void {
   const root = resolve(directory);
-  watchSkills(root, (files) => {
-    const savedAt = performance.now();
-    void reloads.reloadHere('watch').then((state) => {
-      const ms = Math.round(performance.now() - savedAt);
-      process.stdout.write(`${lineOf(state, files, ms)}\n`);
-    });
+  const { authored, reloads, print } = deps;
+  const saved = new Set<string>();
+  let isReloading = false;
+  const reload = async () => {
+    if (isReloading) return;
+    isReloading = true;
+    while (saved.size > 0 || authored.hasDeferred()) {
+      const paths = [...saved];
+      saved.clear();
+      await reloadSaved(deps, root, paths);
+    }
+    isReloading = false;
+  };
+  watchSkills(root, authored.files, (paths) => {
+    authored.noteSaved(paths);
+    for (const path of paths) saved.add(path);
+    void reload();
   });
-  process.stdout.write(`  Watching ${root}: a saved skill is reloaded\n`);
+  print(`  Watching ${root}: a saved skill is reloaded\n`);
+  for (const fault of reloads.last().faults) print(textOf(fault));
 }
 
-function lineOf(state: ReloadState, files: readonly string[], ms: number): string {
-  const { status, reason, file, line, differences } = state;
-  if (status === 'refused') {
-    const place = file === null ? '' : `  ${file}${line === null ? '' : `:${line}`}\n`;
-    return `✗ not reloaded; the last skills that loaded stay in use\n${place}  ${reason}`;
-  }
-  const named = files.slice(0, 3).join(', ');
-  const more = files.length > 3 ? ` and ${files.length - 3} more` : '';
-  const warnings = differences.map(
-    ({ skill, difference }) => `\n  warning: ${skill} would break its callers: ${difference}`,
+async function reloadSaved(
+  { reloads, print }: DevDeps,
+  root: string,
+  paths: readonly string[],
+): Promise<void> {
+  const savedAt = performance.now();
+  const known = new Set(reloads.last().faults.map(keyOf));
+  const state = await reloads.reloadHere('watch');
+  const ms = Math.round(performance.now() - savedAt);
+  if (state.status === 'reloaded') print(lineOf(state, namesOf(root, paths), ms));
+  // What was saved and is still at fault is said again.
+  const told = state.faults.filter(
+    (fault) => !known.has(keyOf(fault)) || paths.includes(fault.file),
   );
-  return `✓ reloaded in ${ms} ms: ${named}${more}${warnings.join('')}`;
+  for (const fault of told) print(textOf(fault));
+  if (state.status === 'refused' && told.length === 0) print(refusalOf(state));
+}
+
+function namesOf(root: string, paths: readonly string[]): string {
+  const names = paths.slice(0, filesNamedMax).map((path) => relative(root, path));
+  const more = paths.length - names.length;
+  return `${names.join(', ')}${more === 0 ? '' : ` and ${more} more`}`;
+}
+
+function lineOf(
+  { added, changed, removed, differences }: ReloadState,
+  names: string,
+  ms: number,
+): string {
+  const what = [
+    ...added.map((key) => `  + ${key}`),
+    ...changed.map((key) => `  ~ ${key}`),
+    ...removed.map((key) => `  - ${key}`),
+    ...differences.map(
+      ({ skill, difference }) => `  warning: ${skill} would break its callers: ${difference}`,
+    ),
+  ];
+  const from = names === '' ? '' : `: ${names}`;
+  return `${[`${styleText('green', '✓')} reloaded in ${ms} ms${from}`, ...what].join('\n')}\n`;
+}
+
+function textOf({ file, line, reason, serving }: SkillFault): string {
+  const place = line === null ? file : `${file}:${line}`;
+  const instead =
+    serving === null ? 'It is left out.' : `The last version of ${serving} that loaded is in use.`;
+  return `${styleText('red', '✗')} ${place}\n  ${reason}\n  ${instead}\n`;
+}
+
+function refusalOf({ reason }: ReloadState): string {
+  return `${styleText('red', '✗')} not reloaded; what was loaded before stays in use\n  ${reason}\n`;
+}
+
+function keyOf({ file, reason }: SkillFault): string {
+  return `${file}\n${reason}`;
 }

@@ -4,7 +4,7 @@ import type { SkillSets } from '../executors/skill-sets.ts';
 import type { Clock } from '../kernel/clock.ts';
 import { newId } from '../kernel/ids.ts';
 import type { Redis } from '../redis/redis.ts';
-import { createReload } from '../skills/reload.ts';
+import { createReload, faultsOf } from '../skills/reload.ts';
 import { createReloads, type ReloadLock, type Reloads } from '../skills/reload-turns.ts';
 import type { LoadedSkill } from '../skills/sources/modules.ts';
 import type { Parts } from './parts.ts';
@@ -33,6 +33,7 @@ export function composeReloads(
   return createReloads({
     id: processes.local.id,
     reload,
+    faults: () => (sets === null ? [] : faultsOf(sets)),
     clock,
     cluster:
       cluster === null

@@ -10,8 +10,10 @@ import { inheritedListener } from '../config/listen-fd.ts';
 import { operatorMessage } from '../config/operator-message.ts';
 import { prepareConsole } from '../console/files.ts';
 import { type ExecutorPool, startExecutorPool } from '../executors/pool.ts';
+import type { PoolOptions } from '../executors/pool-options.ts';
 import { compactHeapSoon } from '../kernel/compact-heap.ts';
 import { createLogger, type Logger } from '../kernel/log.ts';
+import type { LoadPlan } from '../skills/sources/load-plan.ts';
 import type { App } from './app.ts';
 import { type Predecessor, predecessorOf } from './predecessor.ts';
 import { loadStores, openStores } from './stores.ts';
@@ -76,9 +78,11 @@ async function start(
     },
   );
   const runsSkills = config.roles.has('worker');
-  const loadSkills = (begin: Promise<void> | null = null) =>
-    startExecutors(config, compileCache, log, begin);
-  const executors = runsSkills ? loadSkills() : Promise.resolve(null);
+  const loadSkills = (plan: Promise<LoadPlan> | null = null, giveUp: AbortSignal | null = null) =>
+    startExecutors(config, { compileCache, log, plan, giveUp });
+  const dev = isAuthoring && runsSkills ? await import('./dev.ts') : null;
+  const authored = dev?.authoredSkills(loadSkills) ?? null;
+  const executors = runsSkills ? (authored?.load() ?? loadSkills()) : Promise.resolve(null);
   // The first failure ends the process; a failure of the other is then ignored.
   executors.catch(() => {});
   const adminSecret = adminSecretOf(config.adminSecret, config.dataDir);
@@ -90,7 +94,6 @@ async function start(
     await predecessor.mayStart();
   }
   const [{ startApp }, stores] = await Promise.all([import('./app.ts'), openStores(config, log)]);
-  const dev = isAuthoring && runsSkills ? await import('./dev.ts') : null;
   const version = packageVersion();
   const consoleFiles = config.roles.has('api') ? prepareConsole(log) : null;
   app = await startApp({
@@ -102,7 +105,7 @@ async function start(
     ),
     ...stores,
     executors: await executors,
-    reloadExecutors: dev === null ? () => loadSkills() : dev.preparedLoads(loadSkills),
+    reloadExecutors: authored?.load ?? (() => loadSkills()),
     isAuthoring,
     listenFd: inheritedListener(environment, process.pid),
     ...(consoleFiles && { consoleFiles }),
@@ -113,7 +116,10 @@ async function start(
   await offerReplacement({ app, config, isShared: config.redisUrl !== null, environment, log });
   predecessor?.started();
   logReady({ config, version, address: app.address, adminSecret }, log);
-  if (config.skillsDir !== null) dev?.reloadOnSave(app.reloads, config.skillsDir);
+  if (config.skillsDir !== null && authored !== null) {
+    const print = (text: string) => void process.stdout.write(text);
+    dev?.reloadOnSave({ reloads: app.reloads, authored, print }, config.skillsDir);
+  }
   compactHeapSoon();
   // If it cannot be loaded, requests for it are answered with the reason.
   consoleFiles?.().catch(() => {});
@@ -153,9 +159,10 @@ function isDirectory(path: string): boolean {
 
 function startExecutors(
   config: Config,
-  compileCache: string | undefined,
-  log: Logger,
-  begin: Promise<void> | null,
+  {
+    compileCache,
+    ...options
+  }: Pick<PoolOptions, 'log' | 'plan' | 'giveUp'> & { compileCache: string | undefined },
 ): Promise<ExecutorPool> {
   const catalog = join(import.meta.dirname, '../skills/catalog');
   if (config.skillsDir !== null && !isDirectory(config.skillsDir)) {
@@ -166,13 +173,12 @@ function startExecutors(
     memoryMb: config.executorMemoryMb,
     loadMs: config.skillLoadMs,
     inspectPort: config.executorInspectPort,
-    begin,
     skillsDirs: [catalog, ...(config.skillsDir === null ? [] : [config.skillsDir])],
     env: {
       SKILLS_ALLOW_CIDRS: config.skillsAllowCidrs ?? '',
       NODE_COMPILE_CACHE: compileCache ?? '',
     },
-    log,
+    ...options,
   });
 }
 

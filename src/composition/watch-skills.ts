@@ -3,8 +3,9 @@
  * watch of Node on Linux also enters `node_modules`; of packages it watches npm's record of what is installed.
  * What a watch misses (for example in a folder made a moment ago) a slow comparison of times finds.
  */
-import { type FSWatcher, readdirSync, statSync, watch } from 'node:fs';
-import { dirname, join, relative } from 'node:path';
+import { type FSWatcher, readdirSync, watch } from 'node:fs';
+import { dirname, join, sep } from 'node:path';
+import { stampOf } from '../skills/sources/load-plan.ts';
 
 /** Milliseconds in which further events of one save arrive. */
 const settleMs = 25;
@@ -14,21 +15,32 @@ const entriesMax = 20_000;
 /** What npm writes at the end of each installation, in `node_modules`. */
 const installed = 'node_modules/.package-lock.json';
 
-/** Calls `onChange` with the changed files, relative to `root`, once a save is over. */
-export function watchSkills(root: string, onChange: (files: string[]) => void): () => void {
+/** Calls `onChange` with the paths of changed files below `root` and of `others`, once a save is over. */
+export function watchSkills(
+  root: string,
+  others: () => Iterable<string>,
+  onChange: (files: string[]) => void,
+): () => void {
   const watchers = new Map<string, FSWatcher>();
-  let known = timesOf(root);
+  let known = timesOf(root, others());
   let timer: NodeJS.Timeout | undefined;
 
   const look = (): void => {
     timer = undefined;
-    const now = timesOf(root);
+    const wanted = new Set(others());
+    const now = timesOf(root, wanted);
     const names = new Set([...known.keys(), ...now.keys()]);
     const changed = [...names].filter((name) => known.get(name) !== now.get(name));
+    const isNoFile = (name: string) => (now.get(name) ?? known.get(name)) === 'folder';
+    const files = changed.filter((name) => {
+      if (isNoFile(name)) return false;
+      if (isBelow(root, name) || name.endsWith(installed)) return true;
+      // Of the others one that is wanted only now, or no longer, has not changed.
+      return known.has(name) && (now.has(name) || wanted.has(name));
+    });
     known = now;
     watchFolders();
-    const files = changed.filter((name) => now.get(name) !== 'folder');
-    if (files.length > 0) onChange(files.map((name) => relative(root, name)));
+    if (files.length > 0) onChange(files);
   };
   const soon = (): void => {
     clearTimeout(timer);
@@ -36,7 +48,10 @@ export function watchSkills(root: string, onChange: (files: string[]) => void): 
   };
   function watchFolders(): void {
     const folders = new Set(
-      [...known].filter(([, time]) => time === 'folder').map(([name]) => name),
+      [...known].flatMap(([name, time]) => {
+        if (time === 'folder') return [name];
+        return isBelow(root, name) || isPackaged(name) ? [] : [dirname(name)];
+      }),
     );
     for (const [folder, watcher] of watchers) {
       if (folders.has(folder)) continue;
@@ -66,8 +81,16 @@ export function watchSkills(root: string, onChange: (files: string[]) => void): 
   };
 }
 
+function isBelow(root: string, path: string): boolean {
+  return path.startsWith(root + sep) && !isPackaged(path);
+}
+
+function isPackaged(path: string): boolean {
+  return path.includes(`${sep}node_modules${sep}`);
+}
+
 /** By path: when a file changed and its size; `folder` of a folder. */
-function timesOf(root: string): Map<string, string> {
+function timesOf(root: string, others: Iterable<string>): Map<string, string> {
   const times = new Map<string, string>();
   const visit = (folder: string): void => {
     times.set(folder, 'folder');
@@ -80,6 +103,7 @@ function timesOf(root: string): Map<string, string> {
     }
   };
   visit(root);
+  for (const path of others) if (!times.has(path)) note(times, path);
   for (let folder = root; ; folder = dirname(folder)) {
     note(times, join(folder, installed));
     if (folder === dirname(folder)) return times;
@@ -95,6 +119,6 @@ function entriesOf(folder: string) {
 }
 
 function note(times: Map<string, string>, path: string): void {
-  const stats = statSync(path, { throwIfNoEntry: false });
-  if (stats !== undefined) times.set(path, `${stats.mtimeMs} ${stats.size} ${stats.ino}`);
+  const stamp = stampOf(path);
+  if (stamp !== 'none') times.set(path, stamp);
 }

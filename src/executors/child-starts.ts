@@ -3,8 +3,8 @@
  * After failed starts the next one waits, and a file of skills that ended a child is left out for a while.
  */
 import type { OrphanGuard } from '../kernel/orphan-guard.ts';
+import { isInstalled } from '../skills/sources/installation.ts';
 import { SkillLoadError } from '../skills/sources/load-error.ts';
-import { isInstalled } from '../skills/sources/snapshot.ts';
 import { isFault } from './death-attribution.ts';
 import { type Executor, startExecutor } from './executor.ts';
 import type { ExecutorEvents } from './executor-end.ts';

@@ -9,12 +9,11 @@
 import { flushCompileCache } from 'node:module';
 import { Socket } from 'node:net';
 import { compactHeapSoon } from '../kernel/compact-heap.ts';
-import { checkSchema, compileSchema } from '../kernel/json-schema.ts';
 import { provideAuthorModule } from '../skills/sources/author-module.ts';
 import { SkillLoadError } from '../skills/sources/load-error.ts';
-import { loadSkillModule, loadSkillModules, type SkillModule } from '../skills/sources/modules.ts';
-import { isInstalled, loadFromSnapshot, recordSnapshot } from '../skills/sources/snapshot.ts';
+import type { LoadPlan } from '../skills/sources/load-plan.ts';
 import { type Answer, createAnswerOrder, isAnswer } from './answer-order.ts';
+import { type LoadDeps, loadAgain, loadByPlan, loadFirst, prepareLoad } from './child-load.ts';
 import { createChildRuns } from './child-runs.ts';
 import { limitConsole } from './console-budget.ts';
 import { describeFailure } from './failure.ts';
@@ -24,7 +23,7 @@ import { createLineReader, createOutbox } from './lines.ts';
 import { createMark } from './now-running.ts';
 import type { Run } from './part.ts';
 import { endProcess, installGuards } from './process-guards.ts';
-import type { ParentMessage } from './protocol.ts';
+import type { ChildMessage, ParentMessage } from './protocol.ts';
 import { createPieces, type Pieces } from './redaction.ts';
 import type { Runnable } from './skill-calls.ts';
 
@@ -33,7 +32,7 @@ export interface ChildSettings {
   readonly skillsDirs: readonly string[];
   /** The first child records the snapshot and reports its skills; the others load the snapshot. */
   readonly isFirst: boolean;
-  /** It loads what it can before the skills, and those once it is told to. */
+  /** It loads what it can before the skills, and those by a plan that it is told. */
   readonly isPrepared: boolean;
   /** Port for a debugger that it opens itself once it is ready; null for none. */
   readonly inspectPort: number | null;
@@ -62,13 +61,14 @@ const outbox = createOutbox((line) => socket.write(line));
 const mark = createMark();
 const runs = createChildRuns(skills, outbox);
 /** Resolved when a prepared child may load. */
-const mayLoad = Promise.withResolvers<void>();
+const planned = Promise.withResolvers<LoadPlan>();
+const { skillsDirs, setAside } = settings;
+const loading: LoadDeps = { snapshotFd, skillsDirs, setAside, skills, send, gather };
 const answered = createAnswerOrder(dispatch);
 
 limitConsole((bytes) => outbox.push(`["dropped",${bytes}]`), print);
 provideAuthorModule();
 installGuards(runs, (skill, text) => outbox.push(JSON.stringify(['stray', skill, text])));
-if (settings.isPrepared) await prepare();
 await load();
 
 /** Sent at once, because the code that prints may block or end the process next. */
@@ -110,17 +110,17 @@ function openSocket(): Socket {
   return opened.resume();
 }
 
-/** Loads what every load needs: the catalog and the validator of schemas. */
-async function prepare(): Promise<void> {
-  await loadSkillModules(settings.skillsDirs.filter((dir) => isInstalled(dir)));
-  checkSchema({ type: 'object' });
-  await mayLoad.promise;
+/** Waits for the parent's plan. */
+async function loadWhenPlanned(): Promise<void> {
+  await prepareLoad(settings);
+  await loadByPlan(loading, await planned.promise);
 }
 
 async function load(): Promise<void> {
   try {
-    if (settings.isFirst) await loadFirst();
-    else await loadAgain();
+    if (settings.isPrepared) await loadWhenPlanned();
+    else if (settings.isFirst) await loadFirst(loading);
+    else await loadAgain(loading);
     outbox.push('["ready"]');
     outbox.flush();
     // A child is killed rather than left to end, so it stores what it has compiled now.
@@ -134,72 +134,13 @@ async function load(): Promise<void> {
   }
 }
 
-/** Any fault ends this load. */
-async function loadFirst(): Promise<void> {
-  const snapshot = recordSnapshot(snapshotFd, settings.skillsDirs);
-  const modules = await loadSkillModules(settings.skillsDirs, {
-    onFile: reportFile,
-    onLeftOut: ({ file, message }) => send(['left-out', file, message]),
-    // The platform's own tests have checked the catalog's.
-    checkSchemas: (file) => !isInstalled(file),
-    read: snapshot.read,
-  });
-  snapshot.seal(modules.map(({ skill: { key, file } }) => ({ key, file })));
-  for (const module of modules) {
-    add(module);
-    outbox.push(JSON.stringify(['skill', module.skill]));
-  }
-}
-
-/** A skill that no longer loads fails its own runs; the others are loaded all the same. */
-async function loadAgain(): Promise<void> {
-  const snapshot = loadFromSnapshot(snapshotFd);
-  for (const { key, file } of snapshot.skills) {
-    if (settings.setAside.includes(file)) {
-      skills.set(key, notLoaded(key));
-      continue;
-    }
-    try {
-      reportFile(file);
-      const module = await loadSkillModule(file, snapshot.read);
-      if (module.skill.key !== key) throw new SkillLoadError(file, `no longer defines ${key}`);
-      add(module);
-    } catch (error) {
-      skills.set(key, notLoaded(key));
-      send(['unloaded', file, describeFailure(error).message]);
-    }
-  }
-}
-
-/** Sent at once, because the module's own code may never return. */
-function reportFile(file: string): void {
-  send(['loading', file]);
-}
-
-function add({ skill, run }: SkillModule): void {
-  skills.set(skill.key, {
-    run,
-    validateInput: compileSchema(skill.parameters),
-    validateOutput: compileSchema(skill.output),
-  });
-}
-
-/** The reason names files, so it goes to the operator's log and not to the caller. */
-function notLoaded(key: string): Runnable {
-  const none = (): null => null;
-  return {
-    run() {
-      const message = `the skill ${key} no longer loads; the platform's log says why`;
-      throw Object.assign(new Error(message), { retryable: true });
-    },
-    validateInput: none,
-    validateOutput: none,
-  };
-}
-
-function send(message: readonly unknown[]): void {
-  outbox.push(JSON.stringify(message));
+function send(message: ChildMessage): void {
+  gather(message);
   outbox.flush();
+}
+
+function gather(message: ChildMessage): void {
+  outbox.push(JSON.stringify(message));
 }
 
 /** New lines wait until the parent has read the earlier messages, above all the pong. */
@@ -274,7 +215,7 @@ function dispatch(message: ParentMessage): void {
       runs.refuse(message[1], message[2], message[3]);
       break;
     case 'load':
-      mayLoad.resolve();
+      planned.resolve(message[1]);
       break;
     case 'ping':
       break;

@@ -4,6 +4,7 @@
  * chooses no runs. `executor-end.ts` is how it ends.
  */
 import { canReadProc } from '../kernel/proc.ts';
+import type { LoadPlan } from '../skills/sources/load-plan.ts';
 import type { AcceptedRun } from './active-run.ts';
 import { type Channel, createActiveRuns } from './active-runs.ts';
 import { logStrayMessage, takeRunMessage } from './child-messages.ts';
@@ -86,9 +87,9 @@ export function startExecutor(deps: ExecutorDeps, snapshot: SnapshotFile): Execu
 }
 
 function spawnExecutor(deps: ExecutorDeps, snapshot: SnapshotFile): ExecutorState {
-  const { clock, log, memoryMb, env, skillsDirs, graceMs, loadMs, begin } = deps.settings;
+  const { clock, log, memoryMb, env, skillsDirs, graceMs, loadMs, plan } = deps.settings;
   const { isFirst, inspectPort } = deps.start;
-  const isPrepared = isFirst && begin !== null;
+  const isPrepared = isFirst && plan !== null;
   const setAside = snapshot.filesSetAside();
   const child = spawnChild({
     memoryMb,
@@ -126,6 +127,7 @@ function spawnExecutor(deps: ExecutorDeps, snapshot: SnapshotFile): ExecutorStat
     heartbeat,
     loading: createLoading({
       isFirst,
+      hasPlan: isPrepared,
       loadMs: inspectPort === null ? loadMs : null,
       pid,
       clock,
@@ -156,17 +158,17 @@ function spawnExecutor(deps: ExecutorDeps, snapshot: SnapshotFile): ExecutorStat
       beginning: undefined,
     },
   };
-  if (isPrepared) void loadAfter(state, begin);
+  if (isPrepared) void loadAfter(state, plan);
   return state;
 }
 
-/** Tells a prepared child to load once `begin` resolves; the time of its load begins then. */
-async function loadAfter(state: ExecutorState, begin: Promise<void>): Promise<void> {
+/** Tells a prepared child to load once there is a plan; the time of its load begins then. */
+async function loadAfter(state: ExecutorState, planned: Promise<LoadPlan>): Promise<void> {
   state.loading.stop();
-  await begin;
+  const plan = await planned;
   if (state.life.phase !== 'starting') return;
   state.loading.restart();
-  state.channel.push('["load"]');
+  state.channel.push(JSON.stringify(['load', plan]));
   state.channel.flushAndPing();
 }
 
@@ -209,6 +211,7 @@ function take(state: ExecutorState, message: ChildMessage): void {
       break;
     case 'loading':
     case 'skill':
+    case 'files':
     case 'left-out':
     case 'ready':
     case 'refused':

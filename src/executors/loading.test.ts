@@ -13,6 +13,7 @@ beforeEach(() => {
   const clock = { ...systemClock, monotonic: () => performance.now() };
   loading = createLoading({
     isFirst: false,
+    hasPlan: false,
     loadMs: 60_000,
     pid: 7,
     clock,

@@ -9,6 +9,7 @@ import type { Clock } from '../kernel/clock.ts';
 import type { Logger } from '../kernel/log.ts';
 import { cleanText } from '../kernel/text.ts';
 import { type LeftOutSkill, SkillLoadError } from '../skills/sources/load-error.ts';
+import type { LoadedFile } from '../skills/sources/load-plan.ts';
 import type { LoadedSkill } from '../skills/sources/modules.ts';
 import { skillFault } from '../skills/sources/skill-shape.ts';
 import { errorCharsMax } from './limits.ts';
@@ -16,7 +17,7 @@ import type { ChildMessage } from './protocol.ts';
 
 export type StartMessage = Extract<
   ChildMessage,
-  ['loading' | 'skill' | 'ready' | 'refused' | 'unloaded' | 'left-out', ...unknown[]]
+  ['loading' | 'skill' | 'files' | 'ready' | 'refused' | 'unloaded' | 'left-out', ...unknown[]]
 >;
 
 /** Milliseconds after which a file counts as slow. */
@@ -28,6 +29,8 @@ const leftOutMax = 10_000;
 export interface FoundSkills {
   readonly skills: readonly LoadedSkill[];
   readonly leftOut: readonly LeftOutSkill[];
+  /** What each file of skills that a plan let it load has read; none of a load without a plan. */
+  readonly files: ReadonlyMap<string, readonly LoadedFile[]>;
 }
 
 export type Loading = ReturnType<typeof createLoading>;
@@ -36,6 +39,8 @@ type Step = 'goes on' | 'ready' | 'refused' | 'garbled';
 
 export interface LoadingDeps {
   readonly isFirst: boolean;
+  /** Its author is shown what does not load, so that the log need not. */
+  readonly hasPlan: boolean;
   /** Null while a debugger may pause the child. */
   readonly loadMs: number | null;
   readonly pid: number | undefined;
@@ -48,6 +53,7 @@ export interface LoadingDeps {
 interface State extends LoadingDeps {
   readonly skills: LoadedSkill[];
   readonly leftOut: LeftOutSkill[];
+  readonly files: Map<string, readonly LoadedFile[]>;
   /** The file that the child is loading, undefined before the first and after the last. */
   file: string | undefined;
   since: number;
@@ -63,6 +69,7 @@ export function createLoading(deps: LoadingDeps) {
     ...deps,
     skills: [],
     leftOut: [],
+    files: new Map(),
     file: undefined,
     since: deps.clock.monotonic(),
     refusal: undefined,
@@ -81,8 +88,8 @@ function restart(state: State): void {
   startTimers(state);
 }
 
-function found({ skills, leftOut }: State): FoundSkills {
-  return { skills, leftOut };
+function found({ skills, leftOut, files }: State): FoundSkills {
+  return { skills, leftOut, files };
 }
 
 function take(state: State, message: StartMessage): Step {
@@ -93,6 +100,10 @@ function take(state: State, message: StartMessage): Step {
     case 'skill':
       if (!state.isFirst || !isSkill(message[1])) return 'garbled';
       state.skills.push(message[1]);
+      return 'goes on';
+    case 'files':
+      if (!state.hasPlan) return 'garbled';
+      state.files.set(message[1], message[2]);
       return 'goes on';
     case 'left-out':
       return takeLeftOut(state, message[1], message[2]);
@@ -117,6 +128,7 @@ function takeLeftOut(state: State, file: string, sentence: string): 'goes on' | 
   if (!state.isFirst || state.leftOut.length >= leftOutMax) return 'garbled';
   const reason = sentenceAfter(file, cleanText(sentence.slice(0, errorCharsMax)));
   state.leftOut.push({ file, reason });
+  if (state.hasPlan) return 'goes on';
   state.log.warn({ file, reason }, 'a SKILL.md breaks a rule: this skill is left out');
   return 'goes on';
 }
@@ -190,9 +202,10 @@ function sentenceAfter(file: string, sentence: string): string {
 
 /** The child checked the skills, but the parent does not trust its messages. */
 function isSkill(skill: LoadedSkill): boolean {
-  const { key, file, folder, ...fields } = skill;
+  const { key, file, folder, code, ...fields } = skill;
   return (
     typeof file === 'string' &&
+    (code === null || typeof code === 'string') &&
     (folder === null || folder === dirname(file)) &&
     key === `${skill.category}/${skill.version}/${skill.name}` &&
     skillFault({ ...fields, run() {} }) === undefined

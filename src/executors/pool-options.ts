@@ -1,6 +1,7 @@
 /** The options of a pool and their defaults. All times are milliseconds. */
 import { type Clock, systemClock } from '../kernel/clock.ts';
 import type { Logger } from '../kernel/log.ts';
+import type { LoadPlan } from '../skills/sources/load-plan.ts';
 
 export type PoolLog = Pick<Logger, 'debug' | 'info' | 'warn' | 'error'>;
 
@@ -32,8 +33,13 @@ export interface PoolOptions {
    * debugger looks like one that is blocked, so nothing is killed for silence or for its deadline.
    */
   readonly inspectPort?: number | null;
-  /** The first child prepares itself, and loads the skills once this resolves; null: at once. */
-  readonly begin?: Promise<void> | null;
+  /**
+   * The first child prepares itself, and loads the skills by this plan once there is one; what does not load is left
+   * out. Null: it loads all skills at once, and all have to load.
+   */
+  readonly plan?: Promise<LoadPlan> | null;
+  /** Aborted to end a load that is no longer wanted; the pool then does not start. */
+  readonly giveUp?: AbortSignal | null;
 }
 
 export type PoolSettings = Required<PoolOptions>;
@@ -48,7 +54,8 @@ export function readPoolOptions(options: PoolOptions): PoolSettings {
     idleMs: 60_000,
     loadMs: 60_000,
     inspectPort: null,
-    begin: null,
+    plan: null,
+    giveUp: null,
     ...options,
   };
 }

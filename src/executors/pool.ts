@@ -8,6 +8,7 @@ import type { LeftOutSkill } from '../skills/sources/load-error.ts';
 import type { LoadedSkill } from '../skills/sources/modules.ts';
 import type { AcceptedRun } from './active-run.ts';
 import type { Executor } from './executor.ts';
+import type { FoundSkills } from './loading.ts';
 import { type PoolOptions, type PoolSettings, readPoolOptions } from './pool-options.ts';
 import { createIdleTimer, createWatch, type PoolTimer } from './pool-timers.ts';
 import { createProcessPool, type ProcessPool } from './process-pool.ts';
@@ -32,6 +33,8 @@ export interface ExecutorPool {
   readonly definitions: readonly LoadedSkill[];
   /** What it left out, because a SKILL.md breaks a rule. */
   readonly leftOut: readonly LeftOutSkill[];
+  /** What the files that a plan let it load have read. */
+  readonly files?: FoundSkills['files'];
   /** Never throws. A run waits only while no child is ready; its deadline begins after that. */
   run(request: RunRequest, handlers: RunHandlers): RunHandle;
   stats(): PoolStats;
@@ -92,11 +95,12 @@ export async function startExecutorPool(options: PoolOptions): Promise<ExecutorP
     stopped: Promise.withResolvers(),
     onAllEnded: undefined,
   };
-  const { skills, leftOut } = await processes.start();
+  const { skills, leftOut, files } = await processes.start();
   state.idleTimer.begin();
   return {
     definitions: skills,
     leftOut,
+    files,
     run: (request, handlers) => run(state, request, handlers),
     stats: () => stats(state),
     retire: () => retire(state),

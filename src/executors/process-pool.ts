@@ -66,12 +66,19 @@ async function start(processes: Processes): Promise<FoundSkills> {
     processes.settings.log.warn({ reason }, 'blocked executors are not guarded: no shell'),
   );
   fork(processes, 'shared', true);
+  const { giveUp } = processes.settings;
+  const onGiveUp = () => {
+    for (const { executor } of processes.children) executor.end('stopped');
+  };
+  giveUp?.addEventListener('abort', onGiveUp);
   try {
     return await processes.first.promise;
   } catch (error) {
     await processes.guard.stop();
     processes.snapshot?.close();
     throw error;
+  } finally {
+    giveUp?.removeEventListener('abort', onGiveUp);
   }
 }
 

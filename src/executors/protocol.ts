@@ -6,6 +6,7 @@
  */
 import { isObject } from '../kernel/json.ts';
 import type { RunSettings } from '../skills/settings.ts';
+import type { LoadedFile, LoadPlan } from '../skills/sources/load-plan.ts';
 import type { LoadedSkill } from '../skills/sources/modules.ts';
 import { outputDepthMax } from './limits.ts';
 
@@ -38,7 +39,7 @@ export interface Refusal {
 export type ParentMessage =
   | ['ping', ping: number]
   /** Lets a prepared child load the skills. */
-  | ['load']
+  | ['load', plan: LoadPlan]
   | [
       'run',
       run: number,
@@ -57,6 +58,8 @@ export type ParentMessage =
 export type ChildMessage =
   | ['loading', file: string]
   | ['skill', skill: LoadedSkill]
+  /** What a file of skills has read while it was loaded by a plan, also if it failed. */
+  | ['files', file: string, files: readonly LoadedFile[]]
   | ['left-out', file: string, sentence: string]
   | ['ready']
   | ['refused', file: string, sentence: string]
@@ -91,6 +94,7 @@ type Check = (value: unknown) => boolean;
 const checks: ReadonlyMap<unknown, readonly Check[]> = new Map<ChildMessage[0], Check[]>([
   ['loading', [isString]],
   ['skill', [isObject]],
+  ['files', [isString, isListOfFiles]],
   ['left-out', [isString, isString]],
   ['ready', []],
   ['refused', [isString, isString]],
@@ -154,6 +158,13 @@ function isString(value: unknown): boolean {
 
 function isBoolean(value: unknown): boolean {
   return typeof value === 'boolean';
+}
+
+function isListOfFiles(value: unknown): boolean {
+  return (
+    Array.isArray(value) &&
+    value.every((file) => isObject(file) && isString(file['path']) && isString(file['stamp']))
+  );
 }
 
 function isCount(value: unknown): boolean {

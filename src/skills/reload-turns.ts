@@ -8,7 +8,7 @@ import type { Bus } from '../kernel/bus.ts';
 import { type Clock, timestamp } from '../kernel/clock.ts';
 import { PlatformError } from '../kernel/errors.ts';
 import { newId } from '../kernel/ids.ts';
-import type { Reload, ReloadResult, ReloadTrigger } from './reload.ts';
+import type { Reload, ReloadResult, ReloadTrigger, SkillFault } from './reload.ts';
 
 /** Milliseconds between two signs of a process that it is reloading. */
 const signEveryMs = 1_000;
@@ -45,6 +45,8 @@ export interface ReloadTurnsDeps {
   readonly id: string;
   /** Null in a process that runs no skills. */
   readonly reload: Reload | null;
+  /** What does not load of the skills that this process has. */
+  faults(): readonly SkillFault[];
   readonly clock: Clock;
   /** Null where the platform is one process. */
   readonly cluster: {
@@ -88,11 +90,12 @@ const nothing: ReloadState = {
   file: null,
   line: null,
   differences: [],
+  faults: [],
   processes: [],
 };
 
 export function createReloads(deps: ReloadTurnsDeps): Reloads {
-  const state: State = { ...deps, last: nothing, turns: new Map() };
+  const state: State = { ...deps, last: { ...nothing, faults: deps.faults() }, turns: new Map() };
   const listening = deps.cluster?.bus.listen('reloads', (text) => take(state, text));
   return {
     reloadAll: (trigger) => reloadAll(state, trigger),
@@ -124,7 +127,7 @@ async function reloadThese(
   ids: readonly string[],
 ): Promise<ReloadState> {
   const started_at = timestamp(state.clock.now());
-  publish(state, { ...nothing, status: 'running', trigger, started_at });
+  publish(state, { ...nothing, faults: state.last.faults, status: 'running', trigger, started_at });
   const processes: ProcessReload[] = [];
   let first: ReloadResult | undefined;
   for (const id of ids) {
@@ -139,7 +142,8 @@ async function reloadThese(
   if (first === undefined) {
     const ended_at = timestamp(state.clock.now());
     const reason = 'no process that runs skills is live';
-    return publish(state, { ...nothing, status: 'refused', trigger, started_at, ended_at, reason });
+    const outcome = { status: 'refused', trigger, started_at, ended_at, reason } as const;
+    return publish(state, { ...nothing, faults: state.last.faults, ...outcome });
   }
   const ended_at = timestamp(state.clock.now());
   return publish(state, { ...first, started_at, ended_at, processes });
@@ -186,10 +190,10 @@ async function giveTurn(state: State, trigger: ReloadTrigger, id: string): Promi
   }
 }
 
-function refused({ clock }: State, trigger: ReloadTrigger, reason: string): ReloadResult {
+function refused({ clock, last }: State, trigger: ReloadTrigger, reason: string): ReloadResult {
   const now = timestamp(clock.now());
   const { added, changed, removed, file, line, differences } = nothing;
-  const facts = { added, changed, removed, file, line, differences };
+  const facts = { added, changed, removed, file, line, differences, faults: last.faults };
   return { ...facts, status: 'refused', trigger, started_at: now, ended_at: now, reason };
 }
 

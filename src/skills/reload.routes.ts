@@ -25,7 +25,7 @@ const SkillReload = Type.Object(
     started_at: Nullable(Timestamp),
     ended_at: Nullable(Timestamp),
     added: Skills('Skills that are new, as category/version/name.'),
-    changed: Skills('Skills whose definition differs; code is not compared.'),
+    changed: Skills('Skills whose definition differs, or the code of which, with what it imports.'),
     removed: Skills('Skills that are gone.'),
     reason: { ...Nullable(Type.String()), description: 'Why it was refused.' },
     file: { ...Nullable(Type.String()), description: 'The file at fault, where it is known.' },
@@ -33,6 +33,22 @@ const SkillReload = Type.Object(
     differences: Type.Array(Type.Object({ skill: Type.String(), difference: Type.String() }), {
       description: 'Changes of a version that its callers would notice.',
     }),
+    faults: Type.Array(
+      Type.Object({
+        file: Type.String(),
+        line: Nullable(Type.Integer()),
+        reason: Type.String(),
+        serving: {
+          ...Nullable(Type.String()),
+          description: 'The skill whose last version that loaded is in use; null if there is none.',
+        },
+      }),
+      {
+        description:
+          'Files of skills that do not load: a SKILL.md that is left out, and any file under ' +
+          'skillwright dev. Elsewhere a module that does not load is why a reload is refused.',
+      },
+    ),
     processes: Type.Array(
       Type.Object({
         id: Id,
@@ -58,6 +74,7 @@ const SkillReload = Type.Object(
         file: null,
         line: null,
         differences: [],
+        faults: [],
         processes: [
           { id: '01990a5e-7c1b-7000-8f1e-0c5a7e9b2d11', status: 'reloaded', reason: null },
         ],
@@ -110,13 +127,14 @@ function asConflict({ reason, differences }: ReloadState): PlatformError {
 }
 
 function stateView(state: ReloadState) {
-  const { added, changed, removed, differences, processes, ...rest } = state;
+  const { added, changed, removed, differences, faults, processes, ...rest } = state;
   return {
     ...rest,
     added: [...added],
     changed: [...changed],
     removed: [...removed],
     differences: differences.map((one) => ({ ...one })),
+    faults: faults.map((one) => ({ ...one })),
     processes: processes.map((one) => ({ ...one })),
   };
 }

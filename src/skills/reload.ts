@@ -14,8 +14,9 @@ import type { LoadedSkill } from './sources/modules.ts';
 
 /** Earlier sets that may still have runs; each holds the memory of its executors. */
 const drainingMax = 2;
-/** Differences that a result names. */
+/** Differences that a result names, and faults. */
 const differencesMax = 100;
+const faultsMax = 100;
 
 /** What one load of the skills gave. */
 export interface SkillSet {
@@ -41,13 +42,22 @@ export interface SkillDifference {
   readonly difference: string;
 }
 
+/** A file of skills that does not load. */
+export interface SkillFault {
+  readonly file: string;
+  readonly line: number | null;
+  readonly reason: string;
+  /** The skill of the file whose last version that loaded is in use, as `category/version/name`. */
+  readonly serving: string | null;
+}
+
 /** How a reload went, as the API shows it. */
 export interface ReloadResult {
   readonly status: 'reloaded' | 'refused';
   readonly trigger: ReloadTrigger;
   readonly started_at: string;
   readonly ended_at: string;
-  /** Skills, as `category/version/name`, by what became of their definitions. */
+  /** Skills, as `category/version/name`, by what became of them. */
   readonly added: readonly string[];
   readonly changed: readonly string[];
   readonly removed: readonly string[];
@@ -57,6 +67,8 @@ export interface ReloadResult {
   readonly file: string | null;
   readonly line: number | null;
   readonly differences: readonly SkillDifference[];
+  /** What does not load now. */
+  readonly faults: readonly SkillFault[];
 }
 
 export interface ReloadDeps<Loaded extends SkillSet> {
@@ -64,7 +76,7 @@ export interface ReloadDeps<Loaded extends SkillSet> {
   /** Stores the definitions, and marks those that no process has any more. */
   readonly register: (definitions: readonly LoadedSkill[]) => Promise<void>;
   readonly clock: Clock;
-  readonly log: Pick<Logger, 'info' | 'warn' | 'error'>;
+  readonly log: Pick<Logger, 'debug' | 'info' | 'error'>;
   /** An author's platform: a version may change in any way, and old runs do not hold up a reload. */
   readonly isForced: boolean;
 }
@@ -96,10 +108,13 @@ async function reload<Loaded extends SkillSet>(
 ): Promise<ReloadResult> {
   const { clock, log } = deps;
   const started_at = timestamp(clock.now());
-  const outcome = await replace(deps).catch((error: unknown) => refusal(faultOf(error)));
+  const outcome = await replace(deps).catch((error: unknown) => refusal(deps, faultOf(error)));
   const result = { ...outcome, trigger, started_at, ended_at: timestamp(clock.now()) };
   const { status, reason, file, line, differences, added, changed, removed } = result;
-  if (status === 'reloaded') {
+  if (deps.isForced) {
+    // Its author is told in words.
+    log.debug({ trigger, status, reason, file, line, added, changed, removed }, 'a reload ended');
+  } else if (status === 'reloaded') {
     log.info({ trigger, added, changed, removed }, 'the skills were reloaded');
   } else {
     const facts = { trigger, reason, file, line, differences };
@@ -112,11 +127,13 @@ async function replace<Loaded extends SkillSet>(deps: ReloadDeps<Loaded>): Promi
   const { skills, isForced, log, register } = deps;
   if (skills.draining() >= drainingMax) {
     if (!isForced) {
-      return refusal({ reason: 'two earlier sets of skills still finish their runs; try again' });
+      return refusal(deps, {
+        reason: 'two earlier sets of skills still finish their runs; try again',
+      });
     }
     await skills.giveUpOldest();
   }
-  const before = skills.definitions;
+  const { definitions: before, leftOut: faultsBefore } = skills;
   const next = await skills.load();
   const differences = differencesOf(before, next.definitions);
   if (differences.length > 0 && !isForced) {
@@ -124,10 +141,7 @@ async function replace<Loaded extends SkillSet>(deps: ReloadDeps<Loaded>): Promi
     const [first] = differences;
     const reason = `${first?.skill} would break its callers: ${first?.difference}; give it a new version`;
     const file = next.definitions.find(({ key }) => key === first?.skill)?.file ?? null;
-    return refusal({ reason, file, differences });
-  }
-  for (const { skill, difference } of differences) {
-    log.warn({ skill, difference }, 'a version changed in a way that breaks its callers');
+    return refusal(deps, { reason, file, differences });
   }
   const earlier = skills.swap(next);
   try {
@@ -137,23 +151,57 @@ async function replace<Loaded extends SkillSet>(deps: ReloadDeps<Loaded>): Promi
     void skills.retire(next);
     throw error;
   }
-  void skills.retire(earlier).then(() => log.info('an earlier set of skills has ended'));
-  return { ...changesBetween(before, next.definitions), ...noFault, differences };
+  const told = isForced ? 'debug' : 'info';
+  void skills.retire(earlier).then(() => log[told]('an earlier set of skills has ended'));
+  const changes = changesBetween(before, next.definitions);
+  const faults = faultsOf(next);
+  const fault = isForced ? newFault(changes, faultsBefore, faults) : undefined;
+  if (fault === undefined) return { ...changes, ...noFault, differences, faults };
+  const { reason, file, line } = fault;
+  return { ...changes, status: 'refused', reason, file, line, differences, faults };
+}
+
+/** The fault of a reload that has changed nothing else. */
+function newFault(
+  changes: Readonly<Record<string, readonly string[]>>,
+  before: readonly LeftOutSkill[],
+  faults: readonly SkillFault[],
+): SkillFault | undefined {
+  if (Object.values(changes).some((skills) => skills.length > 0)) return undefined;
+  const isKnown = ({ file, reason }: SkillFault) =>
+    before.some((one) => one.file === file && one.reason === reason);
+  return faults.find((fault) => !isKnown(fault));
 }
 
 const noFault = { status: 'reloaded', reason: null, file: null, line: null } as const;
 
-function refusal(fault: Partial<Outcome> & { reason: string }): Outcome {
+/** What was in use stays in use, so its faults do too. */
+function refusal<Loaded extends SkillSet>(
+  { skills }: Pick<ReloadDeps<Loaded>, 'skills'>,
+  fault: Partial<Outcome> & { reason: string },
+): Outcome {
   const nothing = { added: [], changed: [], removed: [], differences: [] };
-  return { ...noFault, ...nothing, ...fault, status: 'refused' };
+  return { ...noFault, ...nothing, faults: faultsOf(skills), ...fault, status: 'refused' };
 }
 
 /** What ended a load, with the place that the loader named in its sentence. */
 function faultOf(error: unknown): { reason: string; file: string | null; line: number | null } {
   const reason = error instanceof Error ? error.message : String(error);
   if (!(error instanceof SkillLoadError)) return { reason, file: null, line: null };
+  return { reason, ...placeOf(reason, error.file) };
+}
+
+function placeOf(reason: string, file: string): { file: string; line: number | null } {
   const [, line, place] = /\(line (\d+)(?: of (.+))?\)$/.exec(reason) ?? [];
-  return { reason, file: place ?? error.file, line: line === undefined ? null : Number(line) };
+  return { file: place ?? file, line: line === undefined ? null : Number(line) };
+}
+
+/** What a set leaves out, or has in an earlier version. */
+export function faultsOf({ leftOut, definitions }: SkillSet): SkillFault[] {
+  return leftOut.slice(0, faultsMax).map(({ file, reason }) => {
+    const serving = definitions.find((skill) => skill.file === file)?.key ?? null;
+    return { ...placeOf(reason, file), reason, serving };
+  });
 }
 
 function differencesOf(

@@ -25,6 +25,9 @@ test('skillwright dev serves what was saved last and loads', async () => {
   const file = join(skills, 'shout.ts');
   mkdirSync(skills);
   writeFileSync(file, moduleOf(`'one'`));
+  // The start of the others does not depend on it.
+  const broken = join(skills, 'broken.ts');
+  writeFileSync(broken, 'export default ;');
   const environment = { PORT: '0', DATA_DIR: join(root, 'data'), ADMIN_SECRET: adminSecret };
   const { child, exit, output } = spawnCommand('dev', environment, [skills]);
   onTestFinished(() => void child.kill('SIGKILL'));
@@ -37,22 +40,55 @@ test('skillwright dev serves what was saved last and loads', async () => {
   await shown('Watching');
   const client = clientOf(url);
   const key = await client.key();
-  const serves = (text: string) =>
-    waitFor(async () => (await client.run(key, shout, {})).body.output?.text === text, {
-      describe: () => `it serves ${text}: ${output()}`,
+  const servesOf = (skill: string) => (text: string) =>
+    waitFor(async () => (await client.run(key, skill, {})).body.output?.text === text, {
+      describe: () => `${skill} gives ${text}: ${output()}`,
       deadlineMs: 20_000,
     });
+  const [serves, others] = [servesOf(shout), servesOf('text/v1.0/other')];
 
   await serves('one');
+  await shown(`${broken}:1`);
+  const left = await client.admin('GET', '/admin/skills/reload');
+  expect(left.body).toMatchObject({
+    status: 'none',
+    faults: [{ file: broken, line: 1, serving: null }],
+  });
+  const other = moduleOf('text', `import { text } from './_text.ts';`).replace('shout', 'other');
+  writeFileSync(join(skills, '_text.ts'), `export const text = 'helped';`);
+  writeFileSync(broken, other);
   writeFileSync(file, moduleOf(`'two'`));
   await serves('two');
+  await others('helped');
 
-  // A fault: file and line are shown, the last good code stays.
-  writeFileSync(file, `const a = 1;\nexport default ;;;`);
-  await shown(`${file}:2`);
+  // A fault: file and line are shown, the last good code stays with its helpers, and others are reloaded.
+  writeFileSync(broken, 'const a = 1;\nexport default ;');
+  await shown(`${broken}:2`);
   const fault = await client.admin('GET', '/admin/skills/reload');
-  expect(fault.body).toMatchObject({ status: 'refused', trigger: 'watch', file, line: 2 });
-  await serves('two');
+  expect(fault.body).toMatchObject({
+    ...{ status: 'refused', trigger: 'watch', file: broken, line: 2 },
+    faults: [{ file: broken, line: 2, serving: 'text/v1.0/other' }],
+  });
+  expect(output().split(`${broken}:2`)).toHaveLength(2);
+  writeFileSync(join(skills, '_text.ts'), `export const text = 'another';`);
+  writeFileSync(file, moduleOf(`'two ' + text`, `import { text } from './_text.ts';`));
+  await serves('two another');
+  await others('helped');
+
+  // An import that does not end holds up nothing but itself.
+  writeFileSync(broken, 'for (;;);');
+  await waitFor(
+    async () => {
+      const { status, started_at } = (await client.admin('GET', '/admin/skills/reload')).body;
+      // A load that has only begun is not given up.
+      return status === 'running' && Date.now() - Date.parse(started_at) > 600;
+    },
+    { describe: () => 'it is being imported' },
+  );
+  writeFileSync(file, moduleOf(`'three'`));
+  await serves('three');
+  writeFileSync(broken, other);
+  await others('another');
 
   // A dependency of the author's own, installed by npm.
   const modules = join(root, 'node_modules');
@@ -62,9 +98,9 @@ test('skillwright dev serves what was saved last and loads', async () => {
     writeFileSync(join(modules, 'word/index.js'), `module.exports = '${word}';`);
     writeFileSync(join(modules, '.package-lock.json'), JSON.stringify({ word }));
   };
-  install('three');
+  install('three of npm');
   writeFileSync(file, moduleOf('word', `import word from 'word';`));
-  await serves('three');
+  await serves('three of npm');
   install('three and a half');
   await serves('three and a half');
 

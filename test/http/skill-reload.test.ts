@@ -1,9 +1,10 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type Platform, startPlatform } from '../support/platform.ts';
 import { gate, play, stagedSkills } from '../support/staged.ts';
+import { waitFor } from '../support/wait-for.ts';
 
 const greet = 'text/v1.0/greet';
 
@@ -88,7 +89,7 @@ test('a skill that does not load leaves all as it was, and the answer names file
   expect(answer.status).toBe(409);
   expect(answer.body.message).toContain(`${file}: cannot be loaded: `);
   const state = await platform.admin('GET', '/admin/skills/reload');
-  expect(state.body).toMatchObject({ status: 'refused', file, line: 2 });
+  expect(state.body).toMatchObject({ status: 'refused', file, line: 2, faults: [] });
   expect(await textOf()).toBe('Hello');
 });
 
@@ -129,6 +130,8 @@ test('no job is lost or run twice while the skills are reloaded under load', asy
     }
   })();
 
+  const first = await waitFor(() => accepted[0], { describe: () => 'a job is accepted' });
+  await platform.jobIn(key, first, 'completed');
   for (const greeting of ['One', 'Two', 'Three']) {
     write(greeting);
     expect((await reload()).status).toBe(200);
@@ -165,6 +168,21 @@ test('two earlier sets with runs are the most: a further reload is refused until
   expect(third.body.message).toContain('two earlier sets of skills still finish their runs');
   for (const { open } of held) open();
   for (const id of jobs) await platform.jobIn(key, id, 'completed');
+});
+
+test('a reload names the skills whose code has changed, also that of a module which they import', async () => {
+  const helper = join(directory, '_helper.ts');
+  writeFileSync(helper, `export const text = 'One';`);
+  const before = readFileSync(file, 'utf8');
+  const importing = before.replace(/"Hello"/, 'text');
+  writeFileSync(file, `import { text } from './_helper.ts';\n${importing}`);
+  expect((await reload()).body).toMatchObject({ changed: [greet] });
+  expect((await reload()).body).toMatchObject({ changed: [] });
+
+  writeFileSync(helper, `export const text = 'Two';`);
+
+  expect((await reload()).body).toMatchObject({ changed: [greet], added: [], removed: [] });
+  expect(await textOf()).toBe('Two');
 });
 
 test('a reload needs the admin secret', async () => {

@@ -1559,7 +1559,7 @@ export interface components {
             ended_at: string | null;
             /** @description Skills that are new, as category/version/name. */
             added: string[];
-            /** @description Skills whose definition differs; code is not compared. */
+            /** @description Skills whose definition differs, or the code of which, with what it imports. */
             changed: string[];
             /** @description Skills that are gone. */
             removed: string[];
@@ -1573,6 +1573,14 @@ export interface components {
             differences: {
                 skill: string;
                 difference: string;
+            }[];
+            /** @description Files of skills that do not load: a SKILL.md that is left out, and any file under skillwright dev. Elsewhere a module that does not load is why a reload is refused. */
+            faults: {
+                file: string;
+                line: number | null;
+                reason: string;
+                /** @description The skill whose last version that loaded is in use; null if there is none. */
+                serving: string | null;
             }[];
             /** @description What became of each process, in the order of their turns. */
             processes: {
@@ -3964,6 +3972,7 @@ export interface operations {
                      *       "file": null,
                      *       "line": null,
                      *       "differences": [],
+                     *       "faults": [],
                      *       "processes": [
                      *         {
                      *           "id": "01990a5e-7c1b-7000-8f1e-0c5a7e9b2d11",
@@ -4050,6 +4059,7 @@ export interface operations {
                      *       "file": null,
                      *       "line": null,
                      *       "differences": [],
+                     *       "faults": [],
                      *       "processes": [
                      *         {
                      *           "id": "01990a5e-7c1b-7000-8f1e-0c5a7e9b2d11",
@@ -4084,6 +4094,7 @@ export interface operations {
                      *       "file": null,
                      *       "line": null,
                      *       "differences": [],
+                     *       "faults": [],
                      *       "processes": [
                      *         {
                      *           "id": "01990a5e-7c1b-7000-8f1e-0c5a7e9b2d11",

@@ -8,6 +8,8 @@ import type { Io } from '../io.ts';
 import type { CliDeps } from '../program.ts';
 
 const defaultPort = '9229';
+/** Until a file that is still being imported is shown as a fault. */
+const loadMs = '10000';
 
 interface DevOptions {
   readonly inspect?: string | true;
@@ -41,6 +43,7 @@ function devSettings(
   return {
     SKILLS_DIR: skills,
     EXECUTORS: env['EXECUTORS'] ?? '1',
+    SKILL_LOAD_MS: env['SKILL_LOAD_MS'] ?? loadMs,
     ...(inspect === undefined
       ? {}
       : { EXECUTOR_INSPECT_PORT: inspect === true ? defaultPort : inspect }),

@@ -17,10 +17,22 @@ const noSkill = /\.(?:d|test)\.m?[jt]s$/;
 /** The file names of SKILL.md skills; the first is the standard's, both are in use. */
 const skillMdNames = ['SKILL.md', 'skill.md'];
 
-/** Absolute paths. Throws SkillLoadError for a directory that cannot be read. */
-export function findSkillFiles(dirs: readonly string[]): string[] {
+interface Visit {
+  /** The real path of the directory that is searched. */
+  readonly root: string;
+  readonly seen: Set<string>;
+  readonly onFault: (fault: SkillLoadError) => void;
+}
+
+/** Absolute paths. Throws SkillLoadError for what is refused, unless `onFault` takes it. */
+export function findSkillFiles(
+  dirs: readonly string[],
+  onFault: Visit['onFault'] = (fault) => {
+    throw fault;
+  },
+): string[] {
   const seen = new Set<string>();
-  return dirs.flatMap((dir) => filesOf(resolve(dir), seen));
+  return dirs.flatMap((dir) => filesOf(resolve(dir), seen, onFault));
 }
 
 /** Whether a found file is a SKILL.md. */
@@ -32,12 +44,12 @@ function isModule(file: string): boolean {
   return modulePattern.test(file) && !noSkill.test(file);
 }
 
-function filesOf(root: string, seen: Set<string>): string[] {
+function filesOf(root: string, seen: Set<string>, onFault: Visit['onFault']): string[] {
   if (statOf(root)?.isDirectory() !== true) throw new SkillLoadError(root, 'is not a directory');
-  return walk(root, { root: realpathSync(root), seen });
+  return walk(root, { root: realpathSync(root), seen, onFault });
 }
 
-function walk(dir: string, visit: { root: string; seen: Set<string> }): string[] {
+function walk(dir: string, visit: Visit): string[] {
   const real = realpathSync(dir);
   if (visit.seen.has(real)) return [];
   visit.seen.add(real);
@@ -45,17 +57,26 @@ function walk(dir: string, visit: { root: string; seen: Set<string> }): string[]
   const skillMd = skillMdNames.find((name) => names.includes(name));
   if (skillMd !== undefined) return skillMdFile(join(dir, skillMd), visit.root);
   return names.flatMap((name) => {
-    const path = join(dir, name);
-    const stats = statOf(path);
-    if (stats === undefined && !isModule(name)) return [];
-    if (stats === undefined) throw new SkillLoadError(path, 'is a symbolic link to nothing');
-    if (!stats.isDirectory() && !isModule(name)) return [];
-    const target = targetOf(path, visit.root);
-    if (stats.isDirectory()) return walk(path, visit);
-    if (!stats.isFile() || visit.seen.has(target)) return [];
-    visit.seen.add(target);
-    return [path];
+    try {
+      return entryFound(join(dir, name), visit);
+    } catch (error) {
+      if (!(error instanceof SkillLoadError)) throw error;
+      visit.onFault(error);
+      return [];
+    }
   });
+}
+
+function entryFound(path: string, visit: Visit): string[] {
+  const stats = statOf(path);
+  if (stats === undefined && !isModule(path)) return [];
+  if (stats === undefined) throw new SkillLoadError(path, 'is a symbolic link to nothing');
+  if (!stats.isDirectory() && !isModule(path)) return [];
+  const target = targetOf(path, visit.root);
+  if (stats.isDirectory()) return walk(path, visit);
+  if (!stats.isFile() || visit.seen.has(target)) return [];
+  visit.seen.add(target);
+  return [path];
 }
 
 function skillMdFile(path: string, root: string): string[] {

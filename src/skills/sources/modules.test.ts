@@ -105,6 +105,7 @@ describe('what a module becomes', () => {
       mcp: null,
       file,
       folder: null,
+      code: null,
     });
   });
 

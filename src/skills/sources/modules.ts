@@ -13,6 +13,7 @@ import { SchemaError } from '../../kernel/schema-rules.ts';
 import type { SkillDefinition } from '../definition.ts';
 import { completeFacts, type SkillFacts } from '../facts.ts';
 import { findSkillFiles, isSkillMd } from './find-modules.ts';
+import { isInstalled } from './installation.ts';
 import { SkillLoadError } from './load-error.ts';
 import { skillFault } from './skill-shape.ts';
 
@@ -24,6 +25,8 @@ export interface LoadedSkill extends Required<SkillFacts> {
   readonly file: string;
   /** Absolute path of the folder of a SKILL.md skill; null for a module. */
   readonly folder: string | null;
+  /** Digest of its code and of what that has imported; null for a skill of the platform itself. */
+  readonly code: string | null;
 }
 
 /** A skill with its code. */
@@ -44,6 +47,8 @@ interface LoadOptions {
   checkSchemas?: (file: string) => boolean;
   /** Reads a SKILL.md; when absent, the loader reads it from the disk. */
   read?: ReadSkillMd;
+  /** The digest of a file's code, once it was imported. */
+  codeOf?: (file: string) => string | null;
 }
 
 /** Loads all skills of `dirs`, in the order of their files. Throws SkillLoadError. */
@@ -55,7 +60,7 @@ export async function loadSkillModules(
   for (const file of findSkillFiles(dirs)) {
     options.onFile?.(file);
     try {
-      const module = await loadSkillModule(file, options.read);
+      const module = await loadSkillModule(file, options);
       const { key } = module.skill;
       const twin = loaded.get(key);
       if (twin !== undefined) {
@@ -72,13 +77,18 @@ export async function loadSkillModules(
   return [...loaded.values()];
 }
 
-/** Loads the skill of one file. Throws SkillLoadError. */
-export async function loadSkillModule(file: string, read?: ReadSkillMd): Promise<SkillModule> {
+/** Loads the skill of one file, from `url` if that is not the file's own. Throws SkillLoadError. */
+export async function loadSkillModule(
+  file: string,
+  { read, codeOf }: Pick<LoadOptions, 'read' | 'codeOf'> = {},
+  url = pathToFileURL(file).href,
+): Promise<SkillModule> {
   const value = isSkillMd(file)
     ? await importSkillMd(file, read?.(file))
-    : await importDefault(file);
+    : await importDefault(file, url);
   const definition = asSkill(file, value);
-  return { skill: describe(definition, file), run: definition.run.bind(definition) };
+  const code = codeOf?.(file) ?? null;
+  return { skill: describe(definition, file, code), run: definition.run.bind(definition) };
 }
 
 /** Imported at its first use, so that a process with modules only loads no YAML parser. */
@@ -87,22 +97,32 @@ async function importSkillMd(file: string, bytes: Buffer | undefined): Promise<u
   return skillFromSkillMd(file, bytes);
 }
 
-async function importDefault(file: string): Promise<unknown> {
+async function importDefault(file: string, url: string): Promise<unknown> {
   try {
-    const module: { default?: unknown } = await import(pathToFileURL(file).href);
+    const module: { default?: unknown } = await import(url);
     return module.default;
   } catch (error) {
     throw new SkillLoadError(file, `cannot be loaded: ${importFault(error, file)}`);
   }
 }
 
-/** The first line of the message, and the position if the parser reports one. */
+/** The first line of the message, and the position: the parser's, or where the module's own code threw. */
 function importFault(error: unknown, file: string): string {
   if (!(error instanceof Error)) return `it threw ${String(error)}`;
   const [message] = (error.message || error.name).split('\n');
-  const [, place, line] = /^(?:file:\/\/)?(\/.*):(\d+)\n/.exec(error.stack ?? '') ?? [];
+  const stack = error.stack ?? '';
+  const parsed = /^(?:file:\/\/)?(\/.*):(\d+)\n/.exec(stack);
+  const [, place, line] = parsed ?? thrownAt(stack) ?? [];
   if (place === undefined) return `${message}`;
   return place === file ? `${message} (line ${line})` : `${message} (line ${line} of ${place})`;
+}
+
+/** The first frame outside of the platform's installation. */
+function thrownAt(stack: string): RegExpExecArray | undefined {
+  const frames = stack
+    .split('\n')
+    .map((frame) => /^ +at .*?file:\/\/(\/[^?]*?)(?:\?.*)?:(\d+):\d+\)?$/.exec(frame));
+  return frames.find((frame) => frame !== null && !isInstalled(frame[1] ?? '')) ?? undefined;
 }
 
 function asSkill(file: string, value: unknown): SkillDefinition {
@@ -111,17 +131,18 @@ function asSkill(file: string, value: unknown): SkillDefinition {
   return value as SkillDefinition;
 }
 
-function describe(definition: SkillDefinition, file: string): LoadedSkill {
+function describe(definition: SkillDefinition, file: string, code: string | null): LoadedSkill {
   const { category, name, version } = definition;
   return {
     key: `${category}/${version}/${name}`,
     ...completeFacts(definition),
     file,
     folder: isSkillMd(file) ? dirname(file) : null,
+    code,
   };
 }
 
-function checkSchemas(skill: LoadedSkill): void {
+export function checkSchemas(skill: LoadedSkill): void {
   for (const field of ['parameters', 'output'] as const) {
     try {
       checkSchema(skill[field]);

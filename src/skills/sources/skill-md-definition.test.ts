@@ -67,6 +67,7 @@ describe('what the registry shows', () => {
       answerField: 'answer',
       file: join(dir, 'pdf/SKILL.md'),
       folder: join(dir, 'pdf'),
+      code: null,
     });
   });
 

@@ -9,12 +9,26 @@ import { fstatSync, readdirSync, readFileSync, readSync, realpathSync, writeSync
 import { type LoadHookContext, type ResolveHookContext, registerHooks } from 'node:module';
 import { extname, join, resolve, sep } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
+import { isInstalled } from './installation.ts';
 import { SkillLoadError } from './load-error.ts';
+import type { KeptSkill } from './load-plan.ts';
+import { createModuleGraph, type ModuleGraph } from './module-graph.ts';
+import type { LoadedSkill } from './modules.ts';
 
 /** A skill of the snapshot, and the file that defines it. */
 export interface RecordedSkill {
   readonly key: string;
   readonly file: string;
+}
+
+/** What every executor of a snapshot has. */
+export interface RecordedSkills {
+  /** Imported by each executor before its first run. */
+  readonly skills: readonly RecordedSkill[];
+  /** Imported at their first run. */
+  readonly unchanged: readonly LoadedSkill[];
+  /** The same, in the versions that loaded last. */
+  readonly kept: readonly KeptSkill[];
 }
 
 /** Offset and length in the file. */
@@ -28,7 +42,7 @@ interface RecordedModule {
 }
 
 interface Index {
-  skills: readonly RecordedSkill[];
+  recorded: RecordedSkills;
   /** By kind of import and url. */
   modules: Record<string, RecordedModule>;
   /** The resolution of a specifier, by kind of import and importing module. */
@@ -43,14 +57,13 @@ const moduleBytesMax = 268_435_456;
 const headerBytes = 16;
 const modulePattern = /\.[cm]?[jt]s$/;
 
-const installation = resolve(import.meta.dirname, '../../..');
-const own = [join(installation, 'src') + sep, join(installation, 'node_modules') + sep];
-
 export interface SnapshotRecorder {
   /** Reads a file that is not a module, and records its bytes. */
   read(file: string): Buffer;
+  /** What the files that were loaded have imported, outside of the platform's installation. */
+  readonly graph: ModuleGraph;
   /** Writes the index; from now on this process loads from the snapshot too. */
-  seal(skills: readonly RecordedSkill[]): void;
+  seal(recorded: RecordedSkills): void;
 }
 
 /**
@@ -58,7 +71,9 @@ export interface SnapshotRecorder {
  * Throws SkillLoadError where they are too large.
  */
 export function recordSnapshot(fd: number, dirs: readonly string[]): SnapshotRecorder {
-  const index: Index = { skills: [], modules: {}, resolutions: {}, files: {} };
+  const recorded: RecordedSkills = { skills: [], unchanged: [], kept: [] };
+  const index: Index = { recorded, modules: {}, resolutions: {}, files: {} };
+  const graph = createModuleGraph();
   let end = headerBytes;
 
   function append(bytes: Uint8Array): Place {
@@ -86,28 +101,35 @@ export function recordSnapshot(fd: number, dirs: readonly string[]): SnapshotRec
       if (isCovered(result.url)) {
         const { url, format = null } = result;
         index.resolutions[resolutionKey(specifier, context)] = { url, format };
+        graph.addImport(context.parentURL ?? '', url);
       }
       return result;
     },
     load(url, context, nextLoad) {
+      if (!isCovered(url)) return nextLoad(url, context);
+      const stamp = graph.stampOf(url);
       const result = nextLoad(url, context);
-      if (isCovered(url)) {
-        const { source, format = null } = result;
-        const kind = source == null ? 'none' : typeof source === 'string' ? 'text' : 'bytes';
-        index.modules[moduleKey(url, context)] = { format, kind, place: append(bytesOf(source)) };
-      }
+      const { source, format = null } = result;
+      const kind = source == null ? 'none' : typeof source === 'string' ? 'text' : 'bytes';
+      const bytes = bytesOf(source);
+      index.modules[moduleKey(url, context)] = { format, kind, place: append(bytes) };
+      graph.addFile(url, stamp, kind === 'none' ? readModule(fileURLToPath(url)) : bytes, format);
       return result;
     },
   });
   return {
+    graph,
     read(file) {
+      const { href } = pathToFileURL(file);
+      const stamp = graph.stampOf(href);
       const bytes = readFileSync(file);
       index.files[file] = append(bytes);
+      graph.addFile(href, stamp, bytes, null);
       return bytes;
     },
-    seal(skills) {
+    seal(recorded) {
       hooks.deregister();
-      index.skills = skills;
+      index.recorded = recorded;
       const [offset, length] = append(Buffer.from(JSON.stringify(index)));
       const header = Buffer.alloc(headerBytes);
       header.writeBigUInt64LE(BigInt(offset), 0);
@@ -118,8 +140,7 @@ export function recordSnapshot(fd: number, dirs: readonly string[]): SnapshotRec
   };
 }
 
-export interface Snapshot {
-  readonly skills: readonly RecordedSkill[];
+export interface Snapshot extends RecordedSkills {
   /** The recorded bytes of a file that is not a module; undefined when there are none. */
   read(file: string): Buffer | undefined;
 }
@@ -159,7 +180,7 @@ export function loadFromSnapshot(fd: number): Snapshot {
     },
   });
   return {
-    skills: index.skills,
+    ...index.recorded,
     read(file) {
       const held = files[file];
       return held === undefined ? undefined : readAt(fd, held);
@@ -170,11 +191,6 @@ export function loadFromSnapshot(fd: number): Snapshot {
 /** Whether it is a file outside of the platform's own installation. */
 function isCovered(url: string): boolean {
   return url.startsWith('file:') && !isInstalled(fileURLToPath(url));
-}
-
-/** Whether a path belongs to the platform's own installation, as the catalog does. */
-export function isInstalled(path: string): boolean {
-  return own.some((dir) => path.startsWith(dir));
 }
 
 function moduleKey(url: string, { conditions }: Pick<LoadHookContext, 'conditions'>): string {

@@ -1151,7 +1151,7 @@ export interface components {
             ended_at: string | null;
             /** @description Skills that are new, as category/version/name. */
             added: string[];
-            /** @description Skills whose definition differs; code is not compared. */
+            /** @description Skills whose definition differs, or the code of which, with what it imports. */
             changed: string[];
             /** @description Skills that are gone. */
             removed: string[];
@@ -1165,6 +1165,14 @@ export interface components {
             differences: {
                 skill: string;
                 difference: string;
+            }[];
+            /** @description Files of skills that do not load: a SKILL.md that is left out, and any file under skillwright dev. Elsewhere a module that does not load is why a reload is refused. */
+            faults: {
+                file: string;
+                line: number | null;
+                reason: string;
+                /** @description The skill whose last version that loaded is in use; null if there is none. */
+                serving: string | null;
             }[];
             /** @description What became of each process, in the order of their turns. */
             processes: {

@@ -1,0 +1,193 @@
+/**
+ * How an executor gets its skills: the first of a pool loads them and records the snapshot, by a plan or all of
+ * them; later ones load the snapshot. Tells the parent what is being loaded, what was found and what failed.
+ */
+import { checkSchema, compileSchema } from '../kernel/json-schema.ts';
+import { findSkillFiles } from '../skills/sources/find-modules.ts';
+import { isInstalled } from '../skills/sources/installation.ts';
+import { keptUrl, provideKeptModules } from '../skills/sources/kept-modules.ts';
+import { SkillLoadError } from '../skills/sources/load-error.ts';
+import type { KeptSkill, LoadPlan } from '../skills/sources/load-plan.ts';
+import {
+  checkSchemas,
+  type LoadedSkill,
+  loadSkillModule,
+  loadSkillModules,
+  type SkillModule,
+} from '../skills/sources/modules.ts';
+import {
+  loadFromSnapshot,
+  recordSnapshot,
+  type SnapshotRecorder,
+} from '../skills/sources/snapshot.ts';
+import { describeFailure } from './failure.ts';
+import type { ChildMessage } from './protocol.ts';
+import type { Runnable } from './skill-calls.ts';
+
+export interface LoadDeps {
+  /** File descriptor of the skills snapshot. */
+  readonly snapshotFd: number;
+  readonly skillsDirs: readonly string[];
+  /** Files that ended an earlier child: they are not loaded, their skills fail. */
+  readonly setAside: readonly string[];
+  /** What runs find, by key. */
+  readonly skills: Map<string, Runnable>;
+  /** Says something to the parent, at once: the code that is imported next may never return. */
+  send(message: ChildMessage): void;
+  /** The same, together with what is said next. */
+  gather(message: ChildMessage): void;
+}
+
+/** Loads what every load needs: the catalog and the validator of schemas. */
+export async function prepareLoad({ skillsDirs }: Pick<LoadDeps, 'skillsDirs'>): Promise<void> {
+  await loadSkillModules(skillsDirs.filter((dir) => isInstalled(dir)));
+  checkSchema({ type: 'object' });
+}
+
+/** Any fault ends this load. */
+export async function loadFirst(deps: LoadDeps): Promise<void> {
+  const { snapshotFd, skillsDirs, send, gather } = deps;
+  const snapshot = recordSnapshot(snapshotFd, skillsDirs);
+  const modules = await loadSkillModules(skillsDirs, {
+    onFile: (file) => send(['loading', file]),
+    onLeftOut: ({ file, message }) => send(['left-out', file, message]),
+    // The platform's own tests have checked the catalog's.
+    checkSchemas: (file) => !isInstalled(file),
+    ...readersOf(snapshot),
+  });
+  snapshot.seal({ skills: modules.map(recordOf), unchanged: [], kept: [] });
+  for (const module of modules) {
+    add(deps, module);
+    gather(['skill', module.skill]);
+  }
+}
+
+/** A skill that no longer loads fails its own runs; the others are loaded all the same. */
+export async function loadAgain(deps: LoadDeps): Promise<void> {
+  const { snapshotFd, skills, send, setAside } = deps;
+  const snapshot = loadFromSnapshot(snapshotFd);
+  for (const { key, file } of snapshot.skills) {
+    if (setAside.includes(file)) {
+      skills.set(key, notLoaded(key));
+      continue;
+    }
+    try {
+      send(['loading', file]);
+      const module = await loadSkillModule(file, snapshot);
+      if (module.skill.key !== key) throw new SkillLoadError(file, `no longer defines ${key}`);
+      add(deps, module);
+    } catch (error) {
+      skills.set(key, notLoaded(key));
+      send(['unloaded', file, describeFailure(error).message]);
+    }
+  }
+  for (const skill of snapshot.unchanged) {
+    addLater(deps, skill, () => loadSkillModule(skill.file, snapshot));
+  }
+  addKept(deps, snapshot.kept);
+}
+
+/** Imports the files that the plan does not exclude. A fault costs the skill of its file alone. */
+export async function loadByPlan(deps: LoadDeps, plan: LoadPlan): Promise<void> {
+  const { snapshotFd, skillsDirs, send, gather } = deps;
+  const snapshot = recordSnapshot(snapshotFd, skillsDirs);
+  const leaveOut = ({ file, message }: SkillLoadError) => send(['left-out', file, message]);
+  const files = new Set(findSkillFiles(skillsDirs, leaveOut));
+  const unchanged = plan.unchanged.filter(({ file }) => files.has(file));
+  for (const skill of unchanged) {
+    addLater(deps, skill, () => loadSkillModule(skill.file, snapshot));
+  }
+  const owners = new Map(unchanged.map(({ key, file }) => [key, file]));
+  const loaded: SkillModule[] = [];
+  const passed = new Set([...unchanged.map(({ file }) => file), ...plan.avoided]);
+  for (const file of files) {
+    if (passed.has(file)) continue;
+    try {
+      const module = await loadChanged(deps, snapshot, file, owners);
+      add(deps, module);
+      loaded.push(module);
+    } catch (error) {
+      if (!(error instanceof SkillLoadError)) throw error;
+      leaveOut(error);
+    }
+    if (!isInstalled(file)) gather(['files', file, snapshot.graph.filesOf(file)]);
+  }
+  const isLoaded = new Set(loaded.map(({ skill }) => skill.file));
+  const kept = plan.kept.filter(
+    ({ skill: { file, key } }) => files.has(file) && !isLoaded.has(file) && !owners.has(key),
+  );
+  addKept(deps, kept);
+  snapshot.seal({ skills: loaded.map(recordOf), unchanged, kept });
+  const all = [...loaded, ...kept].map(({ skill }) => skill).concat(unchanged);
+  for (const skill of all.sort((a, b) => (a.file < b.file ? -1 : 1))) gather(['skill', skill]);
+}
+
+async function loadChanged(
+  { send }: LoadDeps,
+  snapshot: SnapshotRecorder,
+  file: string,
+  owners: Map<string, string>,
+): Promise<SkillModule> {
+  send(['loading', file]);
+  const module = await loadSkillModule(file, readersOf(snapshot));
+  const { key } = module.skill;
+  const owner = owners.get(key);
+  if (owner !== undefined) {
+    throw new SkillLoadError(file, `defines ${key}, which ${owner} defines already`);
+  }
+  if (!isInstalled(file)) checkSchemas(module.skill);
+  owners.set(key, file);
+  return module;
+}
+
+function readersOf({ read, graph }: SnapshotRecorder) {
+  return { read, codeOf: (file: string) => (isInstalled(file) ? null : graph.codeOf(file)) };
+}
+
+function recordOf({ skill: { key, file } }: SkillModule) {
+  return { key, file };
+}
+
+function add({ skills }: LoadDeps, { skill, run }: SkillModule): void {
+  skills.set(skill.key, {
+    run,
+    validateInput: compileSchema(skill.parameters),
+    validateOutput: compileSchema(skill.output),
+  });
+}
+
+/** Adds a skill that is imported at its first run. */
+function addLater(deps: LoadDeps, skill: LoadedSkill, load: () => Promise<SkillModule>): void {
+  let module: Promise<SkillModule> | undefined;
+  add(deps, {
+    skill,
+    async run(input, ctx) {
+      module ??= load();
+      const { run } = await module;
+      return run(input, ctx);
+    },
+  });
+}
+
+function addKept(deps: LoadDeps, kept: readonly KeptSkill[]): void {
+  provideKeptModules(kept);
+  for (const [number, { skill, files }] of kept.entries()) {
+    const { file } = skill;
+    const text = files.find(({ path }) => path === file)?.text;
+    const read = () => (text === null || text === undefined ? undefined : Buffer.from(text));
+    addLater(deps, skill, () => loadSkillModule(file, { read }, keptUrl(file, number)));
+  }
+}
+
+/** The reason names files, so it goes to the operator's log and not to the caller. */
+function notLoaded(key: string): Runnable {
+  const none = (): null => null;
+  return {
+    run() {
+      const message = `the skill ${key} no longer loads; the platform's log says why`;
+      throw Object.assign(new Error(message), { retryable: true });
+    },
+    validateInput: none,
+    validateOutput: none,
+  };
+}
