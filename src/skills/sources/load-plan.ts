@@ -30,8 +30,6 @@ export interface LoadedFile {
   readonly format: string | null;
 }
 
-export const emptyPlan: LoadPlan = { unchanged: [], avoided: [], kept: [] };
-
 /** A text that differs once the file has changed. */
 export function stampOf(path: string): string {
   const stats = statSync(path, { throwIfNoEntry: false });
