@@ -15,7 +15,7 @@ export interface Fault {
 }
 
 /** What people and tools make as the program runs, so a clone does not have it. */
-const madeLater = /^(\.\/)?(data|node_modules|coverage|dist)(\/|$)/;
+const madeLater = /^(\.\/)?(data|node_modules|coverage|dist|docs\/dist|my-skills)(\/|$)/;
 const sourceFile = /\.(ts|mts|tsx|js|mjs|cjs|json|md|sh|sql|ya?ml)$/;
 const placeholder = /^x\.[\w.]+$/;
 /** A line that is a comment, or a part of one. */
@@ -118,16 +118,18 @@ function checkLink(root: string, file: string, target: string): string | undefin
 function headings(path: string): Set<string> {
   const anchors = new Set<string>();
   for (const [, title = ''] of readFileSync(path, 'utf8').matchAll(/^#{1,6}\s+(.+)$/gm)) {
-    const plain = title
-      .trim()
-      .toLowerCase()
-      .replace(/[^\p{L}\p{N}\s_-]/gu, '');
-    const anchor = plain.replace(/\s/g, '-');
+    const anchor = anchorOf(title);
     let unique = anchor;
     for (let n = 1; anchors.has(unique); n += 1) unique = `${anchor}-${n}`;
     anchors.add(unique);
   }
   return anchors;
+}
+
+/** The anchor that GitHub gives to a heading, but for the number of a repeated one. */
+export function anchorOf(title: string): string {
+  const plain = title.trim().toLowerCase();
+  return plain.replace(/[^\p{L}\p{N}\s_-]/gu, '').replace(/\s/g, '-');
 }
 
 if (import.meta.main) {

@@ -44,10 +44,12 @@ const unitTests: Step = {
 };
 
 const lockFile: Step = { name: 'Lock file', command: ['node', 'scripts/check-lock.ts'] };
+/** Its links, too. */
+const guides: Step = { name: 'Guides', command: ['node', 'scripts/docs-build.ts'] };
 
 const everything = process.argv.includes('--ci');
 const start = performance.now();
-const failed = await runAll(everything ? [...checks, lockFile] : [unitTests, ...checks]);
+const failed = await runAll(everything ? [guides, ...checks, lockFile] : [unitTests, ...checks]);
 console.log(
   failed.length === 0
     ? `\nAll good in ${seconds(start)}.`

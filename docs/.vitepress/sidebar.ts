@@ -1,0 +1,111 @@
+/** The order in which a newcomer needs the guides: the menu, and where "next" leads. */
+import type { DefaultTheme } from 'vitepress';
+
+type Group = readonly [title: string, pages: readonly (readonly [title: string, page: string])[]];
+
+const groups: readonly Group[] = [
+  [
+    'Start',
+    [
+      ['What it is', '/'],
+      ['Start a platform', '/start'],
+      ['Your first skill', '/first-skill'],
+    ],
+  ],
+  [
+    'Write skills',
+    [
+      ['Skills', '/skills'],
+      ['Skills as prose', '/skill-md'],
+      ['Test skills', '/testing'],
+    ],
+  ],
+  [
+    'Call skills',
+    [
+      ['The client', '/client'],
+      ['The command line', '/cli'],
+    ],
+  ],
+  [
+    'Agents',
+    [
+      ['Agents that think', '/agents'],
+      ['Memory', '/memories'],
+      ['Tokens and budgets', '/usage'],
+    ],
+  ],
+  [
+    'Runs by themselves',
+    [
+      ['Runs that wait', '/durable'],
+      ['Schedules', '/schedules'],
+      ['Triggers', '/triggers'],
+      ['Webhooks', '/webhooks'],
+    ],
+  ],
+  [
+    'Look and control',
+    [
+      ['Accounts with providers', '/credentials'],
+      ['The console', '/console'],
+      ['Statistics', '/statistics'],
+    ],
+  ],
+  [
+    'Production',
+    [
+      ['Configuration', '/configuration'],
+      ['Operations', '/operations'],
+      ['Backup', '/backup'],
+      ['Cluster', '/cluster'],
+      ['Fault tests', '/chaos'],
+      ['Performance', '/performance'],
+      ['Query plans', '/queries'],
+    ],
+  ],
+];
+
+const decisions = [
+  ['Skills', 'skills'],
+  ['Jobs', 'jobs'],
+  ['Conversations', 'conversations'],
+  ['Agents', 'agents'],
+  ['Memories', 'memories'],
+  ['Runs that wait', 'runs-that-wait'],
+  ['Schedules', 'schedules'],
+  ['Triggers', 'triggers'],
+  ['Webhooks', 'webhooks'],
+  ['API keys', 'api-keys'],
+  ['Organizations', 'organizations'],
+  ['Order of checks', 'order-of-checks'],
+  ['JSON and lists', 'json-and-lists'],
+  ['Limits', 'limits'],
+  ['Health and metrics', 'health-and-metrics'],
+  ['The PostgreSQL pipeline', 'postgres-pipeline'],
+  ['Removed', 'removed'],
+] as const;
+
+export const sidebar: DefaultTheme.SidebarItem[] = [
+  ...groups.map(([text, pages]) => ({
+    text,
+    items: pages.map(([title, link]) => ({ text: title, link })),
+  })),
+  {
+    text: 'Reference',
+    items: [
+      { text: 'The API', link: '/api' },
+      { text: 'All operations', link: outside('docs'), target: '_self' },
+      { text: 'Decisions', link: '/decisions/', collapsed: true, items: decisions.map(decision) },
+    ],
+  },
+];
+
+function decision([text, name]: readonly [string, string]): DefaultTheme.SidebarItem {
+  return { text, link: `/decisions/${name}` };
+}
+
+/** A page of the platform that is not one of the site: the generator puts the site's base before each link. */
+export function outside(path: string): string {
+  return `/../../${path}/`;
+}
