@@ -42,6 +42,7 @@ const sameOnCluster = [
     'console',
     'cors',
     'errors',
+    'guide',
     'http-parser',
     'memories-examples',
     'openapi',

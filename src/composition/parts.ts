@@ -40,6 +40,8 @@ export interface Parts {
   readonly listenFd?: number | null;
   /** Left out where no console is served. */
   readonly consoleFiles?: ConsoleFiles;
+  /** Where a test has built guides. */
+  readonly guideFolder?: string;
   readonly log: Logger;
   readonly clock?: Clock;
   readonly limiter?: RateLimiter;

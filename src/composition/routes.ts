@@ -12,11 +12,13 @@ import { adminHook, apiKeyHook, isStillAdmitted } from '../http/authenticate.ts'
 import { createConcurrencyLimit } from '../http/concurrency-limit.ts';
 import { docsRoutes } from '../http/docs.ts';
 import { guarded } from '../http/guarded.ts';
+import { builtGuide, guideRoutes } from '../http/guide.ts';
 import { type Health, healthRoutes } from '../http/health.ts';
 import { type MetricsSource, metricsRoutes } from '../http/metrics.ts';
 import { type ApiDocument, openApiRoutes } from '../http/openapi.ts';
 import type { RateLimiter } from '../http/rate-limit.ts';
 import type { Server } from '../http/server.ts';
+import { sendsFiles } from '../http/static-files.ts';
 import { createStreams } from '../http/streams.ts';
 import { createWrongSecrets } from '../http/wrong-secrets.ts';
 import { executionRoutes } from '../jobs/execution.routes.ts';
@@ -48,14 +50,8 @@ import type { Slices } from './slices.ts';
 export interface RoutesDeps {
   readonly parts: Pick<
     Parts,
-    | 'adminSecret'
-    | 'config'
-    | 'version'
-    | 'database'
-    | 'consoleFiles'
-    | 'encryptionKey'
-    | 'executors'
-    | 'log'
+    | ('adminSecret' | 'config' | 'version' | 'database' | 'encryptionKey' | 'executors' | 'log')
+    | ('consoleFiles' | 'guideFolder')
   >;
   readonly slices: Slices;
   readonly reloads: Reloads;
@@ -78,6 +74,8 @@ export function registerRoutes(target: Server, deps: RoutesDeps): void {
   metricsRoutes(target, { metrics, source });
   if (!config.roles.has('api')) return;
   docsRoutes(target);
+  sendsFiles(target);
+  guideRoutes(target, { folder: parts.guideFolder ?? builtGuide });
   const sessions = createSessions({ database, apiKeys, adminSecret, clock });
   const perMinute = config.wrongSecretsPerMinute;
   const wrongSecrets = createWrongSecrets({ perMinute, limiter, clock, log });

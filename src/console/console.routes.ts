@@ -2,15 +2,13 @@
  * The HTTP routes of the console: its files and its sessions. The page may load scripts and styles only
  * from this platform, and connect only to it.
  */
-import fastifyStatic from '@fastify/static';
 import { Type } from 'typebox';
 import type { Server } from '../http/server.ts';
+import { keptByBrowsers } from '../http/static-files.ts';
 import type { WrongSecrets } from '../http/wrong-secrets.ts';
 import { notFound } from '../kernel/errors.ts';
 import type { ConsoleFiles } from './files.ts';
 import type { Sessions } from './sessions.ts';
-
-const year = 31_536_000;
 
 const contentSecurityPolicy = [
   "default-src 'none'",
@@ -69,20 +67,13 @@ export function consoleRoutes(
     reply.header('set-cookie', await sessions.ended(request));
     return reply.status(204).send();
   });
-  server.register(fastifyStatic, {
-    serve: false,
-    preCompressed: true,
-    dotfiles: 'ignore',
-    root: import.meta.dirname,
-  });
   server.get('/console/*', { schema }, async (request, reply) => {
     const root = await files();
     const name = (request.params as { '*': string })['*'];
     if (/(?:^|\/)\./.test(name)) throw notFound('File');
     if (name.startsWith('assets/')) {
       reply.header('x-content-type-options', 'nosniff');
-      // Their names change with their content.
-      return reply.sendFile(name, root, { immutable: true, maxAge: year * 1000 });
+      return reply.sendFile(name, root, keptByBrowsers);
     }
     // Files lie only next to the page; a dot further down belongs to a location, for example v1.0.
     const file = /^[\w-]+\.\w+$/.test(name) ? name : 'index.html';

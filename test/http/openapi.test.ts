@@ -112,7 +112,11 @@ function examplesOf({ schema, example, examples = {} }: Media): unknown[] {
 
 describe('the document', () => {
   test('has every route of the server and no other', () => {
-    const scripts = ['GET /docs/', 'GET /docs/scalar.js'];
+    const scripts = [
+      ...['GET /docs/', 'GET /docs/scalar.js'],
+      // The router prints a wildcard without the slash before it.
+      ...['GET /docs/guide', 'GET /docs/guide*'],
+    ];
     // A protocol with a description of its own.
     const metadata = 'GET /.well-known/oauth-protected-resource';
     const mcp = ['POST /mcp', metadata, `${metadata}/mcp`];

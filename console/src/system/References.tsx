@@ -1,7 +1,8 @@
-import { BookOpen, Braces, ChartLine, ExternalLink, type LucideIcon } from 'lucide-react';
+import { BookOpen, BookText, Braces, ChartLine, ExternalLink, type LucideIcon } from 'lucide-react';
 import { Section } from '../ui/Page.tsx';
 
 const references: readonly [href: string, icon: LucideIcon, label: string, about: string][] = [
+  ['/docs/guide/', BookText, 'Guides', 'From the first skill to production'],
   ['/docs', BookOpen, 'API reference', 'Every operation, to read and to try'],
   ['/openapi.json', Braces, 'OpenAPI document', 'The same for programs that write clients'],
   ['/metrics', ChartLine, 'Metrics', 'What Prometheus reads from this process'],
