@@ -1,8 +1,8 @@
 /**
  * `npm run packages`: makes the packages `skillwright` and `@skillwright/client` as they are published, and
  * packs them into `dist-packages`. They are compiled, because Node refuses TypeScript below node_modules;
- * the console and the bundle are built, so that no start builds anything. `--only client` makes that package
- * alone, `--out` names another folder.
+ * the console, the guides and the bundle are built, so that no start builds anything. `--only client` makes that
+ * package alone, `--out` names another folder.
  */
 import { execFile } from 'node:child_process';
 import {
@@ -58,11 +58,13 @@ async function stagePlatform(): Promise<void> {
     compile(join(import.meta.dirname, 'platform.tsconfig.json')),
     compile(typesConfiguration(readManifest(root))),
     runNode('scripts/console-build.ts'),
+    runNode('scripts/docs-build.ts'),
   ]);
   namesOfCompiled(join(platform, 'src'));
   writeManifest(platform, platformManifest(readManifest(root), [clientName]));
   await runNode('scripts/bundle.ts', platform);
   copyConsole();
+  cpSync(join(root, 'docs/dist'), join(platform, 'docs/dist'), { recursive: true });
   copyFontLicense();
   for (const folder of ['bin', 'templates']) {
     const from = join(root, folder);

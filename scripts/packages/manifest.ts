@@ -56,7 +56,10 @@ export function platformManifest(manifest: Manifest, bundled: readonly string[])
     ...common(manifest),
     engines: launcherEngines,
     ...(manifest.bin && { bin: manifest.bin }),
-    files: ['bin', 'src', 'dist', 'console', 'templates', 'README.md', 'CHANGELOG.md', 'LICENSE'],
+    files: [
+      ...['bin', 'src', 'dist', 'console', 'docs', 'templates'],
+      ...['README.md', 'CHANGELOG.md', 'LICENSE'],
+    ],
     exports: compiledExports(manifest.exports, (file) => file),
     dependencies,
     optionalDependencies: Object.fromEntries(runtimes.map((name) => [name, node])),
