@@ -2,7 +2,7 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, expect, test } from 'vitest';
-import { checkCitations, checkDocument } from './check-doc-paths.ts';
+import { checkCitations, checkDocument, unlistedPages } from './check-doc-paths.ts';
 
 const root = mkdtempSync(join(tmpdir(), 'skillwright-docs-'));
 mkdirSync(join(root, 'src', 'jobs'), { recursive: true });
@@ -51,4 +51,10 @@ test('a comment of a source file cites a page that exists', () => {
   expect(checkCitations(root, 'src/jobs/cites.ts')).toEqual([
     { line: 2, text: 'docs/decisions/gone.md: no such page' },
   ]);
+});
+
+test('a page that the menu of the site does not name is a fault', () => {
+  const documents = ['README.md', 'docs/README.md', 'docs/skills.md', 'docs/decisions/README.md'];
+
+  expect(unlistedPages([...documents, 'docs/lost.md'])).toEqual(['docs/lost.md']);
 });

@@ -4,10 +4,11 @@
  * `npm run x` is a script of package.json, and that every relative link leads somewhere, its
  * #heading included. A path may be given from the root, from src/ or from the document's folder, a
  * file also by its name alone; `<name>` and `*` stand for anything, and so does the file name `x`.
- * In sources it checks that the pages of docs/ that comments cite exist.
+ * In sources it checks that the pages of docs/ that comments cite exist. Every page is in the menu of the site.
  */
 import { existsSync, globSync, readFileSync } from 'node:fs';
 import { basename, dirname, join, normalize } from 'node:path';
+import { sidebar } from '../docs/.vitepress/sidebar.ts';
 
 export interface Fault {
   readonly line: number;
@@ -126,6 +127,19 @@ function headings(path: string): Set<string> {
   return anchors;
 }
 
+/** The pages of docs/ that the menu of the site does not name. */
+export function unlistedPages(documents: readonly string[]): string[] {
+  const links = sidebar.flatMap(linksOf);
+  return documents.filter((file) => {
+    const page = /^docs(\/.*)\.md$/.exec(file)?.[1]?.replace(/(?<=\/)README$/, '');
+    return page !== undefined && !links.includes(page);
+  });
+}
+
+function linksOf({ link, items = [] }: (typeof sidebar)[number]): string[] {
+  return [...(link === undefined ? [] : [link]), ...items.flatMap(linksOf)];
+}
+
 /** The anchor that GitHub gives to a heading, but for the number of a repeated one. */
 export function anchorOf(title: string): string {
   const plain = title.trim().toLowerCase();
@@ -143,6 +157,7 @@ if (import.meta.main) {
   const faults = [
     ...documents.flatMap((file) => inFile(file, checkDocument(root, file, scripts))),
     ...sources.flatMap((file) => inFile(file, checkCitations(root, file))),
+    ...unlistedPages(documents).map((file) => `${file}  add it to docs/.vitepress/sidebar.ts`),
   ];
   for (const fault of faults) console.error(fault);
   if (faults.length === 0) console.log(`${documents.length} documents, all paths exist.`);

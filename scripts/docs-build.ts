@@ -59,7 +59,10 @@ async function buildSite(): Promise<void> {
       },
     });
     const faults = faultsOfSite(fresh, base, others);
-    if (faults.length > 0) throw new Error(`The site has faults:\n${faults.join('\n')}`);
+    if (faults.length > 0) {
+      console.error(faults.join('\n'));
+      throw new Error('The site has faults.');
+    }
     compress(fresh);
     chmodSync(fresh, 0o755);
     writeFileSync(join(fresh, '.built-from'), fingerprint);

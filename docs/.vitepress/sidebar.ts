@@ -25,6 +25,7 @@ const groups: readonly Group[] = [
     [
       ['The client', '/client'],
       ['The command line', '/cli'],
+      ['As tools, by MCP', '/mcp'],
     ],
   ],
   [
