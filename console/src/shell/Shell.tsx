@@ -9,6 +9,7 @@ import { Connection } from './Connection.tsx';
 import { HealthDot } from './HealthDot.tsx';
 import { Logo } from './Logo.tsx';
 import { placeGroups } from './places.ts';
+import { SkillFaults } from './SkillFaults.tsx';
 import { useIsAdministrator } from './session.ts';
 
 const Palette = lazyPart(async () => (await import('./Palette.tsx')).Palette, {
@@ -20,6 +21,7 @@ const Palette = lazyPart(async () => (await import('./Palette.tsx')).Palette, {
 export function Shell() {
   const [isPaletteOpen, setPaletteOpen] = useState(false);
   const [isMenuOpen, setMenuOpen] = useState(false);
+  const isAdministrator = useIsAdministrator();
   const path = useRouterState({ select: ({ location }) => location.pathname });
   useEffect(() => {
     // Preloaded, because users type as soon as it opens.
@@ -92,6 +94,7 @@ export function Shell() {
       </Dialog.Root>
       <main id="content" className="min-w-0 grow pb-16">
         <Connection />
+        {isAdministrator && <SkillFaults />}
         <Outlet />
       </main>
       {isPaletteOpen && <Palette onClose={() => setPaletteOpen(false)} />}
