@@ -4,7 +4,8 @@ import type { RunPart } from '../journal/run-part.ts';
 import type { WantedWait } from '../journal/waits.ts';
 import { inputDigestOf } from '../kernel/input-digest.ts';
 import { recordGeneration, type ScriptedJournal, type WaitEnding } from './journal.ts';
-import { answerModel, endingOfApproval, endingOfEvent, failureOf, type Script } from './script.ts';
+import { answerModel } from './models.ts';
+import { endingOfApproval, endingOfEvent, failureOf, type Script } from './script.ts';
 import { ScriptError } from './types.ts';
 
 /** Executes a child run; returns its output and when it ended, or throws its error. */
@@ -17,11 +18,12 @@ interface AnswerDeps {
   readonly journal: ScriptedJournal;
   readonly script: Script;
   readonly child: RunChild;
+  readonly tool: RunChild;
 }
 
 /** The answer of the model, recorded or scripted. Each correction is a request of its own. */
 export async function answerGenerate(
-  { journal, script }: AnswerDeps,
+  { journal, script, tool }: AnswerDeps,
   payload: unknown,
   part: RunPart,
 ): Promise<unknown> {
@@ -34,7 +36,7 @@ export async function answerGenerate(
   const prompt = corrections.at(-1) ?? request.prompt;
   const result = await recordGeneration(journal, wanted, async () => {
     try {
-      return { value: await answerModel(script, { ...request, prompt }) };
+      return { value: await answerModel({ script, tool }, { ...request, prompt }) };
     } catch (error) {
       if (error instanceof ScriptError) throw error;
       return { error: failureOf(error) };

@@ -4,68 +4,30 @@
  */
 import { readMoment } from '../executors/durations.ts';
 import type { ContextTuple } from '../executors/protocol.ts';
-import type { Runnable, Skills } from '../executors/skill-calls.ts';
 import { unaskedFault } from '../journal/records.ts';
 import { compileSchema, issuesText } from '../kernel/json-schema.ts';
-import { permanentError } from '../kernel/permanent-error.ts';
 import type { SkillDefinition } from '../skills/definition.ts';
 import type { RunSettings } from '../skills/settings.ts';
 import type { RunChild } from './answers.ts';
 import { scriptedClock } from './clock.ts';
-import {
-  beginAttempt,
-  endNextWaits,
-  newJournal,
-  type Row,
-  resultOf,
-  type ScriptedJournal,
-} from './journal.ts';
-import { givenMemories, type Memories, memoryIds, openMemory, viewOf } from './memory.ts';
-import { type PassEnd, runPass } from './pass.ts';
-import { isDefinition, newScript, outputOf, type Script, scriptedSkill } from './script.ts';
+import { beginAttempt, endNextWaits, newJournal, type ScriptedJournal } from './journal.ts';
+import { givenMemories, memoryIds, openMemory } from './memory.ts';
+import { runPass } from './pass.ts';
+import type { PassEnd } from './pass-state.ts';
+import { type Ended, type Execution, type Failed, resultFrom } from './run-result.ts';
+import { isDefinition, newScript, outputOf, scriptedSkill } from './script.ts';
 import { settingsOf } from './settings.ts';
-import {
-  type RunError,
-  type RunSkillOptions,
-  type RunStep,
-  ScriptError,
-  type SkillRun,
-} from './types.ts';
+import type { RunSkillOptions, SkillRun } from './types.ts';
+import { keyOf, settingsOfCalled, skillsOf, type World } from './world.ts';
 
 const startDefault = Date.parse('2026-01-01T00:00:00Z');
 const timeoutDefaultMs = 60_000;
 /** Time for the code of a run to end once it was asked to stop. */
 const graceMs = 1_000;
-const none = (): null => null;
-
-/** What a run and its child runs share. */
-interface World {
-  readonly script: Script;
-  readonly signal: AbortSignal;
-  readonly newMemoryId: () => string;
-  memories: Memories;
-  /** Requests without an answer, also those whose errors the skill has caught. */
-  readonly faults: ScriptError[];
-  childJobs: number;
-}
-
-interface Execution {
-  readonly world: World;
-  readonly definition: SkillDefinition;
-  readonly journal: ScriptedJournal;
-  readonly reports: {
-    readonly logs: SkillRun['logs'][number][];
-    readonly progress: SkillRun['progress'][number][];
-  };
-  readonly context: readonly [string, string, string, string];
-}
 
 interface Attempt extends Execution {
   readonly settings: RunSettings | undefined;
 }
-
-type Failed = Extract<PassEnd, { kind: 'failed' }>;
-type Ended = Exclude<PassEnd, { kind: 'waiting' }>;
 
 /** Runs a definition that was checked. */
 export async function runDefinition(
@@ -147,7 +109,8 @@ async function executeAttempt(
     script,
     skills,
     reports,
-    child: childOf(world, journal),
+    child: childOf(world, 'ctx.run', journal),
+    tool: childOf(world, 'a tool call', journal),
     settingsOf: (key: string) => settingsOfCalled(world, key),
   };
   for (let isFirst = journal.attempt === 1; ; isFirst = false) {
@@ -208,49 +171,14 @@ function failed(code: string, message: string): Failed {
   return { kind: 'failed', code, message, retryable: false, stack: null };
 }
 
-/** The skills that `ctx.callSkill` finds: the skill itself, and what stands in for others. */
-function skillsOf(world: World, definition: SkillDefinition): Skills {
-  const own = runnableOf(definition);
-  return {
-    get(key) {
-      if (key === keyOf(definition)) return own;
-      try {
-        const scripted = scriptedSkill(world.script, 'ctx.callSkill', key);
-        if (isDefinition(scripted)) return runnableOf(scripted);
-        return {
-          run: (input) => outputOf(scripted, input),
-          validateInput: none,
-          validateOutput: none,
-        };
-      } catch (error) {
-        if (error instanceof ScriptError) world.faults.push(error);
-        throw error;
-      }
-    },
-  };
-}
-
-/** Throws where a required one is missing. */
-function settingsOfCalled({ script }: World, skill: string): RunSettings | undefined {
-  const { skills = {} } = script.options;
-  const scripted = Object.hasOwn(skills, skill) ? skills[skill] : undefined;
-  const settings = isDefinition(scripted) ? settingsOf(script.options, scripted) : undefined;
-  if (settings === undefined || !('missing' in settings)) return settings;
-  throw Object.assign(permanentError(settings.missing), { code: 'missing_credentials' });
-}
-
-function runnableOf(definition: SkillDefinition): Runnable {
-  return {
-    run: (input, ctx) => definition.run(input, ctx),
-    validateInput: compileSchema(definition.parameters),
-    validateOutput: compileSchema(definition.output),
-  };
-}
-
-/** Child runs have journals of their own, and the script of the test. */
-function childOf(world: World, { clock }: ScriptedJournal): RunChild {
+/** Child runs, and tools of the model, have journals of their own, and the script of the test. */
+function childOf(
+  world: World,
+  verb: 'ctx.run' | 'a tool call',
+  { clock }: ScriptedJournal,
+): RunChild {
   return async (skill, input) => {
-    const scripted = scriptedSkill(world.script, 'ctx.run', skill);
+    const scripted = scriptedSkill(world.script, verb, skill);
     if (!isDefinition(scripted))
       return { output: await outputOf(scripted, input), at: clock.now() };
     world.childJobs += 1;
@@ -258,47 +186,4 @@ function childOf(world: World, { clock }: ScriptedJournal): RunChild {
     if (run.error !== undefined) throw Object.assign(new Error(), run.error);
     return { output: run.output, at: run.now.getTime() };
   };
-}
-
-function resultFrom({ world, journal, reports }: Execution, end: Ended): SkillRun {
-  const error = end.kind === 'failed' ? errorOf(end) : undefined;
-  const isCancelled = error?.code === 'cancelled';
-  const messages = end.kind === 'completed' ? end.said : [];
-  return {
-    status: error === undefined ? 'completed' : isCancelled ? 'cancelled' : 'failed',
-    output: end.kind === 'completed' ? end.output : undefined,
-    error,
-    logs: reports.logs,
-    progress: reports.progress,
-    messages: messages.map(({ role, content }) => ({ role, content })),
-    steps: journal.rows.map(stepOf),
-    requests: world.script.requests,
-    memory: viewOf(world.memories),
-    now: new Date(journal.clock.now()),
-    attempts: journal.attempt,
-  };
-}
-
-function errorOf({ code, message, retryable, stack }: Failed): RunError {
-  const error = { code, message, retryable };
-  Object.defineProperty(error, 'stack', { value: stack ?? undefined, enumerable: false });
-  return error;
-}
-
-function stepOf(row: Row): RunStep {
-  const { name, kind, status, error, result } = row;
-  const isCode = kind === 'step' || kind === 'skill';
-  const { output } = JSON.parse(isCode && result !== null ? result : '{}') as { output?: unknown };
-  const ended = isCode || result === null ? { value: output } : resultOf(row);
-  return {
-    name,
-    kind: kind as RunStep['kind'],
-    status,
-    output: ('value' in ended ? ended.value : null) ?? null,
-    error: error === null ? null : { code: error.code, message: error.message },
-  };
-}
-
-function keyOf({ category, version, name }: SkillDefinition): string {
-  return `${category}/${version}/${name}`;
 }

@@ -3,15 +3,15 @@ import { readDuration } from '../executors/durations.ts';
 import type { StepFailure } from '../journal/journal-steps.ts';
 import { timestamp } from '../kernel/clock.ts';
 import { isObject } from '../kernel/json.ts';
-import type { Generated, GenerateRequest, SkillDefinition } from '../skills/definition.ts';
+import type { GenerateRequest, SkillDefinition } from '../skills/definition.ts';
 import type { WaitEnding } from './journal.ts';
 import {
   type AskedApproval,
-  type ModelAnswer,
   type RunSkillOptions,
   ScriptError,
   type ScriptedDecision,
   type ScriptedEvent,
+  type ToolResult,
 } from './types.ts';
 
 const textCharsMax = 120;
@@ -21,40 +21,14 @@ export interface Script {
   /** When the run started, in milliseconds since the epoch. */
   readonly startedAt: number;
   readonly requests: GenerateRequest[];
+  readonly toolCalls: ToolResult[];
   readonly taken: Set<ScriptedEvent>;
   /** How often each approval was asked. */
   readonly asked: Map<string, number>;
 }
 
 export function newScript(options: RunSkillOptions, startedAt: number): Script {
-  return { options, startedAt, requests: [], taken: new Set(), asked: new Map() };
-}
-
-/** The answer to a request to the model. Throws the error that the skill gets. */
-export async function answerModel(script: Script, request: GenerateRequest): Promise<Generated> {
-  const { models } = script.options;
-  script.requests.push(request);
-  const nth = script.requests.length;
-  const answer = typeof models === 'function' ? await models(request, nth) : models?.[nth - 1];
-  if (answer === undefined) {
-    throw new ScriptError(
-      `ctx.generate was called ${times(nth)}, and the test has no answer of the model for that. Its prompt: ${quoted(request.prompt)}. Give an answer for each request, in their order: { models: ['…'] }`,
-    );
-  }
-  if (answer instanceof Error) throw answer;
-  return generated(answer);
-}
-
-function generated(answer: Exclude<ModelAnswer, Error>): Generated {
-  const given = typeof answer === 'string' ? { text: answer } : answer;
-  const text = 'text' in given ? given.text : JSON.stringify(given.output);
-  const tokens = given.totalTokens ?? null;
-  return {
-    text,
-    isCut: 'isCut' in given && given.isCut === true,
-    turns: 1,
-    usage: { prompt_tokens: null, completion_tokens: null, total_tokens: tokens },
-  };
+  return { options, startedAt, requests: [], toolCalls: [], taken: new Set(), asked: new Map() };
 }
 
 /** How the wait for an event ends. */
@@ -117,7 +91,7 @@ function isList(
 /** What stands in for a skill that `verb` names. */
 export function scriptedSkill(
   { options }: Script,
-  verb: 'ctx.run' | 'ctx.callSkill',
+  verb: 'ctx.run' | 'ctx.callSkill' | 'a tool call',
   skill: string,
 ): unknown {
   const field = verb === 'ctx.run' ? 'children' : 'skills';
@@ -156,11 +130,11 @@ function carried(value: unknown): unknown {
   return value === undefined ? null : JSON.parse(JSON.stringify(value));
 }
 
-function quoted(text: string): string {
+export function quoted(text: string): string {
   return JSON.stringify(text.length > textCharsMax ? `${text.slice(0, textCharsMax)}…` : text);
 }
 
-function times(nth: number): string {
+export function times(nth: number): string {
   return nth === 1
     ? 'once'
     : `for the ${nth}${['th', 'st', 'nd', 'rd'][nth % 100 > 10 && nth % 100 < 14 ? 0 : nth % 10] ?? 'th'} time`;

@@ -226,6 +226,69 @@ describe('runSkill', () => {
     expect(run.requests).toHaveLength(3);
   });
 
+  test('a model that calls skills as tools gets their results, and each is called once', async () => {
+    const run = await runSkill(
+      skill(async ({ n }, ctx) => {
+        const { text, turns, usage } = await ctx.generate({ prompt: 'Count', tools: ['own/*'] });
+        await ctx.sleep('a while', '1h');
+        return { n, text, turns, tokens: usage.total_tokens };
+      }),
+      { n: 1 },
+      {
+        models: [
+          {
+            totalTokens: 5,
+            toolCalls: [
+              { skill: 'own/v1.0/double', input: { n: 4 } },
+              { skill: 'own/v1.0/double', input: { n: 'four' } },
+              { skill: 'other/v1.0/secret' },
+            ],
+          },
+          { text: 'eight', totalTokens: 6 },
+        ],
+        skills: { 'own/v1.0/double': other },
+      },
+    );
+
+    expect(run.output).toEqual({ n: 1, text: 'eight', turns: 2, tokens: 11 });
+    expect(run.toolCalls).toEqual([
+      { skill: 'own/v1.0/double', input: { n: 4 }, output: { twice: 8 } },
+      {
+        skill: 'own/v1.0/double',
+        input: { n: 'four' },
+        error: { code: 'validation_error', message: expect.stringContaining('n must be') },
+      },
+      {
+        skill: 'other/v1.0/secret',
+        input: {},
+        error: { code: 'invalid_input', message: expect.stringContaining('there is no tool') },
+      },
+    ]);
+    expect(run.steps.map(({ kind }) => kind)).toEqual(['generate', 'sleep']);
+  });
+
+  test('a function in the place of the model sees the results of tools', async () => {
+    const run = await runSkill(
+      skill((_input, ctx) => ctx.generate({ prompt: 'Go', tools: true, maxTurns: 2 })),
+      { n: 1 },
+      {
+        models: (_request, _nth, [last]) =>
+          last === undefined
+            ? { toolCalls: [{ skill: 'a/v1.0/b' }] }
+            : `got ${JSON.stringify(last.output)}`,
+        skills: { 'a/v1.0/b': () => ({ c: 1 }) },
+      },
+    );
+    expect(run.output).toMatchObject({ text: 'got {"c":1}' });
+
+    const endless = await runSkill(
+      skill((_input, ctx) => ctx.generate({ prompt: 'Go', tools: true, maxTurns: 2 })),
+      { n: 1 },
+      { models: () => ({ toolCalls: [{ skill: 'a/v1.0/b' }] }), skills: { 'a/v1.0/b': {} } },
+    );
+    expect(endless.error?.message).toBe('The model did not come to an answer within 2 turns');
+  });
+
   test('an error of the model reaches the skill with its code', async () => {
     const down = Object.assign(new Error('no model'), { code: 'upstream_unavailable' });
     const run = await runSkill(

@@ -18,7 +18,9 @@ export {
   type ScriptedDecision,
   type ScriptedEvent,
   type ScriptedSkill,
+  type ScriptedToolCall,
   type SkillRun,
+  type ToolResult,
 } from './types.ts';
 
 /**

@@ -17,7 +17,24 @@ export type ModelAnswer =
   | string
   | Error
   | { readonly text: string; readonly isCut?: boolean; readonly totalTokens?: number }
-  | { readonly output: unknown; readonly totalTokens?: number };
+  | { readonly output: unknown; readonly totalTokens?: number }
+  /** The model calls skills as tools, and its next answer is one to their results. */
+  | { readonly toolCalls: readonly ScriptedToolCall[]; readonly totalTokens?: number };
+
+/** A call of a skill, named `category/version/name`, by the model. The option `skills` says what the skill does. */
+export interface ScriptedToolCall {
+  readonly skill: string;
+  /** `{}` when left out. */
+  readonly input?: unknown;
+}
+
+/** A call of the model with what it got for it: an output or an error. */
+export interface ToolResult {
+  readonly skill: string;
+  readonly input: unknown;
+  readonly output?: unknown;
+  readonly error?: { readonly code: string; readonly message: string };
+}
 
 /** An event that is reported to the run. Each one ends one wait. */
 export interface ScriptedEvent {
@@ -72,10 +89,17 @@ export interface RunSkillOptions {
     readonly tag?: string;
     readonly metadata?: Readonly<Record<string, unknown>>;
   }[];
-  /** The answers to `ctx.generate`, in the order of the requests; or a function that gives them. */
+  /**
+   * The answers of the model to `ctx.generate`, turn by turn; or a function that gives them. `results` are those of
+   * the tools that the model has called in the turn before.
+   */
   readonly models?:
     | readonly ModelAnswer[]
-    | ((request: GenerateRequest, nth: number) => ModelAnswer | Promise<ModelAnswer>);
+    | ((
+        request: GenerateRequest,
+        nth: number,
+        results: readonly ToolResult[],
+      ) => ModelAnswer | Promise<ModelAnswer>);
   /** The events that `ctx.waitForEvent` gets. */
   readonly events?: readonly ScriptedEvent[];
   /** Decisions on `ctx.approve`, by the name of the wait; several for a name that is asked several times. */
@@ -84,7 +108,7 @@ export interface RunSkillOptions {
     | ((asked: AskedApproval) => ScriptedDecision);
   /** The skills that `ctx.run` starts, by `category/version/name`. */
   readonly children?: Readonly<Record<string, ScriptedSkill>>;
-  /** The skills that `ctx.callSkill` calls, by `category/version/name`. */
+  /** The skills that `ctx.callSkill` and the model call, by `category/version/name`. */
   readonly skills?: Readonly<Record<string, ScriptedSkill>>;
   /**
    * Whether the code is executed again from the recorded steps after each wait, as the platform does. This
@@ -129,8 +153,10 @@ export interface SkillRun<Output = unknown> {
   /** The messages that the run adds to the conversation, without those of models. */
   readonly messages: readonly { readonly role: string; readonly content: string }[];
   readonly steps: readonly RunStep[];
-  /** The requests to the model. */
+  /** The requests to the model, one for each turn. */
   readonly requests: readonly GenerateRequest[];
+  /** The calls of tools by the model, with their results, in the order of the turns. */
+  readonly toolCalls: readonly ToolResult[];
   /** What the agent remembers afterwards, the newest first. A run that failed changes nothing. */
   readonly memory: readonly Memory[];
   /** The time of the scripted clock at the end. */

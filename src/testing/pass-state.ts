@@ -1,0 +1,59 @@
+/** What one pass of a run knows. */
+import type { createAnswerOrder } from '../executors/answer-order.ts';
+import type { ChildRuns } from '../executors/child-runs.ts';
+import type { Skills } from '../executors/skill-calls.ts';
+import type { ReplayOrder } from '../jobs/replay-order.ts';
+import type { RunSteps, SaidMessage } from '../journal/run-steps.ts';
+import type { WaitScope } from '../journal/wait-scope.ts';
+import type { RunSettings } from '../skills/settings.ts';
+import type { RunChild } from './answers.ts';
+import type { ScriptedJournal } from './journal.ts';
+import type { ScriptedMemory } from './memory.ts';
+import type { Script } from './script.ts';
+
+/** The number of the run: a pass has one. */
+export const runId = 1;
+
+export interface PassDeps {
+  readonly journal: ScriptedJournal;
+  readonly script: Script;
+  readonly memory: ScriptedMemory;
+  readonly skills: Skills;
+  /** Reports of the run, of all its passes. */
+  readonly reports: { readonly logs: unknown[]; readonly progress: unknown[] };
+  readonly child: RunChild;
+  /** Executes a skill that the model calls. */
+  readonly tool: RunChild;
+  /** The settings of a skill that the run calls; throws where one is missing. */
+  settingsOf(skill: string): RunSettings | undefined;
+}
+
+export type PassEnd =
+  | { readonly kind: 'completed'; readonly output: unknown; readonly said: readonly SaidMessage[] }
+  | {
+      readonly kind: 'failed';
+      readonly code: string;
+      readonly message: string;
+      readonly retryable: boolean;
+      readonly stack: string | null;
+    }
+  | { readonly kind: 'waiting' };
+
+export interface Pass {
+  readonly deps: PassDeps;
+  readonly replay: boolean;
+  readonly ended: PromiseWithResolvers<PassEnd>;
+  /** Aborts at the end of the pass. */
+  readonly over: AbortController;
+  readonly scope: WaitScope;
+  readonly order: ReplayOrder;
+  readonly steps: RunSteps;
+  readonly said: SaidMessage[];
+  /** The scopes of open steps, by number. */
+  readonly scopes: Map<number, WaitScope>;
+  /** The open waits, by number: each is called when its wait has ended. */
+  readonly waits: Map<number, () => void>;
+  readonly runs: ChildRuns;
+  readonly deliver: ReturnType<typeof createAnswerOrder>;
+  asked: number;
+}
