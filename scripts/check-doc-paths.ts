@@ -16,7 +16,8 @@ export interface Fault {
 }
 
 /** What people and tools make as the program runs, so a clone does not have it. */
-const madeLater = /^(\.\/)?(data|node_modules|coverage|dist|docs\/dist|my-skills)(\/|$)/;
+const madeLater =
+  /^(\.\/)?(data|node_modules|coverage|dist|docs\/dist|my-skills|skills\.d\.ts)(\/|$)/;
 const sourceFile = /\.(ts|mts|tsx|js|mjs|cjs|json|md|sh|sql|ya?ml)$/;
 const placeholder = /^x\.[\w.]+$/;
 /** A line that is a comment, or a part of one. */

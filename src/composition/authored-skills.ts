@@ -50,8 +50,8 @@ interface State {
 export interface AuthoredSkills {
   /** Loads the skills as they are on the disk now. */
   load(): Promise<ExecutorPool>;
-  /** Tells of saved files, before they are loaded. */
-  noteSaved(paths: readonly string[]): void;
+  /** Tells of saved files, before they are loaded. True where the load that is under way will load them. */
+  noteSaved(paths: readonly string[]): boolean;
   /** All files of which the skills are made. */
   files(): Iterable<string>;
   /** Whether the last load left files to the next one. */
@@ -75,12 +75,13 @@ export function createAuthoredSkills(start: State['start']): AuthoredSkills {
   };
 }
 
-function noteSaved(state: State, paths: readonly string[]): void {
+function noteSaved(state: State, paths: readonly string[]): boolean {
   for (const path of paths) state.saved.add(path);
   const { current } = state;
-  if (current === undefined || performance.now() - current.since < patienceMs) return;
+  if (current === undefined || performance.now() - current.since < patienceMs) return false;
   current.isGivenUp = true;
   current.giveUp();
+  return true;
 }
 
 async function load(state: State): Promise<ExecutorPool> {
@@ -98,20 +99,22 @@ async function load(state: State): Promise<ExecutorPool> {
       if (!(error instanceof SkillLoadError) || n >= loadsMax) throw error;
       // The next load is for these too.
       state.saved = saved.union(state.saved);
-      state.due = due;
-      if (current.isGivenUp) state.deferred.add(error.file);
-      else noteHostile(state, error);
+      state.due = new Set(due);
+      state.due.delete(error.file);
+      if (current.isGivenUp) {
+        state.deferred.add(error.file);
+        noteHostile(state, error.file, 'is still being imported');
+      } else noteHostile(state, error.file, error.message.slice(`${error.file}: `.length));
     } finally {
       state.current = undefined;
     }
   }
 }
 
-function noteHostile(state: State, { file, message }: SkillLoadError): void {
+function noteHostile(state: State, file: string, reason: string): void {
   const good = state.entries.get(file)?.good ?? null;
   const files = [selfOf(file), ...(good?.files ?? []).filter(({ path }) => path !== file)];
   const now = files.map((one) => ({ ...one, stamp: stampOf(one.path) }));
-  const reason = message.slice(`${file}: `.length);
   const fault = { reason, files: now, isHostile: true };
   state.entries = new Map(state.entries).set(file, { good, fault });
 }

@@ -24,21 +24,21 @@ interface DevDeps {
 export function reloadOnSave(deps: DevDeps, directory: string): void {
   const root = resolve(directory);
   const { authored, reloads, print } = deps;
-  const saved = new Set<string>();
-  let isReloading = false;
+  let saved = new Set<string>();
+  /** The files of the reload that is under way. */
+  let current: Set<string> | undefined;
   const reload = async () => {
-    if (isReloading) return;
-    isReloading = true;
+    if (current !== undefined) return;
     while (saved.size > 0 || authored.hasDeferred()) {
-      const paths = [...saved];
-      saved.clear();
-      await reloadSaved(deps, root, paths);
+      current = saved;
+      saved = new Set();
+      await reloadSaved(deps, root, current);
     }
-    isReloading = false;
+    current = undefined;
   };
   watchSkills(root, authored.files, (paths) => {
-    authored.noteSaved(paths);
-    for (const path of paths) saved.add(path);
+    const target = authored.noteSaved(paths) ? (current ?? saved) : saved;
+    for (const path of paths) target.add(path);
     void reload();
   });
   print(`  Watching ${root}: a saved skill is reloaded\n`);
@@ -48,17 +48,15 @@ export function reloadOnSave(deps: DevDeps, directory: string): void {
 async function reloadSaved(
   { reloads, print }: DevDeps,
   root: string,
-  paths: readonly string[],
+  paths: ReadonlySet<string>,
 ): Promise<void> {
   const savedAt = performance.now();
   const known = new Set(reloads.last().faults.map(keyOf));
   const state = await reloads.reloadHere('watch');
   const ms = Math.round(performance.now() - savedAt);
-  if (state.status === 'reloaded') print(lineOf(state, namesOf(root, paths), ms));
+  if (state.status === 'reloaded') print(lineOf(state, namesOf(root, [...paths]), ms));
   // What was saved and is still at fault is said again.
-  const told = state.faults.filter(
-    (fault) => !known.has(keyOf(fault)) || paths.includes(fault.file),
-  );
+  const told = state.faults.filter((fault) => !known.has(keyOf(fault)) || paths.has(fault.file));
   for (const fault of told) print(textOf(fault));
   if (state.status === 'refused' && told.length === 0) print(refusalOf(state));
 }

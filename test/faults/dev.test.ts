@@ -1,9 +1,12 @@
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { pathToFileURL } from 'node:url';
 import { expect, onTestFinished, test } from 'vitest';
+import { attachInspector, inspectorOf } from '../support/inspector.ts';
 import { adminSecret, clientOf } from '../support/platform.ts';
 import { spawnCommand } from '../support/process.ts';
 import { dataDirectory } from '../support/staged.ts';
+import { freePort } from '../support/supervised.ts';
 import { waitFor } from '../support/wait-for.ts';
 
 const shout = 'text/v1.0/shout';
@@ -15,21 +18,29 @@ export default defineSkill({
   category: 'text', name: 'shout', version: 'v1.0', displayName: 'Shout', description: 'Shouts.',
   parameters: { type: 'object', required: ${JSON.stringify(required)} },
   output: { type: 'object', properties: { text: { type: 'string' } } },
-  run: () => ({ text: ${text} }),
+  run: function () {
+    return { text: ${text} };
+  },
 });
 `;
+/** The line of `return` after three lines of types. */
+const runLine = 10;
 
 test('skillwright dev serves what was saved last and loads', async () => {
   const root = dataDirectory();
   const skills = join(root, 'skills');
   const file = join(skills, 'shout.ts');
   mkdirSync(skills);
-  writeFileSync(file, moduleOf(`'one'`));
+  // A type is erased in place, so the lines stay.
+  const typed = 'interface Named {\n  readonly name: string;\n}';
+  writeFileSync(file, moduleOf(`'one'`, typed));
   // The start of the others does not depend on it.
   const broken = join(skills, 'broken.ts');
   writeFileSync(broken, 'export default ;');
   const environment = { PORT: '0', DATA_DIR: join(root, 'data'), ADMIN_SECRET: adminSecret };
-  const { child, exit, output } = spawnCommand('dev', environment, [skills]);
+  const port = await freePort();
+  const args = [skills, '--inspect', `${port}`];
+  const { child, exit, output } = spawnCommand('dev', environment, args);
   onTestFinished(() => void child.kill('SIGKILL'));
   const shown = (text: string) =>
     waitFor(() => output().includes(text), { describe: () => `${text} in ${output()}` });
@@ -48,6 +59,17 @@ test('skillwright dev serves what was saved last and loads', async () => {
   const [serves, others] = [servesOf(shout), servesOf('text/v1.0/other')];
 
   await serves('one');
+  // A breakpoint at the line of the source that runs.
+  const address = await waitFor(() => inspectorOf(port), { describe: () => 'it can be debugged' });
+  const inspector = await attachInspector(address);
+  await inspector.breakAt(file, runLine);
+  const debugged = client.run(key, shout, { word: 'given' });
+  const at = await inspector.paused('arguments[0].word');
+  expect(at).toEqual({ url: pathToFileURL(file).href, line: runLine, value: 'given' });
+  await inspector.resume();
+  expect((await debugged).body.output).toEqual({ text: 'one' });
+  inspector.close();
+
   await shown(`${broken}:1`);
   const left = await client.admin('GET', '/admin/skills/reload');
   expect(left.body).toMatchObject({
@@ -60,6 +82,9 @@ test('skillwright dev serves what was saved last and loads', async () => {
   writeFileSync(file, moduleOf(`'two'`));
   await serves('two');
   await others('helped');
+  await waitFor(async () => ![null, address].includes(await inspectorOf(port)), {
+    describe: () => 'the debugger can attach to the new executor',
+  });
 
   // A fault: file and line are shown, the last good code stays with its helpers, and others are reloaded.
   writeFileSync(broken, 'const a = 1;\nexport default ;');
