@@ -17,8 +17,9 @@ import {
   rmSync,
   writeFileSync,
 } from 'node:fs';
-import { join, resolve } from 'node:path';
+import { join, relative, resolve } from 'node:path';
 import { parseArgs, promisify } from 'node:util';
+import { bundledPlaces, isNeeded, type Locked } from './bundled.ts';
 import { clientManifest, type Manifest, platformManifest } from './manifest.ts';
 
 const execute = promisify(execFile);
@@ -61,7 +62,10 @@ async function stagePlatform(): Promise<void> {
     runNode('scripts/docs-build.ts'),
   ]);
   namesOfCompiled(join(platform, 'src'));
-  writeManifest(platform, platformManifest(readManifest(root), [clientName]));
+  const manifest = platformManifest(readManifest(root));
+  writeManifest(platform, manifest);
+  const { [clientName]: _own, ...others } = manifest.dependencies ?? {};
+  bundleDependencies(Object.keys(others));
   await runNode('scripts/bundle.ts', platform);
   copyConsole();
   cpSync(join(root, 'docs/dist'), join(platform, 'docs/dist'), { recursive: true });
@@ -102,6 +106,22 @@ function copyFontLicense(): void {
 function bundleClient(): void {
   const place = join(platform, 'node_modules', clientName);
   cpSync(client, place, { recursive: true });
+}
+
+function bundleDependencies(names: readonly string[]): void {
+  const lock = JSON.parse(readFileSync(join(root, 'package-lock.json'), 'utf8'));
+  for (const [place, version] of bundledPlaces((lock as { packages: Locked }).packages, names)) {
+    const from = join(root, place);
+    if (readManifest(from).version !== version) {
+      throw new Error(`${place} is not of version ${version}, which is locked: run npm ci`);
+    }
+    // What lies in a node_modules of its own has a place of its own.
+    const filter = (file: string) => {
+      const name = relative(from, file);
+      return name !== 'node_modules' && isNeeded(name);
+    };
+    cpSync(from, join(platform, place), { recursive: true, filter });
+  }
 }
 
 async function compile(configuration: string, ...args: string[]): Promise<void> {

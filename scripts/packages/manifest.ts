@@ -45,8 +45,8 @@ export function clientManifest(manifest: Manifest): PackedManifest {
   };
 }
 
-/** The manifest of `skillwright`; `bundled` are the packages that lie in its own node_modules. */
-export function platformManifest(manifest: Manifest, bundled: readonly string[]): PackedManifest {
+/** The manifest of `skillwright`, which brings its dependencies along. */
+export function platformManifest(manifest: Manifest): PackedManifest {
   const { node, ...dependencies } = manifest.dependencies ?? {};
   if (node === undefined) throw new Error('package.json does not depend on the runtime, node');
   for (const [name, version] of Object.entries({ ...dependencies, node })) {
@@ -63,7 +63,7 @@ export function platformManifest(manifest: Manifest, bundled: readonly string[])
     exports: compiledExports(manifest.exports, (file) => file),
     dependencies,
     optionalDependencies: Object.fromEntries(runtimes.map((name) => [name, node])),
-    bundleDependencies: bundled,
+    bundleDependencies: Object.keys(dependencies),
   };
 }
 

@@ -1,8 +1,9 @@
 /** The packages, in a folder with nothing but them: what an author and an operator get from npm. */
 import { spawn } from 'node:child_process';
-import { globSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { once } from 'node:events';
+import { globSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
 import {
@@ -14,6 +15,10 @@ import { adminSecret } from '../support/platform.ts';
 import { startProcess } from '../support/process.ts';
 import { newTenant } from '../support/tenant.ts';
 import { waitFor } from '../support/wait-for.ts';
+
+interface Locked {
+  readonly version?: string;
+}
 
 const root = join(import.meta.dirname, '../..');
 /** A Node that cannot become another process, as those before 22.15. */
@@ -34,6 +39,10 @@ test('hold compiled code with its types, a licence and a README, and nothing tha
       /(?<!\.d)\.ts$|\.test\.|(?:^|\/)(?:test|bench|scripts|fixtures)\/|\.pem$|\.map$|key$/;
     const ours = files.filter((file) => !file.startsWith('templates/'));
     expect(ours.filter((file) => misplaced.test(file))).toEqual([]);
+    const texts = ours.filter((file) => /\.(?:js|json|md|html|txt)$/.test(file));
+    const hasKey = (file: string) =>
+      /BEGIN[A-Z ]* PRIVATE KEY/.test(readFileSync(join(folder, file), 'utf8'));
+    expect(texts.filter(hasKey)).toEqual([]);
     const manifest = readPacked(folder);
     const publishConfig = { access: 'public', provenance: true };
     expect(manifest).toMatchObject({ version: '0.1.0', license: 'MIT', publishConfig });
@@ -44,6 +53,25 @@ test('hold compiled code with its types, a licence and a README, and nothing tha
   const licences = ['console/dist/inter-license.txt', 'console/dist/licenses.md'];
   const options = { cwd: installed.platform };
   expect(globSync('console/dist/*licen*', options).sort()).toEqual(licences);
+});
+
+test('bring along what they need, in the versions that the tests of the checkout run with', () => {
+  const { packages } = readPacked(root, 'package-lock.json') as {
+    packages: Record<string, Locked>;
+  };
+  const places = globSync('**/node_modules/{*,@*/*}/package.json', { cwd: installed.platform });
+  const brought = places.map((file) => {
+    const { version } = readPacked(join(installed.platform, dirname(file)));
+    return [dirname(file), version];
+  });
+  const locked = brought.map(([place]) => [place, packages[`${place}`]?.version ?? '0.1.0']);
+
+  expect(brought.length).toBeGreaterThan(150);
+  expect(brought).toEqual(locked);
+  const besideIt = readdirSync(join(installed.directory, 'node_modules')).filter(
+    (name) => !name.startsWith('.') && !/^node-[a-z-]+-(?:x64|arm64)$/.test(name),
+  );
+  expect(besideIt.sort()).toEqual(['@skillwright', 'skillwright']);
 });
 
 test('without its Node, on one that is too old, the command says what to do', async () => {
@@ -214,6 +242,32 @@ test('the command starts the platform, which runs skills, shows the console and 
   const { status } = store.prepare('SELECT status FROM jobs WHERE id = ?').get(jobId) ?? {};
   expect(status).toBe('completed');
   expect(platform.output()).not.toMatch(/"level":(?:50|60)/);
+});
+
+test('Ctrl-C in a terminal lets it end in its own time, with code 0', async () => {
+  const child = spawn('script', ['-qec', `exec '${installed.command}'`, '/dev/null'], {
+    cwd: mkdtempSync(join(installed.directory, 'with spaces ä ')),
+    env: {
+      ...{ PATH: process.env['PATH'], HOME: installed.directory, TERM: 'xterm', SHELL: '/bin/sh' },
+      ...{ PORT: '0', ADMIN_SECRET: adminSecret, EXECUTORS: '1' },
+    },
+    stdio: ['pipe', 'pipe', 'inherit'],
+  });
+  onTestFinished(() => void child.kill('SIGKILL'));
+  const exit = once(child, 'exit');
+  let output = '';
+  child.stdout.setEncoding('utf8').on('data', (text: string) => {
+    output += text;
+  });
+  await waitFor(() => output.includes('is ready'), {
+    describe: () => `the platform is ready; it said: ${output}`,
+    deadlineMs: 60_000,
+  });
+
+  child.stdin.write('\x03');
+
+  expect(await exit).toEqual([0, null]);
+  expect(output).toContain('"msg":"stopping"');
 });
 
 test('npx starts it with its data in that folder, and takes it along when it ends', async () => {

@@ -55,9 +55,9 @@ export async function installPackages(): Promise<InstalledPackages> {
   return installed;
 }
 
-/** The package.json of a package that was packed. */
-export function readPacked(folder: string): Record<string, unknown> {
-  return JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8'));
+/** The package.json of a package that was packed, or another file of JSON. */
+export function readPacked(folder: string, name = 'package.json'): Record<string, unknown> {
+  return JSON.parse(readFileSync(join(folder, name), 'utf8'));
 }
 
 function runIn(

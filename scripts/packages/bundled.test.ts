@@ -1,0 +1,37 @@
+import { expect, test } from 'vitest';
+import { bundledPlaces, isNeeded } from './bundled.ts';
+
+const locked = {
+  'node_modules/a': {
+    version: '1.0.0',
+    dependencies: { b: '^2.0.0', c: '*' },
+    optionalDependencies: { 'for-one-system': '1.0.0' },
+  },
+  'node_modules/b': { version: '1.5.0' },
+  'node_modules/a/node_modules/b': { version: '2.3.4', dependencies: { c: '*' } },
+  'node_modules/c': {
+    version: '3.0.0',
+    peerDependencies: { a: '*', rare: '*' },
+    peerDependenciesMeta: { rare: { optional: true } },
+  },
+  'node_modules/for-one-system': { version: '1.0.0' },
+  'node_modules/of-development': { version: '1.0.0' },
+};
+
+test('what a package needs is found where Node finds it, in the version of the lock file', () => {
+  expect(Object.fromEntries(bundledPlaces(locked, ['a']))).toEqual({
+    'node_modules/a': '1.0.0',
+    'node_modules/a/node_modules/b': '2.3.4',
+    'node_modules/c': '3.0.0',
+  });
+});
+
+test('a package that is not in the lock file is refused', () => {
+  expect(() => bundledPlaces(locked, ['a', 'd'])).toThrow('d, which the platform needs');
+});
+
+test('types, sources, maps, tests and documents stay behind', () => {
+  const needed = ['', 'index.js', 'map.js', 'data.json', 'lib/test/a.js', 'testing.js', 'LICENSE'];
+  const others = ['index.d.ts', 'src/index.mts', 'index.js.map', 'test', 'test/a.js', 'docs/a.md'];
+  expect([...needed, ...others].filter(isNeeded)).toEqual(needed);
+});
