@@ -32,6 +32,7 @@ export interface McpParts {
   readonly stopping: AbortSignal;
 }
 
+const dayMs = 24 * 60 * 60 * 1000;
 const noSessions = { credentials: async () => null };
 
 export function registerMcp(target: Server, mcp: McpParts): void {
@@ -61,6 +62,7 @@ function depsOf({ parts, slices, admission, stopping }: McpParts): McpRoutesDeps
     about: { version: parts.version, log },
     stopping,
     secret: parts.encryptionKey ?? parts.adminSecret,
+    keptMs: config.retentionDays * dayMs,
     publicUrl: config.publicUrl,
     beginStream: createStreams({
       perKey: config.streamsPerKeyMax,

@@ -103,7 +103,8 @@ function ended(job: EndedJob | null): Followed {
 /** The most questions that one answer asks. */
 const questionsMax = 20;
 
-async function pendingQuestions(
+/** The approvals that a job waits for. */
+export async function pendingQuestions(
   { approvals }: Pick<CallsDeps, 'approvals'>,
   organizationId: string,
   jobId: string,

@@ -22,10 +22,12 @@ const subscriptionsMax = 10_000;
 /** Between the stop of the platform and that of streams: calls that wait are answered meanwhile. */
 const lastAnswersMs = 200;
 
-export interface EndpointDeps extends Omit<McpServerDeps, 'states' | 'list'> {
+export interface EndpointDeps extends Omit<McpServerDeps, 'states' | 'list' | 'tasks'> {
   readonly list: Omit<McpServerDeps['list'], 'tools'> & { readonly skills: SkillRegistry };
   /** What the states of calls are signed with; the same in all processes. */
   readonly secret: string | Buffer;
+  /** How long an ended job is kept. */
+  readonly keptMs: number;
 }
 
 export type Endpoint = (
@@ -37,19 +39,22 @@ export type Endpoint = (
 
 export function createEndpoint(given: EndpointDeps): Endpoint {
   const { skills } = given.list;
-  const key = hkdfSync('sha256', given.secret, '', 'skillwright mcp request state', 32);
+  const keyFor = (use: string) =>
+    Buffer.from(hkdfSync('sha256', given.secret, '', `skillwright mcp ${use}`, 32));
   const states = createRequestStateCodec<CallState>({
-    key: new Uint8Array(key),
+    key: keyFor('request state'),
     ttlSeconds: answerS,
     bind: ({ http }) => {
       const { organizationId, keyId } = senderOf(http?.authInfo).caller;
       return `${organizationId}\0${keyId}`;
     },
   });
+  const { calls: jobCalls, keptMs } = given;
   const deps: McpServerDeps = {
     ...given,
     states,
     list: { ...given.list, tools: createTools(skills) },
+    tasks: { calls: jobCalls, skills, taskKey: keyFor('tasks'), keptMs },
   };
   const { log } = deps.about;
   const options = {

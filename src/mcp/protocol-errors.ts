@@ -32,6 +32,11 @@ function protocolError({ code, message, extras }: PlatformError): ProtocolError 
   );
 }
 
+/** Any error of a verb as one of the protocol. */
+export function protocolErrorOf(error: unknown): unknown {
+  return error instanceof PlatformError ? protocolError(error) : error;
+}
+
 export function invalidParams(message: string): ProtocolError {
   return new ProtocolError(ProtocolErrorCode.InvalidParams, message);
 }

@@ -39,16 +39,21 @@ export function questionsAsked(
   questions: readonly Question[],
 ): { state: CallState; result(requestState: string): InputRequiredResult } {
   const asked: Record<string, string> = {};
-  const inputRequests: InputRequests = {};
-  for (const question of questions) {
-    const key = question.step in asked ? question.approval_id : question.step;
-    asked[key] = question.approval_id;
-    inputRequests[key] = formOf(question);
-  }
+  for (const { step, approval_id: id } of questions) asked[step in asked ? id : step] = id;
+  const keys = new Map(Object.entries(asked).map(([key, id]) => [id, key]));
+  const inputRequests = formsOf(questions, ({ approval_id: id }) => keys.get(id) ?? id);
   return {
     state: { job: jobId, asked },
     result: (requestState) => inputRequired({ inputRequests, requestState }),
   };
+}
+
+/** A form for each question, by its key. */
+export function formsOf(
+  questions: readonly Question[],
+  keyOf: (question: Question) => string,
+): InputRequests {
+  return Object.fromEntries(questions.map((question) => [keyOf(question), formOf(question)]));
 }
 
 function formOf({ title, details }: Question): InputRequests[string] {

@@ -1,9 +1,12 @@
 /** A job as the result of a tool's call. */
 import type { CallToolResult } from '@modelcontextprotocol/server';
 import type { jobView } from '../jobs/job-views.ts';
-import type { Issue } from '../kernel/errors.ts';
-import { objectOf } from '../kernel/json.ts';
-import type { SkillTool } from './tools.ts';
+import type { Issue, RunErrorCode } from '../kernel/errors.ts';
+import { type Json, objectOf } from '../kernel/json.ts';
+import { outputSchemaOf, type ResultSkill } from './tools.ts';
+
+const internalError = -32_603;
+const ofPlatform: ReadonlySet<RunErrorCode> = new Set(['worker_lost', 'replay_diverged']);
 
 export type EndedJob = ReturnType<typeof jobView>;
 
@@ -12,8 +15,18 @@ function jobMeta({ job_id, conversation_id }: Pick<EndedJob, 'job_id' | 'convers
   return { 'skillwright/job_id': job_id, 'skillwright/conversation_id': conversation_id };
 }
 
+/** What the platform has done wrong, so that it is no result of the skill; JSON-RPC's internal error. */
+export function errorOf({ error, ...job }: EndedJob) {
+  if (error === null || !ofPlatform.has(error.code)) return undefined;
+  return {
+    code: internalError,
+    message: error.message,
+    data: { error: error.code, ...jobMeta(job) },
+  };
+}
+
 /** The result of a job that has ended. A failed skill is a result too: the model reads why. */
-export function resultOf(tool: SkillTool, job: EndedJob): CallToolResult {
+export function resultOf(skill: ResultSkill | undefined, job: EndedJob): CallToolResult {
   const _meta = jobMeta(job);
   if (job.status !== 'completed') {
     const { code = 'cancelled', message = 'The job was cancelled' } = job.error ?? {};
@@ -23,26 +36,17 @@ export function resultOf(tool: SkillTool, job: EndedJob): CallToolResult {
     };
   }
   const { output } = job;
-  if (tool.skill.mcp?.content === true) return { content: blocksOf(output), _meta };
+  if (skill?.mcp?.content === true) return { content: blocksOf(output), _meta };
   const text = typeof output === 'string' ? output : JSON.stringify(output);
-  return { content: [{ type: 'text', text }], ...structured(tool, output), _meta };
+  const isStructured = outputSchemaOf(skill) !== undefined || objectOf(output) !== null;
+  const content = [{ type: 'text' as const, text }];
+  return { content, ...(isStructured ? { structuredContent: output as Json } : {}), _meta };
 }
 
 /** A result that tells the model what went wrong. */
 export function errorResult(text: string, details: readonly Issue[] = []): CallToolResult {
   const lines = details.map(({ field, issue }) => `${field} ${issue}`);
   return { content: [{ type: 'text', text: [text, ...lines].join('\n') }], isError: true };
-}
-
-/** A tool that lists no output schema may give structured content too, where it is an object. */
-function structured(
-  { listed }: SkillTool,
-  output: unknown,
-): Pick<CallToolResult, 'structuredContent'> {
-  const isGiven = listed.outputSchema !== undefined || objectOf(output) !== null;
-  return isGiven
-    ? { structuredContent: output as NonNullable<CallToolResult['structuredContent']> }
-    : {};
 }
 
 /** The blocks of an output that holds them. The SDK refuses a result whose blocks are malformed. */

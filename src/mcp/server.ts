@@ -21,17 +21,23 @@ import { agentOfTool, agentTool, taskSkill } from './agent-tools.ts';
 import { abandon, begin, type CallOptions, type CallsDeps, follow } from './calls.ts';
 import { invalidParams, refusedCall } from './protocol-errors.ts';
 import { type CallState, canAnswer, decideAnswered, questionsAsked } from './questions.ts';
-import { errorResult, resultOf } from './results.ts';
+import { type EndedJob, errorOf, errorResult, resultOf } from './results.ts';
+import { addTaskMethods, capabilitiesOf, declaresTasks, requireTasks } from './task-methods.ts';
+import { createTask, type TasksDeps, tasksExtension } from './tasks.ts';
 import { listTools, type ToolListDeps } from './tool-list.ts';
 import { inputOf, mayCall, type SkillTool } from './tools.ts';
 
 /** How long a client may keep a list of tools, which it is told of when it changes. */
 const listTtlMs = 60_000;
 
+/** A call that takes longer becomes a task, for clients that know tasks. */
+const taskAfterMs = 2_000;
+
 export interface McpServerDeps {
   readonly list: ToolListDeps;
   readonly calls: CallsDeps;
   readonly states: RequestStateCodec<CallState>;
+  readonly tasks: TasksDeps;
   readonly about: { readonly version: string; readonly log: Logger };
   /** Aborts when the platform stops: calls that wait are answered, and their jobs go on. */
   readonly stopping: AbortSignal;
@@ -71,7 +77,13 @@ export function createServer(deps: McpServerDeps, { era, authInfo }: McpRequestC
     },
   );
   const { server } = mcp;
-  server.registerCapabilities({ tools: { listChanged: true }, prompts: {}, logging: {} });
+  server.registerCapabilities({
+    tools: { listChanged: true },
+    prompts: {},
+    logging: {},
+    ...(era === 'modern' ? { extensions: { [tasksExtension]: {} } } : {}),
+  });
+  if (era === 'modern') addTaskMethods(server, deps.tasks, sender.caller);
   // Clients ask for prompts even of a server that has none.
   server.setRequestHandler('prompts/list', () => ({ prompts: [] }));
   server.setRequestHandler('tools/list', async ({ params }) => {
@@ -79,9 +91,13 @@ export function createServer(deps: McpServerDeps, { era, authInfo }: McpRequestC
     if (page === undefined) throw invalidParams('Invalid cursor: begin again without one');
     return page as never;
   });
-  server.setRequestHandler('tools/call', (request, ctx) =>
-    callTool({ ...deps, sender, isModern: era === 'modern' }, request, ctx),
-  );
+  server.setRequestHandler('tools/call', async (request, ctx) => {
+    const result = await callTool({ ...deps, sender, isModern: era === 'modern' }, request, ctx);
+    if (!('content' in result)) return result;
+    const schema = deps.list.tools().byName.get(request.params.name)?.listed.outputSchema;
+    // In revisions before 2026-07-28 an output that is no object is wrapped.
+    return server.projectCallToolResult(result as CallToolResult, schema);
+  });
   // The SDK asks these two before it gives a call to its handler.
   mcp.toolInputSchemaJson = (name) => deps.list.tools().byName.get(name)?.listed.inputSchema;
   mcp.resolveScopeChallenge = ({ request }) => {
@@ -107,6 +123,7 @@ async function callTool(
   const { caller } = calling.sender;
   try {
     const { tool, agentId } = await toolNamed(calling, params.name);
+    if (tool.skill.mcp?.task === 'required') requireTasks(ctx);
     const state = ctx.mcpReq.requestState<CallState>();
     if (state === undefined) {
       const options = { ...callOptions(calling, ctx), ...(agentId && { agentId }) };
@@ -192,20 +209,26 @@ async function followCall(
   ctx: ServerContext,
 ): Promise<CallToolResult | InputRequiredResult> {
   const { calls, stopping, states, sender, isModern } = calling;
-  const { organizationId } = sender.caller;
+  const { caller } = sender;
   const gone = ctx.mcpReq.signal;
-  const followed = await follow(calls, organizationId, jobId, {
-    signal: AbortSignal.any([gone, stopping]),
+  const task = isModern && declaresTasks(ctx) ? tool.skill.mcp?.task : 'never';
+  const asTask = () =>
+    createTask(calling.tasks, caller, jobId) as Promise<object> as Promise<CallToolResult>;
+  if (task === 'always' || task === 'required') return await asTask();
+  const soon = task === 'never' ? [] : [AbortSignal.timeout(taskAfterMs)];
+  const followed = await follow(calls, caller.organizationId, jobId, {
+    signal: AbortSignal.any([gone, stopping, ...soon]),
     onProgress: progressTo(ctx),
     onLog: logTo(ctx, isModern),
-    answersQuestions: isModern && canAnswer(sender.caller, capabilitiesOf(ctx)),
+    answersQuestions: isModern && canAnswer(caller, capabilitiesOf(ctx)),
   });
-  if (followed?.kind === 'ended') return resultOf(tool, followed.job);
+  if (followed?.kind === 'ended') return endOf(tool, followed.job);
   if (followed?.kind === 'asks') {
     const { state, result } = questionsAsked(jobId, followed.questions);
     return result(await states.mint(state, ctx));
   }
-  if (gone.aborted && isModern) await abandon(calls, organizationId, jobId);
+  if (gone.aborted && isModern) await abandon(calls, caller.organizationId, jobId);
+  else if (task !== 'never') return await asTask();
   throw new ProtocolError(
     ProtocolErrorCode.InternalError,
     'The platform is stopping; the job goes on',
@@ -213,8 +236,11 @@ async function followCall(
   );
 }
 
-function capabilitiesOf({ mcpReq }: ServerContext): unknown {
-  return objectOf(mcpReq.envelope)?.['io.modelcontextprotocol/clientCapabilities'];
+/** The result of a job that has ended; throws where the platform has failed. */
+function endOf({ skill }: SkillTool, job: EndedJob): CallToolResult {
+  const error = errorOf(job);
+  if (error !== undefined) throw new ProtocolError(error.code, error.message, error.data);
+  return resultOf(skill, job);
 }
 
 /** Sends the log of a run to a client: one of this revision says with each call whether it reads it. */

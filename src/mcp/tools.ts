@@ -86,7 +86,7 @@ function cut(name: string): string {
 
 function toolOf(name: string, skill: Skill): SkillTool {
   const { schema, isWrapped } = objectSchema(skill.parameters);
-  const hasOutput = skill.mcp?.content !== true && Object.keys(skill.output).length > 0;
+  const outputSchema = outputSchemaOf(skill);
   return {
     skill,
     isWrapped,
@@ -95,9 +95,18 @@ function toolOf(name: string, skill: Skill): SkillTool {
       title: skill.displayName,
       description: skill.description,
       inputSchema: schema,
-      ...(hasOutput ? { outputSchema: skill.output } : {}),
+      ...(outputSchema === undefined ? {} : { outputSchema }),
     },
   };
+}
+
+/** What decides the form of a result. */
+export type ResultSkill = Pick<Skill, 'mcp' | 'output'>;
+
+/** The schema of the structured content of a skill's results; undefined where it promises none. */
+export function outputSchemaOf(skill: ResultSkill | undefined): Skill['output'] | undefined {
+  const isPromised = skill?.mcp?.content !== true && Object.keys(skill?.output ?? {}).length > 0;
+  return isPromised ? skill?.output : undefined;
 }
 
 /** The schema of a tool's arguments, which are always an object. */

@@ -286,6 +286,11 @@ export interface SkillMcp {
    * `{ type: 'image', data, mimeType }`. Else a client gets the output itself, as JSON.
    */
   readonly content?: boolean;
+  /**
+   * Whether a call becomes a task, which the client asks about: `always` at once, `never`, or by default when it
+   * takes longer than two seconds. `required` is `always`, and refuses clients that do not know tasks.
+   */
+  readonly task?: 'always' | 'never' | 'required';
 }
 
 /** The fields of a type that hold a text; any name where the type is unknown. */

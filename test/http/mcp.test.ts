@@ -336,6 +336,54 @@ describe('a run that asks for an approval', () => {
   });
 });
 
+describe('a client that knows tasks', () => {
+  const tasks = { extensions: { 'io.modelcontextprotocol/tasks': {} } };
+  const capabilities = { ...tasks, elicitation: {} };
+  const ask = (method: string, params: object, by = key, known: object = capabilities) =>
+    askMcp(platform, by, method, { ...params }, { capabilities: known });
+  const ended = (taskId: string) =>
+    waitFor(
+      async () => {
+        const { result } = await ask('tasks/get', { taskId });
+        return ['working', 'input_required'].includes(result.status) ? null : result;
+      },
+      { describe: 'the task has ended' },
+    );
+
+  test('gets a handle of a job that takes longer than two seconds, and its result later', async () => {
+    const opened = gate();
+    const input = acting({ until: opened.path });
+    const { result } = await ask('tools/call', { name: 'staged.play', arguments: input });
+    expect(result).toMatchObject({ resultType: 'task', status: 'working', pollIntervalMs: 1_000 });
+    expect(result.taskId).toMatch(/^[\w-]{43}$/);
+    const { taskId } = result;
+    expect((await ask('tasks/get', { taskId })).result.status).toBe('working');
+    opened.open();
+    const { status, result: answer } = await ended(taskId);
+    expect(status).toBe('completed');
+    expect((await jobOf(answer._meta['skillwright/job_id'])).status).toBe('completed');
+  });
+
+  test('gets the result of a quick call at once', async () => {
+    const params = { name: 'util.echo', arguments: { text: 'hi' } };
+    expect((await ask('tools/call', params)).result.structuredContent).toEqual({ text: 'hi' });
+  });
+
+  test('cancels the job of a task; again changes nothing', async () => {
+    const input = acting({ until: gate().path });
+    const { result } = await ask('tools/call', { name: 'staged.play', arguments: input });
+    const { taskId } = result;
+    for (const _ of [1, 2]) {
+      expect((await ask('tasks/cancel', { taskId })).result.resultType).toBe('complete');
+    }
+    expect((await ended(taskId)).status).toBe('cancelled');
+    const other = await platform.key({ organization_id: 'another' });
+    expect((await ask('tasks/get', { taskId }, other)).error?.code).toBe(-32_602);
+    expect((await ask('tasks/get', { taskId: `Z${taskId.slice(1)}` })).error?.code).toBe(-32_602);
+    expect((await ask('tasks/get', { taskId }, key, {})).error).toMatchObject({ code: -32_021 });
+  });
+});
+
 describe('agents', () => {
   test('are tools: a task in, an answer out', async () => {
     const id = await newAgent();

@@ -3,7 +3,8 @@ import { isObject } from '../../kernel/json.ts';
 
 /** What the protocol allows, without the suffix of a version. */
 const namePattern = /^[A-Za-z0-9_.-]{1,90}$/;
-const fields: readonly string[] = ['name', 'content'];
+const tasks: readonly unknown[] = [undefined, 'always', 'never', 'required'];
+const fields: readonly string[] = ['name', 'content', 'task'];
 
 /** The fault of the value, or undefined. */
 export function mcpFault(value: unknown): string | undefined {
@@ -15,6 +16,7 @@ export function mcpFault(value: unknown): string | undefined {
   if (name !== undefined && (typeof name !== 'string' || !namePattern.test(name))) {
     return 'must have a name of 1 to 90 letters, digits, dots, hyphens and underscores';
   }
+  if (!tasks.includes(value['task'])) return 'must have always, never or required as task';
   return content === undefined || typeof content === 'boolean'
     ? undefined
     : 'must have true or false as content';

@@ -1,0 +1,137 @@
+/**
+ * The extension Tasks (SEP-2663): a call that takes long is answered with a handle of its job, which the client asks
+ * about. The job was committed before the handle is made, so a handle is always known. A handle is the id of the
+ * job and a code that only the platform can make, for the organization of the job alone.
+ */
+import { createHmac, timingSafeEqual } from 'node:crypto';
+import type { InputRequests } from '@modelcontextprotocol/server';
+import type { Jobs } from '../jobs/jobs.ts';
+import type { Caller } from '../kernel/caller.ts';
+import { notFound } from '../kernel/errors.ts';
+import type { Skill } from '../skills/registry.ts';
+import { abandon, type CallsDeps, pendingQuestions } from './calls.ts';
+import { canAnswer, decideAnswered, formsOf } from './questions.ts';
+import { errorOf, resultOf } from './results.ts';
+
+export const tasksExtension = 'io.modelcontextprotocol/tasks';
+
+/** How often a client may ask. */
+const pollIntervalMs = 1_000;
+const idBytes = 16;
+const codeBytes = 16;
+
+export interface TasksDeps {
+  readonly calls: CallsDeps & { readonly jobs: Pick<Jobs, 'get'> };
+  readonly skills: {
+    definition(category: string, version: string, name: string): Skill | undefined;
+  };
+  /** What handles are made with; the same in all processes. */
+  readonly taskKey: Buffer;
+  /** How long an ended job is kept. */
+  readonly keptMs: number;
+}
+
+type Job = Awaited<ReturnType<Jobs['get']>>;
+
+/** The answer to a call whose job goes on. */
+export async function createTask(deps: TasksDeps, { organizationId }: Caller, jobId: string) {
+  const job = await deps.calls.jobs.get(organizationId, jobId);
+  return { resultType: 'task', ...taskOf(deps, organizationId, job), status: 'working' };
+}
+
+/** A task as it is now, with its result, its error or what it asks. */
+export async function getTask(
+  deps: TasksDeps,
+  caller: Caller,
+  capabilities: unknown,
+  taskId: string,
+) {
+  const { organizationId } = caller;
+  const job = await deps.calls.jobs.get(organizationId, jobOfTask(deps, organizationId, taskId));
+  const task = taskOf(deps, organizationId, job);
+  switch (job.status) {
+    case 'cancelled':
+      return { ...task, status: 'cancelled' };
+    case 'completed':
+    case 'failed': {
+      const error = errorOf(job);
+      if (error !== undefined) return { ...task, status: 'failed', error };
+      const skill = deps.skills.definition(job.skill_category, job.skill_version, job.skill_name);
+      return { ...task, status: 'completed', result: resultOf(skill, job) };
+    }
+    default: {
+      const inputRequests = await questionsOf(deps, caller, capabilities, job.job_id);
+      const isAsking = Object.keys(inputRequests).length > 0;
+      return isAsking
+        ? { ...task, status: 'input_required', inputRequests }
+        : { ...task, status: 'working' };
+    }
+  }
+}
+
+/** Decides the approvals that are answered. The others stay as they are. */
+export async function updateTask(
+  deps: TasksDeps,
+  caller: Caller,
+  taskId: string,
+  answers: Readonly<Record<string, unknown>>,
+): Promise<void> {
+  const jobId = jobOfTask(deps, caller.organizationId, taskId);
+  await deps.calls.jobs.find(caller.organizationId, jobId);
+  if (!canAnswer(caller, { elicitation: {} })) return;
+  const questions = await pendingQuestions(deps.calls, caller.organizationId, jobId);
+  const asked = Object.fromEntries(questions.map(({ approval_id: id }) => [id, id]));
+  await decideAnswered(deps.calls, caller, { job: jobId, asked }, answers);
+}
+
+/** Cancels the job of a task; one that has ended stays as it is. */
+export async function cancelTask(deps: TasksDeps, caller: Caller, taskId: string): Promise<void> {
+  const { organizationId } = caller;
+  await abandon(deps.calls, organizationId, jobOfTask(deps, organizationId, taskId));
+}
+
+async function questionsOf(
+  { calls }: TasksDeps,
+  caller: Caller,
+  capabilities: unknown,
+  jobId: string,
+): Promise<InputRequests> {
+  if (!canAnswer(caller, capabilities)) return {};
+  return formsOf(
+    await pendingQuestions(calls, caller.organizationId, jobId),
+    (one) => one.approval_id,
+  );
+}
+
+function taskOf(deps: TasksDeps, organizationId: string, job: Job) {
+  const { created_at, started_at, finished_at, progress } = job;
+  return {
+    taskId: taskOfJob(deps, organizationId, job.job_id),
+    createdAt: created_at,
+    lastUpdatedAt: finished_at ?? started_at ?? created_at,
+    ttlMs: deps.keptMs,
+    pollIntervalMs,
+    ...(progress?.note ? { statusMessage: progress.note } : {}),
+  };
+}
+
+function taskOfJob(deps: TasksDeps, organizationId: string, jobId: string): string {
+  const id = Buffer.from(jobId.replaceAll('-', ''), 'hex');
+  return Buffer.concat([id, codeOf(deps, organizationId, jobId)]).toString('base64url');
+}
+
+/** The id of the job of a handle; `404 not_found` for a handle that the platform has not made for the organization. */
+function jobOfTask(deps: TasksDeps, organizationId: string, taskId: string): string {
+  const bytes = Buffer.from(taskId, 'base64url');
+  if (bytes.length !== idBytes + codeBytes) throw notFound('Task');
+  const hex = bytes.toString('hex', 0, idBytes);
+  const jobId = hex.replace(/^(.{8})(.{4})(.{4})(.{4})(.{12})$/, '$1-$2-$3-$4-$5');
+  const code = bytes.subarray(idBytes);
+  if (!timingSafeEqual(code, codeOf(deps, organizationId, jobId))) throw notFound('Task');
+  return jobId;
+}
+
+function codeOf({ taskKey }: TasksDeps, organizationId: string, jobId: string): Buffer {
+  const code = createHmac('sha256', taskKey).update(`${organizationId}\0${jobId}`).digest();
+  return code.subarray(0, codeBytes);
+}
