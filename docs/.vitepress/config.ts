@@ -9,7 +9,7 @@ import { dirname, join } from 'node:path';
 import { defineConfig } from 'vitepress';
 import { anchorOf } from '../../scripts/check-doc-paths.ts';
 import { asOnGitHub } from './markdown.ts';
-import { outside, sidebar } from './sidebar.ts';
+import { sidebar } from './sidebar.ts';
 
 const base = '/docs/guide/';
 const root = join(import.meta.dirname, '../..');
@@ -33,6 +33,8 @@ export default defineConfig({
     anchor: { slugify: anchorOf },
     config: asOnGitHub,
   },
+  // The licences of what the scripts contain ask for their texts.
+  vite: { build: { license: { fileName: 'licenses.txt' } } },
   themeConfig: {
     logo: '/icon.svg',
     search: { provider: 'local' },
@@ -67,3 +69,8 @@ export default defineConfig({
     copyFileSync(join(root, 'console/public/icon.svg'), join(outDir, 'icon.svg'));
   },
 });
+
+/** A page of the platform that is not one of the site: the generator puts the site's base before each link. */
+function outside(path: string): string {
+  return `/../../${path}/`;
+}

@@ -2,7 +2,6 @@
  * What GitHub makes of the pages, made here, too: the same anchors, links to files of the repository, and
  * diagrams. So each page reads well in both places.
  */
-import { existsSync } from 'node:fs';
 import { dirname, join, relative, resolve } from 'node:path';
 import { renderMermaidSVG } from 'beautiful-mermaid';
 import type { MarkdownRenderer } from 'vitepress';
@@ -44,9 +43,9 @@ function linkPages(tokens: Tokens, page: string): void {
     const file = resolve(dirname(page), decodeURI(path));
     const isShownHere = shown.has(file) && shown.get(file) === pageOf(page);
     const target = isShownHere ? undefined : (shown.get(file) ?? pageOf(file));
-    // The generator reports a page that is not there.
+    // The generator reports a page that is not there, scripts/check-doc-paths.ts any other file.
     if (target !== undefined) token.attrSet('href', hash ? `${target}#${hash}` : target);
-    else if (existsSync(file)) nameOnly(tokens, index, relative(root, file));
+    else nameOnly(tokens, index, relative(root, file));
   }
 }
 
@@ -91,8 +90,8 @@ function diagram(code: string): string {
   );
   const svg = renderMermaidSVG(narrow, { transparent: true, padding: 12, nodeSpacing: 12 })
     .replace(/<style>.*?<\/style>/s, '')
-    .replace(/(<svg[^>]*?) style="[^"]*"/, '$1 role="img"');
-  return `<div class="diagram" tabindex="0" v-pre>${svg}</div>\n`;
+    .replace(/(<svg[^>]*?) style="[^"]*"/, '$1');
+  return `<div class="diagram" role="group" aria-label="Diagram" tabindex="0" v-pre>${svg}</div>\n`;
 }
 
 /** A label in lines. */

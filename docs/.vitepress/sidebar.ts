@@ -46,8 +46,9 @@ const groups: readonly Group[] = [
     ],
   ],
   [
-    'Look and control',
+    'Settings and console',
     [
+      ['Settings of skills', '/skills#settings-and-secrets'],
       ['Accounts with providers', '/credentials'],
       ['The console', '/console'],
       ['Statistics', '/statistics'],
@@ -96,7 +97,8 @@ export const sidebar: DefaultTheme.SidebarItem[] = [
     text: 'Reference',
     items: [
       { text: 'The API', link: '/api' },
-      { text: 'All operations', link: outside('docs'), target: '_self' },
+      { text: 'Environment variables', link: '/configuration' },
+      { text: 'Commands', link: '/cli' },
       { text: 'Decisions', link: '/decisions/', collapsed: true, items: decisions.map(decision) },
     ],
   },
@@ -104,9 +106,4 @@ export const sidebar: DefaultTheme.SidebarItem[] = [
 
 function decision([text, name]: readonly [string, string]): DefaultTheme.SidebarItem {
   return { text, link: `/decisions/${name}` };
-}
-
-/** A page of the platform that is not one of the site: the generator puts the site's base before each link. */
-export function outside(path: string): string {
-  return `/../../${path}/`;
 }

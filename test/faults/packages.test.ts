@@ -211,6 +211,10 @@ test('the command starts the platform, which runs skills, shows the console and 
   const [script = ''] = /assets\/[\w-]+\.js/.exec(page.text) ?? [];
   expect(await text(`/console/${script}`)).toMatchObject({ status: 200 });
   expect((await text('/docs/scalar.js')).text.length).toBeGreaterThan(1_000_000);
+  const guide = await text('/docs/guide/start');
+  expect(guide).toMatchObject({ status: 200, text: expect.stringContaining('Start a platform') });
+  const [style = ''] = /assets\/style\.[\w-]+\.css/.exec(guide.text) ?? [];
+  expect(await text(`/docs/guide/${style}`)).toMatchObject({ status: 200 });
   for (const [skill, input, output] of [
     ['own/v1.0/typed', { text: 'a' }, { text: 'A' }],
     ['own/v1.0/plain', { text: 'b' }, { text: 'B' }],
