@@ -1,6 +1,15 @@
 import { getEventListeners } from 'node:events';
 import { createServer } from 'node:net';
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import {
+  afterAll,
+  beforeAll,
+  beforeEach,
+  describe,
+  expect,
+  onTestFinished,
+  test,
+  vi,
+} from 'vitest';
 import {
   answering,
   callingTools,
@@ -417,11 +426,19 @@ describe.each(kinds)('%s', (kind) => {
   });
 
   test('a provider may be silent for longer before its answer begins than within it', async () => {
-    const begun = new Promise((resolve) => setTimeout(resolve, 300));
-    provider.script(answering('The sky is blue.', { until: begun }));
+    const begun = Promise.withResolvers<void>();
+    provider.script(answering('The sky is blue.', { until: begun.promise }));
     const patient = modelsFor({}, { firstTokenMs: 10_000, betweenMs: 100 });
+    const asked = provider.requests.length;
 
-    expect((await patient.call(callOf(kind))).message.text).toBe('The sky is blue.');
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
+    onTestFinished(() => void vi.useRealTimers());
+    const answer = patient.call(callOf(kind));
+    await provider.received(asked + 1);
+    vi.advanceTimersByTime(9_000);
+    vi.useRealTimers();
+    begun.resolve();
+    expect((await answer).message.text).toBe('The sky is blue.');
 
     const hold = { after: 3, until: new Promise(() => {}) };
     provider.script(answering('The sky is blue.', { piece: 4, hold }));
