@@ -5,6 +5,7 @@ import { approvalWaits } from '../../src/approvals/approval-waits.ts';
 import { type ApprovalFilters, listApprovals } from '../../src/approvals/approvals.store.ts';
 import { type Decision, removeApprovals } from '../../src/approvals/approvals.ts';
 import { composeApprovals } from '../../src/composition/approvals.ts';
+import type { Database } from '../../src/database/database.ts';
 import { createEndWaits } from '../../src/jobs/end-waits.ts';
 import { deleteExpired } from '../../src/jobs/retention.ts';
 import { insertSteps } from '../../src/journal/step-queries.ts';
@@ -31,8 +32,9 @@ const rejected: Decision = {
 const question = { title: 'Ship order 7?', details: { total: 129 }, timeoutMs: 7 * day };
 
 describe.each(await engines())('on $name', (engine) => {
-  async function approvalsWorld() {
-    const world = await jobsWorld(engine, { clock: manualClock(new Date().toISOString()) });
+  async function approvalsWorld(more: { database?: Database } = {}) {
+    const clock = manualClock(new Date().toISOString());
+    const world = await jobsWorld(engine, { clock, ...more });
     const endWaits = createEndWaits({ queue: { sendHints() {} }, wakeRun() {} });
     const approvals = composeApprovals(world, { endWaits });
     return { ...world, approvals };
@@ -365,8 +367,8 @@ describe.each(await engines())('on $name', (engine) => {
   });
 
   test('a list reads and counts only the approvals that it has, of however many', async () => {
-    const world = await approvalsWorld();
-    const { database } = world;
+    const database = await engine.fresh();
+    const world = await approvalsWorld({ database });
     const { approval } = await asked(world);
     const row = await database.read.kysely
       .selectFrom('approvals')

@@ -16,7 +16,7 @@ async function outcomesOf(calls: readonly Promise<unknown>[]) {
 
 describe.each(await engines())('on $name', (engine) => {
   test('of 20 agents created at once, only the allowed number is created', async () => {
-    const database = await engine.fresh();
+    const database = await engine.emptied();
     const clock = manualClock();
     await createApiKeys(database, clock, insertDefaultAgent).issue({
       client_name: 'a',
@@ -36,7 +36,7 @@ describe.each(await engines())('on $name', (engine) => {
   });
 
   test('a revoked API key makes room for another', async () => {
-    const database = await engine.fresh();
+    const database = await engine.emptied();
     const keys = createApiKeys(database, manualClock(), insertDefaultAgent, 2);
     const issue = () => keys.issue({ client_name: 'a', scopes: ['*'] });
     const { id } = await issue();

@@ -219,8 +219,8 @@ describe.each(await engines())('on $name', (engine) => {
     });
 
     test('is looked up among however many children that have ended', async () => {
-      const world = await jobsWorld(engine);
-      const { database } = world;
+      const database = await engine.fresh();
+      const world = await jobsWorld(engine, { database });
       const { id, child } = await activeParent(world, 2);
       await endAlone(world, child, { status: 'completed', output: '1' });
       const row = await world.row(child);

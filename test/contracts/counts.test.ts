@@ -28,7 +28,7 @@ async function sumsIn(database: Database): Promise<Record<string, number>> {
 
 describe.each(await engines())('on $name', (engine) => {
   test('a row that comes, changes its status and goes counts once at any time', async () => {
-    const database = await engine.fresh();
+    const database = await engine.emptied();
     const apply = (...changes: Change[]) => database.write((tx) => change(tx, 'w', changes));
 
     await apply({ kind: kind('a'), from: null, to: 'active' });
@@ -41,7 +41,7 @@ describe.each(await engines())('on $name', (engine) => {
   });
 
   test('many changes in one transaction add up', async () => {
-    const database = await engine.fresh();
+    const database = await engine.emptied();
     const changes = Array.from({ length: 100 }, (_, i): Change[] => [
       { kind: kind(`agent-${i % 3}`), from: null, to: 'active' },
       { kind: kind(`agent-${i % 3}`), from: 'active', to: i < 60 ? 'completed' : 'active' },
@@ -60,7 +60,7 @@ describe.each(await engines())('on $name', (engine) => {
   });
 
   test('one process may count down rows that another has counted up', async () => {
-    const database = await engine.fresh();
+    const database = await engine.emptied();
 
     await database.write((tx) =>
       change(tx, 'one', [{ kind: kind('a'), from: null, to: 'active' }]),
@@ -73,7 +73,7 @@ describe.each(await engines())('on $name', (engine) => {
   });
 
   test('a transaction that fails counts nothing', async () => {
-    const database = await engine.fresh();
+    const database = await engine.emptied();
 
     const write = database.write(async (tx) => {
       await change(tx, 'w', [{ kind: kind('a'), from: null, to: 'active' }]);
@@ -107,7 +107,7 @@ describe.each(await engines())('on $name', (engine) => {
   });
 
   test('folding merges the counts of other processes: the sums stay, and their rows are deleted', async () => {
-    const database = await engine.fresh();
+    const database = await engine.emptied();
     const came = (id: string): Change => ({ kind: kind(id), from: null, to: 'active' });
     await database.write((tx) => change(tx, 'gone', [came('a'), came('b'), came('b')]));
     await database.write((tx) =>

@@ -47,7 +47,7 @@ describe.each(await engines())('on $name', (engine) => {
   /** Two processes that share a database and a key; on SQLite two sets of verbs in one. */
   async function world() {
     const clock = manualClock();
-    const place = await engine.place();
+    const place = await engine.emptiedPlace();
     const database = await place.open();
     const other = engine.name === 'SQLite' ? database : await place.open();
     const key = randomBytes(32);

@@ -24,7 +24,7 @@ describe.each(await engines())('on $name', (engine) => {
     /** Two processes that share a database; on SQLite two sets of verbs in one. */
     async function keys() {
       const clock = manualClock();
-      const place = await engine.place();
+      const place = await engine.emptiedPlace();
       const database = await place.open();
       const other = engine.name === 'SQLite' ? database : await place.open();
       return {
@@ -146,7 +146,7 @@ describe.each(await engines())('on $name', (engine) => {
   describe('an agent', () => {
     async function agentsOf(organization = 'default') {
       const clock = manualClock();
-      const database = await engine.fresh();
+      const database = await engine.emptied('record_events');
       await recordEvents(database);
       await database.write((tx) => insertDefaultAgent(tx, organization, clock.now()));
       return { clock, database, ...composeAgents({ database, clock }) };
@@ -293,7 +293,7 @@ describe.each(await engines())('on $name', (engine) => {
     });
     async function registry() {
       const clock = manualClock();
-      const database = await engine.fresh();
+      const database = await engine.emptied();
       return { clock, database, skills: createSkillRegistry(database, clock) };
     }
 

@@ -25,7 +25,7 @@ function observed(database: Database) {
 
 describe.each(await engines())('on $name', (engine) => {
   test('runs that remember much and complete together are recorded in several writes', async () => {
-    const { observing, sizes } = observed(await engine.fresh());
+    const { observing, sizes } = observed(await engine.emptied());
     const world = await jobsWorld(engine, { database: observing });
     const jobs = await Promise.all(Array.from({ length: 6 }, () => world.submit()));
     const runs = await Promise.all(jobs.map(({ id }) => world.begin(id)));
@@ -43,7 +43,7 @@ describe.each(await engines())('on $name', (engine) => {
   test('the items of one write come to one at most, unless a single one is more', async () => {
     const writes: number[][] = [];
     const record = createBatch<number, void>(
-      await engine.fresh(),
+      await engine.emptied(),
       async (_tx, items) => {
         writes.push([...items]);
         return items.map(() => undefined);

@@ -21,7 +21,7 @@ const unknownId = '0191f3b0-0000-7000-8000-000000000000';
 
 /** The verbs on a new database, where `ada` and `bob` work, and another `ada` elsewhere. */
 async function world(engine: Engine) {
-  const place = await engine.place();
+  const place = await engine.emptiedPlace();
   return await worldOn(await place.open(), place);
 }
 

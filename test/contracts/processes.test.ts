@@ -68,7 +68,7 @@ describe.each(await engines())('on $name', (engine) => {
   }
 
   test('each knows how many there are of each role, itself among them', async () => {
-    const [database, clock] = [await engine.fresh(), manualClock()];
+    const [database, clock] = [await engine.emptied(), manualClock()];
     const api = process(database, clock, ['api']);
     const worker = process(database, clock, ['worker'], ['util/v1.0/echo']);
 
@@ -80,7 +80,7 @@ describe.each(await engines())('on $name', (engine) => {
   });
 
   test('a process counts on a capability while every live process announces it', async () => {
-    const [database, clock] = [await engine.fresh(), manualClock()];
+    const [database, clock] = [await engine.emptied(), manualClock()];
     const able = process(database, clock, ['api'], [], ['to-dance']);
     expect(able.canAll('to-dance')).toBe(false);
     await able.beat();
@@ -102,7 +102,7 @@ describe.each(await engines())('on $name', (engine) => {
   });
 
   test('a process without a heartbeat for 15 seconds is not live, and is live again with the next one', async () => {
-    const [database, clock] = [await engine.fresh(), manualClock()];
+    const [database, clock] = [await engine.emptied(), manualClock()];
     const api = process(database, clock, ['api']);
     const worker = process(database, clock, ['worker']);
     await worker.beat();
@@ -120,7 +120,7 @@ describe.each(await engines())('on $name', (engine) => {
   });
 
   test('the list has the live processes, the oldest first, with what each announced', async () => {
-    const [database, clock] = [await engine.fresh(), manualClock('2026-01-01T00:00:00.000Z')];
+    const [database, clock] = [await engine.emptied(), manualClock('2026-01-01T00:00:00.000Z')];
     const worker = process(database, clock, ['worker', 'scheduler'], ['util/v1.0/echo']);
     clock.advance(1_000);
     const api = process(database, clock, ['api']);
@@ -161,7 +161,7 @@ describe.each(await engines())('on $name', (engine) => {
   });
 
   test('a process that stops is not live at once', async () => {
-    const [database, clock] = [await engine.fresh(), manualClock()];
+    const [database, clock] = [await engine.emptied(), manualClock()];
     const api = process(database, clock, ['api']);
     const worker = process(database, clock, ['worker']);
     await worker.beat();
@@ -173,7 +173,7 @@ describe.each(await engines())('on $name', (engine) => {
   });
 
   test('all know when one of them last claimed a job', async () => {
-    const [database, clock] = [await engine.fresh(), manualClock()];
+    const [database, clock] = [await engine.emptied(), manualClock()];
     const api = process(database, clock, ['api']);
     const worker = process(database, clock, ['worker']);
     await worker.beat();
@@ -190,7 +190,7 @@ describe.each(await engines())('on $name', (engine) => {
   });
 
   test('the row of a process that died is deleted after an hour', async () => {
-    const [database, clock] = [await engine.fresh(), manualClock()];
+    const [database, clock] = [await engine.emptied(), manualClock()];
     const api = process(database, clock, ['api']);
     await process(database, clock, ['worker']).beat();
     const kept = () => database.read.kysely.selectFrom('processes').selectAll().execute();
@@ -208,7 +208,7 @@ describe.each(await engines())('on $name', (engine) => {
 
   describe('a skill of several processes', () => {
     test('that a process has just loaded is active at once', async () => {
-      const [database, clock] = [await engine.fresh(), manualClock()];
+      const [database, clock] = [await engine.emptied(), manualClock()];
       const old = createSkillRegistry(database, clock);
       await old.register([]);
       const asOf = clock.now();
@@ -221,7 +221,7 @@ describe.each(await engines())('on $name', (engine) => {
     });
 
     test('is inactive only when no live process has it', async () => {
-      const [database, clock] = [await engine.fresh(), manualClock()];
+      const [database, clock] = [await engine.emptied(), manualClock()];
       const old = createSkillRegistry(database, clock);
       await old.register([fact('old'), fact('both')]);
       const next = createSkillRegistry(database, clock);
@@ -238,7 +238,7 @@ describe.each(await engines())('on $name', (engine) => {
     });
 
     test('has the definition of the process that started last, which the others do not replace', async () => {
-      const [database, clock] = [await engine.fresh(), manualClock()];
+      const [database, clock] = [await engine.emptied(), manualClock()];
       const old = createSkillRegistry(database, clock);
       await old.register([fact('echo', 'as it was')]);
       await createSkillRegistry(database, clock).register([fact('echo', 'as it is')]);
@@ -249,7 +249,7 @@ describe.each(await engines())('on $name', (engine) => {
     });
 
     test('is changed for all of them within a look', async () => {
-      const [database, clock] = [await engine.fresh(), manualClock()];
+      const [database, clock] = [await engine.emptied(), manualClock()];
       const [one, other] = [
         createSkillRegistry(database, clock),
         createSkillRegistry(database, clock),
@@ -268,7 +268,7 @@ describe.each(await engines())('on $name', (engine) => {
   });
 
   test.runIf(engine.name === 'PostgreSQL')('the time is that of the database', async () => {
-    const clock = await createDatabaseClock(await engine.fresh());
+    const clock = await createDatabaseClock(await engine.emptied());
 
     // Both run on one machine here, so they have one clock to measure.
     expect(Math.abs(clock.now() - Date.now())).toBeLessThan(500);

@@ -124,7 +124,7 @@ describe.each(await engines())('on $name', (engine) => {
   /** Two processes that share a database; on SQLite two sets of verbs in one. */
   async function world() {
     const clock = manualClock();
-    const place = await engine.place();
+    const place = await engine.emptiedPlace('record_events');
     const database = await place.open();
     await recordEvents(database);
     const other = engine.name === 'SQLite' ? database : await place.open();

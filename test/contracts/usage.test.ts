@@ -30,7 +30,7 @@ const noTokens = { prompt_tokens: 0, completion_tokens: 0, total_tokens: 0, esti
 const postgres = (await engines()).find(({ name }) => name === 'PostgreSQL');
 
 async function world(engine: Engine) {
-  return worldOn(await engine.fresh());
+  return worldOn(await engine.emptied());
 }
 
 function worldOn(database: Database) {

@@ -13,6 +13,7 @@ import type { Database } from '../../src/database/database.ts';
 import { openPostgres } from '../../src/database/postgres.ts';
 import { openSqlite } from '../../src/database/sqlite.ts';
 import { createLogger } from '../../src/kernel/log.ts';
+import { emptiedPostgres } from './emptied-database.ts';
 import {
   dropDatabase,
   freshDatabase,
@@ -37,6 +38,13 @@ export interface Engine {
   emptyPlace(): Promise<Place>;
   /** An open database of the running test's own. */
   fresh(): Promise<Database>;
+  /**
+   * As `place` and `fresh`, in a tenth of the time: on PostgreSQL earlier tests have used the database and its
+   * connections, and their rows are gone. Not for tests that change tables or settings, or ask about plans,
+   * statistics or connections. `left`: see `emptiedPostgres`.
+   */
+  emptiedPlace(left?: string): Promise<Place>;
+  emptied(left?: string): Promise<Database>;
 }
 
 const log = createLogger('silent');
@@ -71,11 +79,14 @@ function engine(
     return { at, open: async () => closedAtEnd(await open(at)) };
   }
   const place = () => placeOf({ migrated: true });
+  const emptiedPlace: Engine['emptiedPlace'] = name === 'PostgreSQL' ? emptiedPostgres : place;
   return {
     name,
     place,
     emptyPlace: () => placeOf({ migrated: false }),
     fresh: async () => (await place()).open(),
+    emptiedPlace,
+    emptied: async (left) => (await emptiedPlace(left)).open(),
   };
 }
 

@@ -163,7 +163,7 @@ export async function jobsWorld(
 ): Promise<JobsWorld> {
   const clock = options.clock ?? manualClock();
   const freeSlots = options.freeSlots ?? (() => 0);
-  const database = options.database ?? (await engine.fresh());
+  const database = options.database ?? (await engine.emptied('record_events'));
   await recordEvents(database);
   const feed = createJobFeed();
   const hints: JobsWorld['hints'] = [];

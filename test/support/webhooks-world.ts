@@ -88,7 +88,7 @@ export async function webhooksWorld(
 ): Promise<WebhooksWorld> {
   const clock = manualClock();
   const log = createLogger('silent');
-  const place = await engine.place();
+  const place = await engine.emptiedPlace();
   const database = await place.open();
   const { agents } = composeAgents({ database, clock });
   const apiKeys = createApiKeys(database, clock, insertDefaultAgent);
