@@ -80,8 +80,8 @@ const soakOnly = ['test/faults/cluster-chaos.test.ts'];
 const soaks = [
   ...soakOnly,
   'test/contracts/{jobs-random,memories,schedules-tick,usage-random}.test.ts',
-  'test/faults/cluster-{kill,network,postgres,redis}.test.ts',
-  'test/faults/durable-{kill,lifecycle}.test.ts',
+  'test/faults/cluster-{clocks,kill,network,postgres,redis}.test.ts',
+  'test/faults/{approvals-kill,durable-kill,durable-lifecycle}.test.ts',
   'test/faults/kill{,-schedules-and-webhooks,-thinking}.test.ts',
   'test/faults/{move,sigterm}.test.ts',
 ];

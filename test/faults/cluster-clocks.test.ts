@@ -8,6 +8,7 @@ import { minutesAmiss, readEffects } from '../support/accounts.ts';
 import { type AddOptions, type Cluster, startCluster } from '../support/cluster.ts';
 import { canRunClusters, loadCluster, noneYet } from '../support/cluster-load.ts';
 import { findFaketime, skewedClock } from '../support/skewed-clock.ts';
+import { rounds } from '../support/soak.ts';
 import { newTenant, type Tenant } from '../support/tenant.ts';
 import { waitFor } from '../support/wait-for.ts';
 
@@ -83,7 +84,7 @@ describe.skipIf(!(await canRunClusters()))('a cluster whose clocks differ', () =
       perSecond: 10,
       input: (n) => (n % 10 === 0 ? { waitMs: longRunMs } : n % 10 === 1 ? { failures: 2 } : {}),
     });
-    await load.acceptedMore(100);
+    await load.acceptedMore(rounds(50, 100));
 
     const account = await load.settle();
 

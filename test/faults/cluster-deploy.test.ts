@@ -21,7 +21,7 @@ import { waitFor } from '../support/wait-for.ts';
 
 const root = join(import.meta.dirname, '../..');
 
-/** The same program under another version; its `main.ts`. */
+/** The same program under another version; its `start.js`. */
 async function versionOf(version: string): Promise<string> {
   const directory = join(dataDirectory(), 'program');
   mkdirSync(directory);
@@ -30,7 +30,7 @@ async function versionOf(version: string): Promise<string> {
   const manifest = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'));
   writeFileSync(join(directory, 'package.json'), JSON.stringify({ ...manifest, version }));
   await shareBundle(directory);
-  return join(directory, 'src/main.ts');
+  return join(directory, 'src/start.js');
 }
 
 /** Its starts use our bundle, which reads the version at each start. Otherwise they would make one. */

@@ -68,7 +68,7 @@ describe.skipIf(!(await canRunClusters()))('a cluster', () => {
 
   test('without faults records under load what it accepts, each once, and refuses nothing', async () => {
     const load = await loadCluster(cluster, { perSecond: 20 });
-    await load.acceptedMore(100);
+    await load.acceptedMore(rounds(50, 100));
 
     const account = await load.settle();
 

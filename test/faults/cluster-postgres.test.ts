@@ -16,10 +16,14 @@ import {
   untilHealth,
 } from '../support/cluster-load.ts';
 import { randomInteger } from '../support/random.ts';
+import { rounds } from '../support/soak.ts';
 import { waitFor } from '../support/wait-for.ts';
 
 /** From the end of a fault to a cluster that accepts and runs again. */
 const recoveryMs = 30_000;
+const crashes = rounds(2, 3);
+/** Of a fault that comes again and again. */
+const times = rounds(5, 10);
 
 describe.skipIf(!(await canRunClusters()))('a cluster whose PostgreSQL', () => {
   let cluster: Cluster;
@@ -35,11 +39,11 @@ describe.skipIf(!(await canRunClusters()))('a cluster whose PostgreSQL', () => {
 
   test('is stopped as by a crash and comes back loses and doubles nothing', async () => {
     const running = await load();
-    for (let round = 0; round < 3; round++) {
+    for (let round = 0; round < crashes; round++) {
       await running.acceptedMore(begunIn(randomInteger(300, 2_000)));
       await cluster.postgres.stop('immediate');
       // The longest of them outlives the leases.
-      if (round === 2) await untilHealth(cluster, 503, recoveryMs);
+      if (round === crashes - 1) await untilHealth(cluster, 503, recoveryMs);
       const refused = running.attempts.length;
       await waitFor(() => running.attempts.slice(refused).some(({ outcome }) => outcome === 503), {
         describe: 'requests are answered 503',
@@ -73,7 +77,7 @@ describe.skipIf(!(await canRunClusters()))('a cluster whose PostgreSQL', () => {
 
   test('has all its backends terminated again and again loses and doubles nothing', async () => {
     const running = await load();
-    for (let round = 0; round < 10; round++) {
+    for (let round = 0; round < times; round++) {
       await running.acceptedMore(begunIn(randomInteger(1, 700)));
       const ended = await cluster.sql(
         `SELECT pg_terminate_backend(pid) FROM pg_stat_activity

@@ -18,9 +18,14 @@ import {
   untilHealth,
 } from '../support/cluster-load.ts';
 import { randomInteger } from '../support/random.ts';
+import { rounds } from '../support/soak.ts';
 
 /** From the return of Redis to workers that run what waited. */
 const resumeMs = 10_000;
+/** Long enough to be found out. */
+const awayMs = () => randomInteger(rounds(2_500, 3_000), rounds(3_000, 5_000));
+/** Of a fault that comes again and again. */
+const times = rounds(5, 10);
 
 describe.skipIf(!(await canRunClusters()))('a cluster whose Redis', () => {
   let cluster: Cluster;
@@ -44,8 +49,8 @@ describe.skipIf(!(await canRunClusters()))('a cluster whose Redis', () => {
     const running = await load();
     for (const [end, downMs] of [
       [cluster.redis.kill, randomInteger(0, 500)],
-      [cluster.redis.stop, randomInteger(3_000, 5_000)],
-      [cluster.redis.kill, randomInteger(3_000, 5_000)],
+      [cluster.redis.stop, awayMs()],
+      [cluster.redis.kill, awayMs()],
     ] as const) {
       await running.acceptedMore(begunIn(randomInteger(300, 2_000)));
       await end();
@@ -65,7 +70,7 @@ describe.skipIf(!(await canRunClusters()))('a cluster whose Redis', () => {
 
   test('is flushed again and again refuses and delays no execution', async () => {
     const running = await load();
-    for (let round = 0; round < 10; round++) {
+    for (let round = 0; round < times; round++) {
       await running.acceptedMore(begunIn(randomInteger(1, 700)));
       expect(await cluster.redis.command('FLUSHALL')).toBe('+OK');
     }
@@ -76,7 +81,7 @@ describe.skipIf(!(await canRunClusters()))('a cluster whose Redis', () => {
 
   test('drops its clients again and again refuses and delays no execution', async () => {
     const running = await load();
-    for (let round = 0; round < 10; round++) {
+    for (let round = 0; round < times; round++) {
       await running.acceptedMore(begunIn(randomInteger(1, 700)));
       await cluster.redis.command('CLIENT KILL TYPE normal');
       await cluster.redis.command('CLIENT KILL TYPE pubsub');
@@ -109,7 +114,7 @@ describe.skipIf(!(await canRunClusters()))('a cluster whose Redis', () => {
       if (policy === 'noeviction') {
         expect(await cluster.redis.command('SET probe 1')).toMatch(/^-OOM/);
       }
-      await running.acceptedMore(begunIn(3_000));
+      await running.acceptedMore(begunIn(rounds(1_500, 3_000)));
       await cluster.redis.command('CONFIG SET maxmemory 0');
       await cluster.redis.command('CONFIG SET maxmemory-policy noeviction');
       await running.begunMore(begunIn(1_000), resumeMs);

@@ -251,8 +251,8 @@ describe.skipIf(!hasCluster)('a worker that stood still past its lease', () => {
 });
 
 describe.skipIf(!hasCluster)('a cluster whose Redis is emptied', () => {
-  const count = rounds(60, 1_000);
-  const napMs = rounds(15_000, 60_000);
+  const count = rounds(30, 1_000);
+  const napMs = rounds(10_000, 60_000);
   let cluster: Cluster;
   beforeAll(async () => {
     cluster = await startCluster({ workers: 2, skillsDir: durableSkills });

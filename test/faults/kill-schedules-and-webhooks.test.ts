@@ -19,9 +19,9 @@ import {
 } from '../support/tls-receiver.ts';
 import { waitFor } from '../support/wait-for.ts';
 
-const kills = rounds(5, 20);
+const kills = rounds(4, 20);
 /** Rounds in which nothing is answered before the kill, so that the same deliveries are lost each time. */
-const slowRounds = { from: rounds(1, 4), to: rounds(4, 12) };
+const slowRounds = { from: rounds(1, 4), to: rounds(3, 12) };
 const fastClock = join(import.meta.dirname, '../fixtures/fast-clock.ts');
 const minuteMs = 60_000;
 

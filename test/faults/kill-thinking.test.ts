@@ -34,7 +34,7 @@ import { thinkingWorld } from '../support/thinking-world.ts';
 import { waitFor } from '../support/wait-for.ts';
 import { openWholeJournal } from '../support/whole-journal.ts';
 
-const kills = rounds(3, 20);
+const kills = rounds(2, 20);
 
 /** A promise that never resolves: a request that waits for it ends with its connection. */
 const never = new Promise<never>(() => {});
