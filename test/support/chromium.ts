@@ -24,6 +24,8 @@ export interface Browser {
 const flags = [
   '--no-sandbox',
   '--disable-gpu',
+  // It draws with the processor anyway, and then needs no messages between processes for each frame.
+  '--in-process-gpu',
   '--disable-quic',
   '--no-first-run',
   '--disable-background-networking',

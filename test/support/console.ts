@@ -77,6 +77,8 @@ export async function startConsole(
   const { page } = browser;
   page.setDefaultTimeout(30_000);
   await page.setViewportSize(desktop);
+  // There before it is needed, because each time it is sent and read anew costs as much as a look itself.
+  await page.addInitScript({ content: `window.loadAxe = () => { ${axe} };` });
   const errors: string[] = [];
   page.on('pageerror', (error) => errors.push(error.message));
   page.on('console', (message) => {
@@ -109,10 +111,9 @@ export async function startConsole(
     async faults(of) {
       // What is still changing its colours has neither the old ones nor the new.
       await waitFor(() => page.evaluate(isStill), { describe: () => 'the page is still' });
-      if (!(await page.evaluate('"axe" in window'))) await page.evaluate(axe);
       const options = of === undefined ? serious : JSON.stringify(colours);
       const found = (await page.evaluate(
-        `axe.run(document, ${options}).then(({ violations }) => violations)`,
+        `window.axe ?? loadAxe(); axe.run(document, ${options}).then(({ violations }) => violations)`,
       )) as { id: string; impact: string; help: string; nodes: { html: string }[] }[];
       return found
         .filter(({ impact }) => impact === 'serious' || impact === 'critical')
