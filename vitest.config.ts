@@ -14,8 +14,11 @@ import { useScratchDirectory } from './test/support/scratch.ts';
  * replaces a module, or needs Vite to compile one, belongs to the project `unit-vite`.
  */
 const seconds = 1000;
+/** Collecting garbage with many threads takes a twentieth more of the processor. */
+const execArgv = ['--single-threaded-gc'];
 const shared = {
   isolate: false,
+  execArgv,
   // The check of a change repeats a test that fails, and names those that then pass (closing-line-reporter.ts).
   retry: process.env['CI'] === 'true' ? 1 : 0,
   // A poll waits as long as a wait: Vitest's second is short for a busy machine.
@@ -168,6 +171,7 @@ const everyChange = [
       name: 'unit-vite',
       include: needVite,
       isolate: false,
+      execArgv,
       setupFiles: ['test/page-address.ts'],
       testTimeout: 60 * seconds,
     },
