@@ -190,7 +190,7 @@ async function pack(folder: string): Promise<string> {
   const { filename, size, unpackedSize, entryCount } = packed;
   renameSync(join(folder, filename), join(out, filename));
   const megabytes = (bytes: number) => `${(bytes / 1e6).toFixed(1)} MB`;
-  return `dist-packages/${filename}: ${megabytes(size)}, ${entryCount} files of ${megabytes(unpackedSize)}`;
+  return `${filename}: ${megabytes(size)}, ${entryCount} files of ${megabytes(unpackedSize)}`;
 }
 
 function readManifest(folder: string): Manifest {

@@ -1,6 +1,7 @@
 /** The file of `skillwright types`. */
+import { createClient } from '@skillwright/client';
 import { expect, test } from 'vitest';
-import { typesOfSkills } from './skill-types.ts';
+import { readSkills, typesOfSkills } from './skill-types.ts';
 
 const id = 'text/v1.0/word-count';
 const output = { type: 'object', required: ['words'], properties: { words: { type: 'integer' } } };
@@ -22,6 +23,41 @@ test('each skill has the types of its schemas under its name', async () => {
   expect(file).toContain('unit?: ("words" | "lines")');
   expect(file).toContain('words: number');
   expect(file).not.toContain('[k: string]');
+});
+
+test('definitions and references of a schema are types of their own', async () => {
+  const component = '#/components/schemas/OwnGrow_v1_0_Input';
+  const schemas = {
+    OwnGrow_v1_0_Input: {
+      type: 'object',
+      properties: { root: { $ref: `${component}_node` }, next: { $ref: component } },
+    },
+    OwnGrow_v1_0_Input_node: {
+      type: 'object',
+      properties: { under: { type: 'array', items: { $ref: `${component}_node` } } },
+    },
+    OwnGrow_v1_0_Output: {
+      type: 'array',
+      minItems: 2,
+      prefixItems: [{ type: 'string' }, { type: 'number' }],
+      items: false,
+    },
+  };
+  const post = { operationId: 'ownGrow_v1_0', description: 'Grows.' };
+  const paths = { '/api/jobs/{jobId}/cancel': { post }, '/api/own/v1.0/grow': { post } };
+  const client = createClient({
+    url: 'http://platform',
+    fetch: async () => Response.json({ paths, components: { schemas } }),
+  });
+
+  const skills = await readSkills(client);
+
+  expect(skills.map(({ id: one, title }) => [one, title])).toEqual([['own/v1.0/grow', 'Grows.']]);
+  const file = await typesOfSkills(skills);
+  expect(file).toContain('root?: Node');
+  expect(file).toContain('next?: Input');
+  expect(file).toContain('under?: Node[]');
+  expect(file).toContain('export type Output = [string, number]');
 });
 
 test('nothing in a schema becomes code of the file', async () => {

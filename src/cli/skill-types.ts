@@ -4,11 +4,7 @@
  */
 import type { Client } from '@skillwright/client';
 import { compile, type JSONSchema } from 'json-schema-to-typescript';
-import { CliError, exitCodes } from './exit-codes.ts';
 
-/** Skills in one file. */
-const skillsMax = 2_000;
-const requestsAtOnce = 8;
 /** A larger schema is `unknown`. */
 const schemaCharsMax = 256 * 1024;
 
@@ -20,31 +16,66 @@ export interface TypedSkill {
   readonly output: unknown;
 }
 
-/** The skills that the client's key may run, with their schemas. */
+type Schemas = Readonly<Record<string, unknown>>;
+
+/** What `/openapi.json?skills=1` says of skills. */
+interface Described {
+  readonly paths: Readonly<Record<string, { readonly post?: SkillOperation }>>;
+  readonly components: { readonly schemas: Schemas };
+}
+
+interface SkillOperation {
+  readonly operationId: string;
+  readonly description: string;
+}
+
+const skillPath = /^\/api\/([a-z0-9-]+\/v\d+\.\d+\/[a-z0-9-]+)$/;
+
+/** The skills that the client's key may run, with their schemas, in one request. */
 export async function readSkills(client: Client): Promise<TypedSkill[]> {
-  const { data } = await client.registry.list({ runnable: 'true' });
-  if (data.length > skillsMax) {
-    const message = `The key may run ${data.length} skills: a file may have ${skillsMax}. Use a key with fewer scopes.`;
-    throw new CliError(message, exitCodes.failed);
-  }
-  const skills: TypedSkill[] = [];
-  for (let from = 0; from < data.length; from += requestsAtOnce) {
-    const some = data.slice(from, from + requestsAtOnce);
-    skills.push(
-      ...(await Promise.all(
-        some.map(async ({ category, version, skill_name }) => {
-          const skill = await client.registry.get(category, version, skill_name);
-          return {
-            id: `${category}/${version}/${skill_name}`,
-            title: skill.description,
-            input: skill.parameters_schema,
-            output: skill.output_schema,
-          };
-        }),
-      )),
-    );
-  }
-  return skills;
+  const { paths, components } = await client.request<Described>({
+    ...{ method: 'GET', path: '/openapi.json', query: { skills: '1' } },
+  });
+  return Object.entries(paths).flatMap(([path, { post }]) => {
+    const [, id] = skillPath.exec(path) ?? [];
+    if (id === undefined || post === undefined) return [];
+    const { operationId, description } = post;
+    const name = `${operationId.charAt(0).toUpperCase()}${operationId.slice(1)}`;
+    return {
+      id,
+      title: description,
+      input: standalone(`${name}_Input`, components.schemas),
+      output: standalone(`${name}_Output`, components.schemas),
+    };
+  });
+}
+
+/** A component with the definitions to which it refers inside it. */
+function standalone(name: string, schemas: Schemas): unknown {
+  const definitions: Record<string, unknown> = {};
+  const place = (value: unknown): unknown => {
+    if (Array.isArray(value)) return value.map(place);
+    if (!isObject(value)) return value;
+    const entries = Object.entries(value).map(([key, inner]) => {
+      if (key === 'enum' || key === 'const') return [key, inner];
+      return [key, key === '$ref' && typeof inner === 'string' ? referTo(inner) : place(inner)];
+    });
+    return Object.fromEntries(entries);
+  };
+  const referTo = (reference: string): string => {
+    const [component = '', ...rest] = reference.replace('#/components/schemas/', '').split('/');
+    if (component === name) return ['#', ...rest].join('/');
+    const definition = component.replace(`${name}_`, '');
+    if (!Object.hasOwn(definitions, definition)) {
+      definitions[definition] = {};
+      definitions[definition] = place(schemas[component]);
+    }
+    return ['#/$defs', definition, ...rest].join('/');
+  };
+  const schema = place(schemas[name]);
+  return isObject(schema) && Object.keys(definitions).length > 0
+    ? { ...schema, $defs: definitions }
+    : schema;
 }
 
 /** The text of the file. */
@@ -98,11 +129,18 @@ async function typeOf(schema: unknown, name: string): Promise<string> {
 function harmless(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(harmless);
   if (!isObject(value)) return typeof value === 'string' ? commentText(value) : value;
-  const entries = Object.entries(value).filter(
+  const entries = Object.entries(asTuple(value)).filter(
     // As a name of a field each has a schema.
     ([key, inner]) => !(key === 'tsType' && typeof inner === 'string') && key !== 'tsEnumNames',
   );
   return Object.fromEntries(entries.map(([key, inner]) => [key, textOf(key, inner)]));
+}
+
+/** The compiler knows tuples as drafts before 2020-12 wrote them. */
+function asTuple(schema: Record<string, unknown>): Record<string, unknown> {
+  const { prefixItems, items = true, ...rest } = schema;
+  if (!Array.isArray(prefixItems)) return schema;
+  return { ...rest, items: prefixItems, additionalItems: items };
 }
 
 /** Values of `enum` and `const` are literals of the type, and stay. */

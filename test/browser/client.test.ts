@@ -84,6 +84,7 @@ function expectPrinted(printed: string): void {
   expect(printed).toMatch(/words: 2[\s\S]*hello/);
   expect(lines).toContain('completed');
   expect(lines).toContain('3');
+  expect(lines).toContain('cancelled');
   expect(printed).toMatch(/queued\nactive\ncompleted/);
   expect(printed).toMatch(/refused skill_not_found [0-9a-f-]{36}/);
 }

@@ -31,7 +31,7 @@ export interface JobHandle<Output = unknown> {
   events(options?: FollowOptions): AsyncIterable<JobEvent>;
   /** Waits for the end and gives the output; rejects with JobFailedError. */
   result(options?: CallOptions): Promise<Output>;
-  /** Asks the job to stop; rejects with `job_not_cancellable` when it has ended. */
+  /** Asks the job to stop; rejects with `job_not_cancellable` when it has completed or failed. */
   cancel(options?: CallOptions): Promise<Job>;
 }
 
