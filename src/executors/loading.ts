@@ -8,10 +8,10 @@ import { bind } from '../kernel/bind.ts';
 import type { Clock } from '../kernel/clock.ts';
 import type { Logger } from '../kernel/log.ts';
 import { cleanText } from '../kernel/text.ts';
+import { skillFault } from '../skills/fields.ts';
 import { type LeftOutSkill, SkillLoadError } from '../skills/sources/load-error.ts';
 import type { LoadedFile } from '../skills/sources/load-plan.ts';
 import type { LoadedSkill } from '../skills/sources/modules.ts';
-import { skillFault } from '../skills/sources/skill-shape.ts';
 import { errorCharsMax } from './limits.ts';
 import type { ChildMessage } from './protocol.ts';
 

@@ -8,15 +8,8 @@ import type { Clock } from '../kernel/clock.ts';
 import { PlatformError } from '../kernel/errors.ts';
 import { newId } from '../kernel/ids.ts';
 import type { Validate } from '../kernel/json-schema.ts';
-import type { SkillFacts } from './facts.ts';
-import {
-  bySortKey,
-  columnsOf,
-  compareVersions,
-  isSameRow,
-  isStored,
-  toSkill,
-} from './skill-rows.ts';
+import { columnsOf, type SkillFacts } from './fields.ts';
+import { bySortKey, compareVersions, isSameRow, isStored, toSkill } from './skill-rows.ts';
 import {
   insertSkill,
   listSkillRows,

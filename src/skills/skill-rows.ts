@@ -1,32 +1,8 @@
 /** How a skill is stored in its row, and the order of skills in lists. */
 import { compileSchema } from '../kernel/json-schema.ts';
-import type { JsonSchema, SkillConfig, SkillExample, SkillMcp } from './definition.ts';
-import { completeFacts, type SkillFacts } from './facts.ts';
+import { columnsOf, factsOf, type SkillFacts } from './fields.ts';
 import type { Skill } from './registry.ts';
 import type { SkillRow } from './skills.store.ts';
-
-/** The columns that the definition of a skill decides. */
-export function columnsOf(definition: SkillFacts) {
-  const facts = completeFacts(definition);
-  return {
-    category: facts.category,
-    skill_name: facts.name,
-    version: facts.version,
-    display_name: facts.displayName,
-    description: facts.description,
-    parameters_schema: JSON.stringify(facts.parameters),
-    output_schema: JSON.stringify(facts.output),
-    required_scopes: JSON.stringify(facts.requiredScopes),
-    timeout_ms: facts.timeoutMs,
-    max_attempts: facts.maxAttempts,
-    continues_conversations: Number(facts.continuesConversations),
-    task_field: facts.taskField,
-    answer_field: facts.answerField,
-    examples: JSON.stringify(facts.examples),
-    config: JSON.stringify(facts.config),
-    mcp: facts.mcp === null ? null : JSON.stringify(facts.mcp),
-  };
-}
 
 /** Whether the row is that of a skill which is defined exactly so. */
 export function isStored(row: SkillRow | undefined, facts: SkillFacts): boolean {
@@ -42,31 +18,15 @@ function hasValues(row: SkillRow, values: Partial<SkillRow>): boolean {
 }
 
 export function toSkill(row: SkillRow): Skill {
-  const parameters = JSON.parse(row.parameters_schema) as JsonSchema;
-  const config = JSON.parse(row.config) as SkillConfig;
+  const facts = factsOf(row);
   return {
+    ...facts,
     id: row.id,
-    category: row.category,
-    name: row.skill_name,
-    version: row.version,
-    displayName: row.display_name,
-    description: row.description,
-    parameters,
-    output: JSON.parse(row.output_schema) as JsonSchema,
-    requiredScopes: JSON.parse(row.required_scopes) as string[],
-    timeoutMs: row.timeout_ms,
-    maxAttempts: row.max_attempts,
-    continuesConversations: row.continues_conversations === 1,
-    taskField: row.task_field,
-    answerField: row.answer_field,
-    examples: JSON.parse(row.examples) as SkillExample[],
-    config,
-    mcp: row.mcp === null ? null : (JSON.parse(row.mcp) as SkillMcp),
-    hasConfig: Object.keys(config).length > 0,
+    hasConfig: Object.keys(facts.config).length > 0,
     isActive: row.defined === 1 && row.deprecated === 0,
     createdAt: row.created_at,
     updatedAt: row.updated_at,
-    inputIssues: compileSchema(parameters),
+    inputIssues: compileSchema(facts.parameters),
   };
 }
 

@@ -4,7 +4,7 @@ import { fileURLToPath } from 'node:url';
 import { checkSchema } from '../kernel/json-schema.ts';
 import { SchemaError } from '../kernel/schema-rules.ts';
 import type { SkillDefinition } from '../skills/definition.ts';
-import { skillFault } from '../skills/sources/skill-shape.ts';
+import { skillFault } from '../skills/fields.ts';
 
 /** Throws an Error that says what is wrong. */
 export async function loadDefinition(

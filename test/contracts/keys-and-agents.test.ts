@@ -5,7 +5,7 @@ import { insertDefaultAgent } from '../../src/agents/agents.ts';
 import { createApiKeys } from '../../src/api-keys/api-keys.ts';
 import { composeAgents } from '../../src/composition/agents.ts';
 import type { Database } from '../../src/database/database.ts';
-import type { SkillFacts } from '../../src/skills/facts.ts';
+import type { SkillFacts } from '../../src/skills/fields.ts';
 import { createSkillRegistry } from '../../src/skills/registry.ts';
 import { engines } from '../support/databases.ts';
 import { manualClock } from '../support/manual-clock.ts';

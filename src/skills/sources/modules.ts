@@ -11,11 +11,10 @@ import { pathToFileURL } from 'node:url';
 import { checkSchema } from '../../kernel/json-schema.ts';
 import { SchemaError } from '../../kernel/schema-rules.ts';
 import type { SkillDefinition } from '../definition.ts';
-import { completeFacts, type SkillFacts } from '../facts.ts';
+import { completeFacts, type SkillFacts, skillFault } from '../fields.ts';
 import { findSkillFiles, isSkillMd } from './find-modules.ts';
 import { isInstalled } from './installation.ts';
 import { SkillLoadError } from './load-error.ts';
-import { skillFault } from './skill-shape.ts';
 
 /** A skill without its code and with defaults filled in, as other processes get it. */
 export interface LoadedSkill extends Required<SkillFacts> {

@@ -5,10 +5,10 @@
  */
 import { dirname } from 'node:path';
 import type { SkillDefinition } from '../definition.ts';
+import { reservedCategories } from '../field-checks.ts';
 import { listSkillFiles } from './skill-folder-files.ts';
 import { readSkillMd, type SkillMd } from './skill-md.ts';
 import { instructionsText } from './skill-md-instructions.ts';
-import { reservedCategories } from './skill-shape.ts';
 
 export interface SkillMdInput {
   readonly task: string;
