@@ -7,6 +7,7 @@ import type { MemoryChange } from '../memories/run-memory.ts';
 import { skillKeyParts } from '../skills/registry.ts';
 import { type Attempt, memoryOf, remember } from './attempt.ts';
 import { handlersOf } from './run-parts.ts';
+import { findSettings } from './run-settings.ts';
 import { unloadMs } from './run-waits.ts';
 import type { RunMessage } from './settle-effects.ts';
 import { failureOf, type JobError } from './states.ts';
@@ -21,15 +22,14 @@ export async function runSkill(
   signal: AbortSignal,
   scope: WaitScope,
 ): Promise<SkillResult> {
-  const { deps } = attempt;
-  const { organizationId } = attempt.context;
+  const { deps, job } = attempt;
   const context = { ...attempt.context, path: part.path };
   const skill = deps.skills.definition(...skillKeyParts(name));
   if (skill === undefined) {
     const message = `No definition of the skill ${name} is loaded here`;
     return { kind: 'failed', code: 'skill_execution_failed', message };
   }
-  const found = skill.hasConfig ? await deps.settings.forRun(organizationId, skill) : undefined;
+  const found = await findSettings(deps, job, name);
   if (found && 'missing' in found) {
     return { kind: 'failed', code: 'missing_credentials', message: found.missing };
   }
@@ -52,7 +52,7 @@ export async function runSkill(
     run.changes.forEach(part.note);
     if (outcome.kind === 'failed') {
       const { code, message, stack } = outcome;
-      const failure = { job_id: attempt.job.id, skill: name, error: { code, message }, stack };
+      const failure = { job_id: job.id, skill: name, error: { code, message }, stack };
       deps.log.info(failure, 'a tool failed');
     }
     return { ...resultOf(outcome, isOnce), said: run.said };
