@@ -87,6 +87,7 @@ const soaks = [
   'test/faults/{approvals-kill,durable-kill,durable-lifecycle}.test.ts',
   'test/faults/kill{,-schedules-and-webhooks,-thinking}.test.ts',
   'test/faults/{move,sigterm}.test.ts',
+  'src/executors/pool.hostile.test.ts',
 ];
 /** For projects that start the program, or show the console. */
 const globalSetup = ['test/support/bundle.ts'];
