@@ -56,7 +56,7 @@ async function stageClient(): Promise<void> {
 
 async function stagePlatform(): Promise<void> {
   await Promise.all([
-    compile(join(import.meta.dirname, 'platform.tsconfig.json')),
+    compile(join(import.meta.dirname, 'platform.tsconfig.json'), '--outDir', join(platform, 'src')),
     compile(typesConfiguration(readManifest(root))),
     runNode('scripts/console-build.ts'),
     runNode('scripts/docs-build.ts'),
