@@ -100,7 +100,7 @@ function become(file, argv) {
     if (signal !== 'SIGINT' || !hasTerminal) child.kill(signal);
   };
   for (const signal of signals) process.on(signal, pass);
-  if (['start', 'npx'].includes(process.env.npm_lifecycle_event ?? '')) endWithParent(child);
+  if (['start', 'dev', 'npx'].includes(process.env.npm_lifecycle_event ?? '')) endWithParent(child);
   child.on('error', (error) => {
     console.error(`${file} cannot be started: ${error.message}`);
     process.exitCode = 1;

@@ -33,7 +33,8 @@ export async function run(environment: NodeJS.ProcessEnv, mode: RunMode = {}): P
   const predecessor = predecessorOf(environment);
   try {
     await start(readConfig(environment), environment, mode, predecessor);
-    if (['start', 'npx'].includes(environment['npm_lifecycle_event'] ?? '')) stopWithParent();
+    if (['start', 'dev', 'npx'].includes(environment['npm_lifecycle_event'] ?? ''))
+      stopWithParent();
   } catch (error) {
     const reason = operatorMessage(error);
     process.stderr.write(`${reason}\n`);

@@ -11,7 +11,7 @@ import {
   installPackages,
   readPacked,
 } from '../support/installed-packages.ts';
-import { adminSecret } from '../support/platform.ts';
+import { adminSecret, clientOf } from '../support/platform.ts';
 import { startProcess } from '../support/process.ts';
 import { newTenant } from '../support/tenant.ts';
 import { waitFor } from '../support/wait-for.ts';
@@ -27,6 +27,8 @@ const withoutExecve = '--import=data:text/javascript,process.execve=undefined';
 let installed: InstalledPackages;
 beforeAll(async () => {
   installed = await installPackages();
+  const made = await installed.run(process.execPath, [installed.command, 'init', 'my-skills']);
+  expect(made).toMatchObject({ code: 0, stderr: '' });
 }, 600_000);
 afterAll(() => installed?.remove());
 
@@ -151,10 +153,10 @@ test('the types of both packages compile under a strict configuration of an auth
   expect({ code, stdout }).toEqual({ code: 0, stdout: '' });
 });
 
+const project = () => join(installed.directory, 'my-skills');
+
 test('a project of skillwright init passes its tests and its check of types', async () => {
-  const made = await installed.run(process.execPath, [installed.command, 'init', 'my-skills']);
-  expect(made).toMatchObject({ code: 0, stderr: '' });
-  const manifest = readPacked(join(installed.directory, 'my-skills'));
+  const manifest = readPacked(project());
   expect(manifest).toMatchObject({
     dependencies: { skillwright: expect.stringMatching(/^file:.*skillwright-0\.1\.0\.tgz$/) },
   });
@@ -274,9 +276,10 @@ test('Ctrl-C in a terminal lets it end in its own time, with code 0', async () =
   expect(output).toContain('"msg":"stopping"');
 });
 
-test('npx starts it with its data in that folder, and takes it along when it ends', async () => {
-  const child = spawn('npx', ['skillwright'], {
-    cwd: installed.directory,
+/** Starts a command that starts the platform, as a person does in a folder. */
+async function startWith(command: string, args: readonly string[], cwd: string) {
+  const child = spawn(command, args, {
+    cwd,
     env: {
       ...{ PATH: process.env['PATH'], HOME: installed.directory, NODE_OPTIONS: withoutExecve },
       ...{ PORT: '0', ADMIN_SECRET: adminSecret, EXECUTORS: '1' },
@@ -295,13 +298,34 @@ test('npx starts it with its data in that folder, and takes it along when it end
     describe: () => `the platform is ready; it said: ${output}`,
     deadlineMs: 120_000,
   });
+  return {
+    url,
+    /** Ends the command alone, as a terminal or a supervisor does. */
+    async end() {
+      child.kill('SIGTERM');
+      await waitFor(() => !isRunning(Number(pid)), { describe: 'the platform has ended' });
+      expect(output).toContain('"msg":"stopping"');
+    },
+  };
+}
+
+test('npx starts it with its data in that folder, and takes it along when it ends', async () => {
+  const { url, end } = await startWith('npx', ['skillwright'], installed.directory);
   expect((await fetch(`${url}/health`)).status).toBe(200);
   expect(readFileSync(join(installed.directory, 'data/skillwright.db')).length).toBeGreaterThan(0);
 
-  child.kill('SIGTERM');
+  await end();
+});
 
-  await waitFor(() => !isRunning(Number(pid)), { describe: 'the platform has ended' });
-  expect(output).toContain('"msg":"stopping"');
+test('a project that init made runs its skills with npm run dev', async () => {
+  const { url, end } = await startWith('npm', ['run', 'dev'], project());
+  const client = clientOf(url);
+  const key = await client.key();
+
+  const { body } = await client.run(key, 'examples/v1.0/greeting', { name: 'Ada' });
+  expect(body).toMatchObject({ status: 'completed', output: { greeting: 'Hello, Ada!' } });
+
+  await end();
 });
 
 function isRunning(pid: number): boolean {
