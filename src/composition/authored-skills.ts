@@ -52,8 +52,8 @@ export interface AuthoredSkills {
   load(): Promise<ExecutorPool>;
   /** Tells of saved files, before they are loaded. True where the load that is under way will load them. */
   noteSaved(paths: readonly string[]): boolean;
-  /** All files of which the skills are made. */
-  files(): Iterable<string>;
+  /** All files of which the skills are made, with their stamps. */
+  files(): ReadonlyMap<string, string>;
   /** Whether the last load left files to the next one. */
   hasDeferred(): boolean;
 }
@@ -70,7 +70,7 @@ export function createAuthoredSkills(start: State['start']): AuthoredSkills {
   return {
     load: () => load(state),
     noteSaved: (paths) => noteSaved(state, paths),
-    files: () => new Set([...state.entries.values()].flatMap((entry) => filesOf(entry))),
+    files: () => new Map(filesOf(state).map(({ path, stamp }) => [path, stamp])),
     hasDeferred: () => state.due.size > 0,
   };
 }
@@ -122,7 +122,7 @@ function noteHostile(state: State, file: string, reason: string): void {
 /** What to import: each file that is new, or of which something has changed. */
 function planOf(state: State): LoadPlan {
   const { entries, deferred, due, saved } = state;
-  const known = new Set([...entries.values()].flatMap((entry) => filesOf(entry)));
+  const known = new Set(filesOf(state).map(({ path }) => path));
   const strangers = [...saved].filter((path) => !known.has(path));
   const isFresh = freshness();
   const unchanged: LoadPlan['unchanged'][number][] = [];
@@ -198,8 +198,11 @@ function leftOutOf(entries: ReadonlyMap<string, Entry>): LeftOutSkill[] {
   );
 }
 
-function filesOf({ good, fault }: Entry): string[] {
-  return [...(good?.files ?? []), ...(fault?.files ?? [])].map(({ path }) => path);
+function filesOf({ entries }: State): LoadedFile[] {
+  return [...entries.values()].flatMap(({ good, fault }) => [
+    ...(good?.files ?? []),
+    ...(fault?.files ?? []),
+  ]);
 }
 
 function selfOf(file: string): LoadedFile {

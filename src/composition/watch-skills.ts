@@ -15,28 +15,31 @@ const entriesMax = 20_000;
 /** What npm writes at the end of each installation, in `node_modules`. */
 const installed = 'node_modules/.package-lock.json';
 
-/** Calls `onChange` with the paths of changed files below `root` and of `others`, once a save is over. */
+/**
+ * Calls `onChange` with the paths of changed files below `root` and of `others`, once a save is over. Others come with
+ * what `stampOf` gave when they were read.
+ */
 export function watchSkills(
   root: string,
-  others: () => Iterable<string>,
+  others: () => ReadonlyMap<string, string>,
   onChange: (files: string[]) => void,
 ): () => void {
   const watchers = new Map<string, FSWatcher>();
-  let known = timesOf(root, others());
+  let known = timesOf(root, others().keys());
   let timer: NodeJS.Timeout | undefined;
 
   const look = (): void => {
     timer = undefined;
-    const wanted = new Set(others());
-    const now = timesOf(root, wanted);
+    const wanted = others();
+    const now = timesOf(root, wanted.keys());
     const names = new Set([...known.keys(), ...now.keys()]);
     const changed = [...names].filter((name) => known.get(name) !== now.get(name));
     const isNoFile = (name: string) => (now.get(name) ?? known.get(name)) === 'folder';
     const files = changed.filter((name) => {
       if (isNoFile(name)) return false;
       if (isBelow(root, name) || name.endsWith(installed)) return true;
-      // Of the others one that is wanted only now, or no longer, has not changed.
-      return known.has(name) && (now.has(name) || wanted.has(name));
+      // It may be watched only now, or no longer.
+      return wanted.has(name) && (known.get(name) ?? wanted.get(name)) !== now.get(name);
     });
     known = now;
     watchFolders();
