@@ -88,7 +88,12 @@ describe('skillwright test', () => {
       examples: [
         { skill: 'own/v1.0/asks', status: 'skipped', reason: /answer of the model/ },
         { skill: 'own/v1.0/good', status: 'passed', reason: null },
-        { skill: 'own/v1.0/wrong', status: 'failed', reason: 'expected {"a":1}, got {"a":2}' },
+        {
+          skill: 'own/v1.0/wrong',
+          status: 'failed',
+          reason: 'the output differs',
+          difference: /\+ {3}a: 2\n- {3}a: 1/,
+        },
       ],
     });
   });

@@ -1,5 +1,6 @@
 /** The thread of `skillwright test`: loads the skills of a folder and runs their examples, one after the other. */
-import { isDeepStrictEqual } from 'node:util';
+import { AssertionError } from 'node:assert';
+import { isDeepStrictEqual, stripVTControlCharacters } from 'node:util';
 import { parentPort, workerData } from 'node:worker_threads';
 import type { SkillDefinition } from '../skills/definition.ts';
 import { provideAuthorModule } from '../skills/sources/author-module.ts';
@@ -14,7 +15,11 @@ export interface ExampleResult {
   readonly example: number;
   readonly status: 'passed' | 'failed' | 'skipped';
   readonly reason: string | null;
+  /** The lines in which another output differs from the example's: `+` of the run, `-` of the example. */
+  readonly difference?: string;
 }
+
+type Ending = Pick<ExampleResult, 'status' | 'reason' | 'difference'>;
 
 const reasonCharsMax = 2_000;
 const { folder, timeoutMs, environment } = workerData as ThreadData;
@@ -48,7 +53,7 @@ async function runExample(
   definition: SkillDefinition,
   example: { readonly input: unknown; readonly output?: unknown },
   skills: Readonly<Record<string, SkillDefinition>>,
-): Promise<Pick<ExampleResult, 'status' | 'reason'>> {
+): Promise<Ending> {
   try {
     const config = settingsFrom(definition);
     const options = { timeoutMs, skills, children: skills, config };
@@ -58,7 +63,7 @@ async function runExample(
     if (example.output === undefined || isDeepStrictEqual(output, example.output)) {
       return { status: 'passed', reason: null };
     }
-    return failed(`expected ${JSON.stringify(example.output)}, got ${JSON.stringify(output)}`);
+    return { ...failed('the output differs'), difference: differenceOf(output, example.output) };
   } catch (error) {
     if (!(error instanceof ScriptError)) return failed((error as Error).message);
     return skipped(error.message);
@@ -75,11 +80,23 @@ function settingsFrom({ config = {} }: SkillDefinition): Record<string, string> 
   );
 }
 
-function skipped(reason: string): Pick<ExampleResult, 'status' | 'reason'> {
+/** Node's own comparison, without its heading. */
+function differenceOf(actual: unknown, expected: unknown): string {
+  const { message } = new AssertionError({ actual, expected, operator: 'deepStrictEqual' });
+  const lines = stripVTControlCharacters(message).split('\n');
+  return cut(
+    lines
+      .slice(lines.indexOf('') + 1)
+      .join('\n')
+      .trimEnd(),
+  );
+}
+
+function skipped(reason: string): Ending {
   return { status: 'skipped', reason: cut(reason) };
 }
 
-function failed(reason: string): Pick<ExampleResult, 'status' | 'reason'> {
+function failed(reason: string): Ending {
   return { status: 'failed', reason: cut(reason) };
 }
 

@@ -53,9 +53,12 @@ export async function testExamples(
   }
 }
 
-function lineOf({ skill, example, status, reason }: ExampleResult): string {
+function lineOf({ skill, example, status, reason, difference }: ExampleResult): string {
   const line = `${status.padEnd(7)} ${skill} example ${example}`;
-  return reason === null ? `${line}\n` : `${line}: ${reason}\n`;
+  if (reason === null) return `${line}\n`;
+  if (difference === undefined) return `${line}: ${reason}\n`;
+  const shown = difference.split('\n').map((one) => `        ${one}\n`);
+  return `${line}: ${reason} (+ of the run, - of the example)\n${shown.join('')}`;
 }
 
 /** Rejects if the skills cannot be loaded, or an example does not end. */
