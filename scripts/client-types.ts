@@ -55,7 +55,12 @@ interface Method {
 }
 
 /** Written by hand (jobs.ts), or made for people. */
-const excluded: ReadonlySet<string> = new Set(['executeSkill', 'streamJobEvents', 'getDocs']);
+const excluded: ReadonlySet<string> = new Set([
+  'executeSkill',
+  'streamJobEvents',
+  'listenForWebhookEvents',
+  'getDocs',
+]);
 /** `skills` are for calls, and `events` are shorter than run events. */
 const groupNames: Readonly<Record<string, string>> = { Skills: 'registry', 'Run events': 'events' };
 

@@ -1,21 +1,16 @@
 /**
- * Forwards new deliveries of webhooks to an address of the developer's machine, which the platform cannot reach: their
- * bodies as they were made, signed anew. It asks the platform's log of deliveries, so every webhook goes on as before.
+ * Forwards events to an address of the developer's machine, which the platform cannot reach, with the bodies and
+ * headers of deliveries. It follows them as a stream, which it resumes after a break; webhooks go on as before.
  */
 import { setTimeout as elapsed } from 'node:timers/promises';
-import type { Client } from '@skillwright/client';
+import { type Client, SkillwrightError } from '@skillwright/client';
 import { messageHeaders } from '../webhooks/message.ts';
-import { listOf, path } from './connection.ts';
 import type { Io } from './io.ts';
-
-interface Webhook {
-  readonly id: string;
-  readonly url: string;
-}
 
 interface Delivery {
   readonly id: string;
   readonly event: string;
+  readonly body: string;
 }
 
 export interface Forwarded {
@@ -26,60 +21,61 @@ export interface Forwarded {
   readonly error: string | null;
 }
 
+/** What the platform says at the beginning of a stream. */
+interface Listening {
+  readonly events: readonly string[];
+  /** Whether an earlier session goes on, so that no event was missed. */
+  readonly resumed: boolean;
+}
+
 export interface ForwardDeps {
   readonly io: Pick<Io, 'fetch' | 'now' | 'interrupted'>;
   readonly client: Client;
-  /** Where to. */
+  /** Where to, and what the requests are signed with. */
   readonly target: string;
   readonly secret: string;
+  readonly query: { readonly events: string | undefined; readonly agent_id: string | undefined };
+  onListening(listening: Listening, isFirst: boolean): void;
   onForwarded(forwarded: Forwarded): void;
 }
 
-/** Between two looks, for each webhook: a key may have 100 requests a minute. */
-const everyMs = 1_000;
-/** Deliveries of a webhook that one look sees; more between two looks are left out. */
-const lookMax = 100;
+const firstPauseMs = 500;
+const pauseMaxMs = 5_000;
 /** As long as a receiver has for a delivery of the platform. */
 const timeoutMs = 10_000;
 
-/** The webhooks whose deliveries are forwarded: all of the key's organization, or the one named. */
-export async function webhooksOf(client: Client, id: string | undefined): Promise<Webhook[]> {
-  if (id === undefined) {
-    return [...(await listOf<Webhook>(client, { path: '/api/agent-webhooks' })).data];
-  }
-  return [await client.request<Webhook>({ method: 'GET', path: path`/api/agent-webhooks/${id}` })];
-}
-
-/** Forwards what is delivered from now on; ends only when interrupted, with the reason of the signal. */
-export async function forwardDeliveries(
-  deps: ForwardDeps,
-  webhooks: readonly Webhook[],
-): Promise<never> {
-  const { client, io } = deps;
-  const seen = new Map<string, ReadonlySet<string>>();
+/** Forwards what happens from now on; ends only when interrupted, with the reason of the signal. */
+export async function forwardDeliveries(deps: ForwardDeps): Promise<never> {
+  const { client, io, query, onListening } = deps;
+  let last: string | undefined;
+  let pauseMs = firstPauseMs;
   for (;;) {
-    for (const { id } of webhooks) {
-      const page = await client.request<{ data: readonly Delivery[] }>({
-        method: 'GET',
-        path: path`/api/agent-webhooks/${id}/deliveries`,
-        query: { limit: lookMax },
-      });
-      const known = seen.get(id);
-      seen.set(id, new Set(page.data.map((delivery) => delivery.id)));
-      // The first look tells what there was before.
-      const fresh = known === undefined ? [] : page.data.filter((one) => !known.has(one.id));
-      for (const delivery of fresh.toReversed()) await forward(deps, id, delivery);
-      await elapsed(everyMs, undefined, { signal: io.interrupted });
+    const headers: Record<string, string> = last === undefined ? {} : { 'last-event-id': last };
+    try {
+      const request = { method: 'GET', path: '/api/agent-webhooks/listen', query, headers };
+      for await (const { id, event, data } of client.stream(request)) {
+        if (event === 'listening') onListening(data as Listening, last === undefined);
+        else if (event === 'delivery') await forward(deps, data as Delivery);
+        last = id;
+        pauseMs = firstPauseMs;
+      }
+    } catch (error) {
+      io.interrupted.throwIfAborted();
+      if (last === undefined || !mayPass(error)) throw error;
     }
+    await elapsed(pauseMs, undefined, { signal: io.interrupted });
+    pauseMs = Math.min(pauseMs * 2, pauseMaxMs);
   }
 }
 
-async function forward(deps: ForwardDeps, webhookId: string, { id }: Delivery): Promise<void> {
-  const { client, io, target, secret, onForwarded } = deps;
-  const { event, body } = await client.request<Delivery & { body: string }>({
-    method: 'GET',
-    path: path`/api/agent-webhooks/${webhookId}/deliveries/${id}`,
-  });
+/** Whether the same request may succeed later: the connection broke, or the platform is being replaced. */
+function mayPass(error: unknown): boolean {
+  if (!(error instanceof SkillwrightError)) return true;
+  return error.status === 0 || error.status === 429 || error.status >= 500;
+}
+
+async function forward(deps: ForwardDeps, { id, event, body }: Delivery): Promise<void> {
+  const { io, target, secret, onForwarded } = deps;
   const headers = messageHeaders({ id, event, body }, secret, io.now());
   const signal = AbortSignal.any([AbortSignal.timeout(timeoutMs), io.interrupted]);
   try {

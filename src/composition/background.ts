@@ -25,7 +25,7 @@ const retentionEveryMs = 60 * 60 * 1000;
 const missedEveryMs = 10_000;
 /** Between two looks for signing secrets that are not encrypted yet. */
 const sealEveryMs = 60_000;
-/** Between two looks for memories of deleted agents, and for events that no job can take any more. */
+/** Between two looks for memories of deleted agents, events that no job can take any more, and ended sessions. */
 const purgeEveryMs = 10_000;
 
 /** Between two writes of the statistics; a crash loses at most that much. */
@@ -104,6 +104,7 @@ function schedulerTasks({
     [sweepEveryMs, () => runEvents.tellUntold()],
     [purgeEveryMs, () => memories.purge()],
     [purgeEveryMs, () => runEvents.removeUntakeable()],
+    [purgeEveryMs, () => webhooks.listeners.removeExpired()],
     [sealEveryMs, () => signingSecrets.sealStored()],
     [tickEveryMs, schedules.tick],
     [dispatchEveryMs, () => webhooks.dispatcher.dispatch()],

@@ -41,6 +41,7 @@ import { triggerRoutes } from '../triggers/triggers.routes.ts';
 import { webhookTriggerRoutes } from '../triggers/webhook-trigger.routes.ts';
 import { usageAdminRoutes, usageRoutes } from '../usage/usage.routes.ts';
 import { deliveryRoutes } from '../webhooks/deliveries.routes.ts';
+import { listenRoutes } from '../webhooks/listen.routes.ts';
 import { webhookRoutes } from '../webhooks/webhooks.routes.ts';
 import { registerMcp } from './mcp.ts';
 import type { Parts } from './parts.ts';
@@ -115,18 +116,20 @@ function apiRoutes(scope: Server, deps: RoutesDeps, sessions: Sessions): void {
   memoryRoutes(scope, { memories });
   conversationRoutes(scope, { conversations });
   triggerRoutes(scope, { triggers, calls, publicUrl: parts.config.publicUrl });
+  const beginStream = createStreams({
+    perKey: parts.config.streamsPerKeyMax,
+    perAddress: parts.config.streamsPerAddressMax,
+    isAdmitted: (request) => isStillAdmitted(request, apiKeys.verify, sessions),
+    stopping,
+    log: parts.log,
+  });
+  listenRoutes(scope, { ...webhooks, beginStream });
   webhookRoutes(scope, webhooks);
   deliveryRoutes(scope, { ...webhooks, findJob: jobs.find });
   jobRoutes(scope, {
     jobs,
     stopping,
-    beginStream: createStreams({
-      perKey: parts.config.streamsPerKeyMax,
-      perAddress: parts.config.streamsPerAddressMax,
-      isAdmitted: (request) => isStillAdmitted(request, apiKeys.verify, sessions),
-      stopping,
-      log: parts.log,
-    }),
+    beginStream,
     originOf: (organizationId, job) => originOf(slices, organizationId, job),
     openStream: (organizationId, jobId, after, signal) => {
       const source = { database: parts.database, feed: slices.jobs.feed };

@@ -5,6 +5,7 @@ import { parseAllowList } from '../egress/allow-list.ts';
 import { createDeliverer } from '../webhooks/deliver.ts';
 import { createDeliveries } from '../webhooks/deliveries.ts';
 import { createDispatcher } from '../webhooks/dispatch.ts';
+import { createListeners } from '../webhooks/listen.ts';
 import { createDeliveryRecovery } from '../webhooks/recover.ts';
 import { openSender, type Sender } from '../webhooks/send.ts';
 import { createSettle, type SettleDeps } from '../webhooks/settle.ts';
@@ -52,5 +53,7 @@ export function composeWebhooks(deps: WebhooksDeps) {
   const recovery = createDeliveryRecovery({ ...base, ...times, settle, leaseMs, fullHosts });
   const onActive = dispatcher.wake;
   const webhooks = createWebhooks({ ...base, agents, secrets, allowed, onActive, caps });
-  return { webhooks, deliveries: createDeliveries(base), dispatcher, deliverer, recovery, close };
+  const listeners = createListeners(base);
+  const deliveries = createDeliveries(base);
+  return { webhooks, listeners, deliveries, dispatcher, deliverer, recovery, close };
 }

@@ -8,7 +8,13 @@ import { type SqlBool, sql } from 'kysely';
 import { PlatformError } from '../kernel/errors.ts';
 import type { Transaction } from './database.ts';
 
-type CappedTable = 'agents' | 'api_keys' | 'agent_triggers' | 'scheduled_jobs' | 'webhooks';
+type CappedTable =
+  | 'agents'
+  | 'api_keys'
+  | 'agent_triggers'
+  | 'scheduled_jobs'
+  | 'webhook_listeners'
+  | 'webhooks';
 
 export interface Cap {
   readonly table: CappedTable;

@@ -477,6 +477,18 @@ export interface SkillSettingsTable {
   updated_at: number;
 }
 
+/** Sessions that follow the events of an organization, such as those of `webhooks listen`. */
+export interface WebhookListenersTable {
+  organization_id: string;
+  id: string;
+  api_key_id: string;
+  /** Empty: events of all agents. */
+  agent_id: string;
+  /** JSON array of event types. */
+  events: string;
+  expires_at: number;
+}
+
 /** The outbox: appended in the transaction that makes the event true, read after a cursor. */
 export interface EventsTable {
   seq: Generated<number>;
@@ -803,6 +815,7 @@ export interface Tables {
   scheduled_runs: ScheduledRunsTable;
   event_cursors: EventCursorsTable;
   webhooks: WebhooksTable;
+  webhook_listeners: WebhookListenersTable;
   webhook_deliveries: WebhookDeliveriesTable;
   webhook_attempts: WebhookAttemptsTable;
   webhook_delivery_counts: WebhookDeliveryCountsTable;

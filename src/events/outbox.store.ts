@@ -18,10 +18,17 @@ const wanted = statement<AgentKey>()((db, p) =>
     .select('events')
     .where('organization_id', '=', p('organizationId'))
     .where('agent_id', '=', p('agentId'))
-    .where('active', '=', (eb) => eb.lit(1)),
+    .where('active', '=', (eb) => eb.lit(1))
+    .unionAll(
+      db
+        .selectFrom('webhook_listeners')
+        .select('events')
+        .where('organization_id', '=', p('organizationId'))
+        .where(sql<SqlBool>`agent_id in ('', ${p('agentId')})`),
+    ),
 );
 
-/** The types of events that an agent's active webhooks want, as JSON arrays. */
+/** The types of events that an agent's active webhooks and sessions that listen want, as JSON arrays. */
 export async function findWanted(tx: Transaction, agent: AgentKey): Promise<string> {
   return (await tx.all(wanted, agent)).map(({ events }) => events).join();
 }
@@ -45,14 +52,17 @@ const insert = statement<Lists<EventRow>>()((db, p) =>
         .selectFrom(rowsIn<EventRow>('postgres', p, types))
         .selectAll()
         .where(
-          sql<SqlBool>`(select true from webhooks where active = 1
+          sql<SqlBool>`((select true from webhooks where active = 1
             and organization_id = given.organization_id and agent_id = given.agent_id
-            and strpos(events, '"' || given.type || '"') > 0 limit 1)`,
+            and strpos(events, '"' || given.type || '"') > 0 limit 1)
+            or (select true from webhook_listeners where organization_id = given.organization_id
+            and (agent_id = '' or agent_id = given.agent_id)
+            and strpos(events, '"' || given.type || '"') > 0 limit 1))`,
         ),
     ),
 );
 
-/** Inserts those of the rows that an active webhook wants, on PostgreSQL: no answer is waited for. */
+/** Inserts those of the rows that an active webhook or a session wants, on PostgreSQL: no answer is waited for. */
 export async function insertWanted(tx: Transaction, rows: readonly EventRow[]): Promise<void> {
   if (rows.length > 0) await tx.each(insert, [listsOf(rows, types)]);
 }

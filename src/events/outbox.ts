@@ -1,6 +1,6 @@
 /**
  * The outbox: an event is a row that is written in the same transaction as the change that it reports,
- * so both exist or neither does. An event that no webhook wants is not written. Readers follow by cursor.
+ * so both exist or neither does. An event that no webhook and no session that listens wants is not written. Readers follow by cursor.
  * The dispatcher delivers events, not this file.
  */
 import { setTimeout as elapsed } from 'node:timers/promises';
@@ -102,8 +102,8 @@ const rowOf =
   });
 
 /**
- * Resolves when every event that is committed from now on is recorded for the webhooks that are committed
- * by now. On PostgreSQL it waits for the transactions that may have appended before that: they did not see
+ * Resolves when every event that is committed from now on is recorded for the webhooks and sessions that are
+ * committed by now. On PostgreSQL it waits for the transactions that may have appended before that: they did not see
  * a new webhook. On SQLite, where one transaction follows another, there are none.
  */
 export async function untilHeard({ read }: Pick<Database, 'read'>): Promise<void> {

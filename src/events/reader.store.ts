@@ -111,6 +111,35 @@ const eventsOf = statement<
     .orderBy('seq');
 });
 
+const eventsOfAfter = statement<Cursor & { organization_id: string; limit: number }>()(
+  (db, p, dialect) => {
+    const events = db
+      .selectFrom('events')
+      .select(['seq', 'id', 'organization_id', 'agent_id', 'type', 'data', 'created_at'])
+      .where('organization_id', '=', p('organization_id'))
+      .limit(p('limit'));
+    if (dialect === 'sqlite') {
+      return events.select(sql<string>`'0'`.as('txid')).where('seq', '>', p('seq')).orderBy('seq');
+    }
+    return events
+      .select(sql<string>`txid::text`.as('txid'))
+      .where(sql<SqlBool>`(txid, seq) > (${p('txid')}::text::xid8, ${p('seq')}::bigint)`)
+      .where(sql<SqlBool>`txid < pg_snapshot_xmin(pg_current_snapshot())`)
+      .orderBy(sql`events.txid`)
+      .orderBy('seq');
+  },
+);
+
+/** Like `findEventsAfter`, of one organization. */
+export function findEventsOfAfter(
+  db: Handle,
+  organizationId: string,
+  { txid, seq }: Cursor,
+  limit: number,
+): Promise<RecordedEvent[]> {
+  return db.all(eventsOfAfter, { txid, seq, organization_id: organizationId, limit });
+}
+
 /** Events of one organization between two cursors, in their order. */
 export function findEventsOf(
   db: Handle,

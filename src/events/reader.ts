@@ -9,6 +9,7 @@ import {
   endOfEvents,
   findCursor,
   findEventsAfter,
+  findEventsOfAfter,
   findFirstAfter,
   holdCursor,
   presentPlace,
@@ -27,6 +28,21 @@ export function readerCursor(db: Handle, reader: string): Promise<Cursor | undef
 
 /** A place in the outbox, with which `isAfter` compares events. */
 export type Place = string;
+
+/** The end of the outbox: events that are committed from now on come after it. */
+export function endOfOutbox(tx: Transaction): Promise<Cursor> {
+  return endOfEvents(tx);
+}
+
+/** The events of an organization after a cursor, in order and complete up to the last of them. */
+export function eventsFollowing(
+  db: Handle,
+  organizationId: string,
+  after: Cursor,
+  limit: number,
+): Promise<OutboxEvent[]> {
+  return findEventsOfAfter(db, organizationId, after, limit);
+}
 
 /** Whether the reader has unread events. Cheap. */
 export async function hasUnread(db: Handle, reader: string): Promise<boolean> {

@@ -659,6 +659,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/agent-webhooks/listen": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Follow what webhooks would deliver as server-sent events
+         * @description The organization's events from now on, for a receiver that the platform cannot reach: no webhook is needed, and none is changed. The client signs each body with a secret of its own. A client that reconnects with Last-Event-ID within a minute resumes after that event, at any process. The stream ends after an hour; a client resumes it. 409 if the organization has 10 sessions, 503 if the key or the address has too many open streams.
+         */
+        get: operations["listenForWebhookEvents"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/agent-webhooks": {
         parameters: {
             query?: never;
@@ -2031,6 +2051,38 @@ export interface components {
             /** @description Whether it was answered with the job or the event of an earlier call. */
             replayed: boolean;
         };
+        ListenerListeningEvent: {
+            /** @description What Last-Event-ID takes. */
+            id: string;
+            /** @constant */
+            event: "listening";
+            /** @description The session has begun. */
+            data: {
+                events: ("skill.completed" | "skill.failed" | "agent.error" | "agent.status_changed" | "conversation.created" | "scheduled_job.completed" | "scheduled_job.failed" | "approval.requested" | "approval.decided")[];
+                /** @description Whether an earlier session goes on; if not, events before it are not sent. */
+                resumed: boolean;
+            };
+        };
+        ListenerDeliveryEvent: {
+            /** @description What Last-Event-ID takes. */
+            id: string;
+            /** @constant */
+            event: "delivery";
+            /** @description An event that a webhook would deliver. */
+            data: {
+                /**
+                 * Format: uuid
+                 * @description The id of the event: what `webhook-id` is in the delivery.
+                 */
+                id: string;
+                /** @enum {string} */
+                event: "skill.completed" | "skill.failed" | "agent.error" | "agent.status_changed" | "conversation.created" | "scheduled_job.completed" | "scheduled_job.failed" | "approval.requested" | "approval.decided";
+                agent_id: string;
+                /** @description The body of the delivery, to be signed as it is. */
+                body: string;
+            };
+        };
+        ListenerEvent: components["schemas"]["ListenerListeningEvent"] | components["schemas"]["ListenerDeliveryEvent"];
         NewWebhook: {
             agent_id: string;
             /** @description An https url of a public address, without credentials or a fragment. */
@@ -8500,6 +8552,127 @@ export interface operations {
             };
             /** @description `not_found`: There is no such thing for these credentials. */
             404: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                    "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                    "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description `rate_limit_exceeded`: The key has used up its requests of this minute. */
+            429: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                    "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                    "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description `internal_error`: An unexpected error occurred; the log has it under the x-request-id. */
+            500: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                    "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                    "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description `service_unavailable`: It cannot be done right now; try again after Retry-After seconds. */
+            503: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                    "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                    "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    listenForWebhookEvents: {
+        parameters: {
+            query?: {
+                /** @description Events of this agent alone. */
+                agent_id?: string;
+                /** @description Types of events, comma-separated; all without it. */
+                events?: string;
+            };
+            header?: {
+                /** @description The id of the last event that the client has. */
+                "last-event-id"?: string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The events, for an hour at most. The schema is that of one event, with its data parsed; on the wire an event is the lines id, event and data, and an empty line. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                    "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                    "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "id": "01990a5e-7c1b-7000-8f1e-0c5a7e9b2d10.0.42",
+                     *       "event": "listening",
+                     *       "data": {
+                     *         "events": [
+                     *           "skill.completed"
+                     *         ],
+                     *         "resumed": false
+                     *       }
+                     *     }
+                     */
+                    "text/event-stream": components["schemas"]["ListenerEvent"];
+                };
+            };
+            /** @description `validation_error`: The request is malformed or breaks a rule; details name the field. */
+            400: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                    "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                    "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description `authentication_required`: No credentials were sent. `invalid_api_key`: The key is unknown or revoked. `api_key_expired`: The key has expired. */
+            401: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description `conflict`: It would conflict with what is there. */
+            409: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];

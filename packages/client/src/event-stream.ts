@@ -1,6 +1,6 @@
 /** Server-sent events of a stream of bytes, as the platform writes them. */
 
-interface StreamedEvent {
+export interface StreamedEvent {
   /** With which the stream can be resumed (`last-event-id`). */
   readonly id: string;
   readonly event: string;

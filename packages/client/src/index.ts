@@ -1,14 +1,16 @@
 /** The client: runs skills of a platform, follows their jobs, and calls the rest of its API. */
 import { JobFailedError, SkillwrightError } from './errors.ts';
+import { readEvents, type StreamedEvent } from './event-stream.ts';
 import { isFinal } from './follow.ts';
 import { type Api, operationTable, type WebhookEvent } from './generated/operations.ts';
 import { handleOf, type JobHandle, type RunOptions, run, type StartedJob, start } from './jobs.ts';
 import { createApi } from './operations.ts';
-import { type ApiRequest, type RequestsDeps, send } from './requests.ts';
+import { type ApiRequest, type RequestsDeps, send, sendOnce } from './requests.ts';
 import { type InputOf, type OutputOf, type SkillTree, skillTree } from './skills.ts';
 import { verifyWebhook, WebhookVerificationError } from './webhooks.ts';
 
 export type { ErrorCode, Issue, JobErrorCode } from './errors.ts';
+export type { StreamedEvent } from './event-stream.ts';
 export type { FollowOptions, JobEvent } from './follow.ts';
 export type { components } from './generated/schema.ts';
 export type { Job, ListedJob } from './jobs.ts';
@@ -74,6 +76,8 @@ export interface Client extends Omit<Api, 'webhooks'> {
   readonly skills: SkillTree;
   /** Any operation, also one that this client does not know: the body of its answer, null where there is none. */
   request<Answer = unknown>(request: ApiRequest): Promise<Answer>;
+  /** The server-sent events of one connection, until it ends; `last-event-id` as a header resumes a stream. */
+  stream(request: ApiRequest): AsyncIterable<StreamedEvent>;
   readonly webhooks: Api['webhooks'] & {
     /** `verifyWebhook`. */
     readonly verify: typeof verifyWebhook;
@@ -110,9 +114,24 @@ export function createClient(options: ClientOptions): Client {
     start: startSkill,
     job: (jobId) => handleOf(deps, jobId),
     request: async (request) => (await send(deps, request)) ?? null,
+    stream: (request) => stream(deps, request),
     skills: skillTree((id) => ({
       run: (input, runOptions) => runSkill(id, input, runOptions),
       start: (input, runOptions) => startSkill(id, input, runOptions),
     })),
   } as Client;
+}
+
+async function* stream(deps: RequestsDeps, request: ApiRequest): AsyncGenerator<StreamedEvent> {
+  const headers = { accept: 'text/event-stream', ...request.headers };
+  // Only the wait for its beginning has an end of its own.
+  const slow = new AbortController();
+  const timer = setTimeout(() => slow.abort(), deps.timeoutMs);
+  try {
+    const { body } = await sendOnce(deps, { ...request, headers }, slow.signal);
+    clearTimeout(timer);
+    if (body !== null) yield* readEvents(body);
+  } finally {
+    clearTimeout(timer);
+  }
 }

@@ -15,7 +15,8 @@ interface Options extends TargetOptions {
 interface ListenOptions extends Options {
   readonly forwardTo: string;
   readonly secret?: string;
-  readonly webhook?: string;
+  readonly agent?: string;
+  readonly events?: string;
 }
 
 interface Webhook {
@@ -28,7 +29,7 @@ interface Webhook {
 
 export function addWebhookCommands(program: Command, io: Io): void {
   const webhooks = defineCommand(program, 'webhooks', {
-    about: 'list webhooks, and forward their deliveries to this machine',
+    about: 'list webhooks, and forward events to this machine',
     examples: ['webhooks', 'webhooks listen --forward-to http://127.0.0.1:8080/hooks'],
   });
   defineApiCommand(
@@ -41,7 +42,8 @@ export function addWebhookCommands(program: Command, io: Io): void {
     { isDefault: true },
   ).action((options: Options) => listWebhooks(io, options));
   defineApiCommand(webhooks, 'listen', {
-    about: 'forward new deliveries of webhooks to a local address until Ctrl-C, signed like any',
+    about:
+      'forward events to a local address until Ctrl-C, as webhooks deliver them; needs no webhook',
     examples: [
       'webhooks listen --forward-to http://127.0.0.1:8080/hooks',
       'webhooks listen --forward-to http://127.0.0.1:8080/hooks --secret "$WEBHOOK_SECRET"',
@@ -49,7 +51,8 @@ export function addWebhookCommands(program: Command, io: Io): void {
   })
     .requiredOption('--forward-to <address>', 'where to send them')
     .option('--secret <secret>', 'what they are signed with; made and shown when left out')
-    .option('--webhook <id>', 'deliveries of this webhook alone')
+    .option('--events <types>', 'these types of events alone, comma-separated')
+    .option('--agent <id>', 'events of this agent alone')
     .action((options: ListenOptions) => listen(io, options));
 }
 
@@ -71,28 +74,27 @@ async function listen(io: Io, options: ListenOptions): Promise<void> {
     const message = `${target} is no address: expected one such as http://127.0.0.1:8080/hooks`;
     throw new CliError(message, exitCodes.usage);
   }
-  const { forwardDeliveries, webhooksOf } = await import('../forward-deliveries.ts');
+  const { forwardDeliveries } = await import('../forward-deliveries.ts');
   const client = connect(io, options);
-  const webhooks = await webhooksOf(client, options.webhook);
-  if (webhooks.length === 0) {
-    const message = 'There is no webhook whose deliveries could be forwarded: create one first';
-    throw new CliError(message, exitCodes.failed);
-  }
   const secret = options.secret ?? `whsec_${randomBytes(24).toString('base64')}`;
-  if (options.secret === undefined) io.stderr.write(`Signed with the secret ${secret}\n`);
-  io.stderr.write(`Forwarding the deliveries of ${webhooks.length} webhooks to ${target}\n`);
-  await forwardDeliveries(
-    {
-      ...{ io, client, target, secret },
-      onForwarded(forwarded) {
-        if (json) return writeJson(io, forwarded);
-        const { event, delivery_id, status, error } = forwarded;
-        const isTaken = status !== null && status >= 200 && status < 300;
-        const end = error === null ? String(status) : `did not arrive: ${error}`;
-        const told = styled(io.stdout, isTaken ? 'green' : 'red', clean(end));
-        io.stdout.write(`${clean(event)}\t${delivery_id}\t${told}\n`);
-      },
+  const { events, agent: agent_id } = options;
+  await forwardDeliveries({
+    ...{ io, client, target, secret, query: { events, agent_id } },
+    onListening({ events: types, resumed }, isFirst) {
+      if (isFirst && options.secret === undefined) {
+        io.stderr.write(`Signed with the secret ${secret}\n`);
+      }
+      if (isFirst) io.stderr.write(`Forwarding ${types.join(', ')} to ${target}\n`);
+      else if (resumed) io.stderr.write('Connected again; nothing was missed\n');
+      else io.stderr.write('Connected again after more than a minute: events were missed\n');
     },
-    webhooks,
-  );
+    onForwarded(forwarded) {
+      if (json) return writeJson(io, forwarded);
+      const { event, delivery_id, status, error } = forwarded;
+      const isTaken = status !== null && status >= 200 && status < 300;
+      const end = error === null ? String(status) : `did not arrive: ${error}`;
+      const told = styled(io.stdout, isTaken ? 'green' : 'red', clean(end));
+      io.stdout.write(`${clean(event)}\t${delivery_id}\t${told}\n`);
+    },
+  });
 }

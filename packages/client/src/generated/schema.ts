@@ -532,6 +532,22 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/agent-webhooks/listen": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/agent-webhooks": {
         parameters: {
             query?: never;
@@ -1623,6 +1639,38 @@ export interface components {
             /** @description Whether it was answered with the job or the event of an earlier call. */
             replayed: boolean;
         };
+        ListenerListeningEvent: {
+            /** @description What Last-Event-ID takes. */
+            id: string;
+            /** @constant */
+            event: "listening";
+            /** @description The session has begun. */
+            data: {
+                events: ("skill.completed" | "skill.failed" | "agent.error" | "agent.status_changed" | "conversation.created" | "scheduled_job.completed" | "scheduled_job.failed" | "approval.requested" | "approval.decided")[];
+                /** @description Whether an earlier session goes on; if not, events before it are not sent. */
+                resumed: boolean;
+            };
+        };
+        ListenerDeliveryEvent: {
+            /** @description What Last-Event-ID takes. */
+            id: string;
+            /** @constant */
+            event: "delivery";
+            /** @description An event that a webhook would deliver. */
+            data: {
+                /**
+                 * Format: uuid
+                 * @description The id of the event: what `webhook-id` is in the delivery.
+                 */
+                id: string;
+                /** @enum {string} */
+                event: "skill.completed" | "skill.failed" | "agent.error" | "agent.status_changed" | "conversation.created" | "scheduled_job.completed" | "scheduled_job.failed" | "approval.requested" | "approval.decided";
+                agent_id: string;
+                /** @description The body of the delivery, to be signed as it is. */
+                body: string;
+            };
+        };
+        ListenerEvent: components["schemas"]["ListenerListeningEvent"] | components["schemas"]["ListenerDeliveryEvent"];
         NewWebhook: {
             agent_id: string;
             /** @description An https url of a public address, without credentials or a fragment. */

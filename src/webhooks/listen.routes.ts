@@ -1,0 +1,78 @@
+/** `GET /api/agent-webhooks/listen`: the events of an organization, for a receiver without a public address. */
+import { Type } from 'typebox';
+import { callerOf } from '../http/authenticate.ts';
+import { eventStream, sendEvents } from '../http/event-stream.ts';
+import { apiRefusals } from '../http/refusals.ts';
+import { FilterText } from '../http/schemas.ts';
+import type { Server } from '../http/server.ts';
+import type { BeginStream } from '../http/streams.ts';
+import { invalid } from '../kernel/errors.ts';
+import { isId } from '../kernel/ids.ts';
+import { ListenerEventSchema, typesOf } from './listen.schemas.ts';
+import type { ListenerEvent, ListenerPosition, Listeners } from './listen.ts';
+
+const schema = {
+  tags: ['Webhooks'],
+  security: [{ apiKey: [] }],
+  operationId: 'listenForWebhookEvents',
+  summary: 'Follow what webhooks would deliver as server-sent events',
+  description:
+    "The organization's events from now on, for a receiver that the platform cannot reach: no webhook is needed, and " +
+    'none is changed. The client signs each body with a secret of its own. A client that reconnects with Last-Event-ID ' +
+    'within a minute resumes after that event, at any process. The stream ends after an hour; a client resumes it. ' +
+    '409 if the organization has 10 sessions, 503 if the key or the address has too many open streams.',
+  querystring: Type.Object({
+    agent_id: Type.Optional(FilterText('Events of this agent alone.')),
+    events: Type.Optional(
+      Type.String({
+        maxLength: 1_000,
+        description: 'Types of events, comma-separated; all without it.',
+      }),
+    ),
+  }),
+  headers: Type.Object({
+    'last-event-id': Type.Optional(
+      Type.String({ description: 'The id of the last event that the client has.' }),
+    ),
+  }),
+  response: {
+    200: eventStream(ListenerEventSchema, 'The events, for an hour at most.'),
+    ...apiRefusals('validation_error', 'conflict'),
+  },
+};
+
+export interface ListenRoutesDeps {
+  readonly listeners: Listeners;
+  readonly beginStream: BeginStream;
+}
+
+export function listenRoutes(server: Server, { listeners, beginStream }: ListenRoutesDeps) {
+  // A HEAD would hold the stream open for nothing.
+  const options = { exposeHeadRoute: false, schema };
+  server.get('/api/agent-webhooks/listen', options, async (request, reply) => {
+    const { organizationId, keyId: apiKeyId } = callerOf(request);
+    const { agent_id: agentId, events } = request.query;
+    const types = typesOf(events);
+    const after = positionOf(request.headers['last-event-id']);
+    const signal = beginStream(request, reply);
+    const wanted = { organizationId, apiKeyId, agentId, types, after };
+    await sendEvents(reply, asServerSent(await listeners.listen(wanted, signal)));
+  });
+}
+
+async function* asServerSent(events: AsyncIterable<ListenerEvent>) {
+  for await (const { position, event, data } of events) {
+    const { listenerId, txid, seq } = position;
+    yield { id: `${listenerId}.${txid}.${seq}`, event, data };
+  }
+}
+
+function positionOf(id: string | undefined): ListenerPosition | null {
+  if (id === undefined || id === '') return null;
+  const [listenerId = '', txid = '', seq = '', ...rest] = id.split('.');
+  const isPosition = isId(listenerId) && /^\d{1,19}$/.test(txid) && /^\d{1,15}$/.test(seq);
+  if (!isPosition || rest.length > 0) {
+    throw invalid('last-event-id', 'must be the id of an event of this stream');
+  }
+  return { listenerId, txid, seq: Number(seq) };
+}
