@@ -14,6 +14,7 @@ import { measureConsole } from './console.ts';
 import { measureDurable } from './durable.ts';
 import { type Figure, lessIsBetter, round, table } from './figures.ts';
 import { median, pace, percentile } from './load.ts';
+import { measureMcp } from './mcp.ts';
 import { measureMemories } from './memories.ts';
 import { measureTicks } from './schedules.ts';
 import {
@@ -32,12 +33,12 @@ import { echo, measureTurn, type Turn } from './throughput.ts';
 import { webhookFigures } from './webhooks.ts';
 
 const everyPart =
-  'throughput,latency,idle,start,stored,webhooks,ticks,memories,thinking,console,durable';
+  'throughput,latency,idle,start,stored,webhooks,ticks,memories,thinking,console,durable,mcp';
 
 const help = `npm run bench -- [options]
 
   --only <parts>   of: throughput, latency, idle, start, stored, webhooks, ticks, memories,
-                   thinking, console, durable (comma-separated; default all)
+                   thinking, console, durable, mcp (comma-separated; default all)
   --cluster        an api, a worker and a scheduler process on PostgreSQL and Redis, which it
                    starts, beside the ceiling of that shape; --only then knows throughput,
                    latency, workers, queued, durable
@@ -131,6 +132,7 @@ async function measureOneProcess(): Promise<void> {
       figures.push(...(await measureMemories(Number(options.memories), memorySeconds)));
     }
     if (parts.has('console')) figures.push(...(await measureConsole()));
+    if (parts.has('mcp')) figures.push(...(await measureMcp()));
     if (parts.has('durable')) {
       const size = { waits: Number(options.waits), sleeps: Number(options.sleeps) };
       figures.push(...(await measureDurable(size)));

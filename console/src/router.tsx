@@ -60,6 +60,12 @@ const skill = createRoute({
   validateSearch: words('tab', 'from'),
   component: lazyPage(async () => (await import('./pages/SkillPage.tsx')).SkillPage),
 });
+const connect = createRoute({
+  ...within,
+  path: '/connect',
+  validateSearch: words('client'),
+  component: lazyPage(async () => (await import('./pages/ConnectPage.tsx')).ConnectPage),
+});
 const jobs = createRoute({
   ...within,
   path: '/jobs',
@@ -203,7 +209,7 @@ const routeTree = root.addChildren([
       agents,
       agent,
     ],
-    ...[memories, schedules, schedule, webhooks, webhook, triggers, trigger],
+    ...[connect, memories, schedules, schedule, webhooks, webhook, triggers, trigger],
     ...[apiKeys, apiKey, system, elsewhere],
   ]),
 ]);

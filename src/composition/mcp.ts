@@ -9,6 +9,7 @@ import { guarded } from '../http/guarded.ts';
 import type { Server } from '../http/server.ts';
 import { createStreams } from '../http/streams.ts';
 import { beginning, jobStream } from '../jobs/stream.ts';
+import type { Clock } from '../kernel/clock.ts';
 import type { PlatformError } from '../kernel/errors.ts';
 import { createHosts } from '../mcp/hosts.ts';
 import {
@@ -23,9 +24,10 @@ import type { Slices } from './slices.ts';
 export interface McpParts {
   readonly parts: Pick<
     Parts,
-    'adminSecret' | 'config' | 'database' | 'encryptionKey' | 'log' | 'version'
+    'adminSecret' | 'config' | 'database' | 'encryptionKey' | 'executors' | 'log' | 'version'
   >;
   readonly slices: Slices;
+  readonly clock: Clock;
   /** What admits requests to the API. Sessions of the console are not admitted: browsers send them by themselves. */
   readonly admission: Omit<ApiKeyHookDeps, 'sessions' | 'keyOf'>;
   readonly unmatched: (method: string, url: string) => PlatformError;
@@ -46,7 +48,12 @@ export function registerMcp(target: Server, mcp: McpParts): void {
   );
 }
 
-function depsOf({ parts, slices, admission, stopping }: McpParts): McpRoutesDeps {
+/** The folder of a skill that this process has loaded from a SKILL.md. */
+function folderOf({ executors }: McpParts['parts'], skill: string): string | undefined {
+  return executors?.definitions.find(({ key }) => key === skill)?.folder ?? undefined;
+}
+
+function depsOf({ parts, slices, clock, admission, stopping }: McpParts): McpRoutesDeps {
   const { config, database, log } = parts;
   const { agents, approvals, skills } = slices;
   const { execute, feed, jobs } = slices.jobs;
@@ -62,6 +69,7 @@ function depsOf({ parts, slices, admission, stopping }: McpParts): McpRoutesDeps
     about: { version: parts.version, log },
     stopping,
     secret: parts.encryptionKey ?? parts.adminSecret,
+    prose: { clock, folderOf: (skill) => folderOf(parts, skill) },
     keptMs: config.retentionDays * dayMs,
     publicUrl: config.publicUrl,
     beginStream: createStreams({

@@ -90,7 +90,7 @@ export function registerRoutes(target: Server, deps: RoutesDeps): void {
   const documentWithSkills = createSkillsDocument({ document, skills: slices.skills });
   openApiRoutes(target, { document, documentWithSkills, admit: keyHook });
   guarded(target, '/api', keyHook, unmatched, (scope) => apiRoutes(scope, deps, sessions));
-  registerMcp(target, { parts, slices, admission, unmatched, stopping: deps.stopping });
+  registerMcp(target, { parts, slices, clock, admission, unmatched, stopping: deps.stopping });
 }
 
 function adminRoutes(scope: Server, deps: RoutesDeps): void {

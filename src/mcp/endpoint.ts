@@ -11,6 +11,7 @@ import {
   InMemoryServerEventBus,
 } from '@modelcontextprotocol/server';
 import type { SkillRegistry } from '../skills/registry.ts';
+import { createProseSkills, type ProseSkillsDeps } from './prose-skills.ts';
 import type { CallState } from './questions.ts';
 import { createServer, type McpServerDeps, type Sender, senderOf } from './server.ts';
 import { createTools } from './tool-list.ts';
@@ -22,12 +23,13 @@ const subscriptionsMax = 10_000;
 /** Between the stop of the platform and that of streams: calls that wait are answered meanwhile. */
 const lastAnswersMs = 200;
 
-export interface EndpointDeps extends Omit<McpServerDeps, 'states' | 'list' | 'tasks'> {
+export interface EndpointDeps extends Omit<McpServerDeps, 'states' | 'list' | 'tasks' | 'prose'> {
   readonly list: Omit<McpServerDeps['list'], 'tools'> & { readonly skills: SkillRegistry };
   /** What the states of calls are signed with; the same in all processes. */
   readonly secret: string | Buffer;
   /** How long an ended job is kept. */
   readonly keptMs: number;
+  readonly prose: Omit<ProseSkillsDeps, 'skills' | 'log'>;
 }
 
 export type Endpoint = (
@@ -54,6 +56,7 @@ export function createEndpoint(given: EndpointDeps): Endpoint {
     ...given,
     states,
     list: { ...given.list, tools: createTools(skills) },
+    prose: createProseSkills({ ...given.prose, skills, log: given.about.log }),
     tasks: { calls: jobCalls, skills, taskKey: keyFor('tasks'), keptMs },
   };
   const { log } = deps.about;
@@ -66,7 +69,10 @@ export function createEndpoint(given: EndpointDeps): Endpoint {
   const plain = createMcpHandler(create, options);
   // A call may take long: its stream is kept alive, and the client sees at once that the call is under way.
   const calls = createMcpHandler(create, { ...options, responseMode: 'sse' });
-  skills.onChange(() => plain.notify.toolsChanged());
+  skills.onChange(() => {
+    plain.notify.toolsChanged();
+    plain.notify.resourcesChanged();
+  });
   deps.stopping.addEventListener('abort', () => {
     setTimeout(() => void Promise.all([plain.close(), calls.close()]), lastAnswersMs).unref();
   });

@@ -10,6 +10,8 @@ import { lazily } from '../kernel/lazy.ts';
 import type { EndpointDeps } from './endpoint.ts';
 import type { Hosts } from './hosts.ts';
 
+/** Of calls and lists of tools, which are most requests. */
+const toolMethod = /^(?:tools|tasks|prompts)\/./;
 const metadataPath = '/.well-known/oauth-protected-resource';
 
 export interface McpRoutesDeps extends EndpointDeps {
@@ -58,9 +60,10 @@ export function mcpRoutes(server: Server, deps: McpRoutesDeps): void {
         idempotencyKey: idempotencyKeyOf(request),
       },
       metadataUrl: metadataUrl(request, deps),
+      isProse: !toolMethod.test(methodOf(body)),
     };
     const answer = await load();
-    if ((body as { method?: unknown }).method === 'subscriptions/listen') {
+    if (methodOf(body) === 'subscriptions/listen') {
       const signal = deps.beginStream(request, reply);
       signal.addEventListener('abort', () => void setTimeout(() => reply.raw.destroy(), 500));
     }
@@ -94,6 +97,11 @@ function baseUrl(
   { publicUrl }: Pick<McpRoutesDeps, 'publicUrl'>,
 ): string {
   return publicUrl ?? `http://${headers.host}`;
+}
+
+/** The method of a message; empty for a batch, and for what is no message. */
+function methodOf(body: unknown): string {
+  return String((body as { method?: unknown }).method ?? '');
 }
 
 const parseError = -32_700;

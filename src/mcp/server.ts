@@ -13,6 +13,7 @@ import {
   type RequestStateCodec,
   type ServerContext,
 } from '@modelcontextprotocol/server';
+import type { SkillsExtension } from '@modelcontextprotocol/server/ext/skills';
 import type { Caller } from '../kernel/caller.ts';
 import { PlatformError } from '../kernel/errors.ts';
 import { objectOf } from '../kernel/json.ts';
@@ -38,6 +39,8 @@ export interface McpServerDeps {
   readonly calls: CallsDeps;
   readonly states: RequestStateCodec<CallState>;
   readonly tasks: TasksDeps;
+  /** The skills that clients read and follow themselves. */
+  readonly prose: Pick<SkillsExtension, 'attach'>;
   readonly about: { readonly version: string; readonly log: Logger };
   /** Aborts when the platform stops: calls that wait are answered, and their jobs go on. */
   readonly stopping: AbortSignal;
@@ -49,6 +52,8 @@ export interface Sender {
   readonly options: Pick<CallOptions, 'agentId' | 'userId' | 'idempotencyKey'>;
   /** Where a client reads which credentials the endpoint takes. */
   readonly metadataUrl: string;
+  /** Whether the request may be about skills to read; the others are served without what these need. */
+  readonly isProse: boolean;
 }
 
 /** The sender of a request, which its route has put there. */
@@ -77,6 +82,7 @@ export function createServer(deps: McpServerDeps, { era, authInfo }: McpRequestC
     },
   );
   const { server } = mcp;
+  if (sender.isProse) deps.prose.attach(mcp);
   server.registerCapabilities({
     tools: { listChanged: true },
     prompts: {},

@@ -6,7 +6,7 @@ import { agentTool, taskSkill } from './agent-tools.ts';
 import { type ListedTool, mayCall, type SkillTool, type ToolSet, toolsOf } from './tools.ts';
 
 /** Tools of a page. */
-const pageSize = 200;
+const pageSize = 100;
 
 /** What the list of a request is made of. */
 export interface ToolListDeps {

@@ -14,7 +14,7 @@ const folder = process.env['SCREENSHOTS'];
 if (folder !== undefined) mkdirSync(folder, { recursive: true });
 
 const screens = [
-  ...['overview', 'skills', 'skill', 'skill-schemas', 'jobs', 'job', 'job-failed'],
+  ...['overview', 'skills', 'skill', 'skill-schemas', 'connect', 'jobs', 'job', 'job-failed'],
   ...['job-waiting', 'approvals', 'approvals-all', 'approval'],
   ...['conversations', 'conversation', 'agents', 'agent', 'memories'],
   ...['schedules', 'schedule', 'webhooks', 'webhook', 'triggers', 'trigger', 'api-keys', 'system'],

@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { newId } from '../../src/kernel/ids.ts';
@@ -7,11 +8,14 @@ import { openRaw } from '../support/raw-http.ts';
 import { acting, gate, stagedSkills, startStaged } from '../support/staged.ts';
 import { waitFor } from '../support/wait-for.ts';
 
+const root = join(import.meta.dirname, '../..');
+/** Skills that are a SKILL.md. */
+const prose = join(root, 'examples/agent-skills');
 let platform: Platform;
 let key: string;
 beforeAll(async () => {
   platform = await startStaged({
-    skillsDirs: [...stagedSkills, join(import.meta.dirname, '../../src/skills/catalog/agent')],
+    skillsDirs: [...stagedSkills, join(root, 'src/skills/catalog/agent'), prose],
     environment: { PUBLIC_URL: 'https://skills.example.com' },
   });
   key = await platform.key();
@@ -381,6 +385,44 @@ describe('a client that knows tasks', () => {
     expect((await ask('tasks/get', { taskId }, other)).error?.code).toBe(-32_602);
     expect((await ask('tasks/get', { taskId: `Z${taskId.slice(1)}` })).error?.code).toBe(-32_602);
     expect((await ask('tasks/get', { taskId }, key, {})).error).toMatchObject({ code: -32_021 });
+  });
+});
+
+describe('skills to read', () => {
+  const uri = 'skill://documents/meeting-minutes/SKILL.md';
+  const ask = (method: string, params = {}, by = key) => askMcp(platform, by, method, params);
+
+  test('are listed with the digest of each file, and read as they are', async () => {
+    const { result } = await ask('skills/list');
+    const skill = result.skills.find((one: { uri: string }) => one.uri === uri);
+    expect(skill.frontmatter).toMatchObject({ name: 'meeting-minutes' });
+    expect((await ask('skills/get', { uri })).result.skill).toEqual(skill);
+    for (const { uri: file, digest, size } of skill.resources) {
+      const [content] = (await ask('resources/read', { uri: file })).result.contents;
+      const bytes = Buffer.from(content.text ?? content.blob, content.text ? 'utf8' : 'base64');
+      expect(bytes.length).toBe(size);
+      expect(`sha256:${createHash('sha256').update(bytes).digest('hex')}`).toBe(digest);
+    }
+    const listed = (await ask('resources/list')).result.resources;
+    expect(listed).toContainEqual(expect.objectContaining({ uri, mimeType: 'text/markdown' }));
+  });
+
+  test('are those that the key may run', async () => {
+    const narrow = await platform.key({ scopes: ['util'] });
+    expect((await ask('skills/list', {}, narrow)).result.skills).toEqual([]);
+    for (const method of ['skills/get', 'resources/read']) {
+      expect((await ask(method, { uri }, narrow)).error?.code).toBe(-32_602);
+    }
+  });
+
+  test.each([
+    'skill://documents/meeting-minutes/../../package.json',
+    'skill://documents/meeting-minutes/%2e%2e/%2e%2e/README.md',
+    'skill://documents/meeting-minutes/none.md',
+    'skill://util/echo/SKILL.md',
+    'file:///etc/passwd',
+  ])('%s is not found', async (other) => {
+    expect((await ask('resources/read', { uri: other })).error?.code).toBe(-32_602);
   });
 });
 

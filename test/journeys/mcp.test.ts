@@ -14,7 +14,10 @@ let key: string;
 let proxy: Awaited<ReturnType<typeof withKey>>;
 beforeAll(async () => {
   const fixtures = join(root, 'test/fixtures/skills/mcp');
-  platform = await startPlatform({ skillsDirs: [join(root, 'src/skills/catalog/util'), fixtures] });
+  const prose = join(root, 'examples/agent-skills');
+  platform = await startPlatform({
+    skillsDirs: [join(root, 'src/skills/catalog/util'), fixtures, prose],
+  });
   key = await platform.key();
   proxy = await withKey(platform.url, key);
 });
@@ -25,13 +28,23 @@ afterAll(async () => {
 
 test('passes the conformance suite of both revisions, but for the failures with a reason', async () => {
   const revisions = ['2026-07-28', '2025-11-25'];
-  const results = await Promise.all(revisions.map((revision) => runSuite(proxy.url, revision)));
+  const results = await Promise.all(
+    revisions.map((revision) => runSuite(proxy.url, '--requirements', revision)),
+  );
   expect(results.map(({ size }) => size)).toEqual([50, 33]);
   const failed = results.flatMap((scenarios) =>
     [...scenarios].filter(([, result]) => result.failed.length > 0).map(([name]) => name),
   );
   expect([...new Set(failed)].toSorted()).toEqual(Object.keys(expectedFailures).toSorted());
 });
+
+test.each(['enumeration', 'manifest', 'directory'])(
+  'passes what the suite asks of skills to read: %s',
+  async (part) => {
+    const results = await runSuite(proxy.url, '--scenario', `sep-2640-skills-${part}`);
+    expect([...results.values()].flatMap(({ failed }) => failed)).toEqual([]);
+  },
+);
 
 describe('the official client', () => {
   test.each(['2026-07-28', '2025-11-25'])('lists and calls tools in %s', async (revision) => {

@@ -165,6 +165,7 @@ export async function startBusyConsole(): Promise<BusyConsole> {
       skills: '/skills',
       skill: '/skills/text/v1.0/word-count',
       'skill-schemas': '/skills/text/v1.0/word-count?tab=schemas',
+      connect: '/connect',
       jobs: '/jobs',
       job: `/jobs/${thought.body.job_id}`,
       'job-failed': `/jobs/${failed.body.job_id}`,

@@ -45,14 +45,14 @@ export interface ScenarioResult {
   readonly failed: readonly string[];
 }
 
-/** Runs what a revision requires of servers; the results by scenario. */
+/** Runs what a revision requires of servers, or one scenario; the results by scenario. */
 export async function runSuite(
   url: string,
-  revision: string,
+  ...asked: readonly ['--requirements' | '--scenario', string]
 ): Promise<ReadonlyMap<string, ScenarioResult>> {
   const output = mkdtempSync(join(tmpdir(), 'mcp-conformance-'));
   try {
-    const options = ['server', '--url', `${url}/mcp`, '--requirements', revision, '-o', output];
+    const options = ['server', '--url', `${url}/mcp`, ...asked, '-o', output];
     await new Promise<void>((resolve) => {
       // It ends with 1 where a check fails; which ones may, the test decides.
       execFile(process.execPath, [suite, ...options], { timeout: runMs }, () => resolve());

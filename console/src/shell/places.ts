@@ -8,6 +8,7 @@ import {
   ListChecks,
   type LucideIcon,
   MessagesSquare,
+  Plug,
   Puzzle,
   Send,
   Server,
@@ -56,6 +57,7 @@ export const placeGroups: readonly PlaceGroup[] = [
       { label: 'Schedules', to: '/schedules', icon: CalendarClock },
       { label: 'Triggers', to: '/triggers', icon: Zap },
       { label: 'Webhooks', to: '/webhooks', icon: Send },
+      { label: 'Connect', to: '/connect', icon: Plug },
     ],
   },
   {
