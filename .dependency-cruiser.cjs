@@ -39,6 +39,7 @@ const mayUse = {
   triggers: [...ground, 'sandbox', 'api-keys', 'skills', 'agents', 'jobs', 'run-events'],
   webhooks: [...ground, 'leases', 'egress', 'agents'],
   mcp: [...ground, 'skills', 'agents', 'jobs', 'approvals'],
+  'remote-skills': [...ground, 'egress', 'skills', 'executors'],
   console: [...ground, 'api-keys'],
   // The composition tells it of jobs, so that no slice has to know that it is counted.
   statistics: [...ground, 'skills'],
@@ -190,7 +191,7 @@ module.exports = {
     {
       name: 'mcp-sdk-in-mcp',
       severity: 'error',
-      from: { ...product, pathNot: `${product.pathNot}|^src/mcp/` },
+      from: { ...product, pathNot: `${product.pathNot}|^src/(mcp|remote-skills/mcp)/` },
       to: { path: 'node_modules/@modelcontextprotocol/' },
     },
     {

@@ -26,6 +26,7 @@ const groups: readonly Group[] = [
       ['The client', '/client'],
       ['The command line', '/cli'],
       ['As tools, by MCP', '/mcp'],
+      ['Outside servers as skills', '/mcp-servers'],
     ],
   ],
   [

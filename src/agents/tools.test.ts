@@ -26,6 +26,7 @@ function skill(path: string, more: Partial<Skill> = {}): Skill {
     examples: [],
     config: {},
     hasConfig: false,
+    remoteSourceId: null,
     isActive: true,
     createdAt: 0,
     updatedAt: 0,

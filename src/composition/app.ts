@@ -158,6 +158,7 @@ async function stop(started: Started): Promise<void> {
   // If that fails, the calls of the last second are lost, which is permitted.
   await beforeEnd(slices.triggers.calls.flush().catch(() => {}));
   await slices.webhooks.close();
+  await slices.remoteSkills.remote.close();
   await queue.close();
   // If it fails, the other processes count this one as live for a little longer.
   await beforeEnd(slices.processes.cluster?.leave().catch(() => {}));

@@ -18,7 +18,9 @@ export async function composeSkills(
     (definitions) =>
       new Set(definitions.map(({ category, version, name }) => skillKey(category, version, name))),
   );
-  return { skills, isLoaded: (skill: string) => loaded().has(skill) };
+  // Every process can call a service outside.
+  const isLoaded = (skill: string) => loaded().has(skill) || skills.sourceOf(skill) !== null;
+  return { skills, isLoaded };
 }
 
 /** What is made of the loaded definitions, made again once a reload has replaced them. */

@@ -15,6 +15,7 @@ import { type ClusterTimes, clusterTimes } from './cluster-times.ts';
 import { composeJobs } from './jobs.ts';
 import type { Parts } from './parts.ts';
 import { composeProcesses } from './processes.ts';
+import { composeRemoteSkills, runnersOf } from './remote-skills.ts';
 import { composeRunEvents } from './run-events.ts';
 import { composeSchedules } from './schedules.ts';
 import { composeSecrets } from './secrets.ts';
@@ -41,6 +42,7 @@ export async function composeSlices(parts: Parts, clock: Clock, writer: string) 
   const secrets = await composeSecrets(parts, clock, processes.cluster);
   const { credentials, signingSecrets, skillSettings } = secrets;
   const { skills, isLoaded } = await composeSkills(base, executors, processes.cluster);
+  const remoteSkills = composeRemoteSkills(base, parts, skills);
   const statistics = composeStatistics(base, skills);
   const { recorder } = statistics;
 
@@ -56,7 +58,7 @@ export async function composeSlices(parts: Parts, clock: Clock, writer: string) 
     base,
     config,
     slices: { agents, apiKeys, conversations, memories, skills, skillSettings, thinking },
-    executors: executors ?? noExecutors,
+    executors: runnersOf(executors ?? noExecutors, remoteSkills.remote, skills),
     isLoaded,
     bus: cluster?.bus ?? null,
     times,
@@ -93,6 +95,7 @@ export async function composeSlices(parts: Parts, clock: Clock, writer: string) 
     credentials,
     signingSecrets,
     skillSettings,
+    remoteSkills,
     statistics,
     jobs,
     approvals,

@@ -259,6 +259,12 @@ export const variables = {
     null,
     hostList,
   ),
+  mcpCommands: variable(
+    'MCP_COMMANDS',
+    'Whether the admin API may add MCP servers that are commands, which run on this machine: on or off.',
+    'off',
+    word('on', 'off'),
+  ),
   connectionsPerAddressMax: variable(
     'CONNECTIONS_PER_ADDRESS_MAX',
     'Open connections from one address; behind a proxy all clients have its address.',

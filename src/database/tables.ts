@@ -96,8 +96,57 @@ export interface SkillsTable {
   config: Generated<string>;
   /** JSON array of `{ input, output? }`. */
   examples: Generated<string>;
+  /** The service that runs it; null for a skill that executors load. */
+  remote_source_id: string | null;
   created_at: number;
   updated_at: number;
+}
+
+/** A service outside whose operations are skills. */
+export interface RemoteSourcesTable {
+  id: string;
+  /** What it speaks: `mcp`. */
+  kind: string;
+  /** Unique among those of its kind; part of its skills' category. */
+  name: string;
+  /** JSON object, without secrets. */
+  settings: string;
+  /** JSON object, encrypted; null where there are none. */
+  secrets: string | null;
+  /** JSON object: what its last successful refresh told of it. */
+  about: string;
+  status: 'new' | 'available' | 'failing';
+  /** Why its last refresh failed; null after one that succeeded. */
+  fault: string | null;
+  fault_at: number | null;
+  refreshed_at: number | null;
+  created_at: number;
+  updated_at: number;
+}
+
+export const remoteSkillStates = ['active', 'quarantined', 'withdrawn'] as const;
+export type RemoteSkillState = (typeof remoteSkillStates)[number];
+
+/** One version of a skill of a remote source. */
+export interface RemoteSkillVersionsTable {
+  source_id: string;
+  skill_name: string;
+  version: string;
+  /** Its name at the source. */
+  tool: string;
+  /** SHA-256 over its name, its description and its schemas, hex. */
+  digest: string;
+  state: RemoteSkillState;
+  /** Why it is not active, or what has changed since; null where nothing is to be said. */
+  reason: string | null;
+  /** JSON object: what the source told of it. */
+  definition: string;
+  /** What differs from the version before it; null for a first one. */
+  difference: string | null;
+  created_at: number;
+  updated_at: number;
+  /** When it was accepted, by its first import or by an operator; null while it was not. */
+  activated_at: number | null;
 }
 
 /** A process of a cluster, as it last said of itself. */
@@ -784,6 +833,8 @@ export interface Tables {
   api_keys: ApiKeysTable;
   console_secrets: ConsoleSecretsTable;
   skills: SkillsTable;
+  remote_sources: RemoteSourcesTable;
+  remote_skill_versions: RemoteSkillVersionsTable;
   processes: ProcessesTable;
   agents: AgentsTable;
   jobs: JobsTable;

@@ -60,6 +60,10 @@ const tags = [
   { name: 'Memories', description: 'Texts that an agent keeps for later runs.' },
   { name: 'Triggers', description: 'Addresses that external systems call to start runs.' },
   { name: 'Webhooks', description: 'Endpoints that get events, and the deliveries to them.' },
+  {
+    name: 'MCP servers',
+    description: 'Servers of the Model Context Protocol whose tools are skills.',
+  },
   { name: 'Credentials', description: 'Accounts of organizations with model providers.' },
   { name: 'Usage', description: 'Tokens by day, and budgets that limit them.' },
   {

@@ -14,7 +14,8 @@ export type SkillFacts = Omit<SkillDefinition, 'run'>;
 type Facts = Required<SkillFacts>;
 
 /** The columns that the definition of a skill decides. */
-type Columns = Omit<SkillRow, 'id' | 'defined' | 'deprecated' | 'created_at' | 'updated_at'>;
+type Columns = Omit<SkillRow, 'id' | 'remote_source_id' | Flags | 'created_at' | 'updated_at'>;
+type Flags = 'defined' | 'deprecated';
 
 interface Field<Value> {
   /** Undefined for a valid value, else the end of the sentence: `must be …`. */

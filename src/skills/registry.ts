@@ -8,8 +8,15 @@ import type { Clock } from '../kernel/clock.ts';
 import { PlatformError } from '../kernel/errors.ts';
 import { newId } from '../kernel/ids.ts';
 import type { Validate } from '../kernel/json-schema.ts';
-import { columnsOf, type SkillFacts } from './fields.ts';
-import { bySortKey, compareVersions, isSameRow, isStored, toSkill } from './skill-rows.ts';
+import type { SkillFacts } from './fields.ts';
+import {
+  bySortKey,
+  compareVersions,
+  definedColumns,
+  isSameRow,
+  isStored,
+  toSkill,
+} from './skill-rows.ts';
 import {
   insertSkill,
   listSkillRows,
@@ -24,6 +31,8 @@ export interface Skill extends Required<SkillFacts> {
   readonly isActive: boolean;
   /** Whether it declares settings. */
   readonly hasConfig: boolean;
+  /** The service outside that runs it; null for a skill that executors load. */
+  readonly remoteSourceId: string | null;
   readonly createdAt: number;
   readonly updatedAt: number;
   /** The faults of an input, or null. The schema is compiled at the first call. */
@@ -63,6 +72,8 @@ export interface SkillRegistry {
   byId(id: string): Skill;
   /** The definition that accepted runs use, active or not; undefined when no process has loaded it. */
   definition(category: string, version: string, name: string): Skill | undefined;
+  /** The service outside that runs the skill of that key; null where executors do, or where there is none. */
+  sourceOf(key: string): string | null;
   /** When its last definition went away; undefined while a process has loaded it, or if none ever had. */
   goneSince(category: string, version: string, name: string): number | undefined;
   /** Active skills, sorted by category, name and version; of one category when it is given. */
@@ -126,6 +137,7 @@ export function createSkillRegistry(database: Database, clock: Clock): SkillRegi
       const key = skillKey(category, version, name);
       return state.rows.get(key)?.defined === 1 ? state.skills.get(key) : undefined;
     },
+    sourceOf: (key) => state.skills.get(key)?.remoteSourceId ?? null,
     goneSince(category, version, name) {
       const row = state.rows.get(skillKey(category, version, name));
       return row?.defined === 0 ? row.updated_at : undefined;
@@ -184,13 +196,17 @@ async function record(
   const changed = facts.filter((one) => !isUpToDate(rows.get(keyOf(one)), one));
   const vanished = [...rows].filter(
     ([key, row]) =>
-      row.defined === 1 && row.updated_at < asOf && !defined.has(key) && !elsewhere.has(key),
+      row.defined === 1 &&
+      row.remote_source_id === null &&
+      row.updated_at < asOf &&
+      !defined.has(key) &&
+      !elsewhere.has(key),
   );
   if (changed.length === 0 && vanished.length === 0) return;
   await state.database.write(async (tx) => {
     for (const one of changed) {
       const row = state.rows.get(keyOf(one));
-      const columns = { ...columnsOf(one), defined: 1, updated_at: now };
+      const columns = { ...definedColumns(one), updated_at: now };
       if (row !== undefined) await updateSkill(tx, row.id, columns);
       else await insertSkill(tx, { id: newId(), ...columns, deprecated: 0, created_at: now });
     }

@@ -4,9 +4,18 @@ import { columnsOf, factsOf, type SkillFacts } from './fields.ts';
 import type { Skill } from './registry.ts';
 import type { SkillRow } from './skills.store.ts';
 
+/** The columns of a skill that is defined; `remoteSourceId` names the service outside that runs it. */
+export function definedColumns(facts: SkillFacts, remoteSourceId: string | null = null) {
+  return { ...columnsOf(facts), remote_source_id: remoteSourceId, defined: 1 };
+}
+
 /** Whether the row is that of a skill which is defined exactly so. */
-export function isStored(row: SkillRow | undefined, facts: SkillFacts): boolean {
-  return row?.defined === 1 && hasValues(row, columnsOf(facts));
+export function isStored(
+  row: SkillRow | undefined,
+  facts: SkillFacts,
+  remoteSourceId: string | null = null,
+): boolean {
+  return row !== undefined && hasValues(row, definedColumns(facts, remoteSourceId));
 }
 
 export function isSameRow(a: SkillRow, b: SkillRow | undefined): boolean {
@@ -22,6 +31,7 @@ export function toSkill(row: SkillRow): Skill {
   return {
     ...facts,
     id: row.id,
+    remoteSourceId: row.remote_source_id,
     hasConfig: Object.keys(facts.config).length > 0,
     isActive: row.defined === 1 && row.deprecated === 0,
     createdAt: row.created_at,

@@ -10,6 +10,10 @@ export function listSkillRows(db: Handle): Promise<SkillRow[]> {
   return db.kysely.selectFrom('skills').selectAll().execute();
 }
 
+export function listCategoryRows(db: Handle, category: string): Promise<SkillRow[]> {
+  return db.kysely.selectFrom('skills').selectAll().where('category', '=', category).execute();
+}
+
 const state = statement<Record<never, never>>()((db) =>
   db.selectFrom('skills').select((eb) => [
     eb.fn.countAll<number>().as('n'),

@@ -275,6 +275,86 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/admin/mcp-servers": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** List the MCP servers whose tools are skills, by name */
+        get: operations["listMcpServers"];
+        put?: never;
+        /**
+         * Add an MCP server, whose tools become skills
+         * @description Its tools are imported and active at once. A server that cannot be reached is added too, with its fault.
+         */
+        post: operations["addMcpServer"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/admin/mcp-servers/{name}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Get an MCP server with its skills and what has changed of them */
+        get: operations["getMcpServer"];
+        /**
+         * Change an MCP server, and refresh it
+         * @description Replaces all that was set: omitted fields have their defaults again.
+         */
+        put: operations["replaceMcpServer"];
+        post?: never;
+        /** Remove an MCP server; its skills become inactive */
+        delete: operations["deleteMcpServer"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/admin/mcp-servers/{name}/refresh": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Compare the skills of an MCP server with its tools of now
+         * @description A tool that differs, or is new, makes a version in quarantine. A server that cannot be reached is answered with its fault; its skills stay as they are.
+         */
+        post: operations["refreshMcpServer"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/admin/mcp-servers/{name}/skills/{version}/{skillName}/activate": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Activate a version in quarantine */
+        post: operations["activateMcpSkill"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/admin/api-keys/{id}/usage": {
         parameters: {
             query?: never;
@@ -1625,6 +1705,189 @@ export interface components {
         NewCredential: {
             api_key?: string | null;
             base_url?: string | null;
+        };
+        McpServerSummary: {
+            /** @description In kebab case; its skills have the category mcp-<name>. */
+            name: string;
+            /** @description The category of its skills, which is also their scope. */
+            category: string;
+            url: string | null;
+            command: string | null;
+            args: string[];
+            /** @description The names of the stored headers. */
+            headers: string[];
+            /** @description The names of the stored variables. */
+            env: string[];
+            timeout_ms: number;
+            /** @description Tools, by their names at the server, that may be called again after a failure. */
+            idempotent_tools: string[];
+            trust_annotations: boolean;
+            /**
+             * @description How the last refresh went; new before the first.
+             * @enum {string}
+             */
+            status: "new" | "available" | "failing";
+            fault: string | null;
+            fault_at: string | null;
+            refreshed_at: string | null;
+            /** @description What the server says of itself; nothing of it is used. */
+            server: {
+                name: string | null;
+                version: string | null;
+                protocol: string | null;
+                instructions: string | null;
+            };
+            /** @description Tools that could not become skills: the first 100. */
+            left_out: {
+                tool: string;
+                reason: string;
+            }[];
+            left_out_total: number;
+            /** Format: date-time */
+            created_at: string;
+            /** Format: date-time */
+            updated_at: string;
+            /** @description Versions of its skills by state. */
+            skills: {
+                active: number;
+                quarantined: number;
+                withdrawn: number;
+            };
+        };
+        NewMcpServer: {
+            /** @description In kebab case; its skills have the category mcp-<name>. */
+            name: string;
+            /** @description Its address, http or https. */
+            url?: string;
+            /** @description A program that speaks the protocol on its standard input and output. */
+            command?: string;
+            /** @description Arguments of the command. */
+            args?: string[];
+            /** @description Environment of the command, stored encrypted and never shown; null keeps the stored value. */
+            env?: {
+                [key: string]: string | null;
+            };
+            /** @description Headers of each request, stored encrypted and never shown; null keeps the stored value. */
+            headers?: {
+                [key: string]: string | null;
+            };
+            /**
+             * @description Time limit of one call.
+             * @default 60000
+             */
+            timeout_ms: number;
+            /** @description Tools, by their names at the server, that may be called again after a failure. */
+            idempotent_tools?: string[];
+            /**
+             * @description Whether a tool that calls itself idempotent or read-only may be called again after a failure.
+             * @default false
+             */
+            trust_annotations: boolean;
+        };
+        RemoteSkillVersion: {
+            /** @description category/version/name. */
+            skill: string;
+            skill_id: string | null;
+            skill_name: string;
+            version: string;
+            /** @description Its name at the server. */
+            tool: string;
+            /**
+             * @description quarantined: it waits for an operator; withdrawn: its calls fail.
+             * @enum {string}
+             */
+            state: "active" | "quarantined" | "withdrawn";
+            reason: string | null;
+            /** @description SHA-256 over name, description and schemas. */
+            digest: string;
+            /** @description What the server says of the tool. */
+            description: string;
+            /** @description What the server says of its effects; not trusted. */
+            annotations: {
+                [key: string]: unknown;
+            };
+            /** @description Whether it is called again after a failure. */
+            retried: boolean;
+            difference: string | null;
+            /** Format: date-time */
+            created_at: string;
+            activated_at: string | null;
+        };
+        McpServer: {
+            /** @description In kebab case; its skills have the category mcp-<name>. */
+            name: string;
+            /** @description The category of its skills, which is also their scope. */
+            category: string;
+            url: string | null;
+            command: string | null;
+            args: string[];
+            /** @description The names of the stored headers. */
+            headers: string[];
+            /** @description The names of the stored variables. */
+            env: string[];
+            timeout_ms: number;
+            /** @description Tools, by their names at the server, that may be called again after a failure. */
+            idempotent_tools: string[];
+            trust_annotations: boolean;
+            /**
+             * @description How the last refresh went; new before the first.
+             * @enum {string}
+             */
+            status: "new" | "available" | "failing";
+            fault: string | null;
+            fault_at: string | null;
+            refreshed_at: string | null;
+            /** @description What the server says of itself; nothing of it is used. */
+            server: {
+                name: string | null;
+                version: string | null;
+                protocol: string | null;
+                instructions: string | null;
+            };
+            /** @description Tools that could not become skills: the first 100. */
+            left_out: {
+                tool: string;
+                reason: string;
+            }[];
+            left_out_total: number;
+            /** Format: date-time */
+            created_at: string;
+            /** Format: date-time */
+            updated_at: string;
+            /** @description All versions of its skills. */
+            skills: components["schemas"]["RemoteSkillVersion"][];
+        };
+        McpServerChange: {
+            /** @description Its address, http or https. */
+            url?: string;
+            /** @description A program that speaks the protocol on its standard input and output. */
+            command?: string;
+            /** @description Arguments of the command. */
+            args?: string[];
+            /** @description Environment of the command, stored encrypted and never shown; null keeps the stored value. */
+            env?: {
+                [key: string]: string | null;
+            };
+            /** @description Headers of each request, stored encrypted and never shown; null keeps the stored value. */
+            headers?: {
+                [key: string]: string | null;
+            };
+            /**
+             * @description Time limit of one call.
+             * @default 60000
+             */
+            timeout_ms: number;
+            /** @description Tools, by their names at the server, that may be called again after a failure. */
+            idempotent_tools?: string[];
+            /**
+             * @description Whether a tool that calls itself idempotent or read-only may be called again after a failure.
+             * @default false
+             */
+            trust_annotations: boolean;
+        };
+        McpSkillActivation: {
+            /** @description The digest of the version as it was read; another one is refused. */
+            digest: string;
         };
         UsageOfPeriod: {
             /** @description Known and estimated. */
@@ -4484,6 +4747,860 @@ export interface operations {
             };
             /** @description `not_found`: There is no such thing for these credentials. */
             404: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description `internal_error`: An unexpected error occurred; the log has it under the x-request-id. */
+            500: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description `service_unavailable`: It cannot be done right now; try again after Retry-After seconds. */
+            503: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    listMcpServers: {
+        parameters: {
+            query?: {
+                /** @description Entries of a page, at most. */
+                limit?: number;
+                /** @description Entries before the page. */
+                offset?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description A page of servers. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "data": [
+                     *         {
+                     *           "name": "tickets",
+                     *           "category": "mcp-tickets",
+                     *           "url": "https://tickets.example.com/mcp",
+                     *           "command": null,
+                     *           "args": [],
+                     *           "headers": [
+                     *             "authorization"
+                     *           ],
+                     *           "env": [],
+                     *           "timeout_ms": 60000,
+                     *           "idempotent_tools": [],
+                     *           "trust_annotations": false,
+                     *           "status": "available",
+                     *           "fault": null,
+                     *           "fault_at": null,
+                     *           "refreshed_at": "2026-01-01T00:00:00.000Z",
+                     *           "server": {
+                     *             "name": "tickets",
+                     *             "version": "1.0.0",
+                     *             "protocol": "2026-07-28",
+                     *             "instructions": null
+                     *           },
+                     *           "left_out": [],
+                     *           "left_out_total": 0,
+                     *           "created_at": "2026-01-01T00:00:00.000Z",
+                     *           "updated_at": "2026-01-01T00:00:00.000Z",
+                     *           "skills": {
+                     *             "active": 12,
+                     *             "quarantined": 1,
+                     *             "withdrawn": 0
+                     *           }
+                     *         }
+                     *       ],
+                     *       "total": 1,
+                     *       "limit": 50,
+                     *       "offset": 0
+                     *     }
+                     */
+                    "application/json": {
+                        data: components["schemas"]["McpServerSummary"][];
+                        total: number;
+                        limit: number;
+                        offset: number;
+                    };
+                };
+            };
+            /** @description `validation_error`: The request is malformed or breaks a rule; details name the field. */
+            400: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description `authentication_required`: No credentials were sent. `invalid_admin_secret`: The admin secret is wrong. */
+            401: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description `internal_error`: An unexpected error occurred; the log has it under the x-request-id. */
+            500: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description `service_unavailable`: It cannot be done right now; try again after Retry-After seconds. */
+            503: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    addMcpServer: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "name": "tickets",
+                 *       "url": "https://tickets.example.com/mcp",
+                 *       "headers": {
+                 *         "authorization": "Bearer token-from-the-provider"
+                 *       }
+                 *     }
+                 */
+                "application/json": components["schemas"]["NewMcpServer"];
+            };
+        };
+        responses: {
+            /** @description The server with the versions of its skills. */
+            201: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "name": "tickets",
+                     *       "category": "mcp-tickets",
+                     *       "url": "https://tickets.example.com/mcp",
+                     *       "command": null,
+                     *       "args": [],
+                     *       "headers": [
+                     *         "authorization"
+                     *       ],
+                     *       "env": [],
+                     *       "timeout_ms": 60000,
+                     *       "idempotent_tools": [],
+                     *       "trust_annotations": false,
+                     *       "status": "available",
+                     *       "fault": null,
+                     *       "fault_at": null,
+                     *       "refreshed_at": "2026-01-01T00:00:00.000Z",
+                     *       "server": {
+                     *         "name": "tickets",
+                     *         "version": "1.0.0",
+                     *         "protocol": "2026-07-28",
+                     *         "instructions": null
+                     *       },
+                     *       "left_out": [],
+                     *       "left_out_total": 0,
+                     *       "created_at": "2026-01-01T00:00:00.000Z",
+                     *       "updated_at": "2026-01-01T00:00:00.000Z",
+                     *       "skills": []
+                     *     }
+                     */
+                    "application/json": components["schemas"]["McpServer"];
+                };
+            };
+            /** @description `validation_error`: The request is malformed or breaks a rule; details name the field. */
+            400: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description `authentication_required`: No credentials were sent. `invalid_admin_secret`: The admin secret is wrong. */
+            401: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description `conflict`: It would conflict with what is there. */
+            409: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description `payload_too_large`: The body is larger than 1 MiB. */
+            413: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description `unsupported_media_type`: The body is not application/json. */
+            415: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description `internal_error`: An unexpected error occurred; the log has it under the x-request-id. */
+            500: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description `service_unavailable`: It cannot be done right now; try again after Retry-After seconds. */
+            503: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    getMcpServer: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description The name of the server.
+                 * @example tickets
+                 */
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The server with the versions of its skills. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "name": "tickets",
+                     *       "category": "mcp-tickets",
+                     *       "url": "https://tickets.example.com/mcp",
+                     *       "command": null,
+                     *       "args": [],
+                     *       "headers": [
+                     *         "authorization"
+                     *       ],
+                     *       "env": [],
+                     *       "timeout_ms": 60000,
+                     *       "idempotent_tools": [],
+                     *       "trust_annotations": false,
+                     *       "status": "available",
+                     *       "fault": null,
+                     *       "fault_at": null,
+                     *       "refreshed_at": "2026-01-01T00:00:00.000Z",
+                     *       "server": {
+                     *         "name": "tickets",
+                     *         "version": "1.0.0",
+                     *         "protocol": "2026-07-28",
+                     *         "instructions": null
+                     *       },
+                     *       "left_out": [],
+                     *       "left_out_total": 0,
+                     *       "created_at": "2026-01-01T00:00:00.000Z",
+                     *       "updated_at": "2026-01-01T00:00:00.000Z",
+                     *       "skills": []
+                     *     }
+                     */
+                    "application/json": components["schemas"]["McpServer"];
+                };
+            };
+            /** @description `validation_error`: The request is malformed or breaks a rule; details name the field. */
+            400: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description `authentication_required`: No credentials were sent. `invalid_admin_secret`: The admin secret is wrong. */
+            401: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description `not_found`: There is no such thing for these credentials. */
+            404: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description `internal_error`: An unexpected error occurred; the log has it under the x-request-id. */
+            500: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description `service_unavailable`: It cannot be done right now; try again after Retry-After seconds. */
+            503: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    replaceMcpServer: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description The name of the server.
+                 * @example tickets
+                 */
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "url": "https://tickets.example.com/mcp",
+                 *       "headers": {
+                 *         "authorization": null
+                 *       },
+                 *       "timeout_ms": 30000
+                 *     }
+                 */
+                "application/json": components["schemas"]["McpServerChange"];
+            };
+        };
+        responses: {
+            /** @description The server with the versions of its skills. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "name": "tickets",
+                     *       "category": "mcp-tickets",
+                     *       "url": "https://tickets.example.com/mcp",
+                     *       "command": null,
+                     *       "args": [],
+                     *       "headers": [
+                     *         "authorization"
+                     *       ],
+                     *       "env": [],
+                     *       "timeout_ms": 60000,
+                     *       "idempotent_tools": [],
+                     *       "trust_annotations": false,
+                     *       "status": "available",
+                     *       "fault": null,
+                     *       "fault_at": null,
+                     *       "refreshed_at": "2026-01-01T00:00:00.000Z",
+                     *       "server": {
+                     *         "name": "tickets",
+                     *         "version": "1.0.0",
+                     *         "protocol": "2026-07-28",
+                     *         "instructions": null
+                     *       },
+                     *       "left_out": [],
+                     *       "left_out_total": 0,
+                     *       "created_at": "2026-01-01T00:00:00.000Z",
+                     *       "updated_at": "2026-01-01T00:00:00.000Z",
+                     *       "skills": []
+                     *     }
+                     */
+                    "application/json": components["schemas"]["McpServer"];
+                };
+            };
+            /** @description `validation_error`: The request is malformed or breaks a rule; details name the field. */
+            400: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description `authentication_required`: No credentials were sent. `invalid_admin_secret`: The admin secret is wrong. */
+            401: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description `not_found`: There is no such thing for these credentials. */
+            404: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description `conflict`: It would conflict with what is there. */
+            409: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description `payload_too_large`: The body is larger than 1 MiB. */
+            413: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description `unsupported_media_type`: The body is not application/json. */
+            415: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description `internal_error`: An unexpected error occurred; the log has it under the x-request-id. */
+            500: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description `service_unavailable`: It cannot be done right now; try again after Retry-After seconds. */
+            503: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    deleteMcpServer: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description The name of the server.
+                 * @example tickets
+                 */
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done, without a body. */
+            204: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description `validation_error`: The request is malformed or breaks a rule; details name the field. */
+            400: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description `authentication_required`: No credentials were sent. `invalid_admin_secret`: The admin secret is wrong. */
+            401: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description `not_found`: There is no such thing for these credentials. */
+            404: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description `internal_error`: An unexpected error occurred; the log has it under the x-request-id. */
+            500: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description `service_unavailable`: It cannot be done right now; try again after Retry-After seconds. */
+            503: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    refreshMcpServer: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description The name of the server.
+                 * @example tickets
+                 */
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The server with the versions of its skills. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "name": "tickets",
+                     *       "category": "mcp-tickets",
+                     *       "url": "https://tickets.example.com/mcp",
+                     *       "command": null,
+                     *       "args": [],
+                     *       "headers": [
+                     *         "authorization"
+                     *       ],
+                     *       "env": [],
+                     *       "timeout_ms": 60000,
+                     *       "idempotent_tools": [],
+                     *       "trust_annotations": false,
+                     *       "status": "available",
+                     *       "fault": null,
+                     *       "fault_at": null,
+                     *       "refreshed_at": "2026-01-01T00:00:00.000Z",
+                     *       "server": {
+                     *         "name": "tickets",
+                     *         "version": "1.0.0",
+                     *         "protocol": "2026-07-28",
+                     *         "instructions": null
+                     *       },
+                     *       "left_out": [],
+                     *       "left_out_total": 0,
+                     *       "created_at": "2026-01-01T00:00:00.000Z",
+                     *       "updated_at": "2026-01-01T00:00:00.000Z",
+                     *       "skills": []
+                     *     }
+                     */
+                    "application/json": components["schemas"]["McpServer"];
+                };
+            };
+            /** @description `validation_error`: The request is malformed or breaks a rule; details name the field. */
+            400: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description `authentication_required`: No credentials were sent. `invalid_admin_secret`: The admin secret is wrong. */
+            401: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description `not_found`: There is no such thing for these credentials. */
+            404: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description `internal_error`: An unexpected error occurred; the log has it under the x-request-id. */
+            500: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description `service_unavailable`: It cannot be done right now; try again after Retry-After seconds. */
+            503: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    activateMcpSkill: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description The name of the server.
+                 * @example tickets
+                 */
+                name: string;
+                /**
+                 * @description The version to activate.
+                 * @example v1.1
+                 */
+                version: string;
+                /**
+                 * @description The name of the skill.
+                 * @example create-ticket
+                 */
+                skillName: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "digest": "0000000000000000000000000000000000000000000000000000000000000000"
+                 *     }
+                 */
+                "application/json": components["schemas"]["McpSkillActivation"];
+            };
+        };
+        responses: {
+            /** @description The server with the versions of its skills. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "name": "tickets",
+                     *       "category": "mcp-tickets",
+                     *       "url": "https://tickets.example.com/mcp",
+                     *       "command": null,
+                     *       "args": [],
+                     *       "headers": [
+                     *         "authorization"
+                     *       ],
+                     *       "env": [],
+                     *       "timeout_ms": 60000,
+                     *       "idempotent_tools": [],
+                     *       "trust_annotations": false,
+                     *       "status": "available",
+                     *       "fault": null,
+                     *       "fault_at": null,
+                     *       "refreshed_at": "2026-01-01T00:00:00.000Z",
+                     *       "server": {
+                     *         "name": "tickets",
+                     *         "version": "1.0.0",
+                     *         "protocol": "2026-07-28",
+                     *         "instructions": null
+                     *       },
+                     *       "left_out": [],
+                     *       "left_out_total": 0,
+                     *       "created_at": "2026-01-01T00:00:00.000Z",
+                     *       "updated_at": "2026-01-01T00:00:00.000Z",
+                     *       "skills": []
+                     *     }
+                     */
+                    "application/json": components["schemas"]["McpServer"];
+                };
+            };
+            /** @description `validation_error`: The request is malformed or breaks a rule; details name the field. */
+            400: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description `authentication_required`: No credentials were sent. `invalid_admin_secret`: The admin secret is wrong. */
+            401: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description `not_found`: There is no such thing for these credentials. */
+            404: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description `conflict`: It would conflict with what is there. */
+            409: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description `payload_too_large`: The body is larger than 1 MiB. */
+            413: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description `unsupported_media_type`: The body is not application/json. */
+            415: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;

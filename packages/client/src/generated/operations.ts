@@ -116,6 +116,36 @@ export interface CredentialsApi {
   delete(organizationId: string, provider: string, options?: CallOptions): Promise<void>;
 }
 
+export interface McpServersApi {
+  /** List the MCP servers whose tools are skills, by name: `GET /admin/mcp-servers`. */
+  list(
+    query?: NonNullable<operations['listMcpServers']['parameters']['query']>,
+    options?: CallOptions,
+  ): Pages<Schemas['McpServerSummary']>;
+  /** Add an MCP server, whose tools become skills: `POST /admin/mcp-servers`. */
+  add(body: Schemas['NewMcpServer'], options?: CallOptions): Promise<Schemas['McpServer']>;
+  /** Get an MCP server with its skills and what has changed of them: `GET /admin/mcp-servers/{name}`. */
+  get(name: string, options?: CallOptions): Promise<Schemas['McpServer']>;
+  /** Change an MCP server, and refresh it: `PUT /admin/mcp-servers/{name}`. */
+  replace(
+    name: string,
+    body: Schemas['McpServerChange'],
+    options?: CallOptions,
+  ): Promise<Schemas['McpServer']>;
+  /** Remove an MCP server; its skills become inactive: `DELETE /admin/mcp-servers/{name}`. */
+  delete(name: string, options?: CallOptions): Promise<void>;
+  /** Compare the skills of an MCP server with its tools of now: `POST /admin/mcp-servers/{name}/refresh`. */
+  refresh(name: string, options?: CallOptions): Promise<Schemas['McpServer']>;
+  /** Activate a version in quarantine: `POST /admin/mcp-servers/{name}/skills/{version}/{skillName}/activate`. */
+  activateMcpSkill(
+    name: string,
+    version: string,
+    skillName: string,
+    body: Schemas['McpSkillActivation'],
+    options?: CallOptions,
+  ): Promise<Schemas['McpServer']>;
+}
+
 export interface UsageApi {
   /** Get the tokens that an API key has used, by day: `GET /admin/api-keys/{id}/usage`. */
   getApiKeyUsage(
@@ -430,6 +460,7 @@ export interface Api {
   readonly apiKeys: ApiKeysApi;
   readonly registry: RegistryApi;
   readonly credentials: CredentialsApi;
+  readonly mcpServers: McpServersApi;
   readonly usage: UsageApi;
   readonly triggers: TriggersApi;
   readonly agents: AgentsApi;
@@ -610,6 +641,55 @@ export const operationTable: OperationTable = {
       path: '/admin/organizations/{organizationId}/credentials/{provider}',
       credential: 'admin',
       result: 'nothing',
+    },
+  },
+  mcpServers: {
+    list: {
+      verb: 'GET',
+      path: '/admin/mcp-servers',
+      credential: 'admin',
+      input: 'query',
+      isPaged: true,
+      result: 'page',
+    },
+    add: {
+      verb: 'POST',
+      path: '/admin/mcp-servers',
+      credential: 'admin',
+      input: 'body',
+      result: 'json',
+    },
+    get: {
+      verb: 'GET',
+      path: '/admin/mcp-servers/{name}',
+      credential: 'admin',
+      result: 'json',
+    },
+    replace: {
+      verb: 'PUT',
+      path: '/admin/mcp-servers/{name}',
+      credential: 'admin',
+      input: 'body',
+      result: 'json',
+    },
+    delete: {
+      verb: 'DELETE',
+      path: '/admin/mcp-servers/{name}',
+      credential: 'admin',
+      result: 'nothing',
+    },
+    refresh: {
+      verb: 'POST',
+      path: '/admin/mcp-servers/{name}/refresh',
+      credential: 'admin',
+      result: 'json',
+    },
+    activateMcpSkill: {
+      verb: 'POST',
+      path: '/admin/mcp-servers/{name}/skills/{version}/{skillName}/activate',
+      credential: 'admin',
+      input: 'body',
+      result: 'json',
     },
   },
   usage: {

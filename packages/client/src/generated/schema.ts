@@ -228,6 +228,70 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/admin/mcp-servers": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get: operations["listMcpServers"];
+        put?: never;
+        post: operations["addMcpServer"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/admin/mcp-servers/{name}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get: operations["getMcpServer"];
+        put: operations["replaceMcpServer"];
+        post?: never;
+        delete: operations["deleteMcpServer"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/admin/mcp-servers/{name}/refresh": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post: operations["refreshMcpServer"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/admin/mcp-servers/{name}/skills/{version}/{skillName}/activate": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post: operations["activateMcpSkill"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/admin/api-keys/{id}/usage": {
         parameters: {
             query?: never;
@@ -1213,6 +1277,189 @@ export interface components {
         NewCredential: {
             api_key?: string | null;
             base_url?: string | null;
+        };
+        McpServerSummary: {
+            /** @description In kebab case; its skills have the category mcp-<name>. */
+            name: string;
+            /** @description The category of its skills, which is also their scope. */
+            category: string;
+            url: string | null;
+            command: string | null;
+            args: string[];
+            /** @description The names of the stored headers. */
+            headers: string[];
+            /** @description The names of the stored variables. */
+            env: string[];
+            timeout_ms: number;
+            /** @description Tools, by their names at the server, that may be called again after a failure. */
+            idempotent_tools: string[];
+            trust_annotations: boolean;
+            /**
+             * @description How the last refresh went; new before the first.
+             * @enum {string}
+             */
+            status: "new" | "available" | "failing";
+            fault: string | null;
+            fault_at: string | null;
+            refreshed_at: string | null;
+            /** @description What the server says of itself; nothing of it is used. */
+            server: {
+                name: string | null;
+                version: string | null;
+                protocol: string | null;
+                instructions: string | null;
+            };
+            /** @description Tools that could not become skills: the first 100. */
+            left_out: {
+                tool: string;
+                reason: string;
+            }[];
+            left_out_total: number;
+            /** Format: date-time */
+            created_at: string;
+            /** Format: date-time */
+            updated_at: string;
+            /** @description Versions of its skills by state. */
+            skills: {
+                active: number;
+                quarantined: number;
+                withdrawn: number;
+            };
+        };
+        NewMcpServer: {
+            /** @description In kebab case; its skills have the category mcp-<name>. */
+            name: string;
+            /** @description Its address, http or https. */
+            url?: string;
+            /** @description A program that speaks the protocol on its standard input and output. */
+            command?: string;
+            /** @description Arguments of the command. */
+            args?: string[];
+            /** @description Environment of the command, stored encrypted and never shown; null keeps the stored value. */
+            env?: {
+                [key: string]: string | null;
+            };
+            /** @description Headers of each request, stored encrypted and never shown; null keeps the stored value. */
+            headers?: {
+                [key: string]: string | null;
+            };
+            /**
+             * @description Time limit of one call.
+             * @default 60000
+             */
+            timeout_ms?: number;
+            /** @description Tools, by their names at the server, that may be called again after a failure. */
+            idempotent_tools?: string[];
+            /**
+             * @description Whether a tool that calls itself idempotent or read-only may be called again after a failure.
+             * @default false
+             */
+            trust_annotations?: boolean;
+        };
+        RemoteSkillVersion: {
+            /** @description category/version/name. */
+            skill: string;
+            skill_id: string | null;
+            skill_name: string;
+            version: string;
+            /** @description Its name at the server. */
+            tool: string;
+            /**
+             * @description quarantined: it waits for an operator; withdrawn: its calls fail.
+             * @enum {string}
+             */
+            state: "active" | "quarantined" | "withdrawn";
+            reason: string | null;
+            /** @description SHA-256 over name, description and schemas. */
+            digest: string;
+            /** @description What the server says of the tool. */
+            description: string;
+            /** @description What the server says of its effects; not trusted. */
+            annotations: {
+                [key: string]: unknown;
+            };
+            /** @description Whether it is called again after a failure. */
+            retried: boolean;
+            difference: string | null;
+            /** Format: date-time */
+            created_at: string;
+            activated_at: string | null;
+        };
+        McpServer: {
+            /** @description In kebab case; its skills have the category mcp-<name>. */
+            name: string;
+            /** @description The category of its skills, which is also their scope. */
+            category: string;
+            url: string | null;
+            command: string | null;
+            args: string[];
+            /** @description The names of the stored headers. */
+            headers: string[];
+            /** @description The names of the stored variables. */
+            env: string[];
+            timeout_ms: number;
+            /** @description Tools, by their names at the server, that may be called again after a failure. */
+            idempotent_tools: string[];
+            trust_annotations: boolean;
+            /**
+             * @description How the last refresh went; new before the first.
+             * @enum {string}
+             */
+            status: "new" | "available" | "failing";
+            fault: string | null;
+            fault_at: string | null;
+            refreshed_at: string | null;
+            /** @description What the server says of itself; nothing of it is used. */
+            server: {
+                name: string | null;
+                version: string | null;
+                protocol: string | null;
+                instructions: string | null;
+            };
+            /** @description Tools that could not become skills: the first 100. */
+            left_out: {
+                tool: string;
+                reason: string;
+            }[];
+            left_out_total: number;
+            /** Format: date-time */
+            created_at: string;
+            /** Format: date-time */
+            updated_at: string;
+            /** @description All versions of its skills. */
+            skills: components["schemas"]["RemoteSkillVersion"][];
+        };
+        McpServerChange: {
+            /** @description Its address, http or https. */
+            url?: string;
+            /** @description A program that speaks the protocol on its standard input and output. */
+            command?: string;
+            /** @description Arguments of the command. */
+            args?: string[];
+            /** @description Environment of the command, stored encrypted and never shown; null keeps the stored value. */
+            env?: {
+                [key: string]: string | null;
+            };
+            /** @description Headers of each request, stored encrypted and never shown; null keeps the stored value. */
+            headers?: {
+                [key: string]: string | null;
+            };
+            /**
+             * @description Time limit of one call.
+             * @default 60000
+             */
+            timeout_ms?: number;
+            /** @description Tools, by their names at the server, that may be called again after a failure. */
+            idempotent_tools?: string[];
+            /**
+             * @description Whether a tool that calls itself idempotent or read-only may be called again after a failure.
+             * @default false
+             */
+            trust_annotations?: boolean;
+        };
+        McpSkillActivation: {
+            /** @description The digest of the version as it was read; another one is refused. */
+            digest: string;
         };
         UsageOfPeriod: {
             /** @description Known and estimated. */
@@ -2979,6 +3226,178 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content?: never;
+            };
+        };
+    };
+    listMcpServers: {
+        parameters: {
+            query?: {
+                /** @description Entries of a page, at most. */
+                limit?: number;
+                /** @description Entries before the page. */
+                offset?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        data: components["schemas"]["McpServerSummary"][];
+                        total: number;
+                        limit: number;
+                        offset: number;
+                    };
+                };
+            };
+        };
+    };
+    addMcpServer: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["NewMcpServer"];
+            };
+        };
+        responses: {
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["McpServer"];
+                };
+            };
+        };
+    };
+    getMcpServer: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The name of the server. */
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["McpServer"];
+                };
+            };
+        };
+    };
+    replaceMcpServer: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The name of the server. */
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["McpServerChange"];
+            };
+        };
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["McpServer"];
+                };
+            };
+        };
+    };
+    deleteMcpServer: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The name of the server. */
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+        };
+    };
+    refreshMcpServer: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The name of the server. */
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["McpServer"];
+                };
+            };
+        };
+    };
+    activateMcpSkill: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The name of the server. */
+                name: string;
+                /** @description The version to activate. */
+                version: string;
+                /** @description The name of the skill. */
+                skillName: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["McpSkillActivation"];
+            };
+        };
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["McpServer"];
+                };
             };
         };
     };

@@ -1,0 +1,46 @@
+/** What is pinned of a tool, and the skill that it is. */
+import type { SkillFacts } from '../skills/fields.ts';
+import type { RemoteTool } from './remote-kind.ts';
+
+/** What the source told of a tool when its version was made. */
+export type RemoteDefinition = Omit<RemoteTool, 'tool'>;
+
+export function definitionOf({ tool: _, ...definition }: RemoteTool): RemoteDefinition {
+  return definition;
+}
+
+const displayNameCharsMax = 200;
+/** Attempts of a job whose tool may be called twice. */
+const attemptsOfIdempotent = 3;
+
+/** A version of a remote skill, with what the operator has set for its source. */
+export interface RemoteSkill {
+  readonly category: string;
+  readonly name: string;
+  readonly version: string;
+  readonly tool: string;
+  readonly definition: RemoteDefinition;
+  readonly timeoutMs: number;
+  readonly isIdempotent: boolean;
+}
+
+/** The skill, as the registry has it. */
+export function factsOf(skill: RemoteSkill): SkillFacts {
+  const { category, name, version, tool, definition, timeoutMs, isIdempotent } = skill;
+  const { title, description, input, output } = definition;
+  return {
+    ...{ category, name, version, timeoutMs },
+    displayName: shownText(title ?? '').slice(0, displayNameCharsMax) || tool,
+    description: shownText(description) || `The tool ${tool}.`,
+    parameters: input,
+    output: output ?? {
+      description: 'What the tool returned: its structured content, or {content}.',
+    },
+    maxAttempts: isIdempotent ? attemptsOfIdempotent : 1,
+  };
+}
+
+/** Without invisible characters, in which instructions for models may hide. */
+function shownText(text: string): string {
+  return text.replace(/(?![\n\t])[\p{Cc}\p{Cf}\p{Co}\p{Cn}\u{E0000}-\u{E0FFF}]/gu, '').trim();
+}

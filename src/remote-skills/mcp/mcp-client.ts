@@ -1,0 +1,179 @@
+/**
+ * Asks servers of the Model Context Protocol, with its SDK. Each look and each call over HTTP has a client of its own,
+ * so runs share no session. Promises bounds for all that a server sends: bytes, pages, tools and time.
+ */
+import type { CallToolResult, Client, Progress, Tool } from '@modelcontextprotocol/client';
+import { createGuardedFetch } from '../../egress/fetch-through.ts';
+import { isObject, type Json } from '../../kernel/json.ts';
+import { jsonTextFault } from '../../kernel/text.ts';
+import type { Discovered, LeftOutTool, RemoteKind, RemoteTool } from '../remote-kind.ts';
+import { RemoteFault } from '../remote-kind.ts';
+import { type Connection, connect, type Transports } from './connection.ts';
+import { faultOf } from './faults.ts';
+import type { McpKindDeps } from './mcp-kind.ts';
+import { outputOf } from './results.ts';
+
+/** Bytes of one response. */
+const responseBytesMax = 8 * 1024 * 1024;
+/** Characters of all tools of a server, as JSON. */
+const toolsCharsMax = 8 * 1024 * 1024;
+const toolsMax = 500;
+const pagesMax = 100;
+const instructionsCharsMax = 4_096;
+
+/** The name of what reads resources; no tool can have it. */
+const readResource = 'resources/read';
+
+export function createMcpClient(
+  deps: McpKindDeps,
+): Pick<RemoteKind, 'discover' | 'call' | 'close'> {
+  const { allowed, version } = deps;
+  const guarded = createGuardedFetch({
+    allowed,
+    schemes: ['https:', 'http:'],
+    maxBytes: responseBytesMax,
+  });
+  const transports: Transports = { fetch: guarded.fetch, version };
+  return {
+    async discover(source, signal) {
+      return asked(transports, source, signal, (connection) => discover(connection, signal));
+    },
+    async call(source, tool, input, run) {
+      return asked(transports, source, run.signal, (connection) =>
+        call(connection, tool, input, run),
+      );
+    },
+    async close(sourceId) {
+      if (sourceId === undefined) await guarded.close();
+    },
+  };
+}
+
+type Source = Parameters<RemoteKind['discover']>[0];
+
+/** Asks over a connection and closes it. What fails is a RemoteFault, or the reason of the signal. */
+async function asked<T>(
+  transports: Transports,
+  source: Source,
+  signal: AbortSignal,
+  ask: (connection: Connection) => Promise<T>,
+): Promise<T> {
+  let connection: Connection | undefined;
+  try {
+    connection = await connect(transports, source, signal);
+    return await Promise.race([ask(connection), connection.broken]);
+  } catch (error) {
+    throw faultOf(source.name, error, signal);
+  } finally {
+    await connection?.close();
+  }
+}
+
+async function discover({ client }: Connection, signal: AbortSignal): Promise<Discovered> {
+  const listed = client.getServerCapabilities()?.tools ? await listTools(client, signal) : [];
+  const tools: RemoteTool[] = [];
+  const leftOut: LeftOutTool[] = [];
+  for (const tool of listed) {
+    const fault = jsonTextFault(JSON.stringify(tool));
+    if (fault === null) tools.push(remoteToolOf(tool));
+    else leftOut.push({ tool: tool.name, reason: `The description of ${tool.name} ${fault}` });
+  }
+  if (client.getServerCapabilities()?.resources) tools.push(resourceTool);
+  return { tools, leftOut, about: aboutOf(client) };
+}
+
+async function listTools(client: Client, signal: AbortSignal): Promise<Tool[]> {
+  const tools: Tool[] = [];
+  const cursors = new Set<string>();
+  let cursor: string | undefined;
+  let chars = 0;
+  do {
+    const params = cursor === undefined ? {} : { params: { cursor } };
+    const page = await client.request({ method: 'tools/list', ...params }, { signal });
+    tools.push(...page.tools);
+    chars += JSON.stringify(page.tools).length;
+    cursor = page.nextCursor;
+    if (tools.length > toolsMax) throw hostile(`offers more than ${toolsMax} tools`);
+    if (chars > toolsCharsMax) throw hostile(`describes its tools with more than 8 MiB`);
+    if (cursor !== undefined && cursors.has(cursor)) throw hostile('repeats a page of its tools');
+    if (cursor !== undefined) cursors.add(cursor);
+    if (cursors.size >= pagesMax) throw hostile(`lists its tools on more than ${pagesMax} pages`);
+  } while (cursor !== undefined);
+  return tools;
+}
+
+const hostile = (what: string) => new RemoteFault(`The server ${what}; nothing of it was imported`);
+
+function remoteToolOf(tool: Tool): RemoteTool {
+  const annotations: Json = isObject(tool.annotations) ? tool.annotations : {};
+  const isRead = annotations['readOnlyHint'] === true;
+  return {
+    tool: tool.name,
+    title: tool.title ?? (typeof annotations['title'] === 'string' ? annotations['title'] : null),
+    description: tool.description ?? '',
+    input: tool.inputSchema,
+    output: isObject(tool.outputSchema) ? tool.outputSchema : null,
+    annotations,
+    saysIdempotent: isRead || annotations['idempotentHint'] === true,
+  };
+}
+
+const resourceTool: RemoteTool = {
+  tool: readResource,
+  title: 'Read resource',
+  description: 'Reads a resource of the server by its URI.',
+  input: {
+    type: 'object',
+    properties: { uri: { type: 'string', minLength: 1, maxLength: 2_048 } },
+    required: ['uri'],
+    additionalProperties: false,
+  },
+  output: {
+    type: 'object',
+    properties: { contents: { type: 'array', items: { type: 'object' } } },
+    required: ['contents'],
+  },
+  annotations: { readOnlyHint: true },
+  saysIdempotent: true,
+};
+
+function aboutOf(client: Client): Json {
+  const { name, version, title } = client.getServerVersion() ?? {};
+  const text = (value: unknown) => (typeof value === 'string' ? value.slice(0, 200) : null);
+  return {
+    server: { name: text(name), version: text(version), title: text(title) },
+    protocol: text(client.getNegotiatedProtocolVersion()),
+    instructions: client.getInstructions()?.slice(0, instructionsCharsMax) ?? null,
+  };
+}
+
+async function call(
+  { client }: Connection,
+  { name, input: inputSchema }: Parameters<RemoteKind['call']>[1],
+  input: unknown,
+  run: Parameters<RemoteKind['call']>[3],
+): Promise<unknown> {
+  const { signal, timeoutMs } = run;
+  const options = {
+    signal,
+    // The run's own limit comes first.
+    timeout: timeoutMs + 1_000,
+    onprogress: ({ progress, total, message }: Progress) => {
+      const fraction = total === undefined || total <= 0 ? 0 : progress / total;
+      run.progress(fraction, message ?? (total === undefined ? String(progress) : undefined));
+    },
+  };
+  run.sending();
+  if (name === readResource) {
+    const { uri } = input as { uri: string };
+    const { contents } = await client.request(
+      { method: 'resources/read', params: { uri } },
+      options,
+    );
+    return { contents };
+  }
+  const params = { name, arguments: input as Json };
+  const toolDefinition = { name, inputSchema } as Tool;
+  const result = await client.callTool(params, { ...options, toolDefinition });
+  return outputOf(name, result as CallToolResult);
+}

@@ -1,0 +1,34 @@
+/**
+ * Servers of the Model Context Protocol as sources of skills. The SDK and the HTTP client are loaded when the first
+ * server is asked, so a platform without any pays nothing.
+ */
+import type { AllowList } from '../../egress/allow-list.ts';
+import { lazily } from '../../kernel/lazy.ts';
+import type { RemoteKind } from '../remote-kind.ts';
+
+/** How long what a server offers counts as known: a tool that was changed since is found at the next call. */
+const checkEveryMs = 60_000;
+
+export interface McpKindDeps {
+  readonly allowed: AllowList;
+  readonly version: string;
+}
+
+export function createMcpKind(deps: McpKindDeps): RemoteKind {
+  let opened: Promise<unknown> | undefined;
+  const client = lazily(async () => (await import('./mcp-client.ts')).createMcpClient(deps));
+  const open = () => {
+    const one = client();
+    opened = one;
+    return one;
+  };
+  return {
+    kind: 'mcp',
+    checkEveryMs,
+    discover: async (...asked) => (await open()).discover(...asked),
+    call: async (...asked) => (await open()).call(...asked),
+    async close(sourceId) {
+      if (opened !== undefined) await (await client()).close(sourceId);
+    },
+  };
+}

@@ -1,0 +1,147 @@
+/** The verbs behind `/admin/mcp-servers`: servers of the Model Context Protocol, as operators see them. */
+import type { PageAsked } from '../../database/page-bytes.ts';
+import { bind } from '../../kernel/bind.ts';
+import { timestamp, timestampOrNull } from '../../kernel/clock.ts';
+import { isObject, type Json } from '../../kernel/json.ts';
+import type { Skill } from '../../skills/registry.ts';
+import { compareVersions } from '../../skills/skill-rows.ts';
+import { definitionIn } from '../compare-tools.ts';
+import type { RemoteSkills } from '../remote-skills.ts';
+import type { SourceRow } from '../sources.store.ts';
+import { categoryOf, remoteSkillOf } from '../state.ts';
+import type { VersionRow } from '../versions.store.ts';
+import {
+  type McpRules,
+  type McpSecrets,
+  type McpServerFields,
+  type McpSettings,
+  sourceFieldsOf,
+} from './settings.ts';
+
+const kind = 'mcp';
+
+export type McpServers = ReturnType<typeof createMcpServers>;
+
+export interface McpServersDeps {
+  readonly remote: Omit<RemoteSkills, 'run' | 'close'>;
+  readonly rules: McpRules;
+  /** The skills of a category, active or not. */
+  skillsOf(category: string): readonly Skill[];
+}
+
+export function createMcpServers(deps: McpServersDeps) {
+  return bind(deps, { add, find, list, replace, refresh, activate, remove });
+}
+
+async function add(deps: McpServersDeps, name: string, fields: McpServerFields) {
+  return detail(deps, await deps.remote.add(kind, name, sourceFieldsOf(deps.rules, fields)));
+}
+
+async function find(deps: McpServersDeps, name: string) {
+  return detail(deps, await deps.remote.find(kind, name));
+}
+
+async function list({ remote }: McpServersDeps, page: PageAsked) {
+  const { sources, total } = await remote.list(kind, page);
+  const data = sources.map(({ source, counts = [] }) => {
+    const of = (state: VersionRow['state']) => counts.find((one) => one.state === state)?.n ?? 0;
+    const skills = {
+      ...{ active: of('active'), quarantined: of('quarantined') },
+      withdrawn: of('withdrawn'),
+    };
+    return { ...summary(source), skills };
+  });
+  return { data, total };
+}
+
+async function replace(deps: McpServersDeps, name: string, fields: McpServerFields) {
+  const { remote, rules } = deps;
+  const source = await remote.find(kind, name);
+  const keeps = [fields.headers, fields.env].some((given) =>
+    Object.values(given ?? {}).includes(null),
+  );
+  const stored: McpSecrets = keeps ? remote.secretsOf(source) : {};
+  return detail(deps, await remote.replace(source, sourceFieldsOf(rules, fields, stored)));
+}
+
+async function refresh(deps: McpServersDeps, name: string) {
+  return detail(deps, await deps.remote.look(await deps.remote.find(kind, name)));
+}
+
+async function activate(
+  deps: McpServersDeps,
+  name: string,
+  version: { skillName: string; version: string; digest: string },
+) {
+  await deps.remote.activate(await deps.remote.find(kind, name), version);
+  return find(deps, name);
+}
+
+async function remove({ remote }: McpServersDeps, name: string): Promise<void> {
+  await remote.remove(await remote.find(kind, name));
+}
+
+/** A server without its skills. */
+function summary(source: SourceRow) {
+  const settings = JSON.parse(source.settings) as McpSettings;
+  const about = JSON.parse(source.about) as Json;
+  const server = isObject(about['server']) ? about['server'] : {};
+  const textIn = (value: unknown) => (typeof value === 'string' ? value : null);
+  return {
+    name: source.name,
+    category: categoryOf(source),
+    url: settings.url,
+    command: settings.command,
+    args: [...settings.args],
+    headers: [...settings.header_names],
+    env: [...settings.env_names],
+    timeout_ms: settings.timeout_ms,
+    idempotent_tools: [...settings.idempotent_tools],
+    trust_annotations: settings.trust_annotations,
+    status: source.status,
+    fault: source.fault,
+    fault_at: timestampOrNull(source.fault_at),
+    refreshed_at: timestampOrNull(source.refreshed_at),
+    server: {
+      name: textIn(server['name']),
+      version: textIn(server['version']),
+      protocol: textIn(about['protocol']),
+      instructions: textIn(about['instructions']),
+    },
+    left_out: (about['left_out'] ?? []) as { tool: string; reason: string }[],
+    left_out_total: Number(about['left_out_total'] ?? 0),
+    created_at: timestamp(source.created_at),
+    updated_at: timestamp(source.updated_at),
+  };
+}
+
+async function detail({ remote, skillsOf }: McpServersDeps, source: SourceRow) {
+  const registered = new Map(
+    skillsOf(categoryOf(source)).map((skill) => [`${skill.version}/${skill.name}`, skill.id]),
+  );
+  const versions = (await remote.versionsOf(source)).toSorted(
+    (a, b) =>
+      (a.skill_name < b.skill_name ? -1 : a.skill_name > b.skill_name ? 1 : 0) ||
+      compareVersions(a.version, b.version),
+  );
+  const skills = versions.map((row) => {
+    const { category, isIdempotent } = remoteSkillOf(source, row);
+    return {
+      skill: `${category}/${row.version}/${row.skill_name}`,
+      skill_id: registered.get(`${row.version}/${row.skill_name}`) ?? null,
+      skill_name: row.skill_name,
+      version: row.version,
+      tool: row.tool,
+      state: row.state,
+      reason: row.reason,
+      digest: row.digest,
+      description: definitionIn(row).description,
+      annotations: definitionIn(row).annotations,
+      retried: isIdempotent,
+      difference: row.difference,
+      created_at: timestamp(row.created_at),
+      activated_at: timestampOrNull(row.activated_at),
+    };
+  });
+  return { ...summary(source), skills };
+}

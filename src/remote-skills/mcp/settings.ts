@@ -1,0 +1,124 @@
+/** What an operator sets of a server of the Model Context Protocol, and the rules that a JSON Schema cannot express. */
+import type { AllowList } from '../../egress/allow-list.ts';
+import { checkUrl } from '../../egress/url-guard.ts';
+import { invalid, PlatformError } from '../../kernel/errors.ts';
+import type { Json } from '../../kernel/json.ts';
+import type { SourceFields } from '../remote-skills.ts';
+
+/** As it is stored. */
+export interface McpSettings {
+  readonly url: string | null;
+  readonly command: string | null;
+  readonly args: readonly string[];
+  /** The names of what is stored encrypted. */
+  readonly header_names: readonly string[];
+  readonly env_names: readonly string[];
+  readonly timeout_ms: number;
+  readonly idempotent_tools: readonly string[];
+  readonly trust_annotations: boolean;
+}
+
+export interface McpSecrets {
+  readonly headers?: Readonly<Record<string, string>>;
+  readonly env?: Readonly<Record<string, string>>;
+}
+
+/** As the API takes it. In `headers` and `env` null keeps the stored value. */
+export interface McpServerFields {
+  readonly url?: string;
+  readonly command?: string;
+  readonly args?: readonly string[];
+  readonly env?: Readonly<Record<string, string | null>>;
+  readonly headers?: Readonly<Record<string, string | null>>;
+  readonly timeout_ms?: number;
+  readonly idempotent_tools?: readonly string[];
+  readonly trust_annotations?: boolean;
+}
+
+export interface McpRules {
+  /** Whether the operator allows commands over the API. */
+  readonly areCommandsAllowed: boolean;
+  readonly allowed: AllowList;
+}
+
+/** What is stored of the fields. Throws `400` for what cannot be used. */
+export function sourceFieldsOf(
+  rules: McpRules,
+  fields: McpServerFields,
+  stored: McpSecrets = {},
+): SourceFields {
+  refuseUnusable(rules, fields);
+  const headers = merged('headers', fields.headers ?? {}, stored.headers);
+  const env = merged('env', fields.env ?? {}, stored.env);
+  const settings: McpSettings = {
+    url: fields.url ?? null,
+    command: fields.command ?? null,
+    args: fields.args ?? [],
+    header_names: Object.keys(headers),
+    env_names: Object.keys(env),
+    timeout_ms: fields.timeout_ms ?? 60_000,
+    idempotent_tools: fields.idempotent_tools ?? [],
+    trust_annotations: fields.trust_annotations ?? false,
+  };
+  const secrets: Json = {
+    ...(Object.keys(headers).length > 0 && { headers }),
+    ...(Object.keys(env).length > 0 && { env }),
+  };
+  return { settings: { ...settings }, secrets };
+}
+
+function refuseUnusable(rules: McpRules, { url, command, args, env, headers }: McpServerFields) {
+  if ((url === undefined) === (command === undefined)) {
+    throw invalid('url', 'or command is required, and not both');
+  }
+  if (url === undefined) {
+    if (headers !== undefined) throw invalid('headers', 'are for a url');
+    if (rules.areCommandsAllowed) return;
+    throw invalid(
+      'command',
+      'cannot be set over the API, because it runs on the machine of the platform: the operator has to set MCP_COMMANDS=on',
+    );
+  }
+  if (args !== undefined) throw invalid('args', 'are for a command');
+  if (env !== undefined) throw invalid('env', 'is for a command');
+  const checked = checkUrl(url, {
+    schemes: ['https:', 'http:'],
+    allowed: rules.allowed,
+    fragment: 'refused',
+  });
+  if (!checked.ok) throw invalid('url', checked.reason);
+  for (const name of Object.keys(headers ?? {})) {
+    if (isReserved(name)) throw invalid(`headers.${name}`, 'is set by the platform');
+  }
+}
+
+/** Headers that the transport sets. */
+const reserved = new Set([
+  'accept',
+  'connection',
+  'content-length',
+  'content-type',
+  'host',
+  'transfer-encoding',
+]);
+
+function isReserved(name: string): boolean {
+  const lower = name.toLowerCase();
+  return reserved.has(lower) || lower.startsWith('mcp-');
+}
+
+function merged(
+  field: string,
+  given: Readonly<Record<string, string | null>>,
+  stored: Readonly<Record<string, string>> = {},
+): Record<string, string> {
+  return Object.fromEntries(
+    Object.entries(given).map(([name, value]) => {
+      const kept = value ?? stored[name];
+      if (kept !== undefined) return [name, kept];
+      throw new PlatformError('validation_error', `${field}.${name} has no stored value`, {
+        details: [{ field: `${field}.${name}`, issue: 'is null, and there is no stored value' }],
+      });
+    }),
+  );
+}

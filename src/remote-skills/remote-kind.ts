@@ -1,0 +1,105 @@
+/**
+ * What a kind of services outside has to know, such as servers of the Model Context Protocol: what a service offers,
+ * and how one of its tools is called. Everything else, from versions to jobs, is the same for all kinds.
+ */
+
+import type { Json } from '../kernel/json.ts';
+import type { JsonSchema } from '../kernel/json-schema.ts';
+
+/** A service outside, with its secrets decrypted. */
+export interface RemoteSource {
+  readonly id: string;
+  readonly name: string;
+  /** Of the kind's own form. */
+  readonly settings: Json;
+  readonly secrets: Json;
+}
+
+/** A tool, as its service describes it. Nothing of it is trusted. */
+export interface RemoteTool {
+  /** Its name at the service. */
+  readonly tool: string;
+  readonly title: string | null;
+  readonly description: string;
+  readonly input: JsonSchema;
+  /** Null where the service tells none. */
+  readonly output: JsonSchema | null;
+  /** What the service says of the tool's effects, to be shown. */
+  readonly annotations: Json;
+  /** Whether it may be called twice, as the service says. */
+  readonly saysIdempotent: boolean;
+}
+
+/** A tool that cannot be a skill, and why: a sentence. */
+export interface LeftOutTool {
+  readonly tool: string;
+  readonly reason: string;
+}
+
+/** What a service offers. */
+export interface Discovered {
+  readonly tools: readonly RemoteTool[];
+  /** Tools that the kind itself cannot use. */
+  readonly leftOut: readonly LeftOutTool[];
+  /** What it says of itself, to be shown. */
+  readonly about: Json;
+}
+
+/** The run of a remote skill, as its call sees it. */
+export interface RemoteRun {
+  /** Aborts at the deadline and where the run is asked to stop; the call is to be cancelled then. */
+  readonly signal: AbortSignal;
+  readonly timeoutMs: number;
+  /** To be called before anything is sent that may have an effect. */
+  sending(): void;
+  progress(fraction: number, note?: string): void;
+  log(message: string): void;
+}
+
+export type RemoteFailureCode =
+  | 'skill_execution_failed'
+  | 'output_invalid'
+  | 'missing_credentials'
+  | 'upstream_unavailable';
+
+/** Why a service could not be asked, or what it failed at: one sentence, without secrets. */
+export class RemoteFault extends Error {
+  readonly code: RemoteFailureCode;
+  /** Whether the same call may succeed later. */
+  readonly retryable: boolean;
+
+  constructor(
+    message: string,
+    {
+      code = 'skill_execution_failed',
+      retryable = false,
+      cause,
+    }: { code?: RemoteFailureCode; retryable?: boolean; cause?: unknown } = {},
+  ) {
+    super(message, cause === undefined ? undefined : { cause });
+    this.name = 'RemoteFault';
+    this.code = code;
+    this.retryable = retryable;
+  }
+}
+
+export interface RemoteKind {
+  /** How it is stored, and what the categories of its skills begin with. */
+  readonly kind: string;
+  /**
+   * Milliseconds after which a call is preceded by another look at what the service offers; null where that cannot
+   * change by itself.
+   */
+  readonly checkEveryMs: number | null;
+  /** Throws RemoteFault. */
+  discover(source: RemoteSource, signal: AbortSignal): Promise<Discovered>;
+  /** Calls a tool and returns its output, a JSON value. Throws RemoteFault. */
+  call(
+    source: RemoteSource,
+    tool: { readonly name: string; readonly input: JsonSchema },
+    input: unknown,
+    run: RemoteRun,
+  ): Promise<unknown>;
+  /** Ends what it keeps open, of one source or of all. */
+  close(sourceId?: string): Promise<void>;
+}

@@ -1,0 +1,192 @@
+/**
+ * Remote skills: services outside whose tools are skills. A source is added and changed by an operator. Looking at it
+ * makes versions of its skills, and a version that differs from what was accepted waits in quarantine until an
+ * operator activates it.
+ */
+import type { PageAsked } from '../database/page-bytes.ts';
+import { bind } from '../kernel/bind.ts';
+import { notFound, PlatformError } from '../kernel/errors.ts';
+import { newId } from '../kernel/ids.ts';
+import type { Json } from '../kernel/json.ts';
+import { recordRemoteSkills } from '../skills/remote-skills.ts';
+import { refresh } from './refresh.ts';
+import { run } from './run-remote.ts';
+import { openSource, sealSecrets } from './secrets.ts';
+import {
+  countSources,
+  deleteSource,
+  findSourceNamed,
+  insertSource,
+  listSources,
+  type SourceRow,
+  updateSource,
+} from './sources.store.ts';
+import {
+  categoryOf,
+  type RemoteSkillsDeps,
+  type RemoteSkillsState,
+  registerVersions,
+} from './state.ts';
+import {
+  countVersions,
+  deleteVersions,
+  findVersion,
+  listVersions,
+  updateVersion,
+} from './versions.store.ts';
+
+/** Sources of one kind. */
+const sourcesMax = 200;
+
+export type RemoteSkills = ReturnType<typeof createRemoteSkills>;
+
+export function createRemoteSkills(deps: RemoteSkillsDeps) {
+  const state: RemoteSkillsState = { ...deps, looking: new Map(), lookedAt: new Map() };
+  return bind(state, {
+    ...{ add, find, list, versionsOf, secretsOf, replace, look, activate, remove },
+    ...{ run, close },
+  });
+}
+
+/** What an operator says of a source; the form is that of its kind. */
+export interface SourceFields {
+  readonly settings: Json;
+  readonly secrets: Json;
+}
+
+/** Adds a source and looks at it. Throws `409 conflict` for a name that is taken. */
+async function add(
+  state: RemoteSkillsState,
+  kind: string,
+  name: string,
+  fields: SourceFields,
+): Promise<SourceRow> {
+  const { database, clock, cipher, skills } = state;
+  const category = categoryOf({ kind, name });
+  if (skills.list(category).some(({ remoteSourceId }) => remoteSourceId === null)) {
+    throw new PlatformError('conflict', `There are skills of the category ${category} already`);
+  }
+  if ((await countSources(database.read, kind)) >= sourcesMax) {
+    throw new PlatformError(
+      'conflict',
+      `There are ${sourcesMax} of them already: remove one first`,
+    );
+  }
+  const now = clock.now();
+  const id = newId();
+  const row: SourceRow = {
+    ...{ id, kind, name, settings: JSON.stringify(fields.settings) },
+    secrets: sealSecrets(cipher, { id }, fields.secrets),
+    ...{ about: '{}', status: 'new', fault: null, fault_at: null, refreshed_at: null },
+    ...{ created_at: now, updated_at: now },
+  };
+  if (!(await database.write((tx) => insertSource(tx, row)))) {
+    throw new PlatformError('conflict', `The name ${name} is taken`);
+  }
+  return refresh(state, id);
+}
+
+/** Throws `404` for an unknown one. */
+async function find({ database }: RemoteSkillsState, kind: string, name: string) {
+  const row = await findSourceNamed(database.read, kind, name);
+  if (row === undefined) throw notFound('Source');
+  return row;
+}
+
+/** A page of the sources, each with the number of its versions by state. */
+async function list({ database }: RemoteSkillsState, kind: string, page: PageAsked) {
+  const { sources, total } = await listSources(database.read, kind, page);
+  const counts = await countVersions(
+    database.read,
+    sources.map(({ id }) => id),
+  );
+  const ofSource = Map.groupBy(counts, ({ source_id }) => source_id);
+  return { sources: sources.map((source) => ({ source, counts: ofSource.get(source.id) })), total };
+}
+
+async function versionsOf({ database }: RemoteSkillsState, source: SourceRow) {
+  return listVersions(database.read, source.id);
+}
+
+/** The stored secrets, to be kept where a change names none. */
+function secretsOf({ cipher }: RemoteSkillsState, source: SourceRow): Json {
+  return openSource(cipher, source).secrets;
+}
+
+/** Replaces what the operator said of a source, and looks at it. */
+async function replace(
+  state: RemoteSkillsState,
+  { id }: SourceRow,
+  { settings, secrets }: SourceFields,
+): Promise<SourceRow> {
+  const { database, clock, cipher, kinds } = state;
+  const row = await database.write(async (tx) => {
+    const changed = await updateSource(tx, id, {
+      settings: JSON.stringify(settings),
+      secrets: sealSecrets(cipher, { id }, secrets),
+      updated_at: clock.now(),
+    });
+    // Its time limit and its retries are set even if the service is away.
+    if (changed !== undefined) await registerVersions(tx, clock, changed);
+    return changed;
+  });
+  if (row === undefined) throw notFound('Source');
+  await kinds.get(row.kind)?.close(id);
+  return refresh(state, id);
+}
+
+/** Looks at a source now. */
+function look(state: RemoteSkillsState, { id }: SourceRow): Promise<SourceRow> {
+  return refresh(state, id);
+}
+
+/**
+ * Accepts a version in quarantine. `digest` is that of what the operator has read: a tool that was changed since is
+ * refused with `409 conflict`.
+ */
+async function activate(
+  { database, clock, skills }: RemoteSkillsState,
+  source: SourceRow,
+  { skillName, version, digest }: { skillName: string; version: string; digest: string },
+): Promise<void> {
+  await database.write(async (tx) => {
+    const now = clock.now();
+    const locked = await updateSource(tx, source.id, { updated_at: now });
+    const row = await findVersion(tx, source.id, skillName, version);
+    if (locked === undefined || row === undefined) throw notFound('Version');
+    if (row.digest !== digest) {
+      const message = `${skillName} ${version} has been changed since: read it again`;
+      throw new PlatformError('conflict', message);
+    }
+    if (row.state === 'active') return;
+    if (row.state === 'withdrawn') {
+      const message = `${skillName} ${version} is withdrawn. ${row.reason ?? ''}`.trim();
+      throw new PlatformError('conflict', message);
+    }
+    const changes = { state: 'active', activated_at: now, updated_at: now } as const;
+    await updateVersion(tx, row, changes);
+    await registerVersions(tx, clock, locked);
+  });
+  await skills.refresh();
+}
+
+/** Removes a source; its skills become inactive, and jobs of theirs fail. */
+async function remove(
+  { database, clock, skills, kinds, lookedAt }: RemoteSkillsState,
+  source: SourceRow,
+): Promise<void> {
+  const owner = { id: source.id, category: categoryOf(source) };
+  await database.write(async (tx) => {
+    await deleteVersions(tx, source.id);
+    await deleteSource(tx, source.id);
+    await recordRemoteSkills(tx, clock, owner, []);
+  });
+  lookedAt.delete(source.id);
+  await kinds.get(source.kind)?.close(source.id);
+  await skills.refresh();
+}
+
+/** Ends what is kept open for sources. */
+async function close({ kinds }: RemoteSkillsState): Promise<void> {
+  await Promise.all([...kinds.values()].map((kind) => kind.close()));
+}

@@ -1,0 +1,224 @@
+/**
+ * The run of a remote skill: one attempt of a job, or a tool of a model, as a call to the service. Promises one outcome
+ * within the time limit, and that a call which may have had an effect is not made again unless its tool may be called
+ * twice.
+ */
+import { cleanJson } from '../executors/active-run.ts';
+import { logCharsMax, noteCharsMax, outputBytesMax } from '../executors/limits.ts';
+import { addSecrets, redacted, redactedJson } from '../executors/redaction.ts';
+import type { RunHandle, RunHandlers, RunOutcome, RunRequest } from '../executors/run.ts';
+import { compileSchema, issuesText } from '../kernel/json-schema.ts';
+import { cleanText, jsonTextFault } from '../kernel/text.ts';
+import { skillKeyParts } from '../skills/registry.ts';
+import type { RemoteSkill } from './definitions.ts';
+import { refresh } from './refresh.ts';
+import { RemoteFault, type RemoteKind, type RemoteRun, type RemoteSource } from './remote-kind.ts';
+import { openSource, secretTextsOf } from './secrets.ts';
+import { findSource, type SourceRow } from './sources.store.ts';
+import { type RemoteSkillsState, remoteSkillOf } from './state.ts';
+import { findVersion } from './versions.store.ts';
+
+/** Calls of one attempt that could not be sent, before it fails. */
+const unsentMax = 3;
+const unsentAgainMs = 250;
+/** Least time between two reports of progress, and most lines of a log. */
+const progressMs = 100;
+const logLinesMax = 200;
+const errorCharsMax = 4_096;
+
+/** The state of one run. */
+interface Running {
+  readonly request: RunRequest;
+  readonly stop: AbortController;
+  readonly timeout: AbortController;
+  readonly handlers: RunHandlers;
+  /** Whether the service may have got the call. */
+  isSent: boolean;
+  skill: RemoteSkill | undefined;
+  /** Of the source, in the forms that are kept out of what the service says. */
+  secrets: readonly string[] | undefined;
+}
+
+/** Starts a run; its skill is one of a remote source. */
+export function run(
+  state: RemoteSkillsState,
+  sourceId: string,
+  request: RunRequest,
+  handlers: RunHandlers,
+): RunHandle {
+  const running: Running = {
+    ...{ request, handlers, isSent: false, skill: undefined, secrets: undefined },
+    stop: new AbortController(),
+    timeout: new AbortController(),
+  };
+  return {
+    outcome: outcomeOf(state, sourceId, running),
+    abort: (reason) => running.stop.abort(new Error(reason)),
+    // A call holds a connection, so it stays.
+    suspend() {},
+  };
+}
+
+async function outcomeOf(
+  state: RemoteSkillsState,
+  sourceId: string,
+  running: Running,
+): Promise<RunOutcome> {
+  const { stop, timeout, request } = running;
+  const signal = AbortSignal.any([stop.signal, timeout.signal]);
+  const timer = setTimeout(() => timeout.abort(new Error('the time limit')), request.timeoutMs);
+  try {
+    const output = await Promise.race([call(state, sourceId, running, signal), aborted(signal)]);
+    return completed(running, output);
+  } catch (error) {
+    return failed(state, running, error);
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+function aborted(signal: AbortSignal): Promise<never> {
+  return new Promise((_resolve, reject) => {
+    signal.addEventListener('abort', () => reject(signal.reason), { once: true });
+  });
+}
+
+async function call(
+  state: RemoteSkillsState,
+  sourceId: string,
+  running: Running,
+  signal: AbortSignal,
+): Promise<unknown> {
+  const { request } = running;
+  const { kind, source, skill } = await open(state, sourceId, request.skill);
+  running.skill = skill;
+  addSecrets(running, secretTextsOf(source));
+  const remoteRun = remoteRunOf(running, signal);
+  const tool = { name: skill.tool, input: skill.definition.input };
+  for (let tries = 1; ; tries++) {
+    signal.throwIfAborted();
+    try {
+      return await kind.call(source, tool, JSON.parse(request.input), remoteRun);
+    } catch (error) {
+      const isOver = running.isSent || tries >= unsentMax;
+      if (isOver || !(error instanceof RemoteFault) || !error.retryable) throw error;
+    }
+    await new Promise((resolve) => setTimeout(resolve, unsentAgainMs * tries));
+  }
+}
+
+/** The version as it is stored, once it has been compared with what the service offers now. */
+async function open(
+  state: RemoteSkillsState,
+  sourceId: string,
+  key: string,
+): Promise<{ kind: RemoteKind; source: RemoteSource; skill: RemoteSkill }> {
+  const { database, kinds, cipher } = state;
+  const [, version, name] = skillKeyParts(key);
+  const found = await findSource(database.read, sourceId);
+  const kind = found && kinds.get(found.kind);
+  if (found === undefined || kind === undefined) throw new RemoteFault(`${key} has no service`);
+  const row = isDue(state, found, kind) ? await refresh(state, sourceId) : found;
+  if (row.status === 'failing' && row !== found)
+    throw new RemoteFault(away(row.fault), unavailable);
+  const pinned = await findVersion(database.read, sourceId, name, version);
+  if (pinned?.state !== 'active') {
+    const why = pinned?.reason ?? 'Its service does not offer it any more.';
+    throw new RemoteFault(`${key} is not active. ${why}`);
+  }
+  return { kind, source: openSource(cipher, row), skill: remoteSkillOf(row, pinned) };
+}
+
+const unavailable = { code: 'upstream_unavailable', retryable: true } as const;
+const away = (fault: string | null) => fault ?? 'The service could not be looked at';
+
+/** Whether this process has not looked at the source for a while, or the last look failed. */
+function isDue({ lookedAt, clock }: RemoteSkillsState, source: SourceRow, kind: RemoteKind) {
+  const before = lookedAt.get(source.id);
+  if (kind.checkEveryMs === null) return false;
+  if (source.status !== 'available') return true;
+  return before === undefined || clock.monotonic() - before >= kind.checkEveryMs;
+}
+
+function remoteRunOf(running: Running, signal: AbortSignal): RemoteRun {
+  const { request, handlers } = running;
+  let reportedAt = Number.NEGATIVE_INFINITY;
+  let lines = 0;
+  return {
+    signal,
+    timeoutMs: request.timeoutMs,
+    sending() {
+      running.isSent = true;
+    },
+    progress(fraction, note) {
+      const now = performance.now();
+      if (signal.aborted || now - reportedAt < progressMs) return;
+      reportedAt = now;
+      const clamped = Math.min(1, Math.max(0, fraction));
+      if (!Number.isFinite(clamped)) return;
+      const said =
+        note === undefined
+          ? {}
+          : { note: cleanText(redacted(running, note).slice(0, noteCharsMax)) };
+      handlers.onReport({ type: 'progress', fraction: clamped, ...said });
+    },
+    log(message) {
+      lines += 1;
+      if (signal.aborted || lines > logLinesMax) return;
+      const line = cleanText(redacted(running, message).slice(0, logCharsMax));
+      handlers.onReport({ type: 'log', message: line, at: Date.now() });
+    },
+  };
+}
+
+function completed(running: Running, output: unknown): RunOutcome {
+  const { skill } = running;
+  const json = cleanJson(redactedJson(running, JSON.stringify(output ?? null)));
+  const bytes = Buffer.byteLength(json);
+  if (bytes > outputBytesMax) {
+    return invalidOutput(`The output has ${bytes} bytes, more than ${outputBytesMax}`);
+  }
+  const fault = jsonTextFault(json);
+  if (fault !== null) return invalidOutput(`The output ${fault}`);
+  const schema = skill?.definition.output;
+  const issues = schema ? compileSchema(schema)(JSON.parse(json)) : null;
+  if (issues !== null) {
+    const text = issuesText(issues).slice(0, errorCharsMax);
+    return invalidOutput(`The output does not fit the tool's schema: ${text}`);
+  }
+  return { kind: 'completed', output: json };
+}
+
+function invalidOutput(message: string): RunOutcome {
+  return { kind: 'failed', code: 'output_invalid', message, retryable: false };
+}
+
+function failed({ log }: RemoteSkillsState, running: Running, error: unknown): RunOutcome {
+  const { stop, timeout, request, skill, isSent } = running;
+  const mayRepeat = !isSent || skill?.isIdempotent === true;
+  if (stop.signal.aborted) {
+    // The platform would start it again.
+    return mayRepeat ? { kind: 'aborted' } : failure(`${stoppedMidway} ${notAgain}`, false);
+  }
+  if (timeout.signal.aborted) {
+    const seconds = request.timeoutMs / 1000;
+    return { kind: 'timeout', message: `The tool did not answer within ${seconds} s` };
+  }
+  if (error instanceof RemoteFault) {
+    const { code, message, retryable } = error;
+    return failure(redacted(running, message), retryable && mayRepeat, code);
+  }
+  log.error({ err: error, skill: request.skill }, 'a remote call failed unexpectedly');
+  return failure('The call failed unexpectedly; the log of the platform has the reason', mayRepeat);
+}
+
+const stoppedMidway = 'The run was stopped while the tool was at work.';
+const notAgain = 'It may have taken effect, so it is not called again.';
+
+function failure(
+  message: string,
+  retryable: boolean,
+  code: RemoteFault['code'] = 'skill_execution_failed',
+): RunOutcome {
+  return { kind: 'failed', code, message: cleanText(message.slice(0, errorCharsMax)), retryable };
+}

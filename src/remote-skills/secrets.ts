@@ -1,0 +1,57 @@
+/** The secrets of remote sources, which are stored encrypted and decrypted only for calls. */
+import { type Cipher, DecryptionError } from '../kernel/encryption.ts';
+import { PlatformError } from '../kernel/errors.ts';
+import { isObject, type Json } from '../kernel/json.ts';
+import { RemoteFault, type RemoteSource } from './remote-kind.ts';
+import type { SourceRow } from './sources.store.ts';
+
+/** Throws `409 conflict` where there is no key to encrypt them with. */
+export function sealSecrets(
+  cipher: Cipher | null,
+  source: Pick<SourceRow, 'id'>,
+  secrets: Json,
+): string | null {
+  if (Object.keys(secrets).length === 0) return null;
+  if (cipher !== null) return cipher.encrypt(JSON.stringify(secrets), contextOf(source));
+  throw new PlatformError(
+    'conflict',
+    'Credentials are stored encrypted, and there is no key to encrypt them with: set ENCRYPTION_KEY, the same for every process, and start again',
+  );
+}
+
+/** Throws RemoteFault where the secrets cannot be decrypted. */
+export function openSource(cipher: Cipher | null, row: SourceRow): RemoteSource {
+  const { id, name } = row;
+  const settings = JSON.parse(row.settings) as Json;
+  return { id, name, settings, secrets: openSecrets(cipher, row) };
+}
+
+function openSecrets(cipher: Cipher | null, row: SourceRow): Json {
+  if (row.secrets === null) return {};
+  const stored = `The stored credentials of ${row.name} cannot be decrypted`;
+  const code = 'missing_credentials';
+  if (cipher === null) throw new RemoteFault(`${stored}: ENCRYPTION_KEY is not set`, { code });
+  try {
+    return JSON.parse(cipher.decrypt(row.secrets, contextOf(row))) as Json;
+  } catch (error) {
+    if (!(error instanceof DecryptionError)) throw error;
+    const why = 'they were stored under another ENCRYPTION_KEY; store them again';
+    throw new RemoteFault(`${stored}: ${why}`, { code });
+  }
+}
+
+/** Secrets that are copied to another row cannot be decrypted there. */
+const contextOf = ({ id }: Pick<SourceRow, 'id'>) => JSON.stringify(['remote_sources', id]);
+
+/** Characters of a secret that is kept out of texts. */
+const secretCharsMin = 8;
+
+/** The texts of a source's secrets, and their words: `Bearer x` and `x`. */
+export function secretTextsOf({ secrets }: RemoteSource): string[] {
+  const texts = Object.values(secrets).flatMap((group) =>
+    typeof group === 'string' ? [group] : isObject(group) ? Object.values(group) : [],
+  );
+  return texts
+    .flatMap((text) => (typeof text === 'string' ? [text, ...text.split(' ')] : []))
+    .filter((text) => text.length >= secretCharsMin);
+}
