@@ -3,10 +3,15 @@ import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { backUpSqlite } from '../database/backup.ts';
 import { CliError, exitCodes } from './exit-codes.ts';
-import type { Io } from './io.ts';
+import { type Io, writeJson } from './io.ts';
 import { readDataSettings } from './settings.ts';
 
-export async function backUp({ env, stdout }: Io, file: string | undefined): Promise<void> {
+export async function backUp(
+  io: Pick<Io, 'env' | 'stdout'>,
+  file: string | undefined,
+  { json }: { json?: boolean },
+): Promise<void> {
+  const { env, stdout } = io;
   const { dataDir, databaseUrl } = readDataSettings(env);
   if (databaseUrl !== null) {
     throw new Error(
@@ -19,11 +24,13 @@ export async function backUp({ env, stdout }: Io, file: string | undefined): Pro
   }
   const begun = performance.now();
   const { bytes } = await backUpSqlite(dataDir, file);
-  const seconds = ((performance.now() - begun) / 1000).toFixed(1);
-  stdout.write(`Made and checked ${file}: ${(bytes / 1e6).toFixed(1)} MB in ${seconds} s.\n`);
+  const seconds = (performance.now() - begun) / 1000;
   const secrets = ['encryption-key', 'admin-secret']
     .map((name) => join(dataDir, name))
     .filter((path) => existsSync(path));
+  if (json) return writeJson(io, { file, bytes, seconds, not_in_it: secrets });
+  const made = `${(bytes / 1e6).toFixed(1)} MB in ${seconds.toFixed(1)} s`;
+  stdout.write(`Made and checked ${file}: ${made}.\n`);
   if (secrets.length > 0) {
     stdout.write(`Not in it, to be kept somewhere else: ${secrets.join(' and ')}.\n`);
   }

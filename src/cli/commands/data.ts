@@ -9,9 +9,10 @@ export function addDataCommands(program: Command, io: Io): void {
     examples: ['backup monday.db'],
   })
     .argument('[file]', 'the file to make')
-    .action(async (file: string | undefined) => {
+    .option('--json', 'print one JSON value')
+    .action(async (file: string | undefined, options: { json?: boolean }) => {
       const { backUp } = await import('../backup.ts');
-      await backUp(io, file);
+      await backUp(io, file, options);
     });
   defineCommand(program, 'migrate-to-cluster', {
     about: 'move the data of DATA_DIR into the PostgreSQL of DATABASE_URL',
