@@ -26,6 +26,15 @@ function write(greeting: string, properties: object = { name: {} }, required: st
 }
 
 const reload = () => platform.admin('POST', '/admin/skills/reload');
+/** The state after a reload; earlier sets of skills may still be ending. */
+const reloaded = () =>
+  waitFor(
+    async () => {
+      const { status, body } = await reload();
+      return status === 200 ? body : null;
+    },
+    { describe: 'the skills are reloaded' },
+  );
 const textOf = async () => (await platform.run(key, greet, {})).body.output.text;
 
 /** The state before each test: `greet` says Hello. */
@@ -112,6 +121,22 @@ test('a version that takes less than before is refused with the difference', asy
   expect(await textOf()).toBe('Hello');
 });
 
+test('a reload names the skills whose code has changed, also that of a module which they import', async () => {
+  await begin();
+  const helper = join(directory, '_helper.ts');
+  writeFileSync(helper, `export const text = 'One';`);
+  const before = readFileSync(file, 'utf8');
+  const importing = before.replace(/"Hello"/, 'text');
+  writeFileSync(file, `import { text } from './_helper.ts';\n${importing}`);
+  expect(await reloaded()).toMatchObject({ changed: [greet] });
+  expect(await reloaded()).toMatchObject({ changed: [] });
+
+  writeFileSync(helper, `export const text = 'Two';`);
+
+  expect(await reloaded()).toMatchObject({ changed: [greet], added: [], removed: [] });
+  expect(await textOf()).toBe('Two');
+});
+
 test('no job is lost or run twice while the skills are reloaded under load', async () => {
   await begin();
   const accepted: string[] = [];
@@ -168,21 +193,6 @@ test('two earlier sets with runs are the most: a further reload is refused until
   expect(third.body.message).toContain('two earlier sets of skills still finish their runs');
   for (const { open } of held) open();
   for (const id of jobs) await platform.jobIn(key, id, 'completed');
-});
-
-test('a reload names the skills whose code has changed, also that of a module which they import', async () => {
-  const helper = join(directory, '_helper.ts');
-  writeFileSync(helper, `export const text = 'One';`);
-  const before = readFileSync(file, 'utf8');
-  const importing = before.replace(/"Hello"/, 'text');
-  writeFileSync(file, `import { text } from './_helper.ts';\n${importing}`);
-  expect((await reload()).body).toMatchObject({ changed: [greet] });
-  expect((await reload()).body).toMatchObject({ changed: [] });
-
-  writeFileSync(helper, `export const text = 'Two';`);
-
-  expect((await reload()).body).toMatchObject({ changed: [greet], added: [], removed: [] });
-  expect(await textOf()).toBe('Two');
 });
 
 test('a reload needs the admin secret', async () => {
