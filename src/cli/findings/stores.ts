@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import type { Config } from '../../config/config.ts';
 import type { Inspected } from '../../database/inspect.ts';
 import { createLogger } from '../../kernel/log.ts';
+import type { Redis } from '../../redis/redis.ts';
 import { type Finding, fault, ok, warning } from './finding.ts';
 
 const check = 'database';
@@ -75,13 +76,21 @@ function checkMigrations({ missing, unknown }: Inspected): Finding[] {
   return [warning(check, message, 'back up first, and try them with skillwright upgrade --check')];
 }
 
+/** A Redis that evicts keys loses hints and counters of limits without a word. */
+async function checkEviction({ commands }: Pick<Redis, 'commands'>): Promise<Finding[]> {
+  const [, policy] = /^maxmemory_policy:(\S+)/m.exec(await commands.info('memory')) ?? [];
+  if (policy === undefined || policy === 'noeviction') return [];
+  const message = `Redis evicts keys when its memory is full (maxmemory-policy ${policy})`;
+  return [warning('redis', message, 'set maxmemory-policy noeviction')];
+}
+
 export async function checkRedis({ redisUrl }: Config): Promise<Finding[]> {
   if (redisUrl === null) return [];
   const { openRedis } = await import('../../redis/redis.ts');
   const redis = openRedis(redisUrl, createLogger('silent'));
   try {
     await redis.opened;
-    if (redis.isConnected()) return [ok('redis', 'It answers')];
+    if (redis.isConnected()) return [ok('redis', 'It answers'), ...(await checkEviction(redis))];
     const message = `Redis at ${new URL(redisUrl).host} does not answer`;
     return [fault('redis', message, 'start it, or correct REDIS_URL')];
   } finally {
