@@ -20,8 +20,6 @@ import { createTools } from './tool-list.ts';
 const answerS = 7 * 24 * 60 * 60;
 /** Subscriptions in one process; each is one of the event streams of its key. */
 const subscriptionsMax = 10_000;
-/** Between the stop of the platform and that of streams: calls that wait are answered meanwhile. */
-const lastAnswersMs = 200;
 
 export interface EndpointDeps extends Omit<McpServerDeps, 'states' | 'list' | 'tasks' | 'prose'> {
   readonly list: Omit<McpServerDeps['list'], 'tools'> & { readonly skills: SkillRegistry };
@@ -69,16 +67,21 @@ export function createEndpoint(given: EndpointDeps): Endpoint {
   const plain = createMcpHandler(create, options);
   // A call may take long: its stream is kept alive, and the client sees at once that the call is under way.
   const calls = createMcpHandler(create, { ...options, responseMode: 'sse' });
+  const subscriptions = createMcpHandler(create, options);
   skills.onChange(() => {
-    plain.notify.toolsChanged();
-    plain.notify.resourcesChanged();
+    subscriptions.notify.toolsChanged();
+    subscriptions.notify.resourcesChanged();
   });
-  deps.stopping.addEventListener('abort', () => {
-    setTimeout(() => void Promise.all([plain.close(), calls.close()]), lastAnswersMs).unref();
-  });
-  const handlers = { plain: toNodeHandler(plain), calls: toNodeHandler(calls) };
+  // Other requests are answered until the server has drained.
+  deps.stopping.addEventListener('abort', () => void subscriptions.close());
+  const handlers = {
+    plain: toNodeHandler(plain),
+    'tools/call': toNodeHandler(calls),
+    'subscriptions/listen': toNodeHandler(subscriptions),
+  };
   return (request, response, body, sender) => {
-    const isCall = (body as { method?: unknown } | null)?.method === 'tools/call';
+    const method = (body as { method?: unknown } | null)?.method;
+    const kind = method === 'tools/call' || method === 'subscriptions/listen' ? method : 'plain';
     const { caller, metadataUrl: resourceMetadataUrl } = sender;
     const { keyId: clientId, scopes } = caller;
     const auth = {
@@ -88,10 +91,6 @@ export function createEndpoint(given: EndpointDeps): Endpoint {
       resourceMetadataUrl,
       extra: { sender },
     };
-    return handlers[isCall ? 'calls' : 'plain'](
-      Object.assign(request, { auth }) as never,
-      response,
-      body,
-    );
+    return handlers[kind](Object.assign(request, { auth }) as never, response, body);
   };
 }

@@ -5,7 +5,7 @@ import { idempotencyKeyOf, onceGiven } from '../http/idempotency-key.ts';
 import type { Server } from '../http/server.ts';
 import type { BeginStream } from '../http/streams.ts';
 import { userOf } from '../http/user-id.ts';
-import { invalid } from '../kernel/errors.ts';
+import { invalid, PlatformError } from '../kernel/errors.ts';
 import { lazily } from '../kernel/lazy.ts';
 import type { EndpointDeps } from './endpoint.ts';
 import type { Hosts } from './hosts.ts';
@@ -39,7 +39,7 @@ export function refuseHosts(hosts: Hosts, next: Hook): Hook {
 
 /** The routes that need an API key. */
 export function mcpRoutes(server: Server, deps: McpRoutesDeps): void {
-  // The SDK needs 20 MiB and a tenth of a second, which a platform without such clients saves.
+  // The SDK takes 12 MiB and a tenth of a second, which a platform without such clients saves.
   const load = lazily(async () => (await import('./endpoint.ts')).createEndpoint(deps));
   server.addHook('onSend', (request, reply, payload, done) => {
     if (reply.statusCode === 401) {
@@ -52,6 +52,8 @@ export function mcpRoutes(server: Server, deps: McpRoutesDeps): void {
     const { body } = request as { body: unknown };
     if (body === undefined || body === null)
       throw invalid('body', 'is required: a message of JSON-RPC');
+    // Many calls in one request would pass the limit of the key; the protocol has no batches any more.
+    if (Array.isArray(body)) throw invalid('body', 'must be one message: batches are not served');
     const sender = {
       caller: callerOf(request),
       options: {
@@ -64,6 +66,7 @@ export function mcpRoutes(server: Server, deps: McpRoutesDeps): void {
     };
     const answer = await load();
     if (methodOf(body) === 'subscriptions/listen') {
+      if (deps.stopping.aborted) throw isStopping();
       const signal = deps.beginStream(request, reply);
       signal.addEventListener('abort', () => void setTimeout(() => reply.raw.destroy(), 500));
     }
@@ -103,6 +106,9 @@ function baseUrl(
 function methodOf(body: unknown): string {
   return String((body as { method?: unknown }).method ?? '');
 }
+
+const isStopping = () =>
+  new PlatformError('service_unavailable', 'The platform is stopping', { retryAfter: 1 });
 
 const parseError = -32_700;
 const serverError = -32_000;

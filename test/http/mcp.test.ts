@@ -120,6 +120,7 @@ describe('hosts, origins and bodies', () => {
   test.each([
     ['no JSON', '{', 400, -32_700],
     ['nothing', '', 400, -32_700],
+    ['a batch', '[{"jsonrpc":"2.0","id":1,"method":"ping"}]', 400, -32_700],
   ])('a body that is %s is an error of JSON-RPC', async (_, body, status, code) => {
     const headers = { 'content-type': 'application/json' };
     const answer = await platform.request('POST', '/mcp', { key, headers, body });
@@ -386,6 +387,23 @@ describe('a client that knows tasks', () => {
     expect((await ask('tasks/get', { taskId: `Z${taskId.slice(1)}` })).error?.code).toBe(-32_602);
     expect((await ask('tasks/get', { taskId }, key, {})).error).toMatchObject({ code: -32_021 });
   });
+});
+
+test('when the platform stops, a call is answered, and its job goes on', async () => {
+  const other = await startStaged();
+  const own = await other.key();
+  const opened = gate();
+  const params = { name: 'staged.play', arguments: acting({ until: opened.path }) };
+  const answer = askMcp(other, own, 'tools/call', params);
+  const job = await waitFor(
+    async () => (await other.request('GET', '/api/jobs?status=active', { key: own })).body.data[0],
+    { describe: 'the job is active' },
+  );
+  const stopped = other.stop();
+  const { error } = await answer;
+  expect(error?.data).toEqual({ error: 'service_unavailable', job_id: job.job_id });
+  opened.open();
+  await stopped;
 });
 
 describe('skills to read', () => {
