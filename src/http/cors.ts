@@ -15,11 +15,14 @@ const methods = 'GET, POST, PUT, DELETE';
 const requestHeaders = [
   ...['content-type', 'x-api-key', 'x-request-id', 'idempotency-key', 'prefer', 'last-event-id'],
   ...['x-agent-id', 'x-user-id', 'x-conversation-id'],
+  // Of the Model Context Protocol.
+  ...['authorization', 'mcp-protocol-version', 'mcp-method', 'mcp-name'],
 ].join(', ');
 const exposed = Object.keys(responseHeaders).join(', ');
 /** Seconds for which a browser may remember a preflight. */
 const maxAgeS = 600;
-const open = /^\/(?:api\/|health$|openapi\.json$)/;
+const open =
+  /^\/(?:api\/|mcp$|\.well-known\/oauth-protected-resource(?:\/mcp)?$|health$|openapi\.json$)/;
 
 /** Registers the hook, before those that ask for credentials; without origins, nothing. */
 export function allowOrigins(server: Server, origins: ReadonlySet<string> | null): void {

@@ -11,7 +11,14 @@ function skill(key: string, more: Partial<Skill> = {}): Skill {
     ...{ id: key, category, version, name, displayName: name, description: name, parameters },
     ...{ output: {}, requiredScopes: [category], timeoutMs: 1_000, maxAttempts: 1, mcp: null },
     ...{ continuesConversations: false, taskField: null, answerField: null, examples: [] },
-    ...{ config: {}, hasConfig: false, isActive: true, createdAt: 0, updatedAt: 0 },
+    ...{
+      config: {},
+      hasConfig: false,
+      isActive: true,
+      createdAt: 0,
+      updatedAt: 0,
+      remoteSourceId: null,
+    },
     inputIssues: compileSchema(parameters),
     ...more,
   };

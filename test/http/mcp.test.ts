@@ -16,7 +16,10 @@ let key: string;
 beforeAll(async () => {
   platform = await startStaged({
     skillsDirs: [...stagedSkills, join(root, 'src/skills/catalog/agent'), prose],
-    environment: { PUBLIC_URL: 'https://skills.example.com' },
+    environment: {
+      PUBLIC_URL: 'https://skills.example.com',
+      CORS_ORIGINS: 'https://app.example.com',
+    },
   });
   key = await platform.key();
 });
@@ -126,6 +129,30 @@ describe('hosts, origins and bodies', () => {
     const answer = await platform.request('POST', '/mcp', { key, headers, body });
     expect(answer.status).toBe(status);
     expect(answer.body).toMatchObject({ jsonrpc: '2.0', id: null, error: { code } });
+  });
+
+  test('a page of an origin of CORS_ORIGINS may be a client', async () => {
+    const origin = 'https://app.example.com';
+    const asked = 'authorization,content-type,mcp-method,mcp-name,mcp-protocol-version';
+    const preflight = await platform.request('OPTIONS', '/mcp', {
+      headers: {
+        origin,
+        'access-control-request-method': 'POST',
+        'access-control-request-headers': asked,
+      },
+    });
+    expect(preflight.status).toBe(204);
+    const allowed = preflight.headers.get('access-control-allow-headers')?.split(', ');
+    expect(allowed).toEqual(expect.arrayContaining(asked.split(',')));
+    const { headers, result } = await askMcp(
+      platform,
+      key,
+      'tools/list',
+      {},
+      { headers: { origin } },
+    );
+    expect(headers.get('access-control-allow-origin')).toBe(origin);
+    expect(result.tools).not.toEqual([]);
   });
 
   test.each(['GET', 'DELETE'])('%s is 405', async (method) => {
