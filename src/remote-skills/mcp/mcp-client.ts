@@ -8,10 +8,13 @@ import { isObject, type Json } from '../../kernel/json.ts';
 import { jsonTextFault } from '../../kernel/text.ts';
 import type { Discovered, LeftOutTool, RemoteKind, RemoteTool } from '../remote-kind.ts';
 import { RemoteFault } from '../remote-kind.ts';
-import { type Connection, connect, type Transports } from './connection.ts';
+import type { Connection } from './client-of.ts';
+import { type Commands, createCommands } from './commands.ts';
+import { connect, type Transports } from './connection.ts';
 import { faultOf } from './faults.ts';
 import type { McpKindDeps } from './mcp-kind.ts';
 import { outputOf } from './results.ts';
+import type { McpSettings } from './settings.ts';
 
 /** Bytes of one response. */
 const responseBytesMax = 8 * 1024 * 1024;
@@ -21,8 +24,8 @@ const toolsMax = 500;
 const pagesMax = 100;
 const instructionsCharsMax = 4_096;
 
-/** The name of what reads resources; no tool can have it. */
-const readResource = 'resources/read';
+/** What reads resources, as a tool. The protocol allows no colon in a tool's name. */
+const readResource = 'read:resource';
 
 export function createMcpClient(
   deps: McpKindDeps,
@@ -33,34 +36,41 @@ export function createMcpClient(
     schemes: ['https:', 'http:'],
     maxBytes: responseBytesMax,
   });
-  const transports: Transports = { fetch: guarded.fetch, version };
+  const ways: Ways = { fetch: guarded.fetch, version, commands: createCommands(version) };
   return {
     async discover(source, signal) {
-      return asked(transports, source, signal, (connection) => discover(connection, signal));
+      return asked(ways, source, signal, (connection) => discover(connection, signal));
     },
     async call(source, tool, input, run) {
-      return asked(transports, source, run.signal, (connection) =>
-        call(connection, tool, input, run),
-      );
+      return asked(ways, source, run.signal, (connection) => call(connection, tool, input, run));
     },
     async close(sourceId) {
+      await ways.commands.end(sourceId);
       if (sourceId === undefined) await guarded.close();
     },
   };
+}
+
+interface Ways extends Transports {
+  readonly commands: Commands;
 }
 
 type Source = Parameters<RemoteKind['discover']>[0];
 
 /** Asks over a connection and closes it. What fails is a RemoteFault, or the reason of the signal. */
 async function asked<T>(
-  transports: Transports,
+  ways: Ways,
   source: Source,
   signal: AbortSignal,
   ask: (connection: Connection) => Promise<T>,
 ): Promise<T> {
   let connection: Connection | undefined;
   try {
-    connection = await connect(transports, source, signal);
+    const { url } = source.settings as unknown as McpSettings;
+    connection =
+      url === null
+        ? await ways.commands.connect(source, signal)
+        : await connect(ways, source, url, signal);
     return await Promise.race([ask(connection), connection.broken]);
   } catch (error) {
     throw faultOf(source.name, error, signal);

@@ -1,0 +1,130 @@
+/** Tools of `@modelcontextprotocol/server-everything` as skills: the server of others that uses all of the protocol. */
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { readdirSync, readFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { type AddressInfo, createServer } from 'node:net';
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
+import { follow } from '../support/event-stream.ts';
+import type { Platform } from '../support/platform.ts';
+import { startStaged } from '../support/staged.ts';
+import { waitFor } from '../support/wait-for.ts';
+
+const program = createRequire(import.meta.url).resolve(
+  '@modelcontextprotocol/server-everything/dist/index.js',
+);
+
+let platform: Platform;
+let key: string;
+beforeAll(async () => {
+  platform = await startStaged({
+    environment: { SKILLS_ALLOW_CIDRS: '127.0.0.0/8', MCP_COMMANDS: 'on' },
+  });
+  key = await platform.key();
+});
+afterAll(() => platform.stop());
+
+async function add(fields: Record<string, unknown>): Promise<void> {
+  const { status, text, body } = await platform.admin('POST', '/admin/mcp-servers', fields);
+  expect(status, text).toBe(201);
+  expect(body).toMatchObject({ status: 'available', left_out: [] });
+}
+
+/** A server over HTTP, on a free port. */
+async function startOverHttp(): Promise<string> {
+  const probe = createServer().listen(0, '127.0.0.1');
+  await once(probe, 'listening');
+  const { port } = probe.address() as AddressInfo;
+  probe.close();
+  const child = spawn(process.execPath, [program, 'streamableHttp'], {
+    env: { PATH: process.env['PATH'] ?? '', PORT: String(port) },
+    stdio: 'ignore',
+  });
+  onTestFinished(() => void child.kill('SIGKILL'));
+  const url = `http://127.0.0.1:${port}/mcp`;
+  const isThere = () =>
+    fetch(url).then(
+      () => true,
+      () => false,
+    );
+  await waitFor(isThere, { describe: 'the server to listen' });
+  return url;
+}
+
+async function journey(category: string): Promise<void> {
+  const run = async (skill: string, input: unknown) =>
+    (await platform.run(key, `${category}/v1.0/${skill}`, input)).body;
+  expect(await run('echo', { message: 'hello' })).toMatchObject({
+    status: 'completed',
+    output: { content: [{ type: 'text', text: 'Echo: hello' }] },
+  });
+  expect(await run('get-structured-content', { location: 'Chicago' })).toMatchObject({
+    status: 'completed',
+    output: { temperature: expect.any(Number) },
+  });
+  expect(await run('get-structured-content', { location: 'Atlantis' })).toMatchObject({
+    error: 'validation_error',
+  });
+  const uri = 'demo://resource/dynamic/text/1';
+  expect(await run('read-resource', { uri })).toMatchObject({
+    status: 'completed',
+    output: { contents: [{ uri }] },
+  });
+  const env = await run('get-env', {});
+  expect(JSON.stringify(env.output)).not.toContain('ADMIN_SECRET');
+}
+
+describe('the tools of a server', () => {
+  test('that is a command are skills, in a child without our environment', async () => {
+    await add({ name: 'command', command: process.execPath, args: [program, 'stdio'] });
+    await journey('mcp-command');
+  });
+
+  test('over HTTP are skills', async () => {
+    await add({ name: 'http', url: await startOverHttp() });
+    await journey('mcp-http');
+  });
+
+  test('pass their progress on, and end when their job is cancelled', async () => {
+    await add({ name: 'slow', command: process.execPath, args: [program, 'stdio'] });
+    const path = '/api/mcp-slow/v1.0/trigger-long-running-operation';
+    const body = { duration: 20, steps: 100 };
+    const { body: accepted } = await platform.request('POST', path, { key, body });
+    const stream = await follow(`${platform.url}/api/jobs/${accepted.job_id}/events`, {
+      'x-api-key': key,
+    });
+    const progress = await stream.event(({ event }) => event === 'progress', 'progress');
+    expect(progress.data).toMatchObject({ fraction: expect.any(Number) });
+    stream.leave();
+    await platform.request('POST', `/api/jobs/${accepted.job_id}/cancel`, { key });
+    const { body: job } = await platform.jobIn(key, accepted.job_id, 'cancelled');
+    expect(job.status).toBe('cancelled');
+    // The child goes on with other calls.
+    const answer = await platform.run(key, 'mcp-slow/v1.0/echo', { message: 'again' });
+    expect(answer.body.status).toBe('completed');
+  });
+
+  test('that is a command end with their platform', async () => {
+    const own = await startStaged({ environment: { MCP_COMMANDS: 'on' } });
+    const marker = `marker-${Date.now()}`;
+    const fields = { name: 'own', command: process.execPath, args: [program, 'stdio', marker] };
+    expect((await own.admin('POST', '/admin/mcp-servers', fields)).body.status).toBe('available');
+    expect(childrenWith(marker)).toHaveLength(1);
+    await own.stop();
+    await waitFor(() => childrenWith(marker).length === 0, { describe: 'the child to end' });
+  });
+});
+
+/** Ids of the children of this process whose command line has a text. */
+function childrenWith(text: string): string[] {
+  return readdirSync('/proc').filter((id) => {
+    if (!/^\d+$/.test(id)) return false;
+    try {
+      const parent = /^PPid:\t(\d+)$/m.exec(readFileSync(`/proc/${id}/status`, 'utf8'))?.[1];
+      const isOurs = parent === String(process.pid);
+      return isOurs && readFileSync(`/proc/${id}/cmdline`, 'utf8').includes(text);
+    } catch {
+      return false;
+    }
+  });
+}
