@@ -74,7 +74,7 @@ async function showEvents(
   jobId: string,
   { json }: AwaitOptions,
 ): Promise<void> {
-  for await (const event of followJob(client, jobId, io.interrupted)) {
+  for await (const event of followJob(client, jobId, { signal: io.interrupted })) {
     if (json) {
       writeJson(io, event);
       continue;
@@ -95,7 +95,7 @@ async function showProgress({ io, client }: AwaitDeps, jobId: string): Promise<v
   const { stderr } = io;
   const width = (stderr.columns ?? 80) - 1;
   try {
-    for await (const event of followJob(client, jobId, io.interrupted)) {
+    for await (const event of followJob(client, jobId, { signal: io.interrupted })) {
       const plain = { ...stderr, isTTY: true, hasColors: false, write: stderr.write };
       const line = eventLine(plain, event);
       const [first = ''] = line?.split('\n', 1) ?? [];

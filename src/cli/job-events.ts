@@ -10,13 +10,13 @@ export interface JobEvent {
   readonly data: Readonly<Record<string, unknown>>;
 }
 
-/** The events of a job from the first one on, until it ends. */
+/** The events of a job from the first one on: until it ends, or with `follow: false` those so far. */
 export async function* followJob(
   client: Client,
   jobId: string,
-  signal: AbortSignal,
+  options: { signal: AbortSignal; follow?: boolean },
 ): AsyncGenerator<JobEvent> {
-  for await (const { id, type, data } of client.job(jobId).events({ signal })) {
+  for await (const { id, type, data } of client.job(jobId).events(options)) {
     yield { id, event: type, data: { ...data } };
   }
 }

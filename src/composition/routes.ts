@@ -23,7 +23,7 @@ import { createStreams } from '../http/streams.ts';
 import { createWrongSecrets } from '../http/wrong-secrets.ts';
 import { executionRoutes } from '../jobs/execution.routes.ts';
 import { jobRoutes } from '../jobs/jobs.routes.ts';
-import { beginning, jobStream } from '../jobs/stream.ts';
+import { beginning, jobStream, recordedEvents } from '../jobs/stream.ts';
 import type { Clock } from '../kernel/clock.ts';
 import type { PlatformError } from '../kernel/errors.ts';
 import { memoryRoutes } from '../memories/memories.routes.ts';
@@ -133,9 +133,12 @@ function apiRoutes(scope: Server, deps: RoutesDeps, sessions: Sessions): void {
     stopping,
     beginStream,
     originOf: (organizationId, job) => originOf(slices, organizationId, job),
-    openStream: (organizationId, jobId, after, signal) => {
-      const source = { database: parts.database, feed: slices.jobs.feed };
-      return jobStream(source, organizationId, jobId, after ?? beginning, signal);
+    openStream: (organizationId, jobId, { after, isFollowed }, signal) => {
+      const { database } = parts;
+      const position = after ?? beginning;
+      if (!isFollowed) return recordedEvents(database, organizationId, jobId, position);
+      const source = { database, feed: slices.jobs.feed };
+      return jobStream(source, organizationId, jobId, position, signal);
     },
   });
   approvalRoutes(scope, { approvals: slices.approvals });

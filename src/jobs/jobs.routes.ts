@@ -156,8 +156,14 @@ const streamSchema = {
     "piece of the model's text), tool_call and tool_result, each with the number of " +
     'its step. The stream ends with the job, and when its key is revoked or ' +
     'expires. A client that reconnects with Last-Event-ID resumes after that event. ' +
-    '503 if the key or the address has too many open streams.',
+    'With follow=false it ends after the events that are recorded so far. 503 if the key or the address has too many open streams.',
   params,
+  querystring: Type.Object({
+    follow: Type.Optional({
+      ...Words(['true', 'false']),
+      description: 'false: the events that are recorded so far, without those to come.',
+    }),
+  }),
   headers: Type.Object({
     'last-event-id': Type.Optional(
       Type.String({ description: 'The id of the last event that the client has.' }),
@@ -169,11 +175,11 @@ const streamSchema = {
   },
 };
 
-/** The events of a job after a position, until it ends or the signal aborts. */
+/** The events of a job after a position: those so far, or all until it ends or the signal aborts. */
 export type OpenStream = (
   organizationId: string,
   jobId: string,
-  after: Position | null,
+  { after, isFollowed }: { after: Position | null; isFollowed: boolean },
   signal: AbortSignal,
 ) => AsyncIterable<JobEvent>;
 
@@ -232,7 +238,8 @@ export function jobRoutes(server: Server, deps: JobRoutesDeps) {
     const { organizationId } = callerOf(request);
     const after = positionOf(request.headers['last-event-id']);
     const signal = beginStream(request, reply);
-    const events = openStream(organizationId, request.params.jobId, after, signal);
+    const range = { after, isFollowed: request.query.follow !== 'false' };
+    const events = openStream(organizationId, request.params.jobId, range, signal);
     await sendEvents(reply, asServerSent(events));
   });
 }

@@ -72,7 +72,8 @@ function isEnd({ type, data }: JobEvent): boolean {
   return type === 'status' && isFinal(data.status);
 }
 
-async function* recordedEvents(
+/** Yields the events after `position` that are recorded now, and what the job's row tells. */
+export async function* recordedEvents(
   database: Database,
   organizationId: string,
   jobId: string,

@@ -13,8 +13,13 @@ beforeAll(async () => {
 });
 afterAll(() => platform.stop());
 
-function followJob(tenant: Tenant, jobId: string, lastEventId?: string): Promise<Follower> {
-  return follow(`${platform.url}/api/jobs/${jobId}/events`, {
+function followJob(
+  tenant: Tenant,
+  jobId: string,
+  lastEventId?: string,
+  query = '',
+): Promise<Follower> {
+  return follow(`${platform.url}/api/jobs/${jobId}/events${query}`, {
     'x-api-key': tenant.key,
     ...(lastEventId === undefined ? {} : { 'last-event-id': lastEventId }),
   });
@@ -115,6 +120,28 @@ describe('GET /api/jobs/:jobId/events', () => {
     expect((await stream.ended).map(brief)).toEqual([
       ...['queued', 'active 1', 'log one', 'log two', 'completed 1'],
     ]);
+  });
+
+  test('follow=false ends after the events so far, and follow=true with the job', async () => {
+    const tenant = await newTenant(platform);
+    const end = gate();
+    const jobId = await tenant.start(play, acting({ log: 'one' }, { until: end.path }));
+    const live = await followJob(tenant, jobId);
+    const { id } = await live.event(({ data }) => data.message === 'one', 'the line');
+    const ask = (query: string, lastEventId?: string) =>
+      followJob(tenant, jobId, lastEventId, query);
+
+    const soFar = await (await ask('?follow=false')).ended;
+    const later = await (await ask('?follow=false', id)).ended;
+    expectInvalid(await tenant.get(`/api/jobs/${jobId}/events?follow=no`), 'follow');
+    end.open();
+
+    expect(soFar.map(brief)).toEqual(['queued', 'active 1', 'log one']);
+    expect(later).toEqual([]);
+    expect(await live.ended).toEqual([...soFar, live.events.at(-1)]);
+    for (const query of ['?follow=true', '?follow=false']) {
+      expect(await (await ask(query)).ended).toEqual(live.events);
+    }
   });
 
   test('has failed attempts with their errors', async () => {

@@ -1002,7 +1002,7 @@ export interface paths {
         };
         /**
          * Follow a job as server-sent events
-         * @description Events: status, log, progress, message, and for a job that thinks token (a piece of the model's text), tool_call and tool_result, each with the number of its step. The stream ends with the job, and when its key is revoked or expires. A client that reconnects with Last-Event-ID resumes after that event. 503 if the key or the address has too many open streams.
+         * @description Events: status, log, progress, message, and for a job that thinks token (a piece of the model's text), tool_call and tool_result, each with the number of its step. The stream ends with the job, and when its key is revoked or expires. A client that reconnects with Last-Event-ID resumes after that event. With follow=false it ends after the events that are recorded so far. 503 if the key or the address has too many open streams.
          */
         get: operations["streamJobEvents"];
         put?: never;
@@ -11994,7 +11994,10 @@ export interface operations {
     };
     streamJobEvents: {
         parameters: {
-            query?: never;
+            query?: {
+                /** @description false: the events that are recorded so far, without those to come. */
+                follow?: "true" | "false";
+            };
             header?: {
                 /** @description The id of the last event that the client has. */
                 "last-event-id"?: string;

@@ -82,3 +82,18 @@ test('a refusal ends it, and so does a platform that is away for two minutes', a
   expect(away.error).toMatchObject({ code: 'unreachable' });
   expect(Date.now() - begun).toBeGreaterThan(120_000);
 });
+
+test('with follow: false the events so far are all, and a job that goes on is not asked about', async () => {
+  const asked: string[] = [];
+  const client = createClient({
+    url: 'http://platform',
+    fetch: async (url) => {
+      asked.push(String(url));
+      return streamOf([['0.0', 'queued']]);
+    },
+  });
+  const ids: string[] = [];
+  for await (const { id } of client.job('j1').events({ follow: false })) ids.push(id);
+  expect(ids).toEqual(['0.0']);
+  expect(asked).toEqual(['http://platform/api/jobs/j1/events?follow=false']);
+});

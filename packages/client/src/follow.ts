@@ -26,6 +26,8 @@ export type JobEvent = {
 }[Streamed['event']];
 
 export interface FollowOptions extends CallOptions {
+  /** False: the events that are recorded so far, without those to come. */
+  readonly follow?: boolean | undefined;
   /** The id of the last event that is known. */
   readonly after?: string | undefined;
 }
@@ -39,7 +41,7 @@ interface Followed {
 /** The platform writes something every 15 seconds: a stream that is silent for longer is broken. */
 const silentMsMax = 45_000;
 
-/** Yields the events until the job has ended. */
+/** Yields the events until the job has ended, or those so far. */
 export async function* followJob(
   deps: RequestsDeps,
   { path, jobId, patienceMs }: Followed,
@@ -60,6 +62,7 @@ export async function* followJob(
           yield event;
           if (isEnd(event)) return;
         }
+        if (options.follow === false) return;
         // A stream ends with its platform; without any event it ends where `after` was the last one.
         if (isSilent && (await hasEnded(deps, path, signal))) return;
       } catch (error) {
@@ -106,7 +109,12 @@ async function* eventsOf(
   try {
     const resume = last === undefined ? {} : { 'last-event-id': last };
     const headers = { accept: 'text/event-stream', ...resume, ...options.headers };
-    const request = { method: 'GET', path: `${path}/events`, headers, signal };
+    const request = {
+      method: 'GET',
+      path: `${path}/events${options.follow === false ? '?follow=false' : ''}`,
+      headers,
+      signal,
+    };
     const { body } = await sendOnce(deps, request, silent.signal);
     onBytes();
     if (body === null) return;

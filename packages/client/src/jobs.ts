@@ -26,7 +26,8 @@ export interface JobHandle<Output = unknown> {
   get(options?: CallOptions): Promise<Job>;
   /**
    * What happens in the job, from its beginning, until it has ended. A connection that breaks is opened again
-   * after the last event; `after` is the id of an event that is known already.
+   * after the last event; `after` is the id of an event that is known already. With `follow: false` they end with the
+   * last event so far.
    */
   events(options?: FollowOptions): AsyncIterable<JobEvent>;
   /** Waits for the end and gives the output; rejects with JobFailedError. */

@@ -129,7 +129,7 @@ async function turn(
   const started = await client.start('agent/v1.0/run-task', { task }, options);
   const { job_id, conversation_id } = started.accepted;
   let said = '';
-  for await (const event of followJob(client, job_id, io.interrupted)) {
+  for await (const event of followJob(client, job_id, { signal: io.interrupted })) {
     if (json) continue;
     if (event.event === 'token') {
       const text = clean(String(event.data['text']));

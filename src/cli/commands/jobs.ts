@@ -1,11 +1,5 @@
 /** Jobs: `jobs`, `logs`, `events`, `cancel`, `retry`. */
-import {
-  type Client,
-  type components,
-  isFinal,
-  type Job,
-  type ListedJob,
-} from '@skillwright/client';
+import type { components, Job, ListedJob } from '@skillwright/client';
 import type { Command } from 'commander';
 import { type AwaitOptions, awaitJob } from '../await-job.ts';
 import { connect, listOf, type PageOptions, path } from '../connection.ts';
@@ -188,9 +182,6 @@ async function sendEvent(
   io.stdout.write(`Recorded; jobs that waited for it: ${receipt.delivered}\n`);
 }
 
-/** How long the stream of a running job may be silent before what is recorded has all come. */
-const quietMs = 500;
-
 async function printEvents(
   io: Io,
   {
@@ -204,10 +195,8 @@ async function printEvents(
   },
 ): Promise<void> {
   const client = connect(io, options);
-  const events = options.follow
-    ? followJob(client, id, io.interrupted)
-    : recordedEvents(client, id, io.interrupted);
-  for await (const event of events) {
+  const range = { signal: io.interrupted, follow: options.follow === true };
+  for await (const event of followJob(client, id, range)) {
     if (!isShown(event)) continue;
     if (options.json) {
       writeJson(io, event);
@@ -216,28 +205,5 @@ async function printEvents(
     const line = eventLine(io.stdout, event);
     if (line !== null) io.stdout.write(`${line}\n`);
     else io.stdout.write(`${event.event} ${clean(JSON.stringify(event.data))}\n`);
-  }
-}
-
-/** The events so far. The stream goes on while a job is under way, and does not tell where the present begins. */
-async function* recordedEvents(
-  client: Client,
-  id: string,
-  interrupted: AbortSignal,
-): AsyncGenerator<JobEvent> {
-  const job = await client.job(id).get();
-  if (isFinal(job.status)) return yield* followJob(client, id, interrupted);
-  const quiet = new AbortController();
-  let timer = setTimeout(() => quiet.abort(), quietMs);
-  try {
-    for await (const event of followJob(client, id, AbortSignal.any([quiet.signal, interrupted]))) {
-      clearTimeout(timer);
-      yield event;
-      timer = setTimeout(() => quiet.abort(), quietMs);
-    }
-  } catch (error) {
-    if (!quiet.signal.aborted) throw error;
-  } finally {
-    clearTimeout(timer);
   }
 }
