@@ -55,6 +55,8 @@ export interface SkillCall {
   readonly input: string;
   /** Whether it is not started again where its executor dies: a person has approved one start. */
   readonly isOnce: boolean;
+  /** Whether an earlier claim was lost or failed while the call was open, so it may have taken effect. */
+  readonly wasInterrupted: boolean;
 }
 
 /** What thinking needs from its run. */

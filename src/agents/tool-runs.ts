@@ -138,7 +138,8 @@ async function runSkill(
     await grant.use();
   }
   const isOnce = grant !== null || tool.left?.isApproved === true;
-  const call = { skill: name, input, isOnce };
+  const wasInterrupted = tool.left?.isInterrupted === true;
+  const call = { skill: name, input, isOnce, wasInterrupted };
   const result = await run.runSkill(call, own, generation.call.signal, scope);
   switch (result.kind) {
     case 'completed':

@@ -80,6 +80,8 @@ export interface JobRunsDeps {
   readonly executors: Pick<ExecutorPool, 'run'>;
   /** Whether they have loaded a skill, named `category/version/name`. */
   isLoaded(skill: string): boolean;
+  /** Why the service outside that runs a skill does not any more; null for all other skills. */
+  whyWithdrawn?(skill: string): Promise<string | null>;
   /** The consumers of this process by queue, once the worker has started. */
   readonly workers: ReadonlyMap<QueueName, Pick<Consumer, 'freeSlots' | 'yieldSlot'>>;
   readonly times: ClusterTimes;
@@ -123,6 +125,7 @@ export function composeJobRuns(deps: JobRunsDeps) {
     clock,
     freeSlots: (name) => workers.get(name)?.freeSlots() ?? 0,
     isLoaded: deps.isLoaded,
+    ...(deps.whyWithdrawn === undefined ? {} : { whyWithdrawn: deps.whyWithdrawn }),
     // Claims and settlements would wait for each other at every count that both of them change.
     writer: config.isEmbedded ? writer : `${writer}-claims`,
     leaseMs: config.jobLeaseMs,

@@ -60,6 +60,7 @@ export async function composeSlices(parts: Parts, clock: Clock, writer: string) 
     slices: { agents, apiKeys, conversations, memories, skills, skillSettings, thinking },
     executors: runnersOf(executors ?? noExecutors, remoteSkills.remote, skills),
     isLoaded,
+    whyWithdrawn: remoteSkills.remote.whyWithdrawn,
     bus: cluster?.bus ?? null,
     times,
     observer: createJobObserver(metrics, recorder, processes.local),

@@ -10,7 +10,12 @@ import { redactedJson } from './redaction.ts';
 import { stepOf } from './step-scope.ts';
 
 /** Asks the parent; rejects with its refusal, never throws. No answer comes after the run's end. */
-export async function ask(part: Part, kind: string, payload: unknown): Promise<unknown> {
+export async function ask(
+  part: Part,
+  kind: string,
+  payload: unknown,
+  step = stepOf(part),
+): Promise<unknown> {
   const written = JSON.stringify(payload) ?? 'null';
   // The digest of a step must stay whole; its name and its result are without secrets already.
   const json = kind === 'begin-step' ? written : redactedJson(part.run, written);
@@ -19,7 +24,7 @@ export async function ask(part: Part, kind: string, payload: unknown): Promise<u
   if (Buffer.byteLength(json) > askBytesMax) {
     throw permanentError(`a request may have ${askBytesMax / 1024} KiB of JSON`);
   }
-  return askJson(part, kind, json);
+  return askJson(part, kind, json, step);
 }
 
 /** Like `ask`, for JSON text that is known to be within the limits. */

@@ -9,6 +9,7 @@ import { inputDigestOf, wholeDigest } from '../kernel/input-digest.ts';
 import { issuesText, type Validate } from '../kernel/json-schema.ts';
 import { permanentError } from '../kernel/permanent-error.ts';
 import type { SkillDefinition } from '../skills/definition.ts';
+import { ask } from './asks.ts';
 import { readOutput } from './output.ts';
 import { newPart, type Part, takeNumbers } from './part.ts';
 import { recordedStep, type WantedStep } from './recorded-steps.ts';
@@ -32,10 +33,10 @@ export async function callSkill(
   name: string,
   input: unknown,
 ): Promise<unknown> {
+  // A skill that no executor has loaded may be one of a service outside, which the platform calls.
   const skill = skills.get(name);
-  if (skill === undefined) throw permanentError(`there is no skill ${name}`);
   const copy: unknown = JSON.parse(JSON.stringify(input) ?? 'null');
-  const issues = skill.validateInput(copy);
+  const issues = skill?.validateInput(copy) ?? null;
   if (issues !== null) {
     throw permanentError(`the input of ${name} breaks its schema: ${issuesText(issues)}`);
   }
@@ -47,6 +48,9 @@ export async function callSkill(
   const wanted: WantedStep = { kind: 'skill', name, digest: fullDigest, nth };
   return recordedStep(caller, wanted, {
     async execute(step, settings) {
+      if (skill === undefined) {
+        return JSON.stringify(await ask(caller, 'call-remote', { skill: name, input: copy }, step));
+      }
       const path = `${caller.path}/${digestOf(JSON.stringify([name, digest, nth]))}`;
       const { run, platform, depth } = caller;
       const part = newPart({ run, platform, depth: depth + 1, step, path }, settings);

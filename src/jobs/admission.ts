@@ -31,6 +31,8 @@ export interface AdmissionDeps {
   freeSlots(queue: QueueName): number;
   /** Whether this process can run a skill, named `category/version/name`. */
   isLoaded(skill: string): boolean;
+  /** Why the service outside that runs a skill does not any more: a sentence; null for all other skills. */
+  whyWithdrawn?(skill: string): Promise<string | null>;
   readonly writer: string;
   readonly leaseMs: number;
   /** The clocks of two processes may differ by this much: a row that is due within it is due now. */
@@ -125,10 +127,12 @@ function admit({ skills, isLoaded }: AdmissionDeps, job: ClaimedJob): RunOptions
 }
 
 async function refuse(
-  { skills, clock, absentMs = 0 }: AdmissionDeps,
+  { skills, clock, whyWithdrawn, absentMs = 0 }: AdmissionDeps,
   job: ClaimedJob,
 ): Promise<AttemptOutcome> {
   const skill = [job.skill_category, job.skill_version, job.skill_name] as const;
+  const withdrawn = await whyWithdrawn?.(skillOf(job));
+  if (withdrawn) return cannotRun(withdrawn);
   if (absentMs > 0 && skills.definition(...skill) === undefined) {
     try {
       // Another process may have loaded it meanwhile.
@@ -143,12 +147,11 @@ async function refuse(
   if (since !== undefined && clock.now() - since < absentMs) {
     return { kind: 'deferred', afterMs: absentAgainMs };
   }
-  return {
-    kind: 'failed',
-    code: 'skill_execution_failed',
-    message: `No definition of the skill ${skillOf(job)} is loaded here`,
-    retryable: false,
-  };
+  return cannotRun(`No definition of the skill ${skillOf(job)} is loaded here`);
+}
+
+function cannotRun(message: string): AttemptOutcome {
+  return { kind: 'failed', code: 'skill_execution_failed', message, retryable: false };
 }
 
 /** The key that the job was accepted with may have been revoked, and the skill withdrawn, since. */

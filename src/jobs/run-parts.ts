@@ -8,7 +8,9 @@ import { nextTold } from '../journal/records.ts';
 import type { RunPart } from '../journal/run-part.ts';
 import { createRunSteps, type RunSteps, type StepAnswer } from '../journal/run-steps.ts';
 import type { WaitScope } from '../journal/wait-scope.ts';
+import { permanentError } from '../kernel/permanent-error.ts';
 import { isMemoryVerb } from '../memories/memory-verbs.ts';
+import { skillKeyParts } from '../skills/registry.ts';
 import type { RunSettings } from '../skills/settings.ts';
 import {
   type Attempt,
@@ -25,6 +27,7 @@ import {
   yieldSlot,
 } from './attempt.ts';
 import { queueOf } from './queues.ts';
+import { callRemote } from './remote-calls.ts';
 import { createReplayOrder, type ReplayOrder } from './replay-order.ts';
 import { reportOf } from './reports.ts';
 import { findSettings, settingsOfCalled } from './run-settings.ts';
@@ -127,6 +130,12 @@ async function answerWork(asking: Part, question: Question, scope: WaitScope): P
     asking.scopes?.delete(n);
     return ended;
   }
+  if (kind === 'call-remote' && step !== null) {
+    const inner = stepsOf(asking).partOf(step);
+    const onReport: RunHandlers['onReport'] = (report) =>
+      takeReport({ ...asking, part: inner }, report);
+    return callRemote(attempt, { payload, part: inner, signal, onReport });
+  }
   if (isMemoryVerb(kind)) {
     const noting = step === null ? part : stepsOf(asking).partOf(step);
     return memoryOf(attempt).ask(kind, payload, noting.note);
@@ -164,7 +173,10 @@ function settingsOfStep({ deps, job }: Attempt, payload: unknown) {
 
 /** Checked before the call is on record, so that a retry calls again once the settings have values. */
 async function mayCall({ deps, job }: Attempt, skill: string): Promise<boolean> {
-  if (!(await deps.mayCall(job, skill))) return false;
+  if (!(await deps.mayCall(job, skill))) {
+    if (deps.skills.definition(...skillKeyParts(skill)) !== undefined) return false;
+    throw permanentError(`there is no skill ${skill}`);
+  }
   await settingsOfCalled(deps, job, skill);
   return true;
 }

@@ -11,7 +11,7 @@ test.each([
 ])('a tool %s while its executors die', async (_, isOnce, times) => {
   let runs = 0;
   const deps = {
-    skills: { definition: () => ({ timeoutMs: 1_000 }) },
+    skills: { definition: () => ({ timeoutMs: 1_000, remoteSourceId: null }) },
     executors: {
       run() {
         runs += 1;
@@ -21,7 +21,7 @@ test.each([
     },
   } as unknown as RunDeps;
   const attempt = newAttempt(deps, { id: 'a' } as ClaimedJob);
-  const call = { skill: 'test/v1.0/tool', input: '{}', isOnce };
+  const call = { skill: 'test/v1.0/tool', input: '{}', isOnce, wasInterrupted: false };
   const { signal } = new AbortController();
 
   const result = await runSkill(
@@ -35,3 +35,34 @@ test.each([
   expect(runs).toBe(times);
   expect(result).toMatchObject({ kind: 'failed', code: 'worker_lost' });
 });
+
+test.each([
+  ['may be called twice', 3, 1],
+  ['may not be called twice', 1, 0],
+])(
+  'a tool of a service outside that %s after an attempt that was lost',
+  async (_, maxAttempts, times) => {
+    let runs = 0;
+    const skill = { timeoutMs: 1_000, remoteSourceId: 'a', maxAttempts };
+    const deps = {
+      skills: { definition: () => skill },
+      executors: {
+        run() {
+          runs += 1;
+          const outcome = Promise.resolve({ kind: 'completed', output: '1' });
+          return { outcome, abort() {}, suspend() {} };
+        },
+      },
+    } as unknown as RunDeps;
+    const call = { skill: 'mcp-a/v1.0/tool', input: '{}', isOnce: false, wasInterrupted: true };
+    const result = await runSkill(
+      newAttempt(deps, { id: 'a' } as ClaimedJob),
+      call,
+      wholeRun,
+      new AbortController().signal,
+      createWaitScope(() => {}),
+    );
+    expect(runs).toBe(times);
+    expect(result.kind).toBe(times === 1 ? 'completed' : 'failed');
+  },
+);

@@ -17,7 +17,7 @@ const displacedMax = 3;
 
 export async function runSkill(
   attempt: Attempt,
-  { skill: name, input, isOnce }: SkillCall,
+  { skill: name, input, isOnce, wasInterrupted }: SkillCall,
   part: RunPart,
   signal: AbortSignal,
   scope: WaitScope,
@@ -32,6 +32,9 @@ export async function runSkill(
   const found = await findSettings(deps, job, name);
   if (found && 'missing' in found) {
     return { kind: 'failed', code: 'missing_credentials', message: found.missing };
+  }
+  if (wasInterrupted && skill.remoteSourceId !== null && skill.maxAttempts === 1) {
+    return { kind: 'failed', code: 'worker_lost', message: calledBefore };
   }
   const { timeoutMs } = skill;
   const request = { skill: name, input, context, timeoutMs, ...(found && { settings: found }) };
@@ -109,6 +112,8 @@ function resultOf(outcome: RunOutcome, isOnce: boolean): SkillResult {
   }
 }
 
+const calledBefore =
+  'An earlier attempt was ended during the call, so it may have taken effect. The tool is not known to be one that may be called twice, and was not called again';
 const diedAlways = 'Its executor died again and again';
 const diedOnce =
   'Its executor died, so it may have taken effect. Its approval is used up, and it was not started again';

@@ -10,7 +10,7 @@ import { newId } from '../kernel/ids.ts';
 import type { Json } from '../kernel/json.ts';
 import { recordRemoteSkills } from '../skills/remote-skills.ts';
 import { refresh } from './refresh.ts';
-import { run } from './run-remote.ts';
+import { run, whyWithdrawn } from './run-remote.ts';
 import { openSource, sealSecrets } from './secrets.ts';
 import {
   countSources,
@@ -44,7 +44,7 @@ export function createRemoteSkills(deps: RemoteSkillsDeps) {
   const state: RemoteSkillsState = { ...deps, looking: new Map(), lookedAt: new Map() };
   return bind(state, {
     ...{ add, find, list, versionsOf, secretsOf, replace, look, activate, remove },
-    ...{ run, close },
+    ...{ run, whyWithdrawn, close },
   });
 }
 

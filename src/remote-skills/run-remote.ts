@@ -16,7 +16,7 @@ import { RemoteFault, type RemoteKind, type RemoteRun, type RemoteSource } from 
 import { openSource, secretTextsOf } from './secrets.ts';
 import { findSource, type SourceRow } from './sources.store.ts';
 import { type RemoteSkillsState, remoteSkillOf } from './state.ts';
-import { findVersion } from './versions.store.ts';
+import { findVersion, type VersionRow } from './versions.store.ts';
 
 /** Calls of one attempt that could not be sent, before it fails. */
 const unsentMax = 3;
@@ -122,12 +122,24 @@ async function open(
   if (row.status === 'failing' && row !== found)
     throw new RemoteFault(away(row.fault), unavailable);
   const pinned = await findVersion(database.read, sourceId, name, version);
-  if (pinned?.state !== 'active') {
-    const why = pinned?.reason ?? 'Its service does not offer it any more.';
-    throw new RemoteFault(`${key} is not active. ${why}`);
-  }
+  if (pinned?.state !== 'active') throw new RemoteFault(inactive(key, pinned));
   return { kind, source: openSource(cipher, row), skill: remoteSkillOf(row, pinned) };
 }
+
+/** Why a skill of a service outside has no active version; null where it has one, and for all other skills. */
+export async function whyWithdrawn(
+  { database, skills }: RemoteSkillsState,
+  key: string,
+): Promise<string | null> {
+  const sourceId = skills.sourceOf(key);
+  if (sourceId === null) return null;
+  const [, version, name] = skillKeyParts(key);
+  const row = await findVersion(database.read, sourceId, name, version);
+  return row?.state === 'active' ? null : inactive(key, row);
+}
+
+const inactive = (key: string, row: VersionRow | undefined) =>
+  `${key} is not active. ${row?.reason ?? 'Its service was removed.'}`;
 
 const unavailable = { code: 'upstream_unavailable', retryable: true } as const;
 const away = (fault: string | null) => fault ?? 'The service could not be looked at';

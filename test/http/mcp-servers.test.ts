@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { expectInvalid, expectRefusal } from '../support/expectations.ts';
 import { echoTool, type McpTestServer, startMcpServer } from '../support/mcp-server.ts';
 import type { Platform } from '../support/platform.ts';
-import { startStaged } from '../support/staged.ts';
+import { acting, play, startStaged } from '../support/staged.ts';
 
 let platform: Platform;
 let key: string;
@@ -88,6 +88,30 @@ describe('a server', () => {
     expect(calls).toBe(4);
   });
 
+  test('is called by the code of skills, which gets its output or its failure', async () => {
+    const server = await startMcpServer();
+    const { name } = await added(server);
+    const skill = `mcp-${name}/v1.0/echo`;
+    const calling = (input: unknown) => platform.run(key, play, acting({ call: [skill, input] }));
+    expect((await calling({ text: 'a' })).body.status).toBe('completed');
+    expect(server.asked).toContain('tools/call echo');
+    expect((await calling({})).body.error.message).toContain(
+      `the input of ${skill} breaks its schema`,
+    );
+    const failure = { isError: true, content: [{ type: 'text', text: 'The ticket is closed' }] };
+    server.answers['tools/call'] = () => failure;
+    expect((await calling({ text: 'a' })).body.error).toEqual({
+      code: 'skill_execution_failed',
+      message: 'The ticket is closed',
+    });
+    const unknown = acting({ call: ['mcp-none/v1.0/none', {}] });
+    const { body } = await platform.run(key, play, unknown);
+    expect(body.error.message).toBe('there is no skill mcp-none/v1.0/none');
+    const scoped = await platform.key({ scopes: ['staged'] });
+    const refused = await platform.run(scoped, play, acting({ call: [skill, { text: 'a' }] }));
+    expect(refused.body.error.message).toBe(`this run may not call ${skill}`);
+  });
+
   test('refuses an input that its schema refuses, before it is asked', async () => {
     const server = await startMcpServer();
     const { name } = await added(server);
@@ -149,6 +173,20 @@ describe('a tool that was changed', () => {
     expect(others).toEqual([]);
     const { body: job } = await platform.run(key, `mcp-${name}/v1.0/echo`, { text: 'a' });
     expect(job.status).toBe('completed');
+  });
+
+  test('ends the jobs of a version that is withdrawn, with the reason', async () => {
+    const server = await startMcpServer();
+    const { name, refresh } = await added(server, { idempotent_tools: ['echo'] });
+    server.answers['tools/call'] = async () => {
+      server.tools = [];
+      await refresh();
+      return { isError: true, content: [] };
+    };
+    const skill = `mcp-${name}/v1.0/echo`;
+    const { body: job } = await platform.run(key, skill, { text: 'a' });
+    const message = `${skill} is not active. The service does not offer the tool any more.`;
+    expect(job.error).toEqual({ code: 'skill_execution_failed', message });
   });
 
   test('and one that is new wait in quarantine; one that is gone is withdrawn', async () => {
