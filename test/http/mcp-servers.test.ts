@@ -130,6 +130,64 @@ describe('a server', () => {
   });
 });
 
+describe('a server that takes tokens', () => {
+  /** Takes the tokens that it gives for a secret, and is its own authorization server. */
+  async function guardedServer() {
+    const server = await startMcpServer();
+    const { origin } = new URL(server.url);
+    const tokens: string[] = [];
+    server.paths['/.well-known/oauth-protected-resource/mcp'] = () => ({
+      resource: server.url,
+      authorization_servers: [origin],
+    });
+    server.paths['/.well-known/oauth-authorization-server'] = () => ({
+      issuer: origin,
+      authorization_endpoint: `${origin}/authorize`,
+      token_endpoint: `${origin}/token`,
+      response_types_supported: ['code'],
+      grant_types_supported: ['client_credentials'],
+    });
+    server.paths['/token'] = (body, { headers }) => {
+      const expected = Buffer.from('the-client:the-secret-of-it').toString('base64');
+      if (headers.authorization !== `Basic ${expected}`) return { error: 'invalid_client' };
+      expect(new URLSearchParams(body).get('grant_type')).toBe('client_credentials');
+      tokens.push(`token-${tokens.length + 1}`);
+      return { access_token: tokens.at(-1), token_type: 'Bearer', expires_in: 3_600 };
+    };
+    server.guard = ({ headers }, response) => {
+      if (tokens.length > 0 && headers.authorization === `Bearer ${tokens.at(-1)}`) return false;
+      const challenge = `Bearer resource_metadata="${origin}/.well-known/oauth-protected-resource/mcp"`;
+      response.writeHead(401, { 'www-authenticate': challenge }).end();
+      return true;
+    };
+    const oauth = { client_id: 'the-client', client_secret: 'the-secret-of-it', issuer: origin };
+    return { server, oauth, tokens };
+  }
+
+  test('gets one for the client credentials, and another once it refuses it', async () => {
+    const { server, oauth, tokens } = await guardedServer();
+    const { name, answer, path } = await added(server, { oauth });
+    expect(answer).toMatchObject({ status: 'available', oauth: { client_id: 'the-client' } });
+    expect(JSON.stringify(answer)).not.toContain('the-secret-of-it');
+    expect(tokens).toHaveLength(1);
+    const run = () => platform.run(key, `mcp-${name}/v1.0/echo`, { text: 'a' });
+    expect((await run()).body.status).toBe('completed');
+    expect(tokens).toHaveLength(1);
+    tokens.push('revoked-by-the-server');
+    expect((await run()).body.status).toBe('completed');
+    const kept = { url: server.url, oauth: { ...oauth, client_secret: null } };
+    expect((await platform.admin('PUT', path, kept)).body.status).toBe('available');
+  });
+
+  test('gets no secret of another authorization server', async () => {
+    const { server, oauth, tokens } = await guardedServer();
+    const other = { ...oauth, issuer: 'https://issuer.example' };
+    const { answer } = await added(server, { oauth: other });
+    expect(answer.fault).toContain('could not be given a token');
+    expect(tokens).toEqual([]);
+  });
+});
+
 describe('a tool that was changed', () => {
   test('makes a version in quarantine, with its difference, which an operator activates', async () => {
     const server = await startMcpServer();

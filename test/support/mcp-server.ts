@@ -36,6 +36,10 @@ export interface McpTestServer {
   /** The methods that were asked, with the names of tools. */
   readonly asked: string[];
   readonly headers: IncomingMessage['headers'][];
+  /** Answers of other paths than that of the protocol, as JSON. */
+  readonly paths: Record<string, (body: string, request: IncomingMessage) => unknown>;
+  /** Looks at each request of the protocol first; true if it has answered. */
+  guard: (request: IncomingMessage, response: ServerResponse) => boolean;
   stop(): Promise<void>;
 }
 
@@ -60,6 +64,7 @@ export async function startMcpServer(tools: ScriptedTool[] = [echoTool]): Promis
   };
   const server: McpTestServer = {
     ...{ url: `http://127.0.0.1:${port}/mcp`, tools, answers: {}, asked: [], headers: [], stop },
+    ...{ paths: {}, guard: () => false },
   };
   onTestFinished(async () => {
     if (http.listening) await stop();
@@ -73,6 +78,10 @@ async function handle(
   response: ServerResponse,
 ): Promise<void> {
   response.on('error', () => {});
+  const path = server.paths[new URL(request.url ?? '/', server.url).pathname];
+  if (path !== undefined) return sendJson(response, path(await text(request), request));
+  if (server.guard(request, response)) return;
+  if (request.url !== '/mcp') return void response.writeHead(404).end();
   if (request.method !== 'POST') return void response.writeHead(405).end();
   const message = JSON.parse(await text(request)) as Message;
   server.headers.push(request.headers);

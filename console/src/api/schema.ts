@@ -1718,6 +1718,14 @@ export interface components {
             headers: string[];
             /** @description The names of the stored variables. */
             env: string[];
+            oauth: {
+                /** @description The id of the client. */
+                client_id: string;
+                /** @description The authorization server; the secret is sent to no other. */
+                issuer: string;
+                /** @description Scopes to ask for, separated by spaces. */
+                scope?: string;
+            } | null;
             timeout_ms: number;
             /** @description Tools, by their names at the server, that may be called again after a failure. */
             idempotent_tools: string[];
@@ -1754,6 +1762,15 @@ export interface components {
                 withdrawn: number;
             };
         };
+        McpServerOAuth: {
+            /** @description The id of the client. */
+            client_id: string;
+            /** @description The authorization server; the secret is sent to no other. */
+            issuer: string;
+            /** @description Scopes to ask for, separated by spaces. */
+            scope?: string;
+            client_secret: string | null;
+        };
         NewMcpServer: {
             /** @description In kebab case; its skills have the category mcp-<name>. */
             name: string;
@@ -1771,6 +1788,7 @@ export interface components {
             headers?: {
                 [key: string]: string | null;
             };
+            oauth?: components["schemas"]["McpServerOAuth"];
             /**
              * @description Time limit of one call.
              * @default 60000
@@ -1825,6 +1843,14 @@ export interface components {
             headers: string[];
             /** @description The names of the stored variables. */
             env: string[];
+            oauth: {
+                /** @description The id of the client. */
+                client_id: string;
+                /** @description The authorization server; the secret is sent to no other. */
+                issuer: string;
+                /** @description Scopes to ask for, separated by spaces. */
+                scope?: string;
+            } | null;
             timeout_ms: number;
             /** @description Tools, by their names at the server, that may be called again after a failure. */
             idempotent_tools: string[];
@@ -1872,6 +1898,7 @@ export interface components {
             headers?: {
                 [key: string]: string | null;
             };
+            oauth?: components["schemas"]["McpServerOAuth"];
             /**
              * @description Time limit of one call.
              * @default 60000
@@ -4812,6 +4839,7 @@ export interface operations {
                      *             "authorization"
                      *           ],
                      *           "env": [],
+                     *           "oauth": null,
                      *           "timeout_ms": 60000,
                      *           "idempotent_tools": [],
                      *           "trust_annotations": false,
@@ -4932,6 +4960,7 @@ export interface operations {
                      *         "authorization"
                      *       ],
                      *       "env": [],
+                     *       "oauth": null,
                      *       "timeout_ms": 60000,
                      *       "idempotent_tools": [],
                      *       "trust_annotations": false,
@@ -5061,6 +5090,7 @@ export interface operations {
                      *         "authorization"
                      *       ],
                      *       "env": [],
+                     *       "oauth": null,
                      *       "timeout_ms": 60000,
                      *       "idempotent_tools": [],
                      *       "trust_annotations": false,
@@ -5183,6 +5213,7 @@ export interface operations {
                      *         "authorization"
                      *       ],
                      *       "env": [],
+                     *       "oauth": null,
                      *       "timeout_ms": 60000,
                      *       "idempotent_tools": [],
                      *       "trust_annotations": false,
@@ -5398,6 +5429,7 @@ export interface operations {
                      *         "authorization"
                      *       ],
                      *       "env": [],
+                     *       "oauth": null,
                      *       "timeout_ms": 60000,
                      *       "idempotent_tools": [],
                      *       "trust_annotations": false,
@@ -5526,6 +5558,7 @@ export interface operations {
                      *         "authorization"
                      *       ],
                      *       "env": [],
+                     *       "oauth": null,
                      *       "timeout_ms": 60000,
                      *       "idempotent_tools": [],
                      *       "trust_annotations": false,

@@ -1,6 +1,7 @@
 /** A connection to a server over HTTP, for one look or one call: runs share no session. */
 import { StreamableHTTPClientTransport } from '@modelcontextprotocol/client';
 import type { RemoteSource } from '../remote-kind.ts';
+import type { Authorizations } from './authorize.ts';
 import { type Connection, newClient } from './client-of.ts';
 import type { McpSecrets } from './settings.ts';
 
@@ -9,6 +10,7 @@ const closeMs = 1_000;
 
 export interface Transports {
   readonly fetch: (url: string | URL, init?: RequestInit) => Promise<Response>;
+  readonly authorizations: Authorizations;
   /** Of the platform. */
   readonly version: string;
 }
@@ -21,9 +23,11 @@ export async function connect(
 ): Promise<Connection> {
   const { headers = {} } = source.secrets as McpSecrets;
   const { client, broken } = newClient(source.name, transports.version);
-  const transport = new StreamableHTTPClientTransport(new URL(url), {
-    fetch: transports.fetch,
-    requestInit: { headers },
+  const authProvider = transports.authorizations.of(source);
+  const address = new URL(url);
+  const transport = new StreamableHTTPClientTransport(address, {
+    fetch: withHeaders(transports.fetch, address.origin, headers),
+    ...(authProvider === undefined ? {} : { authProvider }),
     reconnectionOptions: {
       ...{ maxRetries: 0, initialReconnectionDelay: 1_000 },
       ...{ maxReconnectionDelay: 1_000, reconnectionDelayGrowFactor: 1 },
@@ -43,4 +47,18 @@ export async function connect(
     throw error;
   }
   return { client, broken, close };
+}
+
+/** The headers are the server's alone: an authorization server that it names gets none of them. */
+function withHeaders(
+  fetch: Transports['fetch'],
+  origin: string,
+  headers: Readonly<Record<string, string>>,
+): Transports['fetch'] {
+  return (url, init = {}) => {
+    if (new URL(url).origin !== origin) return fetch(url, init);
+    const sent = new Headers(headers);
+    for (const [name, value] of new Headers(init.headers)) sent.set(name, value);
+    return fetch(url, { ...init, headers: sent });
+  };
 }

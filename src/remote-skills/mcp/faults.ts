@@ -1,5 +1,7 @@
 /** Why a server could not be asked, as one sentence without secrets, and whether asking again may help. */
 import {
+  OAuthClientFlowError,
+  OAuthError,
   ProtocolError,
   SdkError,
   SdkErrorCode,
@@ -17,6 +19,10 @@ export function faultOf(server: string, error: unknown, signal: AbortSignal): un
   if (signal.aborted) return timeoutOf(server, signal.reason) ?? signal.reason;
   const egress = causeOf(error);
   if (egress !== undefined) return egressFault(server, egress);
+  if (error instanceof OAuthError || error instanceof OAuthClientFlowError) {
+    const message = `The server ${server} could not be given a token: ${shortOf(error)}`;
+    return new RemoteFault(message, { code: 'missing_credentials', cause: error });
+  }
   const httpStatus = statusOf(error);
   if (httpStatus !== undefined) return httpFault(server, httpStatus, error);
   if (error instanceof ProtocolError) {

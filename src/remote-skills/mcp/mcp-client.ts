@@ -8,6 +8,7 @@ import { isObject, type Json } from '../../kernel/json.ts';
 import { jsonTextFault } from '../../kernel/text.ts';
 import type { Discovered, LeftOutTool, RemoteKind, RemoteTool } from '../remote-kind.ts';
 import { RemoteFault } from '../remote-kind.ts';
+import { createAuthorizations } from './authorize.ts';
 import type { Connection } from './client-of.ts';
 import { type Commands, createCommands } from './commands.ts';
 import { connect, type Transports } from './connection.ts';
@@ -36,7 +37,10 @@ export function createMcpClient(
     schemes: ['https:', 'http:'],
     maxBytes: responseBytesMax,
   });
-  const ways: Ways = { fetch: guarded.fetch, version, commands: createCommands(version) };
+  const ways: Ways = {
+    ...{ fetch: guarded.fetch, version, commands: createCommands(version) },
+    authorizations: createAuthorizations(),
+  };
   return {
     async discover(source, signal) {
       return asked(ways, source, signal, (connection) => discover(connection, signal));

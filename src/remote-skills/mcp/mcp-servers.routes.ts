@@ -29,6 +29,12 @@ const Tools = Type.Array(Type.String({ minLength: 1, maxLength: 200 }), {
   description: 'Tools, by their names at the server, that may be called again after a failure.',
 });
 
+const oauth = {
+  client_id: Text(500, 'The id of the client.'),
+  issuer: Text(2_048, 'The authorization server; the secret is sent to no other.'),
+  scope: Type.Optional(Text(1_000, 'Scopes to ask for, separated by spaces.')),
+};
+
 const fields = {
   url: Type.Optional(Text(2_048, 'Its address, http or https.')),
   command: Type.Optional(
@@ -59,6 +65,24 @@ const fields = {
         maxProperties: 50,
         description:
           'Headers of each request, stored encrypted and never shown; null keeps the stored value.',
+      },
+    ),
+  ),
+  oauth: Type.Optional(
+    Type.Object(
+      {
+        ...oauth,
+        client_secret: Nullable(
+          Type.String({
+            ...{ minLength: 8, maxLength: 4_096 },
+            description: 'Stored encrypted and never shown; null keeps the stored value.',
+          }),
+        ),
+      },
+      {
+        title: 'McpServerOAuth',
+        additionalProperties: false,
+        description: 'For a server that takes tokens of the client credentials grant.',
       },
     ),
   ),
@@ -112,6 +136,7 @@ const summary = {
   args: Type.Array(Type.String()),
   headers: Type.Array(Type.String(), { description: 'The names of the stored headers.' }),
   env: Type.Array(Type.String(), { description: 'The names of the stored variables.' }),
+  oauth: Nullable(Type.Object(oauth, { description: 'Without the secret.' })),
   timeout_ms: Type.Integer(),
   idempotent_tools: Tools,
   trust_annotations: Type.Boolean(),
@@ -173,7 +198,8 @@ const RemoteVersion = Type.Object(
 
 const exampleSummary = {
   ...{ name: 'tickets', category: 'mcp-tickets', url: 'https://tickets.example.com/mcp' },
-  ...{ command: null, args: [], headers: ['authorization'], env: [], timeout_ms: 60_000 },
+  ...{ command: null, args: [], headers: ['authorization'], env: [], oauth: null },
+  timeout_ms: 60_000,
   ...{ idempotent_tools: [], trust_annotations: false, status: 'available', fault: null },
   ...{ fault_at: null, refreshed_at: '2026-01-01T00:00:00.000Z' },
   server: { name: 'tickets', version: '1.0.0', protocol: '2026-07-28', instructions: null },

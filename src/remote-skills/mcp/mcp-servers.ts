@@ -57,9 +57,8 @@ async function list({ remote }: McpServersDeps, page: PageAsked) {
 async function replace(deps: McpServersDeps, name: string, fields: McpServerFields) {
   const { remote, rules } = deps;
   const source = await remote.find(kind, name);
-  const keeps = [fields.headers, fields.env].some((given) =>
-    Object.values(given ?? {}).includes(null),
-  );
+  const given = [fields.headers, fields.env, fields.oauth];
+  const keeps = given.some((one) => Object.values(one ?? {}).includes(null));
   const stored: McpSecrets = keeps ? remote.secretsOf(source) : {};
   return detail(deps, await remote.replace(source, sourceFieldsOf(rules, fields, stored)));
 }
@@ -95,6 +94,7 @@ function summary(source: SourceRow) {
     args: [...settings.args],
     headers: [...settings.header_names],
     env: [...settings.env_names],
+    oauth: settings.oauth ?? null,
     timeout_ms: settings.timeout_ms,
     idempotent_tools: [...settings.idempotent_tools],
     trust_annotations: settings.trust_annotations,

@@ -13,6 +13,8 @@ export interface McpSettings {
   /** The names of what is stored encrypted. */
   readonly header_names: readonly string[];
   readonly env_names: readonly string[];
+  /** Client credentials; their secret is stored encrypted. Absent where rows are older. */
+  readonly oauth?: Omit<OAuthFields, 'client_secret'> | null;
   readonly timeout_ms: number;
   readonly idempotent_tools: readonly string[];
   readonly trust_annotations: boolean;
@@ -21,15 +23,26 @@ export interface McpSettings {
 export interface McpSecrets {
   readonly headers?: Readonly<Record<string, string>>;
   readonly env?: Readonly<Record<string, string>>;
+  readonly client_secret?: string;
 }
 
-/** As the API takes it. In `headers` and `env` null keeps the stored value. */
+/** The client credentials grant of OAuth. */
+export interface OAuthFields {
+  readonly client_id: string;
+  readonly client_secret: string | null;
+  /** The authorization server that may get the secret. */
+  readonly issuer: string;
+  readonly scope?: string;
+}
+
+/** As the API takes it. In `headers`, `env` and `oauth.client_secret` null keeps the stored value. */
 export interface McpServerFields {
   readonly url?: string;
   readonly command?: string;
   readonly args?: readonly string[];
   readonly env?: Readonly<Record<string, string | null>>;
   readonly headers?: Readonly<Record<string, string | null>>;
+  readonly oauth?: OAuthFields;
   readonly timeout_ms?: number;
   readonly idempotent_tools?: readonly string[];
   readonly trust_annotations?: boolean;
@@ -50,12 +63,16 @@ export function sourceFieldsOf(
   refuseUnusable(rules, fields);
   const headers = merged('headers', fields.headers ?? {}, stored.headers);
   const env = merged('env', fields.env ?? {}, stored.env);
+  const { client_secret, ...oauth } = fields.oauth ?? {};
+  const secret = { client_secret: stored.client_secret };
+  const kept = client_secret === undefined ? {} : merged('oauth', { client_secret }, secret);
   const settings: McpSettings = {
     url: fields.url ?? null,
     command: fields.command ?? null,
     args: fields.args ?? [],
     header_names: Object.keys(headers),
     env_names: Object.keys(env),
+    oauth: fields.oauth === undefined ? null : (oauth as McpSettings['oauth'] & object),
     timeout_ms: fields.timeout_ms ?? 60_000,
     idempotent_tools: fields.idempotent_tools ?? [],
     trust_annotations: fields.trust_annotations ?? false,
@@ -63,16 +80,19 @@ export function sourceFieldsOf(
   const secrets: Json = {
     ...(Object.keys(headers).length > 0 && { headers }),
     ...(Object.keys(env).length > 0 && { env }),
+    ...kept,
   };
   return { settings: { ...settings }, secrets };
 }
 
-function refuseUnusable(rules: McpRules, { url, command, args, env, headers }: McpServerFields) {
+function refuseUnusable(rules: McpRules, fields: McpServerFields): void {
+  const { url, command, args, env, headers, oauth } = fields;
   if ((url === undefined) === (command === undefined)) {
     throw invalid('url', 'or command is required, and not both');
   }
   if (url === undefined) {
     if (headers !== undefined) throw invalid('headers', 'are for a url');
+    if (oauth !== undefined) throw invalid('oauth', 'is for a url');
     if (rules.areCommandsAllowed) return;
     throw invalid(
       'command',
@@ -81,15 +101,20 @@ function refuseUnusable(rules: McpRules, { url, command, args, env, headers }: M
   }
   if (args !== undefined) throw invalid('args', 'are for a command');
   if (env !== undefined) throw invalid('env', 'is for a command');
-  const checked = checkUrl(url, {
-    schemes: ['https:', 'http:'],
-    allowed: rules.allowed,
-    fragment: 'refused',
-  });
-  if (!checked.ok) throw invalid('url', checked.reason);
+  refuseAddress(rules, 'url', url);
+  if (oauth !== undefined) refuseAddress(rules, 'oauth.issuer', oauth.issuer);
   for (const name of Object.keys(headers ?? {})) {
     if (isReserved(name)) throw invalid(`headers.${name}`, 'is set by the platform');
+    if (oauth !== undefined && name.toLowerCase() === 'authorization') {
+      throw invalid(`headers.${name}`, 'is set by oauth');
+    }
   }
+}
+
+function refuseAddress({ allowed }: McpRules, field: string, url: string): void {
+  const schemes = ['https:', 'http:'] as const;
+  const checked = checkUrl(url, { schemes, allowed, fragment: 'refused' });
+  if (!checked.ok) throw invalid(field, checked.reason);
 }
 
 /** Headers that the transport sets. */
@@ -110,7 +135,7 @@ function isReserved(name: string): boolean {
 function merged(
   field: string,
   given: Readonly<Record<string, string | null>>,
-  stored: Readonly<Record<string, string>> = {},
+  stored: Readonly<Record<string, string | undefined>> = {},
 ): Record<string, string> {
   return Object.fromEntries(
     Object.entries(given).map(([name, value]) => {

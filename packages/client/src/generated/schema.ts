@@ -1290,6 +1290,14 @@ export interface components {
             headers: string[];
             /** @description The names of the stored variables. */
             env: string[];
+            oauth: {
+                /** @description The id of the client. */
+                client_id: string;
+                /** @description The authorization server; the secret is sent to no other. */
+                issuer: string;
+                /** @description Scopes to ask for, separated by spaces. */
+                scope?: string;
+            } | null;
             timeout_ms: number;
             /** @description Tools, by their names at the server, that may be called again after a failure. */
             idempotent_tools: string[];
@@ -1326,6 +1334,15 @@ export interface components {
                 withdrawn: number;
             };
         };
+        McpServerOAuth: {
+            /** @description The id of the client. */
+            client_id: string;
+            /** @description The authorization server; the secret is sent to no other. */
+            issuer: string;
+            /** @description Scopes to ask for, separated by spaces. */
+            scope?: string;
+            client_secret: string | null;
+        };
         NewMcpServer: {
             /** @description In kebab case; its skills have the category mcp-<name>. */
             name: string;
@@ -1343,6 +1360,7 @@ export interface components {
             headers?: {
                 [key: string]: string | null;
             };
+            oauth?: components["schemas"]["McpServerOAuth"];
             /**
              * @description Time limit of one call.
              * @default 60000
@@ -1397,6 +1415,14 @@ export interface components {
             headers: string[];
             /** @description The names of the stored variables. */
             env: string[];
+            oauth: {
+                /** @description The id of the client. */
+                client_id: string;
+                /** @description The authorization server; the secret is sent to no other. */
+                issuer: string;
+                /** @description Scopes to ask for, separated by spaces. */
+                scope?: string;
+            } | null;
             timeout_ms: number;
             /** @description Tools, by their names at the server, that may be called again after a failure. */
             idempotent_tools: string[];
@@ -1444,6 +1470,7 @@ export interface components {
             headers?: {
                 [key: string]: string | null;
             };
+            oauth?: components["schemas"]["McpServerOAuth"];
             /**
              * @description Time limit of one call.
              * @default 60000
