@@ -78,6 +78,8 @@ const sameOnCluster = [
     'thinking-tools',
   ],
   ...['thinking-history'],
+  // contracts/skill-settings and credentials; it moves the clock.
+  'skill-settings-used',
 ].map((name) => `test/http/${name}.test.ts`);
 /** What finds more the longer it runs: `npm run soak` (test/support/soak.ts). */
 const soakOnly = ['test/faults/cluster-chaos.test.ts'];

@@ -22,7 +22,7 @@ function refusedField(schema: TObject, query: Query): string | undefined {
 }
 
 const Messages = Type.Object({ limit: Limit({ default: 100, maximum: 500 }), offset: Offset });
-const Tag = Type.Object({ tag: Type.Optional(FilterText) });
+const Tag = Type.Object({ tag: Type.Optional(FilterText('A text.')) });
 const Status = Type.Object({ status: Type.Optional(Words(['active', 'completed'])) });
 
 test.each([
@@ -66,7 +66,7 @@ test.each([
 });
 
 test('a required parameter is refused and named where it is absent', () => {
-  const schema = Type.Object({ cron_expression: FilterText });
+  const schema = Type.Object({ cron_expression: FilterText('A text.') });
 
   expect(refusedField(schema, {})).toBe('cron_expression');
   expect(read(schema, { cron_expression: '' })).toEqual({ cron_expression: '' });

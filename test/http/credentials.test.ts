@@ -307,7 +307,9 @@ describe('the encryption key', () => {
     const dataDir = dataDirectory();
     const file = join(dataDir, 'encryption-key');
     const filesWith = (text: string) =>
-      readdirSync(dataDir).filter((name) => readFileSync(join(dataDir, name)).includes(text));
+      readdirSync(dataDir, { withFileTypes: true })
+        .filter((entry) => entry.isFile() && readFileSync(join(dataDir, entry.name)).includes(text))
+        .map(({ name }) => name);
 
     const first = await startProcess(dataDir, quiet);
     await first.key();

@@ -16,7 +16,9 @@ afterEach(() => rmSync(dataDir, { recursive: true, force: true }));
 
 /** Names of the files in the data directory that contain a text. */
 function filesWith(text: string): string[] {
-  return readdirSync(dataDir).filter((name) => readFileSync(join(dataDir, name)).includes(text));
+  return readdirSync(dataDir, { withFileTypes: true })
+    .filter((entry) => entry.isFile() && readFileSync(join(dataDir, entry.name)).includes(text))
+    .map(({ name }) => name);
 }
 
 /** Of a webhook and of a trigger. */
