@@ -39,7 +39,7 @@ const mayUse = {
   triggers: [...ground, 'sandbox', 'api-keys', 'skills', 'agents', 'jobs', 'run-events'],
   webhooks: [...ground, 'leases', 'egress', 'agents'],
   mcp: [...ground, 'skills', 'agents', 'jobs', 'approvals'],
-  'remote-skills': [...ground, 'egress', 'skills', 'executors'],
+  'remote-skills': [...ground, 'egress', 'sandbox', 'skills', 'executors'],
   console: [...ground, 'api-keys'],
   // The composition tells it of jobs, so that no slice has to know that it is counted.
   statistics: [...ground, 'skills'],

@@ -27,6 +27,7 @@ const groups: readonly Group[] = [
       ['The command line', '/cli'],
       ['As tools, by MCP', '/mcp'],
       ['Outside servers as skills', '/mcp-servers'],
+      ['OpenAPI documents as skills', '/openapi-imports'],
     ],
   ],
   [

@@ -5,6 +5,8 @@ import type { ExecutorPool } from '../executors/pool.ts';
 import { createCipher } from '../kernel/encryption.ts';
 import { createMcpKind } from '../remote-skills/mcp/mcp-kind.ts';
 import { createMcpServers } from '../remote-skills/mcp/mcp-servers.ts';
+import { createOpenapiImports } from '../remote-skills/openapi/openapi-imports.ts';
+import { createOpenapiKind } from '../remote-skills/openapi/openapi-kind.ts';
 import { createRemoteSkills, type RemoteSkills } from '../remote-skills/remote-skills.ts';
 import type { SkillRegistry } from '../skills/registry.ts';
 import type { Foundation, Parts } from './parts.ts';
@@ -24,14 +26,23 @@ export function composeRemoteSkills(
   const remote = createRemoteSkills({
     ...{ database, clock, log, skills },
     cipher: encryptionKey === null ? null : createCipher(encryptionKey),
-    kinds: new Map([['mcp', createMcpKind({ allowed, version })]]),
+    kinds: new Map([
+      ['mcp', createMcpKind({ allowed, version })],
+      ['api', createOpenapiKind({ allowed, clock })],
+    ]),
   });
+  const skillsOf = (category: string) =>
+    skills.listAll().filter((skill) => skill.category === category);
   const mcpServers = createMcpServers({
     remote,
     rules: { allowed, areCommandsAllowed: config.mcpCommands === 'on' },
-    skillsOf: (category) => skills.listAll().filter((skill) => skill.category === category),
+    skillsOf,
   });
-  return { remote, mcpServers };
+  return {
+    remote,
+    mcpServers,
+    openapiImports: createOpenapiImports({ remote, allowed, skillsOf }),
+  };
 }
 
 /** Runs the skills of services outside by calls, and all others in the executors. */

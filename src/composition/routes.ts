@@ -29,6 +29,7 @@ import type { PlatformError } from '../kernel/errors.ts';
 import { memoryRoutes } from '../memories/memories.routes.ts';
 import { processAdminRoutes } from '../processes/processes.routes.ts';
 import { mcpServerRoutes } from '../remote-skills/mcp/mcp-servers.routes.ts';
+import { openapiImportRoutes } from '../remote-skills/openapi/openapi-imports.routes.ts';
 import { runEventRoutes } from '../run-events/run-events.routes.ts';
 import { scheduledJobRoutes } from '../schedules/schedules.routes.ts';
 import { reservedCategories } from '../skills/field-checks.ts';
@@ -102,6 +103,7 @@ function adminRoutes(scope: Server, deps: RoutesDeps): void {
   reloadRoutes(scope, { reloads: deps.reloads });
   credentialRoutes(scope, { credentials });
   mcpServerRoutes(scope, slices.remoteSkills);
+  openapiImportRoutes(scope, slices.remoteSkills);
   usageAdminRoutes(scope, usage);
   processAdminRoutes(scope, { listProcesses: processes.local.list });
 }

@@ -105,7 +105,7 @@ export interface SkillsTable {
 /** A service outside whose operations are skills. */
 export interface RemoteSourcesTable {
   id: string;
-  /** What it speaks: `mcp`. */
+  /** What it speaks: `mcp`, or `api` for operations of an OpenAPI document. */
   kind: string;
   /** Unique among those of its kind; part of its skills' category. */
   name: string;
@@ -113,6 +113,8 @@ export interface RemoteSourcesTable {
   settings: string;
   /** JSON object, encrypted; null where there are none. */
   secrets: string | null;
+  /** The text that describes it, where the operator gave one. */
+  document: string | null;
   /** JSON object: what its last successful refresh told of it. */
   about: string;
   status: 'new' | 'available' | 'failing';

@@ -63,6 +63,8 @@ export type RunOutcome =
       code: FailureCode;
       message: string;
       retryable: boolean;
+      /** Milliseconds for which a service that was asked wants no further request. */
+      retryAfterMs?: number;
       stack?: string;
     }
   /** It passed its deadline, and ended within the grace period or was killed. */

@@ -64,6 +64,10 @@ const tags = [
     name: 'MCP servers',
     description: 'Servers of the Model Context Protocol whose tools are skills.',
   },
+  {
+    name: 'OpenAPI imports',
+    description: 'OpenAPI documents whose operations are skills.',
+  },
   { name: 'Credentials', description: 'Accounts of organizations with model providers.' },
   { name: 'Usage', description: 'Tokens by day, and budgets that limit them.' },
   {

@@ -13,9 +13,10 @@ import { definitionOf, type RemoteDefinition } from './definitions.ts';
 import type { RemoteTool } from './remote-kind.ts';
 import type { VersionRow } from './versions.store.ts';
 
-/** SHA-256 over the tool's name, description and schemas, hex. */
-export function digestOfTool({ tool, description, input, output }: RemoteTool): string {
-  const pinned = canonicalJson({ name: tool, description, input, output });
+/** SHA-256 over the tool's name, description, schemas and how it is called, hex. */
+export function digestOfTool({ tool, description, input, output, request }: RemoteTool): string {
+  const called = request === undefined ? {} : { request };
+  const pinned = canonicalJson({ name: tool, description, input, output, ...called });
   return createHash('sha256').update(pinned).digest('hex');
 }
 

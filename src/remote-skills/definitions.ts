@@ -3,9 +3,13 @@ import type { SkillFacts } from '../skills/fields.ts';
 import type { RemoteTool } from './remote-kind.ts';
 
 /** What the source told of a tool when its version was made. */
-export type RemoteDefinition = Omit<RemoteTool, 'tool'>;
+export type RemoteDefinition = Omit<RemoteTool, 'tool' | 'skillName'>;
 
-export function definitionOf({ tool: _, ...definition }: RemoteTool): RemoteDefinition {
+export function definitionOf({
+  tool: _,
+  skillName: __,
+  ...definition
+}: RemoteTool): RemoteDefinition {
   return definition;
 }
 

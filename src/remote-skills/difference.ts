@@ -26,13 +26,14 @@ export function differenceOf(before: RemoteDefinition, after: RemoteDefinition):
 }
 
 /** Readable, and the same for equal definitions. */
-function textOf({ title, description, input, output }: RemoteDefinition): string {
+function textOf({ title, description, input, output, request }: RemoteDefinition): string {
   const schema = (value: unknown) => JSON.stringify(JSON.parse(canonicalJson(value)), null, 2);
   const parts = [
     `title: ${title ?? ''}`,
     `description: ${description}`,
     `input: ${schema(input)}`,
     `output: ${schema(output)}`,
+    ...(request === undefined ? [] : [`request: ${schema(request)}`]),
   ];
   return `${parts.join('\n')}\n`;
 }

@@ -13,7 +13,7 @@ import { type Compared, compareTools, digestOfTool, type ToolLook } from './comp
 import { type Discovered, type LeftOutTool, RemoteFault, type RemoteTool } from './remote-kind.ts';
 import { openSource, secretTextsOf } from './secrets.ts';
 import { nameTools } from './skill-names.ts';
-import { findSource, type SourceRow, updateSource } from './sources.store.ts';
+import { findDocument, findSource, type SourceRow, updateSource } from './sources.store.ts';
 import { type RemoteSkillsState, registerVersions } from './state.ts';
 import { deleteVersion, insertVersions, listVersions, updateVersion } from './versions.store.ts';
 
@@ -45,7 +45,7 @@ async function lookAt(state: RemoteSkillsState, sourceId: string): Promise<Sourc
   if (kind === undefined) throw new Error(`There is no kind ${row.kind} of remote skills`);
   const secretive = { secrets: undefined };
   try {
-    const source = openSource(cipher, row);
+    const source = openSource(cipher, row, await findDocument(database.read, row.id));
     addSecrets(secretive, secretTextsOf(source));
     const discovered = await kind.discover(source, AbortSignal.timeout(lookMs));
     const checked = await checkTools(state, sourceId, discovered);

@@ -13,17 +13,23 @@ export interface RemoteSource {
   /** Of the kind's own form. */
   readonly settings: Json;
   readonly secrets: Json;
+  /** The text that describes it, where the operator gave one; null in calls. */
+  readonly document: string | null;
 }
 
 /** A tool, as its service describes it. Nothing of it is trusted. */
 export interface RemoteTool {
   /** Its name at the service. */
   readonly tool: string;
+  /** The name of its skill; made from `tool` where the kind sets none. */
+  readonly skillName?: string;
   readonly title: string | null;
   readonly description: string;
   readonly input: JsonSchema;
   /** Null where the service tells none. */
   readonly output: JsonSchema | null;
+  /** How the kind calls it, pinned with its schemas. */
+  readonly request?: Json;
   /** What the service says of the tool's effects, to be shown. */
   readonly annotations: Json;
   /** Whether it may be called twice, as the service says. */
@@ -54,7 +60,14 @@ export interface RemoteRun {
   sending(): void;
   progress(fraction: number, note?: string): void;
   log(message: string): void;
+  /** Keeps a text that the call has learned, such as a token, out of all that the service says. */
+  addSecret(text: string): void;
 }
+
+/** What a call needs of its tool, as it was pinned. */
+export type CalledTool = Pick<RemoteTool, 'input' | 'output' | 'request'> & {
+  readonly name: string;
+};
 
 export type RemoteFailureCode =
   | 'skill_execution_failed'
@@ -62,24 +75,40 @@ export type RemoteFailureCode =
   | 'missing_credentials'
   | 'upstream_unavailable';
 
+interface RemoteFaultOptions {
+  readonly code?: RemoteFailureCode;
+  readonly retryable?: boolean;
+  readonly hadNoEffect?: boolean;
+  readonly retryAfterMs?: number | null;
+  readonly cause?: unknown;
+}
+
 /** Why a service could not be asked, or what it failed at: one sentence, without secrets. */
 export class RemoteFault extends Error {
   readonly code: RemoteFailureCode;
   /** Whether the same call may succeed later. */
   readonly retryable: boolean;
+  /** Whether the service is known not to have acted: then any tool may be called again. */
+  readonly hadNoEffect: boolean;
+  /** For how long the service asks for no further request. */
+  readonly retryAfterMs: number | null;
 
   constructor(
     message: string,
     {
       code = 'skill_execution_failed',
       retryable = false,
+      hadNoEffect = false,
+      retryAfterMs = null,
       cause,
-    }: { code?: RemoteFailureCode; retryable?: boolean; cause?: unknown } = {},
+    }: RemoteFaultOptions = {},
   ) {
     super(message, cause === undefined ? undefined : { cause });
     this.name = 'RemoteFault';
     this.code = code;
     this.retryable = retryable;
+    this.hadNoEffect = hadNoEffect;
+    this.retryAfterMs = retryAfterMs;
   }
 }
 
@@ -91,15 +120,12 @@ export interface RemoteKind {
    * change by itself.
    */
   readonly checkEveryMs: number | null;
+  /** Whether an output that breaks its tool's schema fails the run. */
+  readonly areOutputsChecked: boolean;
   /** Throws RemoteFault. */
   discover(source: RemoteSource, signal: AbortSignal): Promise<Discovered>;
   /** Calls a tool and returns its output, a JSON value. Throws RemoteFault. */
-  call(
-    source: RemoteSource,
-    tool: { readonly name: string; readonly input: JsonSchema },
-    input: unknown,
-    run: RemoteRun,
-  ): Promise<unknown>;
+  call(source: RemoteSource, tool: CalledTool, input: unknown, run: RemoteRun): Promise<unknown>;
   /** Ends what it keeps open, of one source or of all. */
   close(sourceId?: string): Promise<void>;
 }

@@ -52,6 +52,8 @@ export function createRemoteSkills(deps: RemoteSkillsDeps) {
 export interface SourceFields {
   readonly settings: Json;
   readonly secrets: Json;
+  /** The text that describes the source; undefined keeps the stored one. */
+  readonly document?: string | null | undefined;
 }
 
 /** Adds a source and looks at it. Throws `409 conflict` for a name that is taken. */
@@ -74,10 +76,11 @@ async function add(
   }
   const now = clock.now();
   const id = newId();
-  const row: SourceRow = {
+  const row = {
     ...{ id, kind, name, settings: JSON.stringify(fields.settings) },
     secrets: sealSecrets(cipher, { id }, fields.secrets),
-    ...{ about: '{}', status: 'new', fault: null, fault_at: null, refreshed_at: null },
+    document: fields.document ?? null,
+    ...{ about: '{}', status: 'new' as const, fault: null, fault_at: null, refreshed_at: null },
     ...{ created_at: now, updated_at: now },
   };
   if (!(await database.write((tx) => insertSource(tx, row)))) {
@@ -117,13 +120,14 @@ function secretsOf({ cipher }: RemoteSkillsState, source: SourceRow): Json {
 async function replace(
   state: RemoteSkillsState,
   { id }: SourceRow,
-  { settings, secrets }: SourceFields,
+  { settings, secrets, document }: SourceFields,
 ): Promise<SourceRow> {
   const { database, clock, cipher, kinds } = state;
   const row = await database.write(async (tx) => {
     const changed = await updateSource(tx, id, {
       settings: JSON.stringify(settings),
       secrets: sealSecrets(cipher, { id }, secrets),
+      ...(document !== undefined && { document }),
       updated_at: clock.now(),
     });
     // Its time limit and its retries are set even if the service is away.

@@ -7,7 +7,7 @@ import { cleanJson } from '../executors/active-run.ts';
 import { logCharsMax, noteCharsMax, outputBytesMax } from '../executors/limits.ts';
 import { addSecrets, redacted, redactedJson } from '../executors/redaction.ts';
 import type { RunHandle, RunHandlers, RunOutcome, RunRequest } from '../executors/run.ts';
-import { compileSchema, issuesText } from '../kernel/json-schema.ts';
+import { compileSchema, issuesText, type JsonSchema } from '../kernel/json-schema.ts';
 import { cleanText, jsonTextFault } from '../kernel/text.ts';
 import { skillKeyParts } from '../skills/registry.ts';
 import type { RemoteSkill } from './definitions.ts';
@@ -35,6 +35,8 @@ interface Running {
   /** Whether the service may have got the call. */
   isSent: boolean;
   skill: RemoteSkill | undefined;
+  /** What its output has to fit; null where anything does. */
+  outputSchema: JsonSchema | null;
   /** Of the source, in the forms that are kept out of what the service says. */
   secrets: readonly string[] | undefined;
 }
@@ -47,7 +49,14 @@ export function run(
   handlers: RunHandlers,
 ): RunHandle {
   const running: Running = {
-    ...{ request, handlers, isSent: false, skill: undefined, secrets: undefined },
+    ...{
+      request,
+      handlers,
+      isSent: false,
+      skill: undefined,
+      outputSchema: null,
+      secrets: undefined,
+    },
     stop: new AbortController(),
     timeout: new AbortController(),
   };
@@ -94,14 +103,18 @@ async function call(
   running.skill = skill;
   addSecrets(running, secretTextsOf(source));
   const remoteRun = remoteRunOf(running, signal);
-  const tool = { name: skill.tool, input: skill.definition.input };
+  const { input, output, request: how } = skill.definition;
+  running.outputSchema = kind.areOutputsChecked ? output : null;
+  const tool = { name: skill.tool, input, output, ...(how !== undefined && { request: how }) };
   for (let tries = 1; ; tries++) {
     signal.throwIfAborted();
     try {
       return await kind.call(source, tool, JSON.parse(request.input), remoteRun);
     } catch (error) {
-      const isOver = running.isSent || tries >= unsentMax;
-      if (isOver || !(error instanceof RemoteFault) || !error.retryable) throw error;
+      if (!(error instanceof RemoteFault) || !error.retryable || tries >= unsentMax) throw error;
+      const mayBeDone = running.isSent && !error.hadNoEffect;
+      // What the service asks to wait is for the next attempt.
+      if (mayBeDone || error.retryAfterMs !== null) throw error;
     }
     await new Promise((resolve) => setTimeout(resolve, unsentAgainMs * tries));
   }
@@ -174,6 +187,9 @@ function remoteRunOf(running: Running, signal: AbortSignal): RemoteRun {
           : { note: cleanText(redacted(running, note).slice(0, noteCharsMax)) };
       handlers.onReport({ type: 'progress', fraction: clamped, ...said });
     },
+    addSecret(text) {
+      addSecrets(running, [text]);
+    },
     log(message) {
       lines += 1;
       if (signal.aborted || lines > logLinesMax) return;
@@ -184,7 +200,7 @@ function remoteRunOf(running: Running, signal: AbortSignal): RemoteRun {
 }
 
 function completed(running: Running, output: unknown): RunOutcome {
-  const { skill } = running;
+  const { outputSchema } = running;
   const json = cleanJson(redactedJson(running, JSON.stringify(output ?? null)));
   const bytes = Buffer.byteLength(json);
   if (bytes > outputBytesMax) {
@@ -192,8 +208,7 @@ function completed(running: Running, output: unknown): RunOutcome {
   }
   const fault = jsonTextFault(json);
   if (fault !== null) return invalidOutput(`The output ${fault}`);
-  const schema = skill?.definition.output;
-  const issues = schema ? compileSchema(schema)(JSON.parse(json)) : null;
+  const issues = outputSchema === null ? null : compileSchema(outputSchema)(JSON.parse(json));
   if (issues !== null) {
     const text = issuesText(issues).slice(0, errorCharsMax);
     return invalidOutput(`The output does not fit the tool's schema: ${text}`);
@@ -217,8 +232,10 @@ function failed({ log }: RemoteSkillsState, running: Running, error: unknown): R
     return { kind: 'timeout', message: `The tool did not answer within ${seconds} s` };
   }
   if (error instanceof RemoteFault) {
-    const { code, message, retryable } = error;
-    return failure(redacted(running, message), retryable && mayRepeat, code);
+    const { code, message, retryAfterMs } = error;
+    const retryable = error.retryable && (mayRepeat || error.hadNoEffect);
+    const failed = failure(redacted(running, message), retryable, code);
+    return retryAfterMs === null ? failed : { ...failed, retryAfterMs };
   }
   log.error({ err: error, skill: request.skill }, 'a remote call failed unexpectedly');
   return failure('The call failed unexpectedly; the log of the platform has the reason', mayRepeat);
@@ -231,6 +248,6 @@ function failure(
   message: string,
   retryable: boolean,
   code: RemoteFault['code'] = 'skill_execution_failed',
-): RunOutcome {
+): RunOutcome & { kind: 'failed' } {
   return { kind: 'failed', code, message: cleanText(message.slice(0, errorCharsMax)), retryable };
 }

@@ -20,10 +20,14 @@ export function sealSecrets(
 }
 
 /** Throws RemoteFault where the secrets cannot be decrypted. */
-export function openSource(cipher: Cipher | null, row: SourceRow): RemoteSource {
+export function openSource(
+  cipher: Cipher | null,
+  row: SourceRow,
+  document: string | null = null,
+): RemoteSource {
   const { id, name } = row;
   const settings = JSON.parse(row.settings) as Json;
-  return { id, name, settings, secrets: openSecrets(cipher, row) };
+  return { id, name, settings, secrets: openSecrets(cipher, row), document };
 }
 
 function openSecrets(cipher: Cipher | null, row: SourceRow): Json {

@@ -17,13 +17,13 @@ function skillNameOf(tool: string): string | null {
 }
 
 /** The tools by the names of their skills. Tools that would share one are all left out. */
-export function nameTools<T extends { readonly tool: string }>(
+export function nameTools<T extends { readonly tool: string; readonly skillName?: string }>(
   tools: readonly T[],
 ): { named: ReadonlyMap<string, T>; leftOut: LeftOutTool[] } {
   const byName = new Map<string, T[]>();
   const leftOut: LeftOutTool[] = [];
   for (const tool of tools) {
-    const name = skillNameOf(tool.tool);
+    const name = tool.skillName ?? skillNameOf(tool.tool);
     if (name === null) {
       const reason = `The name ${JSON.stringify(tool.tool)} cannot become that of a skill: 1 to ${nameCharsMax} letters and digits`;
       leftOut.push({ tool: tool.tool, reason });

@@ -4,10 +4,29 @@ import type { Handle, Transaction } from '../database/database.ts';
 import type { PageAsked } from '../database/page-bytes.ts';
 import type { RemoteSourcesTable } from '../database/tables.ts';
 
-export type SourceRow = Selectable<RemoteSourcesTable>;
+/** Without its document, which may have megabytes and is needed only when the source is looked at. */
+export type SourceRow = Omit<Selectable<RemoteSourcesTable>, 'document'>;
+
+const columns = [
+  ...(['id', 'kind', 'name', 'settings', 'secrets', 'about', 'status'] as const),
+  ...(['fault', 'fault_at', 'refreshed_at', 'created_at', 'updated_at'] as const),
+] as const;
 
 export function findSource(db: Handle, id: string): Promise<SourceRow | undefined> {
-  return db.kysely.selectFrom('remote_sources').selectAll().where('id', '=', id).executeTakeFirst();
+  return db.kysely
+    .selectFrom('remote_sources')
+    .select(columns)
+    .where('id', '=', id)
+    .executeTakeFirst();
+}
+
+export async function findDocument(db: Handle, id: string): Promise<string | null> {
+  const row = await db.kysely
+    .selectFrom('remote_sources')
+    .select('document')
+    .where('id', '=', id)
+    .executeTakeFirst();
+  return row?.document ?? null;
 }
 
 export function findSourceNamed(
@@ -17,7 +36,7 @@ export function findSourceNamed(
 ): Promise<SourceRow | undefined> {
   return db.kysely
     .selectFrom('remote_sources')
-    .selectAll()
+    .select(columns)
     .where('kind', '=', kind)
     .where('name', '=', name)
     .executeTakeFirst();
@@ -31,7 +50,7 @@ export async function listSources(
 ): Promise<{ sources: SourceRow[]; total: number }> {
   const query = db.kysely.selectFrom('remote_sources').where('kind', '=', kind);
   const sources = await query
-    .selectAll()
+    .select(columns)
     .orderBy('name')
     .limit(page.limit)
     .offset(page.offset)
@@ -49,7 +68,10 @@ export async function countSources(db: Handle, kind: string): Promise<number> {
 }
 
 /** Inserts a source; false when there is one of its name. */
-export async function insertSource(tx: Transaction, row: SourceRow): Promise<boolean> {
+export async function insertSource(
+  tx: Transaction,
+  row: Selectable<RemoteSourcesTable>,
+): Promise<boolean> {
   const inserted = await tx.kysely
     .insertInto('remote_sources')
     .values(row)
@@ -69,7 +91,7 @@ export function updateSource(
     .updateTable('remote_sources')
     .set(changes)
     .where('id', '=', id)
-    .returningAll()
+    .returning(columns)
     .executeTakeFirst();
 }
 

@@ -355,6 +355,89 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/admin/openapi-imports": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** List the OpenAPI documents whose operations are skills, by name */
+        get: operations["listOpenApiImports"];
+        put?: never;
+        /**
+         * Import an OpenAPI document, whose operations become skills
+         * @description Its operations are active at once. A document that cannot be read is added too, with its fault. The body may have 8 MiB, the document 4 MiB.
+         */
+        post: operations["addOpenApiImport"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/admin/openapi-imports/{name}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Get an OpenAPI import with its skills and what has changed of them */
+        get: operations["getOpenApiImport"];
+        /**
+         * Change an OpenAPI import, and refresh it
+         * @description Replaces all that was set: omitted fields have their defaults again.
+         */
+        put: operations["replaceOpenApiImport"];
+        post?: never;
+        /** Remove an OpenAPI import; its skills become inactive */
+        delete: operations["deleteOpenApiImport"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/admin/openapi-imports/{name}/refresh": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Compare the skills of an OpenAPI import with its document of now
+         * @description An operation that differs, or is new, makes a version in quarantine. A document that cannot be read is answered with its fault; its skills stay as they are.
+         */
+        post: operations["refreshOpenApiImport"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/admin/openapi-imports/{name}/activate": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Activate versions in quarantine
+         * @description One after the other; the first that cannot be activated ends it.
+         */
+        post: operations["activateOpenApiSkills"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/admin/api-keys/{id}/usage": {
         parameters: {
             query?: never;
@@ -1816,7 +1899,7 @@ export interface components {
              */
             state: "active" | "quarantined" | "withdrawn";
             reason: string | null;
-            /** @description SHA-256 over name, description and schemas. */
+            /** @description SHA-256 over all that is pinned of the tool. */
             digest: string;
             /** @description What the server says of the tool. */
             description: string;
@@ -1915,6 +1998,263 @@ export interface components {
         McpSkillActivation: {
             /** @description The digest of the version as it was read; another one is refused. */
             digest: string;
+        };
+        OpenApiImportSummary: {
+            /** @description In kebab case; its skills have the category api-<name>. */
+            name: string;
+            /** @description The category of its skills, which is also their scope. */
+            category: string;
+            url: string | null;
+            base_url: string | null;
+            operations: string[] | null;
+            /** @description How requests are authorized, without the secret. */
+            auth: {
+                /** @constant */
+                type: "none";
+            } | {
+                /** @enum {string} */
+                type: "header" | "query";
+                name: string;
+            } | {
+                /** @constant */
+                type: "basic";
+                username: string;
+            } | {
+                /** @constant */
+                type: "oauth_client_credentials";
+                /** @description Where tokens are asked for. */
+                token_url: string;
+                /** @description The client. */
+                client_id: string;
+                scope: string | null;
+                audience: string | null;
+                /** @enum {string} */
+                credentials_in: "header" | "body";
+            };
+            timeout_ms: number;
+            /** @description Operations that may be called again whatever their method. */
+            retried_operations: string[];
+            /**
+             * @description How the last refresh went; new before the first.
+             * @enum {string}
+             */
+            status: "new" | "available" | "failing";
+            fault: string | null;
+            fault_at: string | null;
+            refreshed_at: string | null;
+            /** @description What the document says of itself. */
+            document: {
+                title: string | null;
+                version: string | null;
+                openapi: string | null;
+            };
+            /** @description Operations that could not become skills: the first 100. */
+            left_out: {
+                tool: string;
+                reason: string;
+            }[];
+            left_out_total: number;
+            /** Format: date-time */
+            created_at: string;
+            /** Format: date-time */
+            updated_at: string;
+            /** @description Versions of its skills by state. */
+            skills: {
+                active: number;
+                quarantined: number;
+                withdrawn: number;
+            };
+        };
+        NewOpenApiImport: {
+            /** @description In kebab case; its skills have the category api-<name>. */
+            name: string;
+            /** @description The document, as an object or as a text in JSON or YAML; null keeps the stored one. */
+            document?: string | {
+                [key: string]: unknown;
+            } | null;
+            /** @description Where the document is fetched, at once and at each refresh. */
+            url?: string;
+            /** @description Where the operations are; what the document says when left out. */
+            base_url?: string;
+            /** @description The operations to import, each by its operationId or as GET /path; all when left out. */
+            operations?: string[];
+            /** @description How requests are authorized; none when left out. */
+            auth?: {
+                /** @constant */
+                type: "none";
+            } | {
+                /** @constant */
+                type: "header";
+                /** @description The header. */
+                name: string;
+                value: string | null;
+            } | {
+                /** @constant */
+                type: "query";
+                /** @description The parameter of the query. */
+                name: string;
+                value: string | null;
+            } | {
+                /** @constant */
+                type: "basic";
+                username: string;
+                password: string | null;
+            } | {
+                /** @constant */
+                type: "oauth_client_credentials";
+                /** @description Where tokens are asked for. */
+                token_url: string;
+                /** @description The client. */
+                client_id: string;
+                client_secret: string | null;
+                /** @description Scopes, separated by spaces. */
+                scope?: string;
+                /** @description What the token is for, where the server asks. */
+                audience?: string;
+                /**
+                 * @description How client and secret are sent.
+                 * @default header
+                 * @enum {string}
+                 */
+                credentials_in: "header" | "body";
+            };
+            /**
+             * @description Time limit of one call.
+             * @default 60000
+             */
+            timeout_ms: number;
+            /** @description Operations, as POST /path, that may be called again after a failure although their method does not say so. */
+            retried_operations?: string[];
+        };
+        OpenApiImport: {
+            /** @description In kebab case; its skills have the category api-<name>. */
+            name: string;
+            /** @description The category of its skills, which is also their scope. */
+            category: string;
+            url: string | null;
+            base_url: string | null;
+            operations: string[] | null;
+            /** @description How requests are authorized, without the secret. */
+            auth: {
+                /** @constant */
+                type: "none";
+            } | {
+                /** @enum {string} */
+                type: "header" | "query";
+                name: string;
+            } | {
+                /** @constant */
+                type: "basic";
+                username: string;
+            } | {
+                /** @constant */
+                type: "oauth_client_credentials";
+                /** @description Where tokens are asked for. */
+                token_url: string;
+                /** @description The client. */
+                client_id: string;
+                scope: string | null;
+                audience: string | null;
+                /** @enum {string} */
+                credentials_in: "header" | "body";
+            };
+            timeout_ms: number;
+            /** @description Operations that may be called again whatever their method. */
+            retried_operations: string[];
+            /**
+             * @description How the last refresh went; new before the first.
+             * @enum {string}
+             */
+            status: "new" | "available" | "failing";
+            fault: string | null;
+            fault_at: string | null;
+            refreshed_at: string | null;
+            /** @description What the document says of itself. */
+            document: {
+                title: string | null;
+                version: string | null;
+                openapi: string | null;
+            };
+            /** @description Operations that could not become skills: the first 100. */
+            left_out: {
+                tool: string;
+                reason: string;
+            }[];
+            left_out_total: number;
+            /** Format: date-time */
+            created_at: string;
+            /** Format: date-time */
+            updated_at: string;
+            /** @description All versions of its skills. */
+            skills: components["schemas"]["RemoteSkillVersion"][];
+        };
+        OpenApiImportChange: {
+            /** @description The document, as an object or as a text in JSON or YAML; null keeps the stored one. */
+            document?: string | {
+                [key: string]: unknown;
+            } | null;
+            /** @description Where the document is fetched, at once and at each refresh. */
+            url?: string;
+            /** @description Where the operations are; what the document says when left out. */
+            base_url?: string;
+            /** @description The operations to import, each by its operationId or as GET /path; all when left out. */
+            operations?: string[];
+            /** @description How requests are authorized; none when left out. */
+            auth?: {
+                /** @constant */
+                type: "none";
+            } | {
+                /** @constant */
+                type: "header";
+                /** @description The header. */
+                name: string;
+                value: string | null;
+            } | {
+                /** @constant */
+                type: "query";
+                /** @description The parameter of the query. */
+                name: string;
+                value: string | null;
+            } | {
+                /** @constant */
+                type: "basic";
+                username: string;
+                password: string | null;
+            } | {
+                /** @constant */
+                type: "oauth_client_credentials";
+                /** @description Where tokens are asked for. */
+                token_url: string;
+                /** @description The client. */
+                client_id: string;
+                client_secret: string | null;
+                /** @description Scopes, separated by spaces. */
+                scope?: string;
+                /** @description What the token is for, where the server asks. */
+                audience?: string;
+                /**
+                 * @description How client and secret are sent.
+                 * @default header
+                 * @enum {string}
+                 */
+                credentials_in: "header" | "body";
+            };
+            /**
+             * @description Time limit of one call.
+             * @default 60000
+             */
+            timeout_ms: number;
+            /** @description Operations, as POST /path, that may be called again after a failure although their method does not say so. */
+            retried_operations?: string[];
+        };
+        OpenApiActivations: {
+            /** @description The versions to activate, in this order. */
+            versions: {
+                skill_name: string;
+                version: string;
+                /** @description The digest of the version as it was read; another one is refused. */
+                digest: string;
+            }[];
         };
         UsageOfPeriod: {
             /** @description Known and estimated. */
@@ -5580,6 +5920,848 @@ export interface operations {
                      *     }
                      */
                     "application/json": components["schemas"]["McpServer"];
+                };
+            };
+            /** @description `validation_error`: The request is malformed or breaks a rule; details name the field. */
+            400: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description `authentication_required`: No credentials were sent. `invalid_admin_secret`: The admin secret is wrong. */
+            401: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description `not_found`: There is no such thing for these credentials. */
+            404: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description `conflict`: It would conflict with what is there. */
+            409: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description `payload_too_large`: The body is larger than 1 MiB. */
+            413: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description `unsupported_media_type`: The body is not application/json. */
+            415: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description `internal_error`: An unexpected error occurred; the log has it under the x-request-id. */
+            500: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description `service_unavailable`: It cannot be done right now; try again after Retry-After seconds. */
+            503: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    listOpenApiImports: {
+        parameters: {
+            query?: {
+                /** @description Entries of a page, at most. */
+                limit?: number;
+                /** @description Entries before the page. */
+                offset?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description A page of imports. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "data": [
+                     *         {
+                     *           "name": "orders",
+                     *           "category": "api-orders",
+                     *           "url": "https://orders.example.com/openapi.json",
+                     *           "base_url": "https://orders.example.com/v2",
+                     *           "operations": null,
+                     *           "auth": {
+                     *             "type": "header",
+                     *             "name": "authorization"
+                     *           },
+                     *           "timeout_ms": 60000,
+                     *           "retried_operations": [],
+                     *           "status": "available",
+                     *           "fault": null,
+                     *           "fault_at": null,
+                     *           "refreshed_at": "2026-01-01T00:00:00.000Z",
+                     *           "document": {
+                     *             "title": "Orders",
+                     *             "version": "2.3.0",
+                     *             "openapi": "3.1.0"
+                     *           },
+                     *           "left_out": [],
+                     *           "left_out_total": 0,
+                     *           "created_at": "2026-01-01T00:00:00.000Z",
+                     *           "updated_at": "2026-01-01T00:00:00.000Z",
+                     *           "skills": {
+                     *             "active": 12,
+                     *             "quarantined": 1,
+                     *             "withdrawn": 0
+                     *           }
+                     *         }
+                     *       ],
+                     *       "total": 1,
+                     *       "limit": 50,
+                     *       "offset": 0
+                     *     }
+                     */
+                    "application/json": {
+                        data: components["schemas"]["OpenApiImportSummary"][];
+                        total: number;
+                        limit: number;
+                        offset: number;
+                    };
+                };
+            };
+            /** @description `validation_error`: The request is malformed or breaks a rule; details name the field. */
+            400: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description `authentication_required`: No credentials were sent. `invalid_admin_secret`: The admin secret is wrong. */
+            401: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description `internal_error`: An unexpected error occurred; the log has it under the x-request-id. */
+            500: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description `service_unavailable`: It cannot be done right now; try again after Retry-After seconds. */
+            503: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    addOpenApiImport: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "name": "orders",
+                 *       "url": "https://orders.example.com/openapi.json",
+                 *       "auth": {
+                 *         "type": "header",
+                 *         "name": "authorization",
+                 *         "value": "Bearer token-from-the-provider"
+                 *       }
+                 *     }
+                 */
+                "application/json": components["schemas"]["NewOpenApiImport"];
+            };
+        };
+        responses: {
+            /** @description The import with the versions of its skills. */
+            201: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "name": "orders",
+                     *       "category": "api-orders",
+                     *       "url": "https://orders.example.com/openapi.json",
+                     *       "base_url": "https://orders.example.com/v2",
+                     *       "operations": null,
+                     *       "auth": {
+                     *         "type": "header",
+                     *         "name": "authorization"
+                     *       },
+                     *       "timeout_ms": 60000,
+                     *       "retried_operations": [],
+                     *       "status": "available",
+                     *       "fault": null,
+                     *       "fault_at": null,
+                     *       "refreshed_at": "2026-01-01T00:00:00.000Z",
+                     *       "document": {
+                     *         "title": "Orders",
+                     *         "version": "2.3.0",
+                     *         "openapi": "3.1.0"
+                     *       },
+                     *       "left_out": [],
+                     *       "left_out_total": 0,
+                     *       "created_at": "2026-01-01T00:00:00.000Z",
+                     *       "updated_at": "2026-01-01T00:00:00.000Z",
+                     *       "skills": []
+                     *     }
+                     */
+                    "application/json": components["schemas"]["OpenApiImport"];
+                };
+            };
+            /** @description `validation_error`: The request is malformed or breaks a rule; details name the field. */
+            400: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description `authentication_required`: No credentials were sent. `invalid_admin_secret`: The admin secret is wrong. */
+            401: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description `conflict`: It would conflict with what is there. */
+            409: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description `payload_too_large`: The body is larger than 1 MiB. */
+            413: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description `unsupported_media_type`: The body is not application/json. */
+            415: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description `internal_error`: An unexpected error occurred; the log has it under the x-request-id. */
+            500: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description `service_unavailable`: It cannot be done right now; try again after Retry-After seconds. */
+            503: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    getOpenApiImport: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description The name of the import.
+                 * @example orders
+                 */
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The import with the versions of its skills. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "name": "orders",
+                     *       "category": "api-orders",
+                     *       "url": "https://orders.example.com/openapi.json",
+                     *       "base_url": "https://orders.example.com/v2",
+                     *       "operations": null,
+                     *       "auth": {
+                     *         "type": "header",
+                     *         "name": "authorization"
+                     *       },
+                     *       "timeout_ms": 60000,
+                     *       "retried_operations": [],
+                     *       "status": "available",
+                     *       "fault": null,
+                     *       "fault_at": null,
+                     *       "refreshed_at": "2026-01-01T00:00:00.000Z",
+                     *       "document": {
+                     *         "title": "Orders",
+                     *         "version": "2.3.0",
+                     *         "openapi": "3.1.0"
+                     *       },
+                     *       "left_out": [],
+                     *       "left_out_total": 0,
+                     *       "created_at": "2026-01-01T00:00:00.000Z",
+                     *       "updated_at": "2026-01-01T00:00:00.000Z",
+                     *       "skills": []
+                     *     }
+                     */
+                    "application/json": components["schemas"]["OpenApiImport"];
+                };
+            };
+            /** @description `validation_error`: The request is malformed or breaks a rule; details name the field. */
+            400: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description `authentication_required`: No credentials were sent. `invalid_admin_secret`: The admin secret is wrong. */
+            401: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description `not_found`: There is no such thing for these credentials. */
+            404: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description `internal_error`: An unexpected error occurred; the log has it under the x-request-id. */
+            500: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description `service_unavailable`: It cannot be done right now; try again after Retry-After seconds. */
+            503: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    replaceOpenApiImport: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description The name of the import.
+                 * @example orders
+                 */
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "url": "https://orders.example.com/openapi.json",
+                 *       "auth": {
+                 *         "type": "header",
+                 *         "name": "authorization",
+                 *         "value": null
+                 *       },
+                 *       "timeout_ms": 30000
+                 *     }
+                 */
+                "application/json": components["schemas"]["OpenApiImportChange"];
+            };
+        };
+        responses: {
+            /** @description The import with the versions of its skills. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "name": "orders",
+                     *       "category": "api-orders",
+                     *       "url": "https://orders.example.com/openapi.json",
+                     *       "base_url": "https://orders.example.com/v2",
+                     *       "operations": null,
+                     *       "auth": {
+                     *         "type": "header",
+                     *         "name": "authorization"
+                     *       },
+                     *       "timeout_ms": 60000,
+                     *       "retried_operations": [],
+                     *       "status": "available",
+                     *       "fault": null,
+                     *       "fault_at": null,
+                     *       "refreshed_at": "2026-01-01T00:00:00.000Z",
+                     *       "document": {
+                     *         "title": "Orders",
+                     *         "version": "2.3.0",
+                     *         "openapi": "3.1.0"
+                     *       },
+                     *       "left_out": [],
+                     *       "left_out_total": 0,
+                     *       "created_at": "2026-01-01T00:00:00.000Z",
+                     *       "updated_at": "2026-01-01T00:00:00.000Z",
+                     *       "skills": []
+                     *     }
+                     */
+                    "application/json": components["schemas"]["OpenApiImport"];
+                };
+            };
+            /** @description `validation_error`: The request is malformed or breaks a rule; details name the field. */
+            400: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description `authentication_required`: No credentials were sent. `invalid_admin_secret`: The admin secret is wrong. */
+            401: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description `not_found`: There is no such thing for these credentials. */
+            404: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description `conflict`: It would conflict with what is there. */
+            409: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description `payload_too_large`: The body is larger than 1 MiB. */
+            413: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description `unsupported_media_type`: The body is not application/json. */
+            415: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description `internal_error`: An unexpected error occurred; the log has it under the x-request-id. */
+            500: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description `service_unavailable`: It cannot be done right now; try again after Retry-After seconds. */
+            503: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    deleteOpenApiImport: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description The name of the import.
+                 * @example orders
+                 */
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done, without a body. */
+            204: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description `validation_error`: The request is malformed or breaks a rule; details name the field. */
+            400: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description `authentication_required`: No credentials were sent. `invalid_admin_secret`: The admin secret is wrong. */
+            401: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description `not_found`: There is no such thing for these credentials. */
+            404: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description `internal_error`: An unexpected error occurred; the log has it under the x-request-id. */
+            500: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description `service_unavailable`: It cannot be done right now; try again after Retry-After seconds. */
+            503: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    refreshOpenApiImport: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description The name of the import.
+                 * @example orders
+                 */
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The import with the versions of its skills. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "name": "orders",
+                     *       "category": "api-orders",
+                     *       "url": "https://orders.example.com/openapi.json",
+                     *       "base_url": "https://orders.example.com/v2",
+                     *       "operations": null,
+                     *       "auth": {
+                     *         "type": "header",
+                     *         "name": "authorization"
+                     *       },
+                     *       "timeout_ms": 60000,
+                     *       "retried_operations": [],
+                     *       "status": "available",
+                     *       "fault": null,
+                     *       "fault_at": null,
+                     *       "refreshed_at": "2026-01-01T00:00:00.000Z",
+                     *       "document": {
+                     *         "title": "Orders",
+                     *         "version": "2.3.0",
+                     *         "openapi": "3.1.0"
+                     *       },
+                     *       "left_out": [],
+                     *       "left_out_total": 0,
+                     *       "created_at": "2026-01-01T00:00:00.000Z",
+                     *       "updated_at": "2026-01-01T00:00:00.000Z",
+                     *       "skills": []
+                     *     }
+                     */
+                    "application/json": components["schemas"]["OpenApiImport"];
+                };
+            };
+            /** @description `validation_error`: The request is malformed or breaks a rule; details name the field. */
+            400: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description `authentication_required`: No credentials were sent. `invalid_admin_secret`: The admin secret is wrong. */
+            401: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description `not_found`: There is no such thing for these credentials. */
+            404: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description `internal_error`: An unexpected error occurred; the log has it under the x-request-id. */
+            500: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description `service_unavailable`: It cannot be done right now; try again after Retry-After seconds. */
+            503: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    activateOpenApiSkills: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description The name of the import.
+                 * @example orders
+                 */
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "versions": [
+                 *         {
+                 *           "skill_name": "create-order",
+                 *           "version": "v1.1",
+                 *           "digest": "0000000000000000000000000000000000000000000000000000000000000000"
+                 *         }
+                 *       ]
+                 *     }
+                 */
+                "application/json": components["schemas"]["OpenApiActivations"];
+            };
+        };
+        responses: {
+            /** @description The import with the versions of its skills. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "name": "orders",
+                     *       "category": "api-orders",
+                     *       "url": "https://orders.example.com/openapi.json",
+                     *       "base_url": "https://orders.example.com/v2",
+                     *       "operations": null,
+                     *       "auth": {
+                     *         "type": "header",
+                     *         "name": "authorization"
+                     *       },
+                     *       "timeout_ms": 60000,
+                     *       "retried_operations": [],
+                     *       "status": "available",
+                     *       "fault": null,
+                     *       "fault_at": null,
+                     *       "refreshed_at": "2026-01-01T00:00:00.000Z",
+                     *       "document": {
+                     *         "title": "Orders",
+                     *         "version": "2.3.0",
+                     *         "openapi": "3.1.0"
+                     *       },
+                     *       "left_out": [],
+                     *       "left_out_total": 0,
+                     *       "created_at": "2026-01-01T00:00:00.000Z",
+                     *       "updated_at": "2026-01-01T00:00:00.000Z",
+                     *       "skills": []
+                     *     }
+                     */
+                    "application/json": components["schemas"]["OpenApiImport"];
                 };
             };
             /** @description `validation_error`: The request is malformed or breaks a rule; details name the field. */

@@ -25,6 +25,7 @@ export function createMcpKind(deps: McpKindDeps): RemoteKind {
   return {
     kind: 'mcp',
     checkEveryMs,
+    areOutputsChecked: true,
     discover: async (...asked) => (await open()).discover(...asked),
     call: async (...asked) => (await open()).call(...asked),
     async close(sourceId) {

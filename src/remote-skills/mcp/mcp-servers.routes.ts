@@ -1,17 +1,9 @@
 /** `/admin/mcp-servers`: servers of the Model Context Protocol whose tools are skills (docs/mcp-servers.md). */
 import { Type } from 'typebox';
 import { adminRefusals, bodyRefusals } from '../../http/refusals.ts';
-import {
-  FreeObject,
-  Id,
-  Nothing,
-  Nullable,
-  Page,
-  Paged,
-  Timestamp,
-  Words,
-} from '../../http/schemas.ts';
+import { Nothing, Nullable, Page, Paged, Timestamp, Words } from '../../http/schemas.ts';
 import type { Server } from '../../http/server.ts';
+import { RemoteVersion, VersionCounts } from '../versions.schemas.ts';
 import type { McpServers } from './mcp-servers.ts';
 
 const operation = { tags: ['MCP servers'], security: [{ adminBearer: [] }, { adminHeader: [] }] };
@@ -164,38 +156,6 @@ const summary = {
   updated_at: Timestamp,
 };
 
-const RemoteVersion = Type.Object(
-  {
-    skill: Type.String({ description: 'category/version/name.' }),
-    skill_id: Nullable({ ...Id, description: 'Null for a version that was never active.' }),
-    skill_name: Type.String(),
-    version: Type.String(),
-    tool: Type.String({ description: 'Its name at the server.' }),
-    state: {
-      ...Words(['active', 'quarantined', 'withdrawn'] as const),
-      description: 'quarantined: it waits for an operator; withdrawn: its calls fail.',
-    },
-    reason: Nullable(
-      Type.String({ description: 'Why it has this state, where there is more to say.' }),
-    ),
-    digest: Type.String({ description: 'SHA-256 over name, description and schemas.' }),
-    description: Type.String({ description: 'What the server says of the tool.' }),
-    annotations: {
-      ...FreeObject,
-      description: 'What the server says of its effects; not trusted.',
-    },
-    retried: Type.Boolean({ description: 'Whether it is called again after a failure.' }),
-    difference: Nullable(
-      Type.String({
-        description: 'What differs from the version before it, as lines with + and -.',
-      }),
-    ),
-    created_at: Timestamp,
-    activated_at: Nullable(Timestamp),
-  },
-  { title: 'RemoteSkillVersion' },
-);
-
 const exampleSummary = {
   ...{ name: 'tickets', category: 'mcp-tickets', url: 'https://tickets.example.com/mcp' },
   ...{ command: null, args: [], headers: ['authorization'], env: [], oauth: null },
@@ -210,10 +170,7 @@ const exampleSummary = {
 const McpServerSummary = Type.Object(
   {
     ...summary,
-    skills: Type.Object(
-      { active: Type.Integer(), quarantined: Type.Integer(), withdrawn: Type.Integer() },
-      { description: 'Versions of its skills by state.' },
-    ),
+    skills: VersionCounts,
   },
   {
     title: 'McpServerSummary',

@@ -4,12 +4,10 @@ import { bind } from '../../kernel/bind.ts';
 import { timestamp, timestampOrNull } from '../../kernel/clock.ts';
 import { isObject, type Json } from '../../kernel/json.ts';
 import type { Skill } from '../../skills/registry.ts';
-import { compareVersions } from '../../skills/skill-rows.ts';
-import { definitionIn } from '../compare-tools.ts';
 import type { RemoteSkills } from '../remote-skills.ts';
 import type { SourceRow } from '../sources.store.ts';
-import { categoryOf, remoteSkillOf } from '../state.ts';
-import type { VersionRow } from '../versions.store.ts';
+import { categoryOf } from '../state.ts';
+import { countsByState, versionViews } from '../version-views.ts';
 import {
   type McpRules,
   type McpSecrets,
@@ -44,12 +42,7 @@ async function find(deps: McpServersDeps, name: string) {
 async function list({ remote }: McpServersDeps, page: PageAsked) {
   const { sources, total } = await remote.list(kind, page);
   const data = sources.map(({ source, counts = [] }) => {
-    const of = (state: VersionRow['state']) => counts.find((one) => one.state === state)?.n ?? 0;
-    const skills = {
-      ...{ active: of('active'), quarantined: of('quarantined') },
-      withdrawn: of('withdrawn'),
-    };
-    return { ...summary(source), skills };
+    return { ...summary(source), skills: countsByState(counts) };
   });
   return { data, total };
 }
@@ -116,32 +109,6 @@ function summary(source: SourceRow) {
 }
 
 async function detail({ remote, skillsOf }: McpServersDeps, source: SourceRow) {
-  const registered = new Map(
-    skillsOf(categoryOf(source)).map((skill) => [`${skill.version}/${skill.name}`, skill.id]),
-  );
-  const versions = (await remote.versionsOf(source)).toSorted(
-    (a, b) =>
-      (a.skill_name < b.skill_name ? -1 : a.skill_name > b.skill_name ? 1 : 0) ||
-      compareVersions(a.version, b.version),
-  );
-  const skills = versions.map((row) => {
-    const { category, isIdempotent } = remoteSkillOf(source, row);
-    return {
-      skill: `${category}/${row.version}/${row.skill_name}`,
-      skill_id: registered.get(`${row.version}/${row.skill_name}`) ?? null,
-      skill_name: row.skill_name,
-      version: row.version,
-      tool: row.tool,
-      state: row.state,
-      reason: row.reason,
-      digest: row.digest,
-      description: definitionIn(row).description,
-      annotations: definitionIn(row).annotations,
-      retried: isIdempotent,
-      difference: row.difference,
-      created_at: timestamp(row.created_at),
-      activated_at: timestampOrNull(row.activated_at),
-    };
-  });
-  return { ...summary(source), skills };
+  const versions = await remote.versionsOf(source);
+  return { ...summary(source), skills: versionViews(source, versions, skillsOf) };
 }

@@ -146,6 +146,37 @@ export interface McpServersApi {
   ): Promise<Schemas['McpServer']>;
 }
 
+export interface OpenAPIImportsApi {
+  /** List the OpenAPI documents whose operations are skills, by name: `GET /admin/openapi-imports`. */
+  listOpenApiImports(
+    query?: NonNullable<operations['listOpenApiImports']['parameters']['query']>,
+    options?: CallOptions,
+  ): Pages<Schemas['OpenApiImportSummary']>;
+  /** Import an OpenAPI document, whose operations become skills: `POST /admin/openapi-imports`. */
+  addOpenApiImport(
+    body: Schemas['NewOpenApiImport'],
+    options?: CallOptions,
+  ): Promise<Schemas['OpenApiImport']>;
+  /** Get an OpenAPI import with its skills and what has changed of them: `GET /admin/openapi-imports/{name}`. */
+  getOpenApiImport(name: string, options?: CallOptions): Promise<Schemas['OpenApiImport']>;
+  /** Change an OpenAPI import, and refresh it: `PUT /admin/openapi-imports/{name}`. */
+  replaceOpenApiImport(
+    name: string,
+    body: Schemas['OpenApiImportChange'],
+    options?: CallOptions,
+  ): Promise<Schemas['OpenApiImport']>;
+  /** Remove an OpenAPI import; its skills become inactive: `DELETE /admin/openapi-imports/{name}`. */
+  deleteOpenApiImport(name: string, options?: CallOptions): Promise<void>;
+  /** Compare the skills of an OpenAPI import with its document of now: `POST /admin/openapi-imports/{name}/refresh`. */
+  refreshOpenApiImport(name: string, options?: CallOptions): Promise<Schemas['OpenApiImport']>;
+  /** Activate versions in quarantine: `POST /admin/openapi-imports/{name}/activate`. */
+  activateOpenApiSkills(
+    name: string,
+    body: Schemas['OpenApiActivations'],
+    options?: CallOptions,
+  ): Promise<Schemas['OpenApiImport']>;
+}
+
 export interface UsageApi {
   /** Get the tokens that an API key has used, by day: `GET /admin/api-keys/{id}/usage`. */
   getApiKeyUsage(
@@ -461,6 +492,7 @@ export interface Api {
   readonly registry: RegistryApi;
   readonly credentials: CredentialsApi;
   readonly mcpServers: McpServersApi;
+  readonly openAPIImports: OpenAPIImportsApi;
   readonly usage: UsageApi;
   readonly triggers: TriggersApi;
   readonly agents: AgentsApi;
@@ -687,6 +719,55 @@ export const operationTable: OperationTable = {
     activateMcpSkill: {
       verb: 'POST',
       path: '/admin/mcp-servers/{name}/skills/{version}/{skillName}/activate',
+      credential: 'admin',
+      input: 'body',
+      result: 'json',
+    },
+  },
+  openAPIImports: {
+    listOpenApiImports: {
+      verb: 'GET',
+      path: '/admin/openapi-imports',
+      credential: 'admin',
+      input: 'query',
+      isPaged: true,
+      result: 'page',
+    },
+    addOpenApiImport: {
+      verb: 'POST',
+      path: '/admin/openapi-imports',
+      credential: 'admin',
+      input: 'body',
+      result: 'json',
+    },
+    getOpenApiImport: {
+      verb: 'GET',
+      path: '/admin/openapi-imports/{name}',
+      credential: 'admin',
+      result: 'json',
+    },
+    replaceOpenApiImport: {
+      verb: 'PUT',
+      path: '/admin/openapi-imports/{name}',
+      credential: 'admin',
+      input: 'body',
+      result: 'json',
+    },
+    deleteOpenApiImport: {
+      verb: 'DELETE',
+      path: '/admin/openapi-imports/{name}',
+      credential: 'admin',
+      result: 'nothing',
+    },
+    refreshOpenApiImport: {
+      verb: 'POST',
+      path: '/admin/openapi-imports/{name}/refresh',
+      credential: 'admin',
+      result: 'json',
+    },
+    activateOpenApiSkills: {
+      verb: 'POST',
+      path: '/admin/openapi-imports/{name}/activate',
       credential: 'admin',
       input: 'body',
       result: 'json',

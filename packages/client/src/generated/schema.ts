@@ -292,6 +292,70 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/admin/openapi-imports": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get: operations["listOpenApiImports"];
+        put?: never;
+        post: operations["addOpenApiImport"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/admin/openapi-imports/{name}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get: operations["getOpenApiImport"];
+        put: operations["replaceOpenApiImport"];
+        post?: never;
+        delete: operations["deleteOpenApiImport"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/admin/openapi-imports/{name}/refresh": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post: operations["refreshOpenApiImport"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/admin/openapi-imports/{name}/activate": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post: operations["activateOpenApiSkills"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/admin/api-keys/{id}/usage": {
         parameters: {
             query?: never;
@@ -1388,7 +1452,7 @@ export interface components {
              */
             state: "active" | "quarantined" | "withdrawn";
             reason: string | null;
-            /** @description SHA-256 over name, description and schemas. */
+            /** @description SHA-256 over all that is pinned of the tool. */
             digest: string;
             /** @description What the server says of the tool. */
             description: string;
@@ -1487,6 +1551,263 @@ export interface components {
         McpSkillActivation: {
             /** @description The digest of the version as it was read; another one is refused. */
             digest: string;
+        };
+        OpenApiImportSummary: {
+            /** @description In kebab case; its skills have the category api-<name>. */
+            name: string;
+            /** @description The category of its skills, which is also their scope. */
+            category: string;
+            url: string | null;
+            base_url: string | null;
+            operations: string[] | null;
+            /** @description How requests are authorized, without the secret. */
+            auth: {
+                /** @constant */
+                type: "none";
+            } | {
+                /** @enum {string} */
+                type: "header" | "query";
+                name: string;
+            } | {
+                /** @constant */
+                type: "basic";
+                username: string;
+            } | {
+                /** @constant */
+                type: "oauth_client_credentials";
+                /** @description Where tokens are asked for. */
+                token_url: string;
+                /** @description The client. */
+                client_id: string;
+                scope: string | null;
+                audience: string | null;
+                /** @enum {string} */
+                credentials_in: "header" | "body";
+            };
+            timeout_ms: number;
+            /** @description Operations that may be called again whatever their method. */
+            retried_operations: string[];
+            /**
+             * @description How the last refresh went; new before the first.
+             * @enum {string}
+             */
+            status: "new" | "available" | "failing";
+            fault: string | null;
+            fault_at: string | null;
+            refreshed_at: string | null;
+            /** @description What the document says of itself. */
+            document: {
+                title: string | null;
+                version: string | null;
+                openapi: string | null;
+            };
+            /** @description Operations that could not become skills: the first 100. */
+            left_out: {
+                tool: string;
+                reason: string;
+            }[];
+            left_out_total: number;
+            /** Format: date-time */
+            created_at: string;
+            /** Format: date-time */
+            updated_at: string;
+            /** @description Versions of its skills by state. */
+            skills: {
+                active: number;
+                quarantined: number;
+                withdrawn: number;
+            };
+        };
+        NewOpenApiImport: {
+            /** @description In kebab case; its skills have the category api-<name>. */
+            name: string;
+            /** @description The document, as an object or as a text in JSON or YAML; null keeps the stored one. */
+            document?: string | {
+                [key: string]: unknown;
+            } | null;
+            /** @description Where the document is fetched, at once and at each refresh. */
+            url?: string;
+            /** @description Where the operations are; what the document says when left out. */
+            base_url?: string;
+            /** @description The operations to import, each by its operationId or as GET /path; all when left out. */
+            operations?: string[];
+            /** @description How requests are authorized; none when left out. */
+            auth?: {
+                /** @constant */
+                type: "none";
+            } | {
+                /** @constant */
+                type: "header";
+                /** @description The header. */
+                name: string;
+                value: string | null;
+            } | {
+                /** @constant */
+                type: "query";
+                /** @description The parameter of the query. */
+                name: string;
+                value: string | null;
+            } | {
+                /** @constant */
+                type: "basic";
+                username: string;
+                password: string | null;
+            } | {
+                /** @constant */
+                type: "oauth_client_credentials";
+                /** @description Where tokens are asked for. */
+                token_url: string;
+                /** @description The client. */
+                client_id: string;
+                client_secret: string | null;
+                /** @description Scopes, separated by spaces. */
+                scope?: string;
+                /** @description What the token is for, where the server asks. */
+                audience?: string;
+                /**
+                 * @description How client and secret are sent.
+                 * @default header
+                 * @enum {string}
+                 */
+                credentials_in?: "header" | "body";
+            };
+            /**
+             * @description Time limit of one call.
+             * @default 60000
+             */
+            timeout_ms?: number;
+            /** @description Operations, as POST /path, that may be called again after a failure although their method does not say so. */
+            retried_operations?: string[];
+        };
+        OpenApiImport: {
+            /** @description In kebab case; its skills have the category api-<name>. */
+            name: string;
+            /** @description The category of its skills, which is also their scope. */
+            category: string;
+            url: string | null;
+            base_url: string | null;
+            operations: string[] | null;
+            /** @description How requests are authorized, without the secret. */
+            auth: {
+                /** @constant */
+                type: "none";
+            } | {
+                /** @enum {string} */
+                type: "header" | "query";
+                name: string;
+            } | {
+                /** @constant */
+                type: "basic";
+                username: string;
+            } | {
+                /** @constant */
+                type: "oauth_client_credentials";
+                /** @description Where tokens are asked for. */
+                token_url: string;
+                /** @description The client. */
+                client_id: string;
+                scope: string | null;
+                audience: string | null;
+                /** @enum {string} */
+                credentials_in: "header" | "body";
+            };
+            timeout_ms: number;
+            /** @description Operations that may be called again whatever their method. */
+            retried_operations: string[];
+            /**
+             * @description How the last refresh went; new before the first.
+             * @enum {string}
+             */
+            status: "new" | "available" | "failing";
+            fault: string | null;
+            fault_at: string | null;
+            refreshed_at: string | null;
+            /** @description What the document says of itself. */
+            document: {
+                title: string | null;
+                version: string | null;
+                openapi: string | null;
+            };
+            /** @description Operations that could not become skills: the first 100. */
+            left_out: {
+                tool: string;
+                reason: string;
+            }[];
+            left_out_total: number;
+            /** Format: date-time */
+            created_at: string;
+            /** Format: date-time */
+            updated_at: string;
+            /** @description All versions of its skills. */
+            skills: components["schemas"]["RemoteSkillVersion"][];
+        };
+        OpenApiImportChange: {
+            /** @description The document, as an object or as a text in JSON or YAML; null keeps the stored one. */
+            document?: string | {
+                [key: string]: unknown;
+            } | null;
+            /** @description Where the document is fetched, at once and at each refresh. */
+            url?: string;
+            /** @description Where the operations are; what the document says when left out. */
+            base_url?: string;
+            /** @description The operations to import, each by its operationId or as GET /path; all when left out. */
+            operations?: string[];
+            /** @description How requests are authorized; none when left out. */
+            auth?: {
+                /** @constant */
+                type: "none";
+            } | {
+                /** @constant */
+                type: "header";
+                /** @description The header. */
+                name: string;
+                value: string | null;
+            } | {
+                /** @constant */
+                type: "query";
+                /** @description The parameter of the query. */
+                name: string;
+                value: string | null;
+            } | {
+                /** @constant */
+                type: "basic";
+                username: string;
+                password: string | null;
+            } | {
+                /** @constant */
+                type: "oauth_client_credentials";
+                /** @description Where tokens are asked for. */
+                token_url: string;
+                /** @description The client. */
+                client_id: string;
+                client_secret: string | null;
+                /** @description Scopes, separated by spaces. */
+                scope?: string;
+                /** @description What the token is for, where the server asks. */
+                audience?: string;
+                /**
+                 * @description How client and secret are sent.
+                 * @default header
+                 * @enum {string}
+                 */
+                credentials_in?: "header" | "body";
+            };
+            /**
+             * @description Time limit of one call.
+             * @default 60000
+             */
+            timeout_ms?: number;
+            /** @description Operations, as POST /path, that may be called again after a failure although their method does not say so. */
+            retried_operations?: string[];
+        };
+        OpenApiActivations: {
+            /** @description The versions to activate, in this order. */
+            versions: {
+                skill_name: string;
+                version: string;
+                /** @description The digest of the version as it was read; another one is refused. */
+                digest: string;
+            }[];
         };
         UsageOfPeriod: {
             /** @description Known and estimated. */
@@ -3424,6 +3745,174 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["McpServer"];
+                };
+            };
+        };
+    };
+    listOpenApiImports: {
+        parameters: {
+            query?: {
+                /** @description Entries of a page, at most. */
+                limit?: number;
+                /** @description Entries before the page. */
+                offset?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        data: components["schemas"]["OpenApiImportSummary"][];
+                        total: number;
+                        limit: number;
+                        offset: number;
+                    };
+                };
+            };
+        };
+    };
+    addOpenApiImport: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["NewOpenApiImport"];
+            };
+        };
+        responses: {
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["OpenApiImport"];
+                };
+            };
+        };
+    };
+    getOpenApiImport: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The name of the import. */
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["OpenApiImport"];
+                };
+            };
+        };
+    };
+    replaceOpenApiImport: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The name of the import. */
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["OpenApiImportChange"];
+            };
+        };
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["OpenApiImport"];
+                };
+            };
+        };
+    };
+    deleteOpenApiImport: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The name of the import. */
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+        };
+    };
+    refreshOpenApiImport: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The name of the import. */
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["OpenApiImport"];
+                };
+            };
+        };
+    };
+    activateOpenApiSkills: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The name of the import. */
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["OpenApiActivations"];
+            };
+        };
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["OpenApiImport"];
                 };
             };
         };

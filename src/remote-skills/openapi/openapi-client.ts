@@ -1,0 +1,218 @@
+/** Reads OpenAPI documents and calls their operations, over guarded connections. */
+import { extname } from 'node:path';
+import { setTimeout as wait } from 'node:timers/promises';
+import { EgressError } from '../../egress/egress-error.ts';
+import { type Egress, type EgressResponse, openEgress } from '../../egress/guarded-fetch.ts';
+import { outputBytesMax } from '../../executors/limits.ts';
+import type { Json } from '../../kernel/json.ts';
+import { startSandbox } from '../../sandbox/sandbox.ts';
+import {
+  type CalledTool,
+  type Discovered,
+  RemoteFault,
+  type RemoteKind,
+  type RemoteRun,
+  type RemoteSource,
+  type RemoteTool,
+} from '../remote-kind.ts';
+import { type BuiltRequest, buildRequest, InputError } from './build-request.ts';
+import { authorized, createTokens, setByCredentials, type Tokens } from './credentials.ts';
+import type { OpenapiKindDeps } from './openapi-kind.ts';
+import { isIdempotentMethod, type Operation, type OperationPlan } from './operation.ts';
+import { createOutputChecks, type OutputChecks } from './output-checks.ts';
+import { type AnswerFault, readAnswer } from './read-answer.ts';
+import type { ReadDocument, ReadRequest } from './read-document.ts';
+import { documentBytesMax, type OpenapiSettings } from './settings.ts';
+
+/** The module that the sandboxed process imports. */
+const reader = new URL(`./read-document${extname(import.meta.url)}`, import.meta.url).href;
+/** Processor time for a document, and heap. */
+const readMs = 15_000;
+const readMemoryMb = 256;
+const fetchMs = 20_000;
+/** Redirects of a request that only reads. */
+const redirectsMax = 3;
+/** Calls of one attempt, where the service asks to wait. */
+const triesMax = 3;
+const waitMsDefault = 1_000;
+
+interface ClientState extends OpenapiKindDeps {
+  readonly egress: Egress;
+  readonly tokens: Tokens;
+  readonly checks: OutputChecks;
+}
+
+export function createOpenapiClient(
+  deps: OpenapiKindDeps,
+): Pick<RemoteKind, 'discover' | 'call' | 'close'> {
+  const egress = openEgress({ allowed: deps.allowed, schemes: ['https:', 'http:'] });
+  const tokens = createTokens({ egress, clock: deps.clock });
+  const state: ClientState = { ...deps, egress, tokens, checks: createOutputChecks() };
+  return {
+    discover: (source, signal) => discover(state, source, signal),
+    call: (source, tool, input, run) => call(state, source, tool, input as Json, run),
+    async close(sourceId) {
+      tokens.forget(sourceId);
+      if (sourceId === undefined) await egress.close();
+    },
+  };
+}
+
+async function discover(
+  state: ClientState,
+  source: RemoteSource,
+  signal: AbortSignal,
+): Promise<Discovered> {
+  const settings = source.settings as unknown as OpenapiSettings;
+  const text = source.document ?? (await fetchDocument(state, source, signal));
+  const { operations, leftOut, about } = await read({
+    text,
+    operations: settings.operations,
+    credentials: setByCredentials(settings.auth),
+    ...{ baseUrl: settings.base_url, documentUrl: settings.url },
+  });
+  return { tools: operations.map(toolOf), leftOut, about: { ...about } };
+}
+
+async function fetchDocument(
+  { egress, tokens }: ClientState,
+  source: RemoteSource,
+  signal: AbortSignal,
+): Promise<string> {
+  const { url, base_url: base } = source.settings as unknown as OpenapiSettings;
+  if (url === null) throw new RemoteFault('There is no document: set document or url');
+  const plain: BuiltRequest = { method: 'GET', url, headers: { accept: '*/*' }, body: null };
+  // Credentials are for the service; the document may be anywhere.
+  const isSameHost = base !== null && new URL(base).origin === new URL(url).origin;
+  try {
+    const request = isSameHost ? await authorized(tokens, source, plain, signal) : plain;
+    const { status, body } = await egress.request(request.url, {
+      headers: request.headers,
+      ...{ maxBytes: documentBytesMax, timeoutMs: fetchMs, redirects: redirectsMax, signal },
+    });
+    if (status === 200) return body.toString('utf8');
+    throw new RemoteFault(`The document was answered with ${status}`);
+  } catch (error) {
+    throw egressFault('The document', error);
+  }
+}
+
+/** Reads a document in a process of its own. */
+async function read(request: ReadRequest): Promise<ReadDocument> {
+  const sandbox = await startSandbox({ module: reader, memoryMb: readMemoryMb });
+  try {
+    const answer = await sandbox.ask({ function: 'readDocument', input: request }, readMs);
+    if (typeof answer === 'string') throw new RemoteFault(unread[answer]);
+    if ('error' in answer) throw new RemoteFault(answer.error);
+    return answer.value as ReadDocument;
+  } finally {
+    await sandbox.stop();
+  }
+}
+
+const unread = {
+  late: `The document takes more than ${readMs / 1000} s to read`,
+  exhausted: `The document takes more than ${readMemoryMb} MB of memory to read`,
+  gone: 'The process that read the document ended without a result',
+  'held up': 'The machine was too busy to read the document in time',
+};
+
+function toolOf(operation: Operation): RemoteTool {
+  const { tool, skillName, title, description, input, output, plan, operationId } = operation;
+  const { isDeprecated } = operation;
+  return {
+    ...{ tool, skillName, title, description, input, output },
+    request: { ...plan },
+    annotations: { operationId, deprecated: isDeprecated },
+    saysIdempotent: isIdempotentMethod(plan.method),
+  };
+}
+
+async function call(
+  state: ClientState,
+  source: RemoteSource,
+  tool: CalledTool,
+  input: Json,
+  run: RemoteRun,
+): Promise<unknown> {
+  const plan = tool.request as unknown as OperationPlan;
+  const { idempotent_tools: named } = source.settings as unknown as OpenapiSettings;
+  const mayRepeat = isIdempotentMethod(plan.method) || named.includes(tool.name);
+  const request = await buildRequest(plan, input).catch((error: unknown) => {
+    throw error instanceof InputError ? new RemoteFault(error.message) : error;
+  });
+  const endsAt = state.clock.monotonic() + run.timeoutMs;
+  for (let tries = 1; ; tries++) {
+    const answer = await send(state, source, { tool: tool.name, request }, run);
+    const result = readAnswer(tool.name, answer, state.clock.now());
+    if (result.kind === 'output') {
+      if (result.note !== null) run.log(result.note);
+      const fault = state.checks.faultOf(tool.output, result.output);
+      if (fault !== null) run.log(`The answer is not as the document describes it: ${fault}`);
+      return result.output;
+    }
+    const { reason, retryAfterMs } = result.fault;
+    const waitMs = retryAfterMs ?? waitMsDefault * tries;
+    const isInTime = state.clock.monotonic() + waitMs < endsAt;
+    // A job of one attempt waits here; others give their slot back meanwhile.
+    const waitsHere = reason === 'too many requests' && !mayRepeat && tries < triesMax && isInTime;
+    if (!waitsHere) throw faultOfAnswer(result.fault);
+    run.log(`${tool.name} was answered with 429; it is called again in ${waitMs / 1000} s`);
+    await wait(waitMs, undefined, { signal: run.signal });
+  }
+}
+
+/** Sends the request; once more with a new token where the service refuses one that was kept. */
+async function send(
+  { egress, tokens }: ClientState,
+  source: RemoteSource,
+  { tool, request }: { tool: string; request: BuiltRequest },
+  run: RemoteRun,
+): Promise<EgressResponse> {
+  for (let tries = 1; ; tries++) {
+    const { method, url, headers, body } = await authorized(
+      tokens,
+      source,
+      request,
+      run.signal,
+      run,
+    );
+    run.sending();
+    const answer = await egress
+      .request(url, {
+        ...{ method, headers, signal: run.signal, maxBytes: outputBytesMax },
+        ...(body !== null && { body }),
+        // The run's own limit comes first.
+        timeoutMs: run.timeoutMs + 1_000,
+        redirects: method === 'GET' || method === 'HEAD' ? redirectsMax : 0,
+      })
+      .catch((error: unknown) => {
+        throw run.signal.aborted ? run.signal.reason : egressFault(tool, error);
+      });
+    const isRefused = answer.status === 401 && tries === 1 && tokens.forget(source.id);
+    if (!isRefused) return answer;
+  }
+}
+
+function faultOfAnswer({ message, reason, retryAfterMs }: AnswerFault): RemoteFault {
+  switch (reason) {
+    case 'refused':
+      return new RemoteFault(message);
+    case 'credentials':
+      return new RemoteFault(message, { code: 'missing_credentials' });
+    case 'too many requests':
+    case 'unavailable':
+      return new RemoteFault(message, {
+        ...{ code: 'upstream_unavailable', retryable: true, retryAfterMs },
+        hadNoEffect: reason === 'too many requests',
+      });
+  }
+}
+
+function egressFault(what: string, error: unknown): unknown {
+  if (!(error instanceof EgressError)) return error;
+  const message = `${what} could not be asked. ${error.message}`;
+  const code = error.code === 'too_large' ? 'skill_execution_failed' : 'upstream_unavailable';
+  const { retryable, sent } = error;
+  return new RemoteFault(message, { code, retryable, hadNoEffect: !sent, cause: error });
+}

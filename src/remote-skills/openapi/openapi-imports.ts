@@ -1,0 +1,123 @@
+/** The verbs behind `/admin/openapi-imports`: OpenAPI documents, as operators see them. */
+import type { PageAsked } from '../../database/page-bytes.ts';
+import type { AllowList } from '../../egress/allow-list.ts';
+import { bind } from '../../kernel/bind.ts';
+import { timestamp, timestampOrNull } from '../../kernel/clock.ts';
+import type { Json } from '../../kernel/json.ts';
+import type { Skill } from '../../skills/registry.ts';
+import type { RemoteSkills } from '../remote-skills.ts';
+import type { SourceRow } from '../sources.store.ts';
+import { categoryOf } from '../state.ts';
+import { countsByState, versionViews } from '../version-views.ts';
+import {
+  type OpenapiFields,
+  type OpenapiSecrets,
+  type OpenapiSettings,
+  sourceFieldsOf,
+} from './settings.ts';
+
+const kind = 'api';
+
+export type OpenapiImports = ReturnType<typeof createOpenapiImports>;
+
+export interface OpenapiImportsDeps {
+  readonly remote: Omit<RemoteSkills, 'run' | 'close'>;
+  readonly allowed: AllowList;
+  /** The skills of a category, active or not. */
+  skillsOf(category: string): readonly Skill[];
+}
+
+export function createOpenapiImports(deps: OpenapiImportsDeps) {
+  return bind(deps, { add, find, list, replace, refresh, activate, remove });
+}
+
+async function add(deps: OpenapiImportsDeps, name: string, fields: OpenapiFields) {
+  const { remote, allowed } = deps;
+  return detail(deps, await remote.add(kind, name, sourceFieldsOf(allowed, fields)));
+}
+
+async function find(deps: OpenapiImportsDeps, name: string) {
+  return detail(deps, await deps.remote.find(kind, name));
+}
+
+async function list({ remote }: OpenapiImportsDeps, page: PageAsked) {
+  const { sources, total } = await remote.list(kind, page);
+  const data = sources.map(({ source, counts = [] }) => ({
+    ...summary(source),
+    skills: countsByState(counts),
+  }));
+  return { data, total };
+}
+
+async function replace(deps: OpenapiImportsDeps, name: string, fields: OpenapiFields) {
+  const { remote, allowed } = deps;
+  const source = await remote.find(kind, name);
+  const { url } = settingsOf(source);
+  const keepsSecret = Object.values(fields.auth ?? {}).includes(null);
+  const secrets: OpenapiSecrets = keepsSecret ? remote.secretsOf(source) : {};
+  const stored = { hasDocument: url === null, secrets };
+  return detail(deps, await remote.replace(source, sourceFieldsOf(allowed, fields, stored)));
+}
+
+async function refresh(deps: OpenapiImportsDeps, name: string) {
+  return detail(deps, await deps.remote.look(await deps.remote.find(kind, name)));
+}
+
+/** A version in quarantine, with the digest that was read. */
+export interface Activation {
+  readonly skill_name: string;
+  readonly version: string;
+  readonly digest: string;
+}
+
+/** Activates versions one after the other; the first that cannot be activated ends it. */
+async function activate(deps: OpenapiImportsDeps, name: string, versions: readonly Activation[]) {
+  const source = await deps.remote.find(kind, name);
+  for (const { skill_name: skillName, version, digest } of versions) {
+    await deps.remote.activate(source, { skillName, version, digest });
+  }
+  return find(deps, name);
+}
+
+async function remove({ remote }: OpenapiImportsDeps, name: string): Promise<void> {
+  await remote.remove(await remote.find(kind, name));
+}
+
+function settingsOf(source: SourceRow): OpenapiSettings {
+  return JSON.parse(source.settings) as OpenapiSettings;
+}
+
+/** An import without its skills. */
+function summary(source: SourceRow) {
+  const settings = settingsOf(source);
+  const about = JSON.parse(source.about) as Json;
+  const textIn = (value: unknown) => (typeof value === 'string' ? value : null);
+  return {
+    name: source.name,
+    category: categoryOf(source),
+    url: settings.url,
+    base_url: settings.base_url ?? textIn(about['base_url']),
+    operations: settings.operations === null ? null : [...settings.operations],
+    auth: settings.auth,
+    timeout_ms: settings.timeout_ms,
+    retried_operations: [...settings.idempotent_tools],
+    status: source.status,
+    fault: source.fault,
+    fault_at: timestampOrNull(source.fault_at),
+    refreshed_at: timestampOrNull(source.refreshed_at),
+    document: {
+      title: textIn(about['title']),
+      version: textIn(about['version']),
+      openapi: textIn(about['openapi']),
+    },
+    left_out: (about['left_out'] ?? []) as { tool: string; reason: string }[],
+    left_out_total: Number(about['left_out_total'] ?? 0),
+    created_at: timestamp(source.created_at),
+    updated_at: timestamp(source.updated_at),
+  };
+}
+
+async function detail({ remote, skillsOf }: OpenapiImportsDeps, source: SourceRow) {
+  const versions = await remote.versionsOf(source);
+  return { ...summary(source), skills: versionViews(source, versions, skillsOf) };
+}

@@ -1,0 +1,35 @@
+/**
+ * Operations of OpenAPI documents as skills. The HTTP client is loaded at the first look or call; documents are read in
+ * a sandboxed process, so a platform without any pays nothing.
+ */
+import type { AllowList } from '../../egress/allow-list.ts';
+import type { Clock } from '../../kernel/clock.ts';
+import { lazily } from '../../kernel/lazy.ts';
+import type { RemoteKind } from '../remote-kind.ts';
+
+export interface OpenapiKindDeps {
+  readonly allowed: AllowList;
+  readonly clock: Pick<Clock, 'now' | 'monotonic'>;
+}
+
+export function createOpenapiKind(deps: OpenapiKindDeps): RemoteKind {
+  let isOpen = false;
+  const client = lazily(async () =>
+    (await import('./openapi-client.ts')).createOpenapiClient(deps),
+  );
+  const open = () => {
+    isOpen = true;
+    return client();
+  };
+  return {
+    kind: 'api',
+    // A document does not say how the service is now, so nothing is gained by reading it before a call.
+    checkEveryMs: null,
+    areOutputsChecked: false,
+    discover: async (...asked) => (await open()).discover(...asked),
+    call: async (...asked) => (await open()).call(...asked),
+    async close(sourceId) {
+      if (isOpen) await (await client()).close(sourceId);
+    },
+  };
+}

@@ -1,0 +1,166 @@
+/** What an operator sets of an import, and the rules that a JSON Schema cannot express. */
+import type { AllowList } from '../../egress/allow-list.ts';
+import { checkUrl } from '../../egress/url-guard.ts';
+import { invalid } from '../../kernel/errors.ts';
+import type { Json } from '../../kernel/json.ts';
+import type { SourceFields } from '../remote-skills.ts';
+
+/** Bytes of a document that is fetched. */
+export const documentBytesMax = 4 * 1024 * 1024;
+
+/** How requests are authorized, without the secret. */
+export type StoredAuth =
+  | { readonly type: 'none' }
+  | { readonly type: 'header' | 'query'; readonly name: string }
+  | { readonly type: 'basic'; readonly username: string }
+  | {
+      readonly type: 'oauth_client_credentials';
+      readonly token_url: string;
+      readonly client_id: string;
+      readonly scope: string | null;
+      readonly audience: string | null;
+      readonly credentials_in: 'header' | 'body';
+    };
+
+/** As it is stored. */
+export interface OpenapiSettings {
+  /** Null where the document is stored. */
+  readonly url: string | null;
+  readonly base_url: string | null;
+  readonly operations: readonly string[] | null;
+  readonly auth: StoredAuth;
+  readonly timeout_ms: number;
+  /** Operations, such as `POST /orders`, that may be called again whatever their method. */
+  readonly idempotent_tools: readonly string[];
+  /** The methods of operations say whether a call may be repeated. */
+  readonly trust_annotations: true;
+}
+
+export interface OpenapiSecrets {
+  /** The value of the header or parameter, the password, or the client's secret. */
+  readonly value?: string;
+  /** User and password as a request carries them, to be kept out of texts in this form too. */
+  readonly basic?: string;
+}
+
+/** As the API takes it. A secret that is null keeps the stored value. */
+export type GivenAuth =
+  | { readonly type: 'none' }
+  | { readonly type: 'header' | 'query'; readonly name: string; readonly value: string | null }
+  | { readonly type: 'basic'; readonly username: string; readonly password: string | null }
+  | {
+      readonly type: 'oauth_client_credentials';
+      readonly token_url: string;
+      readonly client_id: string;
+      readonly client_secret: string | null;
+      readonly scope?: string;
+      readonly audience?: string;
+      readonly credentials_in?: 'header' | 'body';
+    };
+
+/** `document` as null keeps the stored one. */
+export interface OpenapiFields {
+  readonly document?: string | Json | null;
+  readonly url?: string;
+  readonly base_url?: string;
+  readonly operations?: readonly string[];
+  readonly auth?: GivenAuth;
+  readonly timeout_ms?: number;
+  readonly retried_operations?: readonly string[];
+}
+
+/** What is stored now, for a change. */
+export interface StoredImport {
+  readonly hasDocument: boolean;
+  readonly secrets: OpenapiSecrets;
+}
+
+/** What is stored of the fields. Throws `400` for what cannot be used. */
+export function sourceFieldsOf(
+  allowed: AllowList,
+  fields: OpenapiFields,
+  stored: StoredImport = { hasDocument: false, secrets: {} },
+): SourceFields {
+  const { document, url, base_url: base, auth = { type: 'none' } } = fields;
+  if ((url === undefined) === (document === undefined)) {
+    throw invalid('document', 'or url is required, and not both');
+  }
+  if (document === null && !stored.hasDocument) {
+    throw invalid('document', 'is null, and there is no stored document');
+  }
+  if (url !== undefined) refuseUnusableUrl('url', url, allowed);
+  if (base !== undefined) refuseUnusableUrl('base_url', base, allowed);
+  if (base?.includes('?')) throw invalid('base_url', 'must not have a query');
+  if (auth.type === 'oauth_client_credentials') {
+    refuseUnusableUrl('auth.token_url', auth.token_url, allowed);
+  }
+  if (auth.type === 'header' && reserved.has(auth.name.toLowerCase())) {
+    throw invalid('auth.name', 'is set by the platform');
+  }
+  const settings: OpenapiSettings = {
+    ...{ url: url ?? null, base_url: base ?? null, operations: fields.operations ?? null },
+    ...{ auth: storedAuth(auth), timeout_ms: fields.timeout_ms ?? 60_000 },
+    ...{ idempotent_tools: fields.retried_operations ?? [], trust_annotations: true },
+  };
+  return {
+    settings: { ...settings },
+    secrets: { ...secretsOf(auth, stored.secrets) },
+    document: document === null ? undefined : documentText(document),
+  };
+}
+
+function documentText(document: string | Json | undefined): string | null {
+  if (document === undefined) return null;
+  return typeof document === 'string' ? document : JSON.stringify(document);
+}
+
+function refuseUnusableUrl(field: string, url: string, allowed: AllowList): void {
+  const checked = checkUrl(url, { schemes: ['https:', 'http:'], allowed, fragment: 'refused' });
+  if (!checked.ok) throw invalid(field, checked.reason);
+}
+
+/** Headers of the connection and of the body. */
+const reserved = new Set([
+  ...['accept', 'connection', 'content-length', 'content-type', 'expect', 'host', 'keep-alive'],
+  ...['proxy-authorization', 'proxy-connection', 'te', 'trailer', 'transfer-encoding', 'upgrade'],
+]);
+
+function storedAuth(auth: GivenAuth): StoredAuth {
+  switch (auth.type) {
+    case 'none':
+      return { type: 'none' };
+    case 'header':
+    case 'query':
+      return { type: auth.type, name: auth.name };
+    case 'basic':
+      return { type: 'basic', username: auth.username };
+    case 'oauth_client_credentials': {
+      const { type, token_url, client_id, scope = null, audience = null } = auth;
+      const { credentials_in = 'header' } = auth;
+      return { type, token_url, client_id, scope, audience, credentials_in };
+    }
+  }
+}
+
+function secretsOf(auth: GivenAuth, stored: OpenapiSecrets): OpenapiSecrets {
+  switch (auth.type) {
+    case 'none':
+      return {};
+    case 'header':
+    case 'query':
+      return { value: keptOr(auth.value, 'value', stored) };
+    case 'basic': {
+      const value = keptOr(auth.password, 'password', stored);
+      const basic = Buffer.from(`${auth.username}:${value}`).toString('base64');
+      return { value, basic };
+    }
+    case 'oauth_client_credentials':
+      return { value: keptOr(auth.client_secret, 'client_secret', stored) };
+  }
+}
+
+function keptOr(given: string | null, field: string, { value }: OpenapiSecrets): string {
+  const kept = given ?? value;
+  if (kept !== undefined) return kept;
+  throw invalid(`auth.${field}`, 'is null, and there is no stored value');
+}

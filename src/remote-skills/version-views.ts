@@ -1,0 +1,53 @@
+/** The versions of remote skills, as the API shows them. */
+import { timestamp, timestampOrNull } from '../kernel/clock.ts';
+import type { Skill } from '../skills/registry.ts';
+import { compareVersions } from '../skills/skill-rows.ts';
+import type { SourceRow } from './sources.store.ts';
+import { categoryOf, remoteSkillOf } from './state.ts';
+import type { VersionRow } from './versions.store.ts';
+
+/** How many versions there are of each state. */
+export function countsByState(
+  counts: readonly { readonly state: VersionRow['state']; readonly n: number }[],
+) {
+  const of = (state: VersionRow['state']) => counts.find((one) => one.state === state)?.n ?? 0;
+  return {
+    ...{ active: of('active'), quarantined: of('quarantined') },
+    withdrawn: of('withdrawn'),
+  };
+}
+
+/** All versions of a source, by skill; `skillsOf` tells the skills of a category, active or not. */
+export function versionViews(
+  source: SourceRow,
+  versions: readonly VersionRow[],
+  skillsOf: (category: string) => readonly Skill[],
+) {
+  const registered = new Map(
+    skillsOf(categoryOf(source)).map((skill) => [`${skill.version}/${skill.name}`, skill.id]),
+  );
+  const sorted = versions.toSorted(
+    (a, b) =>
+      (a.skill_name < b.skill_name ? -1 : a.skill_name > b.skill_name ? 1 : 0) ||
+      compareVersions(a.version, b.version),
+  );
+  return sorted.map((row) => {
+    const { category, isIdempotent, definition } = remoteSkillOf(source, row);
+    return {
+      skill: `${category}/${row.version}/${row.skill_name}`,
+      skill_id: registered.get(`${row.version}/${row.skill_name}`) ?? null,
+      skill_name: row.skill_name,
+      version: row.version,
+      tool: row.tool,
+      state: row.state,
+      reason: row.reason,
+      digest: row.digest,
+      description: definition.description,
+      annotations: definition.annotations,
+      retried: isIdempotent,
+      difference: row.difference,
+      created_at: timestamp(row.created_at),
+      activated_at: timestampOrNull(row.activated_at),
+    };
+  });
+}
