@@ -1,6 +1,7 @@
 /**
- * `skillwright doctor`: looks at the configuration, the runtime, the data directory, the stores and the port that
- * a start would use, and says what is wrong and what to do. It changes nothing.
+ * `skillwright doctor`: looks at the configuration, the runtime, the data directory, the stores, the skills and the
+ * port that a start would use, and says what is wrong and what to do. It changes nothing; code of skills runs as far
+ * as loading it does.
  */
 import type { Config } from '../config/config.ts';
 import { CliError, exitCodes } from './exit-codes.ts';
@@ -9,6 +10,7 @@ import { checkDataDirectory, checkDisk } from './findings/data-directory.ts';
 import type { Finding } from './findings/finding.ts';
 import { checkPort } from './findings/port.ts';
 import { checkRuntime, type Runtime } from './findings/runtime.ts';
+import { checkSkills } from './findings/skills.ts';
 import { checkDatabase, checkRedis } from './findings/stores.ts';
 import { type Io, writeJson } from './io.ts';
 import { state } from './print.ts';
@@ -50,8 +52,9 @@ async function examineInstallation(
   return [
     ...checkDataDirectory(config),
     ...checkDisk(config, runtime),
-    ...(await checkDatabase(config, io.now())),
+    ...(await checkDatabase(config, io.now)),
     ...(await checkRedis(config)),
+    ...(await checkSkills(config)),
     ...(await checkPort(config, { version, fetch: io.fetch })),
   ];
 }

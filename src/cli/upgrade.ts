@@ -39,7 +39,7 @@ async function compareOnly(url: string): Promise<Result> {
 
 /** The copy is beside the data: there is room for it, or the command says so. */
 async function tryOnCopy(dataDir: string): Promise<Result> {
-  const found = inspectSqlite(dataDir);
+  const found = await inspectSqlite(dataDir);
   if (found === null) throw new Error(`DATA_DIR: there is no embedded database in ${dataDir}`);
   refuseNewer(found.unknown);
   if (found.missing.length === 0) return { missing: [], seconds: null };

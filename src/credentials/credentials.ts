@@ -7,6 +7,7 @@
 import type { Database } from '../database/database.ts';
 import { isOrganization } from '../database/organizations.ts';
 import type { PageAsked } from '../database/page-bytes.ts';
+import { sealedContexts } from '../database/sealed-values.ts';
 import { baseUrlFault } from '../kernel/base-url.ts';
 import { bind } from '../kernel/bind.ts';
 import { type Clock, timestamp } from '../kernel/clock.ts';
@@ -120,7 +121,8 @@ async function replace(
   const named = { organization_id: organizationId, provider, base_url };
   const row = {
     ...named,
-    api_key: api_key === null ? null : encrypted(cipher, api_key, contextOf(named)),
+    api_key:
+      api_key === null ? null : encrypted(cipher, api_key, sealedContexts.credentials(named)),
     created_at: now,
     updated_at: now,
   };
@@ -174,7 +176,7 @@ function settingsIn(
   const stored = `The stored API key for ${row.provider} cannot be decrypted`;
   if (cipher === null) return { fault: `${stored}: ENCRYPTION_KEY is not set` };
   try {
-    return { ...own, apiKey: cipher.decrypt(row.api_key, contextOf(row)) };
+    return { ...own, apiKey: cipher.decrypt(row.api_key, sealedContexts.credentials(row)) };
   } catch (error) {
     if (!(error instanceof DecryptionError)) throw error;
     return { fault: `${stored}: it was stored under another ENCRYPTION_KEY; store it again` };
@@ -199,14 +201,6 @@ function refuseMalformed(provider: string, { api_key, base_url }: CredentialFiel
 }
 
 const credentialsNotFound = () => notFound('Credentials');
-
-/**
- * The context that an encrypted key is bound to. A key copied to another organization or provider cannot
- * be decrypted. Nor can one whose base url an attacker with write access to the database has changed.
- */
-function contextOf(row: Pick<CredentialRow, 'organization_id' | 'provider' | 'base_url'>): string {
-  return JSON.stringify(['credentials', row.organization_id, row.provider, row.base_url]);
-}
 
 /** Credentials in responses: without the key. */
 function credentialBody(row: CredentialRow) {

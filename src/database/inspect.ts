@@ -2,26 +2,29 @@
 import { existsSync } from 'node:fs';
 import { DatabaseSync } from 'node:sqlite';
 import { knownMigrations } from './migrate.ts';
+import { type SealedValue, sealedValues } from './sealed-values.ts';
 import { sqliteFile } from './sqlite.ts';
 
 const timeoutMs = 5_000;
+/** A table that a migration holds is not waited for. */
+const lockTimeoutMs = 1_000;
 
 export interface Inspected {
   /** Migrations of this program that the database does not have yet. */
   readonly missing: readonly string[];
   /** Migrations of a newer program. */
   readonly unknown: readonly string[];
+  /** Some of the values that only the encryption key can read. */
+  readonly sealed: readonly SealedValue[];
 }
 
 export interface InspectedSqlite extends Inspected {
-  /** Whether it has secrets that only the encryption key can read. */
-  readonly hasSealedSecrets: boolean;
   /** When the newest job was accepted, in milliseconds; null without jobs. */
   readonly newestJobAt: number | null;
 }
 
 /** Null where there is no database yet. Throws what SQLite says of one that cannot be read. */
-export function inspectSqlite(dataDir: string): InspectedSqlite | null {
+export async function inspectSqlite(dataDir: string): Promise<InspectedSqlite | null> {
   const file = sqliteFile(dataDir);
   if (!existsSync(file)) return null;
   const database = new DatabaseSync(file, { readOnly: true, timeout: timeoutMs });
@@ -30,15 +33,11 @@ export function inspectSqlite(dataDir: string): InspectedSqlite | null {
     const names = new Set(tables.map(({ name }) => String(name)));
     const ask = (table: string, query: string) =>
       names.has(table) ? database.prepare(query).all() : [];
-    const applied = ask('kysely_migration', 'select name from kysely_migration');
-    const sealed = [
-      ask('webhooks', 'select 1 from webhooks where secret_sealed = 1 limit 1'),
-      ask('credentials', 'select 1 from credentials limit 1'),
-    ];
+    const compared = compare(ask('kysely_migration', migrationsQuery));
     const [newest] = ask('jobs', 'select created_at from jobs order by id desc limit 1');
     return {
-      ...compared(applied.map(({ name }) => String(name))),
-      hasSealedSecrets: sealed.some((rows) => rows.length > 0),
+      ...compared,
+      sealed: await sealedOf(compared, async (query) => database.prepare(query).all()),
       newestJobAt: newest === undefined ? null : Number(newest['created_at']),
     };
   } finally {
@@ -49,40 +48,89 @@ export function inspectSqlite(dataDir: string): InspectedSqlite | null {
 export interface InspectedPostgres extends Inspected {
   /** Milliseconds by which its clock is ahead of this machine's. */
   readonly aheadMs: number;
+  /** Such as 150004 for 15.4. */
+  readonly version: number;
+  /** Whether it takes no writes, as a standby does. */
+  readonly isReadOnly: boolean;
+  /** Whether the user may create tables, as migrations do. */
+  readonly mayCreate: boolean;
 }
 
-export async function inspectPostgres(url: string): Promise<InspectedPostgres> {
+const postgresFacts = `select extract(epoch from clock_timestamp()) * 1000 as ms,
+  current_setting('server_version_num')::int as version,
+  (pg_is_in_recovery() or current_setting('default_transaction_read_only')::bool) as is_read_only,
+  coalesce(has_schema_privilege(current_schema(), 'CREATE'), false) as may_create,
+  to_regclass('kysely_migration') is not null as has_migrations`;
+
+interface PostgresFacts {
+  readonly ms: string;
+  readonly version: number;
+  readonly is_read_only: boolean;
+  readonly may_create: boolean;
+  readonly has_migrations: boolean;
+}
+
+/** Throws the driver's error of a server that does not answer or refuses the connection. */
+export async function inspectPostgres(
+  url: string,
+  now: () => number = Date.now,
+): Promise<InspectedPostgres> {
   const { default: pg } = await import('pg');
   const client = new pg.Client({
     connectionString: url,
     connectionTimeoutMillis: timeoutMs,
     query_timeout: timeoutMs,
+    lock_timeout: lockTimeoutMs,
+    application_name: 'skillwright doctor',
   });
   // Told by the query that is under way.
   client.on('error', () => {});
   await client.connect();
+  const rows = async (query: string) => (await client.query(query)).rows;
   try {
-    const before = Date.now();
-    const clock = await client.query<{ ms: string }>(
-      'select extract(epoch from clock_timestamp()) * 1000 as ms',
-    );
-    const aheadMs = Number(clock.rows[0]?.ms) - (before + Date.now()) / 2;
-    const table = await client.query<{ found: string | null }>(
-      "select to_regclass('kysely_migration')::text as found",
-    );
-    const applied =
-      (table.rows[0]?.found ?? null) === null
-        ? []
-        : (await client.query<{ name: string }>('select name from kysely_migration')).rows;
-    return { ...compared(applied.map(({ name }) => name)), aheadMs };
+    const before = now();
+    const [facts] = (await rows(postgresFacts)) as [PostgresFacts];
+    const aheadMs = Number(facts.ms) - (before + now()) / 2;
+    const compared = compare(facts.has_migrations ? await rows(migrationsQuery) : []);
+    return {
+      ...compared,
+      sealed: await sealedOf(compared, rows),
+      ...{ aheadMs, version: facts.version },
+      ...{ isReadOnly: facts.is_read_only, mayCreate: facts.may_create },
+    };
   } finally {
     await client.end();
   }
 }
 
-function compared(applied: readonly string[]): Inspected {
+const migrationsQuery = 'select name from kysely_migration';
+
+function compare(
+  migrations: readonly { readonly name?: unknown }[],
+): Pick<Inspected, 'missing' | 'unknown'> {
+  const applied = migrations.map(({ name }) => String(name));
   return {
     missing: knownMigrations.filter((name) => !applied.includes(name)),
     unknown: applied.filter((name) => !knownMigrations.includes(name)),
   };
+}
+
+/** A schema of another version may lack a table or a column: its values are not looked at. */
+async function sealedOf(
+  { missing, unknown }: Pick<Inspected, 'missing' | 'unknown'>,
+  ask: (query: string) => Promise<unknown[]>,
+): Promise<SealedValue[]> {
+  const isOurs = missing.length === 0 && unknown.length === 0;
+  const found: SealedValue[] = [];
+  for (const { query, contextOf } of sealedValues) {
+    try {
+      const rows = (await ask(query)) as { sealed: string }[];
+      found.push(
+        ...rows.map((row) => ({ text: row.sealed, context: contextOf(row as unknown as never) })),
+      );
+    } catch (error) {
+      if (isOurs) throw error;
+    }
+  }
+  return found;
 }

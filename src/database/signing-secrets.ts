@@ -8,6 +8,7 @@ import { type RawBuilder, type SqlBool, sql } from 'kysely';
 import { bind } from '../kernel/bind.ts';
 import { type Cipher, DecryptionError, encryptedPrefix } from '../kernel/encryption.ts';
 import type { Database, Handle, Transaction } from './database.ts';
+import { sealedContexts } from './sealed-values.ts';
 
 /** Rows encrypted in one transaction. */
 const sealedMax = 200;
@@ -79,7 +80,7 @@ function seal(
 ): StoredSecret {
   return cipher === null || !canAllOpen()
     ? { secret, secret_sealed: 0 }
-    : { secret: cipher.encrypt(secret, contextOf(table, owner)), secret_sealed: 1 };
+    : { secret: cipher.encrypt(secret, sealedContexts[table](owner)), secret_sealed: 1 };
 }
 
 function open(
@@ -92,7 +93,7 @@ function open(
   if (stored.secret_sealed === 0 || !stored.secret.startsWith(encryptedPrefix))
     return stored.secret;
   if (cipher === null) throw new DecryptionError();
-  return cipher.decrypt(stored.secret, contextOf(table, owner));
+  return cipher.decrypt(stored.secret, sealedContexts[table](owner));
 }
 
 async function sealStored(state: SecretState): Promise<number> {
@@ -154,7 +155,7 @@ async function sealSome(
   const overwrite = tx.dialect === 'sqlite' && rows.length > 0;
   if (overwrite) await sql`pragma secure_delete = on`.execute(tx.kysely);
   for (const row of rows) {
-    const secret = cipher.encrypt(row.secret, contextOf(table, row));
+    const secret = cipher.encrypt(row.secret, sealedContexts[table](row));
     // The owner may have changed it since it was read; that change stands.
     await sql`update ${sql.table(table)} set ${column} = ${secret}, secret_sealed = 1
       where id = ${row.id} and secret_sealed = ${row.secret_sealed} and ${column} = ${row.secret}`.execute(
@@ -163,11 +164,6 @@ async function sealSome(
   }
   if (overwrite) await sql`pragma secure_delete = off`.execute(tx.kysely);
   return rows.length;
-}
-
-/** What an encrypted secret is bound to. */
-function contextOf(table: SecretTable, { id, organization_id }: SecretOwner): string {
-  return JSON.stringify([table, organization_id, id]);
 }
 
 /** How a row holds a secret; mislabelled is plain text that is marked as encrypted. */

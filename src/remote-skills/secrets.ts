@@ -1,4 +1,5 @@
 /** The secrets of remote sources, which are stored encrypted and decrypted only for calls. */
+import { sealedContexts } from '../database/sealed-values.ts';
 import { type Cipher, DecryptionError } from '../kernel/encryption.ts';
 import { PlatformError } from '../kernel/errors.ts';
 import { isObject, type Json } from '../kernel/json.ts';
@@ -12,7 +13,8 @@ export function sealSecrets(
   secrets: Json,
 ): string | null {
   if (Object.keys(secrets).length === 0) return null;
-  if (cipher !== null) return cipher.encrypt(JSON.stringify(secrets), contextOf(source));
+  if (cipher !== null)
+    return cipher.encrypt(JSON.stringify(secrets), sealedContexts.remote_sources(source));
   throw new PlatformError(
     'conflict',
     'Credentials are stored encrypted, and there is no key to encrypt them with: set ENCRYPTION_KEY, the same for every process, and start again',
@@ -36,16 +38,13 @@ function openSecrets(cipher: Cipher | null, row: SourceRow): Json {
   const code = 'missing_credentials';
   if (cipher === null) throw new RemoteFault(`${stored}: ENCRYPTION_KEY is not set`, { code });
   try {
-    return JSON.parse(cipher.decrypt(row.secrets, contextOf(row))) as Json;
+    return JSON.parse(cipher.decrypt(row.secrets, sealedContexts.remote_sources(row))) as Json;
   } catch (error) {
     if (!(error instanceof DecryptionError)) throw error;
     const why = 'they were stored under another ENCRYPTION_KEY; store them again';
     throw new RemoteFault(`${stored}: ${why}`, { code });
   }
 }
-
-/** Secrets that are copied to another row cannot be decrypted there. */
-const contextOf = ({ id }: Pick<SourceRow, 'id'>) => JSON.stringify(['remote_sources', id]);
 
 /** Characters of a secret that is kept out of texts. */
 const secretCharsMin = 8;

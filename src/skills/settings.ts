@@ -5,6 +5,7 @@
  * and within a second in every other one.
  */
 import type { Database } from '../database/database.ts';
+import { sealedContexts } from '../database/sealed-values.ts';
 import { bind } from '../kernel/bind.ts';
 import { type Clock, timestamp } from '../kernel/clock.ts';
 import { type Cipher, DecryptionError } from '../kernel/encryption.ts';
@@ -113,7 +114,7 @@ async function change(
     else {
       const secret = Number(isSecret(skill.config[name]));
       const named = { ...owner, name, secret };
-      const sealed = encrypted(state.cipher, value, contextOf(named));
+      const sealed = encrypted(state.cipher, value, sealedContexts.skill_settings(named));
       rows.push({ ...named, value: sealed, created_at: now, updated_at: now });
     }
   }
@@ -220,7 +221,7 @@ function decrypted(
   const stored = `The stored value of ${row.name} cannot be decrypted`;
   if (cipher === null) return { fault: `${stored}: ENCRYPTION_KEY is not set` };
   try {
-    return { value: cipher.decrypt(row.value, contextOf(row)) };
+    return { value: cipher.decrypt(row.value, sealedContexts.skill_settings(row)) };
   } catch (error) {
     if (!(error instanceof DecryptionError)) throw error;
     return { fault: `${stored}: it was stored under another ENCRYPTION_KEY; store it again` };
@@ -289,9 +290,3 @@ function ownerOf(organizationId: string, { category, name }: ConfiguredSkill): S
 
 const keyOf = ({ organization_id, category, skill_name }: SettingsOwner) =>
   `${organization_id}/${category}/${skill_name}`;
-
-/** A value that is copied to another row cannot be decrypted there, nor one whose `secret` was changed. */
-function contextOf(row: SettingsOwner & Pick<SettingRow, 'name' | 'secret'>): string {
-  const { organization_id, category, skill_name, name, secret } = row;
-  return JSON.stringify(['skill_settings', organization_id, category, skill_name, name, secret]);
-}

@@ -84,7 +84,7 @@ const broken: Broken[] = [
   ],
   [
     'a directory of skills that is not there',
-    'configuration fault',
+    'skills fault',
     /create it/,
     async () => [{ SKILLS_DIR: join(root, 'none'), DATA_DIR: sound }],
   ],

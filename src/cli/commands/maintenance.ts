@@ -11,7 +11,8 @@ export function addMaintenanceCommands(
   { io, version }: Pick<CliDeps, 'io' | 'version'>,
 ): void {
   defineCommand(program, 'doctor', {
-    about: 'say what is wrong with configuration, runtime, data, disk, stores, clocks and port',
+    about:
+      'say what is wrong with configuration, runtime, data, disk, stores, skills, clocks and port',
     examples: ['doctor', 'doctor --json'],
   })
     .option('--json', 'print one JSON value')

@@ -1,5 +1,4 @@
 /** The environment, as a start would read it. */
-import { statSync } from 'node:fs';
 import { type Config, ConfigError, misspeltSettings, readConfig } from '../../config/config.ts';
 import type { Io } from '../io.ts';
 import { type Finding, fault, ok, warning } from './finding.ts';
@@ -14,10 +13,8 @@ export function checkConfiguration(env: Io['env']): { config: Config | null; fin
   );
   try {
     const config = readConfig(env);
-    const own = checkSkillsDir(config);
-    const findings = [...misspelt, ...own];
     const valid = ok(check, 'The environment can be read');
-    return { config, findings: findings.length > 0 ? findings : [valid] };
+    return { config, findings: misspelt.length > 0 ? misspelt : [valid] };
   } catch (error) {
     if (!(error instanceof ConfigError)) throw error;
     const [, ...lines] = error.message.split('\n');
@@ -26,12 +23,4 @@ export function checkConfiguration(env: Io['env']): { config: Config | null; fin
       findings: [...lines.map((line) => fault(check, line.trim(), table)), ...misspelt],
     };
   }
-}
-
-function checkSkillsDir({ skillsDir }: Config): Finding[] {
-  if (skillsDir === null) return [];
-  if (statSync(skillsDir, { throwIfNoEntry: false })?.isDirectory()) return [];
-  return [
-    fault(check, `SKILLS_DIR=${skillsDir} is no directory`, 'create it, or correct the setting'),
-  ];
 }

@@ -21,16 +21,39 @@ export function checkDataDirectory(config: Config): Finding[] {
   const place = nearest(dataDir);
   try {
     accessSync(place, constants.R_OK | constants.W_OK | constants.X_OK);
-  } catch {
-    const user = 'give the directory to the user that runs the platform';
-    return [fault(check, `${place} cannot be written by this user`, user)];
+  } catch (error) {
+    return [notWritable(place, error)];
   }
   if (found === undefined) return [ok(check, `${dataDir} is made by the first start`)];
   const findings = [
+    ...checkFiles(dataDir),
     ...checkMove(dataDir),
     ...secrets.flatMap((name) => checkSecret(dataDir, name)),
   ];
   return findings.length > 0 ? findings : [ok(check, dataDir)];
+}
+
+function notWritable(path: string, error: unknown): Finding {
+  if ((error as NodeJS.ErrnoException).code === 'EROFS') {
+    const remedy = 'mount it for writing, or set DATA_DIR to a directory elsewhere';
+    return fault(check, `${path} is on a file system that is mounted read-only`, remedy);
+  }
+  const remedy = 'give it to the user that runs the platform, or set DATA_DIR to another directory';
+  return fault(check, `${path} cannot be written by this user`, remedy);
+}
+
+/** A start by another user, such as root, leaves files that this one cannot write. */
+function checkFiles(dataDir: string): Finding[] {
+  for (const name of ['skillwright.db', 'skillwright.db-wal', 'skillwright.db-shm']) {
+    const file = join(dataDir, name);
+    if (!existsSync(file)) continue;
+    try {
+      accessSync(file, constants.R_OK | constants.W_OK);
+    } catch (error) {
+      return [notWritable(file, error)];
+    }
+  }
+  return [];
 }
 
 const secrets = ['admin-secret', 'encryption-key'];

@@ -1,39 +1,37 @@
 /** The database and Redis: whether they answer, fit this program, and agree about the time. */
-import { existsSync } from 'node:fs';
+import { accessSync, constants } from 'node:fs';
 import { join } from 'node:path';
 import type { Config } from '../../config/config.ts';
-import type { Inspected } from '../../database/inspect.ts';
-import { createLogger } from '../../kernel/log.ts';
-import type { Redis } from '../../redis/redis.ts';
+import type { Inspected, InspectedPostgres } from '../../database/inspect.ts';
+import { postgresFault, redisFault } from './connection-faults.ts';
+import { checkSealed } from './encryption.ts';
 import { type Finding, fault, ok, warning } from './finding.ts';
 
 const check = 'database';
 /** Clocks further apart than this are set wrongly, rather than read at different moments. */
 const skewMaxMs = 5_000;
+/** The oldest servers that the platform runs with (docs/cluster.md). */
+const oldestPostgres = 13;
+const oldestRedis = [6, 2] as const;
 
-export function checkDatabase(config: Config, now: number): Finding[] | Promise<Finding[]> {
-  return config.databaseUrl === null ? checkSqlite(config, now) : checkPostgres(config.databaseUrl);
+export function checkDatabase(config: Config, now: () => number): Promise<Finding[]> {
+  const { databaseUrl } = config;
+  return databaseUrl === null
+    ? checkSqlite(config, now())
+    : checkPostgres(config, databaseUrl, now);
 }
 
 async function checkSqlite(config: Config, now: number): Promise<Finding[]> {
   const { dataDir } = config;
   const { inspectSqlite } = await import('../../database/inspect.ts');
-  let found: ReturnType<typeof inspectSqlite>;
+  let found: Awaited<ReturnType<typeof inspectSqlite>>;
   try {
-    found = inspectSqlite(dataDir);
+    found = await inspectSqlite(dataDir);
   } catch (error) {
-    const message = `The database in ${dataDir} cannot be read (${(error as Error).message})`;
-    return [fault(check, message, 'restore a backup (docs/backup.md)')];
+    return [unreadable(dataDir, error as Error)];
   }
   if (found === null) return [ok(check, 'There is none yet; the first start makes it')];
-  const findings = checkMigrations(found);
-  const key = config.encryptionKey ?? (existsSync(join(dataDir, 'encryption-key')) ? true : null);
-  if (found.hasSealedSecrets && key === null) {
-    const message = 'Stored secrets are encrypted, and their key is gone';
-    findings.push(
-      fault('data', message, `restore ${join(dataDir, 'encryption-key')}, or set ENCRYPTION_KEY`),
-    );
-  }
+  const findings = [...checkMigrations(found), ...checkSealed(config, found.sealed)];
   if (found.newestJobAt !== null && found.newestJobAt > now + skewMaxMs) {
     const message = `The newest job was accepted at ${new Date(found.newestJobAt).toISOString()}, which this machine's clock has not reached`;
     findings.push(fault('clock', message, 'set the clock'));
@@ -41,28 +39,53 @@ async function checkSqlite(config: Config, now: number): Promise<Finding[]> {
   return findings;
 }
 
-async function checkPostgres(url: string): Promise<Finding[]> {
+/** A file that another user owns is not damaged. */
+function unreadable(dataDir: string, { message }: Error): Finding {
+  const file = join(dataDir, 'skillwright.db');
+  try {
+    accessSync(file, constants.R_OK | constants.W_OK);
+  } catch {
+    const remedy = 'give it, and what is beside it, to the user that runs the platform';
+    return fault(check, `${file} cannot be read and written by this user`, remedy);
+  }
+  const what = `The database in ${dataDir} cannot be read (${message})`;
+  return fault(check, what, 'restore a backup (docs/backup.md)');
+}
+
+async function checkPostgres(config: Config, url: string, now: () => number): Promise<Finding[]> {
   const { inspectPostgres } = await import('../../database/inspect.ts');
   try {
-    const found = await inspectPostgres(url);
-    const findings = checkMigrations(found);
+    const found = await inspectPostgres(url, now);
+    const findings = [
+      ...checkMigrations(found),
+      ...checkServer(found),
+      ...checkSealed(config, found.sealed),
+    ];
     if (Math.abs(found.aheadMs) > skewMaxMs) {
       const message = `The clocks of this machine and of PostgreSQL are ${Math.round(Math.abs(found.aheadMs) / 1_000)} s apart`;
       findings.push(warning('clock', message, 'set them by NTP'));
     }
     return findings;
   } catch (error) {
-    // Never the address itself, which has the password.
-    const { host } = new URL(url);
-    const message = `PostgreSQL at ${host} does not answer (${reasonOf(error)})`;
-    return [fault(check, message, 'start it, or correct DATABASE_URL')];
+    return [postgresFault(url, error)];
   }
 }
 
-/** Node tells of several addresses that were tried in an error without a message. */
-function reasonOf(error: unknown): string {
-  const { message, code } = error as { message: string; code?: string };
-  return message || (code ?? 'no reason given');
+function checkServer({ version, isReadOnly, mayCreate }: InspectedPostgres): Finding[] {
+  const findings: Finding[] = [];
+  const major = Math.floor(version / 10_000);
+  if (major < oldestPostgres) {
+    const message = `PostgreSQL ${major} is older than ${oldestPostgres}`;
+    findings.push(fault(check, message, 'upgrade it'));
+  }
+  if (isReadOnly) {
+    const message = 'PostgreSQL takes no writes: it is a standby, or set to read only';
+    findings.push(fault(check, message, 'name the primary in DATABASE_URL'));
+  } else if (!mayCreate) {
+    const message = 'The user of DATABASE_URL may not create tables, so no start can upgrade';
+    findings.push(fault(check, message, 'make it the owner of the database, or of its schema'));
+  }
+  return findings;
 }
 
 function checkMigrations({ missing, unknown }: Inspected): Finding[] {
@@ -76,24 +99,40 @@ function checkMigrations({ missing, unknown }: Inspected): Finding[] {
   return [warning(check, message, 'back up first, and try them with skillwright upgrade --check')];
 }
 
-/** A Redis that evicts keys loses hints and counters of limits without a word. */
-async function checkEviction({ commands }: Pick<Redis, 'commands'>): Promise<Finding[]> {
-  const [, policy] = /^maxmemory_policy:(\S+)/m.exec(await commands.info('memory')) ?? [];
-  if (policy === undefined || policy === 'noeviction') return [];
-  const message = `Redis evicts keys when its memory is full (maxmemory-policy ${policy})`;
-  return [warning('redis', message, 'set maxmemory-policy noeviction')];
-}
-
 export async function checkRedis({ redisUrl }: Config): Promise<Finding[]> {
   if (redisUrl === null) return [];
-  const { openRedis } = await import('../../redis/redis.ts');
-  const redis = openRedis(redisUrl, createLogger('silent'));
+  const { inspectRedis } = await import('../../redis/inspect.ts');
   try {
-    await redis.opened;
-    if (redis.isConnected()) return [ok('redis', 'It answers'), ...(await checkEviction(redis))];
-    const message = `Redis at ${new URL(redisUrl).host} does not answer`;
-    return [fault('redis', message, 'start it, or correct REDIS_URL')];
-  } finally {
-    await redis.close();
+    const { version, isReplica, isFull, evictionPolicy } = await inspectRedis(redisUrl);
+    const { host } = new URL(redisUrl);
+    const at = `Redis at ${host}`;
+    if (version !== null && isOlder(version, oldestRedis)) {
+      return [fault('redis', `${at} is older than ${oldestRedis.join('.')}`, 'upgrade it')];
+    }
+    if (isReplica) {
+      const remedy = 'name the primary in REDIS_URL';
+      return [fault('redis', `${at} is a replica and takes no writes`, remedy)];
+    }
+    if (isFull) {
+      const message = `The memory of ${at} is full`;
+      return [fault('redis', message, 'raise maxmemory, or find out what else is stored there')];
+    }
+    return [ok('redis', 'It answers'), ...checkEviction(evictionPolicy)];
+  } catch (error) {
+    return [redisFault(redisUrl, error)];
   }
+}
+
+function isOlder(
+  [major, minor]: readonly [number, number],
+  [least, minorLeast]: readonly [number, number],
+) {
+  return major < least || (major === least && minor < minorLeast);
+}
+
+/** A Redis that evicts keys loses hints and counters of limits without a word. */
+function checkEviction(policy: string | null): Finding[] {
+  if (policy === null || policy === 'noeviction') return [];
+  const message = `Redis evicts keys when its memory is full (maxmemory-policy ${policy})`;
+  return [warning('redis', message, 'set maxmemory-policy noeviction')];
 }

@@ -1,0 +1,44 @@
+/** The thread of `skillwright doctor` that loads the operator's skills, each by itself, and says which do not load. */
+import { join } from 'node:path';
+import { parentPort, workerData } from 'node:worker_threads';
+import { provideAuthorModule } from '../../skills/sources/author-module.ts';
+import { findSkillFiles, isSkillMd } from '../../skills/sources/find-modules.ts';
+import { isInstalled } from '../../skills/sources/installation.ts';
+import { SkillLoadError } from '../../skills/sources/load-error.ts';
+import { checkSchemas, loadSkillModule } from '../../skills/sources/modules.ts';
+import type { LoadSkillsData, LoadSkillsMessage } from './skills.ts';
+
+const { skillsDir } = workerData as LoadSkillsData;
+const catalog = join(import.meta.dirname, '../../skills/catalog');
+
+provideAuthorModule();
+const owners = new Map<string, string>();
+let loaded = 0;
+for (const file of findSkillFiles([catalog, skillsDir], tellFault)) {
+  const isOwn = !isInstalled(file);
+  if (isOwn) say({ loading: file });
+  try {
+    const { skill } = await loadSkillModule(file);
+    const owner = owners.get(skill.key);
+    if (owner !== undefined) {
+      throw new SkillLoadError(file, `defines ${skill.key}, which ${owner} defines already`);
+    }
+    owners.set(skill.key, file);
+    if (isOwn) checkSchemas(skill);
+    if (isOwn) loaded += 1;
+  } catch (error) {
+    if (!(error instanceof SkillLoadError)) throw error;
+    tellFault(error);
+  }
+}
+say({ loaded });
+
+/** The message of the error begins with the file. */
+function tellFault({ file, message }: SkillLoadError): void {
+  const reason = message.slice(`${file}: `.length);
+  say({ file, reason, isLeftOut: isSkillMd(file) });
+}
+
+function say(message: LoadSkillsMessage): void {
+  parentPort?.postMessage(message);
+}

@@ -1,0 +1,60 @@
+/**
+ * What is stored encrypted, and what each value is bound to: one that was copied to another row cannot be
+ * decrypted there. The slices encrypt and decrypt; `skillwright doctor` tries whether a key opens what is stored.
+ */
+
+interface Row {
+  readonly id: string;
+  readonly organization_id: string;
+}
+
+interface CredentialRow extends Pick<Row, 'organization_id'> {
+  readonly provider: string;
+  readonly base_url: string | null;
+}
+
+interface SettingRow extends Pick<Row, 'organization_id'> {
+  readonly category: string;
+  readonly skill_name: string;
+  readonly name: string;
+  readonly secret: number;
+}
+
+/** The contexts of encrypted values, by table. */
+export const sealedContexts = {
+  webhooks: (row: Row) => signingContext('webhooks', row),
+  agent_triggers: (row: Row) => signingContext('agent_triggers', row),
+  /** Bound to the base url too: an attacker who changes it in the database does not get the key sent there. */
+  credentials: ({ organization_id, provider, base_url }: CredentialRow) =>
+    JSON.stringify(['credentials', organization_id, provider, base_url]),
+  skill_settings: ({ organization_id, category, skill_name, name, secret }: SettingRow) =>
+    JSON.stringify(['skill_settings', organization_id, category, skill_name, name, secret]),
+  remote_sources: ({ id }: Pick<Row, 'id'>) => JSON.stringify(['remote_sources', id]),
+};
+
+function signingContext(table: string, { id, organization_id }: Row): string {
+  return JSON.stringify([table, organization_id, id]);
+}
+
+/** Values of each table that are looked at. */
+const lookedAtMax = 200;
+
+/** For each table a query of some encrypted values, as `sealed`, with what they are bound to. */
+export const sealedValues = Object.entries({
+  webhooks: ['id, organization_id', 'secret', 'secret_sealed = 1'],
+  agent_triggers: ['id, organization_id', 'signing_secret', 'secret_sealed = 1'],
+  credentials: ['organization_id, provider, base_url', 'api_key', 'api_key is not null'],
+  skill_settings: ['organization_id, category, skill_name, name, secret', 'value', '1 = 1'],
+  remote_sources: ['id', 'secrets', 'secrets is not null'],
+} satisfies Record<keyof typeof sealedContexts, [bound: string, value: string, where: string]>).map(
+  ([table, [bound, value, where]]) => ({
+    query: `select ${bound}, ${value} as sealed from ${table} where ${where} limit ${lookedAtMax}`,
+    contextOf: sealedContexts[table as keyof typeof sealedContexts] as (row: never) => string,
+  }),
+);
+
+/** An encrypted value as it is stored. */
+export interface SealedValue {
+  readonly text: string;
+  readonly context: string;
+}
