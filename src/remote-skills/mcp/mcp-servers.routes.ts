@@ -1,4 +1,5 @@
 /** `/admin/mcp-servers`: servers of the Model Context Protocol whose tools are skills (docs/mcp-servers.md). */
+import type { FastifyRequest } from 'fastify';
 import { Type } from 'typebox';
 import { adminRefusals, bodyRefusals } from '../../http/refusals.ts';
 import { Nothing, Nullable, Page, Paged, Timestamp, Words } from '../../http/schemas.ts';
@@ -220,8 +221,10 @@ function listRoutes(server: Server, mcpServers: McpServers): void {
     params: Params,
     response: { 200: McpServer, ...adminRefusals('not_found') },
   };
-  server.get('/admin/mcp-servers/:name', { schema: getSchema }, ({ params }) =>
-    mcpServers.find(params.name),
+  server.get(
+    '/admin/mcp-servers/:name',
+    { onRequest: requireServer(mcpServers), schema: getSchema },
+    ({ params }) => mcpServers.find(params.name),
   );
 }
 
@@ -249,8 +252,10 @@ function changeRoutes(server: Server, mcpServers: McpServers): void {
     body: McpServerChange,
     response: { 200: McpServer, ...adminRefusals('not_found', 'conflict', ...bodyRefusals) },
   };
-  server.put('/admin/mcp-servers/:name', { schema: replaceSchema }, ({ params, body }) =>
-    mcpServers.replace(params.name, body),
+  server.put(
+    '/admin/mcp-servers/:name',
+    { onRequest: requireServer(mcpServers), schema: replaceSchema },
+    ({ params, body }) => mcpServers.replace(params.name, body),
   );
   const deleteSchema = {
     ...operation,
@@ -259,10 +264,14 @@ function changeRoutes(server: Server, mcpServers: McpServers): void {
     params: Params,
     response: { 204: Nothing, ...adminRefusals('not_found') },
   };
-  server.delete('/admin/mcp-servers/:name', { schema: deleteSchema }, async ({ params }, reply) => {
-    await mcpServers.remove(params.name);
-    return reply.status(204).send(null);
-  });
+  server.delete(
+    '/admin/mcp-servers/:name',
+    { onRequest: requireServer(mcpServers), schema: deleteSchema },
+    async ({ params }, reply) => {
+      await mcpServers.remove(params.name);
+      return reply.status(204).send(null);
+    },
+  );
 }
 
 function versionRoutes(server: Server, mcpServers: McpServers): void {
@@ -276,8 +285,10 @@ function versionRoutes(server: Server, mcpServers: McpServers): void {
     params: Params,
     response: { 200: McpServer, ...adminRefusals('not_found') },
   };
-  server.post('/admin/mcp-servers/:name/refresh', { schema: refreshSchema }, ({ params }) =>
-    mcpServers.refresh(params.name),
+  server.post(
+    '/admin/mcp-servers/:name/refresh',
+    { onRequest: requireServer(mcpServers), schema: refreshSchema },
+    ({ params }) => mcpServers.refresh(params.name),
   );
   const activateSchema = {
     ...operation,
@@ -301,7 +312,14 @@ function versionRoutes(server: Server, mcpServers: McpServers): void {
   };
   server.post(
     '/admin/mcp-servers/:name/skills/:version/:skillName/activate',
-    { schema: activateSchema },
+    { onRequest: requireServer(mcpServers), schema: activateSchema },
     ({ params: { name, ...version }, body }) => mcpServers.activate(name, { ...version, ...body }),
   );
+}
+
+/** A hook: an unknown server is 404 before any other check (docs/decisions/order-of-checks.md). */
+function requireServer(mcpServers: McpServers) {
+  return async ({ params }: FastifyRequest) => {
+    await mcpServers.find((params as { name: string }).name);
+  };
 }
