@@ -178,6 +178,17 @@ const apiKey = createRoute({
   path: '/api-keys/$keyId',
   component: lazyPage(async () => (await import('./pages/ApiKeyPage.tsx')).ApiKeyPage),
 });
+const mcpServers = createRoute({
+  ...within,
+  path: '/mcp-servers',
+  validateSearch: words('dialog'),
+  component: lazyPage(async () => (await import('./pages/McpServersPage.tsx')).McpServersPage),
+});
+const mcpServer = createRoute({
+  ...within,
+  path: '/mcp-servers/$name',
+  component: lazyPage(async () => (await import('./pages/McpServerPage.tsx')).McpServerPage),
+});
 const system = createRoute({
   ...within,
   path: '/system',
@@ -210,7 +221,7 @@ const routeTree = root.addChildren([
       agent,
     ],
     ...[connect, memories, schedules, schedule, webhooks, webhook, triggers, trigger],
-    ...[apiKeys, apiKey, system, elsewhere],
+    ...[apiKeys, apiKey, mcpServers, mcpServer, system, elsewhere],
   ]),
 ]);
 

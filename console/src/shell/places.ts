@@ -3,6 +3,7 @@ import {
   Activity,
   Bot,
   Brain,
+  Cable,
   CalendarClock,
   KeyRound,
   ListChecks,
@@ -65,6 +66,7 @@ export const placeGroups: readonly PlaceGroup[] = [
     isAdmin: true,
     places: [
       { label: 'API keys', to: '/api-keys', icon: KeyRound },
+      { label: 'Outside servers', to: '/mcp-servers', icon: Cable },
       { label: 'System', to: '/system', icon: Server },
     ],
   },

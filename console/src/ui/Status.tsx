@@ -20,6 +20,7 @@ const toneOf: Record<string, Tone> = {
   caught_up: 'good',
   run_now: 'good',
   ok: 'good',
+  available: 'good',
   enabled: 'good',
   queued: 'neutral',
   pending: 'neutral',
