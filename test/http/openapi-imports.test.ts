@@ -156,6 +156,11 @@ describe('an OpenAPI document', () => {
     expectInvalid(await refused({ url: 'http://10.0.0.1/a.json' }), 'url');
     const auth = { type: 'header', name: 'x-key', value: null };
     expectInvalid(await refused({ document: {}, auth }), 'auth.value');
+    expectInvalid(await refused({ document: {}, auth: { type: 'basic' } }), 'auth.username');
+    const named = { type: 'none', name: 'x-key' };
+    expectInvalid(await refused({ document: {}, auth: named }), 'auth.name');
+    const wrong = { type: 'header', name: 'x key', value: 'a' };
+    expectInvalid(await refused({ document: {}, auth: wrong }), 'auth.name');
     expectRefusal(await platform.admin('GET', '/admin/openapi-imports/wrong'), 404, 'not_found');
   });
 
@@ -271,6 +276,34 @@ describe('a service that refuses or fails', () => {
     ]);
   });
 
+  test('asks for one token for calls at the same time, and fails without one', async () => {
+    const server = await startApiServer();
+    let status = 200;
+    server.answer = ({ url }, response) => {
+      const isToken = url === '/token';
+      if (isToken) sendJson(response, status, { access_token: 'a-token', error: 'no_client' });
+      else sendJson(response, 200, { id: 'a' });
+    };
+    const auth = {
+      type: 'oauth_client_credentials',
+      ...{ token_url: `${server.url}/token`, client_id: 'us', client_secret: 'secret-of-us' },
+      credentials_in: 'body',
+    };
+    const { run } = await imported({ document: orders(server), auth });
+    const jobs = await Promise.all([1, 2, 3].map(() => run('create-order', { body: { id: 'a' } })));
+    expect(jobs.map(({ body }) => body.status)).toEqual(Array(3).fill('completed'));
+    const asked = server.received.filter(({ url }) => url === '/token');
+    expect(asked.map(({ body }) => body)).toEqual([
+      'grant_type=client_credentials&client_id=us&client_secret=secret-of-us',
+    ]);
+    status = 401;
+    const other = await imported({ document: orders(server), auth });
+    expect((await other.run('put-ping', {})).body.error).toEqual({
+      code: 'missing_credentials',
+      message: 'The server of tokens refused the credentials (401): no_client',
+    });
+  });
+
   test('gets a new token where it refuses one that was kept', async () => {
     const server = await startApiServer();
     let tokens = 0;
@@ -304,6 +337,69 @@ describe('a service that refuses or fails', () => {
       headers: { authorization: basic },
       body: 'grant_type=client_credentials&scope=orders',
     });
+  });
+});
+
+describe('a service that misbehaves', () => {
+  const failureOf = async (answer: ApiServer['answer'], fields: object = {}) => {
+    const server = await startApiServer();
+    server.answer = answer;
+    const { run } = await imported({ document: orders(server), ...fields });
+    const { body } = await run('create-order', { body: { id: 'a' } });
+    return { ...body.error, calls: server.received.length };
+  };
+
+  test('costs the run a sentence', async () => {
+    const endless = await failureOf((_request, response) => {
+      response.writeHead(200, { 'content-type': 'text/plain' });
+      response.end('x'.repeat(1_100_000));
+    });
+    expect(endless).toEqual({
+      ...{ code: 'skill_execution_failed', calls: 1 },
+      message: 'POST /orders could not be asked. The answer is longer than 1048576 bytes',
+    });
+    const broken = await failureOf((_request, response) => response.destroy());
+    expect(broken).toEqual({
+      ...{ code: 'upstream_unavailable', calls: 1 },
+      message: 'POST /orders could not be asked. The connection to 127.0.0.1 broke',
+    });
+    const silent = await failureOf(() => {}, { timeout_ms: 1_000 });
+    expect(silent).toMatchObject({ code: 'skill_timeout', calls: 1 });
+    const deep = await failureOf((_request, response) => {
+      response.writeHead(200, { 'content-type': 'application/json' });
+      response.end(`${'['.repeat(10_000)}${']'.repeat(10_000)}`);
+    });
+    expect(deep).toMatchObject({ code: 'output_invalid', calls: 1 });
+  });
+
+  test('is not followed to an address that is not allowed', async () => {
+    const server = await startApiServer();
+    server.answer = (_request, response) =>
+      response.writeHead(302, { location: 'http://169.254.169.254/latest' }).end();
+    const { run } = await imported({ document: orders(server) });
+    const { body: job } = await run('get-order', { id: 'a', 'x-api-key': 'b' });
+    expect(job.error).toEqual({
+      code: 'upstream_unavailable',
+      message:
+        'GET /orders/{id} could not be asked. The url leads to an address that is not allowed',
+    });
+    expect(server.received).toHaveLength(1);
+  });
+
+  test('cannot have its document read beyond the bounds', async () => {
+    const server = await startApiServer();
+    server.answer = (_request, response) => response.end('x'.repeat(4_200_000));
+    const { answer } = await imported({ url: `${server.url}/openapi.json` });
+    expect(answer.fault).toBe(
+      'The document could not be asked. The answer is longer than 4194304 bytes',
+    );
+    const lines = ['openapi: 3.1.0', 'a: &a0 [x, x, x, x, x, x, x, x, x, x]'];
+    for (let n = 1; n < 9; n++) {
+      const copies = Array.from({ length: 10 }, () => `*a${n - 1}`).join(', ');
+      lines.push(`a${n}: &a${n} [${copies}]`);
+    }
+    const bomb = await imported({ document: lines.join('\n') });
+    expect(bomb.answer.fault).toContain('The document cannot be read');
   });
 });
 

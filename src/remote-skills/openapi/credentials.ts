@@ -81,14 +81,18 @@ export function createTokens(deps: TokenDeps): Tokens {
   const tokens = new Map<string, Promise<Token>>();
   return {
     async of(source, auth, signal) {
-      const kept = await tokens.get(source.id)?.catch(() => undefined);
+      const pending = tokens.get(source.id);
+      const kept = await pending?.catch(() => undefined);
       if (kept !== undefined && deps.clock.monotonic() < kept.until) return kept.text;
+      signal.throwIfAborted();
+      const newer = tokens.get(source.id);
+      // Another call may have asked meanwhile.
+      if (newer !== undefined && newer !== pending) return (await newer).text;
       const asked = requestToken(deps, source, auth);
       tokens.set(source.id, asked);
       asked.catch(() => {
         if (tokens.get(source.id) === asked) tokens.delete(source.id);
       });
-      signal.throwIfAborted();
       return (await asked).text;
     },
     forget(sourceId) {

@@ -22,59 +22,34 @@ const Secret = (description: string) =>
 const Operations = (description: string) =>
   Type.Array(Type.String({ minLength: 1, maxLength: 500 }), { maxItems: 500, description });
 
-const headerName = "^[A-Za-z0-9!#$%&'*+.^_`|~-]{1,100}$";
-const authType = <T extends string>(type: T) => Type.Literal(type);
-const noAuth = Type.Object({ type: authType('none') }, { additionalProperties: false });
-const oauth = {
-  type: authType('oauth_client_credentials'),
-  token_url: Url('Where tokens are asked for.'),
-  client_id: Text(500, 'The client.'),
-};
+const authTypes = ['none', 'header', 'query', 'basic', 'oauth_client_credentials'] as const;
 const credentialsIn = Words(['header', 'body'] as const);
 
-const Auth = Type.Union(
-  [
-    noAuth,
-    Type.Object(
-      {
-        type: authType('header'),
-        name: Type.String({ pattern: headerName, description: 'The header.' }),
-        value: Secret('Its value, such as Bearer and a token.'),
-      },
-      { additionalProperties: false },
+/** One object, and no union: what is wrong with it can be said then. `settings.ts` knows which types have which. */
+const Auth = Type.Object(
+  {
+    type: { ...Words(authTypes), description: 'What the other fields are.' },
+    name: Type.Optional(Text(100, 'The header, or the parameter of the query.')),
+    value: Type.Optional(Secret('Its value, such as Bearer and a token.')),
+    username: Type.Optional(
+      Type.String({ pattern: '^[^:\\x00-\\x1f]*$', maxLength: 500, description: 'For basic.' }),
     ),
-    Type.Object(
-      {
-        type: authType('query'),
-        name: Text(200, 'The parameter of the query.'),
-        value: Secret('Its value.'),
-      },
-      { additionalProperties: false },
-    ),
-    Type.Object(
-      {
-        type: authType('basic'),
-        username: Type.String({ pattern: '^[^:\\x00-\\x1f]*$', maxLength: 500 }),
-        password: Secret('The password.'),
-      },
-      { additionalProperties: false },
-    ),
-    Type.Object(
-      {
-        ...oauth,
-        client_secret: Secret('Its secret.'),
-        scope: Type.Optional(Text(2_000, 'Scopes, separated by spaces.')),
-        audience: Type.Optional(Text(2_000, 'What the token is for, where the server asks.')),
-        credentials_in: Type.Optional({
-          ...credentialsIn,
-          default: 'header',
-          description: 'How client and secret are sent.',
-        }),
-      },
-      { additionalProperties: false },
-    ),
-  ],
-  { description: 'How requests are authorized; none when left out.' },
+    password: Type.Optional(Secret('For basic.')),
+    token_url: Type.Optional(Url('Where tokens are asked for.')),
+    client_id: Type.Optional(Text(500, 'The client.')),
+    client_secret: Type.Optional(Secret('Its secret.')),
+    scope: Type.Optional(Text(2_000, 'Scopes, separated by spaces.')),
+    audience: Type.Optional(Text(2_000, 'What the token is for, where the server asks.')),
+    credentials_in: Type.Optional({
+      ...credentialsIn,
+      default: 'header',
+      description: 'How client and secret are sent.',
+    }),
+  },
+  {
+    additionalProperties: false,
+    description: 'How requests are authorized; not at all when left out.',
+  },
 );
 
 const fields = {
@@ -134,11 +109,13 @@ export const OpenapiImportChange = Type.Object(fields, {
 
 const StoredAuth = Type.Union(
   [
-    Type.Object({ type: authType('none') }),
+    Type.Object({ type: Type.Literal('none') }),
     Type.Object({ type: Words(['header', 'query'] as const), name: Type.String() }),
-    Type.Object({ type: authType('basic'), username: Type.String() }),
+    Type.Object({ type: Type.Literal('basic'), username: Type.String() }),
     Type.Object({
-      ...oauth,
+      type: Type.Literal('oauth_client_credentials'),
+      token_url: Type.String(),
+      client_id: Type.String(),
       scope: Nullable(Type.String()),
       audience: Nullable(Type.String()),
       credentials_in: credentialsIn,

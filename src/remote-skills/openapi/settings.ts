@@ -44,19 +44,46 @@ export interface OpenapiSecrets {
 }
 
 /** As the API takes it. A secret that is null keeps the stored value. */
-export type GivenAuth =
-  | { readonly type: 'none' }
-  | { readonly type: 'header' | 'query'; readonly name: string; readonly value: string | null }
-  | { readonly type: 'basic'; readonly username: string; readonly password: string | null }
-  | {
-      readonly type: 'oauth_client_credentials';
-      readonly token_url: string;
-      readonly client_id: string;
-      readonly client_secret: string | null;
-      readonly scope?: string;
-      readonly audience?: string;
-      readonly credentials_in?: 'header' | 'body';
-    };
+interface GivenAuth {
+  readonly type: StoredAuth['type'];
+  readonly name?: string;
+  readonly value?: string | null;
+  readonly username?: string;
+  readonly password?: string | null;
+  readonly token_url?: string;
+  readonly client_id?: string;
+  readonly client_secret?: string | null;
+  readonly scope?: string;
+  readonly audience?: string;
+  readonly credentials_in?: 'header' | 'body';
+}
+
+type AuthField = Exclude<keyof GivenAuth, 'type'>;
+
+/** The fields that each type needs, and those that it may have. */
+const fieldsOfAuth: Readonly<
+  Record<StoredAuth['type'], { needs: readonly AuthField[]; takes?: readonly AuthField[] }>
+> = {
+  none: { needs: [] },
+  header: { needs: ['name', 'value'] },
+  query: { needs: ['name', 'value'] },
+  basic: { needs: ['username', 'password'] },
+  oauth_client_credentials: {
+    needs: ['token_url', 'client_id', 'client_secret'],
+    takes: ['scope', 'audience', 'credentials_in'],
+  },
+};
+
+/** The field that is the secret of each type. */
+const secretOfAuth: Readonly<
+  Record<StoredAuth['type'], 'value' | 'password' | 'client_secret' | null>
+> = {
+  none: null,
+  header: 'value',
+  query: 'value',
+  basic: 'password',
+  oauth_client_credentials: 'client_secret',
+};
 
 /** `document` as null keeps the stored one. */
 export interface OpenapiFields {
@@ -91,12 +118,7 @@ export function sourceFieldsOf(
   if (url !== undefined) refuseUnusableUrl('url', url, allowed);
   if (base !== undefined) refuseUnusableUrl('base_url', base, allowed);
   if (base?.includes('?')) throw invalid('base_url', 'must not have a query');
-  if (auth.type === 'oauth_client_credentials') {
-    refuseUnusableUrl('auth.token_url', auth.token_url, allowed);
-  }
-  if (auth.type === 'header' && reserved.has(auth.name.toLowerCase())) {
-    throw invalid('auth.name', 'is set by the platform');
-  }
+  refuseUnusableAuth(auth, allowed);
   const settings: OpenapiSettings = {
     ...{ url: url ?? null, base_url: base ?? null, operations: fields.operations ?? null },
     ...{ auth: storedAuth(auth), timeout_ms: fields.timeout_ms ?? 60_000 },
@@ -119,48 +141,53 @@ function refuseUnusableUrl(field: string, url: string, allowed: AllowList): void
   if (!checked.ok) throw invalid(field, checked.reason);
 }
 
+function refuseUnusableAuth(auth: GivenAuth, allowed: AllowList): void {
+  const { type, name = '', token_url: tokenUrl } = auth;
+  const { needs, takes = [] } = fieldsOfAuth[type];
+  for (const field of needs) {
+    if (auth[field] === undefined) throw invalid(`auth.${field}`, `is required for ${type}`);
+  }
+  for (const field of Object.keys(auth) as (keyof GivenAuth)[]) {
+    if (field === 'type' || needs.includes(field) || takes.includes(field)) continue;
+    throw invalid(`auth.${field}`, `is not for ${type}`);
+  }
+  if (tokenUrl !== undefined) refuseUnusableUrl('auth.token_url', tokenUrl, allowed);
+  if (type !== 'header') return;
+  if (!/^[A-Za-z0-9!#$%&'*+.^_`|~-]+$/.test(name)) {
+    throw invalid('auth.name', 'is no name of a header');
+  }
+  if (reserved.has(name.toLowerCase())) throw invalid('auth.name', 'is set by the platform');
+}
+
 /** Headers of the connection and of the body. */
 const reserved = new Set([
   ...['accept', 'connection', 'content-length', 'content-type', 'expect', 'host', 'keep-alive'],
   ...['proxy-authorization', 'proxy-connection', 'te', 'trailer', 'transfer-encoding', 'upgrade'],
 ]);
 
+/** Of fields that were checked. */
 function storedAuth(auth: GivenAuth): StoredAuth {
-  switch (auth.type) {
+  const { type, name = '', username = '', token_url = '', client_id = '' } = auth;
+  const { scope = null, audience = null, credentials_in = 'header' } = auth;
+  switch (type) {
     case 'none':
-      return { type: 'none' };
+      return { type };
     case 'header':
     case 'query':
-      return { type: auth.type, name: auth.name };
+      return { type, name };
     case 'basic':
-      return { type: 'basic', username: auth.username };
-    case 'oauth_client_credentials': {
-      const { type, token_url, client_id, scope = null, audience = null } = auth;
-      const { credentials_in = 'header' } = auth;
+      return { type, username };
+    case 'oauth_client_credentials':
       return { type, token_url, client_id, scope, audience, credentials_in };
-    }
   }
 }
 
 function secretsOf(auth: GivenAuth, stored: OpenapiSecrets): OpenapiSecrets {
-  switch (auth.type) {
-    case 'none':
-      return {};
-    case 'header':
-    case 'query':
-      return { value: keptOr(auth.value, 'value', stored) };
-    case 'basic': {
-      const value = keptOr(auth.password, 'password', stored);
-      const basic = Buffer.from(`${auth.username}:${value}`).toString('base64');
-      return { value, basic };
-    }
-    case 'oauth_client_credentials':
-      return { value: keptOr(auth.client_secret, 'client_secret', stored) };
-  }
-}
-
-function keptOr(given: string | null, field: string, { value }: OpenapiSecrets): string {
-  const kept = given ?? value;
-  if (kept !== undefined) return kept;
-  throw invalid(`auth.${field}`, 'is null, and there is no stored value');
+  const field = secretOfAuth[auth.type];
+  if (field === null) return {};
+  const value = auth[field] ?? stored.value;
+  if (value === undefined) throw invalid(`auth.${field}`, 'is null, and there is no stored value');
+  if (auth.type !== 'basic') return { value };
+  const basic = Buffer.from(`${auth.username ?? ''}:${value}`).toString('base64');
+  return { value, basic };
 }

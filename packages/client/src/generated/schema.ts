@@ -1575,9 +1575,7 @@ export interface components {
             } | {
                 /** @constant */
                 type: "oauth_client_credentials";
-                /** @description Where tokens are asked for. */
                 token_url: string;
-                /** @description The client. */
                 client_id: string;
                 scope: string | null;
                 audience: string | null;
@@ -1631,35 +1629,24 @@ export interface components {
             base_url?: string;
             /** @description The operations to import, each by its operationId or as GET /path; all when left out. */
             operations?: string[];
-            /** @description How requests are authorized; none when left out. */
+            /** @description How requests are authorized; not at all when left out. */
             auth?: {
-                /** @constant */
-                type: "none";
-            } | {
-                /** @constant */
-                type: "header";
-                /** @description The header. */
-                name: string;
-                value: string | null;
-            } | {
-                /** @constant */
-                type: "query";
-                /** @description The parameter of the query. */
-                name: string;
-                value: string | null;
-            } | {
-                /** @constant */
-                type: "basic";
-                username: string;
-                password: string | null;
-            } | {
-                /** @constant */
-                type: "oauth_client_credentials";
+                /**
+                 * @description What the other fields are.
+                 * @enum {string}
+                 */
+                type: "none" | "header" | "query" | "basic" | "oauth_client_credentials";
+                /** @description The header, or the parameter of the query. */
+                name?: string;
+                value?: string | null;
+                /** @description For basic. */
+                username?: string;
+                password?: string | null;
                 /** @description Where tokens are asked for. */
-                token_url: string;
+                token_url?: string;
                 /** @description The client. */
-                client_id: string;
-                client_secret: string | null;
+                client_id?: string;
+                client_secret?: string | null;
                 /** @description Scopes, separated by spaces. */
                 scope?: string;
                 /** @description What the token is for, where the server asks. */
@@ -1702,9 +1689,7 @@ export interface components {
             } | {
                 /** @constant */
                 type: "oauth_client_credentials";
-                /** @description Where tokens are asked for. */
                 token_url: string;
-                /** @description The client. */
                 client_id: string;
                 scope: string | null;
                 audience: string | null;
@@ -1752,35 +1737,24 @@ export interface components {
             base_url?: string;
             /** @description The operations to import, each by its operationId or as GET /path; all when left out. */
             operations?: string[];
-            /** @description How requests are authorized; none when left out. */
+            /** @description How requests are authorized; not at all when left out. */
             auth?: {
-                /** @constant */
-                type: "none";
-            } | {
-                /** @constant */
-                type: "header";
-                /** @description The header. */
-                name: string;
-                value: string | null;
-            } | {
-                /** @constant */
-                type: "query";
-                /** @description The parameter of the query. */
-                name: string;
-                value: string | null;
-            } | {
-                /** @constant */
-                type: "basic";
-                username: string;
-                password: string | null;
-            } | {
-                /** @constant */
-                type: "oauth_client_credentials";
+                /**
+                 * @description What the other fields are.
+                 * @enum {string}
+                 */
+                type: "none" | "header" | "query" | "basic" | "oauth_client_credentials";
+                /** @description The header, or the parameter of the query. */
+                name?: string;
+                value?: string | null;
+                /** @description For basic. */
+                username?: string;
+                password?: string | null;
                 /** @description Where tokens are asked for. */
-                token_url: string;
+                token_url?: string;
                 /** @description The client. */
-                client_id: string;
-                client_secret: string | null;
+                client_id?: string;
+                client_secret?: string | null;
                 /** @description Scopes, separated by spaces. */
                 scope?: string;
                 /** @description What the token is for, where the server asks. */
