@@ -178,7 +178,10 @@ module.exports = {
     {
       name: 'postgres-driver',
       severity: 'error',
-      from: { ...product, pathNot: `${product.pathNot}|^src/database/(postgres|inspect)[.]ts$` },
+      from: {
+        ...product,
+        pathNot: `${product.pathNot}|^src/database/(postgres|inspect|try-migrations)[.]ts$`,
+      },
       to: { path: 'node_modules/(@types/pg|pg|pg-pool|pg-cursor)/' },
     },
     {

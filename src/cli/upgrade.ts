@@ -5,6 +5,7 @@ import { backUpSqlite } from '../database/backup.ts';
 import { inspectPostgres, inspectSqlite } from '../database/inspect.ts';
 import { openSqlite, sqliteFile } from '../database/sqlite.ts';
 import { CliError, exitCodes } from './exit-codes.ts';
+import { postgresFault } from './findings/connection-faults.ts';
 import { type Io, writeJson } from './io.ts';
 import { readDataSettings } from './settings.ts';
 
@@ -12,29 +13,41 @@ interface Result {
   readonly missing: readonly string[];
   /** Null where nothing was tried. */
   readonly seconds: number | null;
+  /** How many rows they were tried with; null for all of them. */
+  readonly rows: number | null;
 }
 
 /** Throws CliError where an upgrade would fail. */
 export async function checkUpgrade(io: Io, { json }: { json?: boolean }): Promise<void> {
   const { dataDir, databaseUrl } = readDataSettings(io.env);
-  const result = databaseUrl === null ? await tryOnCopy(dataDir) : await compareOnly(databaseUrl);
+  const result = databaseUrl === null ? await tryOnCopy(dataDir) : await tryBeside(databaseUrl);
   if (json) return writeJson(io, { ...result, migrations: result.missing.length });
-  const { missing, seconds } = result;
-  if (missing.length === 0) io.stdout.write('The database has the schema of this version.\n');
-  else if (seconds === null) {
-    io.stdout.write(`The next start runs: ${missing.join(', ')}.\n`);
-    const advice = 'To try them, restore a dump and give its address as DATABASE_URL to a start.';
-    io.stdout.write(`PostgreSQL cannot be copied from here. ${advice}\n`);
-  } else {
-    const count = `${missing.length} migrations (${missing.join(', ')})`;
-    io.stdout.write(`On a copy, ${count} ran in ${seconds.toFixed(1)} s. It was removed.\n`);
+  const { missing, seconds, rows } = result;
+  if (seconds === null) {
+    io.stdout.write('The database has the schema of this version.\n');
+    return;
   }
+  const count = `${missing.length} migrations (${missing.join(', ')})`;
+  const copy = rows === null ? 'a copy' : `a copy of the schema with ${rows} rows`;
+  io.stdout.write(`On ${copy}, ${count} ran in ${seconds.toFixed(1)} s. It was removed.\n`);
+  if (rows === null) return;
+  const advice = 'To try them with all rows, and to learn how long they take, restore a dump';
+  io.stdout.write(`${advice} (pg_dump) and give its address as DATABASE_URL to a start.\n`);
 }
 
-async function compareOnly(url: string): Promise<Result> {
-  const { missing, unknown } = await inspectPostgres(url);
-  refuseNewer(unknown);
-  return { missing, seconds: null };
+async function tryBeside(url: string): Promise<Result> {
+  try {
+    const { missing, unknown } = await inspectPostgres(url);
+    refuseNewer(unknown);
+    if (missing.length === 0) return { missing, seconds: null, rows: null };
+    const { tryMigrations } = await import('../database/try-migrations.ts');
+    return { missing, ...(await tryMigrations(url, missing)) };
+  } catch (error) {
+    // The server's own word, and not that of a migration.
+    if (!(error instanceof Error && 'code' in error)) throw error;
+    const { message, remedy } = postgresFault(url, error);
+    throw new CliError(`${message}: ${remedy}`, exitCodes.failed);
+  }
 }
 
 /** The copy is beside the data: there is room for it, or the command says so. */
@@ -42,14 +55,14 @@ async function tryOnCopy(dataDir: string): Promise<Result> {
   const found = await inspectSqlite(dataDir);
   if (found === null) throw new Error(`DATA_DIR: there is no embedded database in ${dataDir}`);
   refuseNewer(found.unknown);
-  if (found.missing.length === 0) return { missing: [], seconds: null };
+  if (found.missing.length === 0) return { missing: [], seconds: null, rows: null };
   const copy = await mkdtemp(join(dataDir, 'upgrade-check-'));
   try {
     await backUpSqlite(dataDir, sqliteFile(copy));
     const begun = performance.now();
     const database = await openSqlite(copy);
     await database.close();
-    return { missing: found.missing, seconds: (performance.now() - begun) / 1_000 };
+    return { missing: found.missing, seconds: (performance.now() - begun) / 1_000, rows: null };
   } finally {
     await rm(copy, { recursive: true, force: true });
   }

@@ -40,7 +40,8 @@ export async function migrate(
   if (error !== undefined) throw error;
 }
 
-async function loadMigrations(dialect: Dialect): Promise<Record<string, Migration>> {
+/** All migrations, by name. */
+export async function loadMigrations(dialect: Dialect): Promise<Record<string, Migration>> {
   const loaded = knownMigrations.map(async (name) => {
     const { up } = (await import(`./migrations/${name}.ts`)) as MigrationModule;
     return [name, { up: (db: Kysely<unknown>) => up(db, dialect) }] as const;

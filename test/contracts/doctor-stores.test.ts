@@ -138,6 +138,40 @@ describe.skipIf(!(await isInstalled('PostgreSQL')))('PostgreSQL', () => {
     );
   });
 
+  test('upgrade --check tries migrations beside the data, which stays as it is, and removes its schema', async () => {
+    const own = await freshDatabase();
+    onTestFinished(() => dropDatabase(own));
+    const check = () => cli(['upgrade', '--check', '--json'], { env: { DATABASE_URL: own } });
+    const all = JSON.parse((await check()).stdout);
+    expect(all).toMatchObject({ rows: 0, migrations: all.missing.length });
+    expect(all.seconds).toBeGreaterThan(0);
+
+    // A database of an earlier version: one migration has not been run.
+    const old = await migratedDatabase();
+    onTestFinished(() => dropDatabase(old));
+    const data = new pg.Client(old);
+    await data.connect();
+    onTestFinished(() => data.end());
+    const missing = '0031-webhook-listeners';
+    await data.query('drop table webhook_listeners');
+    await data.query("insert into organizations values ('acme', 0)");
+    await data.query('delete from kysely_migration where name = $1', [missing]);
+    const ended = await cli(['upgrade', '--check'], { env: { DATABASE_URL: old } });
+    expect(ended).toMatchObject({ code: 0, stderr: '' });
+    expect(ended.stdout).toMatch(
+      /^On a copy of the schema with [1-9]\d* rows, 1 migrations \(0031-webhook-listeners\) ran in/,
+    );
+    const schemas = await data.query("select from pg_namespace where nspname like 'skillwright%'");
+    expect(schemas.rowCount).toBe(0);
+
+    await data.query('alter table organizations rename created_at to made_at');
+    const drifted = await cli(['upgrade', '--check'], { env: { DATABASE_URL: old } });
+    expect(drifted).toMatchObject({
+      code: 1,
+      stderr: expect.stringContaining('lacks the column created_at of the table organizations'),
+    });
+  });
+
   describe.skipIf(!hasRedis)('with Redis', () => {
     let redis: string;
     beforeAll(async () => {

@@ -22,7 +22,7 @@ export function addMaintenanceCommands(
       await doctor({ io, version, runtime }, options);
     });
   defineCommand(program, 'upgrade', {
-    about: 'try the migrations of this version on a copy of the embedded database',
+    about: 'try the migrations of this version on a copy of the database',
     examples: ['upgrade --check'],
   })
     .option('--check', 'change nothing; a start of this version upgrades')
