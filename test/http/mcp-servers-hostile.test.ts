@@ -1,10 +1,10 @@
 /** Outside servers that are away, slow or hostile: each costs a sentence, not the platform. */
 import { pipeline } from 'node:stream/promises';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import { manualClock } from '../support/manual-clock.ts';
 import { echoTool, type McpTestServer, startMcpServer } from '../support/mcp-server.ts';
 import type { Platform } from '../support/platform.ts';
-import { startStaged } from '../support/staged.ts';
+import { dataDirectory, startStaged } from '../support/staged.ts';
 
 const clock = manualClock();
 let platform: Platform;
@@ -231,5 +231,27 @@ describe('a call of a server', () => {
     });
     expect((await run()).error.code).toBe('upstream_unavailable');
     expect((await platform.request('GET', '/health')).body.status).toBe('ok');
+  });
+
+  test('that is at work when the platform stops is not made again', async () => {
+    const environment = {
+      ...{ SKILLS_ALLOW_CIDRS: '127.0.0.0/8', DATA_DIR: dataDirectory(), SHUTDOWN_GRACE_MS: '200' },
+    };
+    const server = await startMcpServer();
+    const first = await startStaged({ environment });
+    const itsKey = await first.key();
+    await first.admin('POST', '/admin/mcp-servers', { name: 'stopped', url: server.url });
+    const called = Promise.withResolvers<undefined>();
+    server.answers['tools/call'] = () => called.resolve(undefined);
+    const body = { text: 'a' };
+    const path = '/api/mcp-stopped/v1.0/echo';
+    const { body: accepted } = await first.request('POST', path, { key: itsKey, body });
+    await called.promise;
+    await first.stop();
+    const second = await startStaged({ environment });
+    onTestFinished(() => second.stop());
+    const { body: job } = await second.jobIn(itsKey, accepted.job_id, 'failed');
+    expect(job.error.message).toContain('It may have taken effect, so it is not called again.');
+    expect(server.asked.filter((method) => method === 'tools/call echo')).toHaveLength(1);
   });
 });

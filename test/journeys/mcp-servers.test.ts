@@ -85,6 +85,23 @@ describe('the tools of a server', () => {
     await journey('mcp-http');
   });
 
+  test('of the newest revision are skills: the platform imported into itself', async () => {
+    const headers = { authorization: `Bearer ${key}` };
+    const fields = { name: 'itself', url: `${platform.url}/mcp`, headers };
+    const { body } = await platform.admin('POST', '/admin/mcp-servers', fields);
+    expect(body).toMatchObject({ status: 'available', server: { protocol: '2026-07-28' } });
+    const text = 'through the protocol';
+    const answer = await platform.run(key, 'mcp-itself/v1.0/util-echo', { text });
+    expect(answer.body).toMatchObject({ status: 'completed', output: { text } });
+    const refused = {
+      name: 'refused',
+      url: `${platform.url}/mcp`,
+      headers: { authorization: 'Bearer none' },
+    };
+    const { body: without } = await platform.admin('POST', '/admin/mcp-servers', refused);
+    expect(without.fault).toContain('refused the credentials (401)');
+  });
+
   test('pass their progress on, and end when their job is cancelled', async () => {
     await add({ name: 'slow', command: process.execPath, args: [program, 'stdio'] });
     const path = '/api/mcp-slow/v1.0/trigger-long-running-operation';
