@@ -78,6 +78,8 @@ const sameOnCluster = [
     'thinking-tools',
   ],
   ...['thinking-history'],
+  // Looks into a directory of data, in processes of its own.
+  'secrets',
   // contracts/skill-settings and credentials; it moves the clock.
   'skill-settings-used',
 ].map((name) => `test/http/${name}.test.ts`);

@@ -37,6 +37,11 @@ export function inherited(): Environment {
 
 /** Starts a process that may fail to start: what it printed, and how it ended if it did. */
 export function spawnPlatform(environment: Environment, main = 'start.js') {
+  if (process.env['TEST_STORES'] === 'cluster' && environment['DATABASE_URL'] === undefined) {
+    throw new Error(
+      'This process would run on SQLite once more: exclude its file from http-cluster (vitest.config.ts), or declare its test with `embeddedTest`.',
+    );
+  }
   return spawnSource([main], { PORT: '0', ADMIN_SECRET: adminSecret, ...environment });
 }
 
