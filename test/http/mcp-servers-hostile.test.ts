@@ -152,6 +152,16 @@ describe('a call of a server', () => {
     });
   });
 
+  test('that does not answer as the protocol says fails with a sentence', async () => {
+    const { run } = await turned((server) => {
+      server.answers['tools/call'] = () => ({ content: 'no list' });
+    });
+    expect((await run()).error).toMatchObject({
+      code: 'skill_execution_failed',
+      message: expect.stringContaining('does not answer as the protocol says'),
+    });
+  });
+
   test('that never answers ends at the time limit', async () => {
     const { run, server } = await turned(
       (one) => {

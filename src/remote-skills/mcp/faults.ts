@@ -31,6 +31,14 @@ export function faultOf(server: string, error: unknown, signal: AbortSignal): un
   if (error instanceof SdkError && error.code === SdkErrorCode.RequestTimeout) {
     return away(`The server ${server} did not answer in time`, error);
   }
+  if (error instanceof SdkError && error.code === SdkErrorCode.UnsupportedResultType) {
+    const message = `The server ${server} asks its caller a question, which a job cannot answer`;
+    return new RemoteFault(message, { cause: error });
+  }
+  if (error instanceof SdkError && error.code === SdkErrorCode.InvalidResult) {
+    const message = `The server ${server} does not answer as the protocol says: ${shortOf(error)}`;
+    return new RemoteFault(message, { cause: error });
+  }
   if (error instanceof RangeError) {
     return new RemoteFault(`The answer of ${server} is nested too deeply`, { cause: error });
   }
