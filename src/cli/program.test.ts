@@ -1,8 +1,9 @@
 /** The command line in this process: what it prints, and its exit codes. */
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
+import { exitCodes } from './exit-codes.ts';
 import type { Io, Output } from './io.ts';
 import { runCli } from './program.ts';
 
@@ -99,6 +100,22 @@ test.each([
   const { code, stdout, stderr, calls } = await call(args);
   expect({ code, stdout, calls }).toEqual({ code: 2, stdout: '', calls: [] });
   expect(stderr).toMatch(sentence);
+});
+
+test('a call that is wrong is told where the right one stands', async () => {
+  const { code, stderr } = await call(['jobs', 'show']);
+  expect({ code, stderr }).toEqual({
+    code: 2,
+    stderr:
+      "error: missing required argument 'job'\nIts arguments, options and examples: add --help\n",
+  });
+});
+
+test('docs/cli.md has all exit codes', () => {
+  const text = readFileSync(new URL('../../docs/cli.md', import.meta.url), 'utf8');
+  const [, section = ''] = text.split('## Exit codes');
+  const codes = [...section.matchAll(/^\| (\d+) \|/gm)].map(([, code]) => Number(code));
+  expect(codes).toEqual(Object.values(exitCodes));
 });
 
 test('run prints the output of the job as one line of JSON', async () => {

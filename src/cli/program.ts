@@ -56,6 +56,7 @@ function program(deps: CliDeps): Command {
     .description('Runs skills for agents: the platform, and a command line for its API.')
     .version(version)
     .exitOverride()
+    .showHelpAfterError('Its arguments, options and examples: add --help')
     .configureOutput({
       writeOut: (text) => io.stdout.write(text),
       writeErr: (text) => io.stderr.write(text),

@@ -350,7 +350,12 @@ describe('help', () => {
     return [words, ...inner.flat()];
   }
 
-  test('every command has an example', async () => {
+  const isGroup = (all: string[][], words: string[]) =>
+    all.some((one) => one.length > words.length && words.every((word, i) => one[i] === word));
+  /** Commands that stay in the foreground, or print a script. */
+  const withoutJson = ['start', 'dev', 'completion'];
+
+  test('every command has an example, and --json but where it prints no result', async () => {
     const all = (await commands()).slice(1);
     expect(all.length).toBeGreaterThan(40);
     for (const words of all) {
@@ -359,6 +364,8 @@ describe('help', () => {
         code: 0,
         stdout: expect.stringMatching(/Examples?:\n {2}skillwright /),
       });
+      const mayHaveNone = withoutJson.includes(words[0] ?? '');
+      if (!mayHaveNone && !isGroup(all, words)) expect(stdout, words.join(' ')).toContain('--json');
     }
   });
 });
