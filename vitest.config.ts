@@ -50,6 +50,7 @@ const sameOnCluster = [
     'mcp-servers-hostile',
     'memories-examples',
     'openapi',
+    'openapi-imports',
     'openapi-skills',
     'scheduled-jobs-preview',
   ],

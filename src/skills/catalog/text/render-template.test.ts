@@ -1,7 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { inShortSandbox, tookTooLong } from '../../../../test/support/short-sandbox.ts';
 import { trySkill } from '../../../../test/support/try-skill.ts';
-import type { RenderingOrder } from '../_support/rendering.ts';
 import renderTemplate from './render-template.ts';
 
 const runSkill = (template: string, data = {}, more = {}) =>
@@ -77,32 +75,21 @@ describe('a template sees its data and nothing else', () => {
 
 describe('a template that asks for too much is stopped', () => {
   test.each([
+    [
+      'loops without end',
+      '{% for a in (1..9999) %}{% for b in (1..99999) %}x{% endfor %}{% endfor %}',
+    ],
     ['a huge range', '{% for i in (1..999999999) %}x{% endfor %}'],
     [
       'a text that doubles',
       '{% assign t = "xxxxxxxxxxxxxxxx" %}{% for i in (1..60) %}{% assign t = t | append: t %}{% endfor %}{{ t }}',
     ],
     ['long output', `{% for i in (1..6000) %}${'x'.repeat(100)}{% endfor %}`],
-  ])('%s', async (_what, template) => {
+  ])('%s', { timeout: 60_000 }, async (_what, template) => {
     await expect(runSkill(template)).rejects.toMatchObject({
       name: 'SkillError',
       retryable: false,
     });
-  });
-
-  test('loops without end', async () => {
-    const asked = inShortSandbox({
-      module: 'skills/catalog/_support/rendering.ts',
-      function: 'render',
-      input: {
-        template: '{% for a in (1..9999) %}{% for b in (1..99999) %}x{% endfor %}{% endfor %}',
-        data: {},
-        strict: false,
-        escapeHtml: false,
-      } satisfies RenderingOrder,
-    });
-
-    await expect(asked).rejects.toMatchObject(tookTooLong);
   });
 });
 
