@@ -10,7 +10,7 @@ import type { Database } from '../src/database/database.ts';
 import { openSqlite } from '../src/database/sqlite.ts';
 import { systemClock } from '../src/kernel/clock.ts';
 import type { Memories } from '../src/memories/memories.ts';
-import { newMemory, readyMemory } from '../src/memories/record.ts';
+import { newMemory } from '../src/memories/record.ts';
 import { type Figure, round } from './figures.ts';
 import { pace, percentile } from './load.ts';
 import { type Server, startServer, temporaryDirectory } from './server.ts';
@@ -30,11 +30,11 @@ const questions = [
   { name: 'a page far back', query: '?offset=90000' },
   { name: 'of one tag in ten', query: '?tag=tag-3' },
   { name: 'a word in one of ten', query: '?q=tenth' },
-  { name: 'two words, together in one of ten', query: '?q=even%20tenth' },
+  { name: 'two words, one of two memories has one', query: '?q=even%20tenth' },
   { name: 'a word and a tag', query: '?q=even&tag=tag-4' },
   { name: 'a rare word', query: '?q=word19000' },
   // As many words as a query has.
-  { name: 'twelve words, together in one of five', query: `?q=${common.join('%20')}` },
+  { name: 'twelve words of one in five', query: `?q=${common.join('%20')}` },
 ] as const;
 
 /** Measures an agent with `count` memories; `seconds` of each kind of request. */
@@ -99,9 +99,7 @@ export async function rememberMany(
   const nothingElse = { forgotten: [], share: 0, acceptedAt: Date.now() };
   for (let from = 0; from < count; from += memoriesPerWrite) {
     const remembered = Array.from({ length: Math.min(memoriesPerWrite, count - from) }, (_, i) =>
-      readyMemory(
-        newMemory({ content: contentOf(from + i), tag: `tag-${(from + i) % 10}` }, Date.now()),
-      ),
+      newMemory({ content: contentOf(from + i), tag: `tag-${(from + i) % 10}` }, Date.now()),
     );
     await database.write((tx) => memories.keep(tx, [{ ...of, remembered, ...nothingElse }]));
   }

@@ -16,6 +16,7 @@ import { type Figure, lessIsBetter, round, table } from './figures.ts';
 import { median, pace, percentile } from './load.ts';
 import { measureMcp } from './mcp.ts';
 import { measureMemories } from './memories.ts';
+import { measureRecall } from './recall.ts';
 import { measureTicks } from './schedules.ts';
 import {
   cpuMs,
@@ -33,12 +34,12 @@ import { echo, measureTurn, type Turn } from './throughput.ts';
 import { webhookFigures } from './webhooks.ts';
 
 const everyPart =
-  'throughput,latency,idle,start,stored,webhooks,ticks,memories,thinking,console,durable,mcp';
+  'throughput,latency,idle,start,stored,webhooks,ticks,memories,recall,thinking,console,durable,mcp';
 
 const help = `npm run bench -- [options]
 
   --only <parts>   of: throughput, latency, idle, start, stored, webhooks, ticks, memories,
-                   thinking, console, durable, mcp (comma-separated; default all)
+                   recall, thinking, console, durable, mcp (comma-separated; default all)
   --cluster        an api, a worker and a scheduler process on PostgreSQL and Redis, which it
                    starts, beside the ceiling of that shape; --only then knows throughput,
                    latency, workers, queued, durable
@@ -131,6 +132,7 @@ async function measureOneProcess(): Promise<void> {
     if (parts.has('memories')) {
       figures.push(...(await measureMemories(Number(options.memories), memorySeconds)));
     }
+    if (parts.has('recall')) figures.push(...(await measureRecall()));
     if (parts.has('console')) figures.push(...(await measureConsole()));
     if (parts.has('mcp')) figures.push(...(await measureMcp()));
     if (parts.has('durable')) {

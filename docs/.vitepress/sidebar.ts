@@ -76,6 +76,7 @@ const decisions = [
   ['Conversations', 'conversations'],
   ['Agents', 'agents'],
   ['Memories', 'memories'],
+  ['Search of memories', 'memory-search'],
   ['Runs that wait', 'runs-that-wait'],
   ['Schedules', 'schedules'],
   ['Triggers', 'triggers'],

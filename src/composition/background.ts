@@ -27,6 +27,8 @@ const missedEveryMs = 10_000;
 const sealEveryMs = 60_000;
 /** Between two looks for memories of deleted agents, events that no job can take any more, and ended sessions. */
 const purgeEveryMs = 10_000;
+/** Between two looks for memories that an earlier version has indexed. */
+const renewEveryMs = 1_000;
 
 /** Between two writes of the statistics; a crash loses at most that much. */
 const recordEveryMs = 1_000;
@@ -103,6 +105,7 @@ function schedulerTasks({
     [sweepEveryMs, () => jobs.recovery.sweep()],
     [sweepEveryMs, () => runEvents.tellUntold()],
     [purgeEveryMs, () => memories.purge()],
+    [renewEveryMs, () => memories.renew()],
     [purgeEveryMs, () => runEvents.removeUntakeable()],
     [purgeEveryMs, () => webhooks.listeners.removeExpired()],
     [sealEveryMs, () => signingSecrets.sealStored()],

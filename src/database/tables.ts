@@ -659,6 +659,8 @@ export interface MemoriesTable {
   /** The words of the content as they are searched, each between spaces. */
   words: string;
   content: string;
+  /** All that it is found by; null where an earlier version made its index entry, of its words alone. */
+  terms: string | null;
 }
 
 /** Full-text index: which memories, by their `seq`, have a term. */

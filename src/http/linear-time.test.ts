@@ -8,7 +8,9 @@ import { compileSchema } from '../kernel/json-schema.ts';
 import { momentOf } from '../kernel/moment.ts';
 import { canonicalJson, isCleanText } from '../kernel/text.ts';
 import { isStandardSignature } from '../kernel/webhook-signature.ts';
-import { queryWordsOf, wordsOf } from '../memories/words.ts';
+import { queryOf } from '../memories/query.ts';
+import { termsText } from '../memories/terms.ts';
+import { readWords } from '../memories/words.ts';
 import { createEventDataReader } from '../models/event-data.ts';
 import { parseCron } from '../schedules/cron.ts';
 import { payloadOf } from '../triggers/payload.ts';
@@ -128,8 +130,8 @@ const readers: Record<string, (text: string) => unknown> = {
   'a cron expression': parseCron,
   'an outgoing url': (text) =>
     checkUrl(text, { schemes: ['https:'], fragment: 'refused', allowed: [] }),
-  'the words of a memory': wordsOf,
-  'the words of a query': queryWordsOf,
+  'the terms of a memory': (text) => termsText(readWords(text), 'fact'),
+  'the words of a query': queryOf,
   'what an executor says': cleanJson,
   'what a provider says': (text) => {
     const reader = createEventDataReader();

@@ -59,13 +59,13 @@ const listSchema = {
   operationId: 'listMemories',
   summary: 'List or search the memories of an agent',
   description:
-    'Newest first; with q the memories with all its words, best first. Letter case, ' +
-    'accents and punctuation are ignored.',
+    'Newest first; with q the memories with any of its words, in any inflection, best first. ' +
+    'Words in double quotes must stand together. Letter case and accents are ignored.',
   params: agentParams,
   querystring: Type.Object({
     tag: Type.Optional(Type.String({ maxLength: 200, description: 'Exact match.' })),
     q: Type.Optional(
-      Type.String({ maxLength: queryCharsMax, description: 'Words, in any order.' }),
+      Type.String({ maxLength: queryCharsMax, description: 'Words or a question.' }),
     ),
     ...Page.properties,
   }),

@@ -10,19 +10,15 @@ import type { MemoriesTable } from '../database/tables.ts';
 export type MemoryRow = Selectable<MemoriesTable>;
 
 /** A memory as it is shown. */
-export type VisibleMemoryRow = Omit<MemoryRow, 'seq' | 'owner' | 'words' | 'word_count'>;
+export type VisibleMemoryRow = Omit<MemoryRow, 'seq' | 'owner' | 'words' | 'word_count' | 'terms'>;
 
-/** A memory to record, and the terms by which it is found. */
-export interface IndexedMemory {
-  readonly row: Omit<MemoryRow, 'seq'>;
-  /** As `termsText` writes them. */
-  readonly terms: string;
-}
+/** A memory to record. */
+type RecordedMemory = Omit<MemoryRow, 'seq' | 'terms'> & { readonly terms: string };
 
 const visibleColumns = ['id', 'tag', 'content', 'metadata', 'created_at', 'updated_at'] as const;
 
 /** What a memory is found by. */
-const foundBy = ['seq', 'tag', 'words'] as const;
+const foundBy = ['seq', 'tag', 'words', 'terms'] as const;
 
 /** Up to `max` memories of an owner, with what they are found by. */
 export function someMemories(tx: Transaction, owner: number, max: number) {
@@ -124,13 +120,10 @@ export async function listMemoriesWithinBytes(
 export async function insertMemories(
   tx: Transaction,
   owner: number,
-  memories: readonly IndexedMemory[],
+  memories: readonly RecordedMemory[],
 ): Promise<void> {
-  await tx.insert(
-    'memories',
-    memories.map(({ row }) => row),
-  );
-  const terms = new Map(memories.map(({ row, terms }) => [row.id, terms]));
+  await tx.insert('memories', memories);
+  const terms = new Map(memories.map(({ id, terms }) => [id, terms]));
   const rows = await memoriesById(tx, owner, [...terms.keys()]);
   await indexMemories(
     tx,
@@ -139,7 +132,7 @@ export async function insertMemories(
 }
 
 /** A memory, and what it is found by. */
-export type LockedRow = VisibleMemoryRow & Pick<MemoryRow, 'seq' | 'words'>;
+export type LockedRow = VisibleMemoryRow & Pick<MemoryRow, 'seq' | 'words' | 'terms'>;
 
 /** Up to `max` memories of all owners that were recorded after `seq`, in that order. */
 export function memoriesAfter(tx: Transaction, seq: number, max: number) {
@@ -150,6 +143,20 @@ export function memoriesAfter(tx: Transaction, seq: number, max: number) {
     .orderBy('seq')
     .limit(max)
     .execute();
+}
+
+/**
+ * Up to `max` memories of all owners whose entry in the index is of an earlier version, the newest first; without
+ * those that another transaction is changing.
+ */
+export function memoriesWithoutTerms(tx: Transaction, max: number) {
+  const query = tx.kysely
+    .selectFrom('memories')
+    .select([...foundBy, 'owner', 'content'])
+    .where('terms', 'is', null)
+    .orderBy('seq', 'desc')
+    .limit(max);
+  return locked(tx.dialect, query, (unlocked) => unlocked.forUpdate().skipLocked()).execute();
 }
 
 /** Adds memories to the index that are in no index yet. */
@@ -170,7 +177,7 @@ export async function indexMemories(
 export function lockMemory(tx: Transaction, owner: number, id: string) {
   const query = tx.kysely
     .selectFrom('memories')
-    .select([...visibleColumns, 'seq', 'words'])
+    .select([...visibleColumns, 'seq', 'words', 'terms'])
     .where('owner', '=', owner)
     .where('id', '=', id);
   return locked(tx.dialect, query).executeTakeFirst();

@@ -10,6 +10,7 @@ import { type Clock, timestamp } from '../kernel/clock.ts';
 import { notFound, PlatformError } from '../kernel/errors.ts';
 import { isId } from '../kernel/ids.ts';
 import { checkBytes, type MemoryFields } from './fields.ts';
+import { renewIndex } from './index-all.ts';
 import {
   deleteMemories,
   findMemory,
@@ -29,6 +30,7 @@ import {
   findRemovedOwner,
   markRemoved,
 } from './owners.store.ts';
+import { queryOf } from './query.ts';
 import {
   deleteAll,
   indexedAs,
@@ -36,13 +38,10 @@ import {
   newMemory,
   type Owning,
   type RunChanges,
-  readyMemory,
-  wordColumns,
 } from './record.ts';
-import { splitWords } from './relevance.ts';
 import { search } from './search.ts';
-import { termsText } from './terms.ts';
-import { queryWordsOf, wordsOf } from './words.ts';
+import { columnsOfWords, retagged } from './terms.ts';
+import { readWords } from './words.ts';
 
 /** Rows deleted in one transaction of the purge, and transactions of one call. */
 const purgedRowsMax = 500;
@@ -64,7 +63,10 @@ interface MemoriesDeps {
 }
 
 export function createMemories(deps: MemoriesDeps) {
-  return bind(deps, { findAgent, find, list, get, create, update, remove, keep, purge });
+  return bind(deps, {
+    ...{ findAgent, find, list, get, create, update, remove },
+    ...{ keep, purge, renew },
+  });
 }
 
 /** `404 not_found` for an agent that does not exist. */
@@ -101,7 +103,7 @@ async function list(
           ...(await listMemoriesWithinBytes(read, owner.id, { tag }, page)),
           total: tag === undefined ? owner.count : await countOfTag(read, owner.id, tag),
         }
-      : await search(read, { owner: owner.id, words: queryWordsOf(q), tag }, page);
+      : await search(read, { owner, query: queryOf(q), tag }, page);
   return { memories: rows.map((row) => memoryView(owning.agentId, row)), total, next };
 }
 
@@ -114,7 +116,7 @@ async function create(
   owning: Owning,
   fields: MemoryFields & { content: string },
 ) {
-  const memory = readyMemory(newMemory(fields, clock.now()));
+  const memory = newMemory(fields, clock.now());
   await database.write(async (tx) => {
     await agents.lock(tx, owning.organizationId, owning.agentId);
     await insertAll(tx, owning, [memory]);
@@ -143,7 +145,8 @@ async function update(deps: MemoriesDeps, owning: Owning, id: string, fields: Me
   checkBytes(fields);
   const { content, tag, metadata } = fields;
   // Outside of the transaction, because other writers wait for that.
-  const words = content === undefined ? null : wordsOf(content);
+  const words = content === undefined ? null : readWords(content);
+  const found = words && columnsOfWords(words, tag ?? '');
   return await writeTo(deps, owning, id, async (tx, owner, row) => {
     if (Object.keys(fields).length === 0) return memoryView(owning.agentId, row);
     const after: VisibleMemoryRow = {
@@ -154,11 +157,16 @@ async function update(deps: MemoriesDeps, owning: Owning, id: string, fields: Me
       // A clock that was set back, or has not moved, makes no change older than the one before.
       updated_at: Math.max(deps.clock.now(), row.updated_at + 1),
     };
-    await updateMemory(tx, row.seq, { ...columnsOf(after), ...(words && wordColumns(words)) });
-    if (words !== null || after.tag !== row.tag) {
-      const found = words ?? splitWords(row.words);
-      await reindexMemory(tx, owner, indexedAs(row), termsText(found, after.tag));
-    }
+    const before = indexedAs(row);
+    const terms = retagged(found?.terms ?? before.terms, after.tag);
+    // An entry of an earlier version stays one that is made anew.
+    const isOld = found === null && row.terms === null;
+    await updateMemory(tx, row.seq, {
+      ...columnsOf(after),
+      ...found,
+      terms: isOld ? null : terms,
+    });
+    if (terms !== before.terms) await reindexMemory(tx, owner, before, terms);
     if (after.tag !== row.tag) {
       await addToCounts(tx, owner, new Map([[row.tag, -1]]).set(after.tag, 1));
     }
@@ -218,6 +226,11 @@ async function purge({ database }: MemoriesDeps): Promise<void> {
       else await deleteMemories(tx, owner, rows.map(indexedAs));
     });
   }
+}
+
+/** Makes some of the index entries anew that an earlier version has made; how many. */
+async function renew({ database }: MemoriesDeps): Promise<number> {
+  return await renewIndex(database);
 }
 
 /** The memories of a deleted agent are marked, and no query finds them any more; `purge` deletes them. */

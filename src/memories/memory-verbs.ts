@@ -24,7 +24,8 @@ export const memoryTools = [
   },
   {
     name: 'recall',
-    description: 'Finds what was remembered: the newest, or what has all words of a query.',
+    description:
+      'Finds what was remembered: the newest, or what has words of a query, best first. Words in double quotes must stand together.',
     parameters: {
       type: 'object',
       properties: {

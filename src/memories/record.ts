@@ -14,9 +14,9 @@ import {
   memoriesById,
 } from './memories.store.ts';
 import { addToCounts, findOwner, insertOwner } from './owners.store.ts';
-import { joinWords, splitWords } from './relevance.ts';
-import { termsText } from './terms.ts';
-import { wordsOf } from './words.ts';
+import { splitWords } from './relevance.ts';
+import { columnsOfWords, termsOfWords } from './terms.ts';
+import { readWords } from './words.ts';
 
 /** Whose memories. */
 export interface Owning {
@@ -24,18 +24,17 @@ export interface Owning {
   readonly agentId: string;
 }
 
-/** A memory that is complete but not recorded. Its words are one text: an array costs ten times that. */
-export type NewMemory = Readonly<Omit<MemoryRow, 'seq' | 'owner' | 'updated_at'>>;
-
-/** One whose terms are made, which takes too long for a transaction. */
-export interface ReadyMemory extends NewMemory {
-  /** As `termsText` writes them. */
+/**
+ * A memory that is complete but not recorded. Its words and terms, which take too long to make for a transaction, are
+ * one text each: an array costs ten times that.
+ */
+export type NewMemory = Readonly<Omit<MemoryRow, 'seq' | 'owner' | 'updated_at' | 'terms'>> & {
   readonly terms: string;
-}
+};
 
 /** What a run has done to its agent's memories. */
 export interface MemoryChanges {
-  readonly remembered: readonly ReadyMemory[];
+  readonly remembered: readonly NewMemory[];
   /** Ids. */
   readonly forgotten: readonly string[];
   /** What recording this takes, as a part of one write: 1 is as much as one should hold. */
@@ -62,28 +61,21 @@ export function newMemory(
     tag,
     metadata: JSON.stringify(metadata),
     created_at: now,
-    ...wordColumns(wordsOf(content)),
+    ...columnsOfWords(readWords(content), tag),
   };
-}
-
-export function readyMemory(memory: NewMemory): ReadyMemory {
-  return { ...memory, terms: termsText(splitWords(memory.words), memory.tag) };
 }
 
 /** The agent is held. */
 export async function insertAll(
   tx: Transaction,
   owning: Owning,
-  memories: readonly ReadyMemory[],
+  memories: readonly NewMemory[],
 ): Promise<void> {
   const owner =
     (await findOwner(tx, owning))?.id ??
     (await insertOwner(tx, owning.organizationId, owning.agentId));
-  const indexed = memories.map(({ terms, ...memory }) => ({
-    row: { ...memory, owner, updated_at: memory.created_at },
-    terms,
-  }));
-  await insertMemories(tx, owner, indexed);
+  const rows = memories.map((memory) => ({ ...memory, owner, updated_at: memory.created_at }));
+  await insertMemories(tx, owner, rows);
   await addToCounts(tx, owner, countedBy(memories, 1));
 }
 
@@ -100,17 +92,13 @@ export async function deleteAll(
   await addToCounts(tx, owner.id, countedBy(rows, -1));
 }
 
-/** The index entries of a memory, by its stored words: `wordsOf` may have changed since. */
-export function indexedAs(row: Pick<LockedRow, 'seq' | 'tag' | 'words'>): Indexed {
-  return { seq: row.seq, terms: termsText(splitWords(row.words), row.tag) };
+/** The index entry of a memory, by what is stored: what `termsText` makes of the content may have changed since. */
+export function indexedAs(row: Pick<LockedRow, 'seq' | 'tag' | 'words' | 'terms'>): Indexed {
+  return { seq: row.seq, terms: row.terms ?? termsOfWords(splitWords(row.words), row.tag) };
 }
 
 function countedBy(memories: readonly { tag: string }[], by: 1 | -1): Map<string, number> {
   const counts = new Map<string, number>();
   for (const { tag } of memories) counts.set(tag, (counts.get(tag) ?? 0) + by);
   return counts;
-}
-
-export function wordColumns(words: readonly string[]): { words: string; word_count: number } {
-  return { words: joinWords(words), word_count: words.length };
 }

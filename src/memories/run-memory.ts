@@ -13,14 +13,9 @@ import { listMemories, sizeOfMemory, type VisibleMemoryRow } from './memories.st
 import { runMemoryView } from './memories.ts';
 import type { MemoryVerb } from './memory-verbs.ts';
 import { findOwner } from './owners.store.ts';
-import {
-  type MemoryChanges,
-  type NewMemory,
-  newMemory,
-  type Owning,
-  readyMemory,
-} from './record.ts';
-import { hasWords, type Ranked, rank } from './relevance.ts';
+import { queryOf } from './query.ts';
+import { type MemoryChanges, type NewMemory, newMemory, type Owning } from './record.ts';
+import { countAmong, matches, type Ranked, rank, weightsOf } from './relevance.ts';
 import { createRunBounds, type RunBounds } from './run-bounds.ts';
 import {
   type Recollection,
@@ -31,7 +26,6 @@ import {
 } from './run-questions.ts';
 import { inOrder, matchesOf } from './search.ts';
 import { createTurns } from './turns.ts';
-import { queryWordsOf } from './words.ts';
 
 /** Bytes of an answer as JSON text; an executor takes no larger one. */
 const answerBytesMax = 1_000_000;
@@ -183,22 +177,28 @@ async function newest(
 async function found(
   attempt: AttemptMemory,
   { tag, limit }: Recollection,
-  query: string,
+  text: string,
 ): Promise<VisibleMemoryRow[]> {
   const { forgotten, remembered } = attempt;
   const { read } = attempt.database;
-  const words = queryWordsOf(query);
-  const owner = await ownerOf(attempt);
+  const query = queryOf(text);
+  const owner = await findOwner(read, attempt);
   const stored =
     owner === undefined
-      ? { matches: [], others: [] }
-      : await matchesOf(read, { owner, words, tag }, forgotten);
-  const unrecorded = own(attempt, tag).filter((one) => hasWords(one, words));
-  const best = rank<Ranked & { seq?: number }>([...unrecorded, ...stored.matches], words);
+      ? { matches: [], others: [], counts: [] }
+      : await matchesOf(read, { owner, query, tag }, forgotten);
+  const counts = countAmong([...remembered.values()], query).map(({ strong, weak }, i) => ({
+    strong: strong + (stored.counts[i]?.strong ?? 0),
+    weak: weak + (stored.counts[i]?.weak ?? 0),
+  }));
+  const weights = weightsOf(counts, (owner?.count ?? 0) + remembered.size);
+  const unrecorded = own(attempt, tag).filter((one) => matches(one, query));
+  const all: (Ranked & { seq?: number })[] = [...unrecorded, ...stored.matches];
+  const best = rank(all, query, weights);
   const ordered = [...best.map(({ id, seq }) => remembered.get(id) ?? seq), ...stored.others];
   const order = ordered.slice(0, limit);
   const seqs = order.filter((one) => typeof one === 'number');
-  const rows = owner === undefined ? [] : await inOrder(read, owner, seqs);
+  const rows = owner === undefined ? [] : await inOrder(read, owner.id, seqs);
   const bySeq = new Map(rows.map((row) => [row.seq, row]));
   return order.flatMap((one) => (typeof one === 'number' ? bySeq.get(one) : one) ?? []);
 }
@@ -234,10 +234,14 @@ function undo(attempt: AttemptMemory, changes: readonly MemoryChange[]): Promise
 async function changes(attempt: AttemptMemory): Promise<MemoryChanges> {
   await attempt.answered;
   return {
-    remembered: [...attempt.remembered.values()].map(readyMemory),
+    remembered: [...attempt.remembered.values()].map(recorded),
     forgotten: [...attempt.forgotten],
     share: attempt.bounds.share(),
   };
+}
+
+function recorded({ updated_at: _, ...memory }: Remembered): NewMemory {
+  return memory;
 }
 
 /** As a run sees them: as many, from the first on, as fit into an answer. */

@@ -1,32 +1,109 @@
-/** The queries of a search: which memories have all of some terms, and what they are. */
+/** The queries of a search: which memories have some terms, and what they are. */
 import { type Kysely, type RawBuilder, type SelectQueryBuilder, sql } from 'kysely';
 import type { Dialect, Handle } from '../database/database.ts';
 import { bytesOf } from '../database/page-bytes.ts';
 import { type Statement, statement } from '../database/statement.ts';
 import type { Tables } from '../database/tables.ts';
 
+/** Newest matches up to which SQLite reads its index backwards, which is slower for each. */
+const backwardsMax = 2_000;
+/** Memories with all words of a phrase in which the phrase is looked for, the newest first. */
+const phraseLookedAtMax = 3_000;
+/** PostgreSQL's greatest `integer`. */
+const integerMax = 2_147_483_647;
+
+/** An expression for the index: one of the terms. Empty for no terms. */
+export function anyOf({ dialect }: Handle, owner: number, terms: readonly string[]): string {
+  if (terms.length === 0) return '';
+  return dialect === 'sqlite'
+    ? `(${terms.map((term) => `"${owner}${term}"`).join(' OR ')})`
+    : `(${terms.map((term) => `'${owner}${term}'`).join(' | ')})`;
+}
+
+/** All of the expressions. */
+export function allOf({ dialect }: Handle, expressions: readonly string[]): string {
+  return expressions.join(dialect === 'sqlite' ? ' AND ' : ' & ');
+}
+
+/** How many memories each of the expressions finds, counted up to `most`. */
+export async function countsOf(
+  db: Handle,
+  expressions: readonly { readonly strong: string; readonly weak: string }[],
+  most: number,
+): Promise<{ strong: number; weak: number }[]> {
+  const asked = expressions.flatMap(({ strong, weak }) => [strong, weak]);
+  const different = [...new Set(asked)].filter((expression) => expression !== '');
+  const counts = await countEach(db, different, most);
+  const byExpression = new Map(different.map((expression, i) => [expression, counts[i] ?? 0]));
+  const countOf = (expression: string) => byExpression.get(expression) ?? 0;
+  return expressions.map(({ strong, weak }) => ({ strong: countOf(strong), weak: countOf(weak) }));
+}
+
+async function countEach(db: Handle, asked: readonly string[], most: number): Promise<number[]> {
+  if (db.dialect === 'postgres') {
+    const params = { queries: JSON.stringify(asked), most };
+    return (await db.first(postgresCounts, params))?.counts ?? [];
+  }
+  const counts: number[] = [];
+  for (const terms of asked) {
+    counts.push((await db.first(sqliteCount, { terms, most }))?.count ?? 0);
+  }
+  return counts;
+}
+
+const sqliteCount = written<{ terms: string; most: number }>()<{ count: number }>(
+  (p) => sql`select count(*) as count from (
+    select 1 from memory_index where memory_index match ${p('terms')} limit ${p('most')})`,
+);
+const postgresCounts = written<{ queries: string; most: number }>()<{ counts: number[] }>(
+  (p) => sql`select memory_counts(
+    array(select value::tsquery from json_array_elements_text(${p('queries')}::json)),
+    ${p('most')}) as counts`,
+);
+
+/** All that each of the expressions finds. */
+export async function listsOf(db: Handle, asked: readonly string[]): Promise<number[][]> {
+  if (db.dialect === 'postgres') {
+    return (await db.first(postgresLists, { queries: JSON.stringify(asked) }))?.lists ?? [];
+  }
+  const lists: number[][] = [];
+  for (const terms of asked) {
+    const row = await db.first(sqliteList, { terms });
+    lists.push(JSON.parse(row?.seqs ?? '[]') as number[]);
+  }
+  return lists;
+}
+
+const sqliteList = written<{ terms: string }>()<{ seqs: string }>(
+  (p) => sql`select json_group_array(rowid) as seqs from (
+    select rowid from memory_index where memory_index match ${p('terms')} order by rowid)`,
+);
+const postgresLists = written<{ queries: string }>()<{ lists: number[][] | null }>(
+  (p) => sql`select memory_lists(
+    array(select value::tsquery from json_array_elements_text(${p('queries')}::json))) as lists`,
+);
+
 /**
- * Those that have all terms: how many, and by `seq` the newest `limit` of them, the last recorded
+ * What an expression finds: how many, and by `seq` the newest `limit` of them, the last recorded
  * first. A page far back is cut from what this gives, since what costs is to look for them.
  */
 export async function newestMatches(
   db: Handle,
-  terms: readonly string[],
+  terms: string,
   limit: number,
 ): Promise<{ total: number; seqs: readonly number[] }> {
+  const params = { terms, limit: Math.min(limit, integerMax) };
   if (db.dialect === 'postgres') {
-    const wanted = terms.map((term) => `'${term}'`).join(' & ');
-    const params = { terms: wanted, limit: Math.min(limit, integerMax) };
     return (await db.first(postgresMatches, params)) ?? { total: 0, seqs: [] };
   }
-  const wanted = terms.map((term) => `"${term}"`).join(' AND ');
-  const found = await db.first(sqliteMatches, { terms: wanted });
+  if (limit <= backwardsMax) {
+    const found = await db.first(sqliteNewest, params);
+    return { total: found?.total ?? 0, seqs: JSON.parse(found?.seqs ?? '[]') as number[] };
+  }
+  const found = await db.first(sqliteList, { terms });
   const seqs = JSON.parse(found?.seqs ?? '[]') as number[];
   return { total: seqs.length, seqs: seqs.slice(-limit).reverse() };
 }
-
-/** PostgreSQL's greatest `integer`. */
-const integerMax = 2_147_483_647;
 
 const postgresMatches = written<{ terms: string; limit: number }>()<{
   total: number;
@@ -35,11 +112,59 @@ const postgresMatches = written<{ terms: string; limit: number }>()<{
   (p) => sql`select total, array_to_json(seqs) as seqs
     from memory_search(${p('terms')}::tsquery, ${p('limit')})`,
 );
-// All of them, which also counts them, and in one row: a row for each takes six times as long.
-// Backwards the index is slower, which the caller makes up for.
-const sqliteMatches = written<{ terms: string }>()<{ seqs: string }>(
-  (p) => sql`select json_group_array(rowid) as seqs from (
-    select rowid from memory_index where memory_index match ${p('terms')} order by rowid)`,
+// In one row each: a row for each match takes six times as long.
+const sqliteNewest = written<{ terms: string; limit: number }>()<{ total: number; seqs: string }>(
+  (p) => sql`select
+    (select count(*) from memory_index where memory_index match ${p('terms')}) as total,
+    (select json_group_array(rowid) from (
+      select rowid from memory_index where memory_index match ${p('terms')}
+      order by rowid desc limit ${p('limit')})) as seqs`,
+);
+
+/** Of the newest that an expression finds, those whose words have all the texts; newest first. */
+export async function phraseMatches(
+  db: Handle,
+  terms: string,
+  phrases: readonly { readonly text: string; readonly isUnspaced: boolean }[],
+): Promise<readonly number[]> {
+  const wanted = (isUnspaced: boolean) =>
+    JSON.stringify(phrases.filter((one) => one.isUnspaced === isUnspaced).map(({ text }) => text));
+  const params = {
+    terms,
+    spaced: wanted(false),
+    unspaced: wanted(true),
+    most: phraseLookedAtMax,
+  };
+  if (db.dialect === 'postgres') return (await db.first(postgresPhrase, params))?.seqs ?? [];
+  const found = await db.first(sqlitePhrase, params);
+  return JSON.parse(found?.seqs ?? '[]') as number[];
+}
+
+interface PhraseParams {
+  terms: string;
+  spaced: string;
+  unspaced: string;
+  most: number;
+}
+const sqlitePhrase = written<PhraseParams>()<{ seqs: string }>(
+  (p) => sql`select json_group_array(seq) as seqs from (
+    select seq from memories where seq in (
+      select rowid from memory_index where memory_index match ${p('terms')}
+      order by rowid desc limit ${p('most')})
+    and not exists (select 1 from json_each(${p('spaced')}) where instr(words, value) = 0)
+    and not exists (select 1 from json_each(${p('unspaced')})
+      where instr(replace(words, ' ', ''), value) = 0)
+    order by seq desc)`,
+);
+const postgresPhrase = written<PhraseParams>()<{ seqs: number[] }>(
+  (p) => sql`select array_to_json(array(
+    select seq from memories
+    where seq = any (array(select unnest(seqs) from memory_search(${p('terms')}::tsquery, ${p('most')})))
+    and not exists (select 1 from json_array_elements_text(${p('spaced')}::json)
+      where strpos(words, value) = 0)
+    and not exists (select 1 from json_array_elements_text(${p('unspaced')}::json)
+      where strpos(replace(words, ' ', ''), value) = 0)
+    order by seq desc)) as seqs`,
 );
 
 /** A statement that no query builder knows how to write. */
@@ -77,7 +202,7 @@ export const bytesOfMemories = readerOf((memories) =>
 );
 /** What ranks them. */
 export const wordsOfMemories = readerOf((memories) =>
-  memories.select(['seq', 'id', 'word_count', 'words']),
+  memories.select(['seq', 'id', 'word_count', 'words', 'terms']),
 );
 /** The memories as they are shown. */
 export const memoriesBySeq = readerOf((memories) =>

@@ -1,76 +1,104 @@
 /**
- * Search: the memories of one owner that have all words of a query, best first. The newest 500
- * matches are ranked, fewer when they are long; the others follow, newest first. So a search costs
- * little however many match, and every match is on some page.
+ * Search: the memories of one owner that have any of the words of a query, or their stems or parts, best first. The
+ * 300 that have the rarest words are ranked exactly, fewer when they are long; the others follow,
+ * newest first. So a search costs little however many match, and every match is on some page.
  */
 import type { Handle } from '../database/database.ts';
 import { cutPage, type PageAsked } from '../database/page-bytes.ts';
-import { type Ranked, rank } from './relevance.ts';
+import { pairsOf } from './forms.ts';
+import type { Phrase, Query } from './query.ts';
 import {
+  type Counts,
+  countedMax,
+  type Ranked,
+  rank,
+  splitWords,
+  type Weights,
+  weightsOf,
+} from './relevance.ts';
+import {
+  allOf,
+  anyOf,
   bytesOfMemories,
+  countsOf,
+  listsOf,
   memoriesBySeq,
   newestMatches,
+  phraseMatches,
   sizesOf,
   wordsOfMemories,
 } from './search.store.ts';
-import { wantedTerms } from './terms.ts';
+import { partTerm, runsOf, tagTerm, termsOfWords, wordTerm } from './terms.ts';
 
 /** Matches that are ranked, and how many words they may have together. */
-const rankedMax = 500;
+const rankedMax = 300;
 const rankedWordsMax = 65_536;
+/** Matches that are read from the index to choose those, of the rarest words first. */
+const readMax = 8_000;
 
 export interface Wanted {
-  readonly owner: number;
-  /** As `queryWordsOf` gives them; without any, nothing is found. */
-  readonly words: readonly string[];
+  readonly owner: { readonly id: number; readonly count: number };
+  readonly query: Query;
   readonly tag?: string | undefined;
 }
 
 type Match = Ranked & { readonly seq: number };
 
+/** The matches that come first. */
 interface Head {
   readonly matches: Match[];
+  /** Those that are too long to be ranked with them. */
   readonly others: number[];
+  readonly counts: readonly Counts[];
 }
 
-const noneLeftOut: ReadonlySet<string> = new Set();
+interface Found {
+  /** The most promising, at least 300 if there are. */
+  readonly seqs: readonly number[];
+  readonly total: number;
+  readonly counts: readonly Counts[];
+  /** The newest of all. */
+  newest(limit: number): Promise<readonly number[]>;
+}
 
 /**
  * A page of what is found, how many are found in all, and the offset at which to go on where the page
  * was cut for its bytes.
  */
 export async function search(db: Handle, wanted: Wanted, { limit, offset }: PageAsked) {
-  if (wanted.words.length === 0) return { rows: [], total: 0, next: null };
-  const terms = wantedTerms(wanted.owner, wanted.words, wanted.tag);
-  const { seqs, total } = await newestMatches(db, terms, Math.max(rankedMax, offset + limit));
-  const head = await headOf(db, wanted.owner, seqs.slice(0, rankedMax), noneLeftOut);
-  const ranked = rank(head.matches, wanted.words).map(({ seq }) => seq);
-  const order = [...ranked, ...head.others, ...seqs.slice(rankedMax)];
+  const owner = wanted.owner.id;
+  const found = await find(db, wanted, rankedMax);
+  const head = await headOf(db, wanted, found, new Set());
+  const weights = weightsOf(found.counts, wanted.owner.count);
+  let order = [...rank(head.matches, wanted.query, weights).map(({ seq }) => seq), ...head.others];
+  if (offset + limit > order.length && found.total > order.length) {
+    const there = new Set(order);
+    const newest = await found.newest(offset + limit + order.length);
+    order = [...order, ...newest.filter((seq) => !there.has(seq))];
+  }
   const asked = order.slice(offset, offset + limit);
   const bytes = new Map(
-    (await bytesOfMemories(db, wanted.owner, asked)).map((row) => [row.seq, row.bytes]),
+    (await bytesOfMemories(db, owner, asked)).map((row) => [row.seq, row.bytes]),
   );
   const { rows, next } = cutPage(
     asked.map((seq) => ({ seq, bytes: bytes.get(seq) ?? 0 })),
     { offset },
   );
   const fitting = rows.map(({ seq }) => seq);
-  return { rows: await inOrder(db, wanted.owner, fitting), total, next };
+  return { rows: await inOrder(db, owner, fitting), total: found.total, next };
 }
 
 /**
- * The matches without some ids, for a run that adds its own: those that are ranked, with their
- * words, and the numbers of those that follow, newest first. At least 500 in all, if there are.
+ * The matches that come first without some ids, for a run that adds its own: those that are ranked, and the numbers of
+ * those that follow. At least 300 in all, if there are.
  */
 export async function matchesOf(
   db: Handle,
   wanted: Wanted,
   without: ReadonlySet<string>,
 ): Promise<Head> {
-  if (wanted.words.length === 0) return { matches: [], others: [] };
-  const terms = wantedTerms(wanted.owner, wanted.words, wanted.tag);
-  const { seqs } = await newestMatches(db, terms, rankedMax + without.size);
-  return headOf(db, wanted.owner, seqs, without);
+  const found = await find(db, wanted, rankedMax + without.size);
+  return headOf(db, wanted, found, without);
 }
 
 /** The memories of these numbers, in their order. */
@@ -80,20 +108,146 @@ export async function inOrder(db: Handle, owner: number, seqs: readonly number[]
   return seqs.flatMap((seq) => rows.get(seq) ?? []);
 }
 
-/** Of matches, newest first and without some ids: as many as are ranked, and the others. */
+async function find(db: Handle, wanted: Wanted, most: number): Promise<Found> {
+  const { owner, query, tag } = wanted;
+  const tagged = tag === undefined ? [] : [anyOf(db, owner.id, [tagTerm(tag)])];
+  const within = (...expressions: string[]) => allOf(db, [...expressions, ...tagged]);
+  const expressions = query.sought.map(({ strong, weak }) => ({
+    strong: anyOf(db, owner.id, strong),
+    weak: anyOf(db, owner.id, weak),
+  }));
+  const counts = await countsOf(db, expressions, countedMax + 1);
+  if (query.phrases.length > 0) {
+    const terms = query.phrases.flatMap(termsOfPhrase).map((term) => anyOf(db, owner.id, [term]));
+    const seqs = await phraseMatches(db, within(...terms), query.phrases);
+    return { seqs, total: seqs.length, counts, newest: async () => seqs };
+  }
+  return await findAny(
+    db,
+    { counts, expressions, weights: weightsOf(counts, owner.count) },
+    { most, within },
+  );
+}
+
+interface Asked {
+  readonly counts: readonly Counts[];
+  readonly expressions: readonly { readonly strong: string; readonly weak: string }[];
+  readonly weights: Weights;
+}
+
+/** What has any of the words: where all of their lists are short, without asking for their union. */
+async function findAny(
+  db: Handle,
+  { counts, expressions, weights }: Asked,
+  { most, within }: { most: number; within: (...expressions: string[]) => string },
+): Promise<Found> {
+  const lists = expressions
+    .flatMap(({ strong, weak }, i) => [
+      { expression: strong, count: counts[i]?.strong ?? 0, weight: weights[i]?.strong ?? 0 },
+      { expression: weak, count: counts[i]?.weak ?? 0, weight: weights[i]?.weak ?? 0 },
+    ])
+    .filter(({ count }) => count > 0)
+    .sort((a, b) => a.count - b.count);
+  const none: readonly number[] = [];
+  if (lists.length === 0) return { seqs: none, total: 0, counts, newest: async () => none };
+  const read = lists.slice(0, readable(lists.map(({ count }) => count)));
+  const scores = await scoresOf(db, read, within);
+  if (read.length === lists.length) {
+    const newest = [...scores.keys()].sort((a, b) => b - a);
+    return { seqs: best(scores, most), total: scores.size, counts, newest: async () => newest };
+  }
+  const any = within(
+    anyExpression(
+      db,
+      lists.map(({ expression }) => expression),
+    ),
+  );
+  const newestOfAny = (limit: number) => newestMatches(db, any, limit);
+  const { total, seqs } = await newestOfAny(most);
+  // What has all words may have only frequent ones, of which no list was read.
+  const strong = expressions.map((one) => one.strong).filter((one) => one !== '');
+  const complete = await newestMatches(db, within(...strong), most);
+  const sum = weights.reduce((all, one) => all + one.strong, 0);
+  for (const seq of complete.seqs) scores.set(seq, Math.max(sum, scores.get(seq) ?? 0));
+  for (const seq of seqs) if (!scores.has(seq)) scores.set(seq, 0);
+  return {
+    seqs: best(scores, most),
+    total,
+    counts,
+    newest: async (limit) => (await newestOfAny(limit)).seqs,
+  };
+}
+
+/** How many of the lists are read: none longer than is counted, and not too much in all. */
+function readable(counts: readonly number[]): number {
+  let sum = 0;
+  const end = counts.findIndex((count) => {
+    sum += count;
+    return count > countedMax || sum > readMax;
+  });
+  return end === -1 ? counts.length : end;
+}
+
+/** By number: what the lists in which a memory is are worth together. */
+async function scoresOf(
+  db: Handle,
+  lists: readonly { expression: string; weight: number }[],
+  within: (expression: string) => string,
+): Promise<Map<number, number>> {
+  const scores = new Map<number, number>();
+  const found = await listsOf(
+    db,
+    lists.map(({ expression }) => within(expression)),
+  );
+  for (const [i, seqs] of found.entries()) {
+    const weight = lists[i]?.weight ?? 0;
+    for (const seq of seqs) scores.set(seq, (scores.get(seq) ?? 0) + weight);
+  }
+  return scores;
+}
+
+/** The best; the newest among equals. */
+function best(scores: ReadonlyMap<number, number>, most: number): number[] {
+  return [...scores]
+    .sort(([a, ofA], [b, ofB]) => ofB - ofA || b - a)
+    .slice(0, most)
+    .map(([seq]) => seq);
+}
+
+function anyExpression({ dialect }: Handle, expressions: readonly string[]): string {
+  return `(${expressions.join(dialect === 'sqlite' ? ' OR ' : ' | ')})`;
+}
+
+/** What a memory that says a phrase has, however its text was split. */
+function termsOfPhrase({ words }: Phrase): string[] {
+  const runs = runsOf(words);
+  const inRuns = new Set(runs.join(''));
+  const spaced = words.filter((word) => ![...word].every((char) => inRuns.has(char)));
+  const pairs = runs.flatMap((run) => pairsOf(run).map(partTerm));
+  const terms = [...spaced.map(wordTerm), ...pairs];
+  return terms.length === 0 ? words.map(wordTerm) : terms;
+}
+
+/** Of the found ones, without some ids: as many as are ranked, and the others. */
 async function headOf(
   db: Handle,
-  owner: number,
-  seqs: readonly number[],
+  { owner }: Wanted,
+  { seqs, counts }: Found,
   without: ReadonlySet<string>,
 ): Promise<Head> {
-  const bySeq = new Map((await sizesOf(db, owner, seqs)).map((one) => [one.seq, one]));
-  const wanted = seqs.flatMap((seq) => bySeq.get(seq) ?? []).filter(({ id }) => !without.has(id));
+  const asked = seqs.slice(0, rankedMax + without.size);
+  const bySeq = new Map((await sizesOf(db, owner.id, asked)).map((one) => [one.seq, one]));
+  const wanted = asked.flatMap((seq) => bySeq.get(seq) ?? []).filter(({ id }) => !without.has(id));
   const length = rankedLength(wanted.map(({ word_count }) => word_count));
   const numbers = wanted.map(({ seq }) => seq);
+  const rows = await wordsOfMemories(db, owner.id, numbers.slice(0, length));
   return {
-    matches: await wordsOfMemories(db, owner, numbers.slice(0, length)),
+    matches: rows.map((row) => ({
+      ...row,
+      terms: row.terms ?? termsOfWords(splitWords(row.words), ''),
+    })),
     others: numbers.slice(length),
+    counts,
   };
 }
 

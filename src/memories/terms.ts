@@ -1,33 +1,108 @@
 /**
- * What the index knows a memory by: its words and its tag, each under the number of its owner. One
- * index serves all agents, and a search reads no entry of another's. A term is made of characters
- * that neither database takes for syntax or for the end of a word.
+ * What the index knows a memory by: its words, their stems and parts, and its tag, each under the
+ * number of its owner. One index serves all agents, and a search reads no entry of another's. The
+ * program makes the terms, and a database only looks them up, so that both databases find the same.
+ * A term is made of characters that neither database takes for syntax or for the end of a word.
  */
 import { createHash } from 'node:crypto';
+import { formsIn, pairsOf } from './forms.ts';
+import { languagesOf } from './languages.ts';
+import { joinWords } from './relevance.ts';
+import type { Word } from './words.ts';
 
-// Neither a letter nor a digit nor ASCII: no word has them, and SQLite does not split there.
+// Neither letters nor digits nor ASCII: no word has them, and SQLite does not split there.
 const beforeWord = '\u00b7';
+const beforePart = '\u00a6';
+const beforeEnd = '\u00ac';
 const beforeTag = '\u00a7';
 
-/** The terms that a memory of `owner` must have to be found: each once. */
-export function wantedTerms(owner: number, words: readonly string[], tag?: string): string[] {
-  return [...unowned(words, tag)].map((term) => `${owner}${term}`);
-}
+/** Different words of a memory that are also found by their stems and parts. */
+const formedWordsMax = 1_000;
+/** Characters of texts without spaces that are also found by their neighbours. */
+const pairedCharsMax = 4_000;
+
+const ideographic = /^[\p{scx=Han}\p{scx=Hira}\p{scx=Kana}]+$/u;
+const han = /\p{Script=Han}/u;
+
+export const wordTerm = (word: string) => `${beforeWord}${word}`;
+export const partTerm = (part: string) => `${beforePart}${part}`;
+export const endTerm = (end: string) => `${beforeEnd}${end}`;
+export const tagTerm = (tag: string) => `${beforeTag}${digest(tag)}`;
+
+/** Whether a word is of the Chinese or Japanese scripts, whose words nothing separates. */
+export const isIdeographic = (word: string) => ideographic.test(word);
 
 /**
- * The terms of a memory, each once and with a space between two, still without their owner: so they
+ * The terms of a memory, each once and with a space between two, the tag's last, still without their owner: so they
  * are made before the transaction in which the owner is known.
  */
-export function termsText(words: readonly string[], tag: string): string {
-  return [...unowned(words, tag)].join(' ');
+export function termsText(words: readonly Word[], tag: string): string {
+  const terms = new Set<string>();
+  const different = new Map<string, Word>();
+  for (const word of words) {
+    terms.add(wordTerm(word.folded));
+    if (different.size < formedWordsMax) different.set(word.folded, word);
+  }
+  addForms(terms, [...different.values()]);
+  addNeighbours(terms, words);
+  return `${[...terms].join(' ')} ${tagTerm(tag)}`.trimStart();
 }
 
-function unowned(words: readonly string[], tag?: string): Set<string> {
-  const terms = new Set(words.map((word) => `${beforeWord}${word}`));
-  // Hashed, since a tag may hold anything.
-  if (tag !== undefined) terms.add(`${beforeTag}${digest(tag)}`);
-  return terms;
+/** What a memory is found by, as its row has it. */
+export function columnsOfWords(words: readonly Word[], tag: string) {
+  return {
+    words: joinWords(words.map(({ folded }) => folded)),
+    word_count: words.length,
+    terms: termsText(words, tag),
+  };
 }
+
+/** The same terms under another tag. */
+export function retagged(terms: string, tag: string): string {
+  return `${terms.slice(0, terms.lastIndexOf(beforeTag))}${tagTerm(tag)}`;
+}
+
+/** The terms of a memory that was recorded before there were others than words. */
+export function termsOfWords(words: readonly string[], tag: string): string {
+  return `${[...new Set(words.map(wordTerm))].join(' ')} ${tagTerm(tag)}`.trimStart();
+}
+
+function addForms(terms: Set<string>, words: readonly Word[]): void {
+  const formsOf = formsIn(languagesOf(words.map(({ folded }) => folded)));
+  for (const word of words) {
+    const { strong, parts, ends } = formsOf(word);
+    for (const stem of strong) if (stem !== '') terms.add(wordTerm(stem));
+    for (const part of parts) terms.add(partTerm(part));
+    for (const end of ends) terms.add(endTerm(end));
+  }
+}
+
+/** Where nothing separates words, what a word is depends on its neighbours, but any two characters stay two. */
+function addNeighbours(terms: Set<string>, words: readonly Word[]): void {
+  for (const text of runsOf(words.map(({ folded }) => folded))) {
+    for (const char of text) if (han.test(char)) terms.add(partTerm(char));
+    for (const pair of pairsOf(text)) terms.add(partTerm(pair));
+  }
+}
+
+/** Consecutive words of the Chinese and Japanese scripts, as one text each. */
+export function runsOf(words: readonly string[]): string[] {
+  const runs: string[] = [];
+  let left = pairedCharsMax;
+  let isOpen = false;
+  for (const word of words) {
+    if (isIdeographic(word) && left > 0) {
+      left -= word.length;
+      if (isOpen) runs.push(`${runs.pop()}${word}`);
+      else runs.push(word);
+      isOpen = true;
+    } else isOpen = false;
+  }
+  return runs;
+}
+
+/** The Chinese characters of a text. */
+export const hanOf = (text: string) => [...text].filter((char) => han.test(char));
 
 function digest(tag: string): string {
   return createHash('sha256').update(tag).digest('hex').slice(0, 32);

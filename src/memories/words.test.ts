@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { cpuMsOf } from '../../test/support/cpu-time.ts';
-import { queryWordsOf, wordsMax, wordsOf } from './words.ts';
+import { wordsMax, wordsOf } from './words.ts';
 
 describe('the words of a text', () => {
   test.each([
@@ -97,17 +97,5 @@ describe('the words of a text', () => {
     const text = unit.repeat(Math.floor(65_536 / Buffer.byteLength(unit)));
 
     expect(await cpuMsOf(() => wordsOf(text))).toBeLessThan(250);
-  });
-});
-
-describe('the words of a query', () => {
-  test('are each there once', () => {
-    expect(queryWordsOf('To be, or not to be?')).toEqual(['to', 'be', 'or', 'not']);
-  });
-
-  test('are the first 12', () => {
-    const words = Array.from({ length: 40 }, (_, i) => `w${i}`);
-
-    expect(queryWordsOf(words.join(' '))).toEqual(words.slice(0, 12));
   });
 });

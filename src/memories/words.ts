@@ -8,9 +8,6 @@
 export const wordsMax = 10_000;
 /** Characters (code points) of one word; longer ones are equal when these are. */
 const wordCharsMax = 64;
-/** Different words of a query that count. */
-const queryWordsMax = 12;
-
 /** Letters and digits with the marks that belong to them. */
 const run = /[\p{L}\p{N}\p{M}]+/gu;
 /** Scripts that put no space between words. */
@@ -30,16 +27,32 @@ const ascii = /^[\x00-\x7f]*$/;
 /** Made at the first use: its data takes 2 MiB. */
 let segmenter: Intl.Segmenter | undefined;
 
+/** A word as it is searched, and in lower case with its accents, which stemmers look at. */
+export interface Word {
+  readonly folded: string;
+  readonly raw: string;
+}
+
 /** The words of a text in their order, at most `wordsMax`; lower case, accents removed. */
 export function wordsOf(text: string): string[] {
-  if (ascii.test(text))
-    return (text.toLowerCase().match(/[a-z0-9]+/g) ?? []).slice(0, wordsMax).map(cut);
-  const words: string[] = [];
+  return readWords(text).map(({ folded }) => folded);
+}
+
+/** As `wordsOf`, with the accents. */
+export function readWords(text: string): Word[] {
+  if (ascii.test(text)) {
+    const words = (text.toLowerCase().match(/[a-z0-9]+/g) ?? []).slice(0, wordsMax).map(cut);
+    return words.map((word) => ({ folded: word, raw: word }));
+  }
+  const words: Word[] = [];
   for (const [found] of text.normalize('NFC').matchAll(run)) {
     for (const piece of pieces(found)) {
+      const whole = piece.toLowerCase();
       // Taking a character apart can bring up what is neither a letter nor a digit.
       for (const [word] of fold(piece).matchAll(run)) {
-        if (letterOrDigit.test(word)) words.push(cut(word));
+        if (!letterOrDigit.test(word)) continue;
+        const isWhole = word.length >= whole.length - 1;
+        words.push({ folded: cut(word), raw: isWhole ? cut(whole) : cut(word) });
         if (words.length === wordsMax) return words;
       }
     }
@@ -47,9 +60,9 @@ export function wordsOf(text: string): string[] {
   return words;
 }
 
-/** The different words of a query, at most 12: a memory that is to be found has all of them. */
-export function queryWordsOf(query: string): string[] {
-  return [...new Set(wordsOf(query))].slice(0, queryWordsMax);
+/** Whether a word is in a script that puts no space between words. */
+export function isUnspaced(word: string): boolean {
+  return unspaced.test(word);
 }
 
 function* pieces(found: string): Generator<string> {
@@ -69,7 +82,8 @@ function segmentsOf(text: string): Intl.Segments {
   return segmenter.segment(text);
 }
 
-function fold(text: string): string {
+/** Lower case, without accents. */
+export function fold(text: string): string {
   return (
     text
       .normalize('NFKD')

@@ -258,8 +258,8 @@ export interface SkillMemory {
     readonly metadata?: Readonly<Record<string, unknown>> | undefined;
   }): Promise<Memory>;
   /**
-   * The newest memories, or those that contain all words of `query`, best match first; with `tag` only
-   * those with this tag. `limit` is 1 to 200 (50 when left out). One call returns at most 1 MB.
+   * The newest memories, or those that contain any words of `query` in any inflection, best match first; words in
+   * double quotes must stand together. With `tag` only those with this tag. `limit` is 1 to 200 (50 when left out). One call returns at most 1 MB.
    */
   recall(wanted?: {
     readonly query?: string | undefined;

@@ -5,7 +5,6 @@
 import { timestamp } from '../kernel/clock.ts';
 import { checkBytes, defaultTag, type MemoryFields } from '../memories/fields.ts';
 import type { MemoryVerb } from '../memories/memory-verbs.ts';
-import { hasWords, joinWords, rank } from '../memories/relevance.ts';
 import { createRunBounds, type RunBounds } from '../memories/run-bounds.ts';
 import type { MemoryChange } from '../memories/run-memory.ts';
 import {
@@ -15,17 +14,16 @@ import {
   readRemember,
   refusing,
 } from '../memories/run-questions.ts';
-import { queryWordsOf, wordsOf } from '../memories/words.ts';
+import { wordsOf } from '../memories/words.ts';
 import type { Memory } from '../skills/definition.ts';
 import type { RunSkillOptions } from './types.ts';
 
 type NewMemory = MemoryFields & { content: string };
 
-/** A memory with what it is found by. */
+/** A memory, and how many words it has. */
 interface Entry {
   readonly memory: MemoryView;
   readonly id: string;
-  readonly words: string;
   readonly word_count: number;
 }
 
@@ -126,20 +124,37 @@ function forget(state: ScriptedMemory, id: string): boolean {
   return true;
 }
 
-function recall({ entries }: ScriptedMemory, { query, tag, limit }: Recollection): Memory[] {
-  const tagged = entries.filter(({ memory }) => tag === undefined || memory.tag === tag).reverse();
-  if (query === undefined) return tagged.slice(0, limit).map(({ memory }) => memory);
-  const words = queryWordsOf(query);
-  const found = tagged.filter((entry) => hasWords(entry, words));
-  return rank(found, words)
+async function recall(
+  { entries }: ScriptedMemory,
+  { query, tag, limit }: Recollection,
+): Promise<Memory[]> {
+  const isTagged = ({ memory }: Entry) => tag === undefined || memory.tag === tag;
+  const found = query === undefined ? entries.toReversed() : await search(entries, query);
+  return found
+    .filter(isTagged)
     .slice(0, limit)
     .map(({ memory }) => memory);
 }
 
+/** Loads what a search needs only for a run that searches: the stemmers are large. */
+async function search(entries: readonly Entry[], query: string): Promise<Entry[]> {
+  const [{ queryOf }, { findAmong }, { columnsOfWords }, { readWords }] = await Promise.all([
+    import('../memories/query.ts'),
+    import('../memories/relevance.ts'),
+    import('../memories/terms.ts'),
+    import('../memories/words.ts'),
+  ]);
+  const ranked = entries.map((entry) => ({
+    ...entry,
+    ...columnsOfWords(readWords(entry.memory.content), entry.memory.tag ?? ''),
+    entry,
+  }));
+  return findAmong(ranked, queryOf(query)).map(({ entry }) => entry);
+}
+
 function entryOf(fields: NewMemory, now: number, id: string): Entry {
   const { content, tag = defaultTag, metadata = {} } = fields;
-  const words = wordsOf(content);
   const at = timestamp(now);
   const memory = { id, content, tag, metadata: { ...metadata }, created_at: at, updated_at: at };
-  return { memory, id, words: joinWords(words), word_count: words.length };
+  return { memory, id, word_count: wordsOf(content).length };
 }

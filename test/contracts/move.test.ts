@@ -62,6 +62,7 @@ type Row = Record<string, string | number | null>;
 /** Texts of a form that the database itself reads. */
 const formedValues: Record<string, string> = {
   'memories.words': ' quick brown fox ',
+  'memories.terms': '\u00b7quick \u00b7brown \u00b7fox \u00a70123',
   'event_cursors.txid': '0',
   'webhooks.active_since': '0',
 };

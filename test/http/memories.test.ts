@@ -223,7 +223,7 @@ describe('GET /api/agents/:agentId/memories', () => {
     }
   });
 
-  test('q finds those that have all its words, best first', async () => {
+  test('q finds those that have any of its words, best first', async () => {
     const tenant = await newTenant(platform);
     await tenant.post(path, { content: 'Tea, and many other things that are not of interest' });
     await tenant.post(path, { content: 'TÉA tea' });
@@ -234,8 +234,16 @@ describe('GET /api/agents/:agentId/memories', () => {
 
     expect(body).toMatchObject({ total: 2, limit: 1, offset: 0 });
     expect(body.data[0].content).toBe('TÉA tea');
-    expect(await contents(tenant, '?q=interest%20TEA')).toHaveLength(1);
-    expect(await contents(tenant, '?q=tea%20coffee')).toEqual([]);
+    expect(await contents(tenant, '?q=interest%20TEA')).toEqual([
+      'Tea, and many other things that are not of interest',
+      'TÉA tea',
+    ]);
+    expect(await contents(tenant, '?q=tea%20coffee')).toEqual([
+      'coffee',
+      'TÉA tea',
+      'Tea, and many other things that are not of interest',
+    ]);
+    expect(await contents(tenant, '?q=%22tea%20coffee%22')).toEqual([]);
     expect(await contents(tenant, '?q=tea&offset=2')).toEqual([]);
   });
 

@@ -654,7 +654,7 @@ export interface paths {
         };
         /**
          * List or search the memories of an agent
-         * @description Newest first; with q the memories with all its words, best first. Letter case, accents and punctuation are ignored.
+         * @description Newest first; with q the memories with any of its words, in any inflection, best first. Words in double quotes must stand together. Letter case and accents are ignored.
          */
         get: operations["listMemories"];
         put?: never;
@@ -8924,7 +8924,7 @@ export interface operations {
             query?: {
                 /** @description Exact match. */
                 tag?: string;
-                /** @description Words, in any order. */
+                /** @description Words or a question. */
                 q?: string;
                 /** @description Entries of a page, at most. */
                 limit?: number;
