@@ -27,6 +27,15 @@ describe('redaction', () => {
     );
   });
 
+  test('replaces a secret of six digits or more that is written as a number', () => {
+    const run = runWith('73915526');
+
+    expect(redactedJson(run, '{"pin":73915526,"pins":[73915526,7391]}')).toBe(
+      '{"pin":"***","pins":["***",7391]}',
+    );
+    expect(redacted(run, 'pin 73915526')).toBe('pin ***');
+  });
+
   test.each([
     ['JSON in JSON', (secret: string) => JSON.stringify(JSON.stringify({ secret }))],
     ['the console', (secret: string) => inspect({ secret })],
@@ -65,7 +74,7 @@ describe('redaction', () => {
     expect(redacted(runWith('pass', 'password-1'), 'password-1 and pass')).toBe('*** and ***');
   });
 
-  test('reaches the texts and keys of a value, and leaves numbers as they are', () => {
+  test('reaches the texts and keys of a value, and leaves short numbers as they are', () => {
     const value = { 'is-1234': ['1234', 1234, { deep: 'a 1234' }, null, true] };
 
     expect(redactedValue(runWith('1234'), value)).toEqual({

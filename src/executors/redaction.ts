@@ -1,7 +1,7 @@
 /**
  * Keeps the secrets that a run was given out of everything that it says: each is replaced by `***` before a text
  * is cut and leaves the child. Finds a secret as it is, as JSON and the console write it, as a url and a form encode
- * it, and the lines of one that has several; a skill that encodes it otherwise can still show it. A run without
+ * it, as a number, and the lines of one that has several; a skill that encodes it otherwise can still show it. A run without
  * secrets is not looked at.
  */
 import { inspect } from 'node:util';
@@ -13,6 +13,8 @@ const replacement = '***';
 const rememberedMax = 2_000;
 /** Characters of a line of a secret that is found alone. */
 const lineCharsMin = 8;
+/** Characters of a number that is replaced: a shorter one is too likely something else. */
+const numberCharsMin = 6;
 
 type Secretive = Pick<Run, 'secrets'>;
 
@@ -145,8 +147,14 @@ function without(secrets: readonly string[], text: string): string {
   return rest;
 }
 
+function isSecret(secrets: readonly string[], value: number): boolean {
+  const text = String(value);
+  return text.length >= numberCharsMin && secrets.includes(text);
+}
+
 function withoutIn(secrets: readonly string[], value: unknown): unknown {
   if (typeof value === 'string') return without(secrets, value);
+  if (typeof value === 'number') return isSecret(secrets, value) ? replacement : value;
   if (value === null || typeof value !== 'object') return value;
   if (Array.isArray(value)) return value.map((item) => withoutIn(secrets, item));
   return Object.fromEntries(
