@@ -61,8 +61,11 @@ export function Shell() {
           <Logo />
         </Link>
         {search}
-        <Places />
-        <div className="mt-auto flex flex-col gap-1">
+        {/* Scrolls alone, so that the account stays in sight in a low window. The padding is for focus rings. */}
+        <div className="-m-1 min-h-0 grow overflow-y-auto p-1">
+          <Places />
+        </div>
+        <div className="flex flex-col gap-1">
           <HealthDot />
           <Account />
         </div>
