@@ -1,4 +1,5 @@
 /** `/admin/openapi-imports`: OpenAPI documents whose operations are skills (docs/openapi-imports.md). */
+import type { FastifyRequest } from 'fastify';
 import { adminRefusals, bodyRefusals } from '../../http/refusals.ts';
 import { Nothing, Page, Paged } from '../../http/schemas.ts';
 import type { Server } from '../../http/server.ts';
@@ -48,8 +49,10 @@ function listRoutes(server: Server, imports: OpenapiImports): void {
     params: ImportParams,
     response: { 200: OpenapiImport, ...adminRefusals('not_found') },
   };
-  server.get('/admin/openapi-imports/:name', { schema: getSchema }, ({ params }) =>
-    imports.find(params.name),
+  server.get(
+    '/admin/openapi-imports/:name',
+    { onRequest: requireImport(imports), schema: getSchema },
+    ({ params }) => imports.find(params.name),
   );
 }
 
@@ -78,8 +81,10 @@ function changeRoutes(server: Server, imports: OpenapiImports): void {
     body: OpenapiImportChange,
     response: { 200: OpenapiImport, ...adminRefusals('not_found', 'conflict', ...bodyRefusals) },
   };
-  server.put(`${path}/:name`, { schema: replaceSchema, bodyLimit }, ({ params, body }) =>
-    imports.replace(params.name, body),
+  server.put(
+    `${path}/:name`,
+    { onRequest: requireImport(imports), schema: replaceSchema, bodyLimit },
+    ({ params, body }) => imports.replace(params.name, body),
   );
   const deleteSchema = {
     ...operation,
@@ -88,10 +93,14 @@ function changeRoutes(server: Server, imports: OpenapiImports): void {
     params: ImportParams,
     response: { 204: Nothing, ...adminRefusals('not_found') },
   };
-  server.delete(`${path}/:name`, { schema: deleteSchema }, async ({ params }, reply) => {
-    await imports.remove(params.name);
-    return reply.status(204).send(null);
-  });
+  server.delete(
+    `${path}/:name`,
+    { onRequest: requireImport(imports), schema: deleteSchema },
+    async ({ params }, reply) => {
+      await imports.remove(params.name);
+      return reply.status(204).send(null);
+    },
+  );
 }
 
 function versionRoutes(server: Server, imports: OpenapiImports): void {
@@ -105,8 +114,10 @@ function versionRoutes(server: Server, imports: OpenapiImports): void {
     params: ImportParams,
     response: { 200: OpenapiImport, ...adminRefusals('not_found') },
   };
-  server.post('/admin/openapi-imports/:name/refresh', { schema: refreshSchema }, ({ params }) =>
-    imports.refresh(params.name),
+  server.post(
+    '/admin/openapi-imports/:name/refresh',
+    { onRequest: requireImport(imports), schema: refreshSchema },
+    ({ params }) => imports.refresh(params.name),
   );
   const activateSchema = {
     ...operation,
@@ -119,7 +130,14 @@ function versionRoutes(server: Server, imports: OpenapiImports): void {
   };
   server.post(
     '/admin/openapi-imports/:name/activate',
-    { schema: activateSchema },
+    { onRequest: requireImport(imports), schema: activateSchema },
     ({ params, body }) => imports.activate(params.name, body.versions),
   );
+}
+
+/** A hook: an unknown import is 404 before any other check (docs/decisions/order-of-checks.md). */
+function requireImport(imports: OpenapiImports) {
+  return async ({ params }: FastifyRequest) => {
+    await imports.find((params as { name: string }).name);
+  };
 }
