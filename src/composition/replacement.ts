@@ -127,7 +127,10 @@ async function replace(
   const { app, isShared, log } = deps;
   const child = startSuccessor(request, app.listeningFd());
   const said = listenTo(child);
-  log.info({ pid: child.pid, cwd: request.cwd }, 'a new process is to take the place of this one');
+  log.info(
+    { successor: child.pid, cwd: request.cwd },
+    'a new process is to take the place of this one',
+  );
   const loaded = await withDeadline(said.first, deps.config.skillLoadMs + loadMarginMs);
   if (loaded?.state !== 'loaded') {
     child.kill('SIGKILL');
@@ -149,7 +152,7 @@ async function replace(
     startAgain(deps);
     await answer(socket, refused(`${end.reason} (the earlier program was started again)`));
   } else {
-    log.info({ pid: child.pid }, 'the new process has taken over');
+    log.info({ successor: child.pid }, 'the new process has taken over');
     await answer(socket, { status: 'replaced', pid: child.pid ?? 0 });
     await app.stop();
   }
