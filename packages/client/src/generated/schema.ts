@@ -4318,7 +4318,7 @@ export interface operations {
             query?: {
                 /** @description Exact match. */
                 tag?: string;
-                /** @description Words, in any order. */
+                /** @description Words or a question. */
                 q?: string;
                 /** @description Entries of a page, at most. */
                 limit?: number;
