@@ -10,6 +10,8 @@ const tarballs = join(root, 'dist-packages');
 /** What npm needs of the environment to reach the registry: no setting or script of this repository. */
 const wayToRegistry =
   /^(PATH|HOME|NODE_EXTRA_CA_CERTS|SSL_CERT_(FILE|DIR)|(https?|no)_proxy|npm_config_(registry|cache|cafile|userconfig|globalconfig|(https?_|no)?proxy))$/i;
+/** Milliseconds for one program to end. */
+const programMs = 60_000;
 const environment = Object.fromEntries(
   Object.entries(process.env).filter(([name]) => wayToRegistry.test(name)),
 );
@@ -50,7 +52,9 @@ export async function installPackages(): Promise<InstalledPackages> {
     remove: () => rmSync(directory, { recursive: true, force: true }),
   };
   const options = ['--prefer-offline', '--no-audit', '--no-fund', '--loglevel=error'];
-  const { code, stderr } = await installed.run('npm', ['install', ...options, ...files]);
+  const install = () => installed.run('npm', ['install', ...options, ...files]);
+  // npm now and then waits for ever while it unpacks; its second try finds the rest in place.
+  const { code, stderr } = await install().then((done) => (done.code === 0 ? done : install()));
   if (code !== 0) throw new Error(`npm install failed: ${stderr}`);
   return installed;
 }
@@ -67,7 +71,11 @@ function runIn(
   env: Readonly<Record<string, string>>,
 ): Promise<{ code: number; stdout: string; stderr: string }> {
   return new Promise((resolve) => {
-    const options = { cwd, env: { ...environment, ...env }, maxBuffer: 16 * 1024 * 1024 };
+    const options = {
+      ...{ cwd, env: { ...environment, ...env }, maxBuffer: 16 * 1024 * 1024 },
+      timeout: programMs,
+      killSignal: 'SIGKILL' as const,
+    };
     execFile(program, [...args], options, (error, stdout, stderr) => {
       const code = error === null ? 0 : Number(error.code ?? 1);
       resolve({ code, stdout, stderr });
