@@ -28,11 +28,16 @@ export interface McpServersDeps {
 }
 
 export function createMcpServers(deps: McpServersDeps) {
-  return bind(deps, { add, find, list, replace, refresh, activate, remove });
+  return bind(deps, { add, require, find, list, replace, refresh, activate, remove });
 }
 
 async function add(deps: McpServersDeps, name: string, fields: McpServerFields) {
   return detail(deps, await deps.remote.add(kind, name, sourceFieldsOf(deps.rules, fields)));
+}
+
+/** Throws `404` for an unknown one. */
+async function require({ remote }: McpServersDeps, name: string): Promise<void> {
+  await remote.find(kind, name);
 }
 
 async function find(deps: McpServersDeps, name: string) {

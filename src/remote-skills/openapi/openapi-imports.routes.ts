@@ -1,8 +1,8 @@
 /** `/admin/openapi-imports`: OpenAPI documents whose operations are skills (docs/openapi-imports.md). */
-import type { FastifyRequest } from 'fastify';
 import { adminRefusals, bodyRefusals } from '../../http/refusals.ts';
 import { Nothing, Page, Paged } from '../../http/schemas.ts';
 import type { Server } from '../../http/server.ts';
+import { requireSource } from '../require-source.ts';
 import {
   Activations,
   ImportParams,
@@ -51,7 +51,7 @@ function listRoutes(server: Server, imports: OpenapiImports): void {
   };
   server.get(
     '/admin/openapi-imports/:name',
-    { onRequest: requireImport(imports), schema: getSchema },
+    { onRequest: requireSource(imports), schema: getSchema },
     ({ params }) => imports.find(params.name),
   );
 }
@@ -83,7 +83,7 @@ function changeRoutes(server: Server, imports: OpenapiImports): void {
   };
   server.put(
     `${path}/:name`,
-    { onRequest: requireImport(imports), schema: replaceSchema, bodyLimit },
+    { onRequest: requireSource(imports), schema: replaceSchema, bodyLimit },
     ({ params, body }) => imports.replace(params.name, body),
   );
   const deleteSchema = {
@@ -95,7 +95,7 @@ function changeRoutes(server: Server, imports: OpenapiImports): void {
   };
   server.delete(
     `${path}/:name`,
-    { onRequest: requireImport(imports), schema: deleteSchema },
+    { onRequest: requireSource(imports), schema: deleteSchema },
     async ({ params }, reply) => {
       await imports.remove(params.name);
       return reply.status(204).send(null);
@@ -116,7 +116,7 @@ function versionRoutes(server: Server, imports: OpenapiImports): void {
   };
   server.post(
     '/admin/openapi-imports/:name/refresh',
-    { onRequest: requireImport(imports), schema: refreshSchema },
+    { onRequest: requireSource(imports), schema: refreshSchema },
     ({ params }) => imports.refresh(params.name),
   );
   const activateSchema = {
@@ -130,14 +130,7 @@ function versionRoutes(server: Server, imports: OpenapiImports): void {
   };
   server.post(
     '/admin/openapi-imports/:name/activate',
-    { onRequest: requireImport(imports), schema: activateSchema },
+    { onRequest: requireSource(imports), schema: activateSchema },
     ({ params, body }) => imports.activate(params.name, body.versions),
   );
-}
-
-/** A hook: an unknown import is 404 before any other check (docs/decisions/order-of-checks.md). */
-function requireImport(imports: OpenapiImports) {
-  return async ({ params }: FastifyRequest) => {
-    await imports.find((params as { name: string }).name);
-  };
 }

@@ -28,12 +28,17 @@ export interface OpenapiImportsDeps {
 }
 
 export function createOpenapiImports(deps: OpenapiImportsDeps) {
-  return bind(deps, { add, find, list, replace, refresh, activate, remove });
+  return bind(deps, { add, require, find, list, replace, refresh, activate, remove });
 }
 
 async function add(deps: OpenapiImportsDeps, name: string, fields: OpenapiFields) {
   const { remote, allowed } = deps;
   return detail(deps, await remote.add(kind, name, sourceFieldsOf(allowed, fields)));
+}
+
+/** Throws `404` for an unknown one. */
+async function require({ remote }: OpenapiImportsDeps, name: string): Promise<void> {
+  await remote.find(kind, name);
 }
 
 async function find(deps: OpenapiImportsDeps, name: string) {
