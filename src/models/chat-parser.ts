@@ -1,7 +1,7 @@
 /** Parses the chunks of chat completions. `[DONE]` is handled by the caller. */
 
 import { type Json, objectOf } from '../kernel/json.ts';
-import { countIn, largerOf } from './counts.ts';
+import { countIn, largerOf, largestIn, withParts } from './counts.ts';
 import { finishReasonIn, unknownFinish } from './document.ts';
 import { messageIn } from './error-body.ts';
 import { reasoningFields } from './model.ts';
@@ -106,11 +106,39 @@ function end(state: ChatState): Json[] {
 function addUsage(state: ChatState, usage: unknown): void {
   const reported = objectOf(usage);
   if (reported === null) return;
-  const { prompt, completion } = state.usage;
-  state.usage = {
-    prompt: largerOf(prompt, countIn(reported, 'prompt_tokens')),
-    completion: largerOf(completion, countIn(reported, 'completion_tokens')),
+  const reasoning = reasoningIn(reported);
+  const counts = {
+    prompt: largerOf(state.usage.prompt, countIn(reported, 'prompt_tokens')),
+    completion: largerOf(state.usage.completion, completionIn(reported, reasoning)),
   };
+  const cacheRead = largestIn([
+    [objectOf(reported['prompt_tokens_details']), 'cached_tokens'],
+    // DeepSeek, Moonshot, and gateways to Anthropic.
+    [reported, 'prompt_cache_hit_tokens'],
+    [reported, 'cached_tokens'],
+    [reported, 'cache_read_input_tokens'],
+  ]);
+  const cacheWrite = largestIn([
+    [objectOf(reported['prompt_tokens_details']), 'cache_write_tokens'],
+    [reported, 'cache_creation_input_tokens'],
+  ]);
+  state.usage = withParts(counts, state.usage, { cacheRead, cacheWrite, reasoning });
+}
+
+function reasoningIn(reported: Json): number | null {
+  return largestIn([
+    [objectOf(reported['completion_tokens_details']), 'reasoning_tokens'],
+    [reported, 'reasoning_tokens'],
+  ]);
+}
+
+/** The tokens of the answer with its reasoning, which xAI counts beside them, and only its total has both. */
+function completionIn(reported: Json, reasoning: number | null): number | null {
+  const completion = countIn(reported, 'completion_tokens');
+  const prompt = countIn(reported, 'prompt_tokens');
+  if (completion === null || prompt === null || reasoning === null) return completion;
+  const isBeside = countIn(reported, 'total_tokens') === prompt + completion + reasoning;
+  return isBeside ? completion + reasoning : completion;
 }
 
 /** Some servers send the same reasoning in two fields: the first field with text is used. */

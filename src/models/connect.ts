@@ -4,6 +4,7 @@
  * ones from the environment.
  */
 import { lazily } from '../kernel/lazy.ts';
+import { withCacheBreakpoints } from './cache-breakpoints.ts';
 import type { ModelCall } from './model.ts';
 import { promptOf, type SdkModel, type SdkOptions } from './prompt.ts';
 import type { Access } from './providers.ts';
@@ -51,7 +52,7 @@ function withoutKey(fetch: typeof globalThis.fetch): typeof globalThis.fetch {
 export function optionsOf(protocol: Access['protocol'], call: ModelCall): SdkOptions {
   const { schema } = call;
   const strictJsonSchema = isStrictSchema(schema);
-  return {
+  const options: SdkOptions = {
     prompt: promptOf(protocol, call),
     maxOutputTokens: call.maxOutputTokens,
     ...(call.temperature === undefined ? {} : { temperature: call.temperature }),
@@ -67,6 +68,7 @@ export function optionsOf(protocol: Access['protocol'], call: ModelCall): SdkOpt
       anthropic: { toolStreaming: false },
     },
   };
+  return protocol === 'messages' ? withCacheBreakpoints(options) : options;
 }
 
 function toolOf({ name, description, parameters }: ModelCall['tools'][number]) {

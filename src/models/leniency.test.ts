@@ -614,7 +614,46 @@ test('messages: cached tokens count as prompt', async () => {
     response.end(sse(start, ...hello.slice(1), { ...end, usage: cost }, { type: 'message_stop' })),
   );
 
-  expect(usage).toEqual({ prompt: 213, completion: 9 });
+  expect(usage).toEqual({ prompt: 213, completion: 9, cacheRead: 200, cacheWrite: 3 });
+});
+
+test.each([
+  [
+    {
+      prompt_tokens_details: { cached_tokens: 40 },
+      completion_tokens_details: { reasoning_tokens: 3 },
+    },
+    { completion: 9, cacheRead: 40, reasoning: 3 },
+  ],
+  [
+    { prompt_cache_hit_tokens: 40, prompt_cache_miss_tokens: 60 },
+    { completion: 9, cacheRead: 40 },
+  ],
+  [{ cached_tokens: 40 }, { completion: 9, cacheRead: 40 }],
+  [
+    { prompt_tokens_details: { cached_tokens: 40, cache_write_tokens: 50 } },
+    { completion: 9, cacheRead: 40, cacheWrite: 50 },
+  ],
+  // More than there is.
+  [
+    { cached_tokens: 400, reasoning_tokens: 90 },
+    { completion: 9, cacheRead: 100, reasoning: 9 },
+  ],
+  // Reasoning beside the answer.
+  [
+    { total_tokens: 139, completion_tokens_details: { reasoning_tokens: 30 } },
+    { completion: 39, reasoning: 30 },
+  ],
+  [{ prompt_tokens_details: null, completion_tokens_details: 'none' }, { completion: 9 }],
+])('chats: cached and reasoning tokens are read from %j', async (details, expected) => {
+  const said = { choices: [{ index: 0, delta: { content: 'Hi.' }, finish_reason: 'stop' }] };
+  const counts = { prompt_tokens: 100, completion_tokens: 9, ...details };
+
+  const { usage } = await answerTo('ollama/m', (response) =>
+    response.end(sse(said, { choices: [], usage: counts })),
+  );
+
+  expect(usage).toEqual({ prompt: 100, ...expected });
 });
 
 const wholes: [string, string][] = [

@@ -1,7 +1,7 @@
 /** Parses the events of messages. Unknown kinds are ignored, as the protocol asks of clients. */
 
 import { type Json, objectOf } from '../kernel/json.ts';
-import { countIn, largerOf } from './counts.ts';
+import { countIn, largerOf, largestIn, withParts } from './counts.ts';
 import { messageIn } from './error-body.ts';
 import {
   nothingStreamed,
@@ -66,13 +66,18 @@ function addUsage(state: MessagesState, event: Json): void {
     counts.set(name, largerOf(counts.get(name) ?? null, countIn(usage, name)));
   }
   const completion = event['type'] === 'message_delta' ? countIn(usage, 'output_tokens') : null;
-  state.usage = {
+  const totals = {
     prompt:
       counts.get('input_tokens') === null
         ? null
         : promptCounts.reduce((sum, name) => sum + (counts.get(name) ?? 0), 0),
     completion: largerOf(state.usage.completion, completion),
   };
+  state.usage = withParts(totals, state.usage, {
+    cacheRead: counts.get('cache_read_input_tokens') ?? null,
+    cacheWrite: counts.get('cache_creation_input_tokens') ?? null,
+    reasoning: largestIn([[objectOf(usage['output_tokens_details']), 'thinking_tokens']]),
+  });
 }
 
 /** The SDK requires counts in its events, so they are zeros here; `addUsage` reads the real ones. */

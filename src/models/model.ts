@@ -8,6 +8,12 @@
 export interface Usage {
   readonly prompt: number | null;
   readonly completion: number | null;
+  /** Of the prompt's tokens, those that the provider read from its cache; left out where it reported none. */
+  readonly cacheRead?: number;
+  /** Of the prompt's tokens, those that the provider wrote to its cache. */
+  readonly cacheWrite?: number;
+  /** Of the answer's tokens, those of reasoning. */
+  readonly reasoning?: number;
 }
 
 export const nothingReported: Usage = { prompt: null, completion: null };

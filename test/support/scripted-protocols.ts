@@ -21,7 +21,16 @@ export interface Content {
   }[];
   readonly finish: Finish;
   /** Null for a provider that does not say. */
-  readonly usage: { readonly prompt: number; readonly completion: number } | null;
+  readonly usage: ReportedUsage | null;
+}
+
+/** `prompt` includes what was read from the cache and written to it, `completion` the reasoning. */
+export interface ReportedUsage {
+  readonly prompt: number;
+  readonly completion: number;
+  readonly cacheRead?: number;
+  readonly cacheWrite?: number;
+  readonly reasoning?: number;
 }
 export type Finish = 'stop' | 'tool-calls' | 'length' | 'content-filter';
 
@@ -169,11 +178,23 @@ export const chat: Protocol = {
   errorEvent: (message) => event({ error: { message, type: 'server_error', code: 500 } }),
 };
 
-function chatUsage({ prompt, completion }: { prompt: number; completion: number }) {
+function chatUsage({ prompt, completion, cacheRead, reasoning }: ReportedUsage) {
   return {
     prompt_tokens: prompt,
     completion_tokens: completion,
     total_tokens: prompt + completion,
+    ...(cacheRead === undefined ? {} : { prompt_tokens_details: { cached_tokens: cacheRead } }),
+    ...(reasoning === undefined
+      ? {}
+      : { completion_tokens_details: { reasoning_tokens: reasoning } }),
+  };
+}
+
+function messagesInput({ prompt, cacheRead, cacheWrite }: ReportedUsage) {
+  return {
+    input_tokens: prompt - (cacheRead ?? 0) - (cacheWrite ?? 0),
+    ...(cacheRead === undefined ? {} : { cache_read_input_tokens: cacheRead }),
+    ...(cacheWrite === undefined ? {} : { cache_creation_input_tokens: cacheWrite }),
   };
 }
 
@@ -246,7 +267,7 @@ export const messages: Protocol = {
     stop_sequence: null,
     ...(usage === null
       ? {}
-      : { usage: { input_tokens: usage.prompt, output_tokens: usage.completion } }),
+      : { usage: { ...messagesInput(usage), output_tokens: usage.completion } }),
   }),
   events(content, size) {
     const { thinking, text, toolCalls, usage } = content;
@@ -290,7 +311,7 @@ export const messages: Protocol = {
       content: [],
       stop_reason: null,
       stop_sequence: null,
-      ...(usage === null ? {} : { usage: { input_tokens: usage.prompt, output_tokens: 1 } }),
+      ...(usage === null ? {} : { usage: { ...messagesInput(usage), output_tokens: 1 } }),
     };
     return {
       head: [named('message_start', { message }), named('ping', {})],

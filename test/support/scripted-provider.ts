@@ -14,6 +14,7 @@ import {
   type Finish,
   messages,
   type Protocol,
+  type ReportedUsage,
 } from './scripted-protocols.ts';
 import { waitFor } from './wait-for.ts';
 
@@ -34,7 +35,7 @@ export interface Reply {
   /** Left out, it is what the content says. */
   readonly finish?: Finish;
   /** Null is a provider that does not say; left out, a quarter of the characters, rounded up. */
-  readonly usage?: { readonly prompt: number; readonly completion: number } | null;
+  readonly usage?: ReportedUsage | null;
   /** Characters of a piece of a stream; 8. */
   readonly piece?: number;
   /** Answers with one document even when a stream is asked for, as some servers and gateways do. */
@@ -92,7 +93,7 @@ export interface RecordedRequest extends ScriptedRequest {
   /** Null while it is under way; `aborted` when the client went away, `cut` when the script did. */
   readonly endedBy: 'answered' | 'aborted' | 'cut' | null;
   /** What the answer cost, said or not; null when there was no answer to count. */
-  readonly cost: { readonly prompt: number; readonly completion: number } | null;
+  readonly cost: ReportedUsage | null;
 }
 
 export type Script = (request: ScriptedRequest) => Reply | Promise<Reply>;
@@ -257,7 +258,11 @@ function contentOf(reply: Reply, request: ScriptedRequest): Omit<Content, 'usage
   };
 }
 
-function costOf(reply: Reply, content: Omit<Content, 'usage'>, request: ScriptedRequest) {
+function costOf(
+  reply: Reply,
+  content: Omit<Content, 'usage'>,
+  request: ScriptedRequest,
+): ReportedUsage {
   if (reply.usage) return reply.usage;
   const inputs = content.toolCalls.map(({ input }) => input).join('');
   return {

@@ -1,0 +1,103 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { anthropicCache, prefixCache } from '../support/prompt-cache.ts';
+import type { Reply, ScriptedRequest } from '../support/scripted-provider.ts';
+import { newThinker, startThinkers, type Thinkers, toolNamed } from '../support/thinkers.ts';
+
+let world: Thinkers;
+beforeAll(async () => {
+  world = await startThinkers();
+});
+afterAll(() => world.stop());
+
+const wordCount = toolNamed('text/v1.0/word-count');
+const instructions = 'Count the words of each text that you find. '.repeat(150);
+const sum = (counts: readonly number[]) => counts.reduce((all, one) => all + one, 0);
+
+/** Calls tools in all turns but the last one, and reports what a cache counts. */
+const looping =
+  (turns: number, calls: number, count: ReturnType<typeof anthropicCache>) =>
+  (request: ScriptedRequest): Reply => {
+    const turn = request.messages.filter(({ role }) => role === 'assistant').length + 1;
+    const usage = { ...count(request), completion: 20 };
+    if (turn === turns) return { text: 'Done.', usage };
+    const input = { text: `The words of turn ${turn} are these. `.repeat(20) };
+    return { toolCalls: Array.from({ length: calls }, () => ({ name: wordCount, input })), usage };
+  };
+
+describe.each([
+  ['anthropic/test', 'breakpoints', anthropicCache],
+  ['openai/test', 'prefixes', prefixCache],
+] as const)('a loop of 20 turns of %s, cached by %s', (model, _, cache) => {
+  test.each([1, 12])(
+    'with %i calls in each turn is billed as new for a quarter at most',
+    async (calls) => {
+      const { task } = await newThinker(world.platform, {
+        model,
+        skills: ['text/*'],
+        instructions,
+      });
+      const before = world.provider.requests.length;
+      world.provider.script(looping(20, calls, cache()));
+
+      const job = await task('Count all of it');
+
+      expect(job).toMatchObject({ status: 'completed', output: { answer: 'Done.' } });
+      const costs = world.provider.requests.slice(before).map(({ cost }) => cost);
+      expect(costs).toHaveLength(20);
+      const prompt = sum(costs.map((cost) => cost?.prompt ?? 0));
+      const read = sum(costs.map((cost) => cost?.cacheRead ?? 0));
+      expect(prompt - read).toBeLessThan(prompt / 4);
+      expect(job.token_stats.prompt_tokens).toBe(prompt);
+    },
+  );
+});
+
+describe('the requests of an Anthropic model', () => {
+  const marksOf = ({ body }: ScriptedRequest) =>
+    JSON.stringify(body).match(/"cache_control"/g) ?? [];
+
+  test('have four marks at most, the last of them at their end', async () => {
+    const { task } = await newThinker(world.platform, {
+      model: 'anthropic/test',
+      skills: ['text/*'],
+      instructions,
+    });
+    const before = world.provider.requests.length;
+    world.provider.script(looping(3, 2, anthropicCache()));
+
+    await task('Count');
+
+    const requests = world.provider.requests.slice(before);
+    expect(requests.map((request) => marksOf(request).length)).toEqual([3, 4, 4]);
+    for (const { messages } of requests) {
+      expect(messages.at(-1).content.at(-1)).toHaveProperty('cache_control');
+    }
+  });
+
+  test('without tools have a mark on their system text alone, because no other request follows', async () => {
+    const { asking } = await newThinker(world.platform, { model: 'anthropic/test', instructions });
+    const before = world.provider.requests.length;
+    world.provider.script(() => ({ text: 'Hello.' }));
+
+    await asking([{ prompt: 'Say hello' }]);
+
+    const [request] = world.provider.requests.slice(before);
+    expect(request?.body.system.at(-1)).toHaveProperty('cache_control');
+    expect(marksOf(request as ScriptedRequest)).toHaveLength(1);
+  });
+});
+
+test('tools are offered in the same order by two agents with the same skills in another order', async () => {
+  const patterns = ['text/*', 'util/*'];
+  const before = world.provider.requests.length;
+  world.provider.script(() => ({ text: 'Hello.' }));
+
+  for (const skills of [patterns, patterns.toReversed()]) {
+    const { task } = await newThinker(world.platform, { model: 'openai/test', skills });
+    await task('Say hello');
+  }
+
+  const [one, other] = world.provider.requests.slice(before);
+  expect(one?.body.tools.length).toBeGreaterThan(5);
+  expect(JSON.stringify(one?.body)).toBe(JSON.stringify(other?.body));
+});
