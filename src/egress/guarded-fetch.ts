@@ -6,6 +6,7 @@
  */
 
 import { type Dispatcher, errors, request } from 'undici';
+import { aborted } from '../kernel/aborted.ts';
 import { acceptedEncodings, readBounded } from './bounded-body.ts';
 import { EgressError } from './egress-error.ts';
 import { type GuardOptions, guardedAgent } from './guarded-agent.ts';
@@ -132,14 +133,6 @@ async function guardedRequest(
   } catch (error) {
     throw explained(error, progress, asked, deadline);
   }
-}
-
-/** Rejects when the signal aborts. */
-function aborted(signal: AbortSignal): Promise<never> {
-  return new Promise((_resolve, reject) => {
-    if (signal.aborted) reject(signal.reason);
-    else signal.addEventListener('abort', () => reject(signal.reason), { once: true });
-  });
 }
 
 /** Sends the first hop and those that its redirects lead to, and reads the last answer. */

@@ -7,6 +7,7 @@ import { cleanJson } from '../executors/active-run.ts';
 import { logCharsMax, noteCharsMax, outputBytesMax } from '../executors/limits.ts';
 import { addSecrets, redacted, redactedJson } from '../executors/redaction.ts';
 import type { RunHandle, RunHandlers, RunOutcome, RunRequest } from '../executors/run.ts';
+import { aborted } from '../kernel/aborted.ts';
 import { compileSchema, issuesText, type JsonSchema } from '../kernel/json-schema.ts';
 import { cleanText, jsonTextFault } from '../kernel/text.ts';
 import { skillKeyParts } from '../skills/registry.ts';
@@ -84,12 +85,6 @@ async function outcomeOf(
   } finally {
     clearTimeout(timer);
   }
-}
-
-function aborted(signal: AbortSignal): Promise<never> {
-  return new Promise((_resolve, reject) => {
-    signal.addEventListener('abort', () => reject(signal.reason), { once: true });
-  });
 }
 
 async function call(

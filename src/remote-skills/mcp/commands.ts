@@ -4,6 +4,7 @@
  * source changes, and with the platform. Its environment has nothing of the platform's but where programs are found.
  */
 import { StdioClientTransport } from '@modelcontextprotocol/client/stdio';
+import { aborted } from '../../kernel/aborted.ts';
 import { RemoteFault, type RemoteSource } from '../remote-kind.ts';
 import { type Connection, newClient } from './client-of.ts';
 import type { McpSecrets, McpSettings } from './settings.ts';
@@ -56,7 +57,7 @@ export function createCommands(version: string): Commands {
         child.idle = setTimeout(() => void drop(source.id, child), idleMs).unref();
       };
       try {
-        const connection = await Promise.race([child.connected, abortedBy(signal)]);
+        const connection = await Promise.race([child.connected, aborted(signal)]);
         const forget = () => void drop(source.id, child);
         connection.broken.catch(forget);
         return { ...connection, close: release };
@@ -71,13 +72,6 @@ export function createCommands(version: string): Commands {
       await Promise.all(ended.map(([id, child]) => drop(id, child)));
     },
   };
-}
-
-function abortedBy(signal: AbortSignal): Promise<never> {
-  return new Promise((_resolve, reject) => {
-    if (signal.aborted) reject(signal.reason);
-    else signal.addEventListener('abort', () => reject(signal.reason), { once: true });
-  });
 }
 
 function start(source: RemoteSource, version: string, described: string): Child {
