@@ -5,6 +5,7 @@
  */
 import { StdioClientTransport } from '@modelcontextprotocol/client/stdio';
 import { aborted } from '../../kernel/aborted.ts';
+import { withDeadline } from '../../kernel/with-deadline.ts';
 import { RemoteFault, type RemoteSource } from '../remote-kind.ts';
 import { type Connection, newClient } from './client-of.ts';
 import type { McpSecrets, McpSettings } from './settings.ts';
@@ -141,14 +142,9 @@ function lastLine(said: string): string {
 /** Asks the child to end, and kills it when it does not. */
 async function endChild(transport: StdioClientTransport): Promise<void> {
   const { pid } = transport;
-  let timer: NodeJS.Timeout | undefined;
-  const patience = new Promise<'late'>((resolve) => {
-    timer = setTimeout(resolve, endMs, 'late');
-  });
-  const closed = transport.close().catch(() => {});
-  const outcome = await Promise.race([closed, patience]);
-  clearTimeout(timer);
-  if (outcome !== 'late' || pid === null) return;
+  const ended = () => true;
+  const hasEnded = await withDeadline(transport.close().then(ended, ended), endMs);
+  if (hasEnded || pid === null) return;
   try {
     process.kill(pid, 'SIGKILL');
   } catch {

@@ -1,5 +1,6 @@
 /** A connection to a server over HTTP, for one look or one call: runs share no session. */
 import { StreamableHTTPClientTransport } from '@modelcontextprotocol/client';
+import { withDeadline } from '../../kernel/with-deadline.ts';
 import type { RemoteSource } from '../remote-kind.ts';
 import type { Authorizations } from './authorize.ts';
 import { type Connection, newClient } from './client-of.ts';
@@ -36,7 +37,7 @@ export async function connect(
   const close = async () => {
     if (transport.sessionId !== undefined) {
       const ended = transport.terminateSession().catch(() => {});
-      await Promise.race([ended, new Promise((resolve) => setTimeout(resolve, closeMs).unref())]);
+      await withDeadline(ended, closeMs);
     }
     await client.close().catch(() => {});
   };
