@@ -16,47 +16,71 @@ interface Node {
   readonly digest: string;
 }
 
-interface State {
+/** A module of the author, or a package: Node does not tell of every `require` within one folder. */
+interface Unit {
   /** By url. */
   readonly nodes: Map<string, Node>;
-  /** The units of a package together, because Node does not tell of every `require` within one folder. */
-  readonly members: Map<string, Set<string>>;
+  /** Of all its files; undefined until a skill that has imported it asks, and once it has one more file. */
+  digest: string | undefined;
+}
+
+interface State {
+  readonly units: Map<string, Unit>;
   readonly imports: Map<string, Set<string>>;
 }
 
 export type ModuleGraph = ReturnType<typeof createModuleGraph>;
 
 export function createModuleGraph() {
-  const state: State = { nodes: new Map(), members: new Map(), imports: new Map() };
+  const state: State = { units: new Map(), imports: new Map() };
   return {
     /** The module `parent` imports `url`. */
-    addImport(parent: string, url: string): void {
-      addTo(state.imports, unitOf(parent), unitOf(url));
-    },
+    addImport: (parent: string, url: string) => addImport(state, unitOf(parent), unitOf(url)),
     /** A file was read, with `stamp` before that. */
     addFile(url: string, stamp: string, source: Uint8Array, format: string | null): void {
       const unit = unitOf(url);
-      addTo(state.members, unit, url);
       const digest = createHash('sha256').update(source).digest('base64url');
       const isKept = unit === url && !isCommonJs(format);
       const text = isKept ? Buffer.from(source).toString() : null;
-      state.nodes.set(url, { file: { path: fileURLToPath(url), stamp, text, format }, digest });
+      addNode(state, unit, url, {
+        file: { path: fileURLToPath(url), stamp, text, format },
+        digest,
+      });
     },
     stampOf: (url: string) => stampOf(fileURLToPath(url)),
     /** A digest of all that the file has imported, with the file itself. */
     codeOf(file: string): string {
-      const hash = createHash('sha256');
-      for (const [url, { digest }] of reached(state, file)) hash.update(`${url}\n${digest}\n`);
-      return hash.digest('base64url');
+      const lines = reached(state, file).map(([name, unit]) => `${name}\n${digestOf(unit)}\n`);
+      return createHash('sha256').update(lines.sort().join('')).digest('base64url');
     },
     /** All that the file has imported, with the file itself. */
     filesOf: (file: string) => filesOf(state, file),
   };
 }
 
+function addImport({ imports }: State, parent: string, unit: string): void {
+  const known = imports.get(parent);
+  if (known === undefined) imports.set(parent, new Set([unit]));
+  else known.add(unit);
+}
+
+function addNode({ units }: State, name: string, url: string, node: Node): void {
+  const nodes = units.get(name)?.nodes ?? new Map<string, Node>();
+  units.set(name, { nodes: nodes.set(url, node), digest: undefined });
+}
+
+/** Made once for all skills that have imported the unit: many share the same packages. */
+function digestOf(unit: Unit): string {
+  const lines = () => [...unit.nodes].map(([url, { digest }]) => `${url}\n${digest}\n`);
+  unit.digest ??= createHash('sha256').update(lines().sort().join('')).digest('base64url');
+  return unit.digest;
+}
+
 function filesOf(state: State, file: string): LoadedFile[] {
   let bytes = 0;
   return reached(state, file)
+    .flatMap(([, { nodes }]) => [...nodes])
+    .sort(([a], [b]) => (a < b ? -1 : 1))
     .slice(0, filesMax)
     .map(([, { file: one }]) => {
       bytes += one.text?.length ?? 0;
@@ -64,18 +88,17 @@ function filesOf(state: State, file: string): LoadedFile[] {
     });
 }
 
-function reached({ nodes, members, imports }: State, file: string): [string, Node][] {
+/** The units of which a file was read. */
+function reached({ units, imports }: State, file: string): [name: string, Unit][] {
   const seen = new Set([unitOf(pathToFileURL(file).href)]);
-  const found: [string, Node][] = [];
+  const found: [string, Unit][] = [];
   // A set is walked in the order of its insertions, those during the walk too.
-  for (const unit of seen) {
-    for (const url of members.get(unit) ?? []) {
-      const node = nodes.get(url);
-      if (node !== undefined) found.push([url, node]);
-    }
-    for (const next of imports.get(unit) ?? []) seen.add(next);
+  for (const name of seen) {
+    const unit = units.get(name);
+    if (unit !== undefined) found.push([name, unit]);
+    for (const next of imports.get(name) ?? []) seen.add(next);
   }
-  return found.sort(([a], [b]) => (a < b ? -1 : 1));
+  return found;
 }
 
 /** The url of an author's own module; the folder of a package's. */
@@ -86,10 +109,4 @@ function unitOf(url: string): string {
 
 function isCommonJs(format: string | null): boolean {
   return format?.startsWith('commonjs') ?? false;
-}
-
-function addTo(sets: Map<string, Set<string>>, key: string, value: string): void {
-  const known = sets.get(key);
-  if (known === undefined) sets.set(key, new Set([value]));
-  else known.add(value);
 }
