@@ -7,12 +7,12 @@
 import type { Database } from '../database/database.ts';
 import { isOrganization } from '../database/organizations.ts';
 import type { PageAsked } from '../database/page-bytes.ts';
-import { sealedContexts } from '../database/sealed-values.ts';
+import { decryptValue, encryptValue, sealedContexts } from '../database/sealed-values.ts';
 import { baseUrlFault } from '../kernel/base-url.ts';
 import { bind } from '../kernel/bind.ts';
 import { type Clock, timestamp } from '../kernel/clock.ts';
-import { type Cipher, DecryptionError } from '../kernel/encryption.ts';
-import { invalid, notFound, PlatformError } from '../kernel/errors.ts';
+import type { Cipher } from '../kernel/encryption.ts';
+import { invalid, notFound } from '../kernel/errors.ts';
 import { createShortCache, type ShortCache } from '../kernel/short-cache.ts';
 import { type ProviderSettings, providerPattern } from '../models/providers.ts';
 import {
@@ -122,7 +122,9 @@ async function replace(
   const row = {
     ...named,
     api_key:
-      api_key === null ? null : encrypted(cipher, api_key, sealedContexts.credentials(named)),
+      api_key === null
+        ? null
+        : encryptValue(cipher, api_key, sealedContexts.credentials(named), 'API keys'),
     created_at: now,
     updated_at: now,
   };
@@ -159,28 +161,15 @@ async function settingsOf(
   return row === null ? undefined : settingsIn(cipher, row);
 }
 
-function encrypted(cipher: Cipher | null, apiKey: string, context: string): string {
-  if (cipher !== null) return cipher.encrypt(apiKey, context);
-  throw new PlatformError(
-    'conflict',
-    'API keys are stored encrypted, and there is no key to encrypt them with: set ENCRYPTION_KEY, the same for every process, and start again',
-  );
-}
-
 function settingsIn(
   cipher: Cipher | null,
   row: CredentialRow,
 ): ProviderSettings | UnusableCredentials {
   const own = { baseUrl: row.base_url, source: 'organization' } as const;
   if (row.api_key === null) return { ...own, apiKey: null };
-  const stored = `The stored API key for ${row.provider} cannot be decrypted`;
-  if (cipher === null) return { fault: `${stored}: ENCRYPTION_KEY is not set` };
-  try {
-    return { ...own, apiKey: cipher.decrypt(row.api_key, sealedContexts.credentials(row)) };
-  } catch (error) {
-    if (!(error instanceof DecryptionError)) throw error;
-    return { fault: `${stored}: it was stored under another ENCRYPTION_KEY; store it again` };
-  }
+  const sealed = { text: row.api_key, context: sealedContexts.credentials(row) };
+  const opened = decryptValue(cipher, sealed, `API key for ${row.provider}`);
+  return 'fault' in opened ? opened : { ...own, apiKey: opened.value };
 }
 
 const wellFormedProvider = new RegExp(`^${providerPattern}$`);

@@ -2,6 +2,8 @@
  * What is stored encrypted, and what each value is bound to: one that was copied to another row cannot be
  * decrypted there. The slices encrypt and decrypt; `skillwright doctor` tries whether a key opens what is stored.
  */
+import { type Cipher, DecryptionError } from '../kernel/encryption.ts';
+import { PlatformError } from '../kernel/errors.ts';
 
 interface Row {
   readonly id: string;
@@ -57,4 +59,34 @@ export const sealedValues = Object.entries({
 export interface SealedValue {
   readonly text: string;
   readonly context: string;
+}
+
+/** Throws `409 conflict` without a cipher, with a sentence about `things`, such as `API keys`. */
+export function encryptValue(
+  cipher: Cipher | null,
+  text: string,
+  context: string,
+  things: string,
+): string {
+  if (cipher !== null) return cipher.encrypt(text, context);
+  throw new PlatformError(
+    'conflict',
+    `${things} are stored encrypted, and there is no key to encrypt them with: set ENCRYPTION_KEY, the same for every process, and start again`,
+  );
+}
+
+/** The decrypted text, or a sentence that says why `thing`, such as `API key for acme`, cannot be decrypted. */
+export function decryptValue(
+  cipher: Cipher | null,
+  { text, context }: SealedValue,
+  thing: string,
+): { readonly value: string } | { readonly fault: string } {
+  const stored = `The stored ${thing} cannot be decrypted`;
+  if (cipher === null) return { fault: `${stored}: ENCRYPTION_KEY is not set` };
+  try {
+    return { value: cipher.decrypt(text, context) };
+  } catch (error) {
+    if (!(error instanceof DecryptionError)) throw error;
+    return { fault: `${stored}: it was stored under another ENCRYPTION_KEY; store it again` };
+  }
 }

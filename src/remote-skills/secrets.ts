@@ -1,7 +1,6 @@
 /** The secrets of remote sources, which are stored encrypted and decrypted only for calls. */
-import { sealedContexts } from '../database/sealed-values.ts';
+import { encryptValue, sealedContexts } from '../database/sealed-values.ts';
 import { type Cipher, DecryptionError } from '../kernel/encryption.ts';
-import { PlatformError } from '../kernel/errors.ts';
 import { isObject, type Json } from '../kernel/json.ts';
 import { RemoteFault, type RemoteSource } from './remote-kind.ts';
 import type { SourceRow } from './sources.store.ts';
@@ -13,12 +12,8 @@ export function sealSecrets(
   secrets: Json,
 ): string | null {
   if (Object.keys(secrets).length === 0) return null;
-  if (cipher !== null)
-    return cipher.encrypt(JSON.stringify(secrets), sealedContexts.remote_sources(source));
-  throw new PlatformError(
-    'conflict',
-    'Credentials are stored encrypted, and there is no key to encrypt them with: set ENCRYPTION_KEY, the same for every process, and start again',
-  );
+  const context = sealedContexts.remote_sources(source);
+  return encryptValue(cipher, JSON.stringify(secrets), context, 'Credentials');
 }
 
 /** Throws RemoteFault where the secrets cannot be decrypted. */

@@ -5,11 +5,11 @@
  * and within a second in every other one.
  */
 import type { Database } from '../database/database.ts';
-import { sealedContexts } from '../database/sealed-values.ts';
+import { decryptValue, encryptValue, sealedContexts } from '../database/sealed-values.ts';
 import { bind } from '../kernel/bind.ts';
 import { type Clock, timestamp } from '../kernel/clock.ts';
-import { type Cipher, DecryptionError } from '../kernel/encryption.ts';
-import { type Issue, invalidIn, PlatformError } from '../kernel/errors.ts';
+import type { Cipher } from '../kernel/encryption.ts';
+import { type Issue, invalidIn } from '../kernel/errors.ts';
 import { createShortCache, type ShortCache } from '../kernel/short-cache.ts';
 import type { SkillSetting } from './definition.ts';
 import { type Skill, skillKey } from './registry.ts';
@@ -114,7 +114,8 @@ async function change(
     else {
       const secret = Number(isSecret(skill.config[name]));
       const named = { ...owner, name, secret };
-      const sealed = encrypted(state.cipher, value, sealedContexts.skill_settings(named));
+      const context = sealedContexts.skill_settings(named);
+      const sealed = encryptValue(state.cipher, value, context, 'Values of settings');
       rows.push({ ...named, value: sealed, created_at: now, updated_at: now });
     }
   }
@@ -218,22 +219,8 @@ function decrypted(
   cipher: Cipher | null,
   row: SettingRow,
 ): { readonly value: string } | { readonly fault: string } {
-  const stored = `The stored value of ${row.name} cannot be decrypted`;
-  if (cipher === null) return { fault: `${stored}: ENCRYPTION_KEY is not set` };
-  try {
-    return { value: cipher.decrypt(row.value, sealedContexts.skill_settings(row)) };
-  } catch (error) {
-    if (!(error instanceof DecryptionError)) throw error;
-    return { fault: `${stored}: it was stored under another ENCRYPTION_KEY; store it again` };
-  }
-}
-
-function encrypted(cipher: Cipher | null, value: string, context: string): string {
-  if (cipher !== null) return cipher.encrypt(value, context);
-  throw new PlatformError(
-    'conflict',
-    'Values of settings are stored encrypted, and there is no key to encrypt them with: set ENCRYPTION_KEY, the same for every process, and start again',
-  );
+  const sealed = { text: row.value, context: sealedContexts.skill_settings(row) };
+  return decryptValue(cipher, sealed, `value of ${row.name}`);
 }
 
 /** The checks that a JSON Schema cannot express. */
