@@ -1,7 +1,8 @@
 /** The queries that read the outbox. */
-import { type RawBuilder, type SqlBool, sql } from 'kysely';
+import { type Kysely, type RawBuilder, type SelectQueryBuilder, type SqlBool, sql } from 'kysely';
 import type { Dialect, Handle, Transaction } from '../database/database.ts';
 import { statement } from '../database/statement.ts';
+import type { Tables } from '../database/tables.ts';
 
 /** The position of a reader: the transaction and the number of the last event that it has read. */
 export interface Cursor {
@@ -60,21 +61,51 @@ export async function setCursor(tx: Transaction, name: string, to: Cursor): Prom
     .execute();
 }
 
-const eventsAfter = statement<Cursor & { limit: number }>()((db, p, dialect) => {
-  const events = db
-    .selectFrom('events')
+interface Range extends Cursor {
+  readonly limit: number;
+}
+
+/** The parameters of a statement that reads a range. */
+interface RangeParam {
+  (name: 'limit' | 'seq'): RawBuilder<number>;
+  (name: 'txid'): RawBuilder<string>;
+}
+
+type Events = SelectQueryBuilder<Tables, 'events', unknown>;
+
+/** The events after a cursor, in their order. */
+function following(events: Events, p: RangeParam, dialect: Dialect) {
+  const query = events
     .select(['seq', 'id', 'organization_id', 'agent_id', 'type', 'data', 'created_at'])
     .limit(p('limit'));
   if (dialect === 'sqlite') {
-    return events.select(sql<string>`'0'`.as('txid')).where('seq', '>', p('seq')).orderBy('seq');
+    return query.select(sql<string>`'0'`.as('txid')).where('seq', '>', p('seq')).orderBy('seq');
   }
-  return events
+  return query
     .select(sql<string>`txid::text`.as('txid'))
     .where(sql<SqlBool>`(txid, seq) > (${p('txid')}::text::xid8, ${p('seq')}::bigint)`)
-    .where(sql<SqlBool>`txid < pg_snapshot_xmin(pg_current_snapshot())`)
     .orderBy(sql`events.txid`)
     .orderBy('seq');
-});
+}
+
+/** Like `following`, without the events before which others may still appear. */
+function settled(events: Events, p: RangeParam, dialect: Dialect) {
+  const query = following(events, p, dialect);
+  return dialect === 'sqlite'
+    ? query
+    : query.where(sql<SqlBool>`txid < pg_snapshot_xmin(pg_current_snapshot())`);
+}
+
+function ofOrganization(
+  db: Kysely<Tables>,
+  p: (name: 'organization_id') => RawBuilder<string>,
+): Events {
+  return db.selectFrom('events').where('organization_id', '=', p('organization_id'));
+}
+
+const eventsAfter = statement<Range>()((db, p, dialect) =>
+  settled(db.selectFrom('events'), p, dialect),
+);
 
 /**
  * Events after a cursor, in order. On PostgreSQL that is the order of transactions, and only events of
@@ -88,46 +119,8 @@ export function findEventsAfter(
   return db.all(eventsAfter, { txid, seq, limit });
 }
 
-const eventsOf = statement<
-  Cursor & { organization_id: string; to_txid: string; to_seq: number; limit: number }
->()((db, p, dialect) => {
-  const events = db
-    .selectFrom('events')
-    .select(['seq', 'id', 'organization_id', 'agent_id', 'type', 'data', 'created_at'])
-    .where('organization_id', '=', p('organization_id'))
-    .limit(p('limit'));
-  if (dialect === 'sqlite') {
-    return events
-      .select(sql<string>`'0'`.as('txid'))
-      .where('seq', '>', p('seq'))
-      .where(sql<SqlBool>`seq <= ${p('to_seq')} and ${p('to_txid')} is not null`)
-      .orderBy('seq');
-  }
-  return events
-    .select(sql<string>`txid::text`.as('txid'))
-    .where(sql<SqlBool>`(txid, seq) > (${p('txid')}::text::xid8, ${p('seq')}::bigint)`)
-    .where(sql<SqlBool>`(txid, seq) <= (${p('to_txid')}::text::xid8, ${p('to_seq')}::bigint)`)
-    .orderBy(sql`events.txid`)
-    .orderBy('seq');
-});
-
-const eventsOfAfter = statement<Cursor & { organization_id: string; limit: number }>()(
-  (db, p, dialect) => {
-    const events = db
-      .selectFrom('events')
-      .select(['seq', 'id', 'organization_id', 'agent_id', 'type', 'data', 'created_at'])
-      .where('organization_id', '=', p('organization_id'))
-      .limit(p('limit'));
-    if (dialect === 'sqlite') {
-      return events.select(sql<string>`'0'`.as('txid')).where('seq', '>', p('seq')).orderBy('seq');
-    }
-    return events
-      .select(sql<string>`txid::text`.as('txid'))
-      .where(sql<SqlBool>`(txid, seq) > (${p('txid')}::text::xid8, ${p('seq')}::bigint)`)
-      .where(sql<SqlBool>`txid < pg_snapshot_xmin(pg_current_snapshot())`)
-      .orderBy(sql`events.txid`)
-      .orderBy('seq');
-  },
+const eventsOfAfter = statement<Range & { organization_id: string }>()((db, p, dialect) =>
+  settled(ofOrganization(db, p), p, dialect),
 );
 
 /** Like `findEventsAfter`, of one organization. */
@@ -139,6 +132,15 @@ export function findEventsOfAfter(
 ): Promise<RecordedEvent[]> {
   return db.all(eventsOfAfter, { txid, seq, organization_id: organizationId, limit });
 }
+
+const eventsOf = statement<Range & { organization_id: string; to_txid: string; to_seq: number }>()(
+  (db, p, dialect) =>
+    following(ofOrganization(db, p), p, dialect).where(
+      dialect === 'sqlite'
+        ? sql<SqlBool>`seq <= ${p('to_seq')} and ${p('to_txid')} is not null`
+        : sql<SqlBool>`(txid, seq) <= (${p('to_txid')}::text::xid8, ${p('to_seq')}::bigint)`,
+    ),
+);
 
 /** Events of one organization between two cursors, in their order. */
 export function findEventsOf(
