@@ -38,6 +38,13 @@ export function StreamedEvents(
   return Type.Union(events, { title: `${noun}Event`, examples: [example] });
 }
 
+/** The header with which a client that reconnects resumes a stream. */
+export const LastEventId = Type.Object({
+  'last-event-id': Type.Optional(
+    Type.String({ description: 'The id of the last event that the client has.' }),
+  ),
+});
+
 /** The response of a stream, for the schema of its route. */
 export function eventStream(schema: ReturnType<typeof StreamedEvents>, description: string) {
   const text =

@@ -2,7 +2,7 @@
 import type { FastifyRequest } from 'fastify';
 import { Type } from 'typebox';
 import { acceptingWork, callerOf } from '../http/authenticate.ts';
-import { eventStream, sendEvents } from '../http/event-stream.ts';
+import { eventStream, LastEventId, sendEvents } from '../http/event-stream.ts';
 import { goneSignal, waitSeconds } from '../http/prefer.ts';
 import { apiRefusals } from '../http/refusals.ts';
 import { carries } from '../http/response-headers.ts';
@@ -164,11 +164,7 @@ const streamSchema = {
       description: 'false: the events that are recorded so far, without those to come.',
     }),
   }),
-  headers: Type.Object({
-    'last-event-id': Type.Optional(
-      Type.String({ description: 'The id of the last event that the client has.' }),
-    ),
-  }),
+  headers: LastEventId,
   response: {
     200: eventStream(JobEventSchema, 'The events, until the job has ended.'),
     ...apiRefusals('not_found'),

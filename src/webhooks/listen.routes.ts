@@ -1,7 +1,7 @@
 /** `GET /api/agent-webhooks/listen`: the events of an organization, for a receiver without a public address. */
 import { Type } from 'typebox';
 import { callerOf } from '../http/authenticate.ts';
-import { eventStream, sendEvents } from '../http/event-stream.ts';
+import { eventStream, LastEventId, sendEvents } from '../http/event-stream.ts';
 import { apiRefusals } from '../http/refusals.ts';
 import { FilterText } from '../http/schemas.ts';
 import type { Server } from '../http/server.ts';
@@ -30,11 +30,7 @@ const schema = {
       }),
     ),
   }),
-  headers: Type.Object({
-    'last-event-id': Type.Optional(
-      Type.String({ description: 'The id of the last event that the client has.' }),
-    ),
-  }),
+  headers: LastEventId,
   response: {
     200: eventStream(ListenerEventSchema, 'The events, for an hour at most.'),
     ...apiRefusals('validation_error', 'conflict'),
