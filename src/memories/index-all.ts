@@ -4,6 +4,7 @@
  */
 import type { Database, Transaction } from '../database/database.ts';
 import {
+  findWithoutTerms,
   indexMemories,
   memoriesAfter,
   memoriesWithoutTerms,
@@ -41,6 +42,8 @@ const renewalsMax = 20;
  * on, so that what was done counts after an interruption. An entry that is not made anew yet is found by its words.
  */
 export async function renewIndex(database: Database): Promise<number> {
+  // Mostly there are none, and a look takes no place among the writes.
+  if ((await findWithoutTerms(database.read, {})) === undefined) return 0;
   let renewed = 0;
   for (let step = 0; step < renewalsMax; step++) {
     const count = await database.write(renewSome);

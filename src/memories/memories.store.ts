@@ -145,6 +145,11 @@ export function memoriesAfter(tx: Transaction, seq: number, max: number) {
     .execute();
 }
 
+/** A memory whose entry in the index is of an earlier version. */
+export const findWithoutTerms = firstRow<object>()((db) =>
+  db.selectFrom('memories').select('seq').where('terms', 'is', null).limit(sql.lit(1)),
+);
+
 /**
  * Up to `max` memories of all owners whose entry in the index is of an earlier version, the newest first; without
  * those that another transaction is changing.

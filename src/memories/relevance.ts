@@ -71,8 +71,8 @@ export function findAmong<M extends Ranked>(memories: readonly M[], query: Query
 
 /** In how many of these memories each word of the query occurs. */
 export function countAmong(memories: readonly Ranked[], query: Query): Counts[] {
-  const count = (terms: readonly string[]) =>
-    memories.filter((memory) => hasOne(` ${memory.terms} `, terms)).length;
+  const texts = memories.map(({ terms }) => ` ${terms} `);
+  const count = (terms: readonly string[]) => texts.filter((text) => hasOne(text, terms)).length;
   return query.sought.map(({ strong, weak }) => ({ strong: count(strong), weak: count(weak) }));
 }
 

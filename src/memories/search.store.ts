@@ -13,11 +13,18 @@ const phraseLookedAtMax = 3_000;
 const integerMax = 2_147_483_647;
 
 /** An expression for the index: one of the terms. Empty for no terms. */
-export function anyOf({ dialect }: Handle, owner: number, terms: readonly string[]): string {
+export function anyOf(db: Handle, owner: number, terms: readonly string[]): string {
   if (terms.length === 0) return '';
-  return dialect === 'sqlite'
-    ? `(${terms.map((term) => `"${owner}${term}"`).join(' OR ')})`
-    : `(${terms.map((term) => `'${owner}${term}'`).join(' | ')})`;
+  const quote = db.dialect === 'sqlite' ? '"' : "'";
+  return oneOf(
+    db,
+    terms.map((term) => `${quote}${owner}${term}${quote}`),
+  );
+}
+
+/** One of the expressions. */
+export function oneOf({ dialect }: Handle, expressions: readonly string[]): string {
+  return `(${expressions.join(dialect === 'sqlite' ? ' OR ' : ' | ')})`;
 }
 
 /** All of the expressions. */

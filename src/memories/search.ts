@@ -24,6 +24,7 @@ import {
   listsOf,
   memoriesBySeq,
   newestMatches,
+  oneOf,
   phraseMatches,
   sizesOf,
   wordsOfMemories,
@@ -157,7 +158,7 @@ async function findAny(
     return { seqs: best(scores, most), total: scores.size, counts, newest: async () => newest };
   }
   const any = within(
-    anyExpression(
+    oneOf(
       db,
       lists.map(({ expression }) => expression),
     ),
@@ -212,10 +213,6 @@ function best(scores: ReadonlyMap<number, number>, most: number): number[] {
     .sort(([a, ofA], [b, ofB]) => ofB - ofA || b - a)
     .slice(0, most)
     .map(([seq]) => seq);
-}
-
-function anyExpression({ dialect }: Handle, expressions: readonly string[]): string {
-  return `(${expressions.join(dialect === 'sqlite' ? ' OR ' : ' | ')})`;
 }
 
 /** What a memory that says a phrase has, however its text was split. */
