@@ -2,7 +2,7 @@
 import { type RawBuilder, type SqlBool, sql } from 'kysely';
 import type { Dialect, Handle, Transaction } from '../database/database.ts';
 import { isIn } from '../database/ids-in.ts';
-import { allRows, statement } from '../database/statement.ts';
+import { allRows, firstRow, statement } from '../database/statement.ts';
 import type { EventAddress } from './received.store.ts';
 import { countDeleted, type DeletedEvent, deletedEvent } from './totals.store.ts';
 
@@ -39,7 +39,7 @@ type OfOrganization = Pick<EventAddress, 'organization_id'> & { readonly limit: 
 /** The oldest events of an organization, of those that runs have taken or of the others. */
 type Oldest = OfOrganization & { readonly taken: 0 | 1 };
 
-const untakeable = allRows<Oldest>()((db, p) =>
+const untakeable = firstRow<Omit<Oldest, 'limit'>>()((db, p) =>
   db
     .selectFrom('received_events')
     .where('organization_id', '=', p('organization_id'))
@@ -48,12 +48,12 @@ const untakeable = allRows<Oldest>()((db, p) =>
     .where('told', '=', sql.lit(1))
     .select('id')
     .orderBy('id')
-    .limit(p('limit')),
+    .limit(sql.lit(1)),
 );
 
 /** Whether an organization has told events that no job can take, taken by runs or not. */
 export async function hasUntakeable(db: Handle, asked: Omit<Oldest, 'limit'>): Promise<boolean> {
-  return (await untakeable(db, { ...asked, limit: 1 })).length > 0;
+  return (await untakeable(db, asked)) !== undefined;
 }
 
 function isFound(dialect: Dialect, oldest: RawBuilder<unknown>) {
