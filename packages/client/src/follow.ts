@@ -10,7 +10,7 @@ import {
   send,
   sendOnce,
 } from './requests.ts';
-import { type Attempts, deadlineOf, pauseBefore, sleep } from './retries.ts';
+import { type Attempts, deadlineOf, patienceOf, pauseBefore, sleep } from './retries.ts';
 
 type Job = components['schemas']['Job'];
 
@@ -32,24 +32,19 @@ export interface FollowOptions extends CallOptions {
   readonly after?: string | undefined;
 }
 
-interface Followed {
-  readonly path: string;
-  readonly jobId: string;
-  readonly patienceMs: number;
-}
-
 /** The platform writes something every 15 seconds: a stream that is silent for longer is broken. */
 const silentMsMax = 45_000;
 
 /** Yields the events until the job has ended, or those so far. */
 export async function* followJob(
   deps: RequestsDeps,
-  { path, jobId, patienceMs }: Followed,
+  jobId: string,
   options: FollowOptions,
 ): AsyncGenerator<JobEvent> {
+  const path = pathOf(jobId);
   const { signal, clear } = deadlineOf(options);
   let last = options.after;
-  let attempts = noneFailed(deps, patienceMs);
+  let attempts = noneFailed(deps);
   try {
     for (;;) {
       let fault: unknown;
@@ -58,7 +53,7 @@ export async function* followJob(
         for await (const event of eventsOf(deps, path, { last, options, signal })) {
           last = event.id;
           isSilent = false;
-          attempts = noneFailed(deps, patienceMs);
+          attempts = noneFailed(deps);
           yield event;
           if (isEnd(event)) return;
         }
@@ -80,9 +75,9 @@ export async function* followJob(
   }
 }
 
-function noneFailed({ retriesMax }: RequestsDeps, patienceMs: number): Attempts {
-  const patience = retriesMax === 0 ? undefined : patienceMs;
-  return { failed: 0, retriesMax, patienceMs: patience, since: Date.now() };
+function noneFailed(deps: RequestsDeps): Attempts {
+  const { retriesMax } = deps;
+  return { failed: 0, retriesMax, patienceMs: patienceOf(deps), since: Date.now() };
 }
 
 function brokenOff(jobId: string): SkillwrightError {
@@ -139,6 +134,11 @@ async function hasEnded(
 
 function isEnd({ type, data }: JobEvent): boolean {
   return type === 'status' && isFinal(data.status);
+}
+
+/** Where the API has a job. */
+export function pathOf(jobId: string): string {
+  return `/api/jobs/${encodeURIComponent(jobId)}`;
 }
 
 /** Whether a job of this status never changes again. */

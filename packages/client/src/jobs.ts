@@ -1,9 +1,9 @@
 /** Runs of skills: a call that waits for the output, and handles of jobs. */
 import { JobFailedError } from './errors.ts';
-import { type FollowOptions, followJob, isFinal, type JobEvent } from './follow.ts';
+import { type FollowOptions, followJob, isFinal, type JobEvent, pathOf } from './follow.ts';
 import type { components } from './generated/schema.ts';
 import { type CallOptions, type RequestsDeps, send } from './requests.ts';
-import { randomKey, within } from './retries.ts';
+import { patienceOf, randomKey, within } from './retries.ts';
 
 type Schemas = components['schemas'];
 export type Job = Schemas['Job'];
@@ -45,8 +45,6 @@ export interface StartedJob<Output = unknown> extends JobHandle<Output> {
 const waitMaxS = 60;
 /** Of the time for a request, what its answer needs beside the wait. */
 const answerS = 5;
-/** How long a platform that is being restarted is borne while its job is waited for. */
-const patienceMs = 120_000;
 const skillPattern = /^[^/\s]+\/v\d+\.\d+\/[^/\s]+$/;
 
 export interface SkillCall {
@@ -73,7 +71,7 @@ export async function start(deps: RequestsDeps, call: SkillCall): Promise<Starte
 }
 
 export function handleOf(deps: RequestsDeps, jobId: string): JobHandle {
-  const path = `/api/jobs/${encodeURIComponent(jobId)}`;
+  const path = pathOf(jobId);
   const sendWith = (
     options: CallOptions,
     request: { readonly method: string; readonly path: string },
@@ -85,7 +83,7 @@ export function handleOf(deps: RequestsDeps, jobId: string): JobHandle {
     jobId,
     get: (options = {}) => sendWith(options, { method: 'GET', path }),
     cancel: (options = {}) => sendWith(options, { method: 'POST', path: `${path}/cancel` }),
-    events: (options = {}) => followJob(deps, { path, jobId, patienceMs }, options),
+    events: (options = {}) => followJob(deps, jobId, options),
     result: (options = {}) =>
       within(options, async (signal) => {
         const job = await waitOnce(deps, jobId, signal);
@@ -140,10 +138,8 @@ async function waitOnce(
   jobId: string,
   signal: AbortSignal | undefined,
 ): Promise<Job> {
-  const path = `/api/jobs/${encodeURIComponent(jobId)}`;
-  const headers = { prefer: preference(deps) };
-  const patience = deps.retriesMax === 0 ? {} : { patienceMs };
-  return (await send(deps, { method: 'GET', path, headers, signal, ...patience })) as Job;
+  const request = { method: 'GET', path: pathOf(jobId), headers: { prefer: preference(deps) } };
+  return (await send(deps, { ...request, signal, patienceMs: patienceOf(deps) })) as Job;
 }
 
 function preference({ timeoutMs }: Pick<RequestsDeps, 'timeoutMs'>): string {

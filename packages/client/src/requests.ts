@@ -47,7 +47,7 @@ export interface ApiRequest {
   /** Ends the request with its own reason. */
   readonly signal?: AbortSignal | undefined;
   /** Milliseconds for which faults are borne while a job is followed, however many they are. */
-  readonly patienceMs?: number;
+  readonly patienceMs?: number | undefined;
 }
 
 const safeMethods: ReadonlySet<string> = new Set(['GET', 'HEAD', 'PUT', 'DELETE']);

@@ -15,6 +15,13 @@ const firstPauseMs = 250;
 const pauseMsMax = 8_000;
 /** The platform's window is a minute: what asks for more is not waited for. */
 const askedPauseMsMax = 90_000;
+/** How long a platform that is being restarted is borne while one of its jobs is waited for. */
+const restartMsMax = 120_000;
+
+/** For how many milliseconds failures are borne while a job is waited for; undefined without retries. */
+export function patienceOf({ retriesMax }: Pick<Attempts, 'retriesMax'>): number | undefined {
+  return retriesMax === 0 ? undefined : restartMsMax;
+}
 
 /** Milliseconds to wait before the next attempt; null when there is to be none. */
 export function pauseBefore(
