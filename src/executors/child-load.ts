@@ -9,8 +9,8 @@ import { keptUrl, provideKeptModules } from '../skills/sources/kept-modules.ts';
 import { SkillLoadError } from '../skills/sources/load-error.ts';
 import type { KeptSkill, LoadPlan } from '../skills/sources/load-plan.ts';
 import {
-  checkSchemas,
   type LoadedSkill,
+  loadNext,
   loadSkillModule,
   loadSkillModules,
   type SkillModule,
@@ -49,11 +49,8 @@ export async function loadFirst(deps: LoadDeps): Promise<void> {
   const { snapshotFd, skillsDirs, send, gather } = deps;
   const snapshot = recordSnapshot(snapshotFd, skillsDirs);
   const modules = await loadSkillModules(skillsDirs, {
-    onFile: (file) => send(['loading', file]),
+    ...optionsOf(deps, snapshot),
     onLeftOut: ({ file, message }) => send(['left-out', file, message]),
-    // The platform's own tests have checked the catalog's.
-    checkSchemas: (file) => !isInstalled(file),
-    ...readersOf(snapshot),
   });
   snapshot.seal({ skills: modules.map(recordOf), unchanged: [], kept: [] });
   for (const module of modules) {
@@ -98,12 +95,13 @@ export async function loadByPlan(deps: LoadDeps, plan: LoadPlan): Promise<void> 
     addLater(deps, skill, () => loadSkillModule(skill.file, snapshot));
   }
   const owners = new Map(unchanged.map(({ key, file }) => [key, file]));
+  const options = optionsOf(deps, snapshot);
   const loaded: SkillModule[] = [];
   const passed = new Set([...unchanged.map(({ file }) => file), ...plan.avoided]);
   for (const file of files) {
     if (passed.has(file)) continue;
     try {
-      const module = await loadChanged(deps, snapshot, file, owners);
+      const module = await loadNext(file, owners, options);
       add(deps, module);
       loaded.push(module);
     } catch (error) {
@@ -122,26 +120,14 @@ export async function loadByPlan(deps: LoadDeps, plan: LoadPlan): Promise<void> 
   for (const skill of all.sort((a, b) => (a.file < b.file ? -1 : 1))) gather(['skill', skill]);
 }
 
-async function loadChanged(
-  { send }: LoadDeps,
-  snapshot: SnapshotRecorder,
-  file: string,
-  owners: Map<string, string>,
-): Promise<SkillModule> {
-  send(['loading', file]);
-  const module = await loadSkillModule(file, readersOf(snapshot));
-  const { key } = module.skill;
-  const owner = owners.get(key);
-  if (owner !== undefined) {
-    throw new SkillLoadError(file, `defines ${key}, which ${owner} defines already`);
-  }
-  if (!isInstalled(file)) checkSchemas(module.skill);
-  owners.set(key, file);
-  return module;
-}
-
-function readersOf({ read, graph }: SnapshotRecorder) {
-  return { read, codeOf: (file: string) => (isInstalled(file) ? null : graph.codeOf(file)) };
+function optionsOf({ send }: LoadDeps, { read, graph }: SnapshotRecorder) {
+  return {
+    onFile: (file: string) => send(['loading', file]),
+    // The platform's own tests have checked the catalog's.
+    checkSchemas: (file: string) => !isInstalled(file),
+    read,
+    codeOf: (file: string) => (isInstalled(file) ? null : graph.codeOf(file)),
+  };
 }
 
 function recordOf({ skill: { key, file } }: SkillModule) {

@@ -5,7 +5,7 @@ import { provideAuthorModule } from '../../skills/sources/author-module.ts';
 import { findSkillFiles, isSkillMd } from '../../skills/sources/find-modules.ts';
 import { isInstalled } from '../../skills/sources/installation.ts';
 import { SkillLoadError } from '../../skills/sources/load-error.ts';
-import { checkSchemas, loadSkillModule } from '../../skills/sources/modules.ts';
+import { loadNext } from '../../skills/sources/modules.ts';
 import type { LoadSkillsData, LoadSkillsMessage } from './skills.ts';
 
 const { skillsDir } = workerData as LoadSkillsData;
@@ -18,13 +18,7 @@ for (const file of findSkillFiles([catalog, skillsDir], tellFault)) {
   const isOwn = !isInstalled(file);
   if (isOwn) say({ loading: file });
   try {
-    const { skill } = await loadSkillModule(file);
-    const owner = owners.get(skill.key);
-    if (owner !== undefined) {
-      throw new SkillLoadError(file, `defines ${skill.key}, which ${owner} defines already`);
-    }
-    owners.set(skill.key, file);
-    if (isOwn) checkSchemas(skill);
+    await loadNext(file, owners, { checkSchemas: () => isOwn });
     if (isOwn) loaded += 1;
   } catch (error) {
     if (!(error instanceof SkillLoadError)) throw error;

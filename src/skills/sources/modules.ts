@@ -55,25 +55,39 @@ export async function loadSkillModules(
   dirs: readonly string[],
   options: LoadOptions = {},
 ): Promise<SkillModule[]> {
-  const loaded = new Map<string, SkillModule>();
+  const loaded: SkillModule[] = [];
+  const owners = new Map<string, string>();
   for (const file of findSkillFiles(dirs)) {
-    options.onFile?.(file);
     try {
-      const module = await loadSkillModule(file, options);
-      const { key } = module.skill;
-      const twin = loaded.get(key);
-      if (twin !== undefined) {
-        throw new SkillLoadError(file, `defines ${key}, which ${twin.skill.file} defines already`);
-      }
-      if (options.checkSchemas?.(file) === true) checkSchemas(module.skill);
-      loaded.set(key, module);
+      loaded.push(await loadNext(file, owners, options));
     } catch (error) {
       const mayLeaveOut = isSkillMd(file) && error instanceof SkillLoadError;
       if (!mayLeaveOut || options.onLeftOut === undefined) throw error;
       options.onLeftOut(error);
     }
   }
-  return [...loaded.values()];
+  return loaded;
+}
+
+/**
+ * Loads the skill of one of several files. `owners` has the file of each skill so far by its key, and gets this one.
+ * Throws SkillLoadError.
+ */
+export async function loadNext(
+  file: string,
+  owners: Map<string, string>,
+  options: Omit<LoadOptions, 'onLeftOut'>,
+): Promise<SkillModule> {
+  options.onFile?.(file);
+  const module = await loadSkillModule(file, options);
+  const { key } = module.skill;
+  const owner = owners.get(key);
+  if (owner !== undefined) {
+    throw new SkillLoadError(file, `defines ${key}, which ${owner} defines already`);
+  }
+  if (options.checkSchemas?.(file) === true) checkSchemas(module.skill);
+  owners.set(key, file);
+  return module;
 }
 
 /** Loads the skill of one file, from `url` if that is not the file's own. Throws SkillLoadError. */
@@ -141,7 +155,7 @@ function describe(definition: SkillDefinition, file: string, code: string | null
   };
 }
 
-export function checkSchemas(skill: LoadedSkill): void {
+function checkSchemas(skill: LoadedSkill): void {
   for (const field of ['parameters', 'output'] as const) {
     try {
       checkSchema(skill[field]);
