@@ -26,6 +26,7 @@ const checks: readonly Step[] = [
   { name: 'Types', command: ['tsc', '--checkers', '2'] },
   { name: 'Types of the console', command: ['tsc', '-p', 'console'] },
   { name: 'Types of the client', command: ['tsc', '-p', 'packages/client'] },
+  { name: 'Types of the guides', command: ['tsc', '-p', 'docs/.vitepress'] },
   { name: 'Format and lint', command: ['biome', 'check', '--error-on-warnings'] },
   { name: 'Import rules', command: ['depcruise', ...sourceFolders] },
   { name: 'Dead code', command: ['knip', '--no-progress'] },

@@ -1,5 +1,15 @@
-/** The order in which a newcomer needs the guides: the menu, and where "next" leads. */
-import type { DefaultTheme } from 'vitepress';
+/**
+ * The order in which a newcomer needs the guides: the menu, and where "next" leads. It imports no types of
+ * VitePress, which would bring those of React into the program that checks the documents.
+ */
+
+/** What VitePress takes as an item of its menu. */
+interface Item {
+  readonly text: string;
+  readonly link?: string;
+  readonly collapsed?: boolean;
+  readonly items?: Item[];
+}
 
 type Group = readonly [title: string, pages: readonly (readonly [title: string, page: string])[]];
 
@@ -91,7 +101,7 @@ const decisions = [
   ['Removed', 'removed'],
 ] as const;
 
-export const sidebar: DefaultTheme.SidebarItem[] = [
+export const sidebar: Item[] = [
   ...groups.map(([text, pages]) => ({
     text,
     items: pages.map(([title, link]) => ({ text: title, link })),
@@ -107,6 +117,6 @@ export const sidebar: DefaultTheme.SidebarItem[] = [
   },
 ];
 
-function decision([text, name]: readonly [string, string]): DefaultTheme.SidebarItem {
+function decision([text, name]: readonly [string, string]): Item {
   return { text, link: `/decisions/${name}` };
 }
