@@ -34,13 +34,20 @@ const quietIo: Pick<Io, 'stdin' | 'now' | 'interrupted'> = {
   interrupted: new AbortController().signal,
 };
 
+interface World {
+  readonly env?: Record<string, string>;
+  readonly answer?: Answer;
+  readonly cwd?: string;
+}
+
 /** Runs a command against a platform that gives this answer. */
 async function call(
   args: readonly string[],
-  { env = {}, answer = completed }: { env?: Record<string, string>; answer?: Answer } = {},
+  { env = {}, answer = completed, cwd = home }: World = {},
 ) {
   const calls: Call[] = [];
   let starts = 0;
+  let settings: Readonly<Record<string, string>> | undefined;
   const [stdout, stderr] = [textOutput(), textOutput()];
   const fetch = async (url: unknown, init?: RequestInit) => {
     const key = new Headers(init?.headers).get('x-api-key');
@@ -49,15 +56,16 @@ async function call(
   };
   const code = await runCli(
     {
-      io: { ...quietIo, stdout, stderr, env: { XDG_CONFIG_HOME: home, ...env }, cwd: home, fetch },
+      io: { ...quietIo, stdout, stderr, env: { XDG_CONFIG_HOME: home, ...env }, cwd, fetch },
       version: '1.2.3',
-      async startPlatform() {
+      async startPlatform(given) {
         starts += 1;
+        settings = given;
       },
     },
     args,
   );
-  return { code, stdout: stdout.text(), stderr: stderr.text(), calls, starts };
+  return { code, stdout: stdout.text(), stderr: stderr.text(), calls, starts, settings };
 }
 
 type Answer = () => Response;
@@ -80,6 +88,26 @@ function textOutput(): Output & { text(): string } {
 test('without arguments, and with start, the platform is started', async () => {
   expect(await call([])).toMatchObject({ code: 0, starts: 1, stderr: '' });
   expect(await call(['start'])).toMatchObject({ code: 0, starts: 1, stderr: '' });
+});
+
+test('dev reads .env, start and doctor only the file that --env-file names; the environment counts more', async () => {
+  const cwd = mkdtempSync(join(tmpdir(), 'skillwright-env-'));
+  onTestFinished(() => rmSync(cwd, { recursive: true, force: true }));
+  mkdirSync(join(cwd, 'own'));
+  writeFileSync(join(cwd, '.env'), '# Settings\nPORT=many\nSKILLS_DIR=own\nexport TOKEN="a b"\n');
+  const world = { cwd, env: { PORT: '4000' } };
+  const given = { SKILLS_DIR: 'own', TOKEN: 'a b' };
+
+  const dev = await call(['dev'], world);
+  expect(dev.stdout).toBe('  Read .env: 2 variables\n');
+  expect(dev.settings).toMatchObject({ TOKEN: 'a b', SKILLS_DIR: join(cwd, 'own') });
+  expect(dev.settings).not.toHaveProperty('PORT');
+  expect((await call(['start'], world)).settings).toEqual({});
+  expect((await call(['start', '--env-file', '.env'], world)).settings).toEqual(given);
+  const missing = await call(['start', '--env-file', 'none'], world);
+  expect(missing).toMatchObject({ code: 2, stderr: `There is no file ${join(cwd, 'none')}\n` });
+  const doctor = await call(['doctor', '--env-file', '.env'], { cwd });
+  expect(doctor.stdout).toContain('fault\tconfiguration\tPORT="many"');
 });
 
 test('help and version are printed with code 0', async () => {

@@ -7,7 +7,10 @@ import { type ReplaceAnswer, type ReplaceRequest, replaceSocket } from '../confi
 import { CliError, exitCodes } from './exit-codes.ts';
 import { type Io, writeJson } from './io.ts';
 
-export async function replacePlatform(io: Io, { json }: { json?: boolean }): Promise<void> {
+export async function replacePlatform(
+  io: Pick<Io, 'cwd' | 'env' | 'stdout'>,
+  { json }: { json?: boolean },
+): Promise<void> {
   // Settings that are wrong end the command before the running platform is asked.
   const { dataDir, port } = readConfig(io.env);
   const request: ReplaceRequest = {

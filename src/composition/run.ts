@@ -4,7 +4,7 @@ import { closeSync, openSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import closeWithGrace from 'close-with-grace';
 import { type AdminSecret, adminSecretOf } from '../config/admin-secret.ts';
-import { type Config, misspeltSettings, readConfig } from '../config/config.ts';
+import { type Config, ConfigError, examineConfig, misspeltSettings } from '../config/config.ts';
 import { encryptionKeyOf } from '../config/encryption-key.ts';
 import { inheritedListener } from '../config/listen-fd.ts';
 import { operatorMessage } from '../config/operator-message.ts';
@@ -32,7 +32,7 @@ interface RunMode {
 export async function run(environment: NodeJS.ProcessEnv, mode: RunMode = {}): Promise<void> {
   const predecessor = predecessorOf(environment);
   try {
-    await start(readConfig(environment), environment, mode, predecessor);
+    await start(configOf(environment), environment, mode, predecessor);
     if (['start', 'dev', 'npx'].includes(environment['npm_lifecycle_event'] ?? ''))
       stopWithParent();
   } catch (error) {
@@ -41,6 +41,20 @@ export async function run(environment: NodeJS.ProcessEnv, mode: RunMode = {}): P
     await predecessor?.failed(reason);
     process.exit(1);
   }
+}
+
+/** Throws a ConfigError that names every fault, also that of a directory which is not there. */
+function configOf(environment: NodeJS.ProcessEnv): Config {
+  const { config, faults } = examineConfig(environment);
+  const missing = missingSkillsDir(config);
+  const messages = faults.map(({ message }) => message);
+  if (messages.length > 0) throw new ConfigError(messages.concat(missing ?? []));
+  return config;
+}
+
+function missingSkillsDir({ skillsDir, roles }: Config): string | null {
+  if (skillsDir === null || !roles.has('worker') || isDirectory(skillsDir)) return null;
+  return `SKILLS_DIR=${skillsDir}: there is no such directory`;
 }
 
 /**
@@ -66,7 +80,7 @@ async function start(
   const log = createLogger(config.logLevel);
   const compileCache = environment['NODE_COMPILE_CACHE'];
   for (const { name, nearest } of misspeltSettings(environment)) {
-    log.warn({ variable: name, nearest }, `${name} is no setting: was ${nearest} meant?`);
+    log.warn({ variable: name, nearest }, `${name} is not a setting; did you mean ${nearest}?`);
   }
   let app: App | undefined;
   closeWithGrace(
@@ -116,7 +130,7 @@ async function start(
   const { offerReplacement } = await import('./replacement.ts');
   await offerReplacement({ app, config, isShared: config.redisUrl !== null, environment, log });
   predecessor?.started();
-  logReady({ config, version, address: app.address, adminSecret }, log);
+  await logReady({ config, version, address: app.address }, log);
   if (config.skillsDir !== null && authored !== null) {
     const print = (text: string) => void process.stdout.write(text);
     dev?.reloadOnSave({ reloads: app.reloads, authored, print }, config.skillsDir);
@@ -166,9 +180,8 @@ function startExecutors(
   }: Pick<PoolOptions, 'log' | 'plan' | 'giveUp'> & { compileCache: string | undefined },
 ): Promise<ExecutorPool> {
   const catalog = join(import.meta.dirname, '../skills/catalog');
-  if (config.skillsDir !== null && !isDirectory(config.skillsDir)) {
-    throw new Error(`SKILLS_DIR=${config.skillsDir}: there is no such directory`);
-  }
+  const missing = missingSkillsDir(config);
+  if (missing !== null) throw new Error(missing);
   return startExecutorPool({
     size: config.executors,
     memoryMb: config.executorMemoryMb,
@@ -203,39 +216,17 @@ function show({ value }: AdminSecret, dataDir: string): void {
 }
 
 /** Reports the start: readable in a terminal, otherwise as a line of JSON. */
-function logReady(
-  facts: { config: Config; version: string; address: string; adminSecret: AdminSecret },
+async function logReady(
+  facts: { config: Config; version: string; address: string },
   log: Logger,
-): void {
+): Promise<void> {
   const { config, version, address } = facts;
   if (process.stdout.isTTY) {
-    process.stdout.write(`${greeting(facts)}\n`);
+    const { greeting } = await import('./greeting.ts');
+    const isSecretInFile = config.adminSecret === null;
+    process.stdout.write(`${greeting({ ...facts, isSecretInFile })}\n`);
     return;
   }
   const where = config.isEmbedded ? { data_dir: config.dataDir } : { roles: [...config.roles] };
   log.info({ address, version, ...where }, 'Skillwright is ready');
-}
-
-function greeting({
-  config,
-  version,
-  address,
-  adminSecret,
-}: Parameters<typeof logReady>[0]): string {
-  const secret = adminSecret.isNew ? adminSecret.value : '$ADMIN_SECRET';
-  const store = config.databaseUrl === null ? `data in ${config.dataDir}` : 'data in PostgreSQL';
-  return [
-    '',
-    `  Skillwright ${version} is ready`,
-    '',
-    `  Console  ${address}/console`,
-    `  API      ${address}`,
-    `  Docs     ${address}/docs`,
-    `  Store    ${store}`,
-    '',
-    '  Make a key:',
-    `    curl -s ${address}/admin/api-keys -H "authorization: Bearer ${secret}" \\`,
-    `      -H 'content-type: application/json' -d '{"client_name":"me","scopes":["*"]}'`,
-    '',
-  ].join('\n');
 }

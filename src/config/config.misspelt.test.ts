@@ -5,11 +5,21 @@ test.each([
   ['WORKER_CONCURENCY', 'WORKER_CONCURRENCY'],
   ['WORKER_CONCURRENYC', 'WORKER_CONCURRENCY'],
   ['worker_concurrency', 'WORKER_CONCURRENCY'],
-  ['SKILL_DIR', 'SKILLS_DIR'],
   ['DATABASE_URI', 'DATABASE_URL'],
   ['ADMINSECRET', 'ADMIN_SECRET'],
   ['OPENAI_APIKEY', 'OPENAI_API_KEY'],
-  ['EXECUTOR_MEMORY', undefined],
+  ['EXECUTOR_MEMORY', 'EXECUTOR_MEMORY_MB'],
+  ['SHUTDOWN_GRACE', 'SHUTDOWN_GRACE_MS'],
+  ['SKILLDIR', 'SKILLS_DIR'],
+  ['SKILSDIR', 'SKILLS_DIR'],
+  ['SKILLSDIR', 'SKILLS_DIR'],
+  ['skillsDir', 'SKILLS_DIR'],
+  ['SKILL_DIR', 'SKILLS_DIR'],
+  ['DATADIR', 'DATA_DIR'],
+  ['DATA_DIRECTORY', undefined],
+  ['MAX_AGENTS', 'AGENTS_MAX'],
+  ['DIR_SKILLS', 'SKILLS_DIR'],
+  ['LOGLEVEL', 'LOG_LEVEL'],
 ])('%s is taken for %s', (name, nearest) => {
   const expected = nearest === undefined ? [] : [{ name, nearest }];
   expect(misspeltSettings({ [name]: '1' })).toEqual(expected);
@@ -21,6 +31,32 @@ test('a setting that is set is not looked for in other names', () => {
 
 test('variables of common tools, settings and providers are left alone', () => {
   const names = [
+    ...[
+      'PORTAGE_ARCHLIST',
+      'PORTAGE_CONFIGROOT',
+      'CONFIG_PROTECT',
+      'DATA',
+      'DIR',
+      'MAX',
+      'WEBHOOKS',
+    ],
+    ...[
+      'npm_config_user_agent',
+      'npm_execpath',
+      'npm_config_local_prefix',
+      'npm_package_engines_node',
+    ],
+    ...[
+      'AGENT',
+      'AGENTS',
+      'SKILLS',
+      'TRIGGERS',
+      'API_KEYS',
+      'RETENTION',
+      'MANPATH',
+      'INFOPATH',
+      'LS_COLORS',
+    ],
     ...['PATH', 'HOME', 'PWD', 'OLDPWD', 'SHELL', 'SHLVL', 'USER', 'USERNAME', 'LOGNAME', 'TERM'],
     ...['LANG', 'LC_ALL', 'TZ', 'TMPDIR', 'EDITOR', 'HOSTNAME', 'HOSTTYPE', 'MAIL', 'DISPLAY'],
     ...['POST', 'PORTS', 'GHOST', 'SSH_AUTH_SOCK', 'XDG_DATA_DIRS', 'XDG_DATA_HOME', 'BASE_DIR'],

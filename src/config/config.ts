@@ -41,60 +41,104 @@ export class ConfigError extends Error {
   }
 }
 
+/** What is wrong with a variable of the environment. */
+export interface ConfigFault {
+  /** The name of the variable. */
+  readonly variable: string;
+  /** A sentence without secrets. */
+  readonly message: string;
+}
+
+/** The environment as far as it can be read. */
+export interface ExaminedConfig {
+  /** Has the default of each variable with a fault. */
+  readonly config: Config;
+  readonly faults: readonly ConfigFault[];
+}
+
+type Environment = Readonly<Record<string, string | undefined>>;
+
 /** Reads the environment. Throws a ConfigError that names every fault. */
-export function readConfig(environment: Readonly<Record<string, string | undefined>>): Config {
-  const faults: string[] = [];
-  const settings: Record<string, unknown> = {};
-  for (const [key, variable] of Object.entries(variables)) {
-    const given = environment[variable.name] ?? variable.default;
-    if (given === null) {
-      settings[key] = null;
-      continue;
-    }
-    const result = variable.read(given);
-    if ('value' in result) settings[key] = result.value;
-    else
-      faults.push(
-        `${variable.name}=${withoutSecret(variable.name, given)}: expected ${result.expected}`,
-      );
-  }
-  const read = settings as unknown as Settings;
-  if (read.databaseUrl !== null && read.adminSecret === null && !faults.some(isAboutSecret)) {
-    faults.push(
-      'ADMIN_SECRET is not set: with DATABASE_URL it has to be, so that every process agrees',
-    );
-  }
-  const { redisUrl, databaseUrl } = read;
-  if (redisUrl && databaseUrl === null) {
-    faults.push(
-      'DATABASE_URL is not set: with REDIS_URL it has to be, for processes that share a queue share a database',
-    );
-  }
-  if (read.roles?.size < roles.length && redisUrl === null) {
-    faults.push(
-      'REDIS_URL is not set: with ROLES it has to be, for what this process does not do others have to',
-    );
-  }
+export function readConfig(environment: Environment): Config {
+  const { config, faults } = examineConfig(environment);
+  if (faults.length > 0) throw new ConfigError(faults.map(({ message }) => message));
+  return config;
+}
+
+/** Reads the environment, faulty or not. */
+export function examineConfig(environment: Environment): ExaminedConfig {
+  const { settings, faults } = readVariables(environment);
   const providers = providersFrom(environment);
-  faults.push(...providers.faults);
-  if (read.modelOutputTokens * 2 > read.modelContextTokens) {
-    faults.push('MODEL_OUTPUT_TOKENS is more than half of MODEL_CONTEXT_TOKENS: nothing would fit');
-  }
-  if (faults.length > 0) throw new ConfigError(faults);
   return {
-    ...read,
-    providers: providers.settings,
-    skillEnvironment: skillEnvironmentOf(environment),
-    executors: read.executors ?? availableParallelism(),
-    isEmbedded: read.databaseUrl === null,
-    isClustered: read.redisUrl !== null,
+    faults: [
+      ...faults,
+      ...contradictions(settings, faults),
+      ...providers.faults.map((message) => ({ variable: variableIn(message), message })),
+    ],
+    config: {
+      ...settings,
+      providers: providers.settings,
+      skillEnvironment: skillEnvironmentOf(environment),
+      executors: settings.executors ?? availableParallelism(),
+      isEmbedded: settings.databaseUrl === null,
+      isClustered: settings.redisUrl !== null,
+    },
   };
 }
 
+function readVariables(environment: Environment): { settings: Settings; faults: ConfigFault[] } {
+  const faults: ConfigFault[] = [];
+  const settings: Record<string, unknown> = {};
+  for (const [key, variable] of Object.entries(variables)) {
+    const { name, default: byDefault } = variable;
+    const read = (text: string | null) => (text === null ? { value: null } : variable.read(text));
+    const given = environment[name] ?? byDefault;
+    const result = read(given);
+    if ('value' in result) {
+      settings[key] = result.value;
+      continue;
+    }
+    const message = `${name}=${withoutSecret(name, given ?? '')}: expected ${result.expected}`;
+    faults.push({ variable: name, message });
+    const fallback = read(byDefault);
+    settings[key] = 'value' in fallback ? fallback.value : null;
+  }
+  return { settings: settings as unknown as Settings, faults };
+}
+
+/** Faults between settings, of which a faulty one counts as set. */
+function contradictions(settings: Settings, faults: readonly ConfigFault[]): ConfigFault[] {
+  const { adminSecret, databaseUrl, redisUrl, modelContextTokens, modelOutputTokens } = settings;
+  const isFaulty = (name: string) => faults.some(({ variable }) => variable === name);
+  const isUnset = (name: string, value: unknown) => value === null && !isFaulty(name);
+  const found: ConfigFault[] = [];
+  const add = (variable: string, message: string) =>
+    found.push({ variable, message: `${variable} ${message}` });
+  const hasDatabase = !isUnset('DATABASE_URL', databaseUrl);
+  if (hasDatabase && isUnset('ADMIN_SECRET', adminSecret)) {
+    add('ADMIN_SECRET', 'is not set: with DATABASE_URL it has to be, so that every process agrees');
+  }
+  if (redisUrl !== null && !hasDatabase) {
+    add(
+      'DATABASE_URL',
+      'is not set: with REDIS_URL it has to be, for processes that share a queue share a database',
+    );
+  }
+  if (settings.roles.size < roles.length && isUnset('REDIS_URL', redisUrl)) {
+    add(
+      'REDIS_URL',
+      'is not set: with ROLES it has to be, for what this process does not do others have to',
+    );
+  }
+  const isMeasured = !isFaulty('MODEL_OUTPUT_TOKENS') && !isFaulty('MODEL_CONTEXT_TOKENS');
+  if (isMeasured && modelOutputTokens * 2 > modelContextTokens) {
+    add('MODEL_OUTPUT_TOKENS', 'is more than half of MODEL_CONTEXT_TOKENS: nothing would fit');
+  }
+  return found;
+}
+
 /** The platform's own settings are left out, so that no skill can declare its way to them. */
-function skillEnvironmentOf(
-  environment: Readonly<Record<string, string | undefined>>,
-): Record<string, string> {
+function skillEnvironmentOf(environment: Environment): Record<string, string> {
   const own = new Set([
     ...Object.values(variables).map(({ name }) => name),
     'OPENAI_API_KEY',
@@ -108,9 +152,7 @@ function skillEnvironmentOf(
 }
 
 /** Variables that are no settings and were probably meant as one. */
-export function misspeltSettings(
-  environment: Readonly<Record<string, string | undefined>>,
-): Misspelt[] {
+export function misspeltSettings(environment: Environment): Misspelt[] {
   const settings = Object.values(variables).map(({ name }) => name);
   const ofProviders = ['OPENAI', 'ANTHROPIC'].flatMap((name) => [
     `${name}_API_KEY`,
@@ -121,8 +163,8 @@ export function misspeltSettings(
   return misspeltVariables(environment, [...settings, ...ofProviders], isProvider);
 }
 
-function isAboutSecret(fault: string): boolean {
-  return fault.startsWith('ADMIN_SECRET');
+function variableIn(fault: string): string {
+  return /^\w+/.exec(fault)?.[0] ?? '';
 }
 
 /** A value as a fault may show it: never a secret. */

@@ -3,7 +3,7 @@ import { existsSync } from 'node:fs';
 import { DatabaseSync } from 'node:sqlite';
 import { knownMigrations } from './migrate.ts';
 import { type SealedValue, sealedValues } from './sealed-values.ts';
-import { sqliteFile } from './sqlite.ts';
+import { lockFile, sqliteFile } from './sqlite.ts';
 
 const timeoutMs = 5_000;
 /** A table that a migration holds is not waited for. */
@@ -16,6 +16,27 @@ export interface Inspected {
   readonly unknown: readonly string[];
   /** Some of the values that only the encryption key can read. */
   readonly sealed: readonly SealedValue[];
+  /** Providers of models that some organization has credentials for. */
+  readonly providers: readonly string[];
+}
+
+/** SQLITE_BUSY. */
+const busy = 5;
+
+/** Whether a process has the data directory, as `openSqlite` takes it. False where that cannot be read. */
+export function isDirectoryTaken(dataDir: string): boolean {
+  const file = lockFile(dataDir);
+  if (!existsSync(file)) return false;
+  let lock: DatabaseSync | undefined;
+  try {
+    lock = new DatabaseSync(file, { readOnly: true });
+    lock.prepare('select count(*) from sqlite_master').get();
+    return false;
+  } catch (error) {
+    return (error as { errcode?: number }).errcode === busy;
+  } finally {
+    lock?.close();
+  }
 }
 
 export interface InspectedSqlite extends Inspected {
@@ -38,6 +59,7 @@ export async function inspectSqlite(dataDir: string): Promise<InspectedSqlite | 
     return {
       ...compared,
       sealed: await sealedOf(compared, async (query) => database.prepare(query).all()),
+      providers: providersIn(ask('credentials', providersQuery)),
       newestJobAt: newest === undefined ? null : Number(newest['created_at']),
     };
   } finally {
@@ -60,7 +82,8 @@ const postgresFacts = `select extract(epoch from clock_timestamp()) * 1000 as ms
   current_setting('server_version_num')::int as version,
   (pg_is_in_recovery() or current_setting('default_transaction_read_only')::bool) as is_read_only,
   coalesce(has_schema_privilege(current_schema(), 'CREATE'), false) as may_create,
-  to_regclass('kysely_migration') is not null as has_migrations`;
+  to_regclass('kysely_migration') is not null as has_migrations,
+  to_regclass('credentials') is not null as has_credentials`;
 
 interface PostgresFacts {
   readonly ms: string;
@@ -68,6 +91,7 @@ interface PostgresFacts {
   readonly is_read_only: boolean;
   readonly may_create: boolean;
   readonly has_migrations: boolean;
+  readonly has_credentials: boolean;
 }
 
 /** Throws the driver's error of a server that does not answer or refuses the connection. */
@@ -95,6 +119,7 @@ export async function inspectPostgres(
     return {
       ...compared,
       sealed: await sealedOf(compared, rows),
+      providers: providersIn(facts.has_credentials ? await rows(providersQuery) : []),
       ...{ aheadMs, version: facts.version },
       ...{ isReadOnly: facts.is_read_only, mayCreate: facts.may_create },
     };
@@ -104,6 +129,11 @@ export async function inspectPostgres(
 }
 
 const migrationsQuery = 'select name from kysely_migration';
+const providersQuery = 'select distinct provider from credentials limit 1000';
+
+function providersIn(rows: readonly { readonly provider?: unknown }[]): string[] {
+  return rows.map(({ provider }) => String(provider));
+}
 
 function compare(
   migrations: readonly { readonly name?: unknown }[],

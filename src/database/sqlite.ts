@@ -19,6 +19,9 @@ import type { Tables } from './tables.ts';
 /** The database in a data directory. */
 export const sqliteFile = (dataDir: string): string => join(dataDir, 'skillwright.db');
 
+/** The file whose lock says that a process has the directory. */
+export const lockFile = (dataDir: string): string => join(dataDir, 'skillwright.lock');
+
 /** Statements kept prepared for ad-hoc queries; list filters make a bounded variety of texts. */
 const preparedMax = 500;
 
@@ -76,7 +79,7 @@ export async function openSqlite(dataDir: string, { evenIfMoved = false } = {}):
 /** Takes the directory for this process alone. */
 function lockDirectory(dataDir: string): DatabaseSync {
   makeDirectory(dataDir);
-  const file = join(dataDir, 'skillwright.lock');
+  const file = lockFile(dataDir);
   makePrivateFile(file);
   const lock = new DatabaseSync(file);
   try {

@@ -1,7 +1,7 @@
 /**
- * Environment variables that are probably misspelt settings: names that differ from a setting in one
- * or two characters while the setting itself is not set. A short name such as PORT resembles many
- * variables of other programs, so short settings are not compared.
+ * Names that are probably misspelt. Of environment variables: those that differ from a setting in one or two
+ * characters, in their underscores, in the order of their words or in a missing unit, while the setting itself is
+ * not set. A short name such as PORT resembles many variables of other programs, so short settings are not compared.
  */
 
 export interface Misspelt {
@@ -14,6 +14,9 @@ export interface Misspelt {
 const comparedMin = 8;
 /** In settings of this length, two characters may differ; in shorter ones, one. */
 const longMin = 12;
+/** What a name of several words may lack at its end, and characters of the shortest that may. */
+const unit = /_(?:MS|MB|MAX|DAYS|CIDRS)$/;
+const withoutUnitMin = 9;
 
 /** `known` are the names of settings; `isKnown` recognizes those that have no fixed name. */
 export function misspeltVariables(
@@ -24,20 +27,34 @@ export function misspeltVariables(
   const wanted = known.filter((name) => name.length >= comparedMin && !environment[name]);
   return Object.keys(environment).flatMap((name) => {
     if (known.includes(name) || isKnown(name)) return [];
-    const given = name.toUpperCase();
-    const near = wanted
-      .map((nearest) => ({ name, nearest, distance: distanceOf(given, nearest) }))
-      .filter(({ nearest, distance }) => distance <= (nearest.length < longMin ? 1 : 2))
-      .sort((a, b) => a.distance - b.distance)[0];
-    return near === undefined ? [] : [{ name, nearest: near.nearest }];
+    const nearest = nearestName(name.toUpperCase(), wanted);
+    return nearest === null ? [] : [{ name, nearest }];
   });
+}
+
+/** The name of `known` that was probably meant by `given`; null if none is near. */
+export function nearestName(given: string, known: readonly string[]): string | null {
+  const near = known
+    .map((name) => ({ name, distance: distanceOf(given, name) }))
+    .filter(({ name, distance }) => distance <= (name.length < longMin ? 1 : 2))
+    .sort((a, b) => a.distance - b.distance)[0];
+  return near?.name ?? null;
+}
+
+/** How much two names differ, whatever their underscores and the order of their words. */
+function distanceOf(given: string, name: string): number {
+  const bare = (text: string) => text.replaceAll('_', '');
+  const sorted = (text: string) => text.split('_').sort().join();
+  const mayLackUnit = given.includes('_') && given.length >= withoutUnitMin && unit.test(name);
+  if ((mayLackUnit && given === name.replace(unit, '')) || sorted(given) === sorted(name)) return 1;
+  return Math.min(editDistance(given, name), editDistance(bare(given), bare(name)));
 }
 
 /**
  * How many characters have to be added, removed, replaced or swapped with their neighbour to make `a`
  * of `b`; Infinity for lengths that differ by more than 2.
  */
-function distanceOf(a: string, b: string): number {
+function editDistance(a: string, b: string): number {
   if (Math.abs(a.length - b.length) > 2) return Number.POSITIVE_INFINITY;
   let before: number[] = [];
   let row = Array.from({ length: b.length + 1 }, (_, j) => j);

@@ -45,6 +45,8 @@ const known: Readonly<Record<string, { protocol: Protocol; baseUrl: string }>> =
   openai: { protocol: 'chat', baseUrl: 'https://api.openai.com/v1' },
   anthropic: { protocol: 'messages', baseUrl: 'https://api.anthropic.com/v1' },
 };
+/** The providers that need no address. */
+export const knownProviders: readonly string[] = Object.keys(known);
 /** The pattern of a provider's name, in models and in the paths of credentials. */
 export const providerPattern = '[a-z][a-z0-9-]{0,62}';
 const namedAddress = /^([A-Z][A-Z0-9_]{0,62})_BASE_URL$/;

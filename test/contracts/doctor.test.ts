@@ -5,9 +5,10 @@ import { type AddressInfo, createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import { doctor } from '../../src/cli/doctor.ts';
 import type { Finding } from '../../src/cli/findings/finding.ts';
+import { openSqlite } from '../../src/database/sqlite.ts';
 import { cli, ioOf } from '../support/cli.ts';
 import { migrateSqlite } from '../support/shared-servers.ts';
 
@@ -30,6 +31,12 @@ async function installation(damage: (dataDir: string) => void = () => {}): Promi
   return dataDir;
 }
 
+/** As the platform has it that runs, until the end of the test. */
+async function taken(dataDir: string): Promise<void> {
+  const database = await openSqlite(dataDir);
+  onTestFinished(() => database.close());
+}
+
 function inDatabase(dataDir: string, statement: string): void {
   const database = new DatabaseSync(join(dataDir, 'skillwright.db'));
   database.exec(statement);
@@ -41,15 +48,16 @@ interface Machine {
   readonly node?: string;
   readonly free?: number;
   readonly now?: number;
+  readonly temporary?: string;
 }
 
 /** What doctor finds with this environment on this machine. */
 async function findings(
   env: Record<string, string>,
-  { node = '26.10.0', free = 100 * gibibyte, now = Date.now() }: Machine = {},
+  { node = '26.10.0', free = 100 * gibibyte, now = Date.now(), temporary = root }: Machine = {},
 ): Promise<Finding[]> {
   const { io, stdout } = ioOf({ env: { PORT: '0', ...env }, now: () => now });
-  const runtime = { node, diskOf: () => ({ free, total: free * 2 }) };
+  const runtime = { node, temporary, diskOf: () => ({ free, total: free * 2 }) };
   await doctor({ io, version: '1.2.3', runtime }, { json: true }).catch(() => {});
   return JSON.parse(stdout.text()).data;
 }
@@ -79,8 +87,39 @@ const broken: Broken[] = [
   [
     'a misspelt setting',
     'configuration warning',
-    /was EXECUTORS meant/,
+    /did you mean EXECUTORS\?/,
     async () => [{ EXECUTERS: '3', DATA_DIR: sound }],
+  ],
+  [
+    'several settings that a start refuses, and what else is wrong, at once',
+    'configuration fault, configuration fault, temporary fault, skills fault',
+    /set TMPDIR/,
+    async () => [
+      { PORT: 'many', LOG_LEVEL: 'loud', SKILLS_DIR: join(root, 'none'), DATA_DIR: sound },
+      { temporary: join(root, 'none') },
+    ],
+  ],
+  [
+    'a data directory that another process uses',
+    'data fault',
+    /stop it, or set DATA_DIR/,
+    async () => {
+      const dataDir = await installation();
+      await taken(dataDir);
+      return [{ DATA_DIR: dataDir }];
+    },
+  ],
+  [
+    'a provider of the default model that nothing is known of',
+    'model fault',
+    /did you mean openai\? Else set OPNAI_BASE_URL/,
+    async () => [{ DATA_DIR: sound, DEFAULT_MODEL: 'opnai/gpt-5' }],
+  ],
+  [
+    'a default model without credentials',
+    'model warning',
+    /set OPENAI_API_KEY/,
+    async () => [{ DATA_DIR: sound, DEFAULT_MODEL: 'openai/gpt-5' }],
   ],
   [
     'a directory of skills that is not there',
@@ -203,7 +242,7 @@ describe('doctor names', () => {
     expect(JSON.stringify(found)).not.toContain('password');
   });
 
-  test('a port that another program has, but not one that a platform of this version has', async () => {
+  test('a port that another program has, or a platform with another data directory', async () => {
     const other = createServer((socket) => socket.end('HTTP/1.1 200 OK\r\n\r\nhello'));
     other.listen(0, '127.0.0.1');
     await once(other, 'listening');
@@ -212,11 +251,19 @@ describe('doctor names', () => {
     const health = (fields: object) => async () => Response.json({ status: 'ok', ...fields });
     const seen = async (fields: object) => {
       const { code, stdout } = await cli(['doctor'], { env, fetch: health(fields) });
-      return `${code} ${/(ok|warning|fault)\t(port|version)/.exec(stdout)?.[0]}`;
+      return `${code} ${/(ok|warning|fault)\t(port|version)\t.*/.exec(stdout)?.[0]}`;
     };
-    expect(await seen({ version: '1.2.3' })).toBe('0 ok\tport');
-    expect(await seen({ version: '1.2.2' })).toBe('0 warning\tversion');
-    expect(await seen({ version: '1.2.3', status: 'unhealthy' })).toBe('1 fault\tport');
+    expect(await seen({ version: '1.2.3' })).toMatch(/^1 fault\tport\t.* with another DATA_DIR:/);
+    await taken(sound);
+    expect(await seen({ version: '1.2.3' })).toMatch(/^0 ok\tport/);
+    expect(await seen({ version: '1.2.2' })).toMatch(/^0 warning\tversion/);
+    expect(await seen({ version: '1.2.3', status: 'unhealthy' })).toMatch(/^1 fault\tport/);
+    // The platform of this data directory has another port.
+    const socket = createServer().listen(join(sound, 'replace-4000.sock'));
+    await once(socket, 'listening');
+    expect(await seen({ version: '1.2.3' })).toMatch(/^1 fault\tport\t.* with another DATA_DIR:/);
+    expect(troubles(await findings(env))).toEqual(['data fault', 'port fault']);
+    socket.close();
     other.close();
   });
 });

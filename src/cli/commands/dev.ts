@@ -3,10 +3,13 @@ import { statSync } from 'node:fs';
 import { resolve } from 'node:path';
 import type { Command } from 'commander';
 import { defineCommand } from '../define-command.ts';
+import { readEnvFile } from '../env-file.ts';
 import { CliError, exitCodes } from '../exit-codes.ts';
 import type { Io } from '../io.ts';
 import type { CliDeps } from '../program.ts';
 
+/** Read where it exists, in the directory in which the command runs. */
+const envFile = '.env';
 const defaultPort = '9229';
 /** Until a file that is still being imported is shown as a fault. */
 const loadMs = '10000';
@@ -25,13 +28,21 @@ export function addDevCommands(
   })
     .argument('[directory]', 'the skills (SKILLS_DIR, else ./skills)')
     .option('--inspect [port]', `let a debugger attach to the executor, on port ${defaultPort}`)
-    .action((directory: string | undefined, options: DevOptions) =>
-      startPlatform(devSettings(io, directory, options)),
-    );
+    .action((directory: string | undefined, options: DevOptions) => {
+      const given = readEnvFile(io, envFile) ?? {};
+      const count = Object.keys(given).length;
+      if (count > 0) io.stdout.write(`  Read ${envFile}: ${count} variables\n`);
+      const settings = devSettings(
+        { cwd: io.cwd, env: { ...given, ...io.env } },
+        directory,
+        options,
+      );
+      return startPlatform({ ...given, ...settings });
+    });
 }
 
 function devSettings(
-  { env, cwd }: Io,
+  { env, cwd }: Pick<Io, 'env' | 'cwd'>,
   directory: string | undefined,
   { inspect }: DevOptions,
 ): Record<string, string> {

@@ -1,7 +1,9 @@
 /** `skillwright doctor` and `skillwright upgrade`: is this installation sound, and may it be upgraded? */
 import { statfsSync } from 'node:fs';
+import { tmpdir } from 'node:os';
 import type { Command } from 'commander';
 import { defineCommand } from '../define-command.ts';
+import { readNamedEnvFile } from '../env-file.ts';
 import { CliError, exitCodes } from '../exit-codes.ts';
 import type { Io } from '../io.ts';
 import type { CliDeps } from '../program.ts';
@@ -13,13 +15,16 @@ export function addMaintenanceCommands(
   defineCommand(program, 'doctor', {
     about:
       'say what is wrong with configuration, runtime, data, disk, stores, skills, clocks and port',
-    examples: ['doctor', 'doctor --json'],
+    examples: ['doctor', 'doctor --env-file .env', 'doctor --json'],
   })
+    .option('--env-file <file>', 'take what the environment does not set from this file')
     .option('--json', 'print one JSON value')
-    .action(async (options: { json?: boolean }) => {
+    .action(async ({ envFile, ...options }: { envFile?: string; json?: boolean }) => {
+      const env = { ...readNamedEnvFile(io, envFile), ...io.env };
       const { doctor } = await import('../doctor.ts');
-      const runtime = { node: process.versions.node, diskOf };
-      await doctor({ io, version, runtime }, options);
+      const runtime = { node: process.versions.node, temporary: tmpdir(), diskOf };
+      const { fetch, now, stdout } = io;
+      await doctor({ io: { env, fetch, now, stdout }, version, runtime }, options);
     });
   defineCommand(program, 'upgrade', {
     about: 'try the migrations of this version on a copy of the database',

@@ -1,7 +1,14 @@
 /** `skillwright start`: the platform itself. */
 import type { Command } from 'commander';
 import { defineCommand } from '../define-command.ts';
+import { readNamedEnvFile } from '../env-file.ts';
 import type { CliDeps } from '../program.ts';
+
+interface StartOptions {
+  readonly envFile?: string;
+  readonly replace?: boolean;
+  readonly json?: boolean;
+}
 
 export function addStartCommands(
   program: Command,
@@ -9,13 +16,17 @@ export function addStartCommands(
 ): void {
   defineCommand(program, 'start', {
     about: 'start the platform; its settings are environment variables (the default command)',
-    examples: ['start', 'start --replace'],
+    examples: ['start', 'start --env-file .env', 'start --replace'],
   })
+    .option('--env-file <file>', 'take what the environment does not set from this file')
     .option('--replace', 'in place of the platform that runs with this DATA_DIR and PORT')
     .option('--json', 'with --replace: print one JSON value')
-    .action(async ({ replace, json }: { replace?: boolean; json?: boolean }) => {
-      if (!replace) return startPlatform();
+    .action(async ({ envFile, replace, json }: StartOptions) => {
+      const given = readNamedEnvFile(io, envFile);
+      if (!replace) return startPlatform(given);
       const { replacePlatform } = await import('../replace-platform.ts');
-      await replacePlatform(io, { ...(json && { json }) });
+      const { cwd, stdout } = io;
+      const env = { ...given, ...io.env };
+      await replacePlatform({ cwd, stdout, env }, { ...(json && { json }) });
     });
 }

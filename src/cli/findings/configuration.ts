@@ -1,26 +1,28 @@
 /** The environment, as a start would read it. */
-import { type Config, ConfigError, misspeltSettings, readConfig } from '../../config/config.ts';
+import { type Config, examineConfig, misspeltSettings } from '../../config/config.ts';
 import type { Io } from '../io.ts';
 import { type Finding, fault, ok, warning } from './finding.ts';
 
 const check = 'configuration';
 const table = 'see docs/configuration.md';
 
-/** The configuration is null where a start would refuse it. */
-export function checkConfiguration(env: Io['env']): { config: Config | null; findings: Finding[] } {
+interface CheckedConfiguration {
+  /** Has the default of each setting with a fault. */
+  readonly config: Config;
+  /** The settings that a start refuses: what they are for cannot be looked at. */
+  readonly faulty: ReadonlySet<string>;
+  readonly findings: readonly Finding[];
+}
+
+export function checkConfiguration(env: Io['env']): CheckedConfiguration {
+  const { config, faults } = examineConfig(env);
   const misspelt = misspeltSettings(env).map(({ name, nearest }) =>
-    warning(check, `${name} is no setting`, `was ${nearest} meant?`),
+    warning(check, `${name} is not a setting`, `did you mean ${nearest}?`),
   );
-  try {
-    const config = readConfig(env);
-    const valid = ok(check, 'The environment can be read');
-    return { config, findings: misspelt.length > 0 ? misspelt : [valid] };
-  } catch (error) {
-    if (!(error instanceof ConfigError)) throw error;
-    const [, ...lines] = error.message.split('\n');
-    return {
-      config: null,
-      findings: [...lines.map((line) => fault(check, line.trim(), table)), ...misspelt],
-    };
-  }
+  const findings = [...faults.map(({ message }) => fault(check, message, table)), ...misspelt];
+  return {
+    config,
+    faulty: new Set(faults.map(({ variable }) => variable)),
+    findings: findings.length > 0 ? findings : [ok(check, 'The environment can be read')],
+  };
 }

@@ -5,11 +5,12 @@ import type { Config } from '../../config/config.ts';
 import { readEncryptionKey } from '../../config/encryption-key.ts';
 import { refuseMovedDirectory } from '../../database/move-marker.ts';
 import { type Finding, fault, ok, warning } from './finding.ts';
+import { isOwnPlatform, type Running } from './running.ts';
 import type { Runtime } from './runtime.ts';
 
 const check = 'data';
 
-export function checkDataDirectory(config: Config): Finding[] {
+export function checkDataDirectory(config: Config, running: Running): Finding[] {
   if (!config.isEmbedded) return [];
   const dataDir = resolve(config.dataDir);
   const found = statSync(dataDir, { throwIfNoEntry: false });
@@ -26,11 +27,23 @@ export function checkDataDirectory(config: Config): Finding[] {
   }
   if (found === undefined) return [ok(check, `${dataDir} is made by the first start`)];
   const findings = [
+    ...checkUse(config, dataDir, running),
     ...checkFiles(dataDir),
     ...checkMove(dataDir),
     ...secrets.flatMap((name) => checkSecret(dataDir, name)),
   ];
-  return findings.length > 0 ? findings : [ok(check, dataDir)];
+  if (findings.length > 0) return findings;
+  return [ok(check, running.isTaken ? `${dataDir}, in use by the platform that runs` : dataDir)];
+}
+
+/** A start is refused while another process has the directory. */
+function checkUse(config: Config, dataDir: string, running: Running): Finding[] {
+  if (!running.isTaken || isOwnPlatform(config, running)) return [];
+  const { ports } = running;
+  const other =
+    ports.length === 0 ? 'another process' : `the platform with PORT=${ports.join(', ')}`;
+  const message = `${dataDir} is in use by ${other}`;
+  return [fault(check, message, 'stop it, or set DATA_DIR to another directory')];
 }
 
 function notWritable(path: string, error: unknown): Finding {
@@ -44,7 +57,12 @@ function notWritable(path: string, error: unknown): Finding {
 
 /** A start by another user, such as root, leaves files that this one cannot write. */
 function checkFiles(dataDir: string): Finding[] {
-  for (const name of ['skillwright.db', 'skillwright.db-wal', 'skillwright.db-shm']) {
+  for (const name of [
+    'skillwright.db',
+    'skillwright.db-wal',
+    'skillwright.db-shm',
+    'skillwright.lock',
+  ]) {
     const file = join(dataDir, name);
     if (!existsSync(file)) continue;
     try {

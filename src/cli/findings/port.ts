@@ -1,54 +1,53 @@
 /** The address that a start would listen on. */
-import { once } from 'node:events';
-import { createServer } from 'node:net';
 import type { Config } from '../../config/config.ts';
-import type { Io } from '../io.ts';
 import { type Finding, fault, ok, warning } from './finding.ts';
+import { isOwnPlatform, type Occupant, type Running } from './running.ts';
 
 const check = 'port';
-const healthMs = 3_000;
 
-interface PortDeps extends Pick<Io, 'fetch'> {
+interface PortDeps {
+  readonly running: Running;
   /** Of this program. */
   readonly version: string;
 }
 
-export async function checkPort(config: Config, deps: PortDeps): Promise<Finding[]> {
-  const { host, port } = config;
-  if (!config.roles.has('api')) return [];
-  const error = await failureToListen(host, port);
-  if (error === null) return [ok(check, `${host}:${port} is free`)];
-  if (error.code === 'EADDRINUSE') return [await checkOccupant(config, deps)];
-  if (error.code === 'EACCES') {
-    return [fault(check, `This user may not listen on port ${port}`, 'set PORT to one above 1023')];
-  }
-  const message = `${host} cannot be listened on (${error.code ?? error.message})`;
-  return [fault(check, message, 'set HOST to an address of this machine')];
-}
-
-async function failureToListen(host: string, port: number): Promise<NodeJS.ErrnoException | null> {
-  const server = createServer();
-  try {
-    server.listen({ host, port, exclusive: true });
-    await once(server, 'listening');
-    return null;
-  } catch (error) {
-    return error as NodeJS.ErrnoException;
-  } finally {
-    server.close();
+export function checkPort(config: Config, { running, version }: PortDeps): Finding[] {
+  const { host, port, roles } = config;
+  if (!roles.has('api')) return [];
+  const { occupant } = running;
+  switch (occupant.kind) {
+    case 'none':
+      return [ok(check, port === 0 ? 'The system chooses a free one' : `${host}:${port} is free`)];
+    case 'another program':
+      return [fault(check, `Port ${port} is in use by another program`, freePort)];
+    case 'refused':
+      return [cannotListen(config, occupant.code)];
+    case 'platform':
+      return [checkPlatform(config, occupant, { running, version })];
   }
 }
 
-/** Who has the port: a platform, which is as it should be, or another program. */
-async function checkOccupant({ host, port }: Config, deps: PortDeps): Promise<Finding> {
-  const address = host === '0.0.0.0' || host === '::' ? '127.0.0.1' : host;
-  const at = address.includes(':') ? `[${address}]` : address;
-  const health = await healthOf(`http://${at}:${port}/health`, deps);
-  if (health === null) {
-    const message = `Port ${port} is in use by another program`;
-    return fault(check, message, 'stop it, or set PORT to a free one');
+const freePort = 'stop it, or set PORT to a free one';
+
+function cannotListen({ host, port }: Config, code: string): Finding {
+  if (code === 'EACCES') {
+    return fault(check, `This user may not listen on port ${port}`, 'set PORT to one above 1023');
   }
-  const { status, version } = health;
+  const message = `${host} cannot be listened on (${code})`;
+  return fault(check, message, 'set HOST to an address of this machine');
+}
+
+/** That the platform of this data directory has the port is as it should be. */
+function checkPlatform(
+  config: Config,
+  { status, version }: Extract<Occupant, { kind: 'platform' }>,
+  deps: PortDeps,
+): Finding {
+  const { isEmbedded, port } = config;
+  if (isEmbedded && !isOwnPlatform(config, deps.running)) {
+    const message = `Port ${port} is in use by a platform with another DATA_DIR`;
+    return fault(check, message, freePort);
+  }
   if (status === 'unhealthy') {
     const message = `The platform on port ${port} is unhealthy`;
     return fault(check, message, 'its log says which store it cannot reach');
@@ -58,17 +57,4 @@ async function checkOccupant({ host, port }: Config, deps: PortDeps): Promise<Fi
     return warning('version', message, 'restart it');
   }
   return ok(check, `A platform of version ${version} runs on port ${port}`);
-}
-
-async function healthOf(
-  url: string,
-  { fetch }: PortDeps,
-): Promise<{ status: string; version: string } | null> {
-  try {
-    const response = await fetch(url, { signal: AbortSignal.timeout(healthMs) });
-    const { status, version } = (await response.json()) as Record<string, unknown>;
-    return typeof status === 'string' && typeof version === 'string' ? { status, version } : null;
-  } catch {
-    return null;
-  }
 }

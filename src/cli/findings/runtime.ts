@@ -5,6 +5,8 @@ import { type Finding, fault, ok } from './finding.ts';
 export interface Runtime {
   /** Without the v. */
   readonly node: string;
+  /** The directory of temporary files. */
+  readonly temporary: string;
   /** Free bytes, and all bytes, of the disk of a path. */
   diskOf(path: string): { readonly free: number; readonly total: number };
 }

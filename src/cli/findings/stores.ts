@@ -14,29 +14,38 @@ const skewMaxMs = 5_000;
 const oldestPostgres = 13;
 const oldestRedis = [6, 2] as const;
 
-export function checkDatabase(config: Config, now: () => number): Promise<Finding[]> {
+export interface CheckedDatabase {
+  readonly findings: readonly Finding[];
+  /** Providers of models that some organization has credentials for. */
+  readonly providers: readonly string[];
+}
+
+export function checkDatabase(config: Config, now: () => number): Promise<CheckedDatabase> {
   const { databaseUrl } = config;
   return databaseUrl === null
     ? checkSqlite(config, now())
     : checkPostgres(config, databaseUrl, now);
 }
 
-async function checkSqlite(config: Config, now: number): Promise<Finding[]> {
+async function checkSqlite(config: Config, now: number): Promise<CheckedDatabase> {
   const { dataDir } = config;
   const { inspectSqlite } = await import('../../database/inspect.ts');
   let found: Awaited<ReturnType<typeof inspectSqlite>>;
   try {
     found = await inspectSqlite(dataDir);
   } catch (error) {
-    return [unreadable(dataDir, error as Error)];
+    return { findings: [unreadable(dataDir, error as Error)], providers: [] };
   }
-  if (found === null) return [ok(check, 'There is none yet; the first start makes it')];
+  if (found === null) {
+    const none = ok(check, 'There is none yet; the first start makes it');
+    return { findings: [none], providers: [] };
+  }
   const findings = [...checkMigrations(found), ...checkSealed(config, found.sealed)];
   if (found.newestJobAt !== null && found.newestJobAt > now + skewMaxMs) {
     const message = `The newest job was accepted at ${new Date(found.newestJobAt).toISOString()}, which this machine's clock has not reached`;
     findings.push(fault('clock', message, 'set the clock'));
   }
-  return findings;
+  return { findings, providers: found.providers };
 }
 
 /** A file that another user owns is not damaged. */
@@ -52,7 +61,11 @@ function unreadable(dataDir: string, { message }: Error): Finding {
   return fault(check, what, 'restore a backup (docs/backup.md)');
 }
 
-async function checkPostgres(config: Config, url: string, now: () => number): Promise<Finding[]> {
+async function checkPostgres(
+  config: Config,
+  url: string,
+  now: () => number,
+): Promise<CheckedDatabase> {
   const { inspectPostgres } = await import('../../database/inspect.ts');
   try {
     const found = await inspectPostgres(url, now);
@@ -65,9 +78,9 @@ async function checkPostgres(config: Config, url: string, now: () => number): Pr
       const message = `The clocks of this machine and of PostgreSQL are ${Math.round(Math.abs(found.aheadMs) / 1_000)} s apart`;
       findings.push(warning('clock', message, 'set them by NTP'));
     }
-    return findings;
+    return { findings, providers: found.providers };
   } catch (error) {
-    return [postgresFault(url, error)];
+    return { findings: [postgresFault(url, error)], providers: [] };
   }
 }
 
