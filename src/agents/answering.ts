@@ -2,7 +2,7 @@
  * The loop of a generation, with its journal: a model's turns and its tools are recorded, and a repeated
  * attempt continues after what is on record.
  */
-import type { DialogueMessage } from '../models/model.ts';
+import type { DialogueMessage, ToolMessage } from '../models/model.ts';
 import type { Asking } from './attempt.ts';
 import type { GenerateRequest } from './generate-request.ts';
 import type { Generations } from './generations.ts';
@@ -15,12 +15,18 @@ import { runTool } from './tool-runs.ts';
 
 /** Runs the loop to its answer. Each turn begins in the commit that records the tools before it. */
 export async function answer(
-  asking: Asking,
+  begun: Omit<Asking, 'results'>,
   { request, corrections }: GenerateRequest,
   history: readonly DialogueMessage[],
   recorded: RecordedGeneration,
 ): Promise<LoopResult> {
-  const { deps, run, generations } = asking.attempt;
+  const { deps, run, generations } = begun.attempt;
+  const messages: readonly DialogueMessage[] = [
+    ...history,
+    { role: 'user', text: request.prompt },
+    ...dialogueFor(recorded, begun.generation.call.model),
+  ];
+  const asking: Asking = { ...begun, results: resultsIn(messages) };
   const planned = new Map<string, PlannedTool>();
   /** Tool results that are being recorded. */
   const records: Promise<void>[] = [];
@@ -53,11 +59,7 @@ export async function answer(
         },
       },
       {
-        messages: [
-          ...history,
-          { role: 'user', text: request.prompt },
-          ...dialogueFor(recorded, asking.generation.call.model),
-        ],
+        messages,
         task: history.length,
         turns: recorded.turns,
         corrections,
@@ -70,6 +72,11 @@ export async function answer(
   } finally {
     await Promise.allSettled(records);
   }
+}
+
+function resultsIn(messages: readonly DialogueMessage[]): Map<string, ToolMessage> {
+  const results = messages.filter((message) => message.role === 'tool');
+  return new Map(results.map((message) => [message.callId, message]));
 }
 
 /** Restarts a recorded tool that has not answered. */

@@ -7,7 +7,7 @@ import type { JournalJob, StepError } from '../journal/step-rows.ts';
 import type { WaitScope } from '../journal/wait-scope.ts';
 import type { WantedWait } from '../journal/waits.ts';
 import type { RunMemory } from '../memories/run-memory.ts';
-import type { Models } from '../models/model.ts';
+import type { Models, ToolMessage } from '../models/model.ts';
 import type { SkillRegistry } from '../skills/registry.ts';
 import type { Estimates } from './estimates.ts';
 import type { Generation, ThinkingReport } from './generation.ts';
@@ -105,6 +105,8 @@ export interface Asking {
   /** The part of the run that asks. */
   readonly part: RunPart;
   readonly box: ToolBox;
+  /** The results of tools in the dialogue, by the id of their call. */
+  readonly results: Map<string, ToolMessage>;
   /** What the generation does: it waits while all tools that it runs at a time do. */
   readonly scope: WaitScope;
 }

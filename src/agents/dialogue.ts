@@ -19,8 +19,10 @@ const bytesPerToken = 3;
 const tokensAround = 8;
 /** A tool's result that was cut to fit keeps at least this many characters. */
 const keptOfResult = 400;
-/** Bytes of the note that says how much of a result was left out. */
-const noteBytes = 64;
+/** Bytes of the note that says how much of a result was left out, beside the id of its call. */
+const noteBytes = 192;
+/** Tokens of the marks around the result of a tool. */
+const tokensOfMarks = 8;
 
 /** An upper estimate of the tokens of a text. */
 export function tokensOfText(text: string): number {
@@ -34,6 +36,7 @@ export function tokensOfMessages(messages: readonly DialogueMessage[]): number {
 
 function tokensOfMessage(message: DialogueMessage): number {
   const text = tokensOfText(message.text) + tokensAround;
+  if (message.role === 'tool') return text + tokensOfMarks;
   if (message.role !== 'assistant') return text;
   const opaque = message.opaque === undefined ? 0 : tokensOfText(JSON.stringify(message.opaque));
   const reasoning = tokensOfText(message.reasoning?.text ?? '');
@@ -99,7 +102,8 @@ function cutResults(
   const share = equalShare(sizes, room);
   const shared = last.map((message, i) => {
     if (message.role !== 'tool' || (sizes[i] ?? 0) <= share) return message;
-    const bytes = Math.max(0, Math.floor(share) * bytesPerToken - noteBytes);
+    const note = noteBytes + Buffer.byteLength(message.callId);
+    const bytes = Math.max(0, Math.floor(share) * bytesPerToken - note);
     return cutResult(message, Math.max(keptOfResult, lengthWithin(message.text, bytes)));
   });
   const result = [...earlier, ...shared];
@@ -136,8 +140,21 @@ function nextExchange(messages: readonly DialogueMessage[], from: number, end: n
 
 function cutResult(message: ToolMessage, kept: number): ToolMessage {
   if (message.text.length <= Math.max(keptOfResult * 2, kept)) return message;
-  return { ...message, text: cutText(message.text, kept) };
+  return { ...message, text: cutResultText(message, kept) };
 }
+
+/**
+ * The beginning of a tool's result, with a note of how the model reads on. A text that is itself only the beginning has
+ * such a note at its end, of which nothing is kept.
+ */
+export function cutResultText({ text, callId, whole }: CutResult, max: number): string {
+  const kept = endsMidCharacter(text.slice(0, max)) ? max - 1 : max;
+  const left = (whole?.characters ?? text.length) - kept;
+  const how = `read_result reads on: call_id ${JSON.stringify(callId)}, offset ${kept}`;
+  return `${text.slice(0, kept).toWellFormed()}\n[${left} more characters were left out; ${how}]`;
+}
+
+type CutResult = Pick<ToolMessage, 'text' | 'callId' | 'whole'>;
 
 /** The first `max` characters of a longer text, with a note of how many were left out. */
 export function cutText(text: string, max: number): string {

@@ -25,10 +25,10 @@ export interface Generation {
   /** The step of the part of the run that asks, null for the run itself. */
   readonly parent: number | null;
   /** What its calls of the model have in common. */
-  readonly call: Omit<ModelCall, 'messages' | 'maxOutputTokens' | 'onText'>;
+  readonly call: Omit<ModelCall, 'messages' | 'tools' | 'maxOutputTokens' | 'onText'>;
   /** Most tokens of one answer. */
   readonly output: number;
-  /** Tokens of a request beside its messages, estimated. */
+  /** Tokens of a request beside its messages and tools, estimated. */
   readonly overhead: number;
   /** The model's context window, in tokens. */
   readonly window: number;

@@ -30,6 +30,7 @@ import {
   type RecordedGeneration,
   readGeneration,
 } from './recorded-generation.ts';
+import { keepsResult, readResult } from './recorded-results.ts';
 import type { CallNeed } from './run-bounds.ts';
 import { type GenerationDeps, openThinkingClaim, type ThinkingClaim } from './thinking-claim.ts';
 
@@ -68,6 +69,8 @@ export interface ToolEnd {
   readonly message: ToolMessage;
   /** The content of the conversation's message. */
   readonly content: string;
+  /** The whole result, where the message has only its beginning. */
+  readonly whole?: string | null;
   readonly isDialogue: boolean;
   readonly memory: readonly MemoryChange[];
   readonly said: readonly SaidMessage[];
@@ -91,7 +94,8 @@ export type Generations = ReturnType<typeof openGenerations>;
 
 export function openGenerations(deps: GenerationDeps, claim: OpenClaim) {
   const calls = { beginCall, endCall, restartTool, startApproved, endTool };
-  return bind(openThinkingClaim(deps, claim), { recorded, failGeneration, ...calls });
+  const results = { keepsResult, readResult };
+  return bind(openThinkingClaim(deps, claim), { recorded, failGeneration, ...calls, ...results });
 }
 
 /**
@@ -256,8 +260,9 @@ async function endTool(claim: ThinkingClaim, { n }: PlannedTool, end: ToolEnd): 
   const id = newId();
   const now = deps.clock.now();
   const memory = end.memory.length === 0 ? null : JSON.stringify(end.memory);
+  const result = end.whole == null ? null : JSON.stringify(end.whole);
   await write(claim, async (tx) => {
-    const [ended] = await endSteps(tx, [{ ...endedStep(job, n, end, id, now), memory }]);
+    const [ended] = await endSteps(tx, [{ ...endedStep(job, n, end, id, now), memory, result }]);
     if (ended === 0) return;
     const said = end.said.map((one) => ({ ...messageOf(job, newId(), one.at), ...one }));
     if (said.length > 0) await addMessages(tx, said);

@@ -10,6 +10,7 @@ import {
   type DialogueMessage,
   type ModelAnswer,
   ModelError,
+  type ToolOffer,
 } from '../models/model.ts';
 import { type Asking, log, type ThinkingAttempt } from './attempt.ts';
 import {
@@ -22,9 +23,10 @@ import {
   shortageOf,
 } from './call-ends.ts';
 import { delayBefore, isOutOfTries, unansweredMax } from './call-retries.ts';
-import { cutText, fitDialogue, tokensOfMessages } from './dialogue.ts';
+import { cutText, fitDialogue, tokensOfMessages, tokensOfText } from './dialogue.ts';
 import type { BegunCall } from './generations.ts';
 import type { CallCost, PlannedTool } from './recorded-generation.ts';
+import { withMarks } from './result-marks.ts';
 import { requireKey } from './run-agent.ts';
 import type { CallNeed } from './run-bounds.ts';
 import { createTextBatcher } from './text-batches.ts';
@@ -38,7 +40,10 @@ const budgetBackoff = { baseMs: 100, maxMs: 1_000 };
 /** A turn to be asked for, with the messages that the model is sent. */
 interface AskedTurn extends Asking {
   readonly turn: number;
+  /** All messages, also those that are not sent. */
+  readonly dialogue: readonly DialogueMessage[];
   readonly messages: readonly DialogueMessage[];
+  readonly tools: readonly ToolOffer[];
   /** Of the whole request, in tokens as `tokensOfText` estimates them. */
   readonly size: number;
 }
@@ -59,7 +64,7 @@ export async function askModel(
   turn: number,
   ready: Promise<unknown>,
 ): Promise<Turn> {
-  const asked = { ...asking, turn, ...fitted(asking, messages) };
+  const asked = { ...asking, turn, dialogue: messages, ...fitted(asking, messages) };
   const resume = asking.attempt.run.yieldSlot();
   try {
     return await askWithRetries(asked, ready);
@@ -149,13 +154,13 @@ async function callOnce(asked: AskedTurn, call: BegunCall, permitted: number): P
 
 /** The answer of the model, whose text is passed on while it arrives. */
 async function stream(
-  { attempt: { deps, run }, generation, messages }: AskedTurn,
+  { attempt: { deps, run }, generation, messages, tools }: AskedTurn,
   call: BegunCall,
 ): Promise<ModelAnswer> {
   const { say } = run;
   const batcher = createTextBatcher((text) => say({ type: 'token', data: { step: call.n, text } }));
   try {
-    const bound = { messages, maxOutputTokens: call.output, onText: batcher.add };
+    const bound = { messages, tools, maxOutputTokens: call.output, onText: batcher.add };
     return await deps.models.call({ ...generation.call, ...bound });
   } finally {
     batcher.end();
@@ -175,7 +180,7 @@ async function recordAnswer(
     attempt.estimates.learn(generation.call.model, size, usage.prompt);
   }
   const isCut = finish === 'length' || finish === 'too-long';
-  const clean = normalized(answer.message, call.n, asked.messages);
+  const clean = normalized(answer.message, call.n, asked.dialogue);
   const message = isCut ? { ...clean, isCut } : clean;
   if (finish === 'content-filter') {
     throw new ModelError('refused', withheld, { text: message.text, usage });
@@ -230,9 +235,11 @@ async function wait(ms: number, signal: AbortSignal): Promise<void> {
   }
 }
 
-/** The messages that fit into the model's window, with a log line for what was left out. */
-function fitted({ attempt, generation }: Asking, messages: readonly DialogueMessage[]) {
-  const room = generation.window - generation.output - generation.overhead;
+/** What of the dialogue fits into the model's window, with a log line for what was left out. */
+function fitted({ attempt, generation, box }: Asking, messages: readonly DialogueMessage[]) {
+  const tools = box.offersAfter(messages);
+  const overhead = generation.overhead + tokensOfText(JSON.stringify(tools));
+  const room = generation.window - generation.output - overhead;
   const result = fitDialogue(messages, generation.task, room);
   if (!result.fits) {
     throw new ThinkingError(
@@ -245,6 +252,6 @@ function fitted({ attempt, generation }: Asking, messages: readonly DialogueMess
     log(attempt, `${leftOut} older messages were left out, to fit the model's window`);
   }
   if (cut > 0) log(attempt, `${cut} results of tools were cut, to fit the model's window`);
-  const size = generation.overhead + tokensOfMessages(result.messages);
-  return { messages: result.messages, size };
+  const size = overhead + tokensOfMessages(result.messages);
+  return { messages: withMarks(result.messages), tools, size };
 }

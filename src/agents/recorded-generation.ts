@@ -4,7 +4,7 @@
  */
 
 import type { StepFailure } from '../journal/journal-steps.ts';
-import type { StepRow } from '../journal/step-queries.ts';
+import type { StepOfGeneration } from '../journal/step-queries.ts';
 import type { MemoryChange } from '../memories/run-memory.ts';
 import {
   type AssistantMessage,
@@ -58,7 +58,7 @@ export interface RecordedGeneration {
 
 /** Reads a generation from its steps. `data` has the messages by id; `attempt` is the present one. */
 export function readGeneration(
-  rows: readonly StepRow[],
+  rows: readonly StepOfGeneration[],
   data: ReadonlyMap<string, string>,
   attempt: number,
 ): RecordedGeneration {
@@ -69,7 +69,9 @@ export function readGeneration(
   const open = new Map<string, PlannedTool>();
   const memory: MemoryChange[] = [];
   let turns = 0;
-  const messageOf = <M extends DialogueMessage>({ message_id }: StepRow): M | undefined => {
+  const messageOf = <M extends DialogueMessage>({
+    message_id,
+  }: StepOfGeneration): M | undefined => {
     const json = message_id === null ? undefined : data.get(message_id);
     return json === undefined ? undefined : (JSON.parse(json) as M);
   };
@@ -120,7 +122,7 @@ export function dialogueFor(
   });
 }
 
-function leftTool({ status, digest }: StepRow): LeftTool {
+function leftTool({ status, digest }: StepOfGeneration): LeftTool {
   return { isInterrupted: status === 'interrupted', isApproved: digest !== null };
 }
 

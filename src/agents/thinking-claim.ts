@@ -21,6 +21,8 @@ export interface ThinkingClaim extends OpenClaim {
   owners(): Promise<UsageOwner[]>;
   /** Generations that this claim has opened. */
   readonly opened: Set<string>;
+  /** Bytes of the whole results of tools that this claim has kept. */
+  readonly kept: { bytes: number };
 }
 
 /** Shares the numbers and the records of the claim. */
@@ -30,6 +32,7 @@ export function openThinkingClaim(deps: GenerationDeps, claim: OpenClaim): Think
     deps,
     owners: lazily(() => ownersOf(deps, deps.database.read, claim.job)),
     opened: new Set(),
+    kept: { bytes: 0 },
   };
 }
 

@@ -9,7 +9,7 @@ import type { WaitScope } from '../journal/wait-scope.ts';
 import type { Generated } from '../skills/definition.ts';
 import type { AgentRow } from './agents.store.ts';
 import { answer } from './answering.ts';
-import { log, type RunSurroundings, type ThinkingAttempt, type ThinkingDeps } from './attempt.ts';
+import type { RunSurroundings, ThinkingAttempt, ThinkingDeps } from './attempt.ts';
 import { tokensOfText } from './dialogue.ts';
 import { createEstimates } from './estimates.ts';
 import {
@@ -22,6 +22,7 @@ import type { Generation } from './generation.ts';
 import { historyBefore } from './history.ts';
 import { type LoopResult, recordedResult } from './loop.ts';
 import type { CallCost, RecordedGeneration } from './recorded-generation.ts';
+import { resultsRule } from './result-marks.ts';
 import { agentOf, modelOf, requireScopes } from './run-agent.ts';
 import { callLimits, createRunBounds } from './run-bounds.ts';
 import { ThinkingError, thinkingErrorOf } from './thinking-error.ts';
@@ -157,7 +158,7 @@ async function askOn(
   const scopes = await requireScopes(deps, run.job);
   const box = toolsOf(attempt, agent, scopes, request, part);
   const history = known.isDialogue ? await historyBefore(attempt, request.prompt) : [];
-  const system = systemOf(agent, request);
+  const system = systemOf(agent, request, box);
   const generation: Generation = {
     ...known,
     parent: part.step,
@@ -165,7 +166,6 @@ async function askOn(
       organizationId: run.job.organization_id,
       model,
       system,
-      tools: box.offers,
       schema: request.schema,
       temperature: request.temperature,
       signal,
@@ -173,7 +173,7 @@ async function askOn(
     output: Math.min(request.maxOutputTokens ?? Infinity, deps.limits.outputTokens),
     window: deps.limits.contextTokens,
     task: history.length,
-    overhead: tokensOfText(system) + tokensOfText(JSON.stringify([box.offers, request.schema])),
+    overhead: tokensOfText(system) + tokensOfText(JSON.stringify([request.schema])),
     unanswered: new Map(recorded.unanswered),
     files: request.files ?? '',
   };
@@ -196,19 +196,20 @@ function toolsOf(
     skills: JSON.parse(agent.skills) as string[],
     approvals: JSON.parse(agent.approvals) as string[],
   };
-  const box = toolBox(attempt.deps.skills.list(), patterns, scopes, wanted);
-  if (box.leftOut > 0) {
-    log(attempt, `${box.leftOut} skills are not offered as tools: there are too many`);
-  }
-  return box;
+  return toolBox(attempt.deps.skills.list(), patterns, scopes, wanted);
 }
 
-function systemOf({ instructions }: AgentRow, { system, schema }: GenerateOptions): string {
+function systemOf(
+  { instructions }: AgentRow,
+  { system, schema }: GenerateOptions,
+  { offers }: ToolBox,
+): string {
   const form =
     schema === undefined
       ? ''
       : `Answer with JSON that fits this JSON Schema, and with nothing else:\n${JSON.stringify(schema)}`;
-  return [instructions, system, form].filter((part) => part !== '').join('\n\n');
+  const rule = offers.length === 0 ? '' : resultsRule;
+  return [instructions, system, rule, form].filter((part) => part !== '').join('\n\n');
 }
 
 /** The usage that a skill sees; null where a count was not reported. */

@@ -10,9 +10,10 @@ import { cleanText } from '../kernel/text.ts';
 import type { ToolCall, ToolMessage } from '../models/model.ts';
 import type { Asking, RunSurroundings } from './attempt.ts';
 import { excessOf } from './call-ends.ts';
-import { cutText } from './dialogue.ts';
+import { cutResultText, cutText } from './dialogue.ts';
 import type { PlannedTool } from './recorded-generation.ts';
 import { requireKey } from './run-agent.ts';
+import { endsMidCharacter } from './text-batches.ts';
 import { stopped, ThinkingError } from './thinking-error.ts';
 import { awaitApproval } from './tool-approvals.ts';
 import type { ToolUse } from './tools.ts';
@@ -48,12 +49,14 @@ export async function runTool(asking: Asking, tool: PlannedTool) {
   const excess = excessOf(call);
   const use = excess === null ? box.read(call) : { kind: 'refused' as const, message: excess };
   const outcome = await outcomeOf(asking, tool, use, own);
-  const message = messageOf(call, outcome);
+  const { message, whole } = messageOf(attempt, tool, outcome);
+  asking.results.set(call.id, message);
   const isRecorded = attempt.generations.endTool(tool, {
     status: outcome.error === undefined ? 'completed' : 'failed',
     error: outcome.error ?? null,
     message,
     content: contentOf(call, name, outcome),
+    whole,
     isDialogue: generation.isDialogue,
     memory: changes,
     said: outcome.said ?? [],
@@ -82,6 +85,10 @@ async function outcomeOf(
       const read = await deps.readFile(asking.generation.files, use.path, use.offset);
       return 'error' in read ? failed('not_found', read.error) : { output: read.text };
     }
+    case 'result':
+      return readResult(asking, use);
+    case 'found':
+      return { output: use.output };
     case 'skill':
       return runSkill(asking, tool, use, own);
   }
@@ -110,6 +117,24 @@ async function askMemory(
     if ((error as { retryable?: unknown }).retryable !== false) throw error;
     return failed('invalid_input', (error as Error).message);
   }
+}
+
+/** A part of an earlier result, with a note of what follows it. */
+async function readResult(
+  { attempt: { generations }, results }: Asking,
+  { callId, offset, length }: Extract<ToolUse, { kind: 'result' }>,
+): Promise<ToolOutcome> {
+  const text = await generations.readResult(callId, results.get(callId));
+  if (text === undefined) {
+    const id = JSON.stringify(callId.slice(0, 200));
+    return failed('not_found', `There is no result of a call ${id} in this conversation`);
+  }
+  const part = text.slice(offset, offset + length);
+  const end = offset + part.length - (endsMidCharacter(part) && part.length > 1 ? 1 : 0);
+  const left = text.length - end;
+  const read = text.slice(offset, end).toWellFormed();
+  if (left <= 0) return { output: read };
+  return { output: `${read}\n[${left} more characters follow, from offset ${end}]` };
 }
 
 async function runSkill(
@@ -155,11 +180,22 @@ function failed(code: string, message: string): ToolOutcome {
   return { error: { code, message: cleanText(message) } };
 }
 
-function messageOf({ id, name }: ToolCall, { output, error }: ToolOutcome): ToolMessage {
+/** The message for the model, and the whole result where that is longer. */
+function messageOf(
+  { generations, run }: Asking['attempt'],
+  { n, call: { id: callId, name } }: PlannedTool,
+  { output, error }: ToolOutcome,
+): { message: ToolMessage; whole: string | null } {
   const isError = error !== undefined;
-  const said = isError ? error.message : typeof output === 'string' ? output : textOf(output);
-  const text = cutText(said, resultMax);
-  return { role: 'tool', callId: id, name, text, isError };
+  const text = isError ? error.message : typeof output === 'string' ? output : textOf(output);
+  const message = { role: 'tool', callId, name, text, isError } as const;
+  if (text.length <= resultMax) return { message, whole: null };
+  if (!generations.keepsResult(text)) {
+    return { message: { ...message, text: cutText(text, resultMax) }, whole: null };
+  }
+  const whole = { job: run.job.id, step: n, characters: text.length };
+  const cut = cutResultText({ ...message, whole }, resultMax);
+  return { message: { ...message, text: cut, whole }, whole: text };
 }
 
 /** The content of the conversation's message: the tool, its input and its result. */

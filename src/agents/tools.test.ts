@@ -40,6 +40,7 @@ const all = { skills: ['*'], approvals: [] };
 const boxOf = (...skills: Skill[]) => toolBox(skills, all, ['*'], everything);
 const namesOf = ({ offers }: ToolBox) => offers.map(({ name }) => name);
 const memoryTools = ['remember', 'recall', 'forget'];
+const ownTools = [...memoryTools, 'read_result'];
 const call = (name: string, input: unknown) => ({
   id: 'c',
   name,
@@ -55,7 +56,7 @@ describe('the name of a tool', () => {
   test('names the skill', () => {
     expect(namesOf(boxOf(skill('text/v1.0/summarize')))).toEqual([
       'text__summarize__v1_0',
-      ...memoryTools,
+      ...ownTools,
     ]);
   });
 
@@ -63,11 +64,11 @@ describe('the name of a tool', () => {
     fc.assert(
       fc.property(fc.uniqueArray(path, { minLength: 500, maxLength: 500 }), (paths) => {
         const names = new Set<string>();
-        for (let from = 0; from < paths.length; from += 100) {
-          const some = paths.slice(from, from + 100);
+        for (let from = 0; from < paths.length; from += 25) {
+          const some = paths.slice(from, from + 25);
           const box = boxOf(...some.map((one) => skill(one)));
-          const own = namesOf(box).slice(0, -memoryTools.length);
-          expect(own).toHaveLength(100);
+          const own = namesOf(box).slice(0, -ownTools.length);
+          expect(own).toHaveLength(25);
           for (const [i, name] of own.entries()) {
             expect(name).toMatch(/^[a-zA-Z0-9_-]{1,64}$/);
             expect(box.nameOf(call(name, {}))).toBe(some[i]);
@@ -110,7 +111,7 @@ describe('the list of tools', () => {
       { tools, files: false },
     );
     return namesOf(box)
-      .filter((name) => !memoryTools.includes(name))
+      .filter((name) => !ownTools.includes(name))
       .map((name) => box.nameOf(call(name, {})));
   };
 
@@ -157,7 +158,7 @@ describe('the list of tools', () => {
     expect(offered(['text/*'], ['*'], ['web/*', 'text/v1.0/words'])).toEqual(['text/v1.0/words']);
     const guarded = skill('text/v1.0/guarded', { requiredScopes: ['text', 'secret'] });
     const box = toolBox([guarded], all, ['text'], everything);
-    expect(namesOf(box)).toEqual(memoryTools);
+    expect(namesOf(box)).toEqual(ownTools);
     expect(box.read(call('text__guarded__v1_0', {}))).toMatchObject({ kind: 'refused' });
   });
 
@@ -165,7 +166,7 @@ describe('the list of tools', () => {
     const box = toolBox([skill('a/v1.0/b')], all, ['*'], { tools: false, files: false });
 
     expect(box.offers).toEqual([]);
-    for (const name of [...memoryTools, 'a__b__v1_0', 'read_file']) {
+    for (const name of [...ownTools, 'a__b__v1_0', 'read_file', 'find_tools']) {
       expect(box.read(call(name, { id: 'x', content: 'x' }))).toEqual({
         kind: 'refused',
         message: `There is no tool "${name}". There are none.`,
@@ -173,13 +174,16 @@ describe('the list of tools', () => {
     }
   });
 
-  test('has at most 100 skills, and reports how many are left out', () => {
-    const box = boxOf(...Array.from({ length: 500 }, (_, i) => skill(`a/v1.0/s${i}`)));
+  test('has up to 40 skills; of more the model sees find_tools, which names their categories', () => {
+    const some = (n: number) =>
+      boxOf(...Array.from({ length: n }, (_, i) => skill(`a/v1.0/s${i}`)));
 
-    expect(box.offers).toHaveLength(103);
-    expect(box.leftOut).toBe(400);
-    expect(box.read(call('a__s100__v1_0', {})).kind).toBe('refused');
-    expect(box.read(call('a__s99__v1_0', {})).kind).toBe('skill');
+    expect(namesOf(some(40))).toHaveLength(40 + ownTools.length);
+    expect(namesOf(some(40))).not.toContain('find_tools');
+    const box = some(500);
+    expect(namesOf(box)).toEqual(['find_tools', ...ownTools]);
+    expect(box.offers[0]?.description).toContain('a (500)');
+    expect(box.read(call('a__s499__v1_0', {})).kind).toBe('skill');
   });
 
   test('has descriptions of at most 1,024 characters, none of them cut in two', () => {
@@ -237,6 +241,79 @@ describe('the list of tools', () => {
     const judgeList = compileSchema(list?.parameters ?? {});
     expect(judgeList({ input: ['a', ['b']] })).toBeNull();
     expect(judgeList({ input: ['a', [{ input: 'b' }]] })).not.toBeNull();
+  });
+});
+
+describe('tools by the hundred', () => {
+  const forms = ['create', 'list', 'delete', 'update'];
+  const things = ['invoice', 'customer', 'ticket', 'shipment', 'contract', 'employee', 'server'];
+  const many = things.flatMap((thing) =>
+    forms.flatMap((form) =>
+      ['v1.0', 'v2.0'].map((version) =>
+        skill(`${thing}s/${version}/${form}-${thing}`, { description: `Can ${form} a ${thing}.` }),
+      ),
+    ),
+  );
+  const box = boxOf(...many);
+  const user = { role: 'user', text: 'Bill them' } as const;
+  const asked = (id: string, name: string, input: object) =>
+    ({
+      role: 'assistant',
+      text: '',
+      toolCalls: [{ id, name, input: JSON.stringify(input) }],
+    }) as const;
+  const answered = (callId: string, name: string, output: unknown) =>
+    ({ role: 'tool', callId, name, text: JSON.stringify(output), isError: false }) as const;
+  const find = (query: string, limit?: number) => {
+    const use = box.read(call('find_tools', { query, limit }));
+    if (use.kind !== 'found') throw new Error(JSON.stringify(use));
+    return use.output as { tools: { name: string; description: string }[] };
+  };
+
+  test('are found by what they do, best first, in the forms of their words', () => {
+    const { tools } = find('creating invoices', 2);
+
+    expect(tools.map(({ name }) => name).sort()).toEqual([
+      'invoices__create-invoice__v1_0',
+      'invoices__create-invoice__v2_0',
+    ]);
+    expect(tools[0]?.description).toBe('Can create a invoice.');
+    expect(box.read(call('find_tools', { query: 'zzz' }))).toMatchObject({ kind: 'refused' });
+    expect(box.read(call('find_tools', {}))).toMatchObject({ kind: 'refused' });
+  });
+
+  test('are offered once found, behind those that were offered before', () => {
+    const first = find('delete a server', 1);
+    const second = find('list customers', 1);
+    const once = [user, asked('1', 'find_tools', {}), answered('1', 'find_tools', first)];
+    const twice = [...once, asked('2', 'find_tools', {}), answered('2', 'find_tools', second)];
+    const names = (messages: Parameters<ToolBox['offersAfter']>[0]) =>
+      box.offersAfter(messages).map(({ name }) => name);
+
+    expect(names([user])).toEqual(namesOf(box));
+    expect(names(once)).toEqual([...namesOf(box), first.tools[0]?.name]);
+    expect(names(twice)).toEqual([...names(once), second.tools[0]?.name]);
+    expect(box.offersAfter(twice)).toBe(box.offersAfter(twice));
+  });
+
+  test('that were called are offered too, and names of no tool are not', () => {
+    const called = asked('1', 'tickets__list-ticket__v1_0', {});
+    const lies = answered('2', 'find_tools', { tools: [{ name: 'shell' }, 7, null] });
+
+    expect(box.offersAfter([user, called, lies]).map(({ name }) => name)).toEqual([
+      ...namesOf(box),
+      'tickets__list-ticket__v1_0',
+    ]);
+  });
+
+  test('are at most 100 beside those of the platform', () => {
+    const large = boxOf(...Array.from({ length: 300 }, (_, i) => skill(`a/v1.0/s${i}`)));
+    const calls = Array.from({ length: 300 }, (_, i) => asked(`${i}`, `a__s${i}__v1_0`, {}));
+
+    const offers = large.offersAfter(calls);
+
+    expect(offers).toHaveLength(large.offers.length + 100);
+    expect(offers.at(-1)?.name).toBe('a__s299__v1_0');
   });
 });
 
@@ -301,6 +378,13 @@ describe('a call', () => {
       offset: 3,
     });
     expect(boxOf().read(call('read_file', {})).kind).toBe('refused');
+    expect(box.read(call('read_result', { call_id: 'x', offset: 3, length: 1e9 }))).toEqual({
+      kind: 'result',
+      callId: 'x',
+      offset: 3,
+      length: 40_000,
+    });
+    expect(box.read(call('read_result', { call_id: 1 })).kind).toBe('refused');
   });
 
   test.each<[string, string, unknown]>([
@@ -352,7 +436,7 @@ describe('a call', () => {
     expect(box.read(call('shell', {}))).toEqual({
       kind: 'refused',
       message:
-        'There is no tool "shell". There are: text__words__v1_0, text__list__v1_0, remember, recall, forget, read_file.',
+        'There is no tool "shell". There are: text__words__v1_0, text__list__v1_0, remember, recall, forget, read_file, read_result.',
     });
     for (const name of ['__proto__', 'constructor', 'toString', '', '\ud800\0', 'x'.repeat(1e6)]) {
       expectTold(box.read(call(name, {})));

@@ -1,24 +1,34 @@
 /**
  * The tools of a model: the skills that both its agent's patterns and the caller's key allow, the agent's
- * memory, and the files of a SKILL.md skill. Lists the tools and parses calls; runs none. Calls are treated
- * as hostile, because a model can name any tool and send any arguments.
+ * memory, the files of a SKILL.md skill, and the results of earlier calls. Of many skills it is offered those that it
+ * finds. Lists the tools and parses calls; runs none. Calls are treated as hostile, because a model can name any tool
+ * and send any arguments.
  */
-import { createHash } from 'node:crypto';
 import { hasScopes } from '../kernel/caller.ts';
 import { isObject } from '../kernel/json.ts';
 import { cleanText, jsonTextFault } from '../kernel/text.ts';
 import { isMemoryVerb, type MemoryVerb, memoryTools } from '../memories/memory-verbs.ts';
-import type { ToolCall, ToolOffer } from '../models/model.ts';
-import { type Skill, skillKey } from '../skills/registry.ts';
+import type { DialogueMessage, ToolCall, ToolOffer } from '../models/model.ts';
+import type { Skill } from '../skills/registry.ts';
+import {
+  fileOffer,
+  findDefault,
+  findMax,
+  findOffer,
+  isFindTool,
+  readDefault,
+  readMax,
+  resultOffer,
+} from './own-tools.ts';
+import { isOfferedAsIs, keyOf, matchesAny, offerOf, toolName } from './tool-offers.ts';
+import { type Findable, foundTools, searchTools, toolsIn } from './tool-search.ts';
 
-/** Providers accept 128 tools; some are the platform's own. */
-const skillToolsMax = 100;
+/** Skills that are offered all at once; of more, those that the model finds. */
+const offeredMax = 40;
+/** Found tools that are offered, the last ones of more: providers accept 128. */
+const foundMax = 100;
 /** UTF-8 bytes of a call's arguments. */
 const argumentsBytesMax = 262_144;
-/** Characters of a tool's description. */
-const descriptionMax = 1_024;
-/** Characters of a tool's name that providers accept. */
-const nameMax = 64;
 /** Characters of an error message for the model. */
 const complaintMax = 2_000;
 
@@ -34,19 +44,29 @@ export type ToolUse =
     }
   | { readonly kind: 'memory'; readonly verb: MemoryVerb; readonly payload: unknown }
   | { readonly kind: 'file'; readonly path: unknown; readonly offset: unknown }
+  /** A part of the result of an earlier call, in characters. */
+  | {
+      readonly kind: 'result';
+      readonly callId: string;
+      readonly offset: number;
+      readonly length: number;
+    }
+  /** What `find_tools` has found. */
+  | { readonly kind: 'found'; readonly output: unknown }
   /** The call is invalid; the message is for the model. */
   | { readonly kind: 'refused'; readonly message: string };
 
 export interface ToolBox {
+  /** What a model is offered in the beginning. */
   readonly offers: readonly ToolOffer[];
-  /** The number of allowed skills beyond the maximum. */
-  readonly leftOut: number;
+  /** What it is offered after these messages; the same list as before where they have found nothing more. */
+  offersAfter(messages: readonly DialogueMessage[]): readonly ToolOffer[];
   /** The name of a tool in steps and messages: for a skill its `category/version/name`. */
   nameOf(call: ToolCall): string;
   read(call: ToolCall): ToolUse;
 }
 
-interface SkillTool {
+interface SkillTool extends Findable {
   readonly skill: Skill;
   /** Whether the input is the field `input` of an object, because providers would refuse its schema. */
   readonly isWrapped: boolean;
@@ -77,26 +97,28 @@ export function toolBox(
   { tools, files }: WantedTools,
 ): ToolBox {
   const wanted = tools === true ? ['*'] : tools === false ? [] : tools;
-  const allowed = skills.filter(
-    (skill) =>
-      matchesAny(skill, patterns.skills) &&
-      matchesAny(skill, wanted) &&
-      hasScopes(scopes, skill.requiredScopes),
-  );
-  const byName = new Map<string, SkillTool>();
-  for (const skill of allowed.slice(0, skillToolsMax)) {
-    const needsApproval = matchesAny(skill, patterns.approvals);
-    byName.set(toolName(skill), { skill, isWrapped: !isOfferedAsIs(skill), needsApproval });
-  }
+  const allowed = skills
+    .filter(
+      (skill) =>
+        matchesAny(skill, patterns.skills) &&
+        matchesAny(skill, wanted) &&
+        hasScopes(scopes, skill.requiredScopes),
+    )
+    .map((skill) => skillTool(skill, patterns));
+  const byName = new Map(allowed.map((tool) => [tool.name, tool]));
+  const isLarge = byName.size > offeredMax;
   const hasMemory = tools !== false;
-  const offers = [
-    ...[...byName].map(([name, tool]) => offerOf(name, tool)),
+  const giving = [
+    ...(isLarge ? [findOffer(categoriesOf(allowed))] : allowed.map(offerOfTool)),
     ...(hasMemory ? memoryTools : []),
     ...(files ? [fileOffer] : []),
   ];
+  const offers = giving.length === 0 ? [] : [...giving, resultOffer];
+  const own = new Map(offers.map((offer) => [offer.name, offer]));
+  const offersAfter = isLarge ? growing(offers, byName) : () => offers;
   return {
     offers,
-    leftOut: Math.max(0, allowed.length - skillToolsMax),
+    offersAfter,
 
     nameOf({ name }) {
       const skill = byName.get(name)?.skill;
@@ -105,71 +127,96 @@ export function toolBox(
 
     read(call) {
       const tool = byName.get(call.name);
-      const verb = hasMemory && isMemoryVerb(call.name) ? call.name : undefined;
-      const isFile = files && call.name === fileOffer.name;
-      if (tool === undefined && verb === undefined && !isFile) {
-        return refused(unknownTool(call.name, offers));
+      if (tool === undefined && !own.has(call.name)) {
+        return refused(unknownTool(call.name, offers, isLarge));
       }
       const read = readArguments(call.input);
       if ('fault' in read) return refused(read.fault);
-      if (tool !== undefined) return useOfSkill(tool, read.value);
-      if (verb === undefined) {
-        return { kind: 'file', path: read.value['path'], offset: read.value['offset'] };
-      }
-      const payload = verb === 'forget' ? read.value['id'] : read.value;
-      return { kind: 'memory', verb, payload };
+      return tool === undefined
+        ? useOfOwn(call.name, read.value, allowed)
+        : useOfSkill(tool, read.value);
     },
   };
 }
 
-/** `*`, `text/*`, `text/v1.0`, `text/v1.0/*` or `text/v1.0/summarize` (docs/decisions/agents.md). */
-function matchesAny(skill: Skill, patterns: readonly string[]): boolean {
-  const own = [skill.category, skill.version, skill.name];
-  return patterns.some((pattern) => {
-    const parts = pattern.split('/');
-    return parts.every((part, i) => part === '*' || part === own[i]);
-  });
-}
-
-const keyOf = ({ category, version, name }: Skill) => skillKey(category, version, name);
-
-/** A name that providers accept: stable, and unique to the skill. */
-function toolName(skill: Skill): string {
-  const name = `${skill.category}__${skill.name}__${skill.version.replace('.', '_')}`;
-  if (name.length <= nameMax) return name;
-  const mark = createHash('sha256').update(keyOf(skill)).digest('hex').slice(0, 10);
-  return `${name.slice(0, nameMax - mark.length - 1)}_${mark}`;
-}
-
-/** Keywords that providers refuse at the root of a tool's schema. */
-const notAtRoot = ['$ref', 'allOf', 'anyOf', 'const', 'enum', 'not', 'oneOf'];
-
-function isOfferedAsIs({ parameters }: Skill): boolean {
-  const isObject = parameters['type'] === 'object' || 'properties' in parameters;
-  return isObject && !notAtRoot.some((keyword) => keyword in parameters);
-}
-
-function offerOf(name: string, { skill, isWrapped }: SkillTool): ToolOffer {
-  const { $schema: _, ...schema } = skill.parameters;
+function skillTool(skill: Skill, patterns: AgentPatterns): SkillTool {
   return {
-    name,
-    description: skill.description.slice(0, descriptionMax).toWellFormed(),
-    parameters: isWrapped
-      ? { type: 'object', properties: { input: nestedSchema(schema) }, required: ['input'] }
-      : { ...schema, type: 'object' },
+    name: toolName(skill),
+    description: skill.description,
+    fields: Object.keys((skill.parameters['properties'] as object | undefined) ?? {}),
+    source: skill,
+    skill,
+    isWrapped: !isOfferedAsIs(skill),
+    needsApproval: matchesAny(skill, patterns.approvals),
   };
 }
 
-/** A schema moved to the property `input`, with its references moved along. */
-function nestedSchema(schema: Readonly<Record<string, unknown>>): Record<string, unknown> {
-  // A schema with an `$id` is the root of its own references in any place.
-  if ('$id' in schema) return schema;
-  const json = JSON.stringify(schema, (key, value: unknown) =>
-    key === '$ref' && typeof value === 'string' && /^#(?:\/|$)/.test(value)
-      ? `#/properties/input${value.slice(1)}`
-      : value,
-  );
-  return JSON.parse(json) as Record<string, unknown>;
+const offerOfTool = ({ name, skill, isWrapped }: SkillTool) => offerOf(name, skill, isWrapped);
+
+function categoriesOf(tools: readonly SkillTool[]): Map<string, number> {
+  const counts = new Map<string, number>();
+  for (const { skill } of tools) {
+    counts.set(skill.category, 1 + (counts.get(skill.category) ?? 0));
+  }
+  return counts;
+}
+
+/** The offers with the tools that a dialogue has found or called behind them, so that what was sent before stays. */
+function growing(
+  offers: readonly ToolOffer[],
+  byName: ReadonlyMap<string, SkillTool>,
+): ToolBox['offersAfter'] {
+  let names: readonly string[] = [];
+  let all = offers;
+  return (messages) => {
+    const found = [...toolsIn(messages)].filter((name) => byName.has(name)).slice(-foundMax);
+    if (found.length === names.length && found.every((name, i) => name === names[i])) return all;
+    names = found;
+    const added = found.flatMap((name) => byName.get(name) ?? []);
+    all = [...offers, ...added.map(offerOfTool)];
+    return all;
+  };
+}
+
+/** A call of one of the platform's own tools. */
+function useOfOwn(
+  name: string,
+  given: Record<string, unknown>,
+  tools: readonly SkillTool[],
+): ToolUse {
+  if (isMemoryVerb(name)) {
+    return { kind: 'memory', verb: name, payload: name === 'forget' ? given['id'] : given };
+  }
+  if (name === resultOffer.name) return useOfResult(given);
+  if (isFindTool(name)) return useOfFind(given, tools);
+  return { kind: 'file', path: given['path'], offset: given['offset'] };
+}
+
+function useOfResult({ call_id: callId, offset, length }: Record<string, unknown>): ToolUse {
+  if (typeof callId !== 'string') return refused('call_id must be the id of an earlier call');
+  return {
+    kind: 'result',
+    callId,
+    offset: countOr(0, offset, Number.MAX_SAFE_INTEGER),
+    length: Math.max(1, countOr(readDefault, length, readMax)),
+  };
+}
+
+function useOfFind(
+  { query, limit }: Record<string, unknown>,
+  tools: readonly SkillTool[],
+): ToolUse {
+  if (typeof query !== 'string' || query.trim() === '') {
+    return refused('query must say what the tool is to do');
+  }
+  const found = searchTools(tools, query, Math.max(1, countOr(findDefault, limit, findMax)));
+  if (found.length === 0) return refused('No tool was found: try other words, or fewer');
+  return { kind: 'found', output: foundTools(found) };
+}
+
+/** A count that a model gave, at most `most`. */
+function countOr(fallback: number, value: unknown, most: number): number {
+  return typeof value === 'number' && value >= 0 ? Math.min(Math.floor(value), most) : fallback;
 }
 
 function useOfSkill(
@@ -208,9 +255,10 @@ function readArguments(
   return { value };
 }
 
-function unknownTool(name: string, offers: readonly ToolOffer[]): string {
+function unknownTool(name: string, offers: readonly ToolOffer[], isLarge: boolean): string {
   const names = offers.map((offer) => offer.name);
-  const there = names.length === 0 ? 'There are none.' : `There are: ${names.join(', ')}.`;
+  const more = isLarge ? ', and those that find_tools finds' : '';
+  const there = names.length === 0 ? 'There are none.' : `There are: ${names.join(', ')}${more}.`;
   return `There is no tool ${JSON.stringify(name.slice(0, 200))}. ${there}`;
 }
 
@@ -219,17 +267,3 @@ function refused(message: string): ToolUse {
   const text = cleanText(message.slice(0, complaintMax));
   return { kind: 'refused', message: text };
 }
-
-const fileOffer: ToolOffer = {
-  name: 'read_file',
-  description: "Reads a file of this skill's folder.",
-  parameters: {
-    type: 'object',
-    properties: {
-      path: { type: 'string', description: 'Relative to the folder.' },
-      offset: { type: 'integer', minimum: 0, description: 'Bytes to pass over.' },
-    },
-    required: ['path'],
-    additionalProperties: false,
-  },
-};

@@ -339,7 +339,8 @@ export interface JobStepsTable {
   memory: string | null;
   /**
    * JSON: `{output, said}` of a skill that the run's own code called, `{value}` of a named step, what a wait
-   * resulted in; null while there is none, and of a model or a tool.
+   * resulted in, the whole result of a tool whose message has only the beginning; null while there is none, and
+   * of a model.
    */
   result: string | null;
   /**

@@ -34,7 +34,7 @@ export const listRecords = allRows<PageOfRecords>()((db, p) =>
     .selectFrom('job_steps')
     .select(['n', 'generation', 'kind', 'name', 'parent', 'status', 'digest', 'attempt', 'seen_to'])
     .select(['told', 'turn', 'due_at'])
-    .select(sql<number | null>`octet_length(result)`.as('bytes'))
+    .select(sql<number | null>`case when kind <> 'tool' then octet_length(result) end`.as('bytes'))
     .select(bytesOf('result', 'memory', 'error').as('size'))
     .where('job_id', '=', p('job_id'))
     .where('n', '>', p('after'))

@@ -107,14 +107,51 @@ export function startApprovedTool(
   return tx.each(startApproved, [{ job_id: job.id, epoch: job.epoch, ...tool, now }]);
 }
 
+/** All that says what became of a step, without its result, which may have a megabyte. */
+const columnsOfStep = [
+  ...(['job_id', 'n', 'epoch', 'generation', 'parent', 'turn', 'kind', 'name'] as const),
+  ...(['call_id', 'status', 'error', 'message_id', 'memory', 'digest', 'attempt'] as const),
+  ...(['prompt_tokens', 'completion_tokens', 'reserved', 'estimated', 'started_at'] as const),
+] as const;
+export type StepOfGeneration = Pick<StepRow, (typeof columnsOfStep)[number]>;
+
 /** The steps of a generation, in order; a step that code takes is alone in its generation. */
 export const listStepsOfGeneration = allRows<{ job_id: string; generation: string }>()((db, p) =>
   db
     .selectFrom('job_steps')
-    .selectAll()
+    .select(columnsOfStep)
     .where('job_id', '=', p('job_id'))
     .where('generation', '=', p('generation'))
     .orderBy('n'),
+);
+
+/** The whole result of a tool, where its message has only the beginning. */
+export const findToolResult = firstRow<{ job_id: string; n: number }>()((db, p) =>
+  db
+    .selectFrom('job_steps')
+    .select('result')
+    .where('job_id', '=', p('job_id'))
+    .where('n', '=', p('n'))
+    .where('kind', '=', 'tool'),
+);
+
+/** The message of the last tool call of this id in a conversation. */
+export const findToolMessage = firstRow<{ conversation_id: string; call_id: string }>()((db, p) =>
+  db
+    .selectFrom('job_steps')
+    .select('message_id')
+    .where('job_id', 'in', (jobs) =>
+      jobs
+        .selectFrom('messages')
+        .select('job_id')
+        .distinct()
+        .where('conversation_id', '=', p('conversation_id')),
+    )
+    .where('call_id', '=', p('call_id'))
+    .where('kind', '=', 'tool')
+    .where('message_id', 'is not', null)
+    .orderBy('message_id', 'desc')
+    .limit(1),
 );
 
 /** The last step of a job. */

@@ -78,6 +78,8 @@ export interface ToolMessage {
   /** The output or the error, as the model reads it. */
   readonly text: string;
   readonly isError: boolean;
+  /** The step that has the whole result on record, where `text` is its beginning; no provider is told of it. */
+  readonly whole?: { readonly job: string; readonly step: number; readonly characters: number };
 }
 
 /** One turn of a dialogue, independent of any provider. */

@@ -6,7 +6,7 @@ import { newThinker, startThinkers, type Thinkers, toolNamed } from '../support/
 let world: Thinkers;
 /** With a model that can read and write little. */
 let small: Thinkers;
-const contextTokens = 2_000;
+const contextTokens = 2_300;
 beforeAll(async () => {
   world = await startThinkers();
   small = await startThinkers({
@@ -175,7 +175,10 @@ describe("what is longer than the model's window", () => {
     expect(job).toMatchObject({
       status: 'failed',
       attempt: 1,
-      error: { code: 'skill_execution_failed', message: expect.stringContaining('2000 tokens') },
+      error: {
+        code: 'skill_execution_failed',
+        message: expect.stringContaining(`${contextTokens} tokens`),
+      },
       token_stats: { total_tokens: 0 },
     });
     expect(small.provider.requests.length).toBe(before);

@@ -12,7 +12,7 @@ afterAll(() => world.stop());
 
 const wordCount = toolNamed('text/v1.0/word-count');
 const played = toolNamed(play);
-const ofMemory = ['remember', 'recall', 'forget'];
+const ofPlatform = ['remember', 'recall', 'forget', 'read_result'];
 
 /** Requests that came since `before`. */
 const since = (before: number) => world.provider.requests.slice(before);
@@ -112,7 +112,7 @@ describe('the tools on offer', () => {
 
     const [request] = since(before);
     expect(new Set(request?.tools)).toEqual(
-      new Set([wordCount, toolNamed('text/v1.0/diff'), ...ofMemory]),
+      new Set([wordCount, toolNamed('text/v1.0/diff'), ...ofPlatform]),
     );
     const [offer] = request?.body.tools ?? [];
     expect(offer.function.parameters).toMatchObject({ type: 'object' });
@@ -129,7 +129,7 @@ describe('the tools on offer', () => {
     await world.platform.admin('POST', `${path}/activate`);
 
     expect(job).toMatchObject({ status: 'completed' });
-    expect(since(before)[0]?.tools).toEqual(ofMemory);
+    expect(since(before)[0]?.tools).toEqual(ofPlatform);
     expect(since(before)[1]?.toolResults).toEqual([expect.stringMatching(/no tool/)]);
   });
 

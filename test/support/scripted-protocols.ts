@@ -79,7 +79,7 @@ export const chat: Protocol = {
       .join('\n'),
   toolResults(body) {
     const last = body.messages.findLastIndex((message: Body) => message.role !== 'tool');
-    return body.messages.slice(last + 1).map((message: Body) => message.content);
+    return body.messages.slice(last + 1).map((message: Body) => unmarked(message.content));
   },
   toolNames: (body) => (body.tools ?? []).map((tool: Body) => tool.function.name),
   complaint(body) {
@@ -218,7 +218,8 @@ export const messages: Protocol = {
   toolResults(body) {
     const { role, content } = body.messages.at(-1);
     if (role !== 'user' || !Array.isArray(content)) return [];
-    return content.filter((block: Body) => block.type === 'tool_result').map(resultText);
+    const results = content.filter((block: Body) => block.type === 'tool_result');
+    return results.map((block: Body) => unmarked(resultText(block)));
   },
   toolNames: (body) => (body.tools ?? []).map((tool: Body) => tool.name),
   complaint(body) {
@@ -358,4 +359,9 @@ function resultText(block: Body): string {
 
 function named(type: string, data: object): string {
   return `event: ${type}\n${event({ type, ...data })}`;
+}
+
+/** The result of a tool without the marks that say that it is data. */
+function unmarked(text: string): string {
+  return /^<(result(?:-\d+)?)>\n(.*)\n<\/\1>$/s.exec(text)?.[2] ?? text;
 }

@@ -1,0 +1,46 @@
+/**
+ * The results of tools on record, which a model reads again by the id of the call. A result that is too long for a
+ * message is kept whole with its step, as long as the results of a claim stay within a bound.
+ */
+import { findToolMessage, findToolResult } from '../journal/step-queries.ts';
+import type { ToolMessage } from '../models/model.ts';
+import type { ThinkingClaim } from './thinking-claim.ts';
+
+/** Bytes of the whole results that one claim keeps. */
+const keptMax = 32 * 1024 * 1024;
+
+/** Whether a result is kept whole; counts its bytes. */
+export function keepsResult({ kept }: ThinkingClaim, text: string): boolean {
+  const bytes = kept.bytes + Buffer.byteLength(text);
+  if (bytes > keptMax) return false;
+  kept.bytes = bytes;
+  return true;
+}
+
+/**
+ * The whole result of a call in the conversation of the job; undefined if there is none. `known` is its message, if
+ * the dialogue has it: there the ids of calls are unique, and in the record the last call of an id is found.
+ */
+export async function readResult(
+  { deps, job }: ThinkingClaim,
+  callId: string,
+  known: ToolMessage | undefined,
+): Promise<string | undefined> {
+  const message = known ?? (await messageOf(deps, job.conversation_id, callId));
+  if (message?.whole === undefined) return message?.text;
+  const { job: job_id, step: n } = message.whole;
+  const row = await findToolResult(deps.database.read, { job_id, n });
+  return row?.result ? (JSON.parse(row.result) as string) : message.text;
+}
+
+async function messageOf(
+  { database, conversations }: ThinkingClaim['deps'],
+  conversationId: string,
+  callId: string,
+): Promise<ToolMessage | undefined> {
+  const asked = { conversation_id: conversationId, call_id: callId };
+  const id = (await findToolMessage(database.read, asked))?.message_id;
+  if (id == null) return undefined;
+  const json = (await conversations.dataOf(conversationId, [id])).get(id);
+  return json === undefined ? undefined : (JSON.parse(json) as ToolMessage);
+}

@@ -1,0 +1,59 @@
+/** How a skill is offered to a model: the name of its tool, and its schema in a form that providers accept. Pure. */
+import { createHash } from 'node:crypto';
+import type { ToolOffer } from '../models/model.ts';
+import { type Skill, skillKey } from '../skills/registry.ts';
+
+/** Characters of a tool's description. */
+const descriptionMax = 1_024;
+/** Characters of a tool's name that providers accept. */
+const nameMax = 64;
+
+/** `*`, `text/*`, `text/v1.0`, `text/v1.0/*` or `text/v1.0/summarize` (docs/decisions/agents.md). */
+export function matchesAny(skill: Skill, patterns: readonly string[]): boolean {
+  const own = [skill.category, skill.version, skill.name];
+  return patterns.some((pattern) => {
+    const parts = pattern.split('/');
+    return parts.every((part, i) => part === '*' || part === own[i]);
+  });
+}
+
+export const keyOf = ({ category, version, name }: Skill) => skillKey(category, version, name);
+
+/** A name that providers accept: stable, and unique to the skill. */
+export function toolName(skill: Skill): string {
+  const name = `${skill.category}__${skill.name}__${skill.version.replace('.', '_')}`;
+  if (name.length <= nameMax) return name;
+  const mark = createHash('sha256').update(keyOf(skill)).digest('hex').slice(0, 10);
+  return `${name.slice(0, nameMax - mark.length - 1)}_${mark}`;
+}
+
+/** Keywords that providers refuse at the root of a tool's schema. */
+const notAtRoot = ['$ref', 'allOf', 'anyOf', 'const', 'enum', 'not', 'oneOf'];
+
+export function isOfferedAsIs({ parameters }: Skill): boolean {
+  const isObject = parameters['type'] === 'object' || 'properties' in parameters;
+  return isObject && !notAtRoot.some((keyword) => keyword in parameters);
+}
+
+export function offerOf(name: string, skill: Skill, isWrapped: boolean): ToolOffer {
+  const { $schema: _, ...schema } = skill.parameters;
+  return {
+    name,
+    description: skill.description.slice(0, descriptionMax).toWellFormed(),
+    parameters: isWrapped
+      ? { type: 'object', properties: { input: nestedSchema(schema) }, required: ['input'] }
+      : { ...schema, type: 'object' },
+  };
+}
+
+/** A schema moved to the property `input`, with its references moved along. */
+function nestedSchema(schema: Readonly<Record<string, unknown>>): Record<string, unknown> {
+  // A schema with an `$id` is the root of its own references in any place.
+  if ('$id' in schema) return schema;
+  const json = JSON.stringify(schema, (key, value: unknown) =>
+    key === '$ref' && typeof value === 'string' && /^#(?:\/|$)/.test(value)
+      ? `#/properties/input${value.slice(1)}`
+      : value,
+  );
+  return JSON.parse(json) as Record<string, unknown>;
+}
