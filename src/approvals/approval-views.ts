@@ -1,6 +1,7 @@
 /** An approval as clients, webhooks and the run that asked see it. */
 import { envelopeOf, type NewEvent } from '../events/events.ts';
 import { timestamp, timestampOrNull } from '../kernel/clock.ts';
+import type { Json } from '../kernel/json.ts';
 import type { ApprovalRow } from './approvals.store.ts';
 
 /** What the run gets. */
@@ -9,14 +10,17 @@ export interface ApprovalResult {
   /** Null without a decision. */
   readonly by: { readonly kind: 'api_key' | 'console'; readonly id: string } | null;
   readonly reason: string | null;
+  /** What was filled into the form that was asked. */
+  readonly answer?: Json;
 }
 
 export function decisionOf(
   approved: boolean,
   by: ApprovalResult['by'],
   reason: string | null,
+  answer: Json | null = null,
 ): ApprovalResult {
-  return { approved, by, reason };
+  return { approved, by, reason, ...(answer !== null && { answer }) };
 }
 
 export function approvalBody(row: ApprovalRow) {
@@ -36,7 +40,13 @@ export function approvalBody(row: ApprovalRow) {
     decided_at: timestampOrNull(row.decided_at),
     decided_by: deciderOf(row),
     reason,
+    fields: jsonOrNull(row.fields),
+    answer: jsonOrNull(row.answer),
   };
+}
+
+function jsonOrNull(text: string | null): Json | null {
+  return text === null ? null : (JSON.parse(text) as Json);
 }
 
 export function requestedEvent(row: ApprovalRow): NewEvent {

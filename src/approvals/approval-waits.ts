@@ -7,6 +7,7 @@ import { createHash } from 'node:crypto';
 import type { Transaction } from '../database/database.ts';
 import { appendEvents } from '../events/outbox.ts';
 import { deadlineAfter, type WaitKindVerbs, type WaitResult } from '../journal/wait-kinds.ts';
+import { type Form, readForm } from '../kernel/form.ts';
 import { newId } from '../kernel/ids.ts';
 import { isObject, type Json } from '../kernel/json.ts';
 import { longTextMax } from '../kernel/long-text.ts';
@@ -25,6 +26,8 @@ import {
 interface Question {
   readonly title: string;
   readonly details: Json;
+  /** The form that the decision fills in; absent without one. */
+  readonly fields?: Form;
 }
 
 /** Reads the question of a run, which is hostile input. */
@@ -52,7 +55,16 @@ function read(
   }
   const fault = jsonTextFault(json);
   if (fault !== null) throw permanentError(`the JSON of the details of an approval ${fault}`);
-  return { input: { title, details }, dueAt: deadlineAfter(timeoutMs, now) };
+  const fields = readFields(payload['fields']);
+  const input = { title, details, ...(fields !== undefined && { fields }) };
+  return { input, dueAt: deadlineAfter(timeoutMs, now) };
+}
+
+function readFields(value: unknown): Form | undefined {
+  if (value === undefined || value === null) return undefined;
+  const read = readForm(value);
+  if ('fault' in read) throw permanentError(`the form of an approval ${read.fault}`);
+  return read.form;
 }
 
 async function begin(
@@ -60,7 +72,7 @@ async function begin(
   { job, n, name, input, dueAt }: Parameters<WaitKindVerbs['begin']>[1],
   now: number,
 ): Promise<null> {
-  const { title, details } = input as Question;
+  const { title, details, fields } = input as Question;
   const row: ApprovalRow = {
     id: newId(),
     organization_id: job.organization_id,
@@ -80,6 +92,8 @@ async function begin(
     decided_by_kind: null,
     decided_by_key: null,
     reason: null,
+    fields: fields === undefined ? null : JSON.stringify(fields),
+    answer: null,
   };
   await insertApproval(tx, row);
   await appendEvents(tx, [requestedEvent(row)], now);
@@ -100,6 +114,7 @@ async function expire(
     decided_by_kind: null,
     decided_by_key: null,
     reason: null,
+    answer: null,
   });
   if (row !== undefined) await appendEvents(tx, [decidedEvent(row)], now);
   return { value: decisionOf(false, null, 'expired') };

@@ -7,7 +7,8 @@ import { carries, tellNext } from '../http/response-headers.ts';
 import { Id, Paged } from '../http/schemas.ts';
 import type { Server } from '../http/server.ts';
 import { requireScopes } from '../kernel/caller.ts';
-import { Approval, ApprovalQuery, DecisionBody } from './approvals.schemas.ts';
+import type { Json } from '../kernel/json.ts';
+import { Approval, ApprovalQuery, ApprovingBody, DecisionBody } from './approvals.schemas.ts';
 import type { Approvals, Decider, Decision } from './approvals.ts';
 
 const operation = { tags: ['Approvals'], security: [{ apiKey: [] }] };
@@ -44,9 +45,12 @@ const deciding = {
 const approveSchema = {
   ...operation,
   ...deciding,
+  body: ApprovingBody,
   operationId: 'approveApproval',
   summary: 'Approve: the run that waits goes on',
-  description: 'The first decision counts; a second one is 409 conflict.',
+  description:
+    'The first decision counts; a second one is 409 conflict. An answer that does not fit the fields is ' +
+    '400, and the approval stays pending.',
 };
 const rejectSchema = {
   ...operation,
@@ -75,8 +79,8 @@ export function approvalRoutes(server: Server, { approvals }: { approvals: Appro
     approvals.get(callerOf(request).organizationId, request.params.approvalId),
   );
   const decide = (request: FastifyRequest, id: string, status: Decision['status']) => {
-    const { reason = null } = request.body as { reason?: string };
-    const decision = { status, by: deciderOf(request), reason };
+    const { reason = null, answer } = request.body as { reason?: string; answer?: Json };
+    const decision = { status, by: deciderOf(request), reason, answer };
     return approvals.decide(callerOf(request).organizationId, id, decision);
   };
   const options = { onRequest: find, preValidation: withBody };

@@ -26,7 +26,7 @@ export const Approval = Type.Object(
     title: Type.String(),
     details: { ...FreeObject, description: 'What is asked, as the run gave it.' },
     digest: Type.String({
-      description: 'SHA-256, in hex, of title and details: of exactly what is asked.',
+      description: 'SHA-256, in hex, of title, details and fields: of exactly what is asked.',
     }),
     status: Words(approvalStatuses),
     requested_at: Timestamp,
@@ -52,6 +52,17 @@ export const Approval = Type.Object(
       ),
     ),
     reason: Nullable(Type.String({ description: 'Given with the decision.' })),
+    fields: Nullable({
+      ...FreeObject,
+      description:
+        'The form that the decision fills in: a JSON Schema of an object whose properties are texts, numbers, ' +
+        'booleans and choices. Null without one.',
+    }),
+    answer: Nullable({
+      ...FreeObject,
+      description:
+        'What was filled into the form; null without one, and where it was not approved.',
+    }),
   },
   {
     title: 'Approval',
@@ -72,6 +83,8 @@ export const Approval = Type.Object(
         decided_at: null,
         decided_by: null,
         reason: null,
+        fields: null,
+        answer: null,
       },
     ],
   },
@@ -94,4 +107,19 @@ export const DecisionBody = Type.Object(
     ),
   },
   { title: 'ApprovalDecision', additionalProperties: false, examples: [{ reason: 'Checked.' }] },
+);
+
+export const ApprovingBody = Type.Object(
+  {
+    ...DecisionBody.properties,
+    answer: Type.Optional({
+      ...FreeObject,
+      description: 'The values of the fields, by name, for an approval that has fields.',
+    }),
+  },
+  {
+    title: 'ApprovalGrant',
+    additionalProperties: false,
+    examples: [{ reason: 'Checked.' }, { answer: { carrier: 'post' } }],
+  },
 );

@@ -19,7 +19,7 @@ export interface ApprovalFilters {
 /** How an approval stops being pending. */
 export type ApprovalEnd = Pick<
   ApprovalRow,
-  'decided_at' | 'decided_by' | 'decided_by_kind' | 'decided_by_key' | 'reason'
+  'decided_at' | 'decided_by' | 'decided_by_kind' | 'decided_by_key' | 'reason' | 'answer'
 > & { readonly status: Exclude<ApprovalStatus, 'pending'> };
 
 export function insertApproval(tx: Transaction, row: ApprovalRow): Promise<void> {
@@ -55,7 +55,7 @@ export async function listApprovals(
   if (agent_id !== undefined) query = query.where(equal('agent_id', agent_id));
   const total = await countOf(query);
   const sizes = await query
-    .select(['id', bytesOf('title', 'details', 'reason').as('bytes')])
+    .select(['id', bytesOf('title', 'details', 'reason', 'fields', 'answer').as('bytes')])
     .orderBy('id', 'desc')
     .limit(page.limit)
     .offset(page.offset)
@@ -77,6 +77,7 @@ const end = statement<ApprovalEnd & { job_id: string; n: number }>()((db, p) =>
       decided_by_kind: p('decided_by_kind'),
       decided_by_key: p('decided_by_key'),
       reason: p('reason'),
+      answer: p('answer'),
     })
     .where('job_id', '=', p('job_id'))
     .where('n', '=', p('n'))

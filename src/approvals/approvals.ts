@@ -9,8 +9,10 @@ import { appendEvents } from '../events/outbox.ts';
 import type { EndWaits } from '../jobs/end-waits.ts';
 import { bind } from '../kernel/bind.ts';
 import { type Clock, timestamp } from '../kernel/clock.ts';
-import { notFound, PlatformError } from '../kernel/errors.ts';
+import { invalid, invalidIn, notFound, PlatformError } from '../kernel/errors.ts';
+import { answerIssues, type Form } from '../kernel/form.ts';
 import { isId } from '../kernel/ids.ts';
+import type { Json } from '../kernel/json.ts';
 import { approvalBody, decidedEvent, decisionOf } from './approval-views.ts';
 import {
   type ApprovalFilters,
@@ -41,6 +43,8 @@ export interface Decision {
   readonly status: 'approved' | 'rejected';
   readonly by: Decider;
   readonly reason: string | null;
+  /** What was filled into the form; left out where nothing was. */
+  readonly answer?: Json | undefined;
 }
 
 export function createApprovals(deps: ApprovalsDeps) {
@@ -72,26 +76,51 @@ async function get(deps: ApprovalsDeps, organizationId: string, id: string) {
   return approvalBody(await find(deps, organizationId, id));
 }
 
-/** Decides a pending approval; `409 conflict` for one that is not pending any more, or whose time has passed. */
+/**
+ * Decides a pending approval; `409 conflict` for one that is not pending any more, or whose time has passed. An answer
+ * that does not fit the form is 400, and the approval stays pending.
+ */
 async function decide(deps: ApprovalsDeps, organizationId: string, id: string, decision: Decision) {
   const before = await find(deps, organizationId, id);
-  const row = await deps.database.write((tx) => decideIn(deps, tx, before, decision));
+  const answer = before.status === 'pending' ? answerOf(before, decision) : null;
+  const row = await deps.database.write((tx) =>
+    decideIn(deps, tx, before, { ...decision, answer }),
+  );
   return approvalBody(row);
+}
+
+/** What is recorded of the form; null without one, and for a rejection. */
+function answerOf({ fields }: ApprovalRow, { status, answer }: Decision): Json | null {
+  if (status === 'rejected') {
+    if (answer !== undefined) throw invalid('answer', 'is for an approval that is approved');
+    return null;
+  }
+  if (fields === null) {
+    if (answer !== undefined) throw invalid('answer', 'is for an approval that has fields');
+    return null;
+  }
+  const given = answer ?? {};
+  const issues = answerIssues(JSON.parse(fields) as Form, given);
+  if (issues === null) return given;
+  const nameOf = (field: string) => (field === 'body' ? 'answer' : `answer.${field}`);
+  throw invalidIn(issues.map(({ field, issue }) => ({ field: nameOf(field), issue })));
 }
 
 async function decideIn(
   { clock, endWaits }: ApprovalsDeps,
   tx: Transaction,
   { organization_id, id, job_id, n, expires_at }: ApprovalRow,
-  { status, by, reason }: Decision,
+  { status, by, reason, answer }: Omit<Decision, 'answer'> & { readonly answer: Json | null },
 ): Promise<ApprovalRow> {
   const now = clock.now();
   const { kind, apiKeyId = null } = by;
-  const result = { value: decisionOf(status === 'approved', { kind, id: by.id }, reason) };
+  const decision = decisionOf(status === 'approved', { kind, id: by.id }, reason, answer);
+  const result = { value: decision };
   // The step decides who is first: a decision, the deadline or the end of the job.
   const [isFirst] = expires_at > now ? await endWaits(tx, [{ job_id, n, result }], now) : [false];
   const decider = { decided_by: by.id, decided_by_kind: kind, decided_by_key: apiKeyId };
-  const decided = { status, decided_at: now, ...decider, reason };
+  const text = answer === null ? null : JSON.stringify(answer);
+  const decided = { status, decided_at: now, ...decider, reason, answer: text };
   const row = isFirst ? await endApproval(tx, { job_id, n }, decided) : undefined;
   if (row === undefined) throw refusal(found(await findApproval(tx, { organization_id, id })));
   await appendEvents(tx, [decidedEvent(row)], now);

@@ -471,6 +471,10 @@ export interface ApprovalsTable {
   /** The API key with which a session of the console acts. */
   decided_by_key: string | null;
   reason: string | null;
+  /** JSON Schema of the form that the decision fills in; null without one. */
+  fields: string | null;
+  /** JSON object: what was filled in; null without a form, and where it was not approved. */
+  answer: string | null;
 }
 
 /** Whose tokens are counted and limited. */

@@ -48,29 +48,36 @@ export async function waitForEvent<Data>(
   return received as ReceivedEvent<Data> | null;
 }
 
-export async function approve(
+export async function approve<Answer extends object>(
   part: Part,
   name: string,
   request: {
     readonly title: string;
     readonly details?: object | undefined;
+    readonly fields?: object | undefined;
     readonly timeout?: Duration | undefined;
   },
-): Promise<Decision> {
+): Promise<Decision<Answer>> {
   const what = begin('ctx.approve', name);
-  const { title, details, timeout } = readFields(request, ['title', 'details', 'timeout'], what);
+  const known = ['title', 'details', 'fields', 'timeout'];
+  const { title, details, fields, timeout } = readFields(request, known, what);
   readText(title, titleCharsMax, `the title of ${what}`);
   if (details !== undefined && !isObject(details)) {
     throw permanentError(`the details of ${what} must be an object`);
   }
   writeValue(details, `the details of ${what} hold`);
+  if (fields !== undefined && !isObject(fields)) {
+    throw permanentError(`the fields of ${what} must be a JSON Schema of an object`);
+  }
+  writeValue(fields, `the fields of ${what} hold`);
   const timeoutMs = readTimeout(timeout, what);
   const decision = await wait(part, 'approval', name, {
     title,
     details,
+    ...(fields !== undefined && { fields }),
     timeoutMs,
   });
-  return decision as Decision;
+  return decision as Decision<Answer>;
 }
 
 export async function runJob<Output>(

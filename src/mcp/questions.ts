@@ -11,7 +11,8 @@ import {
 import type { Decision } from '../approvals/approvals.ts';
 import { type Caller, hasScopes } from '../kernel/caller.ts';
 import { PlatformError } from '../kernel/errors.ts';
-import { objectOf } from '../kernel/json.ts';
+import { type Json, objectOf } from '../kernel/json.ts';
+import { issuesText } from '../kernel/json-schema.ts';
 import type { CallsDeps, Question } from './calls.ts';
 
 const reasonMax = 2_000;
@@ -33,15 +34,20 @@ export function canAnswer({ scopes }: Caller, capabilities: unknown): boolean {
   return hasForms && hasScopes(scopes, ['approvals']);
 }
 
+/** Why answers were refused, by approval; those are asked again. */
+export type Refusals = ReadonlyMap<string, string>;
+
 /** The questions as a result, and the state to sign. */
 export function questionsAsked(
   jobId: string,
   questions: readonly Question[],
+  refusals?: Refusals,
 ): { state: CallState; result(requestState: string): InputRequiredResult } {
   const asked: Record<string, string> = {};
   for (const { step, approval_id: id } of questions) asked[step in asked ? id : step] = id;
   const keys = new Map(Object.entries(asked).map(([key, id]) => [id, key]));
-  const inputRequests = formsOf(questions, ({ approval_id: id }) => keys.get(id) ?? id);
+  const keyOf = ({ approval_id: id }: Question) => keys.get(id) ?? id;
+  const inputRequests = formsOf(questions, keyOf, refusals);
   return {
     state: { job: jobId, asked },
     result: (requestState) => inputRequired({ inputRequests, requestState }),
@@ -52,50 +58,72 @@ export function questionsAsked(
 export function formsOf(
   questions: readonly Question[],
   keyOf: (question: Question) => string,
+  refusals?: Refusals,
 ): InputRequests {
-  return Object.fromEntries(questions.map((question) => [keyOf(question), formOf(question)]));
+  const entries = questions.map((question) => {
+    const refused = refusals?.get(question.approval_id);
+    return [keyOf(question), formOf(question, refused)];
+  });
+  return Object.fromEntries(entries);
 }
 
-function formOf({ title, details }: Question): InputRequests[string] {
+/** The form of the approval itself, or else one that asks for the reason of the decision. */
+function formOf(
+  { title, details, fields }: Question,
+  refused: string | undefined,
+): InputRequests[string] {
   const shown = Object.keys(details).length === 0 ? '' : `\n\n${JSON.stringify(details, null, 2)}`;
+  const again = refused === undefined ? '' : `\n\nThe answer was refused: ${refused}`;
   return {
     method: 'elicitation/create',
     params: {
       mode: 'form',
-      message: `${title}${shown.slice(0, detailsMax)}`,
-      requestedSchema: {
-        type: 'object',
-        properties: {
-          reason: {
-            type: 'string',
-            title: 'Reason',
-            description: 'Given to the run. Accept to approve, decline to reject.',
-            maxLength: reasonMax,
-          },
-        },
-      },
+      message: `${title}${shown.slice(0, detailsMax)}${again}`,
+      requestedSchema: fields ?? reasonForm,
     },
   } as InputRequests[string];
 }
 
-/** What the answers came to: `dismissed` where a person has closed a question without an answer. */
+const reasonForm = {
+  type: 'object',
+  properties: {
+    reason: {
+      type: 'string',
+      title: 'Reason',
+      description: 'Given to the run. Accept to approve, decline to reject.',
+      maxLength: reasonMax,
+    },
+  },
+};
+
+/** What became of answers. */
+export interface Answered {
+  /** Whether a person has closed a question without an answer. */
+  readonly isDismissed: boolean;
+  readonly refusals: Refusals;
+}
+
+/** Decides the approvals that are answered. */
 export async function decideAnswered(
   { approvals }: Pick<CallsDeps, 'approvals'>,
   { organizationId, keyId }: Caller,
-  { asked }: CallState,
+  { asked }: Pick<CallState, 'asked'>,
   answers: Readonly<Record<string, unknown>>,
-): Promise<'decided' | 'dismissed'> {
+): Promise<Answered> {
   let isDismissed = false;
+  const refusals = new Map<string, string>();
   for (const [key, approvalId] of Object.entries(asked)) {
     const answer = objectOf(answers[key]);
     if (answer?.['action'] === 'cancel') isDismissed = true;
     const status = statusOf(answer?.['action']);
     if (status === undefined) continue;
     const by = { kind: 'api_key', id: keyId } as const;
-    const decision: Decision = { status, by, reason: reasonOf(answer?.['content']) };
-    await decideOnce(approvals, organizationId, approvalId, decision);
+    const content = objectOf(answer?.['content']) ?? {};
+    const given = { approvals, organizationId, approvalId };
+    const refused = await decideOnce(given, { status, by, content });
+    if (refused !== null) refusals.set(approvalId, refused);
   }
-  return isDismissed ? 'dismissed' : 'decided';
+  return { isDismissed, refusals };
 }
 
 function statusOf(action: unknown): Decision['status'] | undefined {
@@ -103,22 +131,31 @@ function statusOf(action: unknown): Decision['status'] | undefined {
   return action === 'decline' ? 'rejected' : undefined;
 }
 
-function reasonOf(content: unknown): string | null {
-  const reason = objectOf(content)?.['reason'];
+function reasonOf({ reason }: Json): string | null {
   return typeof reason === 'string' && reason !== '' ? reason.slice(0, reasonMax) : null;
 }
 
-/** The first decision counts: a later one changes nothing. */
+interface Decided {
+  readonly approvals: CallsDeps['approvals'];
+  readonly organizationId: string;
+  readonly approvalId: string;
+}
+
+/** The first decision counts: a later one changes nothing. Returns why an answer does not fit its form. */
 async function decideOnce(
-  approvals: CallsDeps['approvals'],
-  organizationId: string,
-  approvalId: string,
-  decision: Decision,
-): Promise<void> {
+  { approvals, organizationId, approvalId }: Decided,
+  { status, by, content }: Pick<Decision, 'status' | 'by'> & { readonly content: Json },
+): Promise<string | null> {
   try {
-    await approvals.decide(organizationId, approvalId, decision);
+    const { fields } = await approvals.get(organizationId, approvalId);
+    const isFilledIn = fields !== null && status === 'approved';
+    const said = isFilledIn ? { answer: content } : { reason: reasonOf(content) };
+    await approvals.decide(organizationId, approvalId, { status, by, reason: null, ...said });
+    return null;
   } catch (error) {
-    const isLate = error instanceof PlatformError && ['conflict', 'not_found'].includes(error.code);
-    if (!isLate) throw error;
+    if (!(error instanceof PlatformError)) throw error;
+    if (error.code === 'validation_error') return issuesText(error.extras.details ?? []);
+    if (['conflict', 'not_found'].includes(error.code)) return null;
+    throw error;
   }
 }

@@ -21,7 +21,13 @@ import type { Logger } from '../kernel/log.ts';
 import { agentOfTool, agentTool, taskSkill } from './agent-tools.ts';
 import { abandon, begin, type CallOptions, type CallsDeps, follow } from './calls.ts';
 import { invalidParams, refusedCall } from './protocol-errors.ts';
-import { type CallState, canAnswer, decideAnswered, questionsAsked } from './questions.ts';
+import {
+  type CallState,
+  canAnswer,
+  decideAnswered,
+  questionsAsked,
+  type Refusals,
+} from './questions.ts';
 import { type EndedJob, errorOf, errorResult, resultOf } from './results.ts';
 import { addTaskMethods, capabilitiesOf, declaresTasks, requireTasks } from './task-methods.ts';
 import { createTask, type TasksDeps, tasksExtension } from './tasks.ts';
@@ -144,8 +150,8 @@ async function callTool(
     }
     await requireJobOf(calling, tool, state.job);
     const answers = ctx.mcpReq.inputResponses ?? {};
-    const outcome = await decideAnswered(calling.calls, caller, state, answers);
-    if (outcome === 'decided') return await followCall(calling, tool, state.job, ctx);
+    const { isDismissed, refusals } = await decideAnswered(calling.calls, caller, state, answers);
+    if (!isDismissed) return await followCall(calling, tool, state.job, ctx, refusals);
     return errorResult(
       `The question was closed without an answer. The job ${state.job} waits for a decision.`,
     );
@@ -213,6 +219,7 @@ async function followCall(
   tool: SkillTool,
   jobId: string,
   ctx: ServerContext,
+  refusals?: Refusals,
 ): Promise<CallToolResult | InputRequiredResult> {
   const { calls, stopping, states, sender, isModern } = calling;
   const { caller } = sender;
@@ -230,7 +237,7 @@ async function followCall(
   });
   if (followed?.kind === 'ended') return endOf(tool, followed.job);
   if (followed?.kind === 'asks') {
-    const { state, result } = questionsAsked(jobId, followed.questions);
+    const { state, result } = questionsAsked(jobId, followed.questions, refusals);
     return result(await states.mint(state, ctx));
   }
   if (gone.aborted && isModern) await abandon(calls, caller.organizationId, jobId);

@@ -7,7 +7,7 @@ import { createHmac, timingSafeEqual } from 'node:crypto';
 import type { InputRequests } from '@modelcontextprotocol/server';
 import type { Jobs } from '../jobs/jobs.ts';
 import type { Caller } from '../kernel/caller.ts';
-import { notFound } from '../kernel/errors.ts';
+import { invalid, notFound } from '../kernel/errors.ts';
 import type { Skill } from '../skills/registry.ts';
 import { abandon, type CallsDeps, pendingQuestions } from './calls.ts';
 import { canAnswer, decideAnswered, formsOf } from './questions.ts';
@@ -81,7 +81,9 @@ export async function updateTask(
   if (!canAnswer(caller, { elicitation: {} })) return;
   const questions = await pendingQuestions(deps.calls, caller.organizationId, jobId);
   const asked = Object.fromEntries(questions.map(({ approval_id: id }) => [id, id]));
-  await decideAnswered(deps.calls, caller, { job: jobId, asked }, answers);
+  const { refusals } = await decideAnswered(deps.calls, caller, { asked }, answers);
+  const [refused] = refusals.values();
+  if (refused !== undefined) throw invalid('inputResponses', `do not fit the form: ${refused}`);
 }
 
 /** Cancels the job of a task; one that has ended stays as it is. */

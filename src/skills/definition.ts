@@ -112,18 +112,24 @@ export interface SkillContext<Config extends SkillConfig = SkillConfig> {
   ): Promise<ReceivedEvent<Data> | null>;
   /**
    * Asks a person, and waits for the decision. The timeout is 30 days when left out and 365 at most; at its end
-   * the request counts as refused, with the reason `expired`.
+   * the request counts as refused, with the reason `expired`. With `fields` the person fills in a form, whose values
+   * are the `answer` of the decision.
    */
-  approve(
+  approve<Answer extends object = Readonly<Record<string, unknown>>>(
     name: string,
     request: {
       /** What is asked, in one sentence of up to 200 characters. */
       readonly title: string;
       /** An object to show with it, as JSON. */
       readonly details?: object | undefined;
+      /**
+       * A form to fill in: a JSON Schema of an object whose properties are strings, numbers, integers, booleans, or lists
+       * of named texts.
+       */
+      readonly fields?: object | undefined;
       readonly timeout?: Duration | undefined;
     },
-  ): Promise<Decision>;
+  ): Promise<Decision<Answer>>;
   /**
    * Runs another skill, named `category/version/name`, as a job of its own, and returns its output. Rejects
    * with the code and message of a child that fails. The run holds no executor meanwhile.
@@ -174,11 +180,13 @@ export interface ReceivedEvent<Data = unknown> {
 }
 
 /** What a person has decided. */
-export interface Decision {
+export interface Decision<Answer = Readonly<Record<string, unknown>>> {
   readonly approved: boolean;
   /** The key or console session that decided; null at the timeout. */
   readonly by: { readonly kind: string; readonly id: string } | null;
   readonly reason: string | null;
+  /** What was filled into the form, where it had `fields` and was approved. */
+  readonly answer?: Answer;
 }
 
 /** A value as JSON carries it: a `Date` becomes a text, for example. */

@@ -6,7 +6,7 @@ import { inputDigestOf } from '../kernel/input-digest.ts';
 import { recordGeneration, type ScriptedJournal, type WaitEnding } from './journal.ts';
 import { answerModel } from './models.ts';
 import { endingOfApproval, endingOfEvent, failureOf, type Script } from './script.ts';
-import { ScriptError } from './types.ts';
+import { type AskedApproval, ScriptError } from './types.ts';
 
 /** Executes a child run; returns its output and when it ended, or throws its error. */
 export type RunChild = (
@@ -62,7 +62,7 @@ export async function endingOf(
       return endingOfEvent(script, name, wanted, { now, dueAt });
     }
     case 'approval': {
-      const asked = input as { title: string; details: Readonly<Record<string, unknown>> };
+      const asked = input as Omit<AskedApproval, 'name'>;
       return endingOfApproval(script, { name, ...asked }, { now, dueAt });
     }
     case 'run':

@@ -16,7 +16,9 @@ import {
 } from '../journal/records.ts';
 import { deadlineAfter } from '../journal/wait-kinds.ts';
 import type { WantedWait } from '../journal/waits.ts';
+import { type Form, readForm } from '../kernel/form.ts';
 import { inputDigestOf } from '../kernel/input-digest.ts';
+import { permanentError } from '../kernel/permanent-error.ts';
 import type { MemoryChange } from '../memories/run-memory.ts';
 import type { ScriptedClock } from './clock.ts';
 
@@ -222,7 +224,7 @@ function readWait(
   { kind, payload }: WantedWait,
   now: number,
 ): { input: Readonly<Record<string, unknown>>; dueAt: number } {
-  const { ms, until, event, key, title, details = {}, skill, input, timeoutMs } = payload;
+  const { ms, until, event, key, title, details = {}, fields, skill, input, timeoutMs } = payload;
   switch (kind) {
     case 'sleep': {
       if (until === undefined) return { input: { ms }, dueAt: deadlineAfter(ms, now) };
@@ -231,9 +233,17 @@ function readWait(
     }
     case 'event':
       return { input: { event, key }, dueAt: deadlineAfter(timeoutMs, now) };
-    case 'approval':
-      return { input: { title, details }, dueAt: deadlineAfter(timeoutMs, now) };
+    case 'approval': {
+      const asked = { title, details, ...(fields !== undefined && { fields: formIn(fields) }) };
+      return { input: asked, dueAt: deadlineAfter(timeoutMs, now) };
+    }
     case 'run':
       return { input: { skill, input }, dueAt: Number.POSITIVE_INFINITY };
   }
+}
+
+function formIn(fields: unknown): Form {
+  const read = readForm(fields);
+  if ('fault' in read) throw permanentError(`the form of an approval ${read.fault}`);
+  return read.form;
 }

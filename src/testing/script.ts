@@ -2,7 +2,9 @@
 import { readDuration } from '../executors/durations.ts';
 import type { StepFailure } from '../journal/journal-steps.ts';
 import { timestamp } from '../kernel/clock.ts';
-import { isObject } from '../kernel/json.ts';
+import { answerIssues, type Form } from '../kernel/form.ts';
+import { isObject, type Json } from '../kernel/json.ts';
+import { issuesText } from '../kernel/json-schema.ts';
 import type { GenerateRequest, SkillDefinition } from '../skills/definition.ts';
 import type { WaitEnding } from './journal.ts';
 import {
@@ -79,7 +81,18 @@ export function endingOfApproval(
   const at = now + readDuration(fields.after ?? 0, `after of the approval ${name}`);
   if (at > dueAt) return { at: dueAt, result: expired };
   const { approved, by = { kind: 'api_key', id: 'test' }, reason = null } = fields;
-  return { at, result: { value: { approved, by, reason } } };
+  const answer = approved ? answerIn(approval, fields.answer) : {};
+  return { at, result: { value: { approved, by, reason, ...answer } } };
+}
+
+/** What is filled into the form of an approval. */
+function answerIn({ name, fields }: AskedApproval, answer: Json = {}): { answer?: Json } {
+  if (fields === undefined) return {};
+  const issues = answerIssues(fields as unknown as Form, answer);
+  if (issues === null) return { answer };
+  throw new ScriptError(
+    `the answer of the test to ctx.approve(${quoted(name)}) does not fit its fields: ${issuesText(issues)}`,
+  );
 }
 
 function isList(

@@ -172,6 +172,19 @@ describe('runSkill', () => {
     expect((await answeredAfter('2h')).output).toEqual({ first: 'too late' });
   });
 
+  test('the form of an approval is filled in by the test, and has to fit', async () => {
+    const fields = { type: 'object', properties: { n: { type: 'integer' } }, required: ['n'] };
+    const asking = skill(async (_input, ctx) =>
+      ctx.approve<{ n: number }>('manager', { title: 'How many?', fields }),
+    );
+    const answered = (answer: Record<string, unknown>) =>
+      runSkill(asking, { n: 1 }, { approvals: { manager: { approved: true, answer } } });
+    expect((await answered({ n: 3 })).output).toMatchObject({ approved: true, answer: { n: 3 } });
+    await expect(answered({ n: 'x' })).rejects.toThrow(
+      /does not fit its fields: n must be integer/,
+    );
+  });
+
   test('timeouts of waits: an event that never comes, an approval that expires', async () => {
     const run = await runSkill(
       skill(async (_input, ctx) => ({

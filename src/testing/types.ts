@@ -55,6 +55,8 @@ export type ScriptedDecision =
       readonly approved: boolean;
       readonly reason?: string | null;
       readonly by?: Decision['by'];
+      /** What is filled into the form, where `ctx.approve` asks with `fields`. */
+      readonly answer?: Readonly<Record<string, unknown>>;
       /** How long after the question; at once when left out. */
       readonly after?: Duration;
     };
@@ -65,6 +67,8 @@ export interface AskedApproval {
   readonly name: string;
   readonly title: string;
   readonly details: Readonly<Record<string, unknown>>;
+  /** The form to fill in; absent without one. */
+  readonly fields?: Readonly<Record<string, unknown>>;
 }
 
 /**

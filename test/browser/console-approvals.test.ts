@@ -101,6 +101,50 @@ describe.skipIf(!(await isInstalled('Chromium')))('in the console', () => {
     expect(world.errors).toEqual([]);
   });
 
+  test('the form of an approval is filled in with its controls, and the run gets the answer', async () => {
+    const { page, platform, key } = world;
+    const fields = {
+      type: 'object',
+      properties: {
+        name: { type: 'string', title: 'Receiver', description: 'As on the parcel.' },
+        parcels: { type: 'integer', title: 'Parcels', minimum: 1, default: 1 },
+        fragile: { type: 'boolean', title: 'Fragile', default: false },
+        size: { type: 'string', title: 'Size', enum: ['s', 'l'], enumNames: ['Small', 'Large'] },
+        way: { type: 'string', title: 'Way', oneOf: [{ const: 'rail', title: 'By rail' }] },
+      },
+      required: ['name', 'way'],
+    };
+    const asks = { title: 'How shall it be sent?', fields, timeout: '7d' };
+    const { body } = await platform.request('POST', '/api/staged/v1.0/asks-person', {
+      key,
+      body: { asks, log: join(dataDirectory(), 'log') },
+    });
+    await platform.jobIn(key, body.job_id, 'waiting');
+    await world.open(`/jobs/${body.job_id}`);
+    const pending = page.getByRole('list', { name: 'Pending approvals' });
+    await pending.getByText('To be filled in: Receiver, Parcels, Fragile, Size, Way').waitFor();
+    await pending.getByRole('button', { name: 'Approve' }).click();
+    const dialog = dialogOf(page);
+    await dialog.getByLabel('Parcels').fill('0');
+    await dialog.getByLabel('Size').selectOption('Large');
+    await dialog.getByLabel('Way').selectOption('By rail');
+    await dialog.getByLabel('Fragile').selectOption('Yes');
+    expect(await world.faultsInBoth()).toEqual([]);
+    await dialog.getByRole('button', { name: 'Approve' }).click();
+    await dialog.getByText('is required').waitFor();
+    await dialog.getByText('must be >= 1').waitFor();
+    await dialog.getByLabel('Receiver').fill('Ms. Okafor');
+    await dialog.getByLabel('Parcels').fill('2');
+    await dialog.getByRole('button', { name: 'Approve' }).click();
+    const { body: job } = await platform.jobIn(key, body.job_id, 'completed');
+    const answer = { name: 'Ms. Okafor', parcels: 2, fragile: true, size: 'l', way: 'rail' };
+    expect(job.output).toMatchObject({ approved: true, answer });
+    await world.open('/approvals?status=approved');
+    await page.getByText('Ms. Okafor').first().waitFor();
+    // The browser tells of the refusal.
+    expect(world.errors.splice(0)).toEqual([expect.stringContaining('400')]);
+  });
+
   test('a second decision is refused, and the dialog says so', async () => {
     const { page } = world;
     const { approvalId } = await addWaitingJob(world, { title: 'Refund 40 EUR?', children: 0 });

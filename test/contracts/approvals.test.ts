@@ -110,6 +110,8 @@ describe.each(await engines())('on $name', (engine) => {
       decided_at: null,
       decided_by: null,
       reason: null,
+      fields: null,
+      answer: null,
     });
     expect(await world.approvals.get('default', approval.approval_id)).toEqual(approval);
     const { approval_id, title, digest, expires_at } = approval;
@@ -231,6 +233,46 @@ describe.each(await engines())('on $name', (engine) => {
       status: 'expired',
       decided_by: null,
     });
+  });
+
+  test('a form is asked with the question, and its answer is recorded and given to the run', async () => {
+    const world = await approvalsWorld();
+    const fields = {
+      type: 'object' as const,
+      properties: {
+        carrier: { type: 'string', enum: ['post', 'rail'] },
+        weight: { type: 'number' },
+      },
+      required: ['carrier'],
+    };
+    const { job, approval } = await asked(world, { fields });
+    const plain = await asked(world);
+    expect(approval).toMatchObject({ fields, answer: null });
+    expect(approval.digest).not.toBe(plain.approval.digest);
+    const decide = (more: Partial<Decision>) =>
+      world.approvals.decide('default', approval.approval_id, { ...approved, ...more });
+
+    await expect(decide({})).rejects.toMatchObject({
+      extras: { details: [{ field: 'answer.carrier', issue: 'is required' }] },
+    });
+    await expect(decide({ answer: { carrier: 'air', other: 1 } })).rejects.toMatchObject({
+      code: 'validation_error',
+    });
+    const rejecting = decide({ ...rejected, answer: { carrier: 'post' } });
+    await expect(rejecting).rejects.toMatchObject({ code: 'validation_error' });
+    const answer = { carrier: 'rail', weight: 2.5 };
+    expect(await decide({ answer })).toMatchObject({ status: 'approved', answer });
+
+    const { by, reason } = approved;
+    const step = await stepOf(world, job.id);
+    expect(JSON.parse(step.result ?? '')).toEqual({
+      value: { approved: true, by, reason, answer },
+    });
+    const unasked = world.approvals.decide('default', plain.approval.approval_id, {
+      ...approved,
+      answer,
+    });
+    await expect(unasked).rejects.toMatchObject({ code: 'validation_error' });
   });
 
   test('a run gets no for an answer at the deadline', async () => {

@@ -88,6 +88,8 @@ describe('GET /api/approvals', () => {
       decided_at: null,
       decided_by: null,
       reason: null,
+      fields: null,
+      answer: null,
     });
     expect((await tenant.get(first.at)).body).toEqual(first.approval);
   });
@@ -113,6 +115,55 @@ describe('GET /api/approvals', () => {
     const tenant = await newTenant(platform);
 
     expectInvalid(await tenant.get(`${path}?${query}`), query.split(/[=[]/)[0] as string);
+  });
+});
+
+describe('an approval with fields', () => {
+  const fields = {
+    type: 'object',
+    properties: {
+      carrier: { type: 'string', title: 'Carrier', enum: ['post', 'rail'] },
+      weight: { type: 'number', minimum: 0 },
+    },
+    required: ['carrier'],
+  };
+
+  test('is approved with an answer that fits them', async () => {
+    const tenant = await newTenant(platform);
+    const { approval, at } = await asked(tenant, { fields });
+    expect(approval).toMatchObject({ fields, answer: null });
+
+    expectInvalid(await tenant.post(`${at}/approve`), 'answer.carrier');
+    expectInvalid(
+      await tenant.post(`${at}/approve`, { answer: { carrier: 'air' } }),
+      'answer.carrier',
+    );
+    const light = { carrier: 'post', weight: -1 };
+    expectInvalid(await tenant.post(`${at}/approve`, { answer: light }), 'answer.weight');
+    const other = { carrier: 'post', other: 1 };
+    expectInvalid(await tenant.post(`${at}/approve`, { answer: other }), 'answer.other');
+    expectInvalid(await tenant.post(`${at}/approve`, { answer: 'post' }), 'answer');
+    expect((await tenant.get(at)).body).toEqual(approval);
+
+    const answer = { carrier: 'rail', weight: 3 };
+    const { body } = await tenant.post(`${at}/approve`, { answer, reason: 'Cheaper' });
+    expect(body).toMatchObject({ status: 'approved', answer, reason: 'Cheaper' });
+  });
+
+  test('is rejected without an answer', async () => {
+    const tenant = await newTenant(platform);
+    const { at } = await asked(tenant, { fields });
+
+    expectInvalid(await tenant.post(`${at}/reject`, { answer: { carrier: 'post' } }), 'answer');
+    const { body } = await tenant.post(`${at}/reject`);
+    expect(body).toMatchObject({ status: 'rejected', answer: null });
+  });
+
+  test('an answer to one without fields is refused', async () => {
+    const tenant = await newTenant(platform);
+    const { at } = await asked(tenant);
+
+    expectInvalid(await tenant.post(`${at}/approve`, { answer: {} }), 'answer');
   });
 });
 

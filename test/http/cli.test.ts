@@ -253,6 +253,29 @@ test('events send reaches runs that wait, and approvals answers their questions'
   }
 });
 
+test('approvals shows the fields of a form, and takes their values', async () => {
+  const fields = {
+    type: 'object',
+    properties: {
+      zip: { type: 'string', title: 'Postcode', pattern: '^[0-9]{4}$' },
+      carrier: { type: 'string', enum: ['post', 'rail'], default: 'post' },
+      weight: { type: 'number' },
+    },
+    required: ['zip', 'carrier'],
+  };
+  const asks = { title: 'Ship it?', fields };
+  const { body } = await tenant.post('/api/staged/v1.0/asks-person', { asks });
+  const pending = async () => (await json(['approvals', '--job', body.job_id])).data[0];
+  const { approval_id: id } = await waitFor(pending, { describe: 'the question' });
+  const shown = await cli(['approvals', 'show', id]);
+  expect(shown.stdout).toContain('field zip\tstring, required: Postcode\n');
+  expect(shown.stdout).toContain('field carrier\tone of post, rail, required, default "post"\n');
+  expect((await cli(['approvals', 'approve', id, 'weight=2'])).stderr).toContain('answer.zip');
+  expect((await cli(['approvals', 'approve', id, 'zip=0150', 'weight=2'])).code).toBe(0);
+  const answer = { zip: '0150', carrier: 'post', weight: 2 };
+  expect(await json(['approvals', 'show', id])).toMatchObject({ status: 'approved', answer });
+});
+
 test('agents chat is one conversation, whose answers come as the model says them', async () => {
   expect((await tenant.post('/api/agents', { id: 'harbour', name: 'Harbour' })).status).toBe(201);
   expect((await cli(['agents'])).stdout).toContain('harbour\t');

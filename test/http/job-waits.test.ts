@@ -65,6 +65,7 @@ describe('GET /api/jobs/:jobId/steps', () => {
             decided_by: null,
           },
           ...{ decided_by_kind: null, decided_by_key: null, reason: null },
+          ...{ fields: null, answer: null },
         },
       ]);
       await tx.kysely

@@ -334,6 +334,28 @@ describe('a run that asks for an approval', () => {
     ]);
   });
 
+  test('a form is that of the approval, and its answer goes to the run', async () => {
+    const fields = {
+      type: 'object',
+      properties: { carrier: { type: 'string', enum: ['post', 'rail'] } },
+      required: ['carrier'],
+    };
+    const asks = { title: 'Ship order 8?', fields };
+    const withForm = (more: object = {}) => ask({ arguments: { asks }, ...more });
+    const { result } = await withForm();
+    const requestOf = (one: typeof result) => one.inputRequests['ship'].params;
+    expect(requestOf(result).requestedSchema).toEqual(fields);
+    const answered = (content: object, { requestState } = result) =>
+      withForm({ inputResponses: { ship: { action: 'accept', content } }, requestState });
+    const { result: again } = await answered({ carrier: 'air' });
+    expect(again.resultType).toBe('input_required');
+    expect(requestOf(again).message).toContain(
+      'The answer was refused: answer.carrier must be one',
+    );
+    const { result: done } = await answered({ carrier: 'rail' }, again);
+    expect(done.structuredContent).toMatchObject({ approved: true, answer: { carrier: 'rail' } });
+  });
+
   test('a state that was changed, or is that of another key, decides nothing', async () => {
     const { result } = await ask();
     const [name = ''] = Object.keys(result.inputRequests);

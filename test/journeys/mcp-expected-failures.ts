@@ -33,6 +33,4 @@ export const expectedFailures: Readonly<Record<string, string>> = {
   'tools-call-elicitation': noPush,
   'elicitation-sep1034-defaults': noPush,
   'elicitation-sep1330-enums': noPush,
-  'tasks-mrtr-composition':
-    'Its form asks for a name that the result repeats; an approval is a yes or no with a reason.',
 };

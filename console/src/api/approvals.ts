@@ -41,14 +41,17 @@ export const approvalQuery = (approvalId: string) =>
     refetchInterval: liveUnlessRefused,
   });
 
-export function decideApproval(approvalId: string, verb: Verb, reason: string) {
-  const given = {
-    params: { path: { approvalId } },
-    body: reason.trim() === '' ? {} : { reason },
-  };
-  return body(
-    verb === 'approve'
-      ? api.POST('/api/approvals/{approvalId}/approve', given)
-      : api.POST('/api/approvals/{approvalId}/reject', given),
-  );
+/** `answer` has the values of the fields, for an approval that has some. */
+export function decideApproval(
+  approvalId: string,
+  verb: Verb,
+  { reason, answer }: { reason: string; answer?: Record<string, unknown> | undefined },
+) {
+  const params = { path: { approvalId } };
+  const given = reason.trim() === '' ? {} : { reason };
+  if (verb === 'reject') {
+    return body(api.POST('/api/approvals/{approvalId}/reject', { params, body: given }));
+  }
+  const filled = answer === undefined ? given : { ...given, answer };
+  return body(api.POST('/api/approvals/{approvalId}/approve', { params, body: filled }));
 }

@@ -1144,7 +1144,7 @@ export interface paths {
         put?: never;
         /**
          * Approve: the run that waits goes on
-         * @description The first decision counts; a second one is 409 conflict.
+         * @description The first decision counts; a second one is 409 conflict. An answer that does not fit the fields is 400, and the approval stays pending.
          */
         post: operations["approveApproval"];
         delete?: never;
@@ -3113,7 +3113,7 @@ export interface components {
             details: {
                 [key: string]: unknown;
             };
-            /** @description SHA-256, in hex, of title and details: of exactly what is asked. */
+            /** @description SHA-256, in hex, of title, details and fields: of exactly what is asked. */
             digest: string;
             /** @enum {string} */
             status: "pending" | "approved" | "rejected" | "expired" | "cancelled";
@@ -3137,6 +3137,20 @@ export interface components {
                 api_key_id?: string;
             } | null;
             reason: string | null;
+            fields: {
+                [key: string]: unknown;
+            } | null;
+            answer: {
+                [key: string]: unknown;
+            } | null;
+        };
+        ApprovalGrant: {
+            /** @description Shown with the approval and given to the run: at most 2000 characters. */
+            reason?: string;
+            /** @description The values of the fields, by name, for an approval that has fields. */
+            answer?: {
+                [key: string]: unknown;
+            };
         };
         ApprovalDecision: {
             /** @description Shown with the approval and given to the run: at most 2000 characters. */
@@ -13352,7 +13366,9 @@ export interface operations {
                      *           "expires_at": "2026-01-08T00:00:00.000Z",
                      *           "decided_at": null,
                      *           "decided_by": null,
-                     *           "reason": null
+                     *           "reason": null,
+                     *           "fields": null,
+                     *           "answer": null
                      *         }
                      *       ],
                      *       "total": 1,
@@ -13486,7 +13502,9 @@ export interface operations {
                      *       "expires_at": "2026-01-08T00:00:00.000Z",
                      *       "decided_at": null,
                      *       "decided_by": null,
-                     *       "reason": null
+                     *       "reason": null,
+                     *       "fields": null,
+                     *       "answer": null
                      *     }
                      */
                     "application/json": components["schemas"]["Approval"];
@@ -13596,12 +13614,7 @@ export interface operations {
         };
         requestBody: {
             content: {
-                /**
-                 * @example {
-                 *       "reason": "Checked."
-                 *     }
-                 */
-                "application/json": components["schemas"]["ApprovalDecision"];
+                "application/json": components["schemas"]["ApprovalGrant"];
             };
         };
         responses: {
@@ -13632,7 +13645,9 @@ export interface operations {
                      *       "expires_at": "2026-01-08T00:00:00.000Z",
                      *       "decided_at": null,
                      *       "decided_by": null,
-                     *       "reason": null
+                     *       "reason": null,
+                     *       "fields": null,
+                     *       "answer": null
                      *     }
                      */
                     "application/json": components["schemas"]["Approval"];
@@ -13817,7 +13832,9 @@ export interface operations {
                      *       "expires_at": "2026-01-08T00:00:00.000Z",
                      *       "decided_at": null,
                      *       "decided_by": null,
-                     *       "reason": null
+                     *       "reason": null,
+                     *       "fields": null,
+                     *       "answer": null
                      *     }
                      */
                     "application/json": components["schemas"]["Approval"];

@@ -8,6 +8,7 @@ import { Fields } from '../ui/Fields.tsx';
 import { AgentLink, textLink } from '../ui/Links.tsx';
 import { Status } from '../ui/Status.tsx';
 import { Time } from '../ui/Time.tsx';
+import { fieldNames } from './answer-schema.ts';
 
 /** What is asked, by whom, and what was decided; with buttons while it is open. */
 export function ApprovalCard({
@@ -22,7 +23,7 @@ export function ApprovalCard({
   brief?: boolean;
   heading?: 'h2' | 'h3';
 }) {
-  const { approval_id: approvalId, title, details, status, job_id: jobId, step } = approval;
+  const { approval_id: approvalId, title, details, fields, status, job_id: jobId, step } = approval;
   const id = useId();
   return (
     <div className="flex flex-col gap-3 p-4">
@@ -86,14 +87,22 @@ export function ApprovalCard({
         )}
       </div>
       <Fields label="What is asked" value={details} brief={brief} />
+      {status === 'pending' && fields !== null && <Wanted fields={fields} />}
       <Decision approval={approval} />
     </div>
   );
 }
 
+/** What is to be filled in with an approval. */
+function Wanted({ fields }: { fields: NonNullable<Approval['fields']> }) {
+  const names = fieldNames(fields);
+  if (names.length === 0) return null;
+  return <p className="text-xs text-muted">To be filled in: {names.join(', ')}</p>;
+}
+
 /** Who decided, when and why. */
 function Decision({ approval }: { approval: Approval }) {
-  const { status, decided_at, reason } = approval;
+  const { status, decided_at, reason, answer } = approval;
   if (status === 'pending') return null;
   return (
     <div className="rounded-md bg-sunken px-3 py-2 text-[13px]">
@@ -104,6 +113,11 @@ function Decision({ approval }: { approval: Approval }) {
       </p>
       {reason !== null && (
         <p className="mt-1 wrap-anywhere whitespace-pre-wrap text-muted">{reason}</p>
+      )}
+      {answer !== null && Object.keys(answer).length > 0 && (
+        <div className="mt-2">
+          <Fields label="What was filled in" value={answer} />
+        </div>
       )}
     </div>
   );

@@ -1,10 +1,14 @@
-import { type KeyboardEvent, useState } from 'react';
+import { type KeyboardEvent, useMemo, useState } from 'react';
 import { type Approval, decideApproval, type Verb } from '../api/approvals.ts';
 import { FormFrame } from '../forms/FormFrame.tsx';
 import { Dialog } from '../ui/Dialog.tsx';
-import { issueOf, TextAreaField } from '../ui/Field.tsx';
+import { issueOf, issuesWithin, TextAreaField } from '../ui/Field.tsx';
 import { Fields } from '../ui/Fields.tsx';
+import { lazyPart } from '../ui/lazily.tsx';
 import { useAct } from '../ui/useAct.ts';
+import { answerSchema, defaultsOf } from './answer-schema.ts';
+
+const SchemaForm = lazyPart(async () => (await import('../forms/SchemaForm.tsx')).SchemaForm);
 
 /** A decision that is being made. */
 export interface Deciding {
@@ -17,7 +21,7 @@ const words = {
   reject: { title: 'Reject this?', verb: 'Reject', done: 'Rejected' },
 };
 
-/** Asks for a reason, and decides. The first decision counts: a later one is refused, and says so. */
+/** Asks for a reason and for what the approval's form wants, and decides. The first decision counts: a later one is refused, and says so. */
 export function DecisionDialog({
   deciding: { approval, verb },
   onClose,
@@ -28,8 +32,11 @@ export function DecisionDialog({
   onDecided?: (approval: Approval) => void;
 }) {
   const [reason, setReason] = useState('');
+  const fields = verb === 'approve' ? approval.fields : null;
+  const [answer, setAnswer] = useState(() => (fields === null ? undefined : defaultsOf(fields)));
+  const schema = useMemo(() => (fields === null ? null : answerSchema(fields)), [fields]);
   const decide = useAct({
-    act: () => decideApproval(approval.approval_id, verb, reason),
+    act: () => decideApproval(approval.approval_id, verb, { reason, answer }),
     done: words[verb].done,
     changes: [['approvals'], ['jobs']],
     quiet: true,
@@ -58,13 +65,22 @@ export function DecisionDialog({
     >
       <FormFrame
         error={decide.error}
-        fields={['reason']}
+        fields={['reason', 'answer']}
         verb={words[verb].verb}
         busy={decide.isPending}
         onSubmit={submit}
         onCancel={onClose}
       >
         <Fields label="What is asked" value={approval.details} />
+        {schema && (
+          <SchemaForm
+            prefix="answer"
+            schema={schema}
+            value={answer}
+            onValue={(value) => setAnswer(value as Record<string, unknown>)}
+            issues={issuesWithin(decide.error, 'answer')}
+          />
+        )}
         <TextAreaField
           label="Reason"
           optional

@@ -49,7 +49,7 @@ function formed(given: JsonSchema, root: JsonSchema, depth: number, isRequired: 
   if (types.includes('boolean') && !whole['enum']) {
     uiSchema['ui:widget'] = standard === undefined ? 'choice' : 'switch';
   }
-  if (types.includes('string') && !whole['enum'] && !whole['format']) {
+  if (types.includes('string') && !whole['enum'] && !whole['format'] && !areNamed(whole['oneOf'])) {
     uiSchema['ui:widget'] = 'textarea';
     options['isLong'] = Number(whole['maxLength'] ?? longText) >= longText;
   }
@@ -91,6 +91,12 @@ function formed(given: JsonSchema, root: JsonSchema, depth: number, isRequired: 
   }
   return { schema, uiSchema };
 }
+
+/** Whether these are values with titles, to be chosen from. */
+const areNamed = (choices: unknown): boolean => {
+  const all = schemasOf(choices);
+  return all.length > 0 && all.every((choice) => 'const' in choice);
+};
 
 const asSchema = (value: unknown): JsonSchema => (isSchema(value) ? value : {});
 

@@ -2,6 +2,7 @@
 import type { Command } from 'commander';
 import { connect, listOf, type PageOptions, path } from '../connection.ts';
 import { defineApiCommand, defineCommand, withPage } from '../define-command.ts';
+import { type FormFields, readAnswer, shownFields } from '../form-answer.ts';
 import { type Io, writeJson } from '../io.ts';
 import { printFields, printRest, printTable } from '../print.ts';
 import type { TargetOptions } from '../profile.ts';
@@ -22,6 +23,7 @@ interface Approval {
   readonly status: string;
   readonly requested_at: string;
   readonly expires_at: string;
+  readonly fields: FormFields | null;
 }
 
 const times = { times: ['requested_at', 'expires_at', 'decided_at'] };
@@ -52,18 +54,33 @@ export function addApprovalCommands(program: Command, io: Io): void {
     const request = { method: 'GET' as const, path: path`/api/approvals/${id}` };
     const approval = await connect(io, options).request<Approval>(request);
     if (options.json) return writeJson(io, approval);
-    printFields(io, { ...approval }, times);
+    const { fields, ...facts } = approval;
+    printFields(io, { ...facts, ...(fields !== null && shownFields(fields)) }, times);
   });
-  for (const verb of ['approve', 'reject'] as const) {
-    defineApiCommand(approvals, `${verb} <approval>`, {
-      about: `${verb} it; the first decision counts`,
-      examples: [`approvals ${verb} ${anId} --reason 'Checked with Ada'`],
-    })
-      .option('--reason <text>', 'why; the run gets it')
-      .action((id: string, options: Options & { reason?: string }) =>
-        decide(io, { id, verb, options }),
-      );
-  }
+  addDecisions(approvals, io);
+}
+
+function addDecisions(approvals: Command, io: Io): void {
+  const reason = ['--reason <text>', 'why; the run gets it'] as const;
+  defineApiCommand(approvals, 'approve <approval> [answer...]', {
+    about: 'approve it, with the values of its fields if it has some; the first decision counts',
+    examples: [
+      `approvals approve ${anId} --reason 'Checked with Ada'`,
+      `approvals approve ${anId} carrier=post weight=2`,
+    ],
+  })
+    .option(...reason)
+    .action((id: string, words: string[], options: DecisionOptions) =>
+      decide(io, { id, verb: 'approve', words, options }),
+    );
+  defineApiCommand(approvals, 'reject <approval>', {
+    about: 'reject it; the first decision counts',
+    examples: [`approvals reject ${anId} --reason 'Checked with Ada'`],
+  })
+    .option(...reason)
+    .action((id: string, options: DecisionOptions) =>
+      decide(io, { id, verb: 'reject', words: [], options }),
+    );
 }
 
 async function listApprovals(io: Io, options: ListOptions): Promise<void> {
@@ -81,23 +98,40 @@ async function listApprovals(io: Io, options: ListOptions): Promise<void> {
   printRest(io, { shownCount: page.data.length, offset: Number(offset), total: page.total });
 }
 
-async function decide(
-  io: Io,
-  {
-    id,
-    verb,
-    options,
-  }: { id: string; verb: 'approve' | 'reject'; options: Options & { reason?: string } },
-): Promise<void> {
+type DecisionOptions = Options & { readonly reason?: string };
+
+interface Deciding {
+  readonly id: string;
+  readonly verb: 'approve' | 'reject';
+  /** What is filled in, as it was typed. */
+  readonly words: readonly string[];
+  readonly options: DecisionOptions;
+}
+
+async function decide(io: Io, { id, verb, words, options }: Deciding): Promise<void> {
   const { reason } = options;
-  const body = reason === undefined ? {} : { reason };
+  const client = connect(io, options);
+  const answer = verb === 'approve' ? await answerOf(io, client, id, words) : undefined;
+  const body = { ...(reason !== undefined && { reason }), ...(answer !== undefined && { answer }) };
   const operation =
     verb === 'approve' ? path`/api/approvals/${id}/approve` : path`/api/approvals/${id}/reject`;
-  const decided = await connect(io, options).request<Approval>({
+  const decided = await client.request<Approval>({
     method: 'POST',
     path: operation,
     body,
   });
   if (options.json) return writeJson(io, decided);
   io.stdout.write(`${id} is ${decided.status}\n`);
+}
+
+/** The values of the fields of an approval; undefined for one without fields, and nothing typed. */
+async function answerOf(
+  io: Io,
+  client: ReturnType<typeof connect>,
+  id: string,
+  words: readonly string[],
+): Promise<unknown> {
+  const request = { method: 'GET' as const, path: path`/api/approvals/${id}` };
+  const { fields } = await client.request<Approval>(request);
+  return fields === null && words.length === 0 ? undefined : readAnswer(io, words, fields);
 }

@@ -421,7 +421,7 @@ export interface ApprovalsApi {
   /** Approve: the run that waits goes on: `POST /api/approvals/{approvalId}/approve`. */
   approve(
     approvalId: string,
-    body: Schemas['ApprovalDecision'],
+    body: Schemas['ApprovalGrant'],
     options?: CallOptions,
   ): Promise<Schemas['Approval']>;
   /** Reject: the run that waits is told so, with the reason: `POST /api/approvals/{approvalId}/reject`. */

@@ -2666,7 +2666,7 @@ export interface components {
             details: {
                 [key: string]: unknown;
             };
-            /** @description SHA-256, in hex, of title and details: of exactly what is asked. */
+            /** @description SHA-256, in hex, of title, details and fields: of exactly what is asked. */
             digest: string;
             /** @enum {string} */
             status: "pending" | "approved" | "rejected" | "expired" | "cancelled";
@@ -2690,6 +2690,20 @@ export interface components {
                 api_key_id?: string;
             } | null;
             reason: string | null;
+            fields: {
+                [key: string]: unknown;
+            } | null;
+            answer: {
+                [key: string]: unknown;
+            } | null;
+        };
+        ApprovalGrant: {
+            /** @description Shown with the approval and given to the run: at most 2000 characters. */
+            reason?: string;
+            /** @description The values of the fields, by name, for an approval that has fields. */
+            answer?: {
+                [key: string]: unknown;
+            };
         };
         ApprovalDecision: {
             /** @description Shown with the approval and given to the run: at most 2000 characters. */
@@ -5193,7 +5207,7 @@ export interface operations {
         };
         requestBody: {
             content: {
-                "application/json": components["schemas"]["ApprovalDecision"];
+                "application/json": components["schemas"]["ApprovalGrant"];
             };
         };
         responses: {
