@@ -189,12 +189,15 @@ function take(state: State, { avoided }: LoadPlan, pool: ExecutorPool): Executor
   state.entries = entries;
   state.due = new Set([...deferred].filter((file) => existsSync(file)));
   state.deferred = new Set();
-  return { ...pool, leftOut: leftOutOf(entries) };
+  return { ...pool, leftOut: leftOutOf(entries, pool.failing ?? new Set()) };
 }
 
-function leftOutOf(entries: ReadonlyMap<string, Entry>): LeftOutSkill[] {
+function leftOutOf(
+  entries: ReadonlyMap<string, Entry>,
+  failing: ReadonlySet<string>,
+): LeftOutSkill[] {
   return [...entries].flatMap(([file, { fault }]) =>
-    fault === null ? [] : [{ file, reason: fault.reason }],
+    fault === null ? [] : [{ file, reason: fault.reason, isFailing: failing.has(file) }],
   );
 }
 

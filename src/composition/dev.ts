@@ -1,4 +1,5 @@
 /** The platform of an author of skills (`skillwright dev`): a saved file is reloaded at once. */
+import { readFileSync } from 'node:fs';
 import { relative, resolve } from 'node:path';
 import { styleText } from 'node:util';
 import type { SkillFault } from '../skills/reload.ts';
@@ -9,6 +10,8 @@ import { watchSkills } from './watch-skills.ts';
 
 /** Saved files that a line names. */
 const filesNamedMax = 3;
+/** Characters of a line that is shown. */
+const excerptCharsMax = 200;
 
 export function authoredSkills(start: StartPrepared): AuthoredSkills {
   return createAuthoredSkills(preparedLoads(start));
@@ -84,17 +87,46 @@ function lineOf(
   return `${[`${styleText('green', '✓')} reloaded in ${ms} ms${from}`, ...what].join('\n')}\n`;
 }
 
-function textOf({ file, line, reason, serving }: SkillFault): string {
-  const place = line === null ? file : `${file}:${line}`;
-  const instead =
-    serving === null ? 'It is left out.' : `The last version of ${serving} that loaded is in use.`;
-  return `${styleText('red', '✗')} ${place}\n  ${reason}\n  ${instead}\n`;
+function textOf(fault: SkillFault): string {
+  const place = [fault.file, fault.line, fault.column].filter((part) => part !== null).join(':');
+  const reason = fault.reason.replace(/ \(line \d+[^()]*\)$/, '');
+  const lines = [reason, ...excerptOf(fault), insteadOf(fault)].map((line) => `  ${line}\n`);
+  return `${styleText('red', '✗')} ${place}\n${lines.join('')}`;
+}
+
+/** What runs of the skill get. */
+function insteadOf({ serving, failing }: SkillFault): string {
+  if (failing !== null) {
+    return `Runs of ${failing} fail until it loads: what its last version imports has gone.`;
+  }
+  return serving === null
+    ? 'It is left out.'
+    : `The last version of ${serving} that loaded is in use.`;
+}
+
+/** The line at fault as it is now, with a mark below its column. */
+function excerptOf({ file, line, column }: SkillFault): string[] {
+  if (line === null) return [];
+  const text = lineIn(file, line).replaceAll('\t', ' ');
+  if (text.trim() === '' || text.length > excerptCharsMax) return [];
+  const excerpt = styleText('dim', `${line} | ${text}`);
+  return column === null
+    ? [excerpt]
+    : [excerpt, `${' '.repeat(`${line} | `.length + column - 1)}^`];
+}
+
+function lineIn(file: string, line: number): string {
+  try {
+    return readFileSync(file, 'utf8').split('\n')[line - 1]?.trimEnd() ?? '';
+  } catch {
+    return '';
+  }
 }
 
 function refusalOf({ reason }: ReloadState): string {
   return `${styleText('red', '✗')} not reloaded; what was loaded before stays in use\n  ${reason}\n`;
 }
 
-function keyOf({ file, reason }: SkillFault): string {
-  return `${file}\n${reason}`;
+function keyOf({ file, reason, failing }: SkillFault): string {
+  return `${file}\n${reason}\n${failing}`;
 }

@@ -7,7 +7,7 @@ import { findSkillFiles } from '../skills/sources/find-modules.ts';
 import { isInstalled } from '../skills/sources/installation.ts';
 import { keptUrl, provideKeptModules } from '../skills/sources/kept-modules.ts';
 import { SkillLoadError } from '../skills/sources/load-error.ts';
-import type { KeptSkill, LoadPlan } from '../skills/sources/load-plan.ts';
+import { type KeptSkill, type LoadPlan, stampOf } from '../skills/sources/load-plan.ts';
 import {
   type LoadedSkill,
   loadNext,
@@ -116,6 +116,10 @@ export async function loadByPlan(deps: LoadDeps, plan: LoadPlan): Promise<void> 
   );
   addKept(deps, kept);
   snapshot.seal({ skills: loaded.map(recordOf), unchanged, kept });
+  for (const [number, one] of kept.entries()) {
+    const { file } = one.skill;
+    if (!(await isUsable(deps, one, number, plan))) gather(['failing', file]);
+  }
   const all = [...loaded, ...kept].map(({ skill }) => skill).concat(unchanged);
   for (const skill of all.sort((a, b) => (a.file < b.file ? -1 : 1))) gather(['skill', skill]);
 }
@@ -149,7 +153,11 @@ function addLater(deps: LoadDeps, skill: LoadedSkill, load: () => Promise<SkillM
     skill,
     async run(input, ctx) {
       module ??= load();
-      const { run } = await module;
+      const { run } = await module.catch((error: unknown) => {
+        module = undefined;
+        // Its stack is for the operator's log only.
+        throw Object.assign(new Error(noLongerLoads(skill.key)), { stack: String(error) });
+      });
       return run(input, ctx);
     },
   });
@@ -158,11 +166,37 @@ function addLater(deps: LoadDeps, skill: LoadedSkill, load: () => Promise<SkillM
 function addKept(deps: LoadDeps, kept: readonly KeptSkill[]): void {
   provideKeptModules(kept);
   for (const [number, { skill, files }] of kept.entries()) {
-    const { file } = skill;
-    const text = files.find(({ path }) => path === file)?.text;
-    const read = () => (text === null || text === undefined ? undefined : Buffer.from(text));
-    addLater(deps, skill, () => loadSkillModule(file, { read }, keptUrl(file, number)));
+    addLater(deps, skill, () => loadKept({ skill, files }, number));
   }
+}
+
+function loadKept({ skill: { file }, files }: KeptSkill, number: number): Promise<SkillModule> {
+  const text = files.find(({ path }) => path === file)?.text;
+  const read = () => (text === null || text === undefined ? undefined : Buffer.from(text));
+  return loadSkillModule(file, { read }, keptUrl(file, number));
+}
+
+/** Whether the runs of a kept skill can succeed: its packages, whose texts are not kept, may have changed or gone. */
+async function isUsable(
+  { send }: LoadDeps,
+  kept: KeptSkill,
+  number: number,
+  { avoided }: LoadPlan,
+): Promise<boolean> {
+  const { file } = kept.skill;
+  const now = kept.files.filter(({ text, path }) => text === null && path !== file);
+  if (now.every(({ path, stamp }) => stampOf(path) === stamp)) return true;
+  // Its import may not end, as that of the newest version does not.
+  if (avoided.includes(file)) return now.every(({ path }) => stampOf(path) !== 'none');
+  send(['loading', file]);
+  return loadKept(kept, number).then(
+    () => true,
+    () => false,
+  );
+}
+
+function noLongerLoads(key: string): string {
+  return `the skill ${key} no longer loads; the platform's log says why`;
 }
 
 /** The reason names files, so it goes to the operator's log and not to the caller. */
@@ -170,8 +204,7 @@ function notLoaded(key: string): Runnable {
   const none = (): null => null;
   return {
     run() {
-      const message = `the skill ${key} no longer loads; the platform's log says why`;
-      throw Object.assign(new Error(message), { retryable: true });
+      throw Object.assign(new Error(noLongerLoads(key)), { retryable: true });
     },
     validateInput: none,
     validateOutput: none,

@@ -213,6 +213,7 @@ function take(state: ExecutorState, message: ChildMessage): void {
     case 'skill':
     case 'files':
     case 'left-out':
+    case 'failing':
     case 'ready':
     case 'refused':
     case 'unloaded':

@@ -2,6 +2,7 @@
  * Turns a value that a skill threw into the fields of a failed run. Takes any value: strings, objects
  * with getters that throw, errors with a chain of causes. Never throws.
  */
+import { basename } from 'node:path';
 import { errorCharsMax } from './limits.ts';
 import type { Run } from './part.ts';
 import type { FailureCode } from './protocol.ts';
@@ -23,6 +24,13 @@ const ownCodes: readonly unknown[] = [
 ];
 /** `fetch failed` says nothing without its cause; three levels are enough for undici's. */
 const causesMax = 3;
+/** Codes of Node's errors that name the file which imports, and the one which is not there. */
+const missingModule: ReadonlySet<unknown> = new Set([
+  'ERR_MODULE_NOT_FOUND',
+  'ERR_PACKAGE_PATH_NOT_EXPORTED',
+  'ERR_UNSUPPORTED_DIR_IMPORT',
+  'MODULE_NOT_FOUND',
+]);
 const noRun = { secrets: undefined };
 
 /** An invalid output; a retry would give the same. */
@@ -84,11 +92,21 @@ function messageOf(thrown: unknown, causes: number): string {
 
 function ownMessage(thrown: object, causes: number): string {
   const { message, errors, code, name } = fieldsOf(thrown);
-  if (typeof message === 'string' && message !== '') return message;
+  if (typeof message === 'string' && message !== '') {
+    return missingModule.has(code) ? withoutPaths(message) : message;
+  }
   if (Array.isArray(errors) && errors.length > 0 && causes > 0)
     return messageOf(errors[0], causes - 1);
   const known = [code, name].find((text) => typeof text === 'string' && text !== '');
   return typeof known === 'string' ? known : 'the skill threw an object without a message';
+}
+
+/** Where files are on the server is not a caller's business. */
+function withoutPaths(message: string): string {
+  const [sentence = ''] = message.split('\n', 1);
+  return sentence
+    .replace(/ (?:in|imported from) \/.*$/, '')
+    .replace(/'\/[^']*'/g, (path) => `'${basename(path)}`);
 }
 
 function textOf(value: unknown): string {

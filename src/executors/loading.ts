@@ -17,7 +17,10 @@ import type { ChildMessage } from './protocol.ts';
 
 export type StartMessage = Extract<
   ChildMessage,
-  ['loading' | 'skill' | 'files' | 'ready' | 'refused' | 'unloaded' | 'left-out', ...unknown[]]
+  [
+    'loading' | 'skill' | 'files' | 'ready' | 'refused' | 'unloaded' | 'left-out' | 'failing',
+    ...unknown[],
+  ]
 >;
 
 /** Milliseconds after which a file counts as slow. */
@@ -31,6 +34,8 @@ export interface FoundSkills {
   readonly leftOut: readonly LeftOutSkill[];
   /** What each file of skills that a plan let it load has read; none of a load without a plan. */
   readonly files: ReadonlyMap<string, readonly LoadedFile[]>;
+  /** Files whose last version that loaded no longer loads either. */
+  readonly failing: ReadonlySet<string>;
 }
 
 export type Loading = ReturnType<typeof createLoading>;
@@ -54,6 +59,7 @@ interface State extends LoadingDeps {
   readonly skills: LoadedSkill[];
   readonly leftOut: LeftOutSkill[];
   readonly files: Map<string, readonly LoadedFile[]>;
+  readonly failing: Set<string>;
   /** The file that the child is loading, undefined before the first and after the last. */
   file: string | undefined;
   since: number;
@@ -70,6 +76,7 @@ export function createLoading(deps: LoadingDeps) {
     skills: [],
     leftOut: [],
     files: new Map(),
+    failing: new Set(),
     file: undefined,
     since: deps.clock.monotonic(),
     refusal: undefined,
@@ -88,8 +95,8 @@ function restart(state: State): void {
   startTimers(state);
 }
 
-function found({ skills, leftOut, files }: State): FoundSkills {
-  return { skills, leftOut, files };
+function found({ skills, leftOut, files, failing }: State): FoundSkills {
+  return { skills, leftOut, files, failing };
 }
 
 function take(state: State, message: StartMessage): Step {
@@ -104,6 +111,10 @@ function take(state: State, message: StartMessage): Step {
     case 'files':
       if (!state.hasPlan) return 'garbled';
       state.files.set(message[1], message[2]);
+      return 'goes on';
+    case 'failing':
+      if (!state.hasPlan) return 'garbled';
+      state.failing.add(message[1]);
       return 'goes on';
     case 'left-out':
       return takeLeftOut(state, message[1], message[2]);

@@ -192,8 +192,12 @@ describe('a start that fails', () => {
       skillWith('{ type: "text" }'),
       /: parameters is no valid JSON Schema: type/,
     ],
-    ['a syntax error', 'export default {', /: cannot be loaded: Unexpected end of input$/],
-    ['a missing export', '\nimport { no } from "node:fs";', / named 'no' \(line 2\)$/],
+    [
+      'a syntax error',
+      'export default {',
+      /: cannot be loaded: Unexpected end of input \(line 1\)$/,
+    ],
+    ['a missing export', '\nimport { no } from "node:fs";', / named 'no' \(line 2, column 10\)$/],
     ['an exit', 'process.exit(1);', /: cannot be loaded: a skill may not end its process: /],
     [
       'a death',

@@ -35,6 +35,8 @@ export interface ExecutorPool {
   readonly leftOut: readonly LeftOutSkill[];
   /** What the files that a plan let it load have read. */
   readonly files?: FoundSkills['files'];
+  /** Files whose last version that loaded no longer loads either. */
+  readonly failing?: FoundSkills['failing'];
   /** Never throws. A run waits only while no child is ready; its deadline begins after that. */
   run(request: RunRequest, handlers: RunHandlers): RunHandle;
   stats(): PoolStats;
@@ -95,12 +97,13 @@ export async function startExecutorPool(options: PoolOptions): Promise<ExecutorP
     stopped: Promise.withResolvers(),
     onAllEnded: undefined,
   };
-  const { skills, leftOut, files } = await processes.start();
+  const { skills, leftOut, files, failing } = await processes.start();
   state.idleTimer.begin();
   return {
     definitions: skills,
     leftOut,
     files,
+    failing,
     run: (request, handlers) => run(state, request, handlers),
     stats: () => stats(state),
     retire: () => retire(state),

@@ -61,6 +61,8 @@ export type ChildMessage =
   /** What a file of skills has read while it was loaded by a plan, also if it failed. */
   | ['files', file: string, files: readonly LoadedFile[]]
   | ['left-out', file: string, sentence: string]
+  /** The last version of a file that loaded no longer loads either. */
+  | ['failing', file: string]
   | ['ready']
   | ['refused', file: string, sentence: string]
   | ['unloaded', file: string, sentence: string]
@@ -96,6 +98,7 @@ const checks: ReadonlyMap<unknown, readonly Check[]> = new Map<ChildMessage[0], 
   ['skill', [isObject]],
   ['files', [isString, isListOfFiles]],
   ['left-out', [isString, isString]],
+  ['failing', [isString]],
   ['ready', []],
   ['refused', [isString, isString]],
   ['unloaded', [isString, isString]],

@@ -3,6 +3,7 @@
  * column of its row. Unknown fields are refused, so that a misspelt `timeoutMS` is not ignored.
  */
 import { isObject } from '../kernel/json.ts';
+import { nearestName } from '../kernel/misspelt.ts';
 import type { SkillDefinition } from './definition.ts';
 import * as check from './field-checks.ts';
 import type { SkillRow } from './skills.store.ts';
@@ -84,19 +85,57 @@ const fields: { readonly [Name in keyof Facts]: Field<Facts[Name]> } = {
 };
 const all = Object.entries(fields) as [keyof Facts, Field<unknown>][];
 
+/** What is wrong with a definition. */
+export interface DefinitionFault {
+  /** The field at fault; null where it is the whole. */
+  readonly field: string | null;
+  /** The end of a sentence that begins with the file's name. */
+  readonly message: string;
+}
+
 /** The fault of the value as a skill, or undefined: the end of a sentence that begins with the file's name. */
 export function skillFault(value: unknown): string | undefined {
-  if (value === undefined)
-    return 'has no default export; a skill is the default export, and the name of a file that is none begins with _';
-  if (!isObject(value)) return `its default export ${check.mustBe('a skill object', value)}`;
+  return definitionFault(value)?.message;
+}
+
+/** The fault of the value as a skill, with its field. */
+export function definitionFault(value: unknown): DefinitionFault | undefined {
+  if (value === undefined) {
+    const message =
+      'has no default export; a skill is the default export, and the name of a file that is none begins with _';
+    return { field: null, message };
+  }
+  if (!isObject(value)) {
+    return { field: null, message: `its default export ${check.mustBe('a skill object', value)}` };
+  }
+  const unknown = unknownField(value);
+  // It is probably the one that is missing.
+  if (unknown?.isNear === true) return unknown;
   for (const [name, field] of all) {
     if (value[name] === undefined && field.whenLeftOut !== undefined) continue;
     const fault = field.check(value[name], value);
-    if (fault !== undefined) return `${name} ${fault}`;
+    if (fault !== undefined) return { field: name, message: `${name} ${fault}` };
   }
-  if (typeof value['run'] !== 'function') return `run ${check.mustBe('a function', value['run'])}`;
-  const unknown = Object.keys(value).find((name) => name !== 'run' && !Object.hasOwn(fields, name));
-  return unknown === undefined ? undefined : `has the unknown field ${check.show(unknown)}`;
+  if (typeof value['run'] === 'function') return unknown;
+  return { field: 'run', message: `run ${check.mustBe('a function', value['run'])}` };
+}
+
+const names = [...all.map(([name]) => name), 'run'];
+
+/** A field that no skill has, and the one that was probably meant. */
+function unknownField(
+  skill: Record<string, unknown>,
+): (DefinitionFault & { isNear: boolean }) | undefined {
+  const field = Object.keys(skill).find((name) => !names.includes(name));
+  if (field === undefined) return undefined;
+  const missing = names.filter((name) => skill[name] === undefined);
+  const lower = (name: string) => name.toLowerCase();
+  const near = nearestName(lower(field), missing.map(lower));
+  const meant = missing.find((name) => lower(name) === near);
+  const message = `has the unknown field ${check.show(field)}`;
+  return meant === undefined
+    ? { field, message, isNear: false }
+    : { field, message: `${message}: did you mean ${meant}?`, isNear: true };
 }
 
 /** The facts of a definition, with the defaults of what it leaves out. */

@@ -89,6 +89,7 @@ const nothing: ReloadState = {
   reason: null,
   file: null,
   line: null,
+  column: null,
   differences: [],
   faults: [],
   processes: [],
@@ -192,8 +193,9 @@ async function giveTurn(state: State, trigger: ReloadTrigger, id: string): Promi
 
 function refused({ clock, last }: State, trigger: ReloadTrigger, reason: string): ReloadResult {
   const now = timestamp(clock.now());
-  const { added, changed, removed, file, line, differences } = nothing;
-  const facts = { added, changed, removed, file, line, differences, faults: last.faults };
+  const { added, changed, removed, file, line, column, differences } = nothing;
+  const faults = { file, line, column, differences, faults: last.faults };
+  const facts = { added, changed, removed, ...faults };
   return { ...facts, status: 'refused', trigger, started_at: now, ended_at: now, reason };
 }
 

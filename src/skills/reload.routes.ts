@@ -30,6 +30,7 @@ const SkillReload = Type.Object(
     reason: { ...Nullable(Type.String()), description: 'Why it was refused.' },
     file: { ...Nullable(Type.String()), description: 'The file at fault, where it is known.' },
     line: { ...Nullable(Type.Integer()), description: 'The line at fault, where it is known.' },
+    column: { ...Nullable(Type.Integer()), description: 'The column at fault, where it is known.' },
     differences: Type.Array(Type.Object({ skill: Type.String(), difference: Type.String() }), {
       description: 'Changes of a version that its callers would notice.',
     }),
@@ -37,10 +38,17 @@ const SkillReload = Type.Object(
       Type.Object({
         file: Type.String(),
         line: Nullable(Type.Integer()),
+        column: Nullable(Type.Integer()),
         reason: Type.String(),
         serving: {
           ...Nullable(Type.String()),
           description: 'The skill whose last version that loaded is in use; null if there is none.',
+        },
+        failing: {
+          ...Nullable(Type.String()),
+          description:
+            'The skill whose runs fail until the file loads, because what its last version imports ' +
+            'has gone, such as a package; null if there is none.',
         },
       }),
       {
@@ -73,6 +81,7 @@ const SkillReload = Type.Object(
         reason: null,
         file: null,
         line: null,
+        column: null,
         differences: [],
         faults: [],
         processes: [

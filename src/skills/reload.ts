@@ -46,9 +46,12 @@ export interface SkillDifference {
 export interface SkillFault {
   readonly file: string;
   readonly line: number | null;
+  readonly column: number | null;
   readonly reason: string;
   /** The skill of the file whose last version that loaded is in use, as `category/version/name`. */
   readonly serving: string | null;
+  /** The skill of the file whose runs fail, because what its last version imports has gone. */
+  readonly failing: string | null;
 }
 
 /** How a reload went, as the API shows it. */
@@ -66,6 +69,7 @@ export interface ReloadResult {
   /** The file and the line at fault, where they are known. */
   readonly file: string | null;
   readonly line: number | null;
+  readonly column: number | null;
   readonly differences: readonly SkillDifference[];
   /** What does not load now. */
   readonly faults: readonly SkillFault[];
@@ -110,14 +114,15 @@ async function reload<Loaded extends SkillSet>(
   const started_at = timestamp(clock.now());
   const outcome = await replace(deps).catch((error: unknown) => refusal(deps, faultOf(error)));
   const result = { ...outcome, trigger, started_at, ended_at: timestamp(clock.now()) };
-  const { status, reason, file, line, differences, added, changed, removed } = result;
+  const { status, reason, file, line, column, differences, added, changed, removed } = result;
   if (deps.isForced) {
     // Its author is told in words.
-    log.debug({ trigger, status, reason, file, line, added, changed, removed }, 'a reload ended');
+    const facts = { trigger, status, reason, file, line, column, added, changed, removed };
+    log.debug(facts, 'a reload ended');
   } else if (status === 'reloaded') {
     log.info({ trigger, added, changed, removed }, 'the skills were reloaded');
   } else {
-    const facts = { trigger, reason, file, line, differences };
+    const facts = { trigger, reason, file, line, column, differences };
     log.error(facts, 'the skills were not reloaded; those that were loaded before stay in use');
   }
   return result;
@@ -157,8 +162,8 @@ async function replace<Loaded extends SkillSet>(deps: ReloadDeps<Loaded>): Promi
   const faults = faultsOf(next);
   const fault = isForced ? newFault(changes, faultsBefore, faults) : undefined;
   if (fault === undefined) return { ...changes, ...noFault, differences, faults };
-  const { reason, file, line } = fault;
-  return { ...changes, status: 'refused', reason, file, line, differences, faults };
+  const { reason, file, line, column } = fault;
+  return { ...changes, status: 'refused', reason, file, line, column, differences, faults };
 }
 
 /** The fault of a reload that has changed nothing else. */
@@ -173,7 +178,8 @@ function newFault(
   return faults.find((fault) => !isKnown(fault));
 }
 
-const noFault = { status: 'reloaded', reason: null, file: null, line: null } as const;
+const noPlace = { file: null, line: null, column: null };
+const noFault = { status: 'reloaded', reason: null, ...noPlace } as const;
 
 /** What was in use stays in use, so its faults do too. */
 function refusal<Loaded extends SkillSet>(
@@ -185,22 +191,27 @@ function refusal<Loaded extends SkillSet>(
 }
 
 /** What ended a load, with the place that the loader named in its sentence. */
-function faultOf(error: unknown): { reason: string; file: string | null; line: number | null } {
+function faultOf(
+  error: unknown,
+): Pick<ReloadResult, 'file' | 'line' | 'column'> & { reason: string } {
   const reason = error instanceof Error ? error.message : String(error);
-  if (!(error instanceof SkillLoadError)) return { reason, file: null, line: null };
+  if (!(error instanceof SkillLoadError)) return { reason, ...noPlace };
   return { reason, ...placeOf(reason, error.file) };
 }
 
-function placeOf(reason: string, file: string): { file: string; line: number | null } {
-  const [, line, place] = /\(line (\d+)(?: of (.+))?\)$/.exec(reason) ?? [];
-  return { file: place ?? file, line: line === undefined ? null : Number(line) };
+function placeOf(reason: string, file: string): Pick<SkillFault, 'file' | 'line' | 'column'> {
+  const [, line, column, place] =
+    /\(line (\d+)(?:, column (\d+))?(?: of (.+))?\)$/.exec(reason) ?? [];
+  const numberOf = (digits: string | undefined) => (digits === undefined ? null : Number(digits));
+  return { file: place ?? file, line: numberOf(line), column: numberOf(column) };
 }
 
 /** What a set leaves out, or has in an earlier version. */
 export function faultsOf({ leftOut, definitions }: SkillSet): SkillFault[] {
-  return leftOut.slice(0, faultsMax).map(({ file, reason }) => {
-    const serving = definitions.find((skill) => skill.file === file)?.key ?? null;
-    return { ...placeOf(reason, file), reason, serving };
+  return leftOut.slice(0, faultsMax).map(({ file, reason, isFailing = false }) => {
+    const last = definitions.find((skill) => skill.file === file)?.key ?? null;
+    const use = isFailing ? { serving: null, failing: last } : { serving: last, failing: null };
+    return { ...placeOf(reason, file), reason, ...use };
   });
 }
 

@@ -1,4 +1,4 @@
-import { mkdirSync, writeFileSync } from 'node:fs';
+import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { expect, onTestFinished, test } from 'vitest';
@@ -37,7 +37,10 @@ test('skillwright dev serves what was saved last and loads', async () => {
   // The start of the others does not depend on it.
   const broken = join(skills, 'broken.ts');
   writeFileSync(broken, 'export default ;');
-  const environment = { PORT: '0', DATA_DIR: join(root, 'data'), ADMIN_SECRET: adminSecret };
+  const environment = {
+    ...{ PORT: '0', DATA_DIR: join(root, 'data'), ADMIN_SECRET: adminSecret },
+    RETRY_BACKOFF_MS: '1',
+  };
   const port = await freePort();
   const args = [skills, '--inspect', `${port}`];
   const { child, exit, output } = spawnCommand('dev', environment, args);
@@ -70,11 +73,11 @@ test('skillwright dev serves what was saved last and loads', async () => {
   expect((await debugged).body.output).toEqual({ text: 'one' });
   inspector.close();
 
-  await shown(`${broken}:1`);
+  await shown(`${broken}:1:16\n  cannot be loaded: Expression expected\n  1 | export default ;\n`);
   const left = await client.admin('GET', '/admin/skills/reload');
   expect(left.body).toMatchObject({
     status: 'none',
-    faults: [{ file: broken, line: 1, serving: null }],
+    faults: [{ file: broken, line: 1, column: 16, serving: null, failing: null }],
   });
   const other = moduleOf('text', `import { text } from './_text.ts';`).replace('shout', 'other');
   writeFileSync(join(skills, '_text.ts'), `export const text = 'helped';`);
@@ -128,6 +131,21 @@ test('skillwright dev serves what was saved last and loads', async () => {
   await serves('three of npm');
   install('three and a half');
   await serves('three and a half');
+
+  // Without it the last version cannot run either; what its runs say names no path.
+  rmSync(join(modules, 'word'), { recursive: true });
+  writeFileSync(join(modules, '.package-lock.json'), '{}');
+  await shown(`Runs of ${shout} fail until it loads`);
+  expect(output()).toContain(
+    `${file}:1\n  cannot be loaded: Cannot find package 'word'\n  1 | import`,
+  );
+  const failed = await client.run(key, shout, {});
+  expect(failed.body).toMatchObject({
+    status: 'failed',
+    error: { message: `the skill ${shout} no longer loads; the platform's log says why` },
+  });
+  install('three of npm');
+  await serves('three of npm');
 
   // A change that a reload in production refuses.
   writeFileSync(file, moduleOf(`'four'`, '', ['text']));

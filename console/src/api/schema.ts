@@ -1752,6 +1752,8 @@ export interface components {
             file: string | null;
             /** @description The line at fault, where it is known. */
             line: number | null;
+            /** @description The column at fault, where it is known. */
+            column: number | null;
             /** @description Changes of a version that its callers would notice. */
             differences: {
                 skill: string;
@@ -1761,9 +1763,12 @@ export interface components {
             faults: {
                 file: string;
                 line: number | null;
+                column: number | null;
                 reason: string;
                 /** @description The skill whose last version that loaded is in use; null if there is none. */
                 serving: string | null;
+                /** @description The skill whose runs fail until the file loads, because what its last version imports has gone, such as a package; null if there is none. */
+                failing: string | null;
             }[];
             /** @description What became of each process, in the order of their turns. */
             processes: {
@@ -4641,6 +4646,7 @@ export interface operations {
                      *       "reason": null,
                      *       "file": null,
                      *       "line": null,
+                     *       "column": null,
                      *       "differences": [],
                      *       "faults": [],
                      *       "processes": [
@@ -4728,6 +4734,7 @@ export interface operations {
                      *       "reason": null,
                      *       "file": null,
                      *       "line": null,
+                     *       "column": null,
                      *       "differences": [],
                      *       "faults": [],
                      *       "processes": [
@@ -4763,6 +4770,7 @@ export interface operations {
                      *       "reason": null,
                      *       "file": null,
                      *       "line": null,
+                     *       "column": null,
                      *       "differences": [],
                      *       "faults": [],
                      *       "processes": [

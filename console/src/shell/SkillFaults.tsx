@@ -31,7 +31,7 @@ export function SkillFaults() {
   );
 }
 
-function Refusal({ reason, file, line, differences, ended_at }: Reload) {
+function Refusal({ reason, file, line, column, differences, ended_at }: Reload) {
   const { mutate, isPending } = useAct({
     act: reloadSkills,
     done: 'The skills are reloaded',
@@ -49,7 +49,7 @@ function Refusal({ reason, file, line, differences, ended_at }: Reload) {
     >
       {differences.length === 0 ? (
         <li>
-          {file !== null && <Place file={file} line={line} />}
+          {file !== null && <Place file={file} line={line} column={column} />}
           <Reason reason={reason ?? ''} file={file} /> <Time value={ended_at} />
         </li>
       ) : (
@@ -69,18 +69,25 @@ function Faults({ faults }: { faults: readonly Fault[] }) {
     faults.length === 1 ? 'A skill does not load' : `${faults.length} skills do not load`;
   return (
     <Note title={title}>
-      {faults.slice(0, shownMax).map(({ file, line, reason, serving }) => (
+      {faults.slice(0, shownMax).map(({ file, line, column, reason, ...fault }) => (
         <li key={file}>
-          <Place file={file} line={line} />
-          <Reason reason={reason} file={file} />{' '}
-          {serving === null
-            ? 'It is left out.'
-            : `The last version of ${serving} that loaded is in use.`}
+          <Place file={file} line={line} column={column} />
+          <Reason reason={reason} file={file} /> {insteadOf(fault)}
         </li>
       ))}
       <More count={faults.length - shownMax} />
     </Note>
   );
+}
+
+/** What runs of the skill get. */
+function insteadOf({ serving, failing }: Pick<Fault, 'serving' | 'failing'>): string {
+  if (failing !== null) {
+    return `Runs of ${failing} fail until it loads: what its last version imports has gone.`;
+  }
+  return serving === null
+    ? 'It is left out.'
+    : `The last version of ${serving} that loaded is in use.`;
 }
 
 function Note({
@@ -106,11 +113,12 @@ function Note({
   );
 }
 
-function Place({ file, line }: { file: string; line: number | null }) {
+function Place({ file, line, column }: Pick<Fault, 'file' | 'line' | 'column'>) {
   return (
     <span className="block font-mono text-xs wrap-anywhere">
       {file}
       {line !== null && `:${line}`}
+      {column !== null && `:${column}`}
     </span>
   );
 }
@@ -119,7 +127,7 @@ function Place({ file, line }: { file: string; line: number | null }) {
 function Reason({ reason, file }: { reason: string; file: string | null }) {
   const rest =
     file !== null && reason.startsWith(`${file}: `) ? reason.slice(file.length + 2) : reason;
-  const text = rest.replace(/ \(line \d+\)$/, '');
+  const text = rest.replace(/ \(line \d+[^()]*\)$/, '');
   return <>{`${text.charAt(0).toUpperCase()}${text.slice(1)}.`}</>;
 }
 

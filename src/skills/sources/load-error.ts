@@ -1,9 +1,11 @@
-/** A SKILL.md that breaks a rule, and which one: the platform runs without it. */
+/** A file of skills that does not load, and why: the platform runs without it, or with its last version that loaded. */
 export interface LeftOutSkill {
   /** Absolute path. */
   readonly file: string;
   /** The end of a sentence that begins with the file. */
   readonly reason: string;
+  /** Whether the last version that loaded no longer loads either. */
+  readonly isFailing?: boolean;
 }
 
 /** Why the skills could not be loaded: one sentence that names the file and its fault. */

@@ -150,7 +150,12 @@ describe('what stops the load', () => {
       'answerField must be the name of a property of output with the type string, got "words"',
       { answerField: 'words', output: { properties: { words: { type: 'integer' } } } },
     ],
-    ['has the unknown field "timeoutMS"', { timeoutMS: 5 }],
+    ['has the unknown field "timeoutMS": did you mean timeoutMs?', { timeoutMS: 5 }],
+    ['has the unknown field "colour"', { colour: 'red' }],
+    [
+      'has the unknown field "displayname": did you mean displayName?',
+      { displayName: undefined, displayname: 'Count' },
+    ],
   ])('a skill of which can be said: %s', async (fault, changes) => {
     writeSkill('a.ts', changes);
     const sentence = await faultOf();
@@ -176,6 +181,51 @@ describe('what stops the load', () => {
     expect(sentence.split('\n')).toHaveLength(1);
     expect(join(dir, sentence).startsWith(`${file}: `)).toBe(true);
     expect(sentence.slice('/a.mjs: '.length)).toMatch(fault);
+  });
+
+  test.each([
+    [
+      'a.js',
+      'const a = 1;\nexport default {\n  x: ;\n};',
+      `Unexpected token ';' (line 3, column 6)`,
+    ],
+    [
+      'a.ts',
+      'const a = 1;\nexport default {\n  x: ;\n};',
+      'Expression expected (line 3, column 6)',
+    ],
+    [
+      'a.ts',
+      'const a: number = 1;\n  const a = 2;',
+      `Identifier 'a' has already been declared (line 2, column 9)`,
+    ],
+    ['a.js', '\nthrow new Error("no")', 'no (line 2, column 7)'],
+    ['a.js', 'const d = "words";\nimport word from "word"', `Cannot find package 'word' (line 2)`],
+    ['a.js', '\nimport "./none.js";', /none\.js' \(line 2\)$/],
+    ['a.js', '\nimport { no } from "node:fs"', /named 'no' \(line 2, column 10\)$/],
+  ])('the place of a fault, in %s with %j', async (name, content, fault) => {
+    write('package.json', '{"type":"module"}');
+    write(name, content);
+    const sentence = await faultOf();
+    const expected = `/${name}: cannot be loaded: ${fault}`;
+    if (typeof fault === 'string') expect(sentence).toBe(expected);
+    else expect(sentence).toMatch(fault);
+  });
+
+  test('the place of a syntax error in a module that is imported', async () => {
+    write('package.json', '{"type":"module"}');
+    mkdirSync(join(dir, 'ä b'));
+    write('ä b/_help.js', 'export const a = 1;\nexport const = 2;');
+    write('a.js', 'import { a } from "./ä b/_help.js";\nexport default a;');
+    const place = '(line 2, column 14 of /ä b/_help.js)';
+    expect(await faultOf()).toBe(`/a.js: cannot be loaded: Unexpected token '=' ${place}`);
+  });
+
+  test('the line of a field', async () => {
+    write('a.mjs', `export default {\n  category: 'text',\n  name: 'a b',\n  run() {},\n};`);
+    expect(await faultOf()).toMatch(/^\/a\.mjs: name must be .* \(line 3\)$/);
+    write('0.mjs', `const a = 1;\nexport default {\n  name: 'a',\n};`);
+    expect(await faultOf()).toMatch(/^\/0\.mjs: category must be .* \(line 2\)$/);
   });
 
   test('TypeScript that cannot be erased', async () => {

@@ -11,8 +11,9 @@ import { pathToFileURL } from 'node:url';
 import { checkSchema } from '../../kernel/json-schema.ts';
 import { SchemaError } from '../../kernel/schema-rules.ts';
 import type { SkillDefinition } from '../definition.ts';
-import { completeFacts, type SkillFacts, skillFault } from '../fields.ts';
+import { completeFacts, definitionFault, type SkillFacts } from '../fields.ts';
 import { findSkillFiles, isSkillMd } from './find-modules.ts';
+import { importFault, lineIn, watchSources } from './import-fault.ts';
 import { isInstalled } from './installation.ts';
 import { SkillLoadError } from './load-error.ts';
 
@@ -111,37 +112,37 @@ async function importSkillMd(file: string, bytes: Buffer | undefined): Promise<u
 }
 
 async function importDefault(file: string, url: string): Promise<unknown> {
+  const sources = isInstalled(file) ? undefined : watchSources();
   try {
     const module: { default?: unknown } = await import(url);
     return module.default;
   } catch (error) {
-    throw new SkillLoadError(file, `cannot be loaded: ${importFault(error, file)}`);
+    sources?.stop();
+    const fault = await importFault(error, file, sources?.last());
+    throw new SkillLoadError(file, `cannot be loaded: ${fault}`);
+  } finally {
+    sources?.stop();
   }
 }
 
-/** The first line of the message, and the position: the parser's, or where the module's own code threw. */
-function importFault(error: unknown, file: string): string {
-  if (!(error instanceof Error)) return `it threw ${String(error)}`;
-  const [message] = (error.message || error.name).split('\n');
-  const stack = error.stack ?? '';
-  const parsed = /^(?:file:\/\/)?(\/.*):(\d+)\n/.exec(stack);
-  const [, place, line] = parsed ?? thrownAt(stack) ?? [];
-  if (place === undefined) return `${message}`;
-  return place === file ? `${message} (line ${line})` : `${message} (line ${line} of ${place})`;
-}
-
-/** The first frame outside of the platform's installation. */
-function thrownAt(stack: string): RegExpExecArray | undefined {
-  const frames = stack
-    .split('\n')
-    .map((frame) => /^ +at .*?file:\/\/(\/[^?]*?)(?:\?.*)?:(\d+):\d+\)?$/.exec(frame));
-  return frames.find((frame) => frame !== null && !isInstalled(frame[1] ?? '')) ?? undefined;
-}
-
 function asSkill(file: string, value: unknown): SkillDefinition {
-  const fault = skillFault(value);
-  if (fault !== undefined) throw new SkillLoadError(file, fault);
-  return value as SkillDefinition;
+  const fault = definitionFault(value);
+  if (fault === undefined) return value as SkillDefinition;
+  const line = isSkillMd(file) ? undefined : lineOf(file, fault.field);
+  throw new SkillLoadError(
+    file,
+    line === undefined ? fault.message : `${fault.message} (line ${line})`,
+  );
+}
+
+/** The line of the field, or that of the definition where the field is missing; only if it is the only one. */
+function lineOf(file: string, field: string | null): number | undefined {
+  if (field === null) return undefined;
+  const pattern = new RegExp(`^\\s*(?:async )?["']?${RegExp.escape(field)}["']?\\s*[:(,]`);
+  return (
+    lineIn(file, (line) => pattern.test(line)) ??
+    lineIn(file, (line) => line.startsWith('export default '))
+  );
 }
 
 function describe(definition: SkillDefinition, file: string, code: string | null): LoadedSkill {

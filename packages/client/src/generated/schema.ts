@@ -1305,6 +1305,8 @@ export interface components {
             file: string | null;
             /** @description The line at fault, where it is known. */
             line: number | null;
+            /** @description The column at fault, where it is known. */
+            column: number | null;
             /** @description Changes of a version that its callers would notice. */
             differences: {
                 skill: string;
@@ -1314,9 +1316,12 @@ export interface components {
             faults: {
                 file: string;
                 line: number | null;
+                column: number | null;
                 reason: string;
                 /** @description The skill whose last version that loaded is in use; null if there is none. */
                 serving: string | null;
+                /** @description The skill whose runs fail until the file loads, because what its last version imports has gone, such as a package; null if there is none. */
+                failing: string | null;
             }[];
             /** @description What became of each process, in the order of their turns. */
             processes: {
