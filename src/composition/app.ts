@@ -159,6 +159,7 @@ async function stop(started: Started): Promise<void> {
   await beforeEnd(slices.triggers.calls.flush().catch(() => {}));
   await slices.webhooks.close();
   await slices.remoteSkills.remote.close();
+  await slices.remoteSkills.accounts.close();
   await queue.close();
   // If it fails, the other processes count this one as live for a little longer.
   await beforeEnd(slices.processes.cluster?.leave().catch(() => {}));

@@ -1,8 +1,10 @@
 /** Remote skills, put together: their kinds, and the choice of who runs a skill. */
 import type { Config } from '../config/config.ts';
-import { parseAllowList } from '../egress/allow-list.ts';
+import { type AllowList, parseAllowList } from '../egress/allow-list.ts';
 import type { ExecutorPool } from '../executors/pool.ts';
 import { createCipher } from '../kernel/encryption.ts';
+import { lazily } from '../kernel/lazy.ts';
+import { createAccounts } from '../remote-skills/accounts/accounts.ts';
 import { createMcpKind } from '../remote-skills/mcp/mcp-kind.ts';
 import { createMcpServers } from '../remote-skills/mcp/mcp-servers.ts';
 import { createOpenapiImports } from '../remote-skills/openapi/openapi-imports.ts';
@@ -18,30 +20,56 @@ export function composeRemoteSkills(
     version,
     encryptionKey,
   }: Pick<Parts, 'version' | 'encryptionKey'> & {
-    readonly config: Pick<Config, 'skillsAllowCidrs' | 'mcpCommands'>;
+    readonly config: Pick<Config, 'skillsAllowCidrs' | 'mcpCommands' | 'publicUrl'>;
   },
   skills: SkillRegistry,
 ) {
   const allowed = parseAllowList(config.skillsAllowCidrs ?? '');
-  const remote = createRemoteSkills({
-    ...{ database, clock, log, skills },
-    cipher: encryptionKey === null ? null : createCipher(encryptionKey),
+  const cipher = encryptionKey === null ? null : createCipher(encryptionKey);
+  const oauth = oauthClientOf(allowed);
+  const accounts = createAccounts({
+    ...{ database, clock, cipher, log },
+    outside: {
+      ...{ open: oauth.open, close: oauth.close },
+      publicUrl: config.publicUrl,
+      onChange: (sourceId) => remote.look({ id: sourceId }),
+    },
+  });
+  const remote: RemoteSkills = createRemoteSkills({
+    ...{ database, clock, log, skills, cipher },
     kinds: new Map([
-      ['mcp', createMcpKind({ allowed, version })],
+      ['mcp', createMcpKind({ allowed, version, accounts })],
       ['api', createOpenapiKind({ allowed, clock })],
     ]),
   });
   const skillsOf = (category: string) =>
     skills.listAll().filter((skill) => skill.category === category);
   const mcpServers = createMcpServers({
-    remote,
+    ...{ remote, accounts },
     rules: { allowed, areCommandsAllowed: config.mcpCommands === 'on' },
     skillsOf,
   });
   return {
-    remote,
+    ...{ remote, accounts },
     mcpServers,
     openapiImports: createOpenapiImports({ remote, allowed, skillsOf }),
+  };
+}
+
+/** What asks authorization servers, loaded at its first use. */
+function oauthClientOf(allowed: AllowList) {
+  let isOpen = false;
+  const load = lazily(async () =>
+    (await import('../remote-skills/accounts/oauth-client.ts')).createOauthClient({ allowed }),
+  );
+  return {
+    open() {
+      isOpen = true;
+      return load();
+    },
+    async close() {
+      if (isOpen) await (await load()).close();
+    },
   };
 }
 

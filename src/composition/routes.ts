@@ -28,6 +28,11 @@ import type { Clock } from '../kernel/clock.ts';
 import type { PlatformError } from '../kernel/errors.ts';
 import { memoryRoutes } from '../memories/memories.routes.ts';
 import { processAdminRoutes } from '../processes/processes.routes.ts';
+import {
+  accountAdminRoutes,
+  accountRoutes,
+  clientMetadataRoutes,
+} from '../remote-skills/accounts/accounts.routes.ts';
 import { mcpServerRoutes } from '../remote-skills/mcp/mcp-servers.routes.ts';
 import { openapiImportRoutes } from '../remote-skills/openapi/openapi-imports.routes.ts';
 import { runEventRoutes } from '../run-events/run-events.routes.ts';
@@ -45,6 +50,7 @@ import { usageAdminRoutes, usageRoutes } from '../usage/usage.routes.ts';
 import { deliveryRoutes } from '../webhooks/deliveries.routes.ts';
 import { listenRoutes } from '../webhooks/listen.routes.ts';
 import { webhookRoutes } from '../webhooks/webhooks.routes.ts';
+import { browserAddress } from './browser-address.ts';
 import { registerMcp } from './mcp.ts';
 import type { Parts } from './parts.ts';
 import type { Slices } from './slices.ts';
@@ -85,6 +91,7 @@ export function registerRoutes(target: Server, deps: RoutesDeps): void {
   if (consoleFiles) consoleRoutes(target, { files: consoleFiles, sessions, wrongSecrets });
   const secretHook = adminHook(adminSecret, sessions, wrongSecrets);
   guarded(target, '/admin', secretHook, unmatched, (scope) => adminRoutes(scope, deps));
+  clientMetadataRoutes(target, slices.remoteSkills);
   webhookTriggerRoutes(target, { ...triggers, clock, limiter, unmatched });
   const requests = createConcurrencyLimit(config.requestsPerKeyMax, 'requests of one API key');
   const admission = { verify: apiKeys.verify, limiter, requests };
@@ -103,6 +110,7 @@ function adminRoutes(scope: Server, deps: RoutesDeps): void {
   reloadRoutes(scope, { reloads: deps.reloads });
   credentialRoutes(scope, { credentials });
   mcpServerRoutes(scope, slices.remoteSkills);
+  accountAdminRoutes(scope, slices.remoteSkills);
   openapiImportRoutes(scope, slices.remoteSkills);
   usageAdminRoutes(scope, usage);
   processAdminRoutes(scope, { listProcesses: processes.local.list });
@@ -116,6 +124,7 @@ function apiRoutes(scope: Server, deps: RoutesDeps, sessions: Sessions): void {
   const { jobs, execute } = slices.jobs;
   skillRoutes(scope, { skills, settings: slices.skillSettings });
   skillSettingsRoutes(scope, { skills, settings: slices.skillSettings });
+  accountRoutes(scope, { ...slices.remoteSkills, baseOf: browserAddress(parts.config) });
   agentRoutes(scope, { agents });
   memoryRoutes(scope, { memories });
   conversationRoutes(scope, { conversations });

@@ -249,13 +249,13 @@ export const variables = {
   ),
   publicUrl: variable(
     'PUBLIC_URL',
-    'Address of this platform as clients reach it, for the urls of triggers.',
+    'Address of this platform as clients reach it, for the urls of triggers and to which authorization servers send people back.',
     null,
     publicUrl,
   ),
   mcpHosts: variable(
     'MCP_HOSTS',
-    'Further host names by which clients reach /mcp, comma-separated; localhost, addresses and the host of PUBLIC_URL always are.',
+    'Further host names by which clients reach /mcp and people the console, comma-separated; localhost, addresses and the host of PUBLIC_URL always are.',
     null,
     hostList,
   ),

@@ -22,6 +22,23 @@ interface SettingRow extends Pick<Row, 'organization_id'> {
   readonly secret: number;
 }
 
+interface AccountRow extends Pick<Row, 'organization_id'> {
+  readonly source_id: string;
+  readonly issuer: string;
+  readonly url: string;
+}
+
+interface AuthorizationRow extends Pick<Row, 'organization_id'> {
+  readonly state_hash: string;
+  readonly session_id: string;
+}
+
+interface OauthClientRow {
+  readonly source_id: string;
+  readonly issuer: string;
+  readonly redirect_uri: string;
+}
+
 /** The contexts of encrypted values, by table. */
 export const sealedContexts = {
   webhooks: (row: Row) => signingContext('webhooks', row),
@@ -32,6 +49,12 @@ export const sealedContexts = {
   skill_settings: ({ organization_id, category, skill_name, name, secret }: SettingRow) =>
     JSON.stringify(['skill_settings', organization_id, category, skill_name, name, secret]),
   remote_sources: ({ id }: Pick<Row, 'id'>) => JSON.stringify(['remote_sources', id]),
+  remote_accounts: ({ source_id, organization_id, issuer, url }: AccountRow) =>
+    JSON.stringify(['remote_accounts', source_id, organization_id, issuer, url]),
+  remote_authorizations: ({ state_hash, organization_id, session_id }: AuthorizationRow) =>
+    JSON.stringify(['remote_authorizations', state_hash, organization_id, session_id]),
+  remote_oauth_clients: ({ source_id, issuer, redirect_uri }: OauthClientRow) =>
+    JSON.stringify(['remote_oauth_clients', source_id, issuer, redirect_uri]),
 };
 
 function signingContext(table: string, { id, organization_id }: Row): string {
@@ -48,6 +71,9 @@ export const sealedValues = Object.entries({
   credentials: ['organization_id, provider, base_url', 'api_key', 'api_key is not null'],
   skill_settings: ['organization_id, category, skill_name, name, secret', 'value', '1 = 1'],
   remote_sources: ['id', 'secrets', 'secrets is not null'],
+  remote_accounts: ['source_id, organization_id, issuer, url', 'tokens', 'tokens is not null'],
+  remote_authorizations: ['state_hash, organization_id, session_id', 'details', '1 = 1'],
+  remote_oauth_clients: ['source_id, issuer, redirect_uri', 'client', '1 = 1'],
 } satisfies Record<keyof typeof sealedContexts, [bound: string, value: string, where: string]>).map(
   ([table, [bound, value, where]]) => ({
     query: `select ${bound}, ${value} as sealed from ${table} where ${where} limit ${lookedAtMax}`,

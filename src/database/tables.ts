@@ -117,13 +117,64 @@ export interface RemoteSourcesTable {
   document: string | null;
   /** JSON object: what its last successful refresh told of it. */
   about: string;
-  status: 'new' | 'available' | 'failing';
+  status: 'new' | 'available' | 'failing' | 'needs_authorization';
   /** Why its last refresh failed; null after one that succeeded. */
   fault: string | null;
   fault_at: number | null;
   refreshed_at: number | null;
   created_at: number;
   updated_at: number;
+}
+
+/** The account of an organization at a remote source, which a person of it has granted. */
+export interface RemoteAccountsTable {
+  source_id: string;
+  organization_id: string;
+  /** The authorization server. */
+  issuer: string;
+  /** Address of the source when it was connected: tokens go to no other. */
+  url: string;
+  client_id: string;
+  /** Scopes that were granted, separated by spaces; null where the server does not say. */
+  scope: string | null;
+  /** Scopes that the source has asked for since. */
+  required_scope: string | null;
+  /** `needs_authorization` where a person has to connect it again. */
+  status: 'connected' | 'needs_authorization';
+  fault: string | null;
+  /** JSON object, encrypted: tokens, the client, and where tokens are asked for. Null once they were refused. */
+  tokens: string | null;
+  /** When the access token ends; null where the server does not say. */
+  expires_at: number | null;
+  /** Grows with each change of the tokens: one that was made with earlier tokens is refused. */
+  revision: number;
+  /** Until when one process may ask for new tokens alone. */
+  refreshing_until: number | null;
+  connected_at: number;
+  updated_at: number;
+}
+
+/** An authorization that a person was sent to, and that has not come back yet. */
+export interface RemoteAuthorizationsTable {
+  /** SHA-256 of its state, hex. */
+  state_hash: string;
+  source_id: string;
+  organization_id: string;
+  /** The session of the console that began it. */
+  session_id: string;
+  /** JSON object, encrypted. */
+  details: string;
+  expires_at: number;
+}
+
+/** A client that was registered with an authorization server for a source. */
+export interface RemoteOauthClientsTable {
+  source_id: string;
+  issuer: string;
+  redirect_uri: string;
+  /** JSON object, encrypted. */
+  client: string;
+  created_at: number;
 }
 
 export const remoteSkillStates = ['active', 'quarantined', 'withdrawn'] as const;
@@ -844,6 +895,9 @@ export interface Tables {
   skills: SkillsTable;
   remote_sources: RemoteSourcesTable;
   remote_skill_versions: RemoteSkillVersionsTable;
+  remote_accounts: RemoteAccountsTable;
+  remote_authorizations: RemoteAuthorizationsTable;
+  remote_oauth_clients: RemoteOauthClientsTable;
   processes: ProcessesTable;
   agents: AgentsTable;
   jobs: JobsTable;

@@ -61,6 +61,10 @@ const tags = [
   { name: 'Triggers', description: 'Addresses that external systems call to start runs.' },
   { name: 'Webhooks', description: 'Endpoints that get events, and the deliveries to them.' },
   {
+    name: 'Accounts',
+    description: "An organization's accounts at servers outside that ask for authorization.",
+  },
+  {
     name: 'MCP servers',
     description: 'Servers of the Model Context Protocol whose tools are skills.',
   },

@@ -60,7 +60,7 @@ async function lookAt(state: RemoteSkillsState, sourceId: string): Promise<Sourc
     if (!(error instanceof RemoteFault)) throw error;
     const fault = redacted(secretive, error.message);
     log.warn({ source: row.name, fault }, 'a remote source could not be looked at');
-    return await storeFault(state, row, fault);
+    return await storeFault(state, row, fault, error.asksForAccount);
   }
 }
 
@@ -159,10 +159,11 @@ async function storeFault(
   { database, clock }: RemoteSkillsState,
   row: SourceRow,
   fault: string,
+  asksForAccount: boolean,
 ): Promise<SourceRow> {
   const now = clock.now();
-  const text = shortText(fault);
-  const changes = { status: 'failing', fault: text, fault_at: now, updated_at: now } as const;
+  const status = asksForAccount ? ('needs_authorization' as const) : ('failing' as const);
+  const changes = { status, fault: shortText(fault), fault_at: now, updated_at: now };
   const stored = await database.write((tx) => updateSource(tx, row.id, changes));
   if (stored === undefined) throw notFound('Source');
   return stored;

@@ -56,6 +56,8 @@ export interface RemoteRun {
   /** Aborts at the deadline and where the run is asked to stop; the call is to be cancelled then. */
   readonly signal: AbortSignal;
   readonly timeoutMs: number;
+  /** Whose run it is: a service gets this organization's account and no other's. */
+  readonly organizationId: string;
   /** To be called before anything is sent that may have an effect. */
   sending(): void;
   progress(fraction: number, note?: string): void;
@@ -80,6 +82,7 @@ interface RemoteFaultOptions {
   readonly retryable?: boolean;
   readonly hadNoEffect?: boolean;
   readonly retryAfterMs?: number | null;
+  readonly asksForAccount?: boolean;
   readonly cause?: unknown;
 }
 
@@ -92,6 +95,8 @@ export class RemoteFault extends Error {
   readonly hadNoEffect: boolean;
   /** For how long the service asks for no further request. */
   readonly retryAfterMs: number | null;
+  /** Whether a person has to connect an account at the service first. */
+  readonly asksForAccount: boolean;
 
   constructor(
     message: string,
@@ -100,6 +105,7 @@ export class RemoteFault extends Error {
       retryable = false,
       hadNoEffect = false,
       retryAfterMs = null,
+      asksForAccount = false,
       cause,
     }: RemoteFaultOptions = {},
   ) {
@@ -109,6 +115,7 @@ export class RemoteFault extends Error {
     this.retryable = retryable;
     this.hadNoEffect = hadNoEffect;
     this.retryAfterMs = retryAfterMs;
+    this.asksForAccount = asksForAccount;
   }
 }
 

@@ -140,7 +140,7 @@ async function replace(
 }
 
 /** Looks at a source now. */
-function look(state: RemoteSkillsState, { id }: SourceRow): Promise<SourceRow> {
+function look(state: RemoteSkillsState, { id }: Pick<SourceRow, 'id'>): Promise<SourceRow> {
   return refresh(state, id);
 }
 

@@ -167,6 +167,7 @@ function remoteRunOf(running: Running, signal: AbortSignal): RemoteRun {
   return {
     signal,
     timeoutMs: request.timeoutMs,
+    organizationId: request.context.organizationId,
     sending() {
       running.isSent = true;
     },

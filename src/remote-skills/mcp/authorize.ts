@@ -21,10 +21,11 @@ export function createAuthorizations(): Authorizations {
       const { oauth } = settings as unknown as McpSettings;
       const { client_secret: clientSecret = '' } = secrets as McpSecrets;
       if (oauth === undefined || oauth === null) return undefined;
+      if (oauth.grant === 'authorization_code') return undefined;
       const described = JSON.stringify([oauth, clientSecret]);
       const known = kept.get(id);
       if (known?.described === described) return known.provider;
-      const { client_id: clientId, issuer: expectedIssuer, scope } = oauth;
+      const { client_id: clientId = '', issuer: expectedIssuer = '', scope } = oauth;
       const provider = new ClientCredentialsProvider({
         ...{ clientId, clientSecret, expectedIssuer, clientName: 'Skillwright' },
         ...(scope === undefined ? {} : { scope }),

@@ -2,6 +2,7 @@
 import { StreamableHTTPClientTransport } from '@modelcontextprotocol/client';
 import { withDeadline } from '../../kernel/with-deadline.ts';
 import type { RemoteSource } from '../remote-kind.ts';
+import { type AccountUse, accountProvider, type TokenAccounts } from './account-provider.ts';
 import type { Authorizations } from './authorize.ts';
 import { type Connection, newClient } from './client-of.ts';
 import type { McpSecrets } from './settings.ts';
@@ -12,6 +13,7 @@ const closeMs = 1_000;
 export interface Transports {
   readonly fetch: (url: string | URL, init?: RequestInit) => Promise<Response>;
   readonly authorizations: Authorizations;
+  readonly accounts: TokenAccounts;
   /** Of the platform. */
   readonly version: string;
 }
@@ -19,12 +21,13 @@ export interface Transports {
 export async function connect(
   transports: Transports,
   source: RemoteSource,
-  url: string,
+  { url, use }: { readonly url: string; readonly use: AccountUse },
   signal: AbortSignal,
 ): Promise<Connection> {
   const { headers = {} } = source.secrets as McpSecrets;
   const { client, broken } = newClient(source.name, transports.version);
-  const authProvider = transports.authorizations.of(source);
+  const authProvider =
+    transports.authorizations.of(source) ?? accountProvider(transports.accounts, source, use);
   const address = new URL(url);
   const transport = new StreamableHTTPClientTransport(address, {
     fetch: withHeaders(transports.fetch, address.origin, headers),

@@ -8,6 +8,7 @@ import { isObject, type Json } from '../../kernel/json.ts';
 import { jsonTextFault } from '../../kernel/text.ts';
 import type { Discovered, LeftOutTool, RemoteKind, RemoteTool } from '../remote-kind.ts';
 import { RemoteFault } from '../remote-kind.ts';
+import { type AccountUse, accountFaultOf } from './account-provider.ts';
 import { createAuthorizations } from './authorize.ts';
 import type { Connection } from './client-of.ts';
 import { type Commands, createCommands } from './commands.ts';
@@ -31,22 +32,24 @@ const readResource = 'read:resource';
 export function createMcpClient(
   deps: McpKindDeps,
 ): Pick<RemoteKind, 'discover' | 'call' | 'close'> {
-  const { allowed, version } = deps;
+  const { allowed, version, accounts } = deps;
   const guarded = createGuardedFetch({
     allowed,
     schemes: ['https:', 'http:'],
     maxBytes: responseBytesMax,
   });
   const ways: Ways = {
-    ...{ fetch: guarded.fetch, version, commands: createCommands(version) },
+    ...{ fetch: guarded.fetch, version, commands: createCommands(version), accounts },
     authorizations: createAuthorizations(),
   };
   return {
     async discover(source, signal) {
-      return asked(ways, source, signal, (connection) => discover(connection, signal));
+      return discoverAs(ways, source, signal);
     },
     async call(source, tool, input, run) {
-      return asked(ways, source, run.signal, (connection) => call(connection, tool, input, run));
+      const { organizationId, signal } = run;
+      const use = { organizationId, onToken: run.addSecret };
+      return asked(ways, { source, use, signal }, (one) => call(one, tool, input, run));
     },
     async close(sourceId) {
       await ways.commands.end(sourceId);
@@ -61,11 +64,16 @@ interface Ways extends Transports {
 
 type Source = Parameters<RemoteKind['discover']>[0];
 
+interface Asking {
+  readonly source: Source;
+  readonly use: AccountUse;
+  readonly signal: AbortSignal;
+}
+
 /** Asks over a connection and closes it. What fails is a RemoteFault, or the reason of the signal. */
 async function asked<T>(
   ways: Ways,
-  source: Source,
-  signal: AbortSignal,
+  { source, use, signal }: Asking,
   ask: (connection: Connection) => Promise<T>,
 ): Promise<T> {
   let connection: Connection | undefined;
@@ -74,13 +82,30 @@ async function asked<T>(
     connection =
       url === null
         ? await ways.commands.connect(source, signal)
-        : await connect(ways, source, url, signal);
+        : await connect(ways, source, { url, use }, signal);
     return await Promise.race([ask(connection), connection.broken]);
   } catch (error) {
-    throw faultOf(source.name, error, signal);
+    throw (
+      (await accountFaultOf(ways.accounts, source, use, error)) ??
+      faultOf(source.name, error, signal)
+    );
   } finally {
     await connection?.close();
   }
+}
+
+/** Looks at a server with the account that was connected first, or another one where that is not usable any more. */
+async function discoverAs(ways: Ways, source: Source, signal: AbortSignal): Promise<Discovered> {
+  for (const organizationId of await ways.accounts.organizationsAt(source.id)) {
+    try {
+      const use = { organizationId };
+      return await asked(ways, { source, use, signal }, (one) => discover(one, signal));
+    } catch (error) {
+      if (!(error instanceof RemoteFault) || !error.asksForAccount) throw error;
+    }
+  }
+  const use = { organizationId: null };
+  return asked(ways, { source, use, signal }, (one) => discover(one, signal));
 }
 
 async function discover({ client }: Connection, signal: AbortSignal): Promise<Discovered> {

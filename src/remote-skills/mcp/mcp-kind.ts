@@ -5,6 +5,7 @@
 import type { AllowList } from '../../egress/allow-list.ts';
 import { lazily } from '../../kernel/lazy.ts';
 import type { RemoteKind } from '../remote-kind.ts';
+import type { TokenAccounts } from './account-provider.ts';
 
 /** How long what a server offers counts as known: a tool that was changed since is found at the next call. */
 const checkEveryMs = 60_000;
@@ -12,6 +13,7 @@ const checkEveryMs = 60_000;
 export interface McpKindDeps {
   readonly allowed: AllowList;
   readonly version: string;
+  readonly accounts: TokenAccounts;
 }
 
 export function createMcpKind(deps: McpKindDeps): RemoteKind {

@@ -16,11 +16,7 @@ const Tools = Type.Array(Type.String({ minLength: 1, maxLength: 200 }), {
   description: 'Tools, by their names at the server, that may be called again after a failure.',
 });
 
-const oauth = {
-  client_id: Text(500, 'The id of the client.'),
-  issuer: Text(2_048, 'The authorization server; the secret is sent to no other.'),
-  scope: Type.Optional(Text(1_000, 'Scopes to ask for, separated by spaces.')),
-};
+const grant = Words(['client_credentials', 'authorization_code'] as const);
 
 const fields = {
   url: Type.Optional(Text(2_048, 'Its address, http or https.')),
@@ -58,18 +54,38 @@ const fields = {
   oauth: Type.Optional(
     Type.Object(
       {
-        ...oauth,
-        client_secret: Nullable(
-          Type.String({
-            ...{ minLength: 8, maxLength: 4_096 },
-            description: 'Stored encrypted and never shown; null keeps the stored value.',
-          }),
+        grant: Type.Optional({
+          ...{ ...grant, default: 'client_credentials' },
+          description:
+            'client_credentials: the platform has a token of its own. authorization_code: each organization connects an account of its own in the console.',
+        }),
+        client_id: Type.Optional(
+          Text(
+            500,
+            'The id of the client; required for client_credentials. One is registered for authorization_code where it is left out.',
+          ),
         ),
+        client_secret: Type.Optional(
+          Nullable(
+            Type.String({
+              ...{ minLength: 8, maxLength: 4_096 },
+              description:
+                'Required for client_credentials. Stored encrypted and never shown; null keeps the stored value.',
+            }),
+          ),
+        ),
+        issuer: Type.Optional(
+          Text(
+            2_048,
+            'The authorization server, required for client_credentials: client and secret are sent to no other.',
+          ),
+        ),
+        scope: Type.Optional(Text(1_000, 'Scopes to ask for, separated by spaces.')),
       },
       {
         title: 'McpServerOAuth',
         additionalProperties: false,
-        description: 'For a server that takes tokens of the client credentials grant.',
+        description: 'For a server that takes tokens of an authorization server.',
       },
     ),
   ),
@@ -123,13 +139,25 @@ const summary = {
   args: Type.Array(Type.String()),
   headers: Type.Array(Type.String(), { description: 'The names of the stored headers.' }),
   env: Type.Array(Type.String(), { description: 'The names of the stored variables.' }),
-  oauth: Nullable(Type.Object(oauth, { description: 'Without the secret.' })),
+  oauth: Nullable(
+    Type.Object(
+      {
+        grant,
+        client_id: Nullable(Type.String()),
+        has_client_secret: Type.Boolean(),
+        issuer: Nullable(Type.String()),
+        scope: Type.Optional(Type.String()),
+      },
+      { description: 'Without the secret.' },
+    ),
+  ),
   timeout_ms: Type.Integer(),
   idempotent_tools: Tools,
   trust_annotations: Type.Boolean(),
   status: {
-    ...Words(['new', 'available', 'failing'] as const),
-    description: 'How the last refresh went; new before the first.',
+    ...Words(['new', 'available', 'failing', 'needs_authorization'] as const),
+    description:
+      'How the last refresh went; new before the first, needs_authorization where an organization has to connect an account.',
   },
   fault: Nullable(Type.String({ description: 'Why the last refresh failed.' })),
   fault_at: Nullable(Timestamp),

@@ -4,6 +4,7 @@ import { bind } from '../../kernel/bind.ts';
 import { timestamp, timestampOrNull } from '../../kernel/clock.ts';
 import { isObject, type Json } from '../../kernel/json.ts';
 import type { Skill } from '../../skills/registry.ts';
+import type { Accounts } from '../accounts/accounts.ts';
 import type { RemoteSkills } from '../remote-skills.ts';
 import type { SourceRow } from '../sources.store.ts';
 import { categoryOf } from '../state.ts';
@@ -13,6 +14,7 @@ import {
   type McpSecrets,
   type McpServerFields,
   type McpSettings,
+  type OAuthSettings,
   sourceFieldsOf,
 } from './settings.ts';
 
@@ -22,6 +24,7 @@ export type McpServers = ReturnType<typeof createMcpServers>;
 
 export interface McpServersDeps {
   readonly remote: Omit<RemoteSkills, 'run' | 'whyWithdrawn' | 'close'>;
+  readonly accounts: Pick<Accounts, 'forget'>;
   readonly rules: McpRules;
   /** The skills of a category, active or not. */
   skillsOf(category: string): readonly Skill[];
@@ -74,8 +77,10 @@ async function activate(
   return find(deps, name);
 }
 
-async function remove({ remote }: McpServersDeps, name: string): Promise<void> {
-  await remote.remove(await remote.find(kind, name));
+async function remove({ remote, accounts }: McpServersDeps, name: string): Promise<void> {
+  const source = await remote.find(kind, name);
+  await accounts.forget(source);
+  await remote.remove(source);
 }
 
 /** A server without its skills. */
@@ -92,7 +97,7 @@ function summary(source: SourceRow) {
     args: [...settings.args],
     headers: [...settings.header_names],
     env: [...settings.env_names],
-    oauth: settings.oauth ?? null,
+    oauth: oauthView(settings.oauth ?? null),
     timeout_ms: settings.timeout_ms,
     idempotent_tools: [...settings.idempotent_tools],
     trust_annotations: settings.trust_annotations,
@@ -111,6 +116,13 @@ function summary(source: SourceRow) {
     created_at: timestamp(source.created_at),
     updated_at: timestamp(source.updated_at),
   };
+}
+
+function oauthView(oauth: OAuthSettings | null) {
+  if (oauth === null) return null;
+  const { grant = 'client_credentials', client_id = null, issuer = null, scope } = oauth;
+  const has_client_secret = oauth.has_client_secret ?? true;
+  return { grant, client_id, has_client_secret, issuer, ...(scope !== undefined && { scope }) };
 }
 
 async function detail({ remote, skillsOf }: McpServersDeps, source: SourceRow) {

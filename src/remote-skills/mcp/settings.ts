@@ -13,8 +13,8 @@ export interface McpSettings {
   /** The names of what is stored encrypted. */
   readonly header_names: readonly string[];
   readonly env_names: readonly string[];
-  /** Client credentials; their secret is stored encrypted. Absent where rows are older. */
-  readonly oauth?: Omit<OAuthFields, 'client_secret'> | null;
+  /** The secret of its client is stored encrypted. Absent where rows are older. */
+  readonly oauth?: OAuthSettings | null;
   readonly timeout_ms: number;
   readonly idempotent_tools: readonly string[];
   readonly trust_annotations: boolean;
@@ -26,13 +26,30 @@ export interface McpSecrets {
   readonly client_secret?: string;
 }
 
-/** The client credentials grant of OAuth. */
-export interface OAuthFields {
-  readonly client_id: string;
-  readonly client_secret: string | null;
+type Grant = 'client_credentials' | 'authorization_code';
+
+/** How tokens are had. Rows of earlier versions have no `grant` and are of client credentials. */
+export interface OAuthSettings {
+  readonly grant?: Grant;
+  /** Of the authorization code flow a client is registered where none is named. */
+  readonly client_id?: string;
+  readonly has_client_secret?: boolean;
   /** The authorization server that may get the secret. */
-  readonly issuer: string;
+  readonly issuer?: string;
   readonly scope?: string;
+}
+
+export interface OAuthFields extends Omit<OAuthSettings, 'has_client_secret'> {
+  readonly client_secret?: string | null;
+}
+
+/** Whether organizations connect accounts of their own where the server asks for authorization. */
+export function takesAccounts(
+  settings: McpSettings,
+): settings is McpSettings & { readonly url: string } {
+  const { url, oauth, header_names: headers } = settings;
+  if (url === null || headers.some((name) => name.toLowerCase() === 'authorization')) return false;
+  return oauth === undefined || oauth === null || oauth.grant === 'authorization_code';
 }
 
 /** As the API takes it. In `headers`, `env` and `oauth.client_secret` null keeps the stored value. */
@@ -65,14 +82,21 @@ export function sourceFieldsOf(
   const env = merged('env', fields.env ?? {}, stored.env);
   const { client_secret, ...oauth } = fields.oauth ?? {};
   const secret = { client_secret: stored.client_secret };
-  const kept = client_secret === undefined ? {} : merged('oauth', { client_secret }, secret);
+  const kept: Record<string, string> =
+    client_secret === undefined ? {} : merged('oauth', { client_secret }, secret);
   const settings: McpSettings = {
     url: fields.url ?? null,
     command: fields.command ?? null,
     args: fields.args ?? [],
     header_names: Object.keys(headers),
     env_names: Object.keys(env),
-    oauth: fields.oauth === undefined ? null : (oauth as McpSettings['oauth'] & object),
+    oauth:
+      fields.oauth === undefined
+        ? null
+        : {
+            ...{ grant: 'client_credentials' as const, ...oauth },
+            has_client_secret: kept['client_secret'] !== undefined,
+          },
     timeout_ms: fields.timeout_ms ?? 60_000,
     idempotent_tools: fields.idempotent_tools ?? [],
     trust_annotations: fields.trust_annotations ?? false,
@@ -102,13 +126,26 @@ function refuseUnusable(rules: McpRules, fields: McpServerFields): void {
   if (args !== undefined) throw invalid('args', 'are for a command');
   if (env !== undefined) throw invalid('env', 'is for a command');
   refuseAddress(rules, 'url', url);
-  if (oauth !== undefined) refuseAddress(rules, 'oauth.issuer', oauth.issuer);
+  if (oauth !== undefined) refuseUnusableOauth(rules, oauth);
   for (const name of Object.keys(headers ?? {})) {
     if (isReserved(name)) throw invalid(`headers.${name}`, 'is set by the platform');
     if (oauth !== undefined && name.toLowerCase() === 'authorization') {
       throw invalid(`headers.${name}`, 'is set by oauth');
     }
   }
+}
+
+function refuseUnusableOauth(rules: McpRules, oauth: OAuthFields): void {
+  const { grant = 'client_credentials', issuer } = oauth;
+  if (grant === 'client_credentials') {
+    for (const field of ['client_id', 'client_secret', 'issuer'] as const) {
+      if (oauth[field] === undefined) throw invalid(`oauth.${field}`, `is required for ${grant}`);
+    }
+  }
+  if (oauth.client_secret !== undefined && oauth.client_id === undefined) {
+    throw invalid('oauth.client_id', 'is required for a client_secret');
+  }
+  if (issuer !== undefined) refuseAddress(rules, 'oauth.issuer', issuer);
 }
 
 function refuseAddress({ allowed }: McpRules, field: string, url: string): void {

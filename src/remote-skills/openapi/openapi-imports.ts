@@ -106,7 +106,8 @@ function summary(source: SourceRow) {
     auth: settings.auth,
     timeout_ms: settings.timeout_ms,
     retried_operations: [...settings.idempotent_tools],
-    status: source.status,
+    // Imports have no accounts of organizations.
+    status: source.status === 'needs_authorization' ? ('failing' as const) : source.status,
     fault: source.fault,
     fault_at: timestampOrNull(source.fault_at),
     refreshed_at: timestampOrNull(source.refreshed_at),

@@ -144,6 +144,14 @@ export interface McpServersApi {
     body: Schemas['McpSkillActivation'],
     options?: CallOptions,
   ): Promise<Schemas['McpServer']>;
+  /** List the accounts of organizations at an MCP server: `GET /admin/mcp-servers/{name}/accounts`. */
+  listAccounts(
+    name: string,
+    query?: NonNullable<operations['listMcpServerAccounts']['parameters']['query']>,
+    options?: CallOptions,
+  ): Pages<Schemas['AccountOfOrganization']>;
+  /** Disconnect the account of an organization at an MCP server: `DELETE /admin/mcp-servers/{name}/accounts/{organizationId}`. */
+  disconnectAccount(name: string, organizationId: string, options?: CallOptions): Promise<void>;
 }
 
 export interface OpenAPIImportsApi {
@@ -273,6 +281,26 @@ export interface TriggersApi {
     query?: NonNullable<operations['listAgentTriggerCalls']['parameters']['query']>,
     options?: CallOptions,
   ): Pages<Schemas['AgentTriggerCall']>;
+}
+
+export interface AccountsApi {
+  /** List the accounts that the organization has or could connect, by server: `GET /api/accounts`. */
+  list(options?: CallOptions): Pages<Schemas['Account']>;
+  /** Get the account of the organization at a server: `GET /api/accounts/{server}`. */
+  get(server: string, options?: CallOptions): Promise<Schemas['Account']>;
+  /** Disconnect the account of the organization at a server: `DELETE /api/accounts/{server}`. */
+  disconnect(server: string, options?: CallOptions): Promise<void>;
+  /** Begin to connect an account: where the browser is to go: `POST /api/accounts/{server}/authorize`. */
+  beginAuthorization(
+    server: string,
+    options?: CallOptions,
+  ): Promise<Schemas['AccountAuthorization']>;
+  /** Complete the connection of an account: `POST /api/accounts/{server}/complete`. */
+  completeAuthorization(
+    server: string,
+    body: Schemas['AccountAuthorizationAnswer'],
+    options?: CallOptions,
+  ): Promise<Schemas['Account']>;
 }
 
 export interface AgentsApi {
@@ -495,6 +523,7 @@ export interface Api {
   readonly openAPIImports: OpenAPIImportsApi;
   readonly usage: UsageApi;
   readonly triggers: TriggersApi;
+  readonly accounts: AccountsApi;
   readonly agents: AgentsApi;
   readonly memories: MemoriesApi;
   readonly conversations: ConversationsApi;
@@ -723,6 +752,20 @@ export const operationTable: OperationTable = {
       input: 'body',
       result: 'json',
     },
+    listAccounts: {
+      verb: 'GET',
+      path: '/admin/mcp-servers/{name}/accounts',
+      credential: 'admin',
+      input: 'query',
+      isPaged: true,
+      result: 'page',
+    },
+    disconnectAccount: {
+      verb: 'DELETE',
+      path: '/admin/mcp-servers/{name}/accounts/{organizationId}',
+      credential: 'admin',
+      result: 'nothing',
+    },
   },
   openAPIImports: {
     listOpenApiImports: {
@@ -912,6 +955,39 @@ export const operationTable: OperationTable = {
       input: 'query',
       isPaged: true,
       result: 'page',
+    },
+  },
+  accounts: {
+    list: {
+      verb: 'GET',
+      path: '/api/accounts',
+      credential: 'key',
+      result: 'page',
+    },
+    get: {
+      verb: 'GET',
+      path: '/api/accounts/{server}',
+      credential: 'key',
+      result: 'json',
+    },
+    disconnect: {
+      verb: 'DELETE',
+      path: '/api/accounts/{server}',
+      credential: 'key',
+      result: 'nothing',
+    },
+    beginAuthorization: {
+      verb: 'POST',
+      path: '/api/accounts/{server}/authorize',
+      credential: 'key',
+      result: 'json',
+    },
+    completeAuthorization: {
+      verb: 'POST',
+      path: '/api/accounts/{server}/complete',
+      credential: 'key',
+      input: 'body',
+      result: 'json',
     },
   },
   agents: {

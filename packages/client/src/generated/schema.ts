@@ -292,6 +292,38 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/admin/mcp-servers/{name}/accounts": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get: operations["listMcpServerAccounts"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/admin/mcp-servers/{name}/accounts/{organizationId}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        delete: operations["disconnectMcpServerAccount"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/admin/openapi-imports": {
         parameters: {
             query?: never;
@@ -479,6 +511,70 @@ export interface paths {
         put: operations["changeSkillConfig"];
         post?: never;
         delete: operations["clearSkillConfig"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/accounts": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get: operations["listAccounts"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/accounts/{server}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get: operations["getAccount"];
+        put?: never;
+        post?: never;
+        delete: operations["disconnectAccount"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/accounts/{server}/authorize": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post: operations["beginAuthorization"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/accounts/{server}/complete": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post: operations["completeAuthorization"];
+        delete?: never;
         options?: never;
         head?: never;
         patch?: never;
@@ -1360,11 +1456,11 @@ export interface components {
             /** @description The names of the stored variables. */
             env: string[];
             oauth: {
-                /** @description The id of the client. */
-                client_id: string;
-                /** @description The authorization server; the secret is sent to no other. */
-                issuer: string;
-                /** @description Scopes to ask for, separated by spaces. */
+                /** @enum {string} */
+                grant: "client_credentials" | "authorization_code";
+                client_id: string | null;
+                has_client_secret: boolean;
+                issuer: string | null;
                 scope?: string;
             } | null;
             timeout_ms: number;
@@ -1372,10 +1468,10 @@ export interface components {
             idempotent_tools: string[];
             trust_annotations: boolean;
             /**
-             * @description How the last refresh went; new before the first.
+             * @description How the last refresh went; new before the first, needs_authorization where an organization has to connect an account.
              * @enum {string}
              */
-            status: "new" | "available" | "failing";
+            status: "new" | "available" | "failing" | "needs_authorization";
             fault: string | null;
             fault_at: string | null;
             refreshed_at: string | null;
@@ -1404,13 +1500,19 @@ export interface components {
             };
         };
         McpServerOAuth: {
-            /** @description The id of the client. */
-            client_id: string;
-            /** @description The authorization server; the secret is sent to no other. */
-            issuer: string;
+            /**
+             * @description client_credentials: the platform has a token of its own. authorization_code: each organization connects an account of its own in the console.
+             * @default client_credentials
+             * @enum {string}
+             */
+            grant?: "client_credentials" | "authorization_code";
+            /** @description The id of the client; required for client_credentials. One is registered for authorization_code where it is left out. */
+            client_id?: string;
+            client_secret?: string | null;
+            /** @description The authorization server, required for client_credentials: client and secret are sent to no other. */
+            issuer?: string;
             /** @description Scopes to ask for, separated by spaces. */
             scope?: string;
-            client_secret: string | null;
         };
         NewMcpServer: {
             /** @description In kebab case; its skills have the category mcp-<name>. */
@@ -1485,11 +1587,11 @@ export interface components {
             /** @description The names of the stored variables. */
             env: string[];
             oauth: {
-                /** @description The id of the client. */
-                client_id: string;
-                /** @description The authorization server; the secret is sent to no other. */
-                issuer: string;
-                /** @description Scopes to ask for, separated by spaces. */
+                /** @enum {string} */
+                grant: "client_credentials" | "authorization_code";
+                client_id: string | null;
+                has_client_secret: boolean;
+                issuer: string | null;
                 scope?: string;
             } | null;
             timeout_ms: number;
@@ -1497,10 +1599,10 @@ export interface components {
             idempotent_tools: string[];
             trust_annotations: boolean;
             /**
-             * @description How the last refresh went; new before the first.
+             * @description How the last refresh went; new before the first, needs_authorization where an organization has to connect an account.
              * @enum {string}
              */
-            status: "new" | "available" | "failing";
+            status: "new" | "available" | "failing" | "needs_authorization";
             fault: string | null;
             fault_at: string | null;
             refreshed_at: string | null;
@@ -1556,6 +1658,26 @@ export interface components {
         McpSkillActivation: {
             /** @description The digest of the version as it was read; another one is refused. */
             digest: string;
+        };
+        AccountOfOrganization: {
+            organization_id: string;
+            /** @description The name of the server. */
+            server: string;
+            /** @description The category of its skills, which is also their scope. */
+            category: string;
+            /** @description The address of the server. */
+            url: string;
+            /**
+             * @description needs_authorization: runs fail until a person connects the account again; fault says why.
+             * @enum {string}
+             */
+            status: "not_connected" | "connected" | "needs_authorization";
+            fault: string | null;
+            issuer: string | null;
+            client_id: string | null;
+            scope: string | null;
+            connected_at: string | null;
+            expires_at: string | null;
         };
         OpenApiImportSummary: {
             /** @description In kebab case; its skills have the category api-<name>. */
@@ -1923,6 +2045,40 @@ export interface components {
         };
         SkillConfigurationValues: {
             [key: string]: string | null;
+        };
+        Account: {
+            /** @description The name of the server. */
+            server: string;
+            /** @description The category of its skills, which is also their scope. */
+            category: string;
+            /** @description The address of the server. */
+            url: string;
+            /**
+             * @description needs_authorization: runs fail until a person connects the account again; fault says why.
+             * @enum {string}
+             */
+            status: "not_connected" | "connected" | "needs_authorization";
+            fault: string | null;
+            issuer: string | null;
+            client_id: string | null;
+            scope: string | null;
+            connected_at: string | null;
+            expires_at: string | null;
+        };
+        AccountAuthorization: {
+            /** @description Where the browser is to go. */
+            authorization_url: string;
+            /** @description The authorization server. */
+            issuer: string;
+            /** Format: date-time */
+            expires_at: string;
+        };
+        AccountAuthorizationAnswer: {
+            state: string;
+            code?: string;
+            iss?: string;
+            error?: string;
+            error_description?: string;
         };
         NewAgent: {
             id?: string;
@@ -3742,6 +3898,59 @@ export interface operations {
             };
         };
     };
+    listMcpServerAccounts: {
+        parameters: {
+            query?: {
+                /** @description Entries of a page, at most. */
+                limit?: number;
+                /** @description Entries before the page. */
+                offset?: number;
+            };
+            header?: never;
+            path: {
+                /** @description The name of the server. */
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        data: components["schemas"]["AccountOfOrganization"][];
+                        total: number;
+                        limit: number;
+                        offset: number;
+                    };
+                };
+            };
+        };
+    };
+    disconnectMcpServerAccount: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The name of the server. */
+                name: string;
+                organizationId: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+        };
+    };
     listOpenApiImports: {
         parameters: {
             query?: {
@@ -4209,6 +4418,119 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content?: never;
+            };
+        };
+    };
+    listAccounts: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        data: components["schemas"]["Account"][];
+                        total: number;
+                    };
+                };
+            };
+        };
+    };
+    getAccount: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The name of the server. */
+                server: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Account"];
+                };
+            };
+        };
+    };
+    disconnectAccount: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The name of the server. */
+                server: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+        };
+    };
+    beginAuthorization: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The name of the server. */
+                server: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["AccountAuthorization"];
+                };
+            };
+        };
+    };
+    completeAuthorization: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The name of the server. */
+                server: string;
+            };
+            cookie?: never;
+        };
+        /** @description The parameters with which the authorization server has sent the browser back. */
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["AccountAuthorizationAnswer"];
+            };
+        };
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Account"];
+                };
             };
         };
     };

@@ -1,0 +1,33 @@
+/** What the verbs of accounts share. */
+import type { Database } from '../../database/database.ts';
+import type { Clock } from '../../kernel/clock.ts';
+import type { Cipher } from '../../kernel/encryption.ts';
+import type { Logger } from '../../kernel/log.ts';
+import type { RemoteSource } from '../remote-kind.ts';
+import type { OauthClient } from './oauth-client.ts';
+
+export interface AccountsDeps {
+  readonly database: Database;
+  readonly clock: Pick<Clock, 'now'>;
+  /** Null without an encryption key: tokens can be neither stored nor used then. */
+  readonly cipher: Cipher | null;
+  readonly log: Pick<Logger, 'info' | 'warn' | 'error'>;
+  readonly outside: {
+    /** Loads what asks authorization servers. */
+    readonly open: () => Promise<OauthClient>;
+    /** Address of the platform, if it is set. */
+    readonly publicUrl: string | null;
+    /** Ends what it keeps open. */
+    readonly close: () => Promise<void>;
+    /** Called when an account at a source was connected or disconnected. */
+    readonly onChange: (sourceId: string) => Promise<unknown>;
+  };
+}
+
+export interface AccountsState extends AccountsDeps {
+  /** Requests for new tokens that this process has under way, by account. */
+  readonly refreshing: Map<string, Promise<void>>;
+}
+
+/** Of a source, what accounts depend on. */
+export type AccountSource = Pick<RemoteSource, 'id' | 'name'> & { readonly url: string };
