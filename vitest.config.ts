@@ -55,7 +55,7 @@ const sameOnCluster = [
     'scheduled-jobs-preview',
   ],
   ...['thinking-models', 'thinking-tool-faults', 'webhook-addresses', 'webhook-trigger-docs'],
-  ...['agent-triggers', 'agent-webhooks', 'agents', 'authentication', 'budgets'],
+  ...['accounts', 'agent-triggers', 'agent-webhooks', 'agents', 'authentication', 'budgets'],
   ...['conversations-continued', 'credentials', 'memories', 'processes', 'rate-limit'],
   ...['scheduled-jobs', 'scheduled-jobs-runs', 'statistics', 'usage', 'webhook-deliveries'],
   ...['webhook-failures', 'webhook-restarts', 'webhook-trigger', 'webhook-trigger-calls'],

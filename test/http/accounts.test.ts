@@ -1,5 +1,5 @@
 /** Accounts of organizations at MCP servers that ask for authorization: the authorization code flow. */
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import {
   type AuthorizationServer,
   protect,
@@ -30,15 +30,19 @@ afterAll(() => platform.stop());
 type Session = (method: string, path: string, body?: unknown) => ReturnType<Platform['request']>;
 
 /** A session of the console, of the administrator or of a key, with its pages in an organization. */
-async function session(organization = 'acme', secret = adminSecret): Promise<Session> {
-  const opened = await platform.request('POST', '/console/session', { body: { secret } });
+async function session(
+  organization = 'acme',
+  secret = adminSecret,
+  at = platform,
+): Promise<Session> {
+  const opened = await at.request('POST', '/console/session', { body: { secret } });
   const headers = {
     'x-skillwright-console': '1',
     'x-skillwright-organization': organization,
     cookie: (opened.headers.get('set-cookie') ?? '').split(';', 1)[0] as string,
   };
   return (method, path, body) =>
-    platform.request(method, path, { headers, ...(body !== undefined && { body }) });
+    at.request(method, path, { headers, ...(body !== undefined && { body }) });
 }
 
 let made = 0;
@@ -164,6 +168,31 @@ describe('an account', () => {
     const refused = await as('POST', '/api/accounts/elsewhere/authorize');
     expectRefusal(refused, 409, 'conflict');
     expect(refused.body.message).toContain('takes no tokens of https://x.example');
+  });
+
+  test('has a metadata document as its client where the authorization server reads these', async () => {
+    const base = 'https://skills.example.com';
+    const environment = { SKILLS_ALLOW_CIDRS: '127.0.0.0/8', PUBLIC_URL: base };
+    const other = await startStaged({
+      ...{ clock, environment, parts: { consoleFiles: async () => '/nowhere' } },
+    });
+    onTestFinished(() => other.stop());
+    const server = await startMcpServer();
+    const by = await startAuthorizationServer();
+    protect(server, by);
+    by.metadata['client_id_metadata_document_supported'] = true;
+    await other.admin('POST', '/admin/mcp-servers', { name: 'known', url: server.url });
+    const as = await session('default', adminSecret, other);
+    const begun = await as('POST', '/api/accounts/known/authorize');
+    const { at, params } = await by.agree(begun.body.authorization_url);
+    expect(at).toBe(`${base}/console/oauth/callback/known`);
+    const client_id = `${base}/oauth/clients/known`;
+    const account = await as('POST', '/api/accounts/known/complete', params);
+    expect(account.body).toMatchObject({ status: 'connected', client_id });
+    expect(by.registrations).toEqual([]);
+    const document = await other.request('GET', '/oauth/clients/known');
+    expect(document.body).toMatchObject({ client_id, redirect_uris: [at] });
+    expect((await platform.request('GET', '/oauth/clients/known')).status).toBe(404);
   });
 
   test('is disconnected, and its tokens are revoked', async () => {

@@ -120,8 +120,10 @@ describe('the document', () => {
     // A protocol with a description of its own.
     const metadata = 'GET /.well-known/oauth-protected-resource';
     const mcp = ['POST /mcp', metadata, `${metadata}/mcp`];
+    // A document for authorization servers.
+    const client = 'GET /oauth/clients/{server}';
 
-    const documented = [...operations.keys(), ...scripts, ...mcp];
+    const documented = [...operations.keys(), ...scripts, ...mcp, client];
 
     // Routes that share a place of their paths are printed with both names of the parameter there.
     const nameless = (route: string) => route.replace(/\{\w+\}(\|\{\w+\})*/g, '{}');

@@ -6290,6 +6290,7 @@ export interface operations {
                  * @example tickets
                  */
                 name: string;
+                /** @description The organization. */
                 organizationId: string;
             };
             cookie?: never;

@@ -3,7 +3,7 @@ import type { FastifyRequest } from 'fastify';
 import { Type } from 'typebox';
 import { callerOf, sessionIdOf } from '../../http/authenticate.ts';
 import { adminRefusals, apiRefusals, bodyRefusals } from '../../http/refusals.ts';
-import { Nothing, Page, Paged, Slug } from '../../http/schemas.ts';
+import { Nothing, Page, Paged } from '../../http/schemas.ts';
 import type { Server } from '../../http/server.ts';
 import { PlatformError } from '../../kernel/errors.ts';
 import {
@@ -176,7 +176,10 @@ export function accountAdminRoutes(
     ...adminOperation,
     operationId: 'disconnectMcpServerAccount',
     summary: 'Disconnect the account of an organization at an MCP server',
-    params: Type.Object({ ...NameParams.properties, organizationId: Slug }),
+    params: Type.Object({
+      ...NameParams.properties,
+      organizationId: Type.String({ description: 'The organization.' }),
+    }),
     response: { 204: Nothing, ...adminRefusals('not_found') },
   };
   server.delete(

@@ -3937,6 +3937,7 @@ export interface operations {
             path: {
                 /** @description The name of the server. */
                 name: string;
+                /** @description The organization. */
                 organizationId: string;
             };
             cookie?: never;
