@@ -11,7 +11,7 @@ import {
   type ToolCall,
   type Usage,
 } from '../models/model.ts';
-import { tokensOfMessages } from './dialogue.ts';
+import { tokensOfBytes, tokensOfMessages } from './dialogue.ts';
 import type { BegunCall, CallEnd } from './generations.ts';
 import { ThinkingError } from './thinking-error.ts';
 
@@ -84,13 +84,9 @@ export function excessOf({ input }: ToolCall): string | null {
   return `The arguments are too long: at most ${argumentsMax / 1024} KiB`;
 }
 
-/** The tokens charged for counts that were not reported: for the prompt, its reservation. */
-export function estimateOf(
-  usage: Usage,
-  { reserved, output }: BegunCall,
-  completion: number,
-): number {
-  const prompt = usage.prompt === null ? reserved - output : 0;
+/** The tokens charged for counts that were not reported. */
+export function estimateOf(usage: Usage, { expected }: BegunCall, completion: number): number {
+  const prompt = usage.prompt === null ? expected : 0;
   return prompt + (usage.completion === null ? completion : 0);
 }
 
@@ -109,8 +105,8 @@ export function failedEnd(error: ModelError, call: BegunCall): Omit<CallEnd, 'is
     error: { code: faultCodes[fault], message: error.message },
     message: costNothing && text === '' ? null : { role: 'assistant', text, toolCalls: [] },
     usage,
-    // The partial text says little about the cost: the model may have reasoned, or written on.
-    estimated: estimateOf(usage, call, call.output),
+    // What the model wrote beyond that is not known, which is no reason to charge all that was reserved.
+    estimated: estimateOf(usage, call, Math.min(call.output, tokensOfBytes(error.seenBytes))),
     tools: [],
   };
 }

@@ -26,7 +26,12 @@ const tokensOfMarks = 8;
 
 /** An upper estimate of the tokens of a text. */
 export function tokensOfText(text: string): number {
-  return Math.ceil(Buffer.byteLength(text) / bytesPerToken);
+  return tokensOfBytes(Buffer.byteLength(text));
+}
+
+/** The same for a text of so many bytes. */
+export function tokensOfBytes(bytes: number): number {
+  return Math.ceil(bytes / bytesPerToken);
 }
 
 /** The same for messages. */

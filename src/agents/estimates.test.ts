@@ -1,36 +1,152 @@
-import { expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { createEstimates } from './estimates.ts';
+import { sizeOfMessages, sizeOfText, sumOfSizes, type TextSize } from './text-size.ts';
 
-test('without reports the estimate is three quarters of the size, rounded up', () => {
-  const { tokens } = createEstimates();
+const english =
+  'The agent answered the question of the customer, who had asked about a refund for an order that never arrived. ';
+const chinese = '客户询问从未到达的订单的退款情况。我们随后检查了记录，发现包裹丢失。';
+const arabic = 'سأل العميل عن استرداد ثمن طلب لم يصل أبدا. راجعنا السجلات. ';
+const emoji = '😀🎉🚀🔥💡👍🏽👩‍💻🏳️‍🌈🇩🇪🤖✅';
+const code =
+  'def f(x):\n    for i in range(10):\n        if x[i] == 0x1F:\n            return {"key": i**2}\n';
+const base64 = 'uZ5cVv8yG0bq3Jf9QmT1xKp7rLw2HdNs6AeXoIiYtB4kRgCzMjOUPaDlEnFhWS+/';
 
-  expect([tokens('a/b', 400), tokens('a/b', 1)]).toEqual([300, 1]);
+/** As many bytes as 8,000, about. */
+const long = (text: string) => text.repeat(Math.ceil(8_000 / Buffer.byteLength(text)));
+const sizeOf = (text: string) => sizeOfText(long(text));
+
+describe('the size of a text', () => {
+  const kinds = (text: string) => {
+    const { framing: _, ...bytes } = sizeOfText(text);
+    return bytes;
+  };
+
+  test.each([
+    ['Two small words', { words: 15 }],
+    ['getUserName x1', { dense: 13, words: 1 }],
+    ['a  b', { words: 3, dense: 1 }],
+    ['HTTP/1.1', { dense: 8 }],
+    ['é', { two: 2 }],
+    ['漢字', { three: 6 }],
+    ['🚀', { four: 4 }],
+    ['\ud83d', { three: 3 }],
+    [`${'x'.repeat(21)}`, { dense: 21 }],
+    ['', {}],
+  ])('%j has %j', (text, expected) => {
+    expect(kinds(text)).toEqual({ words: 0, dense: 0, two: 0, three: 0, four: 0, ...expected });
+  });
+
+  test('has every byte once', () => {
+    const text = [english, chinese, arabic, emoji, code, base64].join('\n');
+
+    const bytes = Object.values(kinds(text)).reduce((sum, n) => sum + n, 0);
+
+    expect(bytes).toBe(Buffer.byteLength(text));
+  });
+
+  test('of messages has their texts, their calls and what is around them', () => {
+    const { framing, ...bytes } = sizeOfMessages([
+      { role: 'user', text: 'ab' },
+      { role: 'assistant', text: 'c', toolCalls: [{ id: 'x', name: 'tool', input: '{}' }] },
+      { role: 'tool', callId: 'x', name: 'tool', text: '漢', isError: false },
+    ]);
+
+    expect(framing).toBe(32);
+    expect(bytes).toMatchObject({ words: 7, dense: 26, three: 3 });
+  });
 });
 
-test('a report is used with a margin of a tenth, for its model alone', () => {
-  const { tokens, learn } = createEstimates();
+describe('without a report', () => {
+  // Measured with the tokenizers o200k_base, cl100k_base, r50k_base (GPT-2), Llama's and Claude 2's: the
+  // least and the most tokens of the same texts, for each byte.
+  test.each([
+    ['English', english, 0.2, 0.22],
+    ['Chinese', chinese, 0.24, 0.7],
+    ['Arabic', arabic, 0.18, 0.55],
+    ['emoji', emoji, 0.44, 0.89],
+    ['code', code, 0.4, 0.63],
+    ['base64', base64, 0.68, 0.83],
+  ])('%s is bounded by more than any tokenizer counts', (_, text, least, largest) => {
+    const { bound, expected } = createEstimates();
+    const size = sizeOf(text);
+    const bytes = Buffer.byteLength(long(text));
 
-  learn('a/b', 1_000, 200);
+    expect(bound('a/b', size)).toBeGreaterThan(largest * bytes);
+    expect(bound('a/b', size)).toBeLessThanOrEqual(bytes);
+    expect(expected('a/b', size)).toBeGreaterThan(least * bytes * 0.6);
+    expect(expected('a/b', size)).toBeLessThan(largest * bytes * 1.3);
+  });
 
-  expect([tokens('a/b', 1_000), tokens('a/c', 1_000)]).toEqual([220, 750]);
+  test('what is around messages counts as it is', () => {
+    const { bound, expected } = createEstimates();
+    const framing = { ...sizeOfText(''), framing: 24 };
+
+    expect([bound('a/b', framing), expected('a/b', framing)]).toEqual([24, 24]);
+  });
 });
 
-test('the largest of the last twenty reports is used', () => {
-  const { tokens, learn } = createEstimates();
+describe('a report', () => {
+  const words: TextSize = { ...sizeOfText(''), words: 1_000 };
 
-  learn('a/b', 1_000, 500);
-  for (let i = 0; i < 19; i++) learn('a/b', 1_000, 100);
-  expect(tokens('a/b', 1_000)).toBe(550);
+  test('of one kind of text bounds the next with a margin of a tenth, for its model alone', () => {
+    const { bound, expected, learn } = createEstimates();
 
-  learn('a/b', 1_000, 100);
-  expect(tokens('a/b', 1_000)).toBe(110);
-});
+    learn('a/b', words, 200);
 
-test('absurd ratios are bounded, and a report of zero is ignored', () => {
-  const { tokens, learn } = createEstimates();
+    expect([bound('a/b', words), expected('a/b', words)]).toEqual([220, 200]);
+    expect([bound('a/c', words), expected('a/c', words)]).toEqual([600, 240]);
+  });
 
-  learn('a/b', 1_000, 0);
-  expect(tokens('a/b', 1_000)).toBe(750);
-  learn('a/b', 1, 1_000_000);
-  expect(tokens('a/b', 1_000)).toBe(3_300);
+  test('says nothing about other kinds of text', () => {
+    const { bound, learn } = createEstimates();
+    const unknown = bound('a/b', sizeOf(chinese));
+
+    learn('a/b', sizeOf(english), 1_700);
+
+    expect(bound('a/b', sizeOf(english))).toBeLessThan(2_100);
+    expect(bound('a/b', sizeOf(chinese))).toBe(unknown);
+  });
+
+  test('of a mixed text bounds each kind by what the other may have left to it', () => {
+    const { bound, learn } = createEstimates();
+    const mixed = sumOfSizes([sizeOf(english), sizeOf(code)]);
+    const [tokens, ofCode] = [1_700 + 3_300, bound('a/b', sizeOf(code))];
+
+    learn('a/b', mixed, tokens);
+
+    expect(bound('a/b', mixed)).toBeGreaterThan(tokens);
+    expect(bound('a/b', sizeOf(code))).toBeLessThanOrEqual(ofCode);
+  });
+
+  test('counts among the last twenty: the largest for the bound, their average for what is expected', () => {
+    const { bound, expected, learn } = createEstimates();
+
+    learn('a/b', words, 500);
+    for (let i = 0; i < 19; i++) learn('a/b', words, 100);
+    expect([bound('a/b', words), expected('a/b', words)]).toEqual([550, 120]);
+
+    learn('a/b', words, 100);
+    expect([bound('a/b', words), expected('a/b', words)]).toEqual([110, 100]);
+  });
+
+  test('beyond the bytes of a short prompt says what the provider adds to each', () => {
+    const { bound, expected, learn } = createEstimates();
+    const short = { ...sizeOfText(''), words: 10, framing: 8 };
+
+    learn('a/b', short, 60);
+
+    expect([bound('a/b', short), expected('a/b', short)]).toEqual([65, 57]);
+    expect(bound('a/b', words)).toBe(600 + 51);
+  });
+
+  test('that is absurd is bounded, and one of zero is ignored', () => {
+    const { bound, expected, learn } = createEstimates();
+
+    learn('a/b', words, 0);
+    expect(bound('a/b', words)).toBe(600);
+    learn('a/b', words, 1_000_000);
+    expect([bound('a/b', words), expected('a/b', words)]).toEqual([2_100, 2_100]);
+    learn('a/c', words, 1);
+    expect(bound('a/c', words)).toBe(27);
+  });
 });

@@ -1,40 +1,130 @@
 /**
  * Estimates the tokens of a prompt before it is sent, from its size and from the provider's reports for
  * earlier prompts of the same model. Tokenizers differ between models, and many are not published.
+ *
+ * Two numbers: `bound` is what a call reserves, and is not exceeded by the tokenizers that are known, in any
+ * script; `expected` is what it is charged where its provider does not report the prompt.
  */
+import { type TextKind, type TextSize, textKinds } from './text-size.ts';
 
-/** For a model without reports. Sizes count three bytes a token; English has four. */
-const unknownRatio = 0.75;
-/** Reports kept for a model; the largest is used, with this margin. */
+/** Tokens of a byte, as the tokenizers of OpenAI and Anthropic have them on average. */
+const usual: Readonly<Record<TextKind, number>> = {
+  words: 0.24,
+  dense: 0.5,
+  two: 0.3,
+  three: 0.33,
+  four: 0.55,
+};
+/**
+ * The most tokens of a byte. A tokenizer has a token for every byte, so no text takes more tokens than it
+ * has bytes. Random letters in the place of words take 0.55.
+ */
+const most: Readonly<Record<TextKind, number>> = {
+  words: 0.6,
+  dense: 1,
+  two: 1,
+  three: 1,
+  four: 1,
+};
+/** A report says something about a kind that has this share of the expected tokens. */
+const shareMin = 0.4;
+/** The other kinds of a text that was reported are assumed to have this part of their usual tokens. */
+const othersLeast = 0.5;
+/** Reports kept of a kind of a model; for the bound the largest is used, with this margin. */
 const reportsMax = 20;
 const margin = 1.1;
-/** Ratios outside these bounds are errors of the provider's counting. */
-const bounds = { least: 0.02, most: 3 };
+/** Smaller reports are errors of the provider's counting. */
+const factorMin = 0.1;
+/**
+ * Tokens that a provider may count beside what is sent, such as instructions of its own for tools; larger
+ * numbers are errors of its counting.
+ */
+const hiddenMax = 1_000;
 /** Models with reports in memory; the oldest is evicted first. */
 const modelsMax = 1_000;
+
+/** What a report says about a kind of text, as multiples of its usual tokens. */
+interface Report {
+  /** At most. */
+  readonly bound: number;
+  /** Of all kinds of the text together. */
+  readonly factor: number;
+}
+
+interface Reports extends Partial<Record<TextKind, readonly Report[]>> {
+  /** Tokens beyond the bytes of each prompt. */
+  readonly hidden: readonly number[];
+}
+
+const noReports: Reports = { hidden: [0] };
 
 export type Estimates = ReturnType<typeof createEstimates>;
 
 export function createEstimates() {
-  const ratios = new Map<string, number[]>();
+  const models = new Map<string, Reports>();
   return {
-    /** Tokens that a prompt of this size (see `tokensOfText`) will have. */
-    tokens(model: string, size: number): number {
-      const known = ratios.get(model);
-      const ratio = known === undefined ? unknownRatio : Math.max(...known) * margin;
-      // Rounding errors of floating point must not add a token.
-      return Math.ceil(size * ratio - 1e-6);
-    },
+    /** The most tokens that a prompt of this size can be expected to have. */
+    bound: (model: string, size: TextSize) => boundOf(models.get(model) ?? noReports, size),
+
+    /** The tokens that a prompt of this size has most likely. */
+    expected: (model: string, size: TextSize) => expectedOf(models.get(model) ?? noReports, size),
 
     /** Records the reported tokens of a prompt of this size. */
-    learn(model: string, size: number, reported: number): void {
+    learn(model: string, size: TextSize, reported: number): void {
       if (reported <= 0) return;
-      const ratio = Math.min(bounds.most, Math.max(bounds.least, reported / size));
-      const known = ratios.get(model) ?? [];
-      if (known.length === 0 && ratios.size >= modelsMax) {
-        ratios.delete(ratios.keys().next().value as string);
+      const known = models.get(model);
+      if (known === undefined && models.size >= modelsMax) {
+        models.delete(models.keys().next().value as string);
       }
-      ratios.set(model, [...known, ratio].slice(-reportsMax));
+      models.set(model, withReport(known ?? noReports, size, reported));
     },
   };
+}
+
+function boundOf(reports: Reports, size: TextSize): number {
+  const tokens = textKinds.reduce((sum, kind) => sum + size[kind] * rateOf(reports, kind), 0);
+  return whole(size.framing + tokens + hiddenIn(reports) * margin);
+}
+
+/** The most tokens of a byte of this kind. */
+function rateOf(reports: Reports, kind: TextKind): number {
+  const known = reports[kind];
+  if (known === undefined) return most[kind];
+  return Math.min(1, usual[kind] * margin * Math.max(...known.map(({ bound }) => bound)));
+}
+
+function expectedOf(reports: Reports, size: TextSize): number {
+  const kind = textKinds.reduce((a, b) => (usualOf(size, b) > usualOf(size, a) ? b : a));
+  const known = reports[kind] ?? [{ factor: 1 }];
+  const factor = known.reduce((sum, report) => sum + report.factor, 0) / known.length;
+  const tokens = usualTokens(size) * factor + hiddenIn(reports);
+  return Math.min(whole(tokens), boundOf(reports, size));
+}
+
+function withReport(reports: Reports, size: TextSize, reported: number): Reports {
+  const all = usualTokens(size);
+  const hidden = Math.min(hiddenMax, Math.max(0, reported - boundOf(noReports, size)));
+  const seen = reported - hidden;
+  const factor = Math.max(factorMin, seen / all);
+  const next = { ...reports, hidden: [...reports.hidden, hidden].slice(-reportsMax) };
+  for (const kind of textKinds) {
+    const own = usualOf(size, kind);
+    if (own < all * shareMin) continue;
+    const bound = Math.max(factorMin, (seen - (all - own) * othersLeast) / own);
+    next[kind] = [...(next[kind] ?? []), { bound, factor }].slice(-reportsMax);
+  }
+  return next;
+}
+
+const hiddenIn = ({ hidden }: Reports) => Math.max(...hidden);
+
+const usualOf = (size: TextSize, kind: TextKind) => size[kind] * usual[kind];
+
+function usualTokens(size: TextSize): number {
+  return textKinds.reduce((sum, kind) => sum + usualOf(size, kind), size.framing);
+}
+
+/** Rounding errors of floating point must not add a token. */
+function whole(tokens: number): number {
+  return Math.ceil(tokens - 1e-6);
 }

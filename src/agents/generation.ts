@@ -3,6 +3,7 @@
 import type { StepError } from '../journal/step-rows.ts';
 import type { ModelCall } from '../models/model.ts';
 import type { CallCost } from './recorded-generation.ts';
+import type { TextSize } from './text-size.ts';
 
 /** What a client that follows the job gets while a model works. */
 export type ThinkingReport =
@@ -30,6 +31,8 @@ export interface Generation {
   readonly output: number;
   /** Tokens of a request beside its messages and tools, estimated. */
   readonly overhead: number;
+  /** The size of the same. */
+  readonly overheadSize: TextSize;
   /** The model's context window, in tokens. */
   readonly window: number;
   /** Index in the dialogue of the message to be answered; earlier ones may be left out. */

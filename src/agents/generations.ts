@@ -38,7 +38,7 @@ import { type GenerationDeps, openThinkingClaim, type ThinkingClaim } from './th
 const contentMax = 65_536;
 
 /** A call of a model that has begun. */
-export interface BegunCall extends Pick<WantedCall, 'generation' | 'turn'> {
+export interface BegunCall extends Pick<WantedCall, 'generation' | 'turn' | 'expected'> {
   readonly n: number;
   readonly startedAt: number;
   readonly reserved: number;
@@ -88,6 +88,8 @@ export interface WantedCall extends CallNeed {
   readonly parent: number | null;
   readonly turn: number;
   readonly model: string;
+  /** Tokens that its prompt most likely has; `prompt` is the most that it may have. */
+  readonly expected: number;
 }
 
 export type Generations = ReturnType<typeof openGenerations>;
@@ -159,7 +161,7 @@ function placeOf({ id: key, parent, nth }: WantedGeneration): AskedStep {
 
 async function beginCall(claim: ThinkingClaim, wanted: WantedCall): Promise<Beginning> {
   const { job, deps } = claim;
-  const { generation, parent, turn, model, prompt, output } = wanted;
+  const { generation, parent, turn, model, prompt, expected, output } = wanted;
   const counter = await claim.numbers();
   const owning = { organizationId: job.organization_id, owners: await claim.owners() };
   const now = deps.clock.now();
@@ -169,7 +171,8 @@ async function beginCall(claim: ThinkingClaim, wanted: WantedCall): Promise<Begi
     const begun = active.find((step) => step.n === n);
     if (begun !== undefined) {
       const { started_at: startedAt, reserved } = begun;
-      const call = { n: begun.n, generation, turn, startedAt, reserved, output: reserved - prompt };
+      const begin = { n: begun.n, startedAt, reserved, output: reserved - prompt };
+      const call = { generation, turn, expected, ...begin };
       return { kind: 'begun', call };
     }
     const reservation = await reserve(tx, { ...owning, prompt, output }, now);
@@ -179,7 +182,8 @@ async function beginCall(claim: ThinkingClaim, wanted: WantedCall): Promise<Begi
     const step = { n, kind: 'model', generation, parent, turn, name: model, reserved } as const;
     const { attempt } = job;
     await insertSteps(tx, [activeStep(job, { ...step, attempt, started_at: now })]);
-    const call = { n, generation, turn, startedAt: now, reserved, output: reservation.output };
+    const begin = { n, startedAt: now, reserved, output: reservation.output };
+    const call = { generation, turn, expected, ...begin };
     return { kind: 'begun', call };
   });
 }

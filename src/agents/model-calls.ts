@@ -23,13 +23,14 @@ import {
   shortageOf,
 } from './call-ends.ts';
 import { delayBefore, isOutOfTries, unansweredMax } from './call-retries.ts';
-import { cutText, fitDialogue, tokensOfMessages, tokensOfText } from './dialogue.ts';
+import { cutText, fitDialogue, tokensOfText } from './dialogue.ts';
 import type { BegunCall } from './generations.ts';
 import type { CallCost, PlannedTool } from './recorded-generation.ts';
 import { withMarks } from './result-marks.ts';
 import { requireKey } from './run-agent.ts';
 import type { CallNeed } from './run-bounds.ts';
 import { createTextBatcher } from './text-batches.ts';
+import { sizeOfMessages, sizeOfText, sumOfSizes, type TextSize } from './text-size.ts';
 import { stopped, ThinkingError } from './thinking-error.ts';
 
 /** Characters of an answer in its `message` event; the `token` events carry all of it. */
@@ -44,8 +45,8 @@ interface AskedTurn extends Asking {
   readonly dialogue: readonly DialogueMessage[];
   readonly messages: readonly DialogueMessage[];
   readonly tools: readonly ToolOffer[];
-  /** Of the whole request, in tokens as `tokensOfText` estimates them. */
-  readonly size: number;
+  /** Of the whole request. */
+  readonly size: TextSize;
 }
 
 export interface Turn {
@@ -95,11 +96,12 @@ async function askWithRetries(asked: AskedTurn, ready: Promise<unknown>): Promis
 async function askOnce(asked: AskedTurn, ready: Promise<unknown>): Promise<Turn> {
   const { estimates, bounds, deps, run } = asked.attempt;
   const { output, call: to } = asked.generation;
-  const prompt = estimates.tokens(to.model, asked.size);
+  const prompt = estimates.bound(to.model, asked.size);
+  const expected = estimates.expected(to.model, asked.size);
   const permit = await bounds.admit({ prompt, output }, to.signal);
   try {
     await requireKey(deps, run.job);
-    const call = await begin(asked, { prompt, output: permit.output }, ready);
+    const call = await begin(asked, { prompt, expected, output: permit.output }, ready);
     return await callOnce(asked, call, permit.output);
   } finally {
     permit.release();
@@ -109,7 +111,7 @@ async function askOnce(asked: AskedTurn, ready: Promise<unknown>): Promise<Turn>
 /** Reserves the call's tokens; waits while other calls hold the tokens that it needs. */
 async function begin(
   { attempt, generation, turn }: AskedTurn,
-  need: CallNeed,
+  need: CallNeed & Pick<BegunCall, 'expected'>,
   ready: Promise<unknown>,
 ): Promise<BegunCall> {
   const { generations } = attempt;
@@ -183,7 +185,8 @@ async function recordAnswer(
   const clean = normalized(answer.message, call.n, asked.dialogue);
   const message = isCut ? { ...clean, isCut } : clean;
   if (finish === 'content-filter') {
-    throw new ModelError('refused', withheld, { text: message.text, usage });
+    const { text } = message;
+    throw new ModelError('refused', withheld, { text, usage, seenBytes: Buffer.byteLength(text) });
   }
   const estimated = estimateOf(usage, call, lengthOf(answer.message, call));
   spend(asked, { usage, estimated });
@@ -252,6 +255,7 @@ function fitted({ attempt, generation, box }: Asking, messages: readonly Dialogu
     log(attempt, `${leftOut} older messages were left out, to fit the model's window`);
   }
   if (cut > 0) log(attempt, `${cut} results of tools were cut, to fit the model's window`);
-  const size = overhead + tokensOfMessages(result.messages);
+  const offers = sizeOfText(JSON.stringify(tools));
+  const size = sumOfSizes([generation.overheadSize, offers, sizeOfMessages(result.messages)]);
   return { messages: withMarks(result.messages), tools, size };
 }

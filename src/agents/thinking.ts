@@ -25,6 +25,7 @@ import type { CallCost, RecordedGeneration } from './recorded-generation.ts';
 import { resultsRule } from './result-marks.ts';
 import { agentOf, modelOf, requireScopes } from './run-agent.ts';
 import { callLimits, createRunBounds } from './run-bounds.ts';
+import { sizeOfText, sumOfSizes } from './text-size.ts';
 import { ThinkingError, thinkingErrorOf } from './thinking-error.ts';
 import { type ToolBox, toolBox } from './tools.ts';
 
@@ -159,6 +160,7 @@ async function askOn(
   const box = toolsOf(attempt, agent, scopes, request, part);
   const history = known.isDialogue ? await historyBefore(attempt, request.prompt) : [];
   const system = systemOf(agent, request, box);
+  const schema = JSON.stringify([request.schema]);
   const generation: Generation = {
     ...known,
     parent: part.step,
@@ -173,7 +175,8 @@ async function askOn(
     output: Math.min(request.maxOutputTokens ?? Infinity, deps.limits.outputTokens),
     window: deps.limits.contextTokens,
     task: history.length,
-    overhead: tokensOfText(system) + tokensOfText(JSON.stringify([request.schema])),
+    overhead: tokensOfText(system) + tokensOfText(schema),
+    overheadSize: sumOfSizes([sizeOfText(system), sizeOfText(schema)]),
     unanswered: new Map(recorded.unanswered),
     files: request.files ?? '',
   };

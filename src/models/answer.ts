@@ -46,6 +46,8 @@ export interface AnswerSoFar {
   /** Takes text that does not pass through the SDK. Throws an ExcessError. */
   takeText(text: string): void;
   text(): string;
+  /** UTF-8 bytes of all parts that were taken. */
+  seenBytes(): number;
   /** The answer; null until the SDK has reported its end. */
   whole(model: string): Omit<ModelAnswer, 'usage'> | null;
 }
@@ -60,6 +62,7 @@ interface State {
   readonly reasoning: Map<string, { text: string; signed?: ProviderOptions }>;
   readonly spent: { written: number; reasoning: number; toolInputs: number };
   finish: SdkFinish | null;
+  seenBytes: number;
   textBytes: number;
   isTooLong: boolean;
 }
@@ -74,6 +77,7 @@ export function createAnswer(protocol: Protocol, onText: (delta: string) => void
     reasoning: new Map(),
     spent: { written: 0, reasoning: 0, toolInputs: 0 },
     finish: null,
+    seenBytes: 0,
     textBytes: 0,
     isTooLong: false,
   };
@@ -81,6 +85,7 @@ export function createAnswer(protocol: Protocol, onText: (delta: string) => void
     take: (part) => take(state, part),
     takeText: (text) => takeText(state, text),
     text: () => state.texts.join('') + (state.finish === null ? endOfText(state) : ''),
+    seenBytes: () => state.seenBytes,
     whole: (model) => whole(state, model),
   };
 }
@@ -96,7 +101,7 @@ function take(state: State, part: SdkPart): void {
       takeReasoning(state, part);
       break;
     case 'tool-input-delta':
-      spend(state, 'toolInputs', part.delta.length);
+      spend(state, 'toolInputs', part.delta);
       break;
     case 'tool-call':
       takeCall(state, part);
@@ -112,7 +117,7 @@ function take(state: State, part: SdkPart): void {
 }
 
 function takeText(state: State, text: string): void {
-  spend(state, 'written', text.length);
+  spend(state, 'written', text);
   addText(state, state.thinkTags?.push(text) ?? text);
 }
 
@@ -133,8 +138,10 @@ function whole(state: State, model: string): Omit<ModelAnswer, 'usage'> | null {
   };
 }
 
-function spend({ spent }: State, what: keyof State['spent'], characters: number): void {
-  spent[what] += characters;
+function spend(state: State, what: keyof State['spent'], text: string): void {
+  const { spent } = state;
+  state.seenBytes += Buffer.byteLength(text);
+  spent[what] += text.length;
   if (spent[what] > answerBounds[what]) {
     throw new ExcessError(`${answerBounds[what]} characters of ${nameOf[what]}`);
   }
@@ -172,7 +179,7 @@ function takeReasoning(state: State, part: ReasoningPart): void {
   const block = reasoning.get(part.id) ?? { text: '' };
   reasoning.set(part.id, block);
   if (part.type === 'reasoning-delta') {
-    spend(state, 'reasoning', part.delta.length);
+    spend(state, 'reasoning', part.delta);
     block.text += part.delta;
   }
   if (part.providerMetadata !== undefined) block.signed = part.providerMetadata;

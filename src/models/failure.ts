@@ -15,18 +15,20 @@ export interface FailedCall {
   readonly text: string;
   /** The usage that had been reported. */
   readonly usage: Usage;
+  /** UTF-8 bytes of all that the model had written. */
+  readonly seenBytes: number;
 }
 
 /** The error of a call that ended in this fault. */
 export function failureOf(fault: WireFault, call: FailedCall, clock: Clock): ModelError {
-  const { access, text, usage } = call;
+  const { access, text, usage, seenBytes } = call;
   const { provider } = access;
   const detail = 'detail' in fault ? safe(fault.detail, access) : '';
   const failed = (
     kind: ModelFault,
     message: string,
     more: { usage?: Usage; wasSilent?: true } = {},
-  ) => new ModelError(kind, message, { text, usage, ...more });
+  ) => new ModelError(kind, message, { text, usage, seenBytes, ...more });
   switch (fault.kind) {
     case 'aborted':
       return failed('aborted', `The call of ${provider} was aborted`);

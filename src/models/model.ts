@@ -141,6 +141,8 @@ export class ModelError extends Error {
    * and 504), null where it is unknown.
    */
   readonly usage: Usage;
+  /** UTF-8 bytes of all that the model had written: text, reasoning, arguments of tools. */
+  readonly seenBytes: number;
   /** Whether the provider sent nothing for too long. */
   readonly wasSilent: boolean;
 
@@ -151,6 +153,7 @@ export class ModelError extends Error {
       retryAfterMs?: number | null;
       text?: string;
       usage?: Usage;
+      seenBytes?: number;
       wasSilent?: boolean;
       cause?: unknown;
     } = {},
@@ -161,6 +164,7 @@ export class ModelError extends Error {
     this.retryAfterMs = options.retryAfterMs ?? null;
     this.text = options.text ?? '';
     this.usage = options.usage ?? nothingSpent;
+    this.seenBytes = options.seenBytes ?? 0;
     this.wasSilent = options.wasSilent ?? false;
   }
 }

@@ -75,7 +75,8 @@ async function makeCall(deps: ModelsDeps, call: ModelCall): Promise<ModelAnswer>
     const thought = reasoning === null ? {} : { reasoning: { ...reasoning, model: call.model } };
     return { ...whole, message: { ...whole.message, ...thought }, usage };
   }
-  const failed = { access, name, text: answer.text(), usage };
+  const seenBytes = answer.seenBytes() + Buffer.byteLength(wire.parser.state.reasoning?.text ?? '');
+  const failed = { access, name, text: answer.text(), usage, seenBytes };
   throw failureOf(fault ?? { kind: 'malformed', detail: endedEarly }, failed, clock);
 }
 

@@ -206,6 +206,7 @@ describe.each(await engines())('on $name', (engine) => {
         turn: 1,
         model: 'm/m',
         prompt: 1,
+        expected: 1,
         output: 1,
       };
       const begun = await journal.beginCall(wanted);

@@ -503,7 +503,13 @@ const workerLost: AttemptOutcome = {
 async function beginCall(world: JobsWorld, job: ClaimedJob) {
   const journal = openWholeJournal(world, job);
   const place = { generation: 'the only one', parent: null, turn: 1 };
-  const begun = await journal.beginCall({ ...place, model: 'a/model', prompt: 10, output: 10 });
+  const begun = await journal.beginCall({
+    ...place,
+    model: 'a/model',
+    prompt: 10,
+    expected: 10,
+    output: 10,
+  });
   if (begun.kind !== 'begun') throw new Error(`It was not begun: ${begun.kind}.`);
   return {
     job,

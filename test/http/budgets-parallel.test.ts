@@ -63,6 +63,37 @@ const costOf = ({ provider }: Thinkers) =>
 const ask = (thinker: Thinker, prompt: string, maxOutputTokens: number, agent = 'thinker') =>
   thinker.start(asks, { requests: [{ prompt, maxOutputTokens }] }, { 'x-agent-id': agent });
 
+/** Texts, and the tokens of a byte that a provider counts for them. */
+const scripts: readonly (readonly [string, string, number])[] = [
+  ['Chinese', '客户询问从未到达的订单的退款情况。', 0.5],
+  ['Arabic', 'سأل العميل عن استرداد ثمن طلب لم يصل أبدا. ', 0.5],
+  ['emoji', '😀🎉🚀🔥💡🤖', 0.9],
+  ['code', 'if x[i] == 0x1F: return {"key": i**2}\n', 0.5],
+  ['base64', 'uZ5cVv8yG0bq3Jf9QmT1xKp7rLw2HdNs6AeXoIiYtB4kRgCzMjOUPa', 0.8],
+];
+
+test.each(scripts)(
+  'the first prompts of a model, ten at once in %s, do not exceed a budget',
+  async (_, text, ratio) => {
+    const world = await startWorld();
+    const thinker = await newThinker(world.platform);
+    await setBudget(thinker, 100_000);
+    const prompt = text.repeat(Math.ceil(30_000 / Buffer.byteLength(text)));
+    const tokens = Math.round(Buffer.byteLength(prompt) * ratio);
+    world.provider.script(answering('Yes.', { usage: { prompt: tokens, completion: 5 } }));
+
+    const ids = await Promise.all(Array.from({ length: 10 }, () => ask(thinker, prompt, 50)));
+    for (const id of ids) await thinker.jobIn(id, ...ended);
+
+    const { used, reserved } = await todayOf(thinker);
+    expect(reserved).toBe(0);
+    expect(used).toBe(world.provider.requests.length * (tokens + 5));
+    expect(used).toBeLessThanOrEqual(100_000);
+    // What is left is less than a call needs.
+    expect(used).toBeGreaterThan(100_000 - 1.4 * tokens);
+  },
+);
+
 describe.each(databases)('on %s', (_, environment) => {
   test('30 jobs at once never use more than their budgets, and leave less than a call', async () => {
     const shared = await environment();

@@ -12,7 +12,15 @@ import { type Journal, openWholeJournal } from './whole-journal.ts';
 
 export const model = 'openai/test';
 const usage: Usage = { prompt: 10, completion: 5 };
-export const wanted = { generation: 'g', parent: null, turn: 1, model, prompt: 100, output: 50 };
+export const wanted = {
+  generation: 'g',
+  parent: null,
+  turn: 1,
+  model,
+  prompt: 100,
+  expected: 60,
+  output: 50,
+};
 
 /** A request to a model, of the run itself. */
 export const asked = (id: string) => ({ id, parent: null, nth: 1 });
