@@ -18,16 +18,25 @@ export interface RunAgentDeps {
   scopesOf(apiKeyId: string): Promise<readonly string[] | undefined>;
 }
 
+/** The agent of a job, with the fields that the job has instead of the saved ones. */
 export async function agentOf(
   { agents }: RunAgentDeps,
-  { organization_id, agent_id, created_at }: JournalJob,
+  { organization_id, agent_id, created_at, agent_overrides }: JournalJob,
 ): Promise<AgentRow> {
   try {
-    return await agents.findSince(organization_id, agent_id, created_at);
+    const saved = await agents.findSince(organization_id, agent_id, created_at);
+    return agent_overrides === null ? saved : overridden(saved, agent_overrides);
   } catch (error) {
     if (!(error instanceof PlatformError) || error.code !== 'not_found') throw error;
     throw new ThinkingError('skill_execution_failed', notFound(`Agent ${agent_id}`).message);
   }
+}
+
+function overridden(saved: AgentRow, overrides: string): AgentRow {
+  return {
+    ...saved,
+    ...(JSON.parse(overrides) as Pick<Partial<AgentRow>, 'instructions' | 'model'>),
+  };
 }
 
 /** The scopes of the key that a job runs for; refuses a key that was revoked or has expired. */

@@ -24,6 +24,7 @@ import { createWrongSecrets } from '../http/wrong-secrets.ts';
 import { executionRoutes } from '../jobs/execution.routes.ts';
 import { jobRoutes } from '../jobs/jobs.routes.ts';
 import { beginning, jobStream, recordedEvents } from '../jobs/stream.ts';
+import { trialRoutes } from '../jobs/trials.routes.ts';
 import type { Clock } from '../kernel/clock.ts';
 import type { PlatformError } from '../kernel/errors.ts';
 import { memoryRoutes } from '../memories/memories.routes.ts';
@@ -157,6 +158,7 @@ function apiRoutes(scope: Server, deps: RoutesDeps, sessions: Sessions): void {
   scheduledJobRoutes(scope, { schedules: slices.schedules.schedules, unmatched });
   usageRoutes(scope, usage);
   statisticsRoutes(scope, statistics);
+  trialRoutes(scope, { execute, jobs, stopping });
   executionRoutes(scope, { execute, jobs, reserved: reservedCategories, unmatched, stopping });
 }
 

@@ -278,6 +278,8 @@ export interface JobsTable extends SkillVersion {
   depth: Generated<number>;
   /** JSON. */
   input: string;
+  /** JSON: fields of the agent that it has instead of the saved ones; null for the agent as it is. */
+  agent_overrides: string | null;
   /** JSON, null until completed. */
   output: string | null;
   /** JSON `{code, message}`, null unless failed or cancelled. */

@@ -41,6 +41,8 @@ export interface WorkRequest {
   readonly maxAttempts: number;
   /** The skill's input as JSON text. */
   readonly input: string;
+  /** Fields of the agent as JSON text, which the job has instead of the saved ones. */
+  readonly agentOverrides?: string | null;
   /** The job that this one repeats. */
   readonly retryOf: string | null;
   /** The job whose run starts this one; it is committed together with that job's step. */
@@ -199,6 +201,7 @@ function newJob(request: WorkRequest, now: number): NewJob {
     run_at: now,
     retry_of: request.retryOf,
     input: request.input,
+    agent_overrides: request.agentOverrides ?? null,
     created_at: now,
     ...(request.parent === undefined ? null : childOf(request.parent)),
   };

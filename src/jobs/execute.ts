@@ -26,7 +26,10 @@ export interface Target {
 }
 
 /** The other parts of a request to run a skill; the first are recorded with its job. */
-export interface ExecutionOptions extends Pick<WorkRequest, 'userId' | 'triggerType'> {
+export interface ExecutionOptions
+  extends Pick<WorkRequest, 'userId' | 'triggerType' | 'agentOverrides'> {
+  /** The field of the request's body that the input is; by default the input is the body. */
+  readonly inputField?: string;
   /** Makes repeats of the request one job. */
   readonly idempotency?:
     | {
@@ -83,14 +86,14 @@ async function execute(
   caller: Caller,
   { skill, agentId, conversationId, isPaused }: Target,
   input: unknown,
-  options: ExecutionOptions,
+  { inputField, ...options }: ExecutionOptions,
 ): Promise<{ job: AcceptedJob; isReplay: boolean }> {
-  refuseInvalid(skill, input);
+  refuseInvalid(skill, input, inputField);
   if (conversationId !== undefined && !skill.continuesConversations) {
     throw invalid('x-conversation-id', `is not for ${skill.name}, which begins its own`);
   }
   const idempotency = options.idempotency && {
-    fingerprint: fingerprintOf(skill, agentId, input, conversationId),
+    fingerprint: fingerprintOf(skill, agentId, input, conversationId, options.agentOverrides),
     ...options.idempotency,
   };
   if (isPaused) {
@@ -174,9 +177,15 @@ function below(parent: string, issues: readonly Issue[]): Issue[] {
   }));
 }
 
-function fingerprintOf(skill: Skill, agentId: string, input: unknown, conversationId = ''): string {
+function fingerprintOf(
+  skill: Skill,
+  agentId: string,
+  input: unknown,
+  conversationId = '',
+  overrides: string | null = '',
+): string {
   return createHash('sha256')
-    .update(`${skill.id}\n${agentId}\n${canonicalJson(input)}${conversationId}`)
+    .update(`${skill.id}\n${agentId}\n${canonicalJson(input)}${conversationId}${overrides}`)
     .digest('hex');
 }
 

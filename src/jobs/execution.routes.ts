@@ -2,18 +2,19 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { type Static, Type } from 'typebox';
 import { acceptingWork, callerOf } from '../http/authenticate.ts';
-import { IdempotencyKey, idempotencyKeyOf, onceGiven } from '../http/idempotency-key.ts';
-import { goneSignal, waitSeconds } from '../http/prefer.ts';
+import { idempotencyKeyOf, onceGiven } from '../http/idempotency-key.ts';
 import { apiRefusals, bodyRefusals } from '../http/refusals.ts';
-import { carries } from '../http/response-headers.ts';
 import { SkillPath } from '../http/schemas.ts';
 import type { Server } from '../http/server.ts';
 import { userOf } from '../http/user-id.ts';
-import { isUnavailable, type PlatformError } from '../kernel/errors.ts';
+import type { PlatformError } from '../kernel/errors.ts';
 import type { Execute, Target } from './execute.ts';
-import { jobSummary } from './job-views.ts';
-import { FullJob, ListedJob } from './jobs.schemas.ts';
-import type { Jobs } from './jobs.ts';
+import {
+  type AnswerDeps,
+  answerAccepted,
+  executionHeaders,
+  executionResponses,
+} from './execution-answer.ts';
 
 type Targeted = FastifyRequest & { target: Target };
 
@@ -31,34 +32,14 @@ const executeSchema = {
     'x-agent-id': Type.Optional(
       Type.String({ description: 'The agent that runs the skill.', default: 'default' }),
     ),
-    'x-user-id': Type.Optional(
-      Type.String({
-        description: "The user on whose behalf the client calls; by default the key's client_name.",
-      }),
-    ),
-    'idempotency-key': IdempotencyKey(
-      'Repeats with the same key within 24 hours make no second job.',
-    ),
-    'x-conversation-id': Type.Optional(
-      Type.String({
-        description:
-          'A conversation of the agent to continue, for skills that think: 409 conflict ' +
-          'while another run of it is active.',
-      }),
-    ),
-    prefer: Type.Optional(Type.String({ description: 'wait=N, up to 60 seconds.' })),
+    ...executionHeaders,
   }),
   body: Type.Unknown({
     description: "The skill's input.",
     examples: [{ text: 'hello' }],
   }),
   response: {
-    200: {
-      ...FullJob,
-      ...carries('Location', 'Preference-Applied', 'Idempotent-Replayed'),
-      description: 'The job, which ended within the wait.',
-    },
-    202: { ...ListedJob, ...carries('Location', 'Idempotent-Replayed') },
+    ...executionResponses,
     ...apiRefusals(
       'skill_not_found',
       'not_found',
@@ -71,18 +52,15 @@ const executeSchema = {
   },
 };
 
-export interface ExecutionRoutesDeps {
+export interface ExecutionRoutesDeps extends AnswerDeps {
   readonly execute: Execute;
-  readonly jobs: Jobs;
   /** Words that are no category but paths of the platform's own. */
   readonly reserved: ReadonlySet<string>;
   unmatched(method: string, url: string): PlatformError;
-  /** Aborts when the platform stops: requests that wait are then answered with the accepted job. */
-  readonly stopping: AbortSignal;
 }
 
 export function executionRoutes(server: Server, deps: ExecutionRoutesDeps) {
-  const { execute, jobs, stopping } = deps;
+  const { execute } = deps;
   server.decorateRequest('target', null);
   const options = {
     config: acceptingWork,
@@ -94,7 +72,7 @@ export function executionRoutes(server: Server, deps: ExecutionRoutesDeps) {
   server.post('/api/:category/:version/:skillName', options, async (request, reply) => {
     const caller = callerOf(request);
     const key = idempotencyKeyOf(request);
-    const { job, isReplay } = await execute.run(
+    const accepted = await execute.run(
       caller,
       (request as unknown as Targeted).target,
       request.body,
@@ -104,24 +82,7 @@ export function executionRoutes(server: Server, deps: ExecutionRoutesDeps) {
         idempotency: key === undefined ? undefined : { owner: caller.keyId, key },
       },
     );
-    reply.header('location', `/api/jobs/${job.id}`);
-    if (isReplay) reply.header('idempotent-replayed', 'true');
-    const seconds = waitSeconds(request.headers.prefer);
-    if (seconds === 0) return reply.status(202).send(jobSummary({ ...job, status: 'queued' }));
-    const signal = AbortSignal.any([goneSignal(reply), stopping]);
-    const { organizationId } = caller;
-    let status: Parameters<typeof jobSummary>[0]['status'] = 'queued';
-    try {
-      const ended = await jobs.awaitEnd(organizationId, job.id, seconds * 1000, signal);
-      if (ended !== null) {
-        return reply.header('preference-applied', `wait=${seconds}`).status(200).send(ended);
-      }
-      ({ status } = await jobs.find(organizationId, job.id));
-    } catch (error) {
-      // Accepted it is all the same; told otherwise, its client would send it again.
-      if (!isUnavailable(error)) throw error;
-    }
-    return reply.status(202).send(jobSummary({ ...job, status }));
+    return answerAccepted(deps, reply, accepted);
   });
 }
 

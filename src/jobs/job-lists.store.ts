@@ -6,6 +6,7 @@
 import {
   type RawBuilder,
   type Selectable,
+  type SelectExpression,
   type SelectQueryBuilder,
   type SqlBool,
   sql,
@@ -65,8 +66,12 @@ const timedColumns = [
   'finished_at',
   'error',
 ] as const;
+/** Of the fields that a job has instead of its agent's, which may be long, only whether there are any. */
+const isTrial = sql<boolean | number>`agent_overrides is not null`.as('is_trial');
 /** With how it went. */
-export type TimedJob = Pick<Selectable<JobsTable>, (typeof timedColumns)[number]>;
+export type TimedJob = Pick<Selectable<JobsTable>, (typeof timedColumns)[number]> & {
+  readonly is_trial: boolean | number;
+};
 
 /** The ids of the jobs of a list, newest first. */
 type IdQuery = SelectQueryBuilder<Tables, 'jobs', { id: string }>;
@@ -83,7 +88,7 @@ export function listTimedJobs(
   filters: JobFilters,
   page: PageAsked,
 ) {
-  return list(db, organizationId, filters, page, timedColumns);
+  return list(db, organizationId, filters, page, [...timedColumns, isTrial]);
 }
 
 /** What a list asks for. */
@@ -106,7 +111,7 @@ interface Counted {
   readonly isWide: boolean;
 }
 
-async function list<Column extends (typeof timedColumns)[number]>(
+async function list<Column extends SelectExpression<Tables, 'jobs'>>(
   db: Handle,
   organizationId: string,
   filters: JobFilters,

@@ -1,8 +1,10 @@
 /** Jobs as clients see them. */
+import type { Static } from 'typebox';
 import type { TokenStats } from '../conversations/conversations.ts';
 import { timestamp, timestampOrNull } from '../kernel/clock.ts';
 import type { AcceptedJob } from './accept.ts';
 import type { ListedJobRow, TimedJob } from './job-lists.store.ts';
+import type { AgentOverrides } from './jobs.schemas.ts';
 import type { JobRow } from './jobs.store.ts';
 import { queueOf } from './queues.ts';
 import type { JobError } from './states.ts';
@@ -41,6 +43,7 @@ export function timing({ started_at, finished_at, ...row }: Omit<TimedJob, keyof
     duration_ms:
       started_at === null || finished_at === null ? null : Math.max(0, finished_at - started_at),
     error: row.error === null ? null : (JSON.parse(row.error) as JobError),
+    is_trial: Boolean(row.is_trial),
   };
 }
 
@@ -49,9 +52,13 @@ export function jobView(row: JobRow, tokens: TokenStats) {
     ...listedJob(row),
     input: JSON.parse(row.input) as unknown,
     output: row.output === null ? null : (JSON.parse(row.output) as unknown),
-    ...timing(row),
+    ...timing({ ...row, is_trial: row.agent_overrides !== null }),
     queue: queueOf(row.trigger_type),
     retry_of: row.retry_of,
+    agent_overrides:
+      row.agent_overrides === null
+        ? null
+        : (JSON.parse(row.agent_overrides) as Static<typeof AgentOverrides>),
     progress:
       row.progress === null
         ? null

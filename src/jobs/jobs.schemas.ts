@@ -9,6 +9,7 @@ import {
 } from '../database/tables.ts';
 import { Id, Nullable, Timestamp, TokenStats, Tokens, Words } from '../http/schemas.ts';
 import { runErrorCodes } from '../kernel/errors.ts';
+import { longTextMax } from '../kernel/long-text.ts';
 import { queueNames } from '../kernel/queues.ts';
 import { cancelledError } from './states.ts';
 
@@ -53,6 +54,30 @@ const parent = {
 
 export const JobError = Type.Object({ code: Words(runErrorCodes), message: Type.String() });
 
+/** What of an agent a job may have instead of what is saved. */
+export const AgentOverrides = Type.Object(
+  {
+    instructions: Type.Optional(
+      Type.String({ maxLength: longTextMax, description: 'The system prompt.' }),
+    ),
+    model: Type.Optional(
+      Nullable(
+        Type.String({
+          pattern: '^[^/\\s]+/\\S+$',
+          maxLength: 200,
+          description: "provider/model; null for the platform's DEFAULT_MODEL.",
+        }),
+      ),
+    ),
+  },
+  {
+    title: 'AgentOverrides',
+    additionalProperties: false,
+    minProperties: 1,
+    examples: [{ instructions: 'Answer in one sentence.' }],
+  },
+);
+
 /** How a job went, or has gone so far. */
 const timing = {
   error: Nullable(JobError),
@@ -67,6 +92,9 @@ const timing = {
     ...Nullable(Type.Integer()),
     description: 'From started_at to finished_at, the time of waits included.',
   },
+  is_trial: Type.Boolean({
+    description: 'Whether it has fields of its own instead of those that are saved with its agent.',
+  }),
 };
 const timingExample = {
   error: null,
@@ -78,6 +106,7 @@ const timingExample = {
   started_at: '2026-01-01T00:00:00.001Z',
   finished_at: '2026-01-01T00:00:00.003Z',
   duration_ms: 2,
+  is_trial: false,
 };
 
 /** A job in the list of jobs. */
@@ -99,6 +128,7 @@ const completedJob = {
   ...timingExample,
   queue: 'skill-execution',
   retry_of: null,
+  agent_overrides: null,
   progress: null,
   token_stats: { prompt_tokens: 0, completion_tokens: 0, total_tokens: 0 },
 };
@@ -129,6 +159,12 @@ export const FullJob = Type.Object(
     ...timing,
     queue: Words(queueNames),
     retry_of: Nullable(Id),
+    agent_overrides: {
+      ...Nullable(AgentOverrides),
+      description:
+        'The fields that this job has instead of those that are saved with its agent; null for ' +
+        'the agent as it is saved.',
+    },
     progress: Nullable(Type.Object({ fraction: Type.Number(), note: Nullable(Type.String()) })),
     token_stats: TokenStats,
     scheduled_job_id: Type.Optional({

@@ -33,6 +33,7 @@ export const claimedColumns = [
   'parent_step',
   'depth',
   'input',
+  'agent_overrides',
   'created_at',
   'started_at',
   'resumed_at',

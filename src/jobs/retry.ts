@@ -46,6 +46,7 @@ export async function retryJob(
     skill,
     maxAttempts: skill.maxAttempts,
     input: job.input,
+    agentOverrides: job.agent_overrides,
     retryOf: job.id,
     // A continued conversation is continued again; a job that began its own begins a new one.
     ...(isContinued ? { conversationId: conversation.id } : {}),

@@ -16,6 +16,8 @@ export interface JournalJob {
   readonly skill_name: string;
   readonly skill_version: string;
   readonly created_at: number;
+  /** JSON: fields of the agent that it has instead of the saved ones. */
+  readonly agent_overrides: string | null;
 }
 
 /** Why a step has no result. */

@@ -56,6 +56,7 @@ describe.each(await engines())('on $name', (engine) => {
         depth: 0,
         retry_of: null,
         input: '{"text":"hi"}',
+        agent_overrides: null,
         output: null,
         error: null,
         progress: null,

@@ -165,6 +165,8 @@ describe('Prefer: wait=N', () => {
     finished_at: aTimestamp,
     duration_ms: expect.any(Number),
     retry_of: null,
+    agent_overrides: null,
+    is_trial: false,
     progress: null,
     token_stats: { prompt_tokens: 0, completion_tokens: 0, total_tokens: 0 },
     parent_job_id: null,

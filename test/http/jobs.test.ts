@@ -26,12 +26,12 @@ const listedFields = [...acceptedFields, 'parent_job_id'].sort();
 const timedFields = [
   ...listedFields,
   ...['error', 'attempt', 'max_attempts', 'trigger_type', 'user_id', 'run_at', 'started_at'],
-  ...['finished_at', 'duration_ms'],
+  ...['finished_at', 'duration_ms', 'is_trial'],
 ].sort();
 const fullFields = [
   ...listedFields,
   ...['input', 'output', 'error', 'attempt', 'max_attempts', 'trigger_type', 'user_id', 'queue'],
-  ...['run_at', 'started_at', 'finished_at', 'duration_ms'],
+  ...['run_at', 'started_at', 'finished_at', 'duration_ms', 'is_trial', 'agent_overrides'],
   ...['retry_of', 'progress', 'token_stats'],
 ].sort();
 
@@ -90,6 +90,8 @@ describe('GET /api/jobs/:jobId', () => {
       finished_at: null,
       duration_ms: null,
       retry_of: null,
+      agent_overrides: null,
+      is_trial: false,
       parent_job_id: null,
       progress: { fraction: 0.25, note: 'a quarter' },
       token_stats: { prompt_tokens: 0, completion_tokens: 0, total_tokens: 0 },

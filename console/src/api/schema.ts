@@ -1538,6 +1538,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/agents/{agentId}/trials": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Try an agent with fields that are not saved
+         * @description Runs agent/v1.0/run-task as this agent, with the given fields instead of the saved ones. The agent itself is not changed. The job has the fields as agent_overrides; a retry has them too.
+         */
+        post: operations["tryAgent"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/{category}/{version}/{skillName}": {
         parameters: {
             query?: never;
@@ -3030,6 +3050,13 @@ export interface components {
             finished_at?: string | null;
             /** @description From started_at to finished_at, the time of waits included. */
             duration_ms?: number | null;
+            /** @description Whether it has fields of its own instead of those that are saved with its agent. */
+            is_trial?: boolean;
+        };
+        AgentOverrides: {
+            /** @description The system prompt. */
+            instructions?: string;
+            model?: string | null;
         };
         Job: {
             /** Format: uuid */
@@ -3065,9 +3092,13 @@ export interface components {
             finished_at: string | null;
             /** @description From started_at to finished_at, the time of waits included. */
             duration_ms: number | null;
+            /** @description Whether it has fields of its own instead of those that are saved with its agent. */
+            is_trial: boolean;
             /** @enum {string} */
             queue: "skill-execution" | "webhooks" | "scheduled-jobs";
             retry_of: string | null;
+            /** @description The fields that this job has instead of those that are saved with its agent; null for the agent as it is saved. */
+            agent_overrides: components["schemas"]["AgentOverrides"] | null;
             progress: {
                 fraction: number;
                 note: string | null;
@@ -3623,6 +3654,11 @@ export interface components {
             /** @description Keys that ran it in the last 30 days, directly or by schedules and triggers; the last used first, at most 200. */
             api_keys: components["schemas"]["ApiKeyOfSkill"][];
             total_api_keys: number;
+        };
+        NewTrial: {
+            agent: components["schemas"]["AgentOverrides"];
+            /** @description The input of agent/v1.0/run-task. */
+            input: unknown;
         };
     };
     responses: never;
@@ -13681,8 +13717,10 @@ export interface operations {
                      *       "started_at": "2026-01-01T00:00:00.001Z",
                      *       "finished_at": "2026-01-01T00:00:00.003Z",
                      *       "duration_ms": 2,
+                     *       "is_trial": false,
                      *       "queue": "skill-execution",
                      *       "retry_of": null,
+                     *       "agent_overrides": null,
                      *       "progress": null,
                      *       "token_stats": {
                      *         "prompt_tokens": 0,
@@ -13822,8 +13860,10 @@ export interface operations {
                      *       "started_at": "2026-01-01T00:00:00.001Z",
                      *       "finished_at": "2026-01-01T00:00:00.003Z",
                      *       "duration_ms": 2,
+                     *       "is_trial": false,
                      *       "queue": "skill-execution",
                      *       "retry_of": null,
+                     *       "agent_overrides": null,
                      *       "progress": null,
                      *       "token_stats": {
                      *         "prompt_tokens": 0,
@@ -13869,8 +13909,10 @@ export interface operations {
                      *       "started_at": "2026-01-01T00:00:00.001Z",
                      *       "finished_at": null,
                      *       "duration_ms": null,
+                     *       "is_trial": false,
                      *       "queue": "skill-execution",
                      *       "retry_of": null,
+                     *       "agent_overrides": null,
                      *       "progress": null,
                      *       "token_stats": {
                      *         "prompt_tokens": 0,
@@ -18122,6 +18164,266 @@ export interface operations {
             };
         };
     };
+    tryAgent: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description The user on whose behalf the client calls; by default the key's client_name. */
+                "x-user-id"?: string;
+                /** @description Repeats with the same key within 24 hours make no second job. */
+                "idempotency-key"?: string;
+                /** @description A conversation of the agent to continue, for skills that think: 409 conflict while another run of it is active. */
+                "x-conversation-id"?: string;
+                /** @description wait=N, up to 60 seconds. */
+                prefer?: string;
+            };
+            path: {
+                /** @description The id of the agent. */
+                agentId: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "agent": {
+                 *         "instructions": "Answer in one sentence."
+                 *       },
+                 *       "input": {
+                 *         "task": "When is the harbour open?"
+                 *       }
+                 *     }
+                 */
+                "application/json": components["schemas"]["NewTrial"];
+            };
+        };
+        responses: {
+            /** @description The job, which ended within the wait. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    Location: components["headers"]["Location"];
+                    "Preference-Applied": components["headers"]["Preference-Applied"];
+                    "Idempotent-Replayed": components["headers"]["Idempotent-Replayed"];
+                    "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                    "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                    "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "job_id": "01990a5e-7c1b-7000-8f1e-0c5a7e9b2d11",
+                     *       "status": "completed",
+                     *       "conversation_id": "01990a5e-7c1b-7001-9a2f-4b8d6c0e1f23",
+                     *       "agent_id": "default",
+                     *       "skill_category": "util",
+                     *       "skill_name": "echo",
+                     *       "skill_version": "v1.0",
+                     *       "created_at": "2026-01-01T00:00:00.000Z",
+                     *       "parent_job_id": null,
+                     *       "input": {
+                     *         "text": "hello"
+                     *       },
+                     *       "output": {
+                     *         "text": "hello"
+                     *       },
+                     *       "error": null,
+                     *       "attempt": 1,
+                     *       "max_attempts": 3,
+                     *       "trigger_type": "api",
+                     *       "user_id": "nightly reports",
+                     *       "run_at": "2026-01-01T00:00:00.000Z",
+                     *       "started_at": "2026-01-01T00:00:00.001Z",
+                     *       "finished_at": "2026-01-01T00:00:00.003Z",
+                     *       "duration_ms": 2,
+                     *       "is_trial": false,
+                     *       "queue": "skill-execution",
+                     *       "retry_of": null,
+                     *       "agent_overrides": null,
+                     *       "progress": null,
+                     *       "token_stats": {
+                     *         "prompt_tokens": 0,
+                     *         "completion_tokens": 0,
+                     *         "total_tokens": 0
+                     *       }
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Job"];
+                };
+            };
+            /** @description The accepted job. */
+            202: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    Location: components["headers"]["Location"];
+                    "Idempotent-Replayed": components["headers"]["Idempotent-Replayed"];
+                    "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                    "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                    "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "job_id": "01990a5e-7c1b-7000-8f1e-0c5a7e9b2d11",
+                     *       "status": "queued",
+                     *       "conversation_id": "01990a5e-7c1b-7001-9a2f-4b8d6c0e1f23",
+                     *       "agent_id": "default",
+                     *       "skill_category": "util",
+                     *       "skill_name": "echo",
+                     *       "skill_version": "v1.0",
+                     *       "created_at": "2026-01-01T00:00:00.000Z"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["ListedJob"];
+                };
+            };
+            /** @description `validation_error`: The request is malformed or breaks a rule; details name the field. */
+            400: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                    "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                    "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description `authentication_required`: No credentials were sent. `invalid_api_key`: The key is unknown or revoked. `api_key_expired`: The key has expired. */
+            401: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description `insufficient_scope`: The key lacks a scope that this requires. */
+            403: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                    "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                    "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description `skill_not_found`: No active skill has this category, version and name. `not_found`: There is no such thing for these credentials. */
+            404: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                    "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                    "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description `conflict`: It would conflict with what is there. */
+            409: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                    "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                    "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description `payload_too_large`: The body is larger than 1 MiB. */
+            413: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                    "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                    "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description `unsupported_media_type`: The body is not application/json. */
+            415: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                    "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                    "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description `agent_paused`: The agent is paused and takes no new work. `idempotency_key_reused`: The Idempotency-Key was used for another request within 24 hours. */
+            422: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                    "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                    "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description `rate_limit_exceeded`: The key has used up its requests of this minute. */
+            429: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                    "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                    "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description `internal_error`: An unexpected error occurred; the log has it under the x-request-id. */
+            500: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                    "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                    "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description `service_unavailable`: It cannot be done right now; try again after Retry-After seconds. */
+            503: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                    "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                    "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
     executeSkill: {
         parameters: {
             query?: never;
@@ -18207,8 +18509,10 @@ export interface operations {
                      *       "started_at": "2026-01-01T00:00:00.001Z",
                      *       "finished_at": "2026-01-01T00:00:00.003Z",
                      *       "duration_ms": 2,
+                     *       "is_trial": false,
                      *       "queue": "skill-execution",
                      *       "retry_of": null,
+                     *       "agent_overrides": null,
                      *       "progress": null,
                      *       "token_stats": {
                      *         "prompt_tokens": 0,

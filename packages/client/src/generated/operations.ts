@@ -321,6 +321,12 @@ export interface AgentsApi {
   ): Promise<Schemas['Agent']>;
   /** Delete an agent: `DELETE /api/agents/{agentId}`. */
   delete(agentId: string, options?: CallOptions): Promise<void>;
+  /** Try an agent with fields that are not saved: `POST /api/agents/{agentId}/trials`. */
+  try(
+    agentId: string,
+    body: Schemas['NewTrial'],
+    options?: CallOptions,
+  ): Promise<Schemas['Job'] | Schemas['ListedJob']>;
 }
 
 export interface MemoriesApi {
@@ -1024,6 +1030,14 @@ export const operationTable: OperationTable = {
       path: '/api/agents/{agentId}',
       credential: 'key',
       result: 'nothing',
+    },
+    try: {
+      verb: 'POST',
+      path: '/api/agents/{agentId}/trials',
+      credential: 'key',
+      input: 'body',
+      isKeyed: true,
+      result: 'json',
     },
   },
   memories: {

@@ -1236,6 +1236,22 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/agents/{agentId}/trials": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post: operations["tryAgent"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/{category}/{version}/{skillName}": {
         parameters: {
             query?: never;
@@ -2570,6 +2586,13 @@ export interface components {
             finished_at?: string | null;
             /** @description From started_at to finished_at, the time of waits included. */
             duration_ms?: number | null;
+            /** @description Whether it has fields of its own instead of those that are saved with its agent. */
+            is_trial?: boolean;
+        };
+        AgentOverrides: {
+            /** @description The system prompt. */
+            instructions?: string;
+            model?: string | null;
         };
         Job: {
             /** Format: uuid */
@@ -2605,9 +2628,13 @@ export interface components {
             finished_at: string | null;
             /** @description From started_at to finished_at, the time of waits included. */
             duration_ms: number | null;
+            /** @description Whether it has fields of its own instead of those that are saved with its agent. */
+            is_trial: boolean;
             /** @enum {string} */
             queue: "skill-execution" | "webhooks" | "scheduled-jobs";
             retry_of: string | null;
+            /** @description The fields that this job has instead of those that are saved with its agent; null for the agent as it is saved. */
+            agent_overrides: components["schemas"]["AgentOverrides"] | null;
             progress: {
                 fraction: number;
                 note: string | null;
@@ -3163,6 +3190,11 @@ export interface components {
             /** @description Keys that ran it in the last 30 days, directly or by schedules and triggers; the last used first, at most 200. */
             api_keys: components["schemas"]["ApiKeyOfSkill"][];
             total_api_keys: number;
+        };
+        NewTrial: {
+            agent: components["schemas"]["AgentOverrides"];
+            /** @description The input of agent/v1.0/run-task. */
+            input: unknown;
         };
         SkillCompletedEvent: {
             /** Format: uuid */
@@ -6026,6 +6058,40 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["SkillUsages"];
+                };
+            };
+        };
+    };
+    tryAgent: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The id of the agent. */
+                agentId: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["NewTrial"];
+            };
+        };
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Job"];
+                };
+            };
+            202: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ListedJob"];
                 };
             };
         };

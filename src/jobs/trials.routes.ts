@@ -1,0 +1,94 @@
+/**
+ * `POST /api/agents/{agentId}/trials`: a task for an agent with fields that are not saved. They are recorded
+ * with the job, so that its readers see what the model was told.
+ */
+import type { FastifyRequest } from 'fastify';
+import { Type } from 'typebox';
+import { acceptingWork, callerOf } from '../http/authenticate.ts';
+import { idempotencyKeyOf, onceGiven } from '../http/idempotency-key.ts';
+import { apiRefusals, bodyRefusals } from '../http/refusals.ts';
+import type { Server } from '../http/server.ts';
+import { userOf } from '../http/user-id.ts';
+import { refuseLong } from '../kernel/long-text.ts';
+import type { Execute, Target } from './execute.ts';
+import {
+  type AnswerDeps,
+  answerAccepted,
+  executionHeaders,
+  executionResponses,
+} from './execution-answer.ts';
+import { AgentOverrides } from './jobs.schemas.ts';
+
+/** The skill with which an agent works on a task. */
+const runTask = { category: 'agent', version: 'v1.0', skillName: 'run-task' };
+
+const trialSchema = {
+  tags: ['Agents'],
+  security: [{ apiKey: [] }],
+  operationId: 'tryAgent',
+  summary: 'Try an agent with fields that are not saved',
+  description:
+    'Runs agent/v1.0/run-task as this agent, with the given fields instead of the saved ones. The ' +
+    'agent itself is not changed. The job has the fields as agent_overrides; a retry has them too.',
+  params: Type.Object({ agentId: Type.String({ description: 'The id of the agent.' }) }),
+  headers: Type.Object(executionHeaders),
+  body: Type.Object(
+    {
+      agent: AgentOverrides,
+      input: Type.Unknown({ description: 'The input of agent/v1.0/run-task.' }),
+    },
+    {
+      title: 'NewTrial',
+      additionalProperties: false,
+      examples: [
+        {
+          agent: { instructions: 'Answer in one sentence.' },
+          input: { task: 'When is the harbour open?' },
+        },
+      ],
+    },
+  ),
+  response: {
+    ...executionResponses,
+    ...apiRefusals(
+      'skill_not_found',
+      'not_found',
+      'insufficient_scope',
+      ...bodyRefusals,
+      'conflict',
+      'agent_paused',
+      'idempotency_key_reused',
+    ),
+  },
+};
+
+export function trialRoutes(server: Server, deps: AnswerDeps & { readonly execute: Execute }) {
+  const { execute } = deps;
+  const targets = new WeakMap<FastifyRequest, Target>();
+  const findTarget = async (request: FastifyRequest) => {
+    const { agentId } = request.params as { agentId: string };
+    const conversationId = onceGiven(request, 'x-conversation-id');
+    const asked = () => ({ agentId, conversationId });
+    targets.set(request, await execute.target(callerOf(request), runTask, asked));
+  };
+  const options = { config: acceptingWork, onRequest: findTarget, schema: trialSchema };
+  server.post('/api/agents/:agentId/trials', options, async (request, reply) => {
+    const caller = callerOf(request);
+    const { agent, input } = request.body;
+    refuseLong('agent.instructions', agent.instructions ?? '');
+    const key = idempotencyKeyOf(request);
+    const accepted = await execute.run(
+      caller,
+      targets.get(request as unknown as FastifyRequest) as Target,
+      input,
+      {
+        userId: userOf(request) ?? caller.clientName,
+        triggerType: 'api',
+        agentOverrides: JSON.stringify(agent),
+        inputField: 'input',
+        idempotency: key === undefined ? undefined : { owner: caller.keyId, key },
+      },
+    );
+    return answerAccepted(deps, reply, accepted);
+  });
+}
