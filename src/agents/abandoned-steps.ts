@@ -17,7 +17,7 @@ export interface EndedClaim {
   readonly isCancelled: boolean;
 }
 
-type AbandonedStepsDeps = Pick<GenerationDeps, 'clock' | 'scheduledJobOf'>;
+type AbandonedStepsDeps = Pick<GenerationDeps, 'clock' | 'scheduledJobOf' | 'agentsAbove'>;
 
 /** Ends the abandoned steps of claims, in the transaction that ends the claims. */
 export async function endAbandonedSteps(

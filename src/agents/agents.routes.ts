@@ -44,6 +44,12 @@ const fields = {
   approvals: Patterns(
     'Skills whose call as a tool waits for a person who approves it: web/v1.0/http-request.',
   ),
+  agents: Type.Array(Slug, {
+    maxItems: 50,
+    uniqueItems: true,
+    description:
+      'Ids of agents that it may give tasks to as tools. None of them may lead back to the agent.',
+  }),
   metadata: FreeObject,
 };
 const Agent = Type.Object(
@@ -61,6 +67,7 @@ const Agent = Type.Object(
         model: null,
         skills: ['web/*', 'text/v1.0/word-count'],
         approvals: ['web/v1.0/http-request'],
+        agents: ['researcher'],
         metadata: {},
         created_at: '2026-01-01T00:00:00.000Z',
         updated_at: '2026-01-01T00:00:00.000Z',

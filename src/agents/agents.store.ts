@@ -44,7 +44,9 @@ export async function listAgents(db: Handle, organizationId: string, page: PageA
   const sizes = await newest
     .select([
       'id',
-      bytesOf('description', 'instructions', 'skills', 'approvals', 'metadata').as('bytes'),
+      bytesOf('description', 'instructions', 'skills', 'approvals', 'agents', 'metadata').as(
+        'bytes',
+      ),
     ])
     .limit(page.limit)
     .offset(page.offset)
@@ -53,6 +55,34 @@ export async function listAgents(db: Handle, organizationId: string, page: PageA
   if (rows.length === 0) return { agents: [], total, next };
   const ids = rows.map(({ id }) => id);
   return { agents: await newest.selectAll().where('id', 'in', ids).execute(), total, next };
+}
+
+/** Those of the agents that are there, with the agents that they name. */
+export async function listCalledAgents(
+  db: Handle,
+  organizationId: string,
+  ids: readonly string[],
+): Promise<Pick<AgentRow, 'id' | 'name' | 'description' | 'status' | 'agents'>[]> {
+  if (ids.length === 0) return [];
+  return db.kysely
+    .selectFrom('agents')
+    .select(['id', 'name', 'description', 'status', 'agents'])
+    .where('organization_id', '=', organizationId)
+    .where('id', 'in', ids)
+    .orderBy('id')
+    .execute();
+}
+
+/** Another agent that names the agent; ids have no character that a pattern takes for more than itself. */
+export function findAgentNaming(db: Handle, organizationId: string, id: string) {
+  return db.kysely
+    .selectFrom('agents')
+    .select('id')
+    .where('organization_id', '=', organizationId)
+    .where('id', '<>', id)
+    .where('agents', 'like', `%"${id}"%`)
+    .limit(1)
+    .executeTakeFirst();
 }
 
 /** Changes an agent; undefined when there is none. */

@@ -17,9 +17,11 @@ import {
   findAgent,
   insertAgent,
   listAgents,
+  listCalledAgents,
   lockAgent,
   updateAgent,
 } from './agents.store.ts';
+import { requireCallable } from './called-agents.ts';
 
 /** The agent of requests that name none (docs/decisions/agents.md). */
 export const defaultAgentId = 'default';
@@ -37,6 +39,7 @@ export interface AgentFields
   extends Partial<Pick<AgentRow, 'name' | 'description' | 'status' | 'instructions' | 'model'>> {
   skills?: readonly string[];
   approvals?: readonly string[];
+  agents?: readonly string[];
   metadata?: Readonly<Record<string, unknown>>;
 }
 
@@ -77,7 +80,11 @@ export function createAgents({ max, ...deps }: AgentsDeps) {
     cap: { table: 'agents', things: 'agents', max },
     statuses: createShortCache(deps.clock, cacheMs, cachedMax),
   };
-  return { ...bind(state, { find, findSince, statusOf, create, list, get, update, remove }), lock };
+  return {
+    ...bind(state, { find, findSince, calledBy, statusOf, create, list, get, update, remove }),
+    lock,
+    statusIn,
+  };
 }
 
 const keyOf = (organizationId: string, id: string) => `${organizationId}/${id}`;
@@ -104,6 +111,13 @@ async function findSince(state: AgentsState, organizationId: string, id: string,
   return found(isNewer ? undefined : row);
 }
 
+/** The agents that an agent may give tasks to now, without those that are paused. */
+async function calledBy({ database }: AgentsState, { organization_id, agents }: AgentRow) {
+  const ids = JSON.parse(agents) as string[];
+  const called = await listCalledAgents(database.read, organization_id, ids);
+  return called.filter(({ status }) => status === 'active');
+}
+
 /** The status of an agent, or `404 not_found`. A promise only when the cache has none. */
 function statusOf(
   state: AgentsState,
@@ -125,6 +139,7 @@ async function create(
   const row: AgentRow = { ...emptyAgent(organizationId, id, clock.now()), ...columnsOf(fields) };
   const created = await database.write(async (tx) => {
     await requireRoom(tx, organizationId, [cap]);
+    await requireCallable(tx, organizationId, id, fields.agents ?? []);
     const isNew = await insertAgent(tx, row);
     if (isNew) for (const { begin } of dependents) await begin?.(tx, organizationId, id);
     return isNew;
@@ -153,6 +168,7 @@ async function update(
     const before = await lock(tx, organizationId, id);
     const columns = columnsOf(fields);
     if (Object.keys(columns).length === 0) return before;
+    await requireCallable(tx, organizationId, id, fields.agents ?? []);
     const now = clock.now();
     const after = found(await updateAgent(tx, organizationId, id, { ...columns, updated_at: now }));
     if (after.status !== before.status) {
@@ -197,6 +213,15 @@ async function lock(tx: Transaction, organizationId: string, id: string): Promis
   return found(await lockAgent(tx, { organizationId, id }));
 }
 
+/** The status of an agent; undefined where there is none. */
+async function statusIn(
+  tx: Transaction,
+  organizationId: string,
+  id: string,
+): Promise<AgentRow['status'] | undefined> {
+  return (await findAgent(tx, { organizationId, id }))?.status;
+}
+
 /** Every organization starts with an agent (docs/decisions/agents.md). */
 export async function insertDefaultAgent(
   tx: Transaction,
@@ -217,17 +242,20 @@ function emptyAgent(organizationId: string, id: string, now: number): AgentRow {
     model: null,
     skills: '[]',
     approvals: '[]',
+    agents: '[]',
     metadata: '{}',
     created_at: now,
     updated_at: now,
   };
 }
 
-function columnsOf({ skills, approvals, metadata, ...texts }: AgentFields): Partial<AgentRow> {
+function columnsOf(fields: AgentFields): Partial<AgentRow> {
+  const { skills, approvals, agents, metadata, ...texts } = fields;
   return {
     ...texts,
     ...(skills && { skills: JSON.stringify(skills) }),
     ...(approvals && { approvals: JSON.stringify(approvals) }),
+    ...(agents && { agents: JSON.stringify(agents) }),
     ...(metadata && { metadata: JSON.stringify(metadata) }),
   };
 }
@@ -237,6 +265,7 @@ function agentBody({ organization_id: _, ...row }: AgentRow) {
     ...row,
     skills: JSON.parse(row.skills) as string[],
     approvals: JSON.parse(row.approvals) as string[],
+    agents: JSON.parse(row.agents) as string[],
     metadata: JSON.parse(row.metadata) as Record<string, unknown>,
     created_at: timestamp(row.created_at),
     updated_at: timestamp(row.updated_at),

@@ -5,9 +5,13 @@ import { isUnavailable, notFound, PlatformError } from '../kernel/errors.ts';
 import type { AgentRow } from './agents.store.ts';
 import { ThinkingError } from './thinking-error.ts';
 
+/** An agent that a model may give tasks to. */
+export type CalledAgent = Pick<AgentRow, 'id' | 'name' | 'description'>;
+
 export interface RunAgentDeps {
   readonly agents: {
     findSince(organizationId: string, id: string, at: number): Promise<AgentRow>;
+    calledBy(agent: AgentRow): Promise<readonly CalledAgent[]>;
   };
   /** The model of agents without one of their own; null when not configured. */
   readonly defaultModel: string | null;

@@ -11,6 +11,8 @@ export interface GenerationDeps extends ClaimDeps {
   readonly conversations: Pick<Conversations, 'dataOf'>;
   /** The scheduled job that a job is a run of. */
   scheduledJobOf(db: Handle, jobId: string): Promise<string | undefined>;
+  /** The agents of a job and of those above it: each pays for what it has another one do. */
+  agentsAbove(db: Handle, jobId: string): Promise<string[]>;
   /** Called with the reported usage of a call, after the commit. */
   observe?(job: JournalJob, usage: Usage): void;
 }
@@ -38,12 +40,13 @@ export function openThinkingClaim(deps: GenerationDeps, claim: OpenClaim): Think
 
 /** The owners whose budgets pay for the calls of a job. */
 export async function ownersOf(
-  { scheduledJobOf }: Pick<GenerationDeps, 'scheduledJobOf'>,
+  { scheduledJobOf, agentsAbove }: Pick<GenerationDeps, 'scheduledJobOf' | 'agentsAbove'>,
   db: Handle,
   job: JournalJob,
 ): Promise<UsageOwner[]> {
+  const agents = new Set([job.agent_id, ...(await agentsAbove(db, job.id))]);
   const owners: UsageOwner[] = [
-    { kind: 'agent', id: job.agent_id },
+    ...[...agents].map((id) => ({ kind: 'agent' as const, id })),
     { kind: 'api_key', id: job.api_key_id },
   ];
   if (job.trigger_type !== 'scheduled') return owners;

@@ -157,7 +157,7 @@ async function askOn(
   const agent = await agentOf(deps, run.job);
   const model = modelOf(deps, agent);
   const scopes = await requireScopes(deps, run.job);
-  const box = toolsOf(attempt, agent, scopes, request, part);
+  const box = await toolsOf(attempt, agent, scopes, request, part);
   const history = known.isDialogue ? await historyBefore(attempt, request.prompt) : [];
   const system = systemOf(agent, request, box);
   const schema = JSON.stringify([request.schema]);
@@ -184,22 +184,24 @@ async function askOn(
 }
 
 /** The tools that a request is offered. */
-function toolsOf(
+async function toolsOf(
   attempt: ThinkingAttempt,
   agent: AgentRow,
   scopes: readonly string[],
   request: GenerateOptions,
   part: RunPart,
-): ToolBox {
+): Promise<ToolBox> {
+  const { skills, agents } = attempt.deps;
   const wanted = {
     tools: part.depth < depthMax || request.tools === false ? request.tools : [],
     files: request.files !== undefined,
   };
-  const patterns = {
+  const rights = {
+    agents: agent.agents === '[]' ? [] : await agents.calledBy(agent),
     skills: JSON.parse(agent.skills) as string[],
     approvals: JSON.parse(agent.approvals) as string[],
   };
-  return toolBox(attempt.deps.skills.list(), patterns, scopes, wanted);
+  return toolBox(skills.list(), rights, scopes, wanted);
 }
 
 function systemOf(

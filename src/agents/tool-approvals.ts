@@ -3,7 +3,6 @@
  * call, with its arguments, and is used up in the commit that starts the tool. So an approved tool that was
  * interrupted does not start again: it may have done already what was approved once.
  */
-import { JournalFault } from '../journal/records.ts';
 import type { RunPart } from '../journal/run-part.ts';
 import type { StepError } from '../journal/step-rows.ts';
 import { dayMs } from '../kernel/clock.ts';
@@ -11,13 +10,17 @@ import { digestOf } from '../kernel/digest.ts';
 import { isObject } from '../kernel/json.ts';
 import type { Asking } from './attempt.ts';
 import type { PlannedTool } from './recorded-generation.ts';
-import { stopped } from './thinking-error.ts';
-import type { ToolUse } from './tools.ts';
+import { waitFor } from './tool-waits.ts';
+import type { SkillUse } from './tools.ts';
 
 /** How long a person has to decide. */
 const timeoutMs = 7 * dayMs;
 
-type SkillUse = Extract<ToolUse, { kind: 'skill' }>;
+/** A call that may need an approval; `agent` is the agent that the skill gives a task. */
+type Use = SkillUse & { readonly agent?: string };
+
+/** What a person is asked about, and the model is told of. */
+const nameOf = ({ skill, agent }: Use) => (agent === undefined ? skill : `agent/${agent}`);
 
 /** What a wait for an approval gives. */
 interface Decision {
@@ -38,7 +41,7 @@ export interface Grant {
 export async function awaitApproval(
   asking: Asking,
   { n, left }: PlannedTool,
-  use: SkillUse,
+  use: Use,
   own: RunPart,
 ): Promise<Grant | StepError | null> {
   const { generations, run } = asking.attempt;
@@ -47,39 +50,38 @@ export async function awaitApproval(
   // A call for which a person was asked needs that answer, even if the agent's patterns have changed since.
   const wasAsked = left !== undefined && (await run.journal.records()).byKey.has(key);
   if (!use.needsApproval && !wasAsked) return null;
-  if (left?.isApproved) return left.isInterrupted ? used(use.skill) : null;
+  if (left?.isApproved) return left.isInterrupted ? used(nameOf(use)) : null;
   const decision = await ask(asking, n, key, use);
   if ('code' in decision) return decision;
-  if (!decision.approved) return refusal(use.skill, decision);
-  const digest = digestOf(JSON.stringify([use.skill, use.input]));
+  if (!decision.approved) return refusal(nameOf(use), decision);
+  const digest = digestOf(JSON.stringify([nameOf(use), use.input]));
   return { use: () => generations.startApproved(n, digest) };
 }
 
 /** Asks, and waits for the decision. */
 async function ask(
-  { attempt, generation, scope }: Asking,
+  asking: Asking,
   n: number,
   key: string,
-  { skill, input }: SkillUse,
+  use: Use,
 ): Promise<Decision | StepError> {
-  const { signal } = generation.call;
-  const value = JSON.parse(input) as unknown;
+  const name = nameOf(use);
+  const value = JSON.parse(use.input) as unknown;
   const payload = {
-    title: `Call ${skill}?`,
+    title: `Call ${name}?`,
     details: isObject(value) ? value : { input: value },
     timeoutMs,
   };
-  const wanted = { key, kind: 'approval', name: skill, nth: 1, parent: n, payload } as const;
-  try {
-    return (await attempt.run.wait(wanted, scope, signal)).value as Decision;
-  } catch (error) {
-    if (signal.aborted) throw stopped();
-    if (error instanceof JournalFault || (error as { retryable?: unknown }).retryable !== false) {
-      throw error;
-    }
-    // A person cannot be asked about this call, for example because its arguments are too long.
-    return { code: 'invalid_input', message: (error as Error).message };
-  }
+  // A person cannot be asked about some calls, for example because their arguments are too long.
+  const decided = await waitFor(asking, {
+    key,
+    kind: 'approval',
+    name,
+    nth: 1,
+    parent: n,
+    payload,
+  });
+  return 'error' in decided ? decided.error : (decided.output as Decision);
 }
 
 function refusal(skill: string, { by, reason }: Decision): StepError {

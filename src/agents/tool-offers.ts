@@ -22,8 +22,17 @@ export const keyOf = ({ category, version, name }: Skill) => skillKey(category, 
 /** A name that providers accept: stable, and unique to the skill. */
 export function toolName(skill: Skill): string {
   const name = `${skill.category}__${skill.name}__${skill.version.replace('.', '_')}`;
+  return fitting(name, keyOf(skill));
+}
+
+/** The same of an agent. No skill has such a name, because a skill's ends with its version. */
+export function agentToolName(id: string): string {
+  return fitting(`agent__${id}`, id);
+}
+
+function fitting(name: string, id: string): string {
   if (name.length <= nameMax) return name;
-  const mark = createHash('sha256').update(keyOf(skill)).digest('hex').slice(0, 10);
+  const mark = createHash('sha256').update(id).digest('hex').slice(0, 10);
   return `${name.slice(0, nameMax - mark.length - 1)}_${mark}`;
 }
 
@@ -35,11 +44,16 @@ export function isOfferedAsIs({ parameters }: Skill): boolean {
   return isObject && !notAtRoot.some((keyword) => keyword in parameters);
 }
 
-export function offerOf(name: string, skill: Skill, isWrapped: boolean): ToolOffer {
-  const { $schema: _, ...schema } = skill.parameters;
+export function offerOf(
+  name: string,
+  description: string,
+  { parameters }: Skill,
+  isWrapped: boolean,
+): ToolOffer {
+  const { $schema: _, ...schema } = parameters;
   return {
     name,
-    description: skill.description.slice(0, descriptionMax).toWellFormed(),
+    description: description.slice(0, descriptionMax).toWellFormed(),
     parameters: isWrapped
       ? { type: 'object', properties: { input: nestedSchema(schema) }, required: ['input'] }
       : { ...schema, type: 'object' },

@@ -6,7 +6,7 @@
 import { innerPart, type RunPart } from '../journal/run-part.ts';
 import type { SaidMessage } from '../journal/run-steps.ts';
 import type { StepError } from '../journal/step-rows.ts';
-import { cleanText } from '../kernel/text.ts';
+import { digestOf } from '../kernel/digest.ts';
 import type { ToolCall, ToolMessage } from '../models/model.ts';
 import type { Asking, RunSurroundings } from './attempt.ts';
 import { excessOf } from './call-ends.ts';
@@ -16,6 +16,7 @@ import { requireKey } from './run-agent.ts';
 import { endsMidCharacter } from './text-batches.ts';
 import { stopped, ThinkingError } from './thinking-error.ts';
 import { awaitApproval } from './tool-approvals.ts';
+import { failed, type Refused, waitFor } from './tool-waits.ts';
 import type { ToolUse } from './tools.ts';
 
 /** Characters of a result that is sent to a model. */
@@ -91,11 +92,13 @@ async function outcomeOf(
       return { output: use.output };
     case 'skill':
       return runSkill(asking, tool, use, own);
+    case 'agent':
+      return runAgent(asking, tool, use, own);
   }
 }
 
 /** The outcome where the key of the job is no longer valid. */
-async function keyFault({ attempt: { deps, run } }: Asking): Promise<ToolOutcome | null> {
+async function keyFault({ attempt: { deps, run } }: Asking): Promise<Refused | null> {
   try {
     await requireKey(deps, run.job);
     return null;
@@ -149,20 +152,9 @@ async function runSkill(
     scope,
   } = asking;
   const { skill: name, input } = use;
-  // Before a person is asked to approve a call that cannot be made.
-  const refused = await run.refusalOf(name);
-  if (refused !== null) return { error: refused };
-  const grant = await awaitApproval(asking, tool, use, own);
-  if (grant !== null) {
-    if ('code' in grant) return failed(grant.code, grant.message);
-    // The wait may have taken days.
-    const refusedNow = await run.refusalOf(name);
-    if (refusedNow !== null) return { error: refusedNow };
-    const forbidden = await keyFault(asking);
-    if (forbidden !== null) return forbidden;
-    await grant.use();
-  }
-  const isOnce = grant !== null || tool.left?.isApproved === true;
+  const admitted = await admit(asking, tool, use, own);
+  if ('error' in admitted) return admitted;
+  const isOnce = admitted.isApproved || tool.left?.isApproved === true;
   const wasInterrupted = tool.left?.isInterrupted === true;
   const call = { skill: name, input, isOnce, wasInterrupted };
   const result = await run.runSkill(call, own, generation.call.signal, scope);
@@ -176,8 +168,55 @@ async function runSkill(
   }
 }
 
-function failed(code: string, message: string): ToolOutcome {
-  return { error: { code, message: cleanText(message) } };
+/** Whether the call may be made, and whether a person has approved it just now. */
+async function admit(
+  asking: Asking,
+  tool: PlannedTool,
+  use: Extract<ToolUse, { kind: 'skill' | 'agent' }>,
+  own: RunPart,
+): Promise<Refused | { readonly isApproved: boolean }> {
+  const { run } = asking.attempt;
+  // Before a person is asked to approve a call that cannot be made.
+  const refused = await run.refusalOf(use.skill);
+  if (refused !== null) return { error: refused };
+  const grant = await awaitApproval(asking, tool, use, own);
+  if (grant === null) return { isApproved: false };
+  if ('code' in grant) return { error: grant };
+  // The wait may have taken days.
+  const refusedNow = await run.refusalOf(use.skill);
+  if (refusedNow !== null) return { error: refusedNow };
+  const forbidden = await keyFault(asking);
+  if (forbidden !== null) return forbidden;
+  await grant.use();
+  return { isApproved: true };
+}
+
+/**
+ * Gives another agent the task, as a job of its own that the run waits for. It is on record with the wait, so it is
+ * started once, however often the run is interrupted.
+ */
+async function runAgent(
+  asking: Asking,
+  tool: PlannedTool,
+  use: Extract<ToolUse, { kind: 'agent' }>,
+  own: RunPart,
+): Promise<ToolOutcome> {
+  const { run } = asking.attempt;
+  // No named step or wait of the tool's own has a place of this form.
+  const key = digestOf(JSON.stringify([own.path, 'job of the call']));
+  const hasBegun = tool.left !== undefined && (await run.journal.records()).byKey.has(key);
+  if (!hasBegun) {
+    const admitted = await admit(asking, tool, use, own);
+    if ('error' in admitted) return admitted;
+  }
+  const { agent, skill } = use;
+  const payload = { skill, agent, input: JSON.parse(use.input) as unknown };
+  const place = { key, name: `agent/${agent}`, nth: 1, parent: tool.n };
+  const answer = await waitFor(asking, { ...place, kind: 'run', payload });
+  if ('error' in answer) return answer;
+  const output = answer.output as { answer?: unknown };
+  // Without a schema the answer is all there is.
+  return { output: Object.keys(output).length === 1 ? (output.answer ?? output) : output };
 }
 
 /** The message for the model, and the whole result where that is longer. */

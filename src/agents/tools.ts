@@ -5,11 +5,11 @@
  * and send any arguments.
  */
 import { hasScopes } from '../kernel/caller.ts';
-import { isObject } from '../kernel/json.ts';
-import { cleanText, jsonTextFault } from '../kernel/text.ts';
+import { cleanText } from '../kernel/text.ts';
 import { isMemoryVerb, type MemoryVerb, memoryTools } from '../memories/memory-verbs.ts';
 import type { DialogueMessage, ToolCall, ToolOffer } from '../models/model.ts';
-import type { Skill } from '../skills/registry.ts';
+import { type Skill, skillKey } from '../skills/registry.ts';
+import { describeAgent, taskSkill } from './called-agents.ts';
 import {
   fileOffer,
   findDefault,
@@ -20,28 +20,40 @@ import {
   readMax,
   resultOffer,
 } from './own-tools.ts';
-import { isOfferedAsIs, keyOf, matchesAny, offerOf, toolName } from './tool-offers.ts';
+import type { CalledAgent } from './run-agent.ts';
+import { readArguments } from './tool-arguments.ts';
+import {
+  agentToolName,
+  isOfferedAsIs,
+  keyOf,
+  matchesAny,
+  offerOf,
+  toolName,
+} from './tool-offers.ts';
 import { type Findable, foundTools, searchTools, toolsIn } from './tool-search.ts';
 
 /** Skills that are offered all at once; of more, those that the model finds. */
 const offeredMax = 40;
 /** Found tools that are offered, the last ones of more: providers accept 128. */
 const foundMax = 100;
-/** UTF-8 bytes of a call's arguments. */
-const argumentsBytesMax = 262_144;
 /** Characters of an error message for the model. */
 const complaintMax = 2_000;
 
+/** A skill to run. */
+export interface SkillUse {
+  /** `category/version/name`. */
+  readonly skill: string;
+  /** JSON text that the skill's schema allows. */
+  readonly input: string;
+  /** Whether a person has to approve the call. */
+  readonly needsApproval: boolean;
+}
+
 /** A parsed call. */
 export type ToolUse =
-  /** `input` is JSON text that the skill's schema allows. */
-  | {
-      readonly kind: 'skill';
-      readonly skill: string;
-      readonly input: string;
-      /** Whether a person has to approve the call. */
-      readonly needsApproval: boolean;
-    }
+  | ({ readonly kind: 'skill' } & SkillUse)
+  /** A task for another agent: the input of the skill that gives it one. */
+  | ({ readonly kind: 'agent'; readonly agent: string } & SkillUse)
   | { readonly kind: 'memory'; readonly verb: MemoryVerb; readonly payload: unknown }
   | { readonly kind: 'file'; readonly path: unknown; readonly offset: unknown }
   /** A part of the result of an earlier call, in characters. */
@@ -68,6 +80,8 @@ export interface ToolBox {
 
 interface SkillTool extends Findable {
   readonly skill: Skill;
+  /** The agent that the skill gives a task, null for the skill itself. */
+  readonly agent: string | null;
   /** Whether the input is the field `input` of an object, because providers would refuse its schema. */
   readonly isWrapped: boolean;
   readonly needsApproval: boolean;
@@ -81,30 +95,33 @@ export interface WantedTools {
   readonly files: boolean;
 }
 
-/** Patterns of skills that an agent has. */
-export interface AgentPatterns {
-  /** Its model may call them. */
+/** What an agent's model may call. */
+export interface AgentRights {
+  /** Patterns of skills. */
   readonly skills: readonly string[];
-  /** A person has to approve their calls. */
+  /** Agents that it may give tasks to. */
+  readonly agents: readonly CalledAgent[];
+  /** Patterns of skills whose calls a person has to approve. */
   readonly approvals: readonly string[];
 }
 
-/** `skills` are the active ones; `patterns` the agent's; `scopes` those of the caller's key. */
+/** `skills` are the active ones; `rights` the agent's; `scopes` those of the caller's key. */
 export function toolBox(
   skills: readonly Skill[],
-  patterns: AgentPatterns,
+  rights: AgentRights,
   scopes: readonly string[],
   { tools, files }: WantedTools,
 ): ToolBox {
   const wanted = tools === true ? ['*'] : tools === false ? [] : tools;
-  const allowed = skills
-    .filter(
-      (skill) =>
-        matchesAny(skill, patterns.skills) &&
-        matchesAny(skill, wanted) &&
-        hasScopes(scopes, skill.requiredScopes),
-    )
-    .map((skill) => skillTool(skill, patterns));
+  const usable = skills.filter(
+    (skill) => matchesAny(skill, wanted) && hasScopes(scopes, skill.requiredScopes),
+  );
+  const allowed = [
+    ...usable
+      .filter((skill) => matchesAny(skill, rights.skills))
+      .map((skill) => skillTool(skill, rights)),
+    ...agentTools(usable.find(givesTasks), rights),
+  ];
   const byName = new Map(allowed.map((tool) => [tool.name, tool]));
   const isLarge = byName.size > offeredMax;
   const hasMemory = tools !== false;
@@ -121,8 +138,9 @@ export function toolBox(
     offersAfter,
 
     nameOf({ name }) {
-      const skill = byName.get(name)?.skill;
-      return skill === undefined ? name.slice(0, 200) : keyOf(skill);
+      const tool = byName.get(name);
+      if (tool === undefined) return name.slice(0, 200);
+      return tool.agent === null ? keyOf(tool.skill) : `agent/${tool.agent}`;
     },
 
     read(call) {
@@ -139,24 +157,42 @@ export function toolBox(
   };
 }
 
-function skillTool(skill: Skill, patterns: AgentPatterns): SkillTool {
+const givesTasks = (skill: Skill) => keyOf(skill) === skillKey(...taskSkill);
+
+/** The agents as tools: each takes the input of the skill that gives an agent a task. */
+function agentTools(skill: Skill | undefined, rights: AgentRights): SkillTool[] {
+  if (skill === undefined) return [];
+  const tool = skillTool(skill, rights);
+  return rights.agents.map((agent) => ({
+    ...tool,
+    name: agentToolName(agent.id),
+    description: describeAgent(agent),
+    source: agent,
+    agent: agent.id,
+  }));
+}
+
+function skillTool(skill: Skill, { approvals }: AgentRights): SkillTool {
   return {
+    agent: null,
     name: toolName(skill),
     description: skill.description,
     fields: Object.keys((skill.parameters['properties'] as object | undefined) ?? {}),
     source: skill,
     skill,
     isWrapped: !isOfferedAsIs(skill),
-    needsApproval: matchesAny(skill, patterns.approvals),
+    needsApproval: matchesAny(skill, approvals),
   };
 }
 
-const offerOfTool = ({ name, skill, isWrapped }: SkillTool) => offerOf(name, skill, isWrapped);
+const offerOfTool = ({ name, description, skill, isWrapped }: SkillTool) =>
+  offerOf(name, description, skill, isWrapped);
 
 function categoriesOf(tools: readonly SkillTool[]): Map<string, number> {
   const counts = new Map<string, number>();
-  for (const { skill } of tools) {
-    counts.set(skill.category, 1 + (counts.get(skill.category) ?? 0));
+  for (const { skill, agent } of tools) {
+    const category = agent === null ? skill.category : 'agents';
+    counts.set(category, 1 + (counts.get(category) ?? 0));
   }
   return counts;
 }
@@ -220,7 +256,7 @@ function countOr(fallback: number, value: unknown, most: number): number {
 }
 
 function useOfSkill(
-  { skill, isWrapped, needsApproval }: SkillTool,
+  { skill, agent, isWrapped, needsApproval }: SkillTool,
   given: Record<string, unknown>,
 ): ToolUse {
   const input = isWrapped ? given['input'] : given;
@@ -229,31 +265,11 @@ function useOfSkill(
     const list = issues.map(({ field, issue }) => `${field} ${issue}`).join('; ');
     return refused(`The arguments break the tool's schema: ${list}`);
   }
-  return { kind: 'skill', skill: keyOf(skill), input: JSON.stringify(input), needsApproval };
+  const use = { skill: keyOf(skill), input: JSON.stringify(input), needsApproval };
+  return agent === null ? { kind: 'skill', ...use } : { kind: 'agent', agent, ...use };
 }
 
 const missingInput = { field: 'input', issue: 'is required' };
-
-/** Parses the arguments of a call, which have to be a JSON object that every database can store. */
-function readArguments(
-  input: string,
-): { readonly value: Record<string, unknown> } | { readonly fault: string } {
-  if (Buffer.byteLength(input) > argumentsBytesMax) {
-    return { fault: `The arguments are too long: at most ${argumentsBytesMax / 1024} KiB` };
-  }
-  const json = input.trim() === '' ? '{}' : input;
-  let value: unknown;
-  try {
-    value = JSON.parse(json);
-  } catch (error) {
-    return { fault: `The arguments are not valid JSON: ${(error as Error).message}` };
-  }
-  if (!isObject(value)) return { fault: 'The arguments must be a JSON object' };
-  // Checks the original text: serializing it again could fail on its depth, and hides too large numbers.
-  const fault = jsonTextFault(json);
-  if (fault !== null) return { fault: `The JSON of the arguments ${fault}` };
-  return { value };
-}
 
 function unknownTool(name: string, offers: readonly ToolOffer[], isLarge: boolean): string {
   const names = offers.map((offer) => offer.name);

@@ -1,5 +1,6 @@
 /** Agents and their memories, and what other slices store about an agent. */
 import { type AgentDependent, createAgents } from '../agents/agents.ts';
+import { namedByAgents } from '../agents/called-agents.ts';
 import { createMemories, memoriesOfAgent } from '../memories/memories.ts';
 import { schedulesOfAgent } from '../schedules/schedules.store.ts';
 import { triggersOfAgent } from '../triggers/triggers.store.ts';
@@ -17,6 +18,7 @@ const agentDependents: readonly AgentDependent[] = [
   memoriesOfAgent,
   webhooksOfAgent,
   budgetsOfAgent,
+  namedByAgents,
 ];
 
 /** `agentsMax` is how many agents an organization may have. */

@@ -196,7 +196,10 @@ export function composeJobVerbs(deps: JobVerbsDeps) {
   const { base, slices, feed, admission, settle, begin, stopRun, observer } = deps;
   const accept = createAccept({ ...base, admission, begin, observe: observer.accepted });
   const jobs = createJobs({ base, slices, accept, settle, feed, stopRun });
-  const childJobs = createChildJobs({ skills: slices.skills, mayCall: admission.mayCall, accept });
+  const childJobs = createChildJobs({
+    ...{ skills: slices.skills, mayCall: admission.mayCall, accept },
+    agentStatus: slices.agents.statusIn,
+  });
   return { accept, jobs, execute: createExecute({ ...base, ...slices, accept }), childJobs };
 }
 

@@ -11,6 +11,7 @@ import type { Conversations } from '../conversations/conversations.ts';
 import type { Credentials } from '../credentials/credentials.ts';
 import type { Transaction } from '../database/database.ts';
 import type { Metrics } from '../http/metrics.ts';
+import { listAgentsAbove } from '../jobs/child-jobs.store.ts';
 import { isHeld } from '../jobs/leases.store.ts';
 import { bind } from '../kernel/bind.ts';
 import type { Logger } from '../kernel/log.ts';
@@ -70,6 +71,7 @@ export function composeThinking(deps: ThinkingDeps): ComposedThinking {
     clock,
     isHeld,
     scheduledJobOf: scheduledRuns.scheduledJobOf,
+    agentsAbove: listAgentsAbove,
     observe(job, used) {
       recorder.used(job, used);
       metrics.tokensUsed(used);

@@ -36,7 +36,7 @@ export type TokenStats = Record<
 >;
 
 /** Adds up. */
-function tokenStats(
+export function tokenStats(
   rows: readonly Pick<MessageRow, 'prompt_tokens' | 'completion_tokens' | 'unreported'>[],
 ): TokenStats {
   let prompt = 0;

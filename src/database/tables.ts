@@ -232,6 +232,8 @@ export interface AgentsTable {
   skills: string;
   /** JSON array of patterns: the skills that its model may call only with a person's approval. */
   approvals: Generated<string>;
+  /** JSON array of ids: the agents that its model may give tasks to. */
+  agents: Generated<string>;
   /** JSON object. */
   metadata: string;
   created_at: number;

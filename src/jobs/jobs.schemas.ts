@@ -213,7 +213,12 @@ const WaitedFor = Type.Object(
     }),
     approval_id: Type.Optional(Id),
     job_id: Type.Optional({ ...Id, description: 'The job that the step started.' }),
+    agent_id: Type.Optional(Type.String({ description: 'The agent of that job.' })),
     skill: Type.Optional(Type.String({ description: 'Of that job: category/version/name.' })),
+    token_stats: Type.Optional({
+      ...TokenStats,
+      description: 'The tokens of that job, which are no part of those of this one.',
+    }),
     status: Type.Optional({
       ...Words([...approvalStatuses, ...jobStatuses.filter((status) => status !== 'cancelled')]),
       description: 'Of the approval, or of the job.',

@@ -166,7 +166,8 @@ async function end(
 
 /** Reads a wait that the run asks for. A step whose code runs may not wait: it would run again afterwards. */
 function readWait(state: StepsState, payload: unknown, within: number | null): WantedWait {
-  const fields = fieldsOf(payload);
+  // Code starts jobs of its own agent alone.
+  const { agent: _, ...fields } = fieldsOf(payload);
   const { kind, name, nth } = fields;
   if (!isWaitKind(kind) || !isPlace(name, nth)) {
     throw permanentError('this is no wait that a run may ask for');

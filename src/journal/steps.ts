@@ -1,4 +1,5 @@
 /** The steps of jobs, as clients read them, and their deletion together with jobs. */
+import { type TokenStats, tokenStats } from '../conversations/conversations.ts';
 import type { Database, Handle } from '../database/database.ts';
 import type { ApprovalStatus, JobStatus, StepKind } from '../database/tables.ts';
 import { timestamp, timestampOrNull } from '../kernel/clock.ts';
@@ -15,6 +16,8 @@ interface WaitedFor {
   readonly job_id?: string;
   /** Of the job: `category/version/name`. */
   readonly skill?: string;
+  readonly agent_id?: string;
+  readonly token_stats?: TokenStats;
   /** Of the approval or of the job. */
   readonly status?: ApprovalStatus | JobStatus;
 }
@@ -44,11 +47,25 @@ async function waitedForBy(db: Handle, jobId: string, steps: readonly ListedStep
   return new Map<number, WaitedFor>([
     ...events.map(({ n, event, key }) => [n, { event, key: key === '' ? null : key }] as const),
     ...asked.map(({ n, id, status }) => [n, { approval_id: id, status }] as const),
-    ...started.map(({ n, id, status, ...skill }) => {
-      const path = [skill.skill_category, skill.skill_version, skill.skill_name].join('/');
-      return [n, { job_id: id, skill: path, status }] as const;
+    ...started.map(({ n, id, agent_id, status, ...job }) => {
+      const skill = [job.skill_category, job.skill_version, job.skill_name].join('/');
+      const token_stats = tokenStats([countsOf(job)]);
+      return [n, { job_id: id, agent_id, skill, status, token_stats }] as const;
     }),
   ]);
+}
+
+/** PostgreSQL sums to text. */
+function countsOf({
+  prompt_tokens,
+  completion_tokens,
+  unreported,
+}: Record<'prompt_tokens' | 'completion_tokens' | 'unreported', number>) {
+  return {
+    prompt_tokens: Number(prompt_tokens),
+    completion_tokens: Number(completion_tokens),
+    unreported: Number(unreported),
+  };
 }
 
 const thoughtKinds: ReadonlySet<StepKind> = new Set(['model', 'tool', 'generate']);

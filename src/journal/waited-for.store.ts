@@ -1,4 +1,5 @@
 /** What the waits of a job wait for: an event, a decision of a person, another job. */
+import { sql } from 'kysely';
 import type { Handle } from '../database/database.ts';
 
 /** The events that open waits of a job wait for. */
@@ -20,13 +21,25 @@ export function listApprovalsOfSteps({ kysely }: Handle, jobId: string, steps: r
     .execute();
 }
 
-/** The jobs that steps of a job started. */
+/** The jobs that steps of a job started, with the sums of their tokens. */
 export async function listJobsOfSteps({ kysely }: Handle, jobId: string, steps: readonly number[]) {
   const rows = await kysely
     .selectFrom('jobs')
-    .select(['parent_step as n', 'id', 'status', 'skill_category', 'skill_version', 'skill_name'])
+    .leftJoin('messages', (join) =>
+      join
+        .onRef('messages.conversation_id', '=', 'jobs.conversation_id')
+        .onRef('messages.job_id', '=', 'jobs.id'),
+    )
+    .select([
+      ...(['jobs.parent_step as n', 'jobs.id', 'jobs.agent_id', 'jobs.status'] as const),
+      ...(['skill_category', 'skill_version', 'skill_name'] as const),
+      sql<number>`coalesce(sum(prompt_tokens), 0)`.as('prompt_tokens'),
+      sql<number>`coalesce(sum(completion_tokens), 0)`.as('completion_tokens'),
+      sql<number>`coalesce(max(unreported % 2) + 2 * max(unreported / 2), 0)`.as('unreported'),
+    ])
     .where('parent_job_id', '=', jobId)
     .where('parent_step', 'in', steps)
+    .groupBy('jobs.id')
     .execute();
   return rows.map(({ n, ...row }) => ({ n: n as number, ...row }));
 }

@@ -14,11 +14,12 @@ import {
   type ServerContext,
 } from '@modelcontextprotocol/server';
 import type { SkillsExtension } from '@modelcontextprotocol/server/ext/skills';
+import { activeTaskSkill } from '../agents/called-agents.ts';
 import type { Caller } from '../kernel/caller.ts';
 import { PlatformError } from '../kernel/errors.ts';
 import { objectOf } from '../kernel/json.ts';
 import type { Logger } from '../kernel/log.ts';
-import { agentOfTool, agentTool, taskSkill } from './agent-tools.ts';
+import { agentOfTool, agentTool } from './agent-tools.ts';
 import { abandon, begin, type CallOptions, type CallsDeps, follow } from './calls.ts';
 import { invalidParams, refusedCall } from './protocol-errors.ts';
 import {
@@ -172,7 +173,7 @@ async function toolNamed(
     throw invalidParams(`This key lacks a scope of ${name}`);
   }
   const agentId = agentOfTool(name);
-  const skill = taskSkill(list.skills);
+  const skill = activeTaskSkill(list.skills);
   if (agentId === undefined || skill === undefined) throw invalidParams(`Unknown tool: ${name}`);
   try {
     const agent = await list.agents.find(caller.organizationId, agentId);

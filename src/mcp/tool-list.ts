@@ -1,8 +1,9 @@
 /** `tools/list`: the tools that a key may call, in pages. The skills come first, then the agents. */
 import type { Agents } from '../agents/agents.ts';
+import { activeTaskSkill } from '../agents/called-agents.ts';
 import { type Caller, hasScopes } from '../kernel/caller.ts';
 import type { SkillRegistry } from '../skills/registry.ts';
-import { agentTool, taskSkill } from './agent-tools.ts';
+import { agentTool } from './agent-tools.ts';
 import { type ListedTool, mayCall, type SkillTool, type ToolSet, toolsOf } from './tools.ts';
 
 /** Tools of a page. */
@@ -60,7 +61,7 @@ async function agentsAfter(
   offset: number,
   limit: number,
 ): Promise<{ tools: ListedTool[]; next: number | null }> {
-  const skill = taskSkill(skills);
+  const skill = activeTaskSkill(skills);
   if (skill === undefined || !hasScopes(caller.scopes, skill.requiredScopes)) {
     return { tools: [], next: null };
   }

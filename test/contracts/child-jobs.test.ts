@@ -19,6 +19,17 @@ async function begin(world: JobsWorld, id: string, skill = echo, input: unknown 
 const childrenOf = async ({ jobs }: JobsWorld, parent_job_id: string) =>
   (await jobs.list('default', { parent_job_id }, all)).jobs;
 
+/** The same where the model of the run gives another agent the task. */
+async function beginWith(world: JobsWorld, id: string, agent: string) {
+  const { database, childJobs, clock } = world;
+  const job = await world.row(id);
+  const now = clock.now();
+  const wanted = childJobs.read({ skill: echo, input: {}, agent }, job, now);
+  await database.write((tx) => childJobs.begin(tx, { job, n: 1, name: 'letter', ...wanted }, now));
+  const [child] = await childrenOf(world, id);
+  return child as { job_id: string; agent_id: string };
+}
+
 /** Accepts a child of a job, as the job's run does. */
 function submitChild(world: JobsWorld, parent: { id: string }, step = 1, depth = 0) {
   return world.submit({ parent: { jobId: parent.id, step, depth } });
@@ -40,6 +51,31 @@ describe.each(await engines())('child jobs on $name', (engine) => {
     });
     expect(await world.row(grandchild.id)).toMatchObject({ parent_job_id: child.id, depth: 2 });
     expect(child.conversation_id).not.toBe(parent.conversation_id);
+  });
+
+  test('another agent gets the task, unless it is gone, paused, above it already, or the fifth', async () => {
+    const world = await jobsWorld(engine);
+    const { agents } = world;
+    for (const id of ['a', 'b', 'c', 'd', 'e', 'f']) await agents.create('default', { id });
+    const first = await world.submit({ agentId: 'a' });
+
+    let last = first.id;
+    for (const agent of ['b', 'c', 'd', 'e']) {
+      const child = await beginWith(world, last, agent);
+      expect(child.agent_id).toBe(agent);
+      last = child.job_id;
+    }
+
+    await expect(beginWith(world, last, 'b')).rejects.toThrow(
+      'the agent b works on this task already: a → b → c → d → e → b',
+    );
+    await expect(beginWith(world, last, 'f')).rejects.toThrow('5 agents have passed the task on');
+    await expect(beginWith(world, first.id, 'stranger')).rejects.toThrow(
+      'there is no agent stranger',
+    );
+    await agents.update('default', 'f', { status: 'paused' });
+    await expect(beginWith(world, first.id, 'f')).rejects.toThrow('the agent f is paused');
+    await expect(beginWith(world, first.id, 'a')).rejects.toThrow('already: a → a');
   });
 
   test('a claim knows the parent, also one that was made as the job was accepted', async () => {

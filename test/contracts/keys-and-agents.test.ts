@@ -168,6 +168,7 @@ describe.each(await engines())('on $name', (engine) => {
         model: null,
         skills: ['web/*'],
         approvals: [],
+        agents: [],
         metadata: {},
         created_at: now,
         updated_at: now,

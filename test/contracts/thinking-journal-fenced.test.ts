@@ -236,6 +236,7 @@ describe.each(await engines())('on $name', (engine) => {
       const gate = Promise.withResolvers<void>();
       const ending = {
         ...world,
+        agentsAbove: async () => [],
         async scheduledJobOf(_db: unknown, jobId: string) {
           if (jobId === second.id) {
             reached.resolve();

@@ -25,6 +25,7 @@ const full = {
   model: 'openai/gpt-5-mini',
   skills: ['web/*', 'text/v1.0/summarize', 'util/v1.0/*', '*', 'data'],
   approvals: ['web/v1.0/http-request', 'data/*', '*/*/delete'],
+  agents: [],
   metadata: { team: 'care', nested: { deep: [1, null, 'x'] }, '': '' },
 };
 const defaults = {
@@ -34,6 +35,7 @@ const defaults = {
   model: null,
   skills: [],
   approvals: [],
+  agents: [],
   metadata: {},
   created_at: aTimestamp,
   updated_at: aTimestamp,
@@ -233,6 +235,7 @@ describe('PUT /api/agents/:agentId', () => {
       metadata: { new: true },
       skills: [],
       approvals: [],
+      agents: [],
       model: null,
       description: '',
     };

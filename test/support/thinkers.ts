@@ -105,6 +105,7 @@ export async function newThinker(
   fields: {
     skills?: string[];
     approvals?: string[];
+    agents?: string[];
     model?: string | null;
     instructions?: string;
   } = {},

@@ -15,7 +15,8 @@ export function openWholeJournal(
 ): Journal {
   const { database, clock, conversations } = world;
   const scheduledJobOf = async () => 'nightly';
-  const deps = { database, clock, conversations, isHeld, scheduledJobOf, ...more };
+  const agentsAbove = async () => [];
+  const deps = { database, clock, conversations, isHeld, scheduledJobOf, agentsAbove, ...more };
   const journal = openJournal(deps, job);
   return { ...journal, ...openGenerations(deps, journal.claim) };
 }

@@ -3,6 +3,7 @@ import { useBlocker } from '@tanstack/react-router';
 import { useState } from 'react';
 import { changeAgent } from '../api/agents.ts';
 import type { Schema } from '../api/client.ts';
+import { CalledAgentsField } from '../forms/CalledAgentsField.tsx';
 import { FormProblem } from '../forms/FormProblem.tsx';
 import { jsonText, ObjectField } from '../forms/ObjectField.tsx';
 import { objectOf } from '../forms/object-of.ts';
@@ -21,21 +22,28 @@ interface Edited {
   readonly metadata?: string;
   readonly skills?: readonly string[];
   readonly approvals?: readonly string[];
+  readonly agents?: readonly string[];
 }
 
-const fields = ['name', 'description', 'model', 'instructions', 'metadata', 'skills', 'approvals'];
+/** Those that are lists are edited as they are. */
+type Listed = 'skills' | 'approvals' | 'agents';
+
+const texts = ['name', 'description', 'model', 'instructions', 'metadata'];
+const fields = [...texts, 'skills', 'approvals', 'agents'];
 
 function changesOf({
   model,
   metadata,
   skills,
   approvals,
+  agents,
   ...rest
 }: Edited): Schema<'AgentChanges'> {
   return {
     ...rest,
     ...(skills && { skills: [...skills] }),
     ...(approvals && { approvals: [...approvals] }),
+    ...(agents && { agents: [...agents] }),
     ...(model !== undefined && { model: model === '' ? null : model }),
     ...(metadata !== undefined && { metadata: objectOf(metadata, 'metadata') }),
   };
@@ -57,11 +65,11 @@ export function AgentSettings({ agent }: { agent: Schema<'Agent'> }) {
   });
   const { error } = save;
   /** What is as it was stored is not edited. */
-  const edit = (name: keyof Omit<Edited, 'skills' | 'approvals'>, value: string, stored: string) =>
+  const edit = (name: keyof Omit<Edited, Listed>, value: string, stored: string) =>
     setEdited(({ [name]: _, ...others }) =>
       value === stored ? others : { ...others, [name]: value },
     );
-  const text = (name: keyof Omit<Edited, 'skills' | 'approvals'>, stored: string) => ({
+  const text = (name: keyof Omit<Edited, Listed>, stored: string) => ({
     value: edited[name] ?? stored,
     onValue: (value: string) => edit(name, value, stored),
   });
@@ -116,6 +124,12 @@ export function AgentSettings({ agent }: { agent: Schema<'Agent'> }) {
           values={edited.approvals ?? agent.approvals}
           onValues={(approvals) => setEdited((before) => ({ ...before, approvals }))}
           error={issueOf(error, 'approvals')}
+        />
+        <CalledAgentsField
+          agentId={agent.id}
+          values={edited.agents ?? agent.agents}
+          onValues={(agents) => setEdited((before) => ({ ...before, agents }))}
+          error={issueOf(error, 'agents')}
         />
         <ObjectField
           label="Metadata (a JSON object)"

@@ -2573,6 +2573,8 @@ export interface components {
             skills?: string[];
             /** @description Skills whose call as a tool waits for a person who approves it: web/v1.0/http-request. */
             approvals?: string[];
+            /** @description Ids of agents that it may give tasks to as tools. None of them may lead back to the agent. */
+            agents?: string[];
             metadata?: {
                 [key: string]: unknown;
             };
@@ -2590,6 +2592,8 @@ export interface components {
             skills: string[];
             /** @description Skills whose call as a tool waits for a person who approves it: web/v1.0/http-request. */
             approvals: string[];
+            /** @description Ids of agents that it may give tasks to as tools. None of them may lead back to the agent. */
+            agents: string[];
             metadata: {
                 [key: string]: unknown;
             };
@@ -2610,6 +2614,8 @@ export interface components {
             skills?: string[];
             /** @description Skills whose call as a tool waits for a person who approves it: web/v1.0/http-request. */
             approvals?: string[];
+            /** @description Ids of agents that it may give tasks to as tools. None of them may lead back to the agent. */
+            agents?: string[];
             metadata?: {
                 [key: string]: unknown;
             };
@@ -3134,8 +3140,11 @@ export interface components {
              * @description The job that the step started.
              */
             job_id?: string;
+            /** @description The agent of that job. */
+            agent_id?: string;
             /** @description Of that job: category/version/name. */
             skill?: string;
+            token_stats?: components["schemas"]["TokenStats"];
             /**
              * @description Of the approval, or of the job.
              * @enum {string}
@@ -9407,6 +9416,9 @@ export interface operations {
                      *           "approvals": [
                      *             "web/v1.0/http-request"
                      *           ],
+                     *           "agents": [
+                     *             "researcher"
+                     *           ],
                      *           "metadata": {},
                      *           "created_at": "2026-01-01T00:00:00.000Z",
                      *           "updated_at": "2026-01-01T00:00:00.000Z"
@@ -9535,6 +9547,9 @@ export interface operations {
                      *       ],
                      *       "approvals": [
                      *         "web/v1.0/http-request"
+                     *       ],
+                     *       "agents": [
+                     *         "researcher"
                      *       ],
                      *       "metadata": {},
                      *       "created_at": "2026-01-01T00:00:00.000Z",
@@ -9686,6 +9701,9 @@ export interface operations {
                      *       "approvals": [
                      *         "web/v1.0/http-request"
                      *       ],
+                     *       "agents": [
+                     *         "researcher"
+                     *       ],
                      *       "metadata": {},
                      *       "created_at": "2026-01-01T00:00:00.000Z",
                      *       "updated_at": "2026-01-01T00:00:00.000Z"
@@ -9818,6 +9836,9 @@ export interface operations {
                      *       ],
                      *       "approvals": [
                      *         "web/v1.0/http-request"
+                     *       ],
+                     *       "agents": [
+                     *         "researcher"
                      *       ],
                      *       "metadata": {},
                      *       "created_at": "2026-01-01T00:00:00.000Z",

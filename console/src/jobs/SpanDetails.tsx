@@ -35,10 +35,7 @@ export function SpanDetails({ span, events }: { span: Span; events: readonly Job
           ...(step === undefined ? [] : waitFacts(step)),
           step !== undefined && ['Step', numberOf(step)],
           step?.parent_step_id != null && ['Asked for by', `step ${step.parent_step_id}`],
-          step?.kind === 'model' && [
-            'Tokens',
-            `${countText(step.prompt_tokens)} in, ${countText(step.completion_tokens)} out`,
-          ],
+          step?.kind === 'model' && ['Tokens', tokensText(step)],
         ]}
       />
       {said !== '' && (
@@ -55,12 +52,24 @@ export function SpanDetails({ span, events }: { span: Span; events: readonly Job
 const numberOf = ({ step, kind, turn }: JobStep) =>
   kind === 'model' || kind === 'tool' ? `${step}, turn ${turn}` : `${step}`;
 
+const tokensText = (counts: Pick<JobStep, 'prompt_tokens' | 'completion_tokens'>) =>
+  `${countText(counts.prompt_tokens)} in, ${countText(counts.completion_tokens)} out`;
+
 /** What a wait waits for, with a link. */
 function waitFacts({ waits_for }: JobStep): [string, ReactNode][] {
   if (waits_for === null) return [];
   const { event, job_id: jobId, approval_id: approvalId } = waits_for;
   if (event !== undefined) return [['Event', eventText(waits_for)]];
-  if (jobId !== undefined) return [['Job', <StartedJob key="job" {...waits_for} jobId={jobId} />]];
+  if (jobId !== undefined) {
+    const { agent_id: agentId, token_stats: tokens } = waits_for;
+    return [
+      ['Job', <StartedJob key="job" {...waits_for} jobId={jobId} />],
+      ...(agentId === undefined ? [] : [['Agent', agentId] as [string, ReactNode]]),
+      ...(tokens === undefined || tokens.total_tokens === 0
+        ? []
+        : [['Its tokens', tokensText(tokens)] as [string, ReactNode]]),
+    ];
+  }
   if (approvalId === undefined) return [];
   return [
     [

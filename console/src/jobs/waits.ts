@@ -21,7 +21,7 @@ export function waitText({ kind, name, waits_for }: JobStep): string {
     case 'approval':
       return 'waits for a decision';
     default:
-      return `runs ${waits_for?.skill ?? name}`;
+      return name.startsWith('agent/') ? `asks ${name}` : `runs ${waits_for?.skill ?? name}`;
   }
 }
 

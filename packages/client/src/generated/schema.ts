@@ -2109,6 +2109,8 @@ export interface components {
             skills?: string[];
             /** @description Skills whose call as a tool waits for a person who approves it: web/v1.0/http-request. */
             approvals?: string[];
+            /** @description Ids of agents that it may give tasks to as tools. None of them may lead back to the agent. */
+            agents?: string[];
             metadata?: {
                 [key: string]: unknown;
             };
@@ -2126,6 +2128,8 @@ export interface components {
             skills: string[];
             /** @description Skills whose call as a tool waits for a person who approves it: web/v1.0/http-request. */
             approvals: string[];
+            /** @description Ids of agents that it may give tasks to as tools. None of them may lead back to the agent. */
+            agents: string[];
             metadata: {
                 [key: string]: unknown;
             };
@@ -2146,6 +2150,8 @@ export interface components {
             skills?: string[];
             /** @description Skills whose call as a tool waits for a person who approves it: web/v1.0/http-request. */
             approvals?: string[];
+            /** @description Ids of agents that it may give tasks to as tools. None of them may lead back to the agent. */
+            agents?: string[];
             metadata?: {
                 [key: string]: unknown;
             };
@@ -2670,8 +2676,11 @@ export interface components {
              * @description The job that the step started.
              */
             job_id?: string;
+            /** @description The agent of that job. */
+            agent_id?: string;
             /** @description Of that job: category/version/name. */
             skill?: string;
+            token_stats?: components["schemas"]["TokenStats"];
             /**
              * @description Of the approval, or of the job.
              * @enum {string}

@@ -1,0 +1,42 @@
+import { useQuery } from '@tanstack/react-query';
+import { agentsQuery } from '../api/agents.ts';
+import { Field } from '../ui/Field.tsx';
+import { type Choice, PickMany } from '../ui/PickMany.tsx';
+
+/** The agents that an agent may give tasks to. */
+export function CalledAgentsField({
+  agentId,
+  values,
+  onValues,
+  error,
+}: {
+  agentId: string;
+  values: readonly string[];
+  onValues: (values: string[]) => void;
+  error?: string | undefined;
+}) {
+  const { data } = useQuery(agentsQuery());
+  const others = (data?.data ?? []).filter(({ id }) => id !== agentId);
+  const choices = others.map(({ id, name, description }): Choice => {
+    const about = [name === id ? '' : name, description].filter((part) => part !== '').join(': ');
+    return { value: id, about };
+  });
+  return (
+    <Field
+      label="Agents"
+      optional
+      error={error}
+      hint="Agents that its model may give tasks to. Each works by its own instructions, model and skills, as a job of its own."
+    >
+      {(control) => (
+        <PickMany
+          {...control}
+          values={values}
+          onValues={onValues}
+          choices={choices}
+          placeholder={values.length === 0 ? 'the id of an agent' : 'Add…'}
+        />
+      )}
+    </Field>
+  );
+}

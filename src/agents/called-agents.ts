@@ -1,0 +1,68 @@
+/**
+ * Agents that other agents give tasks to: which may be named, and how a model sees one. No agent may lead back to
+ * itself. Two changes at a time can still make a circle, so a run looks at the jobs above it too.
+ */
+import type { Transaction } from '../database/database.ts';
+import { invalid } from '../kernel/errors.ts';
+import type { SkillRegistry } from '../skills/registry.ts';
+import { type AgentRow, findAgentNaming, listCalledAgents } from './agents.store.ts';
+import type { AgentDependent } from './agents.ts';
+
+/** The skill that gives an agent a task. */
+export const taskSkill = ['agent', 'v1.0', 'run-task'] as const;
+
+/** The skill that gives an agent a task, while it is active. */
+export function activeTaskSkill(skills: Pick<SkillRegistry, 'findActive'>) {
+  return skills.findActive(...taskSkill);
+}
+
+/** What a model, or a client of the Model Context Protocol, reads of an agent that is a tool. */
+export function describeAgent({
+  name,
+  description,
+}: Pick<AgentRow, 'name' | 'description'>): string {
+  return `Gives the agent ${name} a task and returns its answer. ${description}`.trim();
+}
+
+/** Throws `400 validation_error` for an agent that is not there, and where one leads back to the agent itself. */
+export async function requireCallable(
+  tx: Transaction,
+  organizationId: string,
+  id: string,
+  named: readonly string[],
+): Promise<void> {
+  /** By id: the agent that names it. */
+  const callers = new Map<string, string>();
+  let level = new Map(named.map((one) => [one, id]));
+  for (let isFirst = true; level.size > 0; isFirst = false) {
+    if (level.has(id)) throw invalid('agents', circle(id, [...callers, ...level]));
+    for (const [one, caller] of level) callers.set(one, caller);
+    const rows = await listCalledAgents(tx, organizationId, [...level.keys()]);
+    const missing = [...level.keys()].find((one) => !rows.some((row) => row.id === one));
+    if (isFirst && missing !== undefined) throw invalid('agents', `there is no agent ${missing}`);
+    const next = rows.flatMap((row) =>
+      (JSON.parse(row.agents) as string[]).map((one) => [one, row.id] as const),
+    );
+    level = new Map(next.filter(([one]) => !callers.has(one)));
+  }
+}
+
+/** The way on which an agent leads back to itself, in a sentence. */
+function circle(id: string, callers: readonly (readonly [string, string])[]): string {
+  const callerOf = new Map(callers);
+  const way = [id];
+  for (let at = callerOf.get(id); at !== undefined; at = callerOf.get(at)) {
+    way.unshift(at);
+    if (at === id) break;
+  }
+  return `lead back to ${id}: ${way.join(' → ')}`;
+}
+
+/** Keeps an agent as long as others name it. */
+export const namedByAgents: AgentDependent = {
+  blocker: {
+    noun: 'other agents',
+    names: async (tx, organizationId, id) =>
+      (await findAgentNaming(tx, organizationId, id)) !== undefined,
+  },
+};

@@ -1,0 +1,227 @@
+/** Agents that a model gives tasks to, as tools (docs/agents.md). */
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { inTurn, type Reply, type ScriptedRequest } from '../support/scripted-provider.ts';
+import { newThinker, startThinkers, type Thinker, type Thinkers } from '../support/thinkers.ts';
+
+let world: Thinkers;
+beforeAll(async () => {
+  world = await startThinkers();
+});
+afterAll(() => world.stop());
+
+// biome-ignore lint/suspicious/noExplicitAny: tests look into bodies of many shapes
+type Body = any;
+
+const since = (before: number) => world.provider.requests.slice(before);
+const soFar = () => world.provider.requests.length;
+const asking = (agent: string, task: string, id?: string) => ({
+  toolCalls: [{ name: `agent__${agent}`, input: { task }, ...(id === undefined ? {} : { id }) }],
+});
+const usage = { prompt: 100, completion: 10 };
+
+/** Replies by the instructions of the agent that asks: each agent's in turn. */
+function byAgent(replies: Readonly<Record<string, readonly Reply[]>>) {
+  const scripts = Object.entries(replies).map(([name, own]) => [name, inTurn(...own)] as const);
+  return (request: ScriptedRequest) => {
+    const script = scripts.find(([name]) => request.system.startsWith(`You are ${name}.`))?.[1];
+    return script === undefined ? { text: 'Who is asked?' } : script(request);
+  };
+}
+
+/** An organization whose agent `thinker` may give tasks to `researcher`. */
+async function newTeam(more: object = {}, key: Record<string, unknown> = {}): Promise<Thinker> {
+  const thinker = await newThinker(world.platform, { instructions: 'You are lead.' }, key);
+  await thinker.post('/api/agents', {
+    id: 'researcher',
+    name: 'Researcher',
+    description: 'Finds things out.',
+    instructions: 'You are researcher.',
+    model: 'anthropic/test',
+    skills: ['text/*'],
+  });
+  const named = await thinker.put('/api/agents/thinker', { agents: ['researcher'], ...more });
+  expect(named.body.agents).toEqual(['researcher']);
+  return thinker;
+}
+
+test("another agent is a tool: it works with its own model and instructions as a job of the caller's", async () => {
+  const team = await newTeam();
+  const before = soFar();
+  world.provider.script(
+    byAgent({
+      lead: [
+        { ...asking('researcher', 'How deep is it?'), usage },
+        { text: 'It is 7 m deep.', usage },
+      ],
+      researcher: [{ text: '7 metres', usage }],
+    }),
+  );
+
+  const job = await team.task('Describe the harbour');
+
+  expect(job).toMatchObject({ status: 'completed', output: { answer: 'It is 7 m deep.' } });
+  const [first, second, third] = since(before);
+  const offer = first?.body.tools.find((tool: Body) => tool.function.name === 'agent__researcher');
+  expect(offer.function).toMatchObject({
+    description: 'Gives the agent Researcher a task and returns its answer. Finds things out.',
+    parameters: { type: 'object', required: ['task'] },
+  });
+  expect(second).toMatchObject({ protocol: 'messages' });
+  expect(second?.system).toMatch(/^You are researcher\./);
+  expect(second?.tools).not.toContain('agent__researcher');
+  expect(third?.toolResults).toEqual(['7 metres']);
+  const steps = await team.steps(job.job_id);
+  expect(steps).toMatchObject([
+    { kind: 'model', step: 1 },
+    { kind: 'tool', step: 2, name: 'agent/researcher', status: 'completed', parent_step_id: 1 },
+    { kind: 'run', step: 3, name: 'agent/researcher', status: 'completed', parent_step_id: 2 },
+    { kind: 'model' },
+  ]);
+  expect(steps[2].waits_for).toEqual({
+    job_id: expect.any(String),
+    agent_id: 'researcher',
+    skill: 'agent/v1.0/run-task',
+    status: 'completed',
+    token_stats: { prompt_tokens: 100, completion_tokens: 10, total_tokens: 110 },
+  });
+  const { body: child } = await team.get(`/api/jobs/${steps[2].waits_for.job_id}`);
+  expect(child).toMatchObject({
+    agent_id: 'researcher',
+    parent_job_id: job.job_id,
+    status: 'completed',
+  });
+  expect(job.token_stats.total_tokens).toBe(220);
+});
+
+test('the tokens of another agent are charged to it and to the one that asked it', async () => {
+  const team = await newTeam();
+  world.provider.script(
+    byAgent({
+      lead: [
+        { ...asking('researcher', 'Ask'), usage },
+        { text: 'Done.', usage },
+      ],
+      researcher: [{ text: 'Found.', usage }],
+    }),
+  );
+
+  await team.task('Go');
+
+  const used = async (agent: string) =>
+    (await team.get(`/api/agents/${agent}/usage`)).body.days.map(
+      ({ total_tokens }: Body) => total_tokens,
+    );
+  expect(await used('thinker')).toEqual([330]);
+  expect(await used('researcher')).toEqual([110]);
+});
+
+test('the caller holds no executor meanwhile, and cancelling it cancels the other agent', async () => {
+  const team = await newTeam();
+  const held = Promise.withResolvers<void>();
+  world.provider.script(
+    byAgent({
+      lead: [asking('researcher', 'Wait')],
+      researcher: [{ text: 'Late.', until: held.promise }],
+    }),
+  );
+  const jobId = await team.begin('Go');
+  await team.jobIn(jobId, 'waiting');
+  const [waiting] = (await team.get(`/api/jobs/${jobId}/steps?status=waiting`)).body.data;
+
+  await team.post(`/api/jobs/${jobId}/cancel`);
+
+  const { body: child } = await team.jobIn(waiting.waits_for.job_id, 'cancelled');
+  expect(child.status).toBe('cancelled');
+  held.resolve();
+});
+
+test('what goes wrong with another agent is told to the model: its failure, its absence, its pause', async () => {
+  const team = await newTeam();
+  const before = soFar();
+  const script = () =>
+    byAgent({
+      lead: [asking('researcher', 'Try'), { text: 'It failed.' }],
+      researcher: [{ fault: { status: 400 } }],
+    });
+  world.provider.script(script());
+  const failed = await team.task('Go');
+  await team.put('/api/agents/researcher', { status: 'paused' });
+  world.provider.script(script());
+  const paused = await team.task('Go again');
+
+  expect([failed.status, paused.status]).toEqual(['completed', 'completed']);
+  const told = since(before).map(({ toolResults }) => toolResults[0]);
+  expect(told[2]).toMatch(/openai|anthropic|refus|400/i);
+  expect(told.at(-1)).toMatch(/There is no tool "agent__researcher"/);
+});
+
+test('a call of another agent can need an approval, like the skill that gives it the task', async () => {
+  const team = await newTeam({ approvals: ['agent/v1.0/run-task'] });
+  world.provider.script(
+    byAgent({
+      lead: [asking('researcher', 'Look'), { text: 'Seen.' }],
+      researcher: [{ text: 'Found.' }],
+    }),
+  );
+  const jobId = await team.begin('Go');
+  await team.jobIn(jobId, 'waiting');
+  const { body } = await team.get(`/api/approvals?status=pending&job_id=${jobId}`);
+  expect(body.data[0]).toMatchObject({
+    title: 'Call agent/researcher?',
+    details: { task: 'Look' },
+  });
+
+  await team.post(`/api/approvals/${body.data[0].approval_id}/approve`, {});
+
+  const { body: job } = await team.jobIn(jobId, 'completed', 'failed');
+  expect(job).toMatchObject({ status: 'completed', output: { answer: 'Seen.' } });
+});
+
+test('a key without the scope agent has no agents as tools', async () => {
+  const team = await newTeam({ skills: ['text/*'] }, { scopes: ['text', 'thinking'] });
+  const before = soFar();
+  world.provider.script(inTurn({ text: 'Alone.' }));
+
+  await team.asking([{ prompt: 'Go', tools: true }]);
+
+  expect(since(before)[0]?.tools).not.toContain('agent__researcher');
+});
+
+describe('the agents that an agent names', () => {
+  const put = (team: Thinker, id: string, agents: string[]) =>
+    team.put(`/api/agents/${id}`, { agents });
+  const refusal = (message: string) => ({
+    status: 400,
+    body: { error: 'validation_error', details: [{ field: 'agents', issue: message }] },
+  });
+
+  test('have to be there, and none may lead back to it', async () => {
+    const team = await newTeam();
+    await team.post('/api/agents', { id: 'writer', agents: ['thinker'] });
+
+    expect(await put(team, 'thinker', ['stranger'])).toMatchObject(
+      refusal('there is no agent stranger'),
+    );
+    expect(await put(team, 'thinker', ['thinker'])).toMatchObject(
+      refusal('lead back to thinker: thinker → thinker'),
+    );
+    expect(await put(team, 'researcher', ['writer'])).toMatchObject(
+      refusal('lead back to researcher: researcher → writer → thinker → researcher'),
+    );
+    const own = await team.post('/api/agents', { id: 'own', agents: ['own'] });
+    expect(own).toMatchObject(refusal('lead back to own: own → own'));
+    expect((await put(team, 'thinker', ['a b'])).status).toBe(400);
+  });
+
+  test('cannot be deleted meanwhile', async () => {
+    const team = await newTeam();
+
+    const refused = await team.delete('/api/agents/researcher');
+    await put(team, 'thinker', []);
+    const deleted = await team.delete('/api/agents/researcher');
+
+    expect(refused).toMatchObject({ status: 409, body: { error: 'conflict' } });
+    expect(refused.body.message).toContain('other agents');
+    expect(deleted.status).toBe(204);
+  });
+});
