@@ -19,7 +19,7 @@ import {
 } from 'node:fs';
 import { join, relative, resolve } from 'node:path';
 import { parseArgs, promisify } from 'node:util';
-import { bundledPlaces, isNeeded, type Locked } from './bundled.ts';
+import { bundledManifest, bundledPlaces, isNeeded, type Locked } from './bundled.ts';
 import { clientManifest, type Manifest, platformManifest } from './manifest.ts';
 
 const execute = promisify(execFile);
@@ -121,6 +121,7 @@ function bundleDependencies(names: readonly string[]): void {
       return name !== 'node_modules' && isNeeded(name);
     };
     cpSync(from, join(platform, place), { recursive: true, filter });
+    writeManifest(join(platform, place), bundledManifest({ ...readManifest(from) }));
   }
 }
 

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { bundledPlaces, isNeeded } from './bundled.ts';
+import { bundledManifest, bundledPlaces, isNeeded } from './bundled.ts';
 
 const locked = {
   'node_modules/a': {
@@ -28,6 +28,11 @@ test('what a package needs is found where Node finds it, in the version of the l
 
 test('a package that is not in the lock file is refused', () => {
   expect(() => bundledPlaces(locked, ['a', 'd'])).toThrow('d, which the platform needs');
+});
+
+test('npm does not compare its own Node with what they need, since the platform brings one', () => {
+  const manifest = { name: 'a', version: '1.0.0', type: 'module', engines: { node: '>=22' } };
+  expect(bundledManifest(manifest)).toEqual({ name: 'a', version: '1.0.0', type: 'module' });
 });
 
 test('types, sources, maps, tests and documents stay behind', () => {

@@ -50,6 +50,17 @@ function placeOf(locked: Locked, from: string, name: string): string | undefined
   return placeOf(locked, from.slice(0, Math.max(0, from.lastIndexOf('/node_modules/'))), name);
 }
 
+/**
+ * A manifest as the package brings it: without `engines`, which npm would compare with the Node that runs npm and warn
+ * of. What runs these packages is the platform's own Node, which its command becomes (bin/skillwright.js).
+ */
+export function bundledManifest({
+  engines: _ofNpm,
+  ...manifest
+}: Readonly<Record<string, unknown>>): Record<string, unknown> {
+  return manifest;
+}
+
 /** Whether a program may read a file of a package, named from its folder: not its tests, documents and sources. */
 export function isNeeded(file: string): boolean {
   return !/^(?:tests?|__tests__|benchmarks?|docs|examples?|\.github)(?:\/|$)|\.(?:[cm]?ts|map)$/.test(
