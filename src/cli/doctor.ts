@@ -6,7 +6,7 @@
 import { CliError, exitCodes } from './exit-codes.ts';
 import { checkConfiguration } from './findings/configuration.ts';
 import { checkDataDirectory, checkDisk } from './findings/data-directory.ts';
-import type { Finding } from './findings/finding.ts';
+import { type Finding, fault } from './findings/finding.ts';
 import { checkModel } from './findings/model.ts';
 import { checkPort } from './findings/port.ts';
 import { findRunning } from './findings/running.ts';
@@ -39,40 +39,55 @@ export async function doctor(deps: DoctorDeps, { json }: { json?: boolean }): Pr
   throw new CliError(message, exitCodes.failed);
 }
 
-type Found = readonly Finding[];
-
 async function examine({ io, version, runtime }: DoctorDeps): Promise<Finding[]> {
   const { config, faulty, findings } = checkConfiguration(io.env);
   const running = await findRunning(config, io);
-  const database = await unlessFaulty(faulty, stores, () => checkDatabase(config, io.now));
-  const groups: readonly [needed: readonly string[], check: () => Found | Promise<Found>][] = [
-    [[], () => checkRuntime(runtime, io.now())],
-    [['ROLES'], () => checkTemporary(config, runtime)],
-    [stores, () => checkDataDirectory(config, running)],
-    [stores, () => checkDisk(config, runtime)],
-    [[], () => database?.findings ?? []],
-    [['REDIS_URL'], () => checkRedis(config)],
-    [['DEFAULT_MODEL'], () => checkModel(config, database?.providers ?? [])],
-    [['SKILLS_DIR', 'SKILL_LOAD_MS', 'ROLES'], () => checkSkills(config)],
-    [['PORT', 'HOST', 'ROLES', ...stores], () => checkPort(config, { running, version })],
+  let providers: readonly string[] = [];
+  const database = async () => {
+    const checked = await checkDatabase(config, io.now);
+    ({ providers } = checked);
+    return checked.findings;
+  };
+  const checks: readonly Check[] = [
+    { name: 'runtime', needs: [], find: () => checkRuntime(runtime, io.now()) },
+    { name: 'temporary', needs: ['ROLES'], find: () => checkTemporary(config, runtime) },
+    { name: 'data', needs: stores, find: () => checkDataDirectory(config, running) },
+    { name: 'disk', needs: stores, find: () => checkDisk(config, runtime) },
+    { name: 'database', needs: stores, find: database },
+    { name: 'redis', needs: ['REDIS_URL'], find: () => checkRedis(config) },
+    { name: 'model', needs: model, find: () => checkModel(config, providers) },
+    { name: 'skills', needs: skills, find: () => checkSkills(config) },
+    { name: 'port', needs: address, find: () => checkPort(config, { running, version }) },
   ];
   const all = [...findings];
-  for (const [needed, check] of groups) {
-    all.push(...((await unlessFaulty(faulty, needed, check)) ?? []));
+  for (const check of checks) {
+    if (!check.needs.some((name) => faulty.has(name))) all.push(...(await findWith(check)));
   }
   return all;
 }
 
-/** What says where the data is. */
-const stores = ['DATA_DIR', 'DATABASE_URL'];
+interface Check {
+  readonly name: string;
+  /** It looks at what these settings name, and is left out where one of them has a fault. */
+  readonly needs: readonly string[];
+  find(): readonly Finding[] | Promise<readonly Finding[]>;
+}
 
-/** A check looks at what settings name: it is left out where one of them has a fault. */
-async function unlessFaulty<Result>(
-  faulty: ReadonlySet<string>,
-  needed: readonly string[],
-  check: () => Result | Promise<Result>,
-): Promise<Result | null> {
-  return needed.some((name) => faulty.has(name)) ? null : check();
+const stores = ['DATA_DIR', 'DATABASE_URL'];
+const model = ['OPENAI', 'ANTHROPIC']
+  .flatMap((name) => [`${name}_API_KEY`, `${name}_BASE_URL`])
+  .concat('DEFAULT_MODEL');
+const skills = ['SKILLS_DIR', 'SKILL_LOAD_MS', 'ROLES'];
+const address = ['PORT', 'HOST', 'ROLES', ...stores];
+
+/** A check that fails itself is a fault, and ends no other. */
+async function findWith({ name, find }: Check): Promise<readonly Finding[]> {
+  try {
+    return await find();
+  } catch (error) {
+    const message = `This cannot be examined (${(error as Error).message})`;
+    return [fault(name, message, 'see what is wrong with the file or server that it names')];
+  }
 }
 
 function print(

@@ -26,13 +26,14 @@ export function defaultModelFault({
   } catch (error) {
     const isUnknown = settings === undefined && !knownProviders.includes(provider);
     const [fault = '', remedy = ''] = (error as Error).message.split(': ');
-    const near = nearestName(provider, [...knownProviders, ...providers.keys()]);
+    const near = isUnknown ? nearestName(provider, [...knownProviders, ...providers.keys()]) : null;
     const meant = near === null ? '' : `did you mean ${near}? Else `;
     const message = `DEFAULT_MODEL=${defaultModel}: ${lowerFirst(fault)}`;
     return { isUnknown, provider, message, remedy: `${meant}${remedy}` };
   }
 }
 
+/** The beginning of a sentence within another; not of the name of a variable. */
 function lowerFirst(text: string): string {
-  return text.slice(0, 1).toLowerCase() + text.slice(1);
+  return /^[A-Z][a-z]/.test(text) ? text.slice(0, 1).toLowerCase() + text.slice(1) : text;
 }

@@ -4,6 +4,7 @@ import { DatabaseSync } from 'node:sqlite';
 import { knownMigrations } from './migrate.ts';
 import { type SealedValue, sealedValues } from './sealed-values.ts';
 import { lockFile, sqliteFile } from './sqlite.ts';
+import { isBusy } from './sqlite-errors.ts';
 
 const timeoutMs = 5_000;
 /** A table that a migration holds is not waited for. */
@@ -12,6 +13,8 @@ const lockTimeoutMs = 1_000;
 export interface Inspected {
   /** Migrations of this program that the database does not have yet. */
   readonly missing: readonly string[];
+  /** Whether no program has made its tables yet. */
+  readonly isEmpty: boolean;
   /** Migrations of a newer program. */
   readonly unknown: readonly string[];
   /** Some of the values that only the encryption key can read. */
@@ -20,20 +23,20 @@ export interface Inspected {
   readonly providers: readonly string[];
 }
 
-/** SQLITE_BUSY. */
-const busy = 5;
+/** Unknown where the file of the lock cannot be read. */
+export type DirectoryUse = 'free' | 'taken' | 'unknown';
 
-/** Whether a process has the data directory, as `openSqlite` takes it. False where that cannot be read. */
-export function isDirectoryTaken(dataDir: string): boolean {
+/** Whether a process has the data directory, as `openSqlite` takes it. */
+export function directoryUse(dataDir: string): DirectoryUse {
   const file = lockFile(dataDir);
-  if (!existsSync(file)) return false;
+  if (!existsSync(file)) return 'free';
   let lock: DatabaseSync | undefined;
   try {
     lock = new DatabaseSync(file, { readOnly: true });
     lock.prepare('select count(*) from sqlite_master').get();
-    return false;
+    return 'free';
   } catch (error) {
-    return (error as { errcode?: number }).errcode === busy;
+    return isBusy(error) ? 'taken' : 'unknown';
   } finally {
     lock?.close();
   }
@@ -137,9 +140,10 @@ function providersIn(rows: readonly { readonly provider?: unknown }[]): string[]
 
 function compare(
   migrations: readonly { readonly name?: unknown }[],
-): Pick<Inspected, 'missing' | 'unknown'> {
+): Pick<Inspected, 'missing' | 'unknown' | 'isEmpty'> {
   const applied = migrations.map(({ name }) => String(name));
   return {
+    isEmpty: applied.length === 0,
     missing: knownMigrations.filter((name) => !applied.includes(name)),
     unknown: applied.filter((name) => !knownMigrations.includes(name)),
   };

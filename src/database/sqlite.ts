@@ -12,7 +12,7 @@ import type { Database, Handle } from './database.ts';
 import { groupCommit } from './group-commit.ts';
 import { migrate } from './migrate.ts';
 import { refuseMovedDirectory } from './move-marker.ts';
-import { translated } from './sqlite-errors.ts';
+import { isBusy, translated } from './sqlite-errors.ts';
 import { type CompiledStatement, compile, type Statement } from './statement.ts';
 import type { Tables } from './tables.ts';
 
@@ -87,6 +87,12 @@ function lockDirectory(dataDir: string): DatabaseSync {
     return lock;
   } catch (cause) {
     lock.close();
+    if (!isBusy(cause)) {
+      const reason = (cause as Error).message;
+      throw new Error(`${file} cannot be locked (${reason}): delete it, if no platform uses it`, {
+        cause,
+      });
+    }
     throw new Error(
       `The data directory ${dataDir} is in use by another Skillwright process: stop it, or set DATA_DIR to another directory.`,
       { cause },

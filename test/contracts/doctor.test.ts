@@ -110,6 +110,28 @@ const broken: Broken[] = [
     },
   ],
   [
+    'a lock that is damaged, and a secret that is a directory',
+    'data fault, data fault',
+    /delete it while no platform/,
+    async () => {
+      const dataDir = await installation((directory) => {
+        writeFileSync(join(directory, 'skillwright.lock'), 'not a lock'.repeat(100));
+        mkdirSync(join(directory, 'admin-secret'));
+      });
+      return [{ DATA_DIR: dataDir }];
+    },
+  ],
+  [
+    'a data directory below a file, with a space behind it',
+    'configuration warning, data fault',
+    /is it a part of the name/,
+    async () => {
+      const file = join(root, 'file');
+      writeFileSync(file, '');
+      return [{ DATA_DIR: `${file}/data ` }];
+    },
+  ],
+  [
     'a provider of the default model that nothing is known of',
     'model fault',
     /did you mean openai\? Else set OPNAI_BASE_URL/,

@@ -146,6 +146,17 @@ test('the types of both packages compile under a strict configuration of an auth
        parameters: { type: 'object' }, output: { type: 'object' },
        run: async ({ order }, ctx) => ({ paid: await pay(order, ctx) }),
      });
+     interface Bill { readonly order: number }
+     export const typed = defineSkill({
+       category: 'own', name: 'bill', version: 'v1.0', displayName: 'Bill', description: 'Bills.',
+       parameters: { type: 'object' }, output: { type: 'object' },
+       config: { KEY: { description: 'A key.' }, TEAM: { description: 'A name.', required: false } },
+       async run({ order }: Bill, { config }): Promise<{ key: string; team: string | undefined }> {
+         // @ts-expect-error It is not declared.
+         config.OTHER;
+         return { key: config.KEY + order, team: config.TEAM };
+       },
+     });
      // @ts-expect-error A skill has a function.
      defineSkill({ category: 'own', name: 'none', version: 'v1.0' });
      const { paid } = await createClient({ url: 'http://platform' }).run<{ paid: string }>('own/v1.0/pay', {});

@@ -6,6 +6,8 @@ import { type Finding, fault, ok, warning } from './finding.ts';
 const check = 'configuration';
 const table = 'see docs/configuration.md';
 
+const paths = ['DATA_DIR', 'SKILLS_DIR'];
+
 interface CheckedConfiguration {
   /** Has the default of each setting with a fault. */
   readonly config: Config;
@@ -19,10 +21,21 @@ export function checkConfiguration(env: Io['env']): CheckedConfiguration {
   const misspelt = misspeltSettings(env).map(({ name, nearest }) =>
     warning(check, `${name} is not a setting`, `did you mean ${nearest}?`),
   );
-  const findings = [...faults.map(({ message }) => fault(check, message, table)), ...misspelt];
+  const findings = [
+    ...faults.map(({ message }) => fault(check, message, table)),
+    ...misspelt,
+    ...paths.flatMap((name) => checkSpaces(name, env[name])),
+  ];
   return {
     config,
     faulty: new Set(faults.map(({ variable }) => variable)),
     findings: findings.length > 0 ? findings : [ok(check, 'The environment can be read')],
   };
+}
+
+/** As a line of a file of settings leaves them behind, or quotes. */
+function checkSpaces(name: string, value: string | undefined): Finding[] {
+  if (value === undefined || (value === value.trim() && !/^(["']).*\1$/.test(value))) return [];
+  const message = `${name}=${JSON.stringify(value)} begins or ends with a space or a quote`;
+  return [warning(check, message, 'is it a part of the name?')];
 }

@@ -1,6 +1,7 @@
 /** The data directory: whether it can be written, its secrets, the room on its disk. */
 import { accessSync, constants, existsSync, readFileSync, statSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
+import { isAdminSecret } from '../../config/admin-secret.ts';
 import type { Config } from '../../config/config.ts';
 import { readEncryptionKey } from '../../config/encryption-key.ts';
 import { refuseMovedDirectory } from '../../database/move-marker.ts';
@@ -20,6 +21,10 @@ export function checkDataDirectory(config: Config, running: Running): Finding[] 
     ];
   }
   const place = nearest(dataDir);
+  if (!statSync(place).isDirectory()) {
+    const message = `DATA_DIR=${dataDir} cannot be made: ${place} is no directory`;
+    return [fault(check, message, 'set DATA_DIR to another directory')];
+  }
   try {
     accessSync(place, constants.R_OK | constants.W_OK | constants.X_OK);
   } catch (error) {
@@ -30,15 +35,21 @@ export function checkDataDirectory(config: Config, running: Running): Finding[] 
     ...checkUse(config, dataDir, running),
     ...checkFiles(dataDir),
     ...checkMove(dataDir),
-    ...secrets.flatMap((name) => checkSecret(dataDir, name)),
+    ...secrets.flatMap((name) => checkSecret(config, dataDir, name)),
   ];
   if (findings.length > 0) return findings;
-  return [ok(check, running.isTaken ? `${dataDir}, in use by the platform that runs` : dataDir)];
+  return [
+    ok(check, running.use === 'taken' ? `${dataDir}, in use by the platform that runs` : dataDir),
+  ];
 }
 
 /** A start is refused while another process has the directory. */
 function checkUse(config: Config, dataDir: string, running: Running): Finding[] {
-  if (!running.isTaken || isOwnPlatform(config, running)) return [];
+  if (running.use === 'unknown') {
+    const file = join(dataDir, 'skillwright.lock');
+    return [fault(check, `${file} is damaged`, 'delete it while no platform uses the directory')];
+  }
+  if (running.use === 'free' || isOwnPlatform(config, running)) return [];
   const { ports } = running;
   const other =
     ports.length === 0 ? 'another process' : `the platform with PORT=${ports.join(', ')}`;
@@ -74,7 +85,12 @@ function checkFiles(dataDir: string): Finding[] {
   return [];
 }
 
-const secrets = ['admin-secret', 'encryption-key'];
+const remedies = {
+  'admin-secret': 'restore it, or delete it: the next start makes a new one',
+  'encryption-key': 'restore it from where you keep a copy',
+};
+type Secret = keyof typeof remedies;
+const secrets = ['admin-secret', 'encryption-key'] as const;
 
 function checkMove(dataDir: string): Finding[] {
   try {
@@ -86,18 +102,21 @@ function checkMove(dataDir: string): Finding[] {
   }
 }
 
-function checkSecret(dataDir: string, name: string): Finding[] {
+/** A start takes a secret of the environment before that of a file. */
+function checkSecret(config: Config, dataDir: string, name: Secret): Finding[] {
   const file = join(dataDir, name);
-  if (!existsSync(file)) return [];
+  const given = name === 'admin-secret' ? config.adminSecret : config.encryptionKey;
+  const stats = statSync(file, { throwIfNoEntry: false });
+  if (stats === undefined || given !== null) return [];
+  if (!stats.isFile()) return [fault(check, `${file} is no file`, 'move it away')];
   const text = readFileSync(file, 'utf8').trim();
-  if (text === '')
-    return [fault(check, `${file} is empty`, 'restore it from where you keep a copy')];
-  if (name === 'encryption-key' && !('value' in readEncryptionKey(text))) {
-    return [
-      fault(check, `${file} holds no encryption key`, 'restore it from where you keep a copy'),
-    ];
+  const isValid =
+    name === 'admin-secret' ? isAdminSecret(text) : 'value' in readEncryptionKey(text);
+  if (!isValid) {
+    const message = text === '' ? `${file} is empty` : `${file} is damaged`;
+    return [fault(check, message, remedies[name])];
   }
-  const isOpen = (statSync(file).mode & 0o077) !== 0;
+  const isOpen = (stats.mode & 0o077) !== 0;
   return isOpen ? [warning(check, `${file} can be read by others`, `chmod 600 ${file}`)] : [];
 }
 
@@ -109,7 +128,11 @@ const freeEnough = 2_048 * mebibyte;
 export function checkDisk(config: Config, { diskOf }: Pick<Runtime, 'diskOf'>): Finding[] {
   if (!config.isEmbedded) return [];
   const place = nearest(resolve(config.dataDir));
-  const { free } = diskOf(place);
+  const { free, total } = diskOf(place);
+  if (total === 0) {
+    const remedy = 'set DATA_DIR to a directory elsewhere';
+    return [fault('disk', `The file system of ${place} holds no files`, remedy)];
+  }
   const message = `${Math.floor(free / mebibyte)} MiB are free on the disk of ${place}`;
   const remedy = 'make room, or set shorter retention (docs/configuration.md)';
   if (free < freeLeast) return [fault('disk', message, remedy)];

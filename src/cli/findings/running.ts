@@ -8,6 +8,7 @@ import { createConnection, createServer } from 'node:net';
 import { join } from 'node:path';
 import { setTimeout as elapsed } from 'node:timers/promises';
 import type { Config } from '../../config/config.ts';
+import type { DirectoryUse } from '../../database/inspect.ts';
 import type { Io } from '../io.ts';
 
 const healthMs = 3_000;
@@ -22,31 +23,32 @@ export type Occupant =
 
 export interface Running {
   /** Whether a process has the data directory. */
-  readonly isTaken: boolean;
+  readonly use: DirectoryUse;
   /** `PORT` of each platform that uses the data directory, as far as its socket tells. */
   readonly ports: readonly number[];
   readonly occupant: Occupant;
 }
 
 export async function findRunning(config: Config, { fetch }: Pick<Io, 'fetch'>): Promise<Running> {
-  const { dataDir, isEmbedded, host, port } = config;
-  const [isTaken, ports, occupant] = await Promise.all([
-    isEmbedded && isDirectoryTaken(dataDir),
+  const { dataDir, host, port } = config;
+  const [use, ports, occupant] = await Promise.all([
+    useOf(config),
     portsOf(dataDir),
     occupantOf(host, port, fetch),
   ]);
-  return { isTaken, ports, occupant };
+  return { use, ports, occupant };
 }
 
 /** Whether the platform on the port uses this data directory; where no socket tells, it is taken for that one. */
-export function isOwnPlatform({ port }: Config, { isTaken, ports, occupant }: Running): boolean {
-  if (!isTaken) return false;
+export function isOwnPlatform({ port }: Config, { use, ports, occupant }: Running): boolean {
+  if (use !== 'taken') return false;
   return ports.includes(port) || (ports.length === 0 && occupant.kind === 'platform');
 }
 
-async function isDirectoryTaken(dataDir: string): Promise<boolean> {
-  const inspect = await import('../../database/inspect.ts');
-  return inspect.isDirectoryTaken(dataDir);
+async function useOf({ dataDir, isEmbedded }: Config): Promise<DirectoryUse> {
+  if (!isEmbedded) return 'free';
+  const { directoryUse } = await import('../../database/inspect.ts');
+  return directoryUse(dataDir);
 }
 
 async function portsOf(dataDir: string): Promise<number[]> {

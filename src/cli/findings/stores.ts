@@ -101,12 +101,13 @@ function checkServer({ version, isReadOnly, mayCreate }: InspectedPostgres): Fin
   return findings;
 }
 
-function checkMigrations({ missing, unknown }: Inspected): Finding[] {
+function checkMigrations({ missing, unknown, isEmpty }: Inspected): Finding[] {
   const [newest] = unknown;
   if (newest !== undefined) {
     const message = `It was last used by a newer Skillwright (migration ${newest})`;
     return [fault(check, message, 'run that version, or restore a backup from before the upgrade')];
   }
+  if (isEmpty) return [ok(check, 'It is empty; the first start makes its tables')];
   if (missing.length === 0) return [ok(check, 'It has the schema of this version')];
   const message = `The next start runs ${missing.length} migrations`;
   return [warning(check, message, 'back up first, and try them with skillwright upgrade --check')];
