@@ -112,7 +112,7 @@ const longUnits = [
   'src/egress/{guarded-fetch,keep-alive}.test.ts',
   'src/executors/{pool,pool.steps,pool.waits,generate}.test.ts',
   'src/http/{connections,linear-time}.test.ts',
-  'src/models/{loading,models,wire}.test.ts',
+  'src/models/{call-settings,loading,models,wire}.test.ts',
   'src/sandbox/*.test.ts',
   'src/skills/catalog/**/*.test.ts',
   'src/triggers/mapping*.test.ts',

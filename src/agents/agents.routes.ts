@@ -4,92 +4,23 @@ import { Type } from 'typebox';
 import { callerOf } from '../http/authenticate.ts';
 import { apiRefusals, bodyRefusals } from '../http/refusals.ts';
 import { carries, tellNext } from '../http/response-headers.ts';
-import {
-  FreeObject,
-  Name,
-  Nothing,
-  Nullable,
-  Page,
-  Paged,
-  Slug,
-  Timestamp,
-  Words,
-} from '../http/schemas.ts';
+import { Nothing, Page, Paged } from '../http/schemas.ts';
 import type { Server } from '../http/server.ts';
 import { unknownFirst } from '../http/unknown-first.ts';
-import { longTextMax, refuseLong } from '../kernel/long-text.ts';
-import type { AgentFields, Agents } from './agents.ts';
+import { refuseLong } from '../kernel/long-text.ts';
+import type { AgentFields } from './agent-rows.ts';
+import { Agent, AgentChanges, NewAgent } from './agents.schemas.ts';
+import type { Agents } from './agents.ts';
 
 const operation = { tags: ['Agents'], security: [{ apiKey: [] }] };
 
-/** Patterns of skills: `*`, `web/*`, `text/v1.0`, `text/v1.0/summarize` (docs/decisions/agents.md). */
-const Patterns = (description: string) =>
-  Type.Array(
-    Type.String({
-      pattern: '^(\\*|[a-z0-9][a-z0-9-]*)(/(\\*|v[0-9]+\\.[0-9]+)(/(\\*|[a-z0-9][a-z0-9-]*))?)?$',
-      maxLength: 200,
-    }),
-    { maxItems: 200, uniqueItems: true, description },
-  );
-
-const fields = {
-  name: Name(),
-  description: Type.String({ maxLength: longTextMax }),
-  status: Words(['active', 'paused']),
-  instructions: Type.String({ maxLength: longTextMax, description: 'The system prompt.' }),
-  model: Nullable(
-    Type.String({ pattern: '^[^/\\s]+/\\S+$', maxLength: 200, description: 'provider/model' }),
-  ),
-  skills: Patterns('Skills that the agent may call as tools: web/* or text/v1.0/summarize.'),
-  approvals: Patterns(
-    'Skills whose call as a tool waits for a person who approves it: web/v1.0/http-request.',
-  ),
-  agents: Type.Array(Slug, {
-    maxItems: 50,
-    uniqueItems: true,
-    description:
-      'Ids of agents that it may give tasks to as tools. None of them may lead back to the agent.',
-  }),
-  metadata: FreeObject,
-};
-const Agent = Type.Object(
-  { id: Slug, ...fields, created_at: Timestamp, updated_at: Timestamp },
-  {
-    title: 'Agent',
-    description: 'The agent.',
-    examples: [
-      {
-        id: 'support',
-        name: 'Support',
-        description: 'Answers customers.',
-        status: 'active',
-        instructions: '',
-        model: null,
-        skills: ['web/*', 'text/v1.0/word-count'],
-        approvals: ['web/v1.0/http-request'],
-        agents: ['researcher'],
-        metadata: {},
-        created_at: '2026-01-01T00:00:00.000Z',
-        updated_at: '2026-01-01T00:00:00.000Z',
-      },
-    ],
-  },
-);
-const optionalFields = Type.Partial(Type.Object(fields)).properties;
 const params = Type.Object({ agentId: Type.String({ description: 'The id of the agent.' }) });
 
 const createSchema = {
   ...operation,
   operationId: 'createAgent',
   summary: 'Create an agent',
-  body: Type.Object(
-    { id: Type.Optional(Slug), ...optionalFields },
-    {
-      title: 'NewAgent',
-      additionalProperties: false,
-      examples: [{ id: 'support', name: 'Support' }],
-    },
-  ),
+  body: NewAgent,
   response: {
     201: { ...Agent, ...carries('Location') },
     ...apiRefusals('conflict', ...bodyRefusals),
@@ -118,11 +49,7 @@ const updateSchema = {
   summary: 'Change an agent, pause or resume it',
   description: 'Changes the given fields. A paused agent takes no new work.',
   params,
-  body: Type.Object(optionalFields, {
-    title: 'AgentChanges',
-    additionalProperties: false,
-    examples: [{ status: 'paused' }],
-  }),
+  body: AgentChanges,
   response: { 200: Agent, ...apiRefusals('not_found', ...bodyRefusals) },
 };
 const deleteSchema = {

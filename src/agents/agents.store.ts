@@ -33,6 +33,17 @@ export const findAgent = agentById(false);
 /** Like `findAgent`, and locks the row until the transaction ends. */
 export const lockAgent = agentById(true);
 
+/** The columns that can be long. */
+const sizedColumns = [
+  'description',
+  'instructions',
+  'skills',
+  'approvals',
+  'agents',
+  'metadata',
+  'model_settings',
+] as const;
+
 /**
  * A page of agents, newest first, and the total. `next` is the offset of the next page when this one was
  * cut because of its size in bytes.
@@ -42,12 +53,7 @@ export async function listAgents(db: Handle, organizationId: string, page: PageA
   const newest = query.orderBy('created_at', 'desc').orderBy('id', 'desc');
   const total = await countOf(query);
   const sizes = await newest
-    .select([
-      'id',
-      bytesOf('description', 'instructions', 'skills', 'approvals', 'agents', 'metadata').as(
-        'bytes',
-      ),
-    ])
+    .select(['id', bytesOf(...sizedColumns).as('bytes')])
     .limit(page.limit)
     .offset(page.offset)
     .execute();

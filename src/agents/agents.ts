@@ -8,9 +8,10 @@ import type { Database, Transaction } from '../database/database.ts';
 import type { PageAsked } from '../database/page-bytes.ts';
 import { appendEvents } from '../events/outbox.ts';
 import { bind } from '../kernel/bind.ts';
-import { type Clock, timestamp } from '../kernel/clock.ts';
+import type { Clock } from '../kernel/clock.ts';
 import { notFound, PlatformError } from '../kernel/errors.ts';
 import { createShortCache, type ShortCache } from '../kernel/short-cache.ts';
+import { type AgentFields, agentBody, calledModel, columnsOf, emptyAgent } from './agent-rows.ts';
 import {
   type AgentRow,
   deleteAgent,
@@ -22,6 +23,7 @@ import {
   updateAgent,
 } from './agents.store.ts';
 import { requireCallable } from './called-agents.ts';
+import { type ModelDefaults, requireTaken } from './model-settings.ts';
 
 /** The agent of requests that name none (docs/decisions/agents.md). */
 export const defaultAgentId = 'default';
@@ -33,15 +35,6 @@ const clockSkewMs = 100;
 const cacheMs = 1_000;
 /** Statuses in the cache; the oldest is evicted first. */
 const cachedMax = 10_000;
-
-/** The fields of an agent that a client may set. */
-export interface AgentFields
-  extends Partial<Pick<AgentRow, 'name' | 'description' | 'status' | 'instructions' | 'model'>> {
-  skills?: readonly string[];
-  approvals?: readonly string[];
-  agents?: readonly string[];
-  metadata?: Readonly<Record<string, unknown>>;
-}
 
 /** What a slice does about an agent, in the transaction that creates or deletes it. */
 export interface AgentDependent {
@@ -62,6 +55,8 @@ interface AgentsDeps {
   readonly clock: Clock;
   /** In the order in which they act. */
   readonly dependents: readonly AgentDependent[];
+  /** The model and the context of agents that set none. */
+  readonly models: Pick<ModelDefaults, 'model' | 'contextTokens'>;
   /** The most agents of an organization. */
   readonly max: number;
 }
@@ -131,12 +126,13 @@ function statusOf(
 }
 
 async function create(
-  { database, clock, dependents, cap }: AgentsState,
+  { database, clock, dependents, models, cap }: AgentsState,
   organizationId: string,
   fields: AgentFields & { id?: string },
 ) {
   const id = fields.id ?? `agent-${randomBytes(8).toString('hex')}`;
   const row: AgentRow = { ...emptyAgent(organizationId, id, clock.now()), ...columnsOf(fields) };
+  requireTaken(calledModel(row), models);
   const created = await database.write(async (tx) => {
     await requireRoom(tx, organizationId, [cap]);
     await requireCallable(tx, organizationId, id, fields.agents ?? []);
@@ -159,7 +155,7 @@ async function get(state: AgentsState, organizationId: string, id: string) {
 
 /** Changes the given fields; a changed status appends an event. */
 async function update(
-  { database, clock, statuses }: AgentsState,
+  { database, clock, models, statuses }: AgentsState,
   organizationId: string,
   id: string,
   fields: AgentFields,
@@ -169,6 +165,9 @@ async function update(
     const columns = columnsOf(fields);
     if (Object.keys(columns).length === 0) return before;
     await requireCallable(tx, organizationId, id, fields.agents ?? []);
+    if ('model' in columns || 'model_settings' in columns) {
+      requireTaken(calledModel({ ...before, ...columns }), models);
+    }
     const now = clock.now();
     const after = found(await updateAgent(tx, organizationId, id, { ...columns, updated_at: now }));
     if (after.status !== before.status) {
@@ -229,45 +228,4 @@ export async function insertDefaultAgent(
   now: number,
 ): Promise<void> {
   await insertAgent(tx, emptyAgent(organizationId, defaultAgentId, now));
-}
-
-function emptyAgent(organizationId: string, id: string, now: number): AgentRow {
-  return {
-    organization_id: organizationId,
-    id,
-    name: id,
-    description: '',
-    status: 'active',
-    instructions: '',
-    model: null,
-    skills: '[]',
-    approvals: '[]',
-    agents: '[]',
-    metadata: '{}',
-    created_at: now,
-    updated_at: now,
-  };
-}
-
-function columnsOf(fields: AgentFields): Partial<AgentRow> {
-  const { skills, approvals, agents, metadata, ...texts } = fields;
-  return {
-    ...texts,
-    ...(skills && { skills: JSON.stringify(skills) }),
-    ...(approvals && { approvals: JSON.stringify(approvals) }),
-    ...(agents && { agents: JSON.stringify(agents) }),
-    ...(metadata && { metadata: JSON.stringify(metadata) }),
-  };
-}
-
-function agentBody({ organization_id: _, ...row }: AgentRow) {
-  return {
-    ...row,
-    skills: JSON.parse(row.skills) as string[],
-    approvals: JSON.parse(row.approvals) as string[],
-    agents: JSON.parse(row.agents) as string[],
-    metadata: JSON.parse(row.metadata) as Record<string, unknown>,
-    created_at: timestamp(row.created_at),
-    updated_at: timestamp(row.updated_at),
-  };
 }

@@ -41,6 +41,9 @@ describe('a request to a model', () => {
       maxOutputTokens: 1,
       maxTurns: 1_000,
       temperature: 2,
+      effort: 'high',
+      timeoutMs: 21_600_000,
+      firstByteTimeoutMs: 100,
     };
     const corrections = ['Your answer cannot be used.'];
 
@@ -52,6 +55,12 @@ describe('a request to a model', () => {
   });
 
   test.each<[string, object]>([
+    ['effort must be one of none, minimal, low, medium, high, xhigh, max', { effort: 'huge' }],
+    ['timeoutMs must be an integer from 100 to 21600000', { timeoutMs: 99 }],
+    [
+      'firstByteTimeoutMs must be an integer from 100 to 3600000',
+      { firstByteTimeoutMs: 3_600_001 },
+    ],
     ['prompt must be a text of 1 to 1000000 bytes', { prompt: undefined }],
     ['prompt must be a text of 1 to 1000000 bytes', { prompt: '' }],
     ['prompt must be a text of 1 to 1000000 bytes', { prompt: 7 }],

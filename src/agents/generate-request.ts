@@ -6,6 +6,8 @@ import { digestOf } from '../kernel/digest.ts';
 import { isObject } from '../kernel/json.ts';
 import { permanentError } from '../kernel/permanent-error.ts';
 import { canonicalJson } from '../kernel/text.ts';
+import { type Effort, efforts } from '../models/model.ts';
+import { settingBounds } from './model-settings.ts';
 
 const promptBytesMax = 1_000_000;
 const systemBytesMax = 262_144;
@@ -27,6 +29,9 @@ export interface GenerateOptions {
   readonly maxOutputTokens?: number;
   readonly maxTurns?: number;
   readonly temperature?: number;
+  readonly effort?: Effort;
+  readonly timeoutMs?: number;
+  readonly firstByteTimeoutMs?: number;
 }
 
 /** A request, its number among equal ones in the run, and the corrections to its answers so far. */
@@ -49,10 +54,12 @@ export function readGenerateRequest(payload: unknown): GenerateRequest {
 /** A check of one option, with a sentence for a value that fails it. */
 type Rule = readonly [isValid: (value: unknown) => boolean, requirement: string];
 
-const integer = (max: number): Rule => [
-  (value) => isIntegerIn(value, 1, max),
-  `must be an integer from 1 to ${max}`,
+const integer = (max: number, min = 1): Rule => [
+  (value) => isIntegerIn(value, min, max),
+  `must be an integer from ${min} to ${max}`,
 ];
+const milliseconds = ({ minimum, maximum }: { minimum: number; maximum: number }) =>
+  integer(maximum, minimum);
 const text = (bytesMax: number) => (value: unknown) => isText(value, bytesMax);
 
 const rules: Readonly<Record<keyof GenerateOptions, Rule>> = {
@@ -77,6 +84,12 @@ const rules: Readonly<Record<keyof GenerateOptions, Rule>> = {
     (value) => typeof value === 'number' && value >= 0 && value <= 2,
     'must be a number from 0 to 2',
   ],
+  effort: [
+    (value) => (efforts as readonly unknown[]).includes(value),
+    `must be one of ${efforts.join(', ')}`,
+  ],
+  timeoutMs: milliseconds(settingBounds.timeout_ms),
+  firstByteTimeoutMs: milliseconds(settingBounds.first_byte_timeout_ms),
 };
 
 function readRequest(payload: unknown): GenerateOptions {

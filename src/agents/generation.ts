@@ -27,6 +27,8 @@ export interface Generation {
   readonly parent: number | null;
   /** What its calls of the model have in common. */
   readonly call: Omit<ModelCall, 'messages' | 'tools' | 'maxOutputTokens' | 'onText'>;
+  /** Settings that were left out of calls, so that the log says so once. */
+  readonly leftOut: Set<string>;
   /** Most tokens of one answer. */
   readonly output: number;
   /** Tokens of a request beside its messages and tools, estimated. */

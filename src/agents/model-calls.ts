@@ -5,6 +5,7 @@
  */
 import { setTimeout as elapsed } from 'node:timers/promises';
 import { delayAfter } from '../kernel/backoff.ts';
+import { takenSettings } from '../models/known-models.ts';
 import {
   type AssistantMessage,
   type DialogueMessage,
@@ -24,6 +25,7 @@ import {
 } from './call-ends.ts';
 import { delayBefore, isOutOfTries, unansweredMax } from './call-retries.ts';
 import { cutText, fitDialogue, tokensOfText } from './dialogue.ts';
+import type { Generation } from './generation.ts';
 import type { BegunCall } from './generations.ts';
 import type { CallCost, PlannedTool } from './recorded-generation.ts';
 import { withMarks } from './result-marks.ts';
@@ -156,17 +158,31 @@ async function callOnce(asked: AskedTurn, call: BegunCall, permitted: number): P
 
 /** The answer of the model, whose text is passed on while it arrives. */
 async function stream(
-  { attempt: { deps, run }, generation, messages, tools }: AskedTurn,
+  { attempt, generation, messages, tools }: AskedTurn,
   call: BegunCall,
 ): Promise<ModelAnswer> {
+  const { deps, run } = attempt;
   const { say } = run;
+  const taken = settingsTaken(attempt, generation, tools.length > 0);
   const batcher = createTextBatcher((text) => say({ type: 'token', data: { step: call.n, text } }));
   try {
     const bound = { messages, tools, maxOutputTokens: call.output, onText: batcher.add };
-    return await deps.models.call({ ...generation.call, ...bound });
+    return await deps.models.call({ ...generation.call, ...taken, ...bound });
   } finally {
     batcher.end();
   }
+}
+
+/** The settings that the model takes, with a log line for the others. */
+function settingsTaken(attempt: ThinkingAttempt, { call, leftOut }: Generation, hasTools: boolean) {
+  const { model, temperature, effort } = call;
+  const taken = takenSettings(model, { temperature, effort }, hasTools);
+  for (const name of taken.leftOut) {
+    const sentence = `${model} does not take the ${name} that was asked for: it is left out`;
+    if (!leftOut.has(sentence)) log(attempt, sentence);
+    leftOut.add(sentence);
+  }
+  return { temperature: taken.temperature, effort: taken.effort };
 }
 
 async function recordAnswer(

@@ -7,6 +7,7 @@
 import type { RunPart } from '../journal/run-part.ts';
 import type { WaitScope } from '../journal/wait-scope.ts';
 import type { Generated } from '../skills/definition.ts';
+import { settingsOf } from './agent-rows.ts';
 import type { AgentRow } from './agents.store.ts';
 import { answer } from './answering.ts';
 import type { RunSurroundings, ThinkingAttempt, ThinkingDeps } from './attempt.ts';
@@ -21,6 +22,7 @@ import {
 import type { Generation } from './generation.ts';
 import { historyBefore } from './history.ts';
 import { type LoopResult, recordedResult } from './loop.ts';
+import { callSettings } from './model-settings.ts';
 import type { CallCost, RecordedGeneration } from './recorded-generation.ts';
 import { resultsRule } from './result-marks.ts';
 import { agentOf, modelOf, requireScopes } from './run-agent.ts';
@@ -160,20 +162,22 @@ async function askOn(
   const box = await toolsOf(attempt, agent, scopes, request, part);
   const history = known.isDialogue ? await historyBefore(attempt, request.prompt) : [];
   const system = systemOf(agent, request, box);
+  const { output, window, ...called } = callSettings(request, settingsOf(agent), deps.limits);
   const schema = JSON.stringify([request.schema]);
   const generation: Generation = {
     ...known,
     parent: part.step,
     call: {
+      ...called,
       organizationId: run.job.organization_id,
       model,
       system,
       schema: request.schema,
-      temperature: request.temperature,
       signal,
     },
-    output: Math.min(request.maxOutputTokens ?? Infinity, deps.limits.outputTokens),
-    window: deps.limits.contextTokens,
+    leftOut: new Set(),
+    output,
+    window,
     task: history.length,
     overhead: tokensOfText(system) + tokensOfText(schema),
     overheadSize: sumOfSizes([sizeOfText(system), sizeOfText(schema)]),

@@ -1,6 +1,7 @@
 /** Agents and their memories, and what other slices store about an agent. */
 import { type AgentDependent, createAgents } from '../agents/agents.ts';
 import { namedByAgents } from '../agents/called-agents.ts';
+import type { Config } from '../config/config.ts';
 import { createMemories, memoriesOfAgent } from '../memories/memories.ts';
 import { schedulesOfAgent } from '../schedules/schedules.store.ts';
 import { triggersOfAgent } from '../triggers/triggers.store.ts';
@@ -21,11 +22,21 @@ const agentDependents: readonly AgentDependent[] = [
   namedByAgents,
 ];
 
-/** `agentsMax` is how many agents an organization may have. */
+/** Those of the platform's settings that agents need. */
+type AgentsConfig = Pick<Config, 'agentsMax' | 'defaultModel' | 'modelContextTokens'>;
+
+const unbounded: AgentsConfig = {
+  agentsMax: Number.POSITIVE_INFINITY,
+  defaultModel: null,
+  modelContextTokens: 100_000,
+};
+
 export function composeAgents(
   { database, clock }: Pick<Foundation, 'database' | 'clock'>,
-  agentsMax = Number.POSITIVE_INFINITY,
+  config: Partial<AgentsConfig> = {},
 ) {
-  const agents = createAgents({ database, clock, dependents: agentDependents, max: agentsMax });
+  const { agentsMax: max, defaultModel, modelContextTokens } = { ...unbounded, ...config };
+  const models = { model: defaultModel, contextTokens: modelContextTokens };
+  const agents = createAgents({ database, clock, models, dependents: agentDependents, max });
   return { agents, memories: createMemories({ database, clock, agents }) };
 }

@@ -37,7 +37,7 @@ export async function composeSlices(parts: Parts, clock: Clock, writer: string) 
   const metrics = metricsOf(parts);
   const apiKeys = createApiKeys(database, clock, insertDefaultAgent, config.apiKeysMax);
   const conversations = createConversations(database);
-  const { agents, memories } = composeAgents(base, config.agentsMax);
+  const { agents, memories } = composeAgents(base, config);
   const processes = await composeProcesses(parts, clock);
   const secrets = await composeSecrets(parts, clock, processes.cluster);
   const { credentials, signingSecrets, skillSettings } = secrets;

@@ -228,6 +228,8 @@ export interface AgentsTable {
   status: 'active' | 'paused';
   instructions: string;
   model: string | null;
+  /** JSON object: the settings that are set, without nulls. */
+  model_settings: Generated<string>;
   /** JSON array of patterns. */
   skills: string;
   /** JSON array of patterns: the skills that its model may call only with a person's approval. */

@@ -5,13 +5,14 @@
  */
 import { lazily } from '../kernel/lazy.ts';
 import { withCacheBreakpoints } from './cache-breakpoints.ts';
+import { effortOptions } from './effort.ts';
 import type { ModelCall } from './model.ts';
 import { promptOf, type SdkModel, type SdkOptions } from './prompt.ts';
 import type { Access } from './providers.ts';
 import { isObjectSchema, isStrictSchema } from './strict-schema.ts';
 
-const openai = lazily(() => import('@ai-sdk/openai'));
-const anthropic = lazily(() => import('@ai-sdk/anthropic'));
+const openaiSdk = lazily(() => import('@ai-sdk/openai'));
+const anthropicSdk = lazily(() => import('@ai-sdk/anthropic'));
 const compatible = lazily(() => import('@ai-sdk/openai-compatible'));
 
 /** A model of the SDK that sends its requests through `fetch`. */
@@ -21,14 +22,14 @@ export async function connect(
   fetch: typeof globalThis.fetch,
 ): Promise<SdkModel> {
   if (provider === 'anthropic') {
-    const { createAnthropic } = await anthropic();
+    const { createAnthropic } = await anthropicSdk();
     return apiKey === null
       ? createAnthropic({ baseURL, apiKey: 'none', fetch: withoutKey(fetch) }).messages(name)
       : createAnthropic({ baseURL, apiKey, fetch }).messages(name);
   }
   if (provider === 'openai' && apiKey !== null) {
     // The chat API, not the responses API: every gateway supports it.
-    return (await openai()).createOpenAI({ baseURL, apiKey, fetch }).chat(name);
+    return (await openaiSdk()).createOpenAI({ baseURL, apiKey, fetch }).chat(name);
   }
   const { createOpenAICompatible } = await compatible();
   const settings = { baseURL, fetch, includeUsage: true, supportsStructuredOutputs: true };
@@ -52,9 +53,10 @@ function withoutKey(fetch: typeof globalThis.fetch): typeof globalThis.fetch {
 export function optionsOf(protocol: Access['protocol'], call: ModelCall): SdkOptions {
   const { schema } = call;
   const strictJsonSchema = isStrictSchema(schema);
+  const { maxOutputTokens, openai, anthropic } = effortOptions(protocol, call);
   const options: SdkOptions = {
     prompt: promptOf(protocol, call),
-    maxOutputTokens: call.maxOutputTokens,
+    maxOutputTokens,
     ...(call.temperature === undefined ? {} : { temperature: call.temperature }),
     ...(call.tools.length === 0 ? {} : { tools: call.tools.map(toolOf) }),
     // Other schemas are described in the system text alone.
@@ -62,10 +64,10 @@ export function optionsOf(protocol: Access['protocol'], call: ModelCall): SdkOpt
       ? {}
       : { responseFormat: { type: 'json', schema, name: 'answer' } as const }),
     providerOptions: {
-      openai: { strictJsonSchema },
-      openaiCompatible: { strictJsonSchema },
+      openai: { strictJsonSchema, ...openai },
+      openaiCompatible: { strictJsonSchema, ...openai },
       // Arguments are forwarded when complete, so they need not stream before they are validated.
-      anthropic: { toolStreaming: false },
+      anthropic: { toolStreaming: false, ...anthropic },
     },
   };
   return protocol === 'messages' ? withCacheBreakpoints(options) : options;

@@ -37,6 +37,10 @@ export function failureOf(fault: WireFault, call: FailedCall, clock: Clock): Mod
       const message = `The provider ${provider} fell silent: ${silence}`;
       return failed('unavailable', message, { wasSilent: true });
     }
+    case 'late': {
+      const message = `The provider ${provider} took longer than ${fault.ms / 1000} s for its answer`;
+      return failed('unavailable', message, { wasSilent: true });
+    }
     case 'lost': {
       const message = `The connection to the provider ${provider} failed: ${detail}`;
       return failed('unavailable', message, fault.isSent ? {} : { usage: nothingSpent });

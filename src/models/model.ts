@@ -88,6 +88,10 @@ export type DialogueMessage =
   | AssistantMessage
   | ToolMessage;
 
+/** How much a model is to reason, from not at all to as much as it can. */
+export const efforts = ['none', 'minimal', 'low', 'medium', 'high', 'xhigh', 'max'] as const;
+export type Effort = (typeof efforts)[number];
+
 /** A call of a model. */
 export interface ModelCall {
   /** `provider/model`; the model's name may have further slashes. */
@@ -104,6 +108,11 @@ export interface ModelCall {
   readonly schema?: Readonly<Record<string, unknown>> | undefined;
   readonly maxOutputTokens: number;
   readonly temperature?: number | undefined;
+  readonly effort?: Effort | undefined;
+  /** The longest time until the first byte of the answer; the adapter's own bound by default. */
+  readonly firstByteTimeoutMs?: number | undefined;
+  /** The longest time until the end of the answer; none by default. */
+  readonly timeoutMs?: number | undefined;
   /** Aborts the call at once. */
   readonly signal: AbortSignal;
   /** Receives the text as it streams. */
@@ -143,7 +152,7 @@ export class ModelError extends Error {
   readonly usage: Usage;
   /** UTF-8 bytes of all that the model had written: text, reasoning, arguments of tools. */
   readonly seenBytes: number;
-  /** Whether the provider sent nothing for too long. */
+  /** Whether the provider sent nothing for too long, or took too long for its answer. */
   readonly wasSilent: boolean;
 
   constructor(

@@ -61,7 +61,9 @@ async function makeCall(deps: ModelsDeps, call: ModelCall): Promise<ModelAnswer>
   const { protocol } = access;
   const answer = createAnswer(protocol, call.onText);
   const { takeText } = answer;
-  const wire = openWire({ protocol, signal: call.signal, silence, onText: takeText });
+  const { signal, timeoutMs, firstByteTimeoutMs } = call;
+  const limits = { ...silence, timeoutMs, firstByteMs: firstByteTimeoutMs };
+  const wire = openWire({ protocol, signal, limits, onText: takeText });
   try {
     await exchange(access, name, call, wire, answer);
   } finally {
@@ -123,6 +125,7 @@ function detailOf(error: unknown): string {
 const lateFaults: ReadonlySet<WireFault['kind']> = new Set([
   'lost',
   'silent',
+  'late',
   'malformed',
   'failed',
 ]);

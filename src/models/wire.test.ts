@@ -26,7 +26,7 @@ async function exchangeWith(answer: (response: ServerResponse) => void) {
   const wire = openWire({
     protocol: 'chat',
     signal: new AbortController().signal,
-    silence,
+    limits: silence,
     bounds,
     onText: (part) => texts.push(part),
   });

@@ -19,6 +19,8 @@ export type WireFault =
   | { readonly kind: 'aborted' }
   /** The provider sent no byte for `ms`. */
   | { readonly kind: 'silent'; readonly ms: number }
+  /** The answer was not whole after `ms`. */
+  | { readonly kind: 'late'; readonly ms: number }
   /** `isSent` says whether the provider may have had the request. */
   | { readonly kind: 'lost'; readonly detail: string; readonly isSent: boolean }
   | {
@@ -72,6 +74,14 @@ export interface SilenceLimits {
   readonly betweenMs: number;
 }
 
+/** How long a call may take, in milliseconds. */
+interface TimeLimits extends SilenceLimits {
+  /** Until the first byte of the answer; the head of the response does not count. */
+  readonly firstByteMs?: number | undefined;
+  /** Until its end. */
+  readonly timeoutMs?: number | undefined;
+}
+
 /** The timer below bounds silence. undici's own time limits of five minutes would be too short. */
 const dispatcher = lazily(async () => {
   const { Agent } = await import('undici');
@@ -83,6 +93,7 @@ interface State extends Pick<WireOptions, 'protocol' | 'onText'> {
   readonly bounds: BodyBytesMax;
   readonly request: AbortController;
   readonly silenceTimer: SilenceTimer;
+  readonly deadlines: Deadlines;
   /** The first fault. */
   fault: WireFault | null;
   isBegun: boolean;
@@ -92,7 +103,7 @@ interface State extends Pick<WireOptions, 'protocol' | 'onText'> {
 export interface WireOptions {
   readonly protocol: Protocol;
   readonly signal: AbortSignal;
-  readonly silence: SilenceLimits;
+  readonly limits: TimeLimits;
   readonly bounds?: BodyBytesMax;
   /**
    * Takes text of the answer before anything of the answer has reached the SDK. Most parts of an answer
@@ -101,9 +112,10 @@ export interface WireOptions {
   onText(text: string): void;
 }
 
-/** Opens the exchange of one call; a longer silence than `silence` allows is a fault. */
+/** Opens the exchange of one call; taking longer than `limits` allow is a fault. */
 export function openWire(options: WireOptions): Wire {
-  const { protocol, signal, silence, bounds = bodyBytesMax } = options;
+  const { protocol, signal, limits, bounds = bodyBytesMax } = options;
+  const silence = silenceWithin(limits);
   const parser = protocol === 'chat' ? createChatParser() : createMessagesParser();
   const state: State = {
     protocol,
@@ -115,6 +127,7 @@ export function openWire(options: WireOptions): Wire {
       () => silenceLimit(parser.state, silence),
       (ms) => fail(state, { kind: 'silent', ms }),
     ),
+    deadlines: startDeadlines(limits, (fault) => fail(state, fault)),
     fault: null,
     isBegun: false,
     isDraining: false,
@@ -131,9 +144,15 @@ export function openWire(options: WireOptions): Wire {
     close() {
       signal.removeEventListener('abort', onAbort);
       state.silenceTimer.stop();
+      state.deadlines.stop();
       if (!state.isDraining) state.request.abort();
     },
   };
+}
+
+/** A provider that may take longer for its first byte may also take longer for its first token. */
+function silenceWithin({ firstTokenMs, betweenMs, firstByteMs = 0 }: TimeLimits): SilenceLimits {
+  return { firstTokenMs: Math.max(firstTokenMs, firstByteMs), betweenMs };
 }
 
 function silenceLimit(state: StreamParser['state'], silence: SilenceLimits): number {
@@ -202,6 +221,7 @@ function transformedBody(
         const { done, value } = await readOrFail(state, reader);
         const bytes = transform.transform(done ? null : value);
         state.silenceTimer.reset();
+        state.deadlines.begun();
         if (bytes.length > 0) controller.enqueue(bytes);
         if (done || transform.isOver()) break;
         if (bytes.length > 0) return;
@@ -259,6 +279,29 @@ async function errorMessageOf(response: Response, onBytes: () => void): Promise<
   }
   const body = parsed(text);
   return typeof body === 'object' && body !== null ? messageIn(body) : text;
+}
+
+interface Deadlines {
+  /** The first byte has arrived. */
+  begun(): void;
+  stop(): void;
+}
+
+function startDeadlines(
+  { firstByteMs, timeoutMs }: TimeLimits,
+  onFault: (fault: WireFault) => void,
+): Deadlines {
+  const after = (ms: number | undefined, kind: 'silent' | 'late') =>
+    ms === undefined ? undefined : setTimeout(() => onFault({ kind, ms }), ms);
+  const first = after(firstByteMs, 'silent');
+  const last = after(timeoutMs, 'late');
+  return {
+    begun: () => clearTimeout(first),
+    stop() {
+      clearTimeout(first);
+      clearTimeout(last);
+    },
+  };
 }
 
 interface SilenceTimer {

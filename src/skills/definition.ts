@@ -215,11 +215,18 @@ export interface GenerateRequest {
   readonly files?: string | undefined;
   /** Whether the request begins with the earlier messages of the run's conversation. */
   readonly continues?: boolean | undefined;
-  /** Limit of tokens for one answer; the platform's setting is the upper bound. */
+  /** Limit of tokens for one answer; the agent's setting, or else the platform's, is the upper bound. */
   readonly maxOutputTokens?: number | undefined;
   /** Limit of model calls; the platform's setting is the upper bound. */
   readonly maxTurns?: number | undefined;
+  /** 0 to 2; the agent's setting when left out. Left out of calls of models that are known to take none. */
   readonly temperature?: number | undefined;
+  /** How much the model reasons; the agent's setting when left out. The same holds for models that take none. */
+  readonly effort?: 'none' | 'minimal' | 'low' | 'medium' | 'high' | 'xhigh' | 'max' | undefined;
+  /** Longest time of one call of the model, 100 to 21,600,000; the agent's setting when left out. */
+  readonly timeoutMs?: number | undefined;
+  /** Longest time to the first byte of an answer, 100 to 3,600,000; the agent's setting when left out. */
+  readonly firstByteTimeoutMs?: number | undefined;
 }
 
 /** The final answer of a model. */

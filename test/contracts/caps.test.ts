@@ -22,7 +22,7 @@ describe.each(await engines())('on $name', (engine) => {
       client_name: 'a',
       scopes: ['*'],
     });
-    const { agents } = composeAgents({ database, clock }, 8);
+    const { agents } = composeAgents({ database, clock }, { agentsMax: 8 });
 
     const creating = Array.from({ length: 20 }, () => agents.create('default', {}));
     const { made, refusals } = await outcomesOf(creating);

@@ -166,6 +166,7 @@ describe.each(await engines())('on $name', (engine) => {
         status: 'active',
         instructions: '',
         model: null,
+        model_settings: null,
         skills: ['web/*'],
         approvals: [],
         agents: [],
@@ -249,6 +250,56 @@ describe.each(await engines())('on $name', (engine) => {
         model: null,
         updated_at: new Date(clock.now()).toISOString(),
       });
+    });
+
+    test('keeps the settings of its model until they are replaced as a whole or removed', async () => {
+      const { agents } = await agentsOf();
+      const given = { temperature: 0.2, effort: null, timeout_ms: 60_000 };
+
+      const made = await agents.create('default', { id: 'bob', model_settings: given });
+      const changed = { model_settings: { context_tokens: 4_000 } };
+
+      expect(made.model_settings).toEqual({ temperature: 0.2, timeout_ms: 60_000 });
+      expect(await agents.update('default', 'bob', { name: 'Bob' })).toMatchObject({
+        model_settings: made.model_settings,
+      });
+      expect(await agents.update('default', 'bob', changed)).toMatchObject(changed);
+      for (const model_settings of [null, {}, { effort: null }]) {
+        await agents.update('default', 'bob', changed);
+        expect(await agents.update('default', 'bob', { model_settings })).toMatchObject({
+          model_settings: null,
+        });
+      }
+    });
+
+    test('has no settings that its model, or the model of all agents, is known not to take', async () => {
+      const { database, clock } = await agentsOf();
+      const { agents } = composeAgents({ database, clock }, { defaultModel: 'openai/o3' });
+      const refused = (field: string) => ({
+        code: 'validation_error',
+        extras: { details: [{ field }] },
+      });
+      const temperate = { model_settings: { temperature: 0 } };
+      const made = await agents.create('default', {
+        id: 'ann',
+        model: 'openai/gpt-4o',
+        ...temperate,
+      });
+
+      for (const change of [{ model: 'openai/gpt-5' }, { model: null }]) {
+        await expect(agents.update('default', 'ann', change)).rejects.toMatchObject(
+          refused('model_settings.temperature'),
+        );
+      }
+      await expect(agents.create('default', temperate)).rejects.toMatchObject(
+        refused('model_settings.temperature'),
+      );
+      await expect(
+        agents.update('default', 'ann', {
+          model_settings: { max_output_tokens: 2_001, context_tokens: 4_000 },
+        }),
+      ).rejects.toMatchObject(refused('model_settings.max_output_tokens'));
+      expect(await agents.get('default', 'ann')).toEqual(made);
     });
 
     test('of another organization behaves as one that does not exist', async () => {

@@ -108,6 +108,8 @@ export async function newThinker(
     agents?: string[];
     model?: string | null;
     instructions?: string;
+    model_settings?: object;
+    fallback_models?: string[];
   } = {},
   key: Record<string, unknown> = {},
 ): Promise<Thinker> {

@@ -2560,6 +2560,20 @@ export interface components {
             error?: string;
             error_description?: string;
         };
+        ModelSettings: {
+            /** @description Most tokens of one answer, at most half of the context. MODEL_OUTPUT_TOKENS by default. */
+            max_output_tokens?: number | null;
+            /** @description Refused for models that are known to take none. */
+            temperature?: number | null;
+            /** @description How much the model reasons. Refused for models that are known not to take it. */
+            effort?: ("none" | "minimal" | "low" | "medium" | "high" | "xhigh" | "max") | null;
+            /** @description Longest time of one call of the model, to the end of its answer. */
+            timeout_ms?: number | null;
+            /** @description Longest time of one call of the model, to the first byte of its answer. */
+            first_byte_timeout_ms?: number | null;
+            /** @description The window that the dialogue is trimmed to. MODEL_CONTEXT_TOKENS by default. */
+            context_tokens?: number | null;
+        };
         NewAgent: {
             id?: string;
             name?: string;
@@ -2569,6 +2583,8 @@ export interface components {
             /** @description The system prompt. */
             instructions?: string;
             model?: string | null;
+            /** @description How the model is called, as a whole; null when nothing is set. */
+            model_settings?: components["schemas"]["ModelSettings"] | null;
             /** @description Skills that the agent may call as tools: web/* or text/v1.0/summarize. */
             skills?: string[];
             /** @description Skills whose call as a tool waits for a person who approves it: web/v1.0/http-request. */
@@ -2588,6 +2604,8 @@ export interface components {
             /** @description The system prompt. */
             instructions: string;
             model: string | null;
+            /** @description How the model is called, as a whole; null when nothing is set. */
+            model_settings: components["schemas"]["ModelSettings"] | null;
             /** @description Skills that the agent may call as tools: web/* or text/v1.0/summarize. */
             skills: string[];
             /** @description Skills whose call as a tool waits for a person who approves it: web/v1.0/http-request. */
@@ -2610,6 +2628,8 @@ export interface components {
             /** @description The system prompt. */
             instructions?: string;
             model?: string | null;
+            /** @description How the model is called, as a whole; null when nothing is set. */
+            model_settings?: components["schemas"]["ModelSettings"] | null;
             /** @description Skills that the agent may call as tools: web/* or text/v1.0/summarize. */
             skills?: string[];
             /** @description Skills whose call as a tool waits for a person who approves it: web/v1.0/http-request. */
@@ -9409,6 +9429,10 @@ export interface operations {
                      *           "status": "active",
                      *           "instructions": "",
                      *           "model": null,
+                     *           "model_settings": {
+                     *             "max_output_tokens": 8000,
+                     *             "effort": "low"
+                     *           },
                      *           "skills": [
                      *             "web/*",
                      *             "text/v1.0/word-count"
@@ -9541,6 +9565,10 @@ export interface operations {
                      *       "status": "active",
                      *       "instructions": "",
                      *       "model": null,
+                     *       "model_settings": {
+                     *         "max_output_tokens": 8000,
+                     *         "effort": "low"
+                     *       },
                      *       "skills": [
                      *         "web/*",
                      *         "text/v1.0/word-count"
@@ -9694,6 +9722,10 @@ export interface operations {
                      *       "status": "active",
                      *       "instructions": "",
                      *       "model": null,
+                     *       "model_settings": {
+                     *         "max_output_tokens": 8000,
+                     *         "effort": "low"
+                     *       },
                      *       "skills": [
                      *         "web/*",
                      *         "text/v1.0/word-count"
@@ -9830,6 +9862,10 @@ export interface operations {
                      *       "status": "active",
                      *       "instructions": "",
                      *       "model": null,
+                     *       "model_settings": {
+                     *         "max_output_tokens": 8000,
+                     *         "effort": "low"
+                     *       },
                      *       "skills": [
                      *         "web/*",
                      *         "text/v1.0/word-count"

@@ -2096,6 +2096,20 @@ export interface components {
             error?: string;
             error_description?: string;
         };
+        ModelSettings: {
+            /** @description Most tokens of one answer, at most half of the context. MODEL_OUTPUT_TOKENS by default. */
+            max_output_tokens?: number | null;
+            /** @description Refused for models that are known to take none. */
+            temperature?: number | null;
+            /** @description How much the model reasons. Refused for models that are known not to take it. */
+            effort?: ("none" | "minimal" | "low" | "medium" | "high" | "xhigh" | "max") | null;
+            /** @description Longest time of one call of the model, to the end of its answer. */
+            timeout_ms?: number | null;
+            /** @description Longest time of one call of the model, to the first byte of its answer. */
+            first_byte_timeout_ms?: number | null;
+            /** @description The window that the dialogue is trimmed to. MODEL_CONTEXT_TOKENS by default. */
+            context_tokens?: number | null;
+        };
         NewAgent: {
             id?: string;
             name?: string;
@@ -2105,6 +2119,8 @@ export interface components {
             /** @description The system prompt. */
             instructions?: string;
             model?: string | null;
+            /** @description How the model is called, as a whole; null when nothing is set. */
+            model_settings?: components["schemas"]["ModelSettings"] | null;
             /** @description Skills that the agent may call as tools: web/* or text/v1.0/summarize. */
             skills?: string[];
             /** @description Skills whose call as a tool waits for a person who approves it: web/v1.0/http-request. */
@@ -2124,6 +2140,8 @@ export interface components {
             /** @description The system prompt. */
             instructions: string;
             model: string | null;
+            /** @description How the model is called, as a whole; null when nothing is set. */
+            model_settings: components["schemas"]["ModelSettings"] | null;
             /** @description Skills that the agent may call as tools: web/* or text/v1.0/summarize. */
             skills: string[];
             /** @description Skills whose call as a tool waits for a person who approves it: web/v1.0/http-request. */
@@ -2146,6 +2164,8 @@ export interface components {
             /** @description The system prompt. */
             instructions?: string;
             model?: string | null;
+            /** @description How the model is called, as a whole; null when nothing is set. */
+            model_settings?: components["schemas"]["ModelSettings"] | null;
             /** @description Skills that the agent may call as tools: web/* or text/v1.0/summarize. */
             skills?: string[];
             /** @description Skills whose call as a tool waits for a person who approves it: web/v1.0/http-request. */

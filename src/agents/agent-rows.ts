@@ -1,0 +1,71 @@
+/** An agent's row, and the fields of it that clients set and see. */
+import { timestamp } from '../kernel/clock.ts';
+import type { AgentRow } from './agents.store.ts';
+import { type GivenSettings, type ModelSettings, storedSettings } from './model-settings.ts';
+
+/** The fields of an agent that a client may set. */
+export interface AgentFields
+  extends Partial<Pick<AgentRow, 'name' | 'description' | 'status' | 'instructions' | 'model'>> {
+  skills?: readonly string[];
+  approvals?: readonly string[];
+  agents?: readonly string[];
+  metadata?: Readonly<Record<string, unknown>>;
+  model_settings?: GivenSettings | null;
+}
+
+export function emptyAgent(organizationId: string, id: string, now: number): AgentRow {
+  return {
+    organization_id: organizationId,
+    id,
+    name: id,
+    description: '',
+    status: 'active',
+    instructions: '',
+    model: null,
+    model_settings: '{}',
+    skills: '[]',
+    approvals: '[]',
+    agents: '[]',
+    metadata: '{}',
+    created_at: now,
+    updated_at: now,
+  };
+}
+
+/** The columns of the fields that are given. */
+export function columnsOf(fields: AgentFields): Partial<AgentRow> {
+  const { skills, approvals, agents, metadata, model_settings, ...texts } = fields;
+  return {
+    ...texts,
+    ...(model_settings !== undefined && {
+      model_settings: JSON.stringify(storedSettings(model_settings)),
+    }),
+    ...(skills && { skills: JSON.stringify(skills) }),
+    ...(approvals && { approvals: JSON.stringify(approvals) }),
+    ...(agents && { agents: JSON.stringify(agents) }),
+    ...(metadata && { metadata: JSON.stringify(metadata) }),
+  };
+}
+
+/** An agent as clients see it. */
+export function agentBody({ organization_id: _, ...row }: AgentRow) {
+  return {
+    ...row,
+    model_settings: row.model_settings === '{}' ? null : settingsOf(row),
+    skills: JSON.parse(row.skills) as string[],
+    approvals: JSON.parse(row.approvals) as string[],
+    agents: JSON.parse(row.agents) as string[],
+    metadata: JSON.parse(row.metadata) as Record<string, unknown>,
+    created_at: timestamp(row.created_at),
+    updated_at: timestamp(row.updated_at),
+  };
+}
+
+/** How the agent's model is called. */
+export function settingsOf({ model_settings }: Pick<AgentRow, 'model_settings'>): ModelSettings {
+  return JSON.parse(model_settings) as ModelSettings;
+}
+
+export function calledModel(row: AgentRow) {
+  return { model: row.model, settings: settingsOf(row) };
+}

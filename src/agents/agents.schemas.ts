@@ -1,0 +1,120 @@
+/** What agents look like on the wire (docs/decisions/agents.md). */
+import { type TSchema, Type } from 'typebox';
+import { FreeObject, Name, Nullable, Slug, Timestamp, Words } from '../http/schemas.ts';
+import { longTextMax } from '../kernel/long-text.ts';
+import { efforts } from '../models/model.ts';
+import { settingBounds } from './model-settings.ts';
+
+/** Patterns of skills: `*`, `web/*`, `text/v1.0`, `text/v1.0/summarize` (docs/decisions/agents.md). */
+const Patterns = (description: string) =>
+  Type.Array(
+    Type.String({
+      pattern: '^(\\*|[a-z0-9][a-z0-9-]*)(/(\\*|v[0-9]+\\.[0-9]+)(/(\\*|[a-z0-9][a-z0-9-]*))?)?$',
+      maxLength: 200,
+    }),
+    { maxItems: 200, uniqueItems: true, description },
+  );
+
+const ModelName = Type.String({
+  pattern: '^[^/\\s]+/\\S+$',
+  maxLength: 200,
+  description: 'provider/model',
+});
+
+const { max_output_tokens, temperature, timeout_ms, first_byte_timeout_ms, context_tokens } =
+  settingBounds;
+
+/** A setting of an agent's model; null leaves it to the platform or the provider, as if it were left out. */
+const Setting = <T extends TSchema>(schema: T, description: string) =>
+  Type.Optional({ ...Nullable(schema), description });
+
+const ModelSettings = Type.Object(
+  {
+    max_output_tokens: Setting(
+      Type.Integer(max_output_tokens),
+      'Most tokens of one answer, at most half of the context. MODEL_OUTPUT_TOKENS by default.',
+    ),
+    temperature: Setting(
+      Type.Number(temperature),
+      'Refused for models that are known to take none.',
+    ),
+    effort: Setting(
+      Words(efforts),
+      'How much the model reasons. Refused for models that are known not to take it.',
+    ),
+    timeout_ms: Setting(
+      Type.Integer(timeout_ms),
+      'Longest time of one call of the model, to the end of its answer.',
+    ),
+    first_byte_timeout_ms: Setting(
+      Type.Integer(first_byte_timeout_ms),
+      'Longest time of one call of the model, to the first byte of its answer.',
+    ),
+    context_tokens: Setting(
+      Type.Integer(context_tokens),
+      'The window that the dialogue is trimmed to. MODEL_CONTEXT_TOKENS by default.',
+    ),
+  },
+  { additionalProperties: false, title: 'ModelSettings', examples: [{ temperature: 0.2 }] },
+);
+
+const fields = {
+  name: Name(),
+  description: Type.String({ maxLength: longTextMax }),
+  status: Words(['active', 'paused']),
+  instructions: Type.String({ maxLength: longTextMax, description: 'The system prompt.' }),
+  model: Nullable(ModelName),
+  model_settings: {
+    ...Nullable(ModelSettings),
+    description: 'How the model is called, as a whole; null when nothing is set.',
+  },
+  skills: Patterns('Skills that the agent may call as tools: web/* or text/v1.0/summarize.'),
+  approvals: Patterns(
+    'Skills whose call as a tool waits for a person who approves it: web/v1.0/http-request.',
+  ),
+  agents: Type.Array(Slug, {
+    maxItems: 50,
+    uniqueItems: true,
+    description:
+      'Ids of agents that it may give tasks to as tools. None of them may lead back to the agent.',
+  }),
+  metadata: FreeObject,
+};
+
+const example = {
+  id: 'support',
+  name: 'Support',
+  description: 'Answers customers.',
+  status: 'active',
+  instructions: '',
+  model: null,
+  model_settings: { max_output_tokens: 8_000, effort: 'low' },
+  skills: ['web/*', 'text/v1.0/word-count'],
+  approvals: ['web/v1.0/http-request'],
+  agents: ['researcher'],
+  metadata: {},
+  created_at: '2026-01-01T00:00:00.000Z',
+  updated_at: '2026-01-01T00:00:00.000Z',
+};
+
+export const Agent = Type.Object(
+  { id: Slug, ...fields, created_at: Timestamp, updated_at: Timestamp },
+  { title: 'Agent', description: 'The agent.', examples: [example] },
+);
+
+const optionalFields = Type.Partial(Type.Object(fields)).properties;
+
+export const NewAgent = Type.Object(
+  { id: Type.Optional(Slug), ...optionalFields },
+  {
+    title: 'NewAgent',
+    additionalProperties: false,
+    examples: [{ id: 'support', name: 'Support' }],
+  },
+);
+
+export const AgentChanges = Type.Object(optionalFields, {
+  title: 'AgentChanges',
+  additionalProperties: false,
+  examples: [{ status: 'paused' }],
+});

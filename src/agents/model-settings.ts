@@ -1,0 +1,92 @@
+/**
+ * How an agent's model is called: the settings that an agent may have, what a request of a skill asks for
+ * beyond them, and the platform's settings where neither says anything.
+ */
+import { invalidIn } from '../kernel/errors.ts';
+import { settingsFaults } from '../models/known-models.ts';
+import type { Effort, ModelCall } from '../models/model.ts';
+
+/** Bounds of the settings; times in milliseconds. */
+export const settingBounds = {
+  max_output_tokens: { minimum: 16, maximum: 1_000_000 },
+  temperature: { minimum: 0, maximum: 2 },
+  timeout_ms: { minimum: 100, maximum: 21_600_000 },
+  first_byte_timeout_ms: { minimum: 100, maximum: 3_600_000 },
+  context_tokens: { minimum: 2_000, maximum: 10_000_000 },
+} as const;
+
+export interface ModelSettings extends Partial<Record<keyof typeof settingBounds, number>> {
+  readonly effort?: Effort;
+}
+
+/** The settings as a client gives them; null for one that it leaves to the platform. */
+export type GivenSettings = { readonly [Name in keyof ModelSettings]: ModelSettings[Name] | null };
+
+/** What of an agent decides how its model is called. */
+export interface CalledModel {
+  /** Null for the platform's model. */
+  readonly model: string | null;
+  readonly settings: ModelSettings;
+}
+
+/** The platform's settings of models. */
+export interface ModelDefaults {
+  /** Null where there is none. */
+  readonly model: string | null;
+  readonly outputTokens: number;
+  readonly contextTokens: number;
+}
+
+/** Throws `400 validation_error` for settings that contradict each other, or that the model does not take. */
+export function requireTaken(
+  { model, settings }: CalledModel,
+  { model: defaultModel, contextTokens }: Pick<ModelDefaults, 'model' | 'contextTokens'>,
+): void {
+  const { max_output_tokens: output, context_tokens: window = contextTokens } = settings;
+  const name = model ?? defaultModel;
+  const faults = name === null ? [] : settingsFaults(name, settings);
+  if (output !== undefined && output > window / 2) {
+    const issue = `must be at most half of the context, which has ${window} tokens`;
+    faults.unshift({ field: 'max_output_tokens', issue });
+  }
+  if (faults.length === 0) return;
+  throw invalidIn(faults.map((fault) => ({ ...fault, field: `model_settings.${fault.field}` })));
+}
+
+/** The settings as they are stored: those that the client gave. */
+export function storedSettings(given: GivenSettings | null): ModelSettings {
+  const set = Object.entries(given ?? {}).filter(([, value]) => value !== null);
+  return Object.fromEntries(set) as ModelSettings;
+}
+
+/** What a request of a skill asks for. */
+interface AskedSettings
+  extends Pick<ModelCall, 'temperature' | 'effort' | 'timeoutMs' | 'firstByteTimeoutMs'> {
+  readonly maxOutputTokens?: number;
+}
+
+/** How the calls of a request are made. */
+interface CallSettings extends Omit<AskedSettings, 'maxOutputTokens'> {
+  /** Most tokens of an answer. */
+  readonly output: number;
+  /** The context window, in tokens. */
+  readonly window: number;
+}
+
+/** The settings of a request's calls: a skill's own wishes, then the agent's settings, then the platform's. */
+export function callSettings(
+  request: AskedSettings,
+  settings: ModelSettings,
+  defaults: Pick<ModelDefaults, 'outputTokens' | 'contextTokens'>,
+): CallSettings {
+  const window = settings.context_tokens ?? defaults.contextTokens;
+  const output = settings.max_output_tokens ?? Math.min(defaults.outputTokens, window / 2);
+  return {
+    output: Math.min(request.maxOutputTokens ?? Infinity, Math.floor(output)),
+    window,
+    temperature: request.temperature ?? settings.temperature,
+    effort: request.effort ?? settings.effort,
+    timeoutMs: request.timeoutMs ?? settings.timeout_ms,
+    firstByteTimeoutMs: request.firstByteTimeoutMs ?? settings.first_byte_timeout_ms,
+  };
+}

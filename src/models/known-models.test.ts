@@ -1,0 +1,63 @@
+import { describe, expect, test } from 'vitest';
+import { settingsFaults, takenSettings, thinkingOf } from './known-models.ts';
+import type { Effort } from './model.ts';
+
+describe('settings that a model takes', () => {
+  test.each<[string, { temperature?: number; effort?: Effort }]>([
+    ['openai/gpt-4o-mini', { temperature: 2 }],
+    ['openai/gpt-4.1', { temperature: 0 }],
+    ['openai/o3', { effort: 'high' }],
+    ['openai/gpt-5-mini', { effort: 'minimal' }],
+    ['openai/gpt-5.2', { effort: 'none', temperature: 0.5 }],
+    ['openai/gpt-5-chat-latest', { temperature: 0.5 }],
+    ['anthropic/claude-3-5-haiku-latest', { temperature: 1 }],
+    ['anthropic/claude-sonnet-4-20250514', { temperature: 1 }],
+    ['anthropic/claude-sonnet-4-5', { effort: 'minimal' }],
+    ['anthropic/claude-opus-4-6', { effort: 'max' }],
+    ['anthropic/claude-opus-4-8', { effort: 'xhigh' }],
+    ['openai/a-model-of-tomorrow', { temperature: 1.5, effort: 'max' }],
+    ['anthropic/claude-tomorrow', { temperature: 1, effort: 'max' }],
+    ['ollama/o3', { temperature: 2, effort: 'xhigh' }],
+  ])('%s: %j', (model, settings) => {
+    expect(settingsFaults(model, settings)).toEqual([]);
+    expect(takenSettings(model, settings, false)).toEqual({ ...settings, leftOut: [] });
+  });
+});
+
+describe('settings that a model is known not to take', () => {
+  test.each<[string, { temperature?: number; effort?: Effort }, string, string]>([
+    ['openai/o3', { temperature: 0 }, 'temperature', 'it reasons'],
+    ['openai/o4-mini-2025-04-16', { temperature: 0 }, 'temperature', 'it reasons'],
+    ['openai/gpt-5', { temperature: 0, effort: 'low' }, 'temperature', 'it reasons'],
+    ['openai/gpt-5.1', { temperature: 0 }, 'temperature', 'only with the effort none'],
+    ['openai/gpt-5', { effort: 'none' }, 'effort', 'minimal, low, medium, high'],
+    ['openai/gpt-4o', { effort: 'low' }, 'effort', 'takes none'],
+    ['anthropic/claude-3-5-sonnet-latest', { effort: 'low' }, 'effort', 'takes none'],
+    ['anthropic/claude-opus-4-5', { effort: 'low', temperature: 1 }, 'temperature', 'beside'],
+    ['anthropic/claude-opus-4-7', { temperature: 1 }, 'temperature', 'it reasons'],
+    ['anthropic/claude-opus-5-5', { effort: 'none' }, 'effort', 'low, medium'],
+    ['anthropic/any', { temperature: 1.1 }, 'temperature', 'at most 1'],
+  ])('%s: %j', (model, settings, field, words) => {
+    expect(settingsFaults(model, settings)).toEqual([
+      { field, issue: expect.stringContaining(words) },
+    ]);
+    expect(takenSettings(model, settings, false).leftOut).toEqual([field]);
+  });
+});
+
+test('chat completions of some models take an effort only without tools', () => {
+  expect(takenSettings('openai/gpt-5.6', { effort: 'high' }, false)).toMatchObject({ leftOut: [] });
+  expect(takenSettings('openai/gpt-5.6', { effort: 'high' }, true)).toEqual({
+    leftOut: ['effort'],
+  });
+});
+
+test.each([
+  ['anthropic/claude-sonnet-4-5-20250929', 'budget'],
+  ['anthropic/claude-3-7-sonnet-latest', 'budget'],
+  ['anthropic/claude-sonnet-4-6', 'adaptive'],
+  ['anthropic/claude-of-tomorrow', 'adaptive'],
+  ['anthropic/another', 'budget'],
+])('%s is told to think by %s', (model, form) => {
+  expect(thinkingOf(model)).toBe(form);
+});

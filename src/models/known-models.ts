@@ -1,0 +1,163 @@
+/**
+ * What known models do not take, as their providers document it on 2026-11-20. A model that no entry matches
+ * takes every setting. Entries name models of OpenAI and Anthropic alone: another provider, such as a gateway,
+ * may translate what the model itself would refuse.
+ */
+import type { Issue } from '../kernel/errors.ts';
+import type { Effort } from './model.ts';
+
+/** When a model takes a temperature: always, never, only with the effort `none`, only without another effort. */
+type TakesTemperature = 'always' | 'never' | 'effort-none' | 'no-effort';
+
+interface KnownModel {
+  /** Of `provider/model`. */
+  readonly models: RegExp;
+  /** The efforts that it takes; empty where it takes none. */
+  readonly efforts: readonly Effort[];
+  readonly temperature: TakesTemperature;
+  /** How Anthropic's models are told to think: with a number of tokens, or with an effort. */
+  readonly thinking?: 'budget' | 'adaptive';
+  /** Whether chat completions refuse an effort beside tools. */
+  readonly refusesEffortWithTools?: true;
+}
+
+const byEffort = ['low', 'medium', 'high'] as const;
+const any = ['none', 'minimal', ...byEffort, 'xhigh', 'max'] as const;
+
+/** The first match counts. */
+const knownModels: readonly KnownModel[] = [
+  {
+    models: /^openai\/(gpt-3\.5|gpt-4|chatgpt-4o|gpt-5-chat|o1-(mini|preview))/,
+    efforts: [],
+    temperature: 'always',
+  },
+  { models: /^openai\/o\d/, efforts: byEffort, temperature: 'never' },
+  { models: /^openai\/gpt-5(-|$)/, efforts: ['minimal', ...byEffort], temperature: 'never' },
+  { models: /^openai\/gpt-5\.1(-|$)/, efforts: ['none', ...byEffort], temperature: 'effort-none' },
+  {
+    models: /^openai\/gpt-5\.[2-5](-|$)/,
+    efforts: ['none', ...byEffort, 'xhigh'],
+    temperature: 'effort-none',
+  },
+  {
+    models: /^openai\/gpt-5\.[6-9](-|$)/,
+    efforts: ['none', ...byEffort, 'xhigh'],
+    temperature: 'effort-none',
+    refusesEffortWithTools: true,
+  },
+  {
+    models: /^openai\/gpt-6/,
+    efforts: ['none', ...byEffort, 'xhigh'],
+    temperature: 'effort-none',
+  },
+  {
+    models: /^anthropic\/claude-(instant|v?2(?!\d)|3-(haiku|sonnet|opus|5-))/,
+    efforts: [],
+    temperature: 'always',
+  },
+  {
+    models:
+      /^anthropic\/claude-(3-7|(sonnet|opus|haiku)-4-5|(sonnet|opus)-4(-[01])?(-20\d{6}|@.*|-latest)?$)/,
+    efforts: any,
+    temperature: 'no-effort',
+    thinking: 'budget',
+  },
+  {
+    models: /^anthropic\/claude-(sonnet|opus)-4-6/,
+    efforts: ['none', ...byEffort, 'max'],
+    temperature: 'no-effort',
+    thinking: 'adaptive',
+  },
+  {
+    models: /^anthropic\/claude-((sonnet|opus)-5-5|fable-5)/,
+    efforts: [...byEffort, 'xhigh', 'max'],
+    temperature: 'never',
+    thinking: 'adaptive',
+  },
+  {
+    models: /^anthropic\/claude-(opus-4-[78]|(opus|sonnet|haiku)-5)/,
+    efforts: ['none', ...byEffort, 'xhigh', 'max'],
+    temperature: 'never',
+    thinking: 'adaptive',
+  },
+];
+
+/** The settings that not every model takes. */
+export interface ChosenSettings {
+  readonly temperature?: number | undefined;
+  readonly effort?: Effort | undefined;
+}
+
+/** The highest temperature of the messages protocol. */
+const messagesTemperatureMax = 1;
+
+/** Why the model does not take settings; empty for a model that is not known. */
+export function settingsFaults(model: string, { temperature, effort }: ChosenSettings): Issue[] {
+  const faults: Issue[] = [];
+  const known = knownModel(model);
+  if (known !== undefined && effort !== undefined && !known.efforts.includes(effort)) {
+    const taken =
+      known.efforts.length === 0
+        ? `${model} takes none`
+        : `${model} takes ${known.efforts.join(', ')}`;
+    faults.push({ field: 'effort', issue: `cannot be ${effort}: ${taken}` });
+  }
+  if (temperature === undefined) return faults;
+  const why = known === undefined ? null : refusedTemperature(known.temperature, effort);
+  if (why !== null) faults.push({ field: 'temperature', issue: `cannot be set: ${model} ${why}` });
+  else if (model.startsWith('anthropic/') && temperature > messagesTemperatureMax) {
+    faults.push({ field: 'temperature', issue: `must be at most 1 for ${model}` });
+  }
+  return faults;
+}
+
+function refusedTemperature(takes: TakesTemperature, effort: Effort | undefined): string | null {
+  switch (takes) {
+    case 'always':
+      return null;
+    case 'never':
+      return 'takes none, because it reasons';
+    case 'effort-none':
+      return effort === 'none' ? null : 'takes one only with the effort none';
+    case 'no-effort':
+      return effort === undefined || effort === 'none' ? null : 'takes none beside an effort';
+  }
+}
+
+export interface TakenSettings extends ChosenSettings {
+  /** The names of those that the model does not take. */
+  readonly leftOut: readonly (keyof ChosenSettings)[];
+}
+
+/** The settings that the model takes, for a call with or without tools. */
+export function takenSettings(
+  model: string,
+  { temperature, effort }: ChosenSettings,
+  hasTools: boolean,
+): TakenSettings {
+  const known = knownModel(model);
+  const refused = new Set(settingsFaults(model, { temperature, effort }).map(({ field }) => field));
+  const isEffortTaken =
+    !refused.has('effort') &&
+    !(hasTools && known?.refusesEffortWithTools === true && effort !== 'none');
+  const chosen = {
+    ...(temperature !== undefined && !refused.has('temperature') && { temperature }),
+    ...(effort !== undefined && isEffortTaken && { effort }),
+  };
+  const asked = { temperature, effort };
+  const leftOut = (['temperature', 'effort'] as const).filter(
+    (name) => asked[name] !== undefined && !(name in chosen),
+  );
+  return { ...chosen, leftOut };
+}
+
+/** How one of Anthropic's models is told to think. Unknown names of its families think as the newest ones. */
+export function thinkingOf(model: string): 'budget' | 'adaptive' {
+  return (
+    knownModel(model)?.thinking ?? (model.startsWith('anthropic/claude-') ? 'adaptive' : 'budget')
+  );
+}
+
+function knownModel(model: string): KnownModel | undefined {
+  return knownModels.find(({ models }) => models.test(model));
+}
