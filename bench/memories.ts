@@ -96,10 +96,13 @@ export async function rememberMany(
   of: { organizationId: string; agentId: string },
   count: number,
 ): Promise<void> {
-  const nothingElse = { forgotten: [], share: 0, acceptedAt: Date.now() };
+  const nothingElse = { userId: null, forgotten: [], share: 0, acceptedAt: Date.now() };
   for (let from = 0; from < count; from += memoriesPerWrite) {
     const remembered = Array.from({ length: Math.min(memoriesPerWrite, count - from) }, (_, i) =>
-      newMemory({ content: contentOf(from + i), tag: `tag-${(from + i) % 10}` }, Date.now()),
+      newMemory(
+        { content: contentOf(from + i), tag: `tag-${(from + i) % 10}` },
+        { now: Date.now() },
+      ),
     );
     await database.write((tx) => memories.keep(tx, [{ ...of, remembered, ...nothingElse }]));
   }

@@ -61,8 +61,8 @@ async function measureOn(database: Database, name: string): Promise<Figure[]> {
   const remembered = [...questions.map(({ memory }) => memory), ...distractors(questions.length)]
     .map((content, i) => ({ content, at: (i * 7_919) % memoriesCount }))
     .sort((a, b) => a.at - b.at)
-    .map(({ content }) => newMemory({ content }, Date.now()));
-  const nothingElse = { forgotten: [], share: 0, acceptedAt: Infinity };
+    .map(({ content }) => newMemory({ content }, { now: Date.now() }));
+  const nothingElse = { userId: null, forgotten: [], share: 0, acceptedAt: Infinity };
   await database.write((tx) => memories.keep(tx, [{ ...agent, remembered, ...nothingElse }]));
   const asked: Asked[] = [];
   for (const question of questions) asked.push(await ask(memories, question));

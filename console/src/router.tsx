@@ -120,14 +120,14 @@ const agents = createRoute({
 const agent = createRoute({
   ...within,
   path: '/agents/$agentId',
-  /** `q` and `tag` filter its memories. */
-  validateSearch: words('tab', 'q', 'tag'),
+  /** The others filter its memories. */
+  validateSearch: words('tab', 'q', 'tag', 'user', 'whose'),
   component: lazyPage(async () => (await import('./pages/AgentPage.tsx')).AgentPage),
 });
 const memories = createRoute({
   ...within,
   path: '/memories',
-  validateSearch: words('agent_id', 'q', 'tag'),
+  validateSearch: words('agent_id', 'q', 'tag', 'user', 'whose'),
   component: lazyPage(async () => (await import('./pages/MemoriesPage.tsx')).MemoriesPage),
 });
 const schedules = createRoute({

@@ -1,12 +1,12 @@
 /** `/admin/api-keys` (specification: Admin API keys). */
 import type { FastifyRequest } from 'fastify';
 import { Type } from 'typebox';
+import { expiryOf } from '../http/future-moment.ts';
 import { adminRefusals, bodyRefusals } from '../http/refusals.ts';
 import { Id, Name, Nullable, Slug, Timestamp, Words } from '../http/schemas.ts';
 import type { Server } from '../http/server.ts';
 import type { Clock } from '../kernel/clock.ts';
 import { invalid } from '../kernel/errors.ts';
-import { momentIssue, momentOf } from '../kernel/moment.ts';
 import type { ApiKeys } from './api-keys.ts';
 
 const operation = { tags: ['API keys'], security: [{ adminBearer: [] }, { adminHeader: [] }] };
@@ -124,7 +124,7 @@ export function apiKeyRoutes(server: Server, { apiKeys, clock, endJobsOfKey }: A
       throw invalid('scopes', 'must hold * alone or categories without it');
     }
     const expiry = expires_at !== undefined && {
-      expires_at: futureMoment(expires_at, clock.now()),
+      expires_at: expiryOf(expires_at, clock.now()),
     };
     return reply.status(201).send(await apiKeys.issue({ ...fields, ...expiry }));
   });
@@ -142,12 +142,4 @@ export function apiKeyRoutes(server: Server, { apiKeys, clock, endJobsOfKey }: A
     await endJobsOfKey(revoked.id, { cancelActive: query.cancel_jobs === 'true' });
     return revoked;
   });
-}
-
-/** A moment after `now`, in milliseconds. */
-function futureMoment(text: string, now: number): number {
-  const ms = momentOf(text);
-  if (ms === null) throw invalid('expires_at', momentIssue);
-  if (ms <= now) throw invalid('expires_at', 'must lie in the future');
-  return ms;
 }

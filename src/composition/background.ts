@@ -25,7 +25,7 @@ const retentionEveryMs = 60 * 60 * 1000;
 const missedEveryMs = 10_000;
 /** Between two looks for signing secrets that are not encrypted yet. */
 const sealEveryMs = 60_000;
-/** Between two looks for memories of deleted agents, events that no job can take any more, and ended sessions. */
+/** Between two looks for memories of deleted agents and expired ones, events that no job can take any more, and ended sessions. */
 const purgeEveryMs = 10_000;
 /** Between two looks for memories that an earlier version has indexed. */
 const renewEveryMs = 1_000;
@@ -105,6 +105,7 @@ function schedulerTasks({
     [sweepEveryMs, () => jobs.recovery.sweep()],
     [sweepEveryMs, () => runEvents.tellUntold()],
     [purgeEveryMs, () => memories.purge()],
+    [purgeEveryMs, () => memories.expire()],
     [renewEveryMs, () => memories.renew()],
     [purgeEveryMs, () => runEvents.removeUntakeable()],
     [purgeEveryMs, () => webhooks.listeners.removeExpired()],

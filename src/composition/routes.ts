@@ -119,7 +119,7 @@ function adminRoutes(scope: Server, deps: RoutesDeps): void {
 
 /** The routes of `/api`. A stream goes on for as long as its caller is admitted. */
 function apiRoutes(scope: Server, deps: RoutesDeps, sessions: Sessions): void {
-  const { parts, slices, unmatched, stopping } = deps;
+  const { parts, slices, clock, unmatched, stopping } = deps;
   const { apiKeys, agents, memories, skills, conversations, statistics, usage, webhooks } = slices;
   const { triggers, calls } = slices.triggers;
   const { jobs, execute } = slices.jobs;
@@ -127,7 +127,7 @@ function apiRoutes(scope: Server, deps: RoutesDeps, sessions: Sessions): void {
   skillSettingsRoutes(scope, { skills, settings: slices.skillSettings });
   accountRoutes(scope, { ...slices.remoteSkills, baseOf: browserAddress(parts.config) });
   agentRoutes(scope, { agents });
-  memoryRoutes(scope, { memories });
+  memoryRoutes(scope, { memories, clock });
   conversationRoutes(scope, { conversations });
   triggerRoutes(scope, { triggers, calls, publicUrl: parts.config.publicUrl });
   const beginStream = createStreams({

@@ -251,6 +251,8 @@ export interface JobsTable extends SkillVersion {
   conversation_id: string;
   trigger_type: TriggerType;
   user_id: string;
+  /** 1 where a client named the user; else `user_id` is the name of the key or the trigger. */
+  for_user: Generated<number>;
   status: Generated<JobStatus>;
   /** Attempts begun and charged; a claim adds one, a displacement gives it back. */
   attempt: Generated<number>;
@@ -692,7 +694,17 @@ export interface ScheduledRunsTable {
 export interface MemoryOwnersTable {
   id: Generated<number>;
   organization_id: string;
+  /**
+   * The agent. Of its users with a slash behind it, so that a process of an earlier version does not take their
+   * memories for the agent's own.
+   */
   agent_id: string;
+  /** 0 for the agent's own memories, 1 for those of a user, 2 for those of all its users together. */
+  kind: Generated<0 | 1 | 2>;
+  /** Empty where it is not a user's. */
+  user_id: Generated<string>;
+  /** No memory of this owner ends before; null where none ends. */
+  next_expiry: Generated<number | null>;
   /** How many memories there are. */
   count: Generated<number>;
   /** 1 once the agent was deleted: no query finds these memories, and they are deleted in batches. */
@@ -723,6 +735,16 @@ export interface MemoriesTable {
   content: string;
   /** All that it is found by; null where an earlier version made its index entry, of its words alone. */
   terms: string | null;
+  /** The user whose memory it is; null for the agent's own. */
+  user_id: Generated<string | null>;
+  /** Id in `memory_owners` of all users together; null for the agent's own. */
+  together: Generated<number | null>;
+  /** The job that wrote it last, its conversation and its step; null where a client wrote it. */
+  job_id: Generated<string | null>;
+  conversation_id: Generated<string | null>;
+  step: Generated<number | null>;
+  /** From then on it is not found. */
+  expires_at: Generated<number | null>;
 }
 
 /** Full-text index: which memories, by their `seq`, have a term. */

@@ -1,6 +1,7 @@
 /** The header `x-user-id`: on whose behalf a client calls. */
 import { isUtf8 } from 'node:buffer';
 import type { FastifyRequest } from 'fastify';
+import type { Caller } from '../kernel/caller.ts';
 import { invalid } from '../kernel/errors.ts';
 import { isCleanText } from '../kernel/text.ts';
 
@@ -16,6 +17,12 @@ export function userOf(request: FastifyRequest): string | undefined {
     throw invalid('x-user-id', `must be 1 to ${nameMax} characters`);
   }
   return name;
+}
+
+/** For whom a job of the request is: the user that it names; else it is for no user and shows the name of its key. */
+export function userFor(request: FastifyRequest, { clientName }: Pick<Caller, 'clientName'>) {
+  const user = userOf(request);
+  return { userId: user ?? clientName, isForUser: user !== undefined };
 }
 
 /** Node decodes header bytes as Latin-1; bytes that are valid UTF-8 are decoded as UTF-8. */

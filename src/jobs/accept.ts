@@ -36,6 +36,8 @@ export interface WorkRequest {
   readonly apiKeyId: string;
   readonly agentId: string;
   readonly userId: string;
+  /** Whether a client named the user; else `userId` is the name of the key or the trigger. */
+  readonly isForUser?: boolean;
   readonly triggerType: TriggerType;
   readonly skill: { category: string; name: string; version: string };
   readonly maxAttempts: number;
@@ -197,6 +199,7 @@ function newJob(request: WorkRequest, now: number): NewJob {
     skill_version: request.skill.version,
     trigger_type: request.triggerType,
     user_id: request.userId,
+    for_user: request.isForUser === true ? 1 : 0,
     max_attempts: request.maxAttempts,
     run_at: now,
     retry_of: request.retryOf,

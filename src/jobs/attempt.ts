@@ -17,7 +17,7 @@ import type { RunMemory, StartRunMemory } from '../memories/run-memory.ts';
 import type { YieldSlot } from '../queue/queue.ts';
 import type { SkillRegistry } from '../skills/registry.ts';
 import type { SkillSettings } from '../skills/settings.ts';
-import type { ClaimedJob } from './jobs.store.ts';
+import { type ClaimedJob, memoryUserOf } from './jobs.store.ts';
 import type { createReports, ReportStream } from './reports.ts';
 import { createRunWaits, type RunWaits } from './run-waits.ts';
 
@@ -100,10 +100,13 @@ export function streamOf(attempt: Attempt): ReportStream {
 }
 
 export function memoryOf(attempt: Attempt): RunMemory {
-  const { organization_id, agent_id } = attempt.job;
+  const { job } = attempt;
   attempt.memory ??= attempt.deps.startMemory({
-    organizationId: organization_id,
-    agentId: agent_id,
+    organizationId: job.organization_id,
+    agentId: job.agent_id,
+    userId: memoryUserOf(job),
+    jobId: job.id,
+    conversationId: job.conversation_id,
   });
   return attempt.memory;
 }

@@ -9,6 +9,7 @@ export const findParent = firstRow<{ id: string }, Transaction>()((db, p) =>
     .selectFrom('jobs')
     .select((eb) => [
       'user_id',
+      'for_user',
       'depth',
       eb
         .selectFrom('jobs as child')

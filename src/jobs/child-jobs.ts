@@ -149,7 +149,7 @@ async function requireAgent(
 function childOf(
   job: JournalJob,
   step: number,
-  parent: { user_id: string; depth: number },
+  parent: { user_id: string; for_user: number; depth: number },
   skill: Skill,
   { input, agent }: Wanted,
 ): WorkRequest {
@@ -158,6 +158,7 @@ function childOf(
     apiKeyId: job.api_key_id,
     agentId: agent ?? job.agent_id,
     userId: parent.user_id,
+    isForUser: parent.for_user === 1,
     triggerType: 'api',
     skill,
     maxAttempts: skill.maxAttempts,

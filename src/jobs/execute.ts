@@ -27,7 +27,7 @@ export interface Target {
 
 /** The other parts of a request to run a skill; the first are recorded with its job. */
 export interface ExecutionOptions
-  extends Pick<WorkRequest, 'userId' | 'triggerType' | 'agentOverrides'> {
+  extends Pick<WorkRequest, 'userId' | 'isForUser' | 'triggerType' | 'agentOverrides'> {
   /** The field of the request's body that the input is; by default the input is the body. */
   readonly inputField?: string;
   /** Makes repeats of the request one job. */

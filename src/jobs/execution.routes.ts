@@ -6,7 +6,7 @@ import { idempotencyKeyOf, onceGiven } from '../http/idempotency-key.ts';
 import { apiRefusals, bodyRefusals } from '../http/refusals.ts';
 import { SkillPath } from '../http/schemas.ts';
 import type { Server } from '../http/server.ts';
-import { userOf } from '../http/user-id.ts';
+import { userFor } from '../http/user-id.ts';
 import type { PlatformError } from '../kernel/errors.ts';
 import type { Execute, Target } from './execute.ts';
 import {
@@ -77,7 +77,7 @@ export function executionRoutes(server: Server, deps: ExecutionRoutesDeps) {
       (request as unknown as Targeted).target,
       request.body,
       {
-        userId: userOf(request) ?? caller.clientName,
+        ...userFor(request, caller),
         triggerType: 'api',
         idempotency: key === undefined ? undefined : { owner: caller.keyId, key },
       },

@@ -22,6 +22,8 @@ export const claimedColumns = [
   'api_key_id',
   'agent_id',
   'conversation_id',
+  'user_id',
+  'for_user',
   'skill_category',
   'skill_name',
   'skill_version',
@@ -40,6 +42,10 @@ export const claimedColumns = [
   'active_ms',
 ] as const;
 export type ClaimedJob = Pick<JobRow, (typeof claimedColumns)[number]>;
+
+/** The user whose memories a job sees: one that a client named. */
+export const memoryUserOf = ({ user_id, for_user }: Pick<JobRow, 'user_id' | 'for_user'>) =>
+  for_user === 1 ? user_id : null;
 
 /** The defaults of a new job: queued, without an outcome. */
 type Defaults =

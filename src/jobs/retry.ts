@@ -42,6 +42,7 @@ export async function retryJob(
     apiKeyId: caller.keyId,
     agentId: job.agent_id,
     userId: job.user_id,
+    isForUser: job.for_user === 1,
     triggerType: 'api',
     skill,
     maxAttempts: skill.maxAttempts,

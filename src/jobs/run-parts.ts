@@ -138,7 +138,7 @@ async function answerWork(asking: Part, question: Question, scope: WaitScope): P
   }
   if (isMemoryVerb(kind)) {
     const noting = step === null ? part : stepsOf(asking).partOf(step);
-    return memoryOf(attempt).ask(kind, payload, noting.note);
+    return memoryOf(attempt).ask(kind, payload, noting);
   }
   throw new Error(`A run may not ask for ${JSON.stringify(kind)}`);
 }

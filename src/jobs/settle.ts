@@ -27,7 +27,7 @@ import {
   mayLeaveDescendants,
   type Unclaimed,
 } from './families.ts';
-import { type ClaimedJob, holdJobs } from './jobs.store.ts';
+import { type ClaimedJob, holdJobs, memoryUserOf } from './jobs.store.ts';
 import { settleJobs } from './settle.store.ts';
 import {
   type EffectDeps,
@@ -334,7 +334,7 @@ function changesFamily(one: Decided): boolean {
 function memoryOf({ job, memory, transition }: Decided) {
   if (memory === undefined || transition.status !== 'completed') return [];
   const owning = { organizationId: job.organization_id, agentId: job.agent_id };
-  return [{ ...owning, acceptedAt: job.created_at, ...memory }];
+  return [{ ...owning, userId: memoryUserOf(job), acceptedAt: job.created_at, ...memory }];
 }
 
 const abandonedJob = ({ job, transition }: Pick<Settled, 'job' | 'transition'>) => ({

@@ -8,7 +8,7 @@ import { acceptingWork, callerOf } from '../http/authenticate.ts';
 import { idempotencyKeyOf, onceGiven } from '../http/idempotency-key.ts';
 import { apiRefusals, bodyRefusals } from '../http/refusals.ts';
 import type { Server } from '../http/server.ts';
-import { userOf } from '../http/user-id.ts';
+import { userFor } from '../http/user-id.ts';
 import { refuseLong } from '../kernel/long-text.ts';
 import type { Execute, Target } from './execute.ts';
 import {
@@ -82,7 +82,7 @@ export function trialRoutes(server: Server, deps: AnswerDeps & { readonly execut
       targets.get(request as unknown as FastifyRequest) as Target,
       input,
       {
-        userId: userOf(request) ?? caller.clientName,
+        ...userFor(request, caller),
         triggerType: 'api',
         agentOverrides: JSON.stringify(agent),
         inputField: 'input',

@@ -44,6 +44,7 @@ export async function begin(
   const target = await execute.target(caller, path, () => ({ agentId, conversationId }));
   const { job } = await execute.run(caller, target, input, {
     userId: userId ?? caller.clientName,
+    isForUser: userId !== undefined,
     triggerType: 'api',
     idempotency:
       idempotencyKey === undefined ? undefined : { owner: caller.keyId, key: idempotencyKey },

@@ -12,6 +12,8 @@ export interface MemoryFields {
   content?: string;
   tag?: string;
   metadata?: Readonly<Record<string, unknown>>;
+  /** From then on it is not found. */
+  expires_at?: number | null;
 }
 
 /**

@@ -3,12 +3,11 @@
  * made by an earlier version.
  */
 import type { Database, Transaction } from '../database/database.ts';
+import { indexMemories, reindexMemory } from './index.store.ts';
 import {
   findWithoutTerms,
-  indexMemories,
   memoriesAfter,
   memoriesWithoutTerms,
-  reindexMemory,
   updateMemory,
 } from './memories.store.ts';
 import { indexedAs } from './record.ts';
@@ -22,10 +21,7 @@ const memoriesMax = 100;
 export async function indexAllMemories(tx: Transaction): Promise<void> {
   for (let after = Number.MIN_SAFE_INTEGER; ; ) {
     const rows = await memoriesAfter(tx, after, memoriesMax);
-    await indexMemories(
-      tx,
-      rows.map((row) => ({ ...indexedAs(row), owner: row.owner })),
-    );
+    await indexMemories(tx, rows.map(indexedAs));
     const last = rows.at(-1);
     if (last === undefined || rows.length < memoriesMax) return;
     after = last.seq;
@@ -59,7 +55,7 @@ async function renewSome(tx: Transaction): Promise<number> {
   for (const row of await memoriesWithoutTerms(tx, renewedMax)) {
     const terms = termsText(readWords(row.content), row.tag);
     await updateMemory(tx, row.seq, { terms });
-    await reindexMemory(tx, row.owner, indexedAs(row), terms);
+    await reindexMemory(tx, indexedAs(row), terms);
     count += 1;
     bytes += row.content.length;
     if (bytes > renewedBytesMax) break;

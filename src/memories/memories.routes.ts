@@ -2,14 +2,27 @@
 import type { FastifyRequest } from 'fastify';
 import { Type } from 'typebox';
 import { callerOf } from '../http/authenticate.ts';
+import { expiryOf } from '../http/future-moment.ts';
 import { apiRefusals, bodyRefusals } from '../http/refusals.ts';
 import { carries, tellNext } from '../http/response-headers.ts';
-import { FreeObject, Id, Name, Nothing, Page, Paged, Slug, Timestamp } from '../http/schemas.ts';
+import {
+  FilterText,
+  FreeObject,
+  Id,
+  Name,
+  Nothing,
+  Nullable,
+  Page,
+  Paged,
+  Slug,
+  Timestamp,
+} from '../http/schemas.ts';
 import type { Server } from '../http/server.ts';
+import type { Clock } from '../kernel/clock.ts';
 import { longTextMax } from '../kernel/long-text.ts';
-import { defaultTag, queryCharsMax } from './fields.ts';
+import { defaultTag, type MemoryFields, queryCharsMax } from './fields.ts';
 import type { Memories } from './memories.ts';
-import type { Owning } from './record.ts';
+import type { Owning } from './owners.ts';
 
 const operation = { tags: ['Memories'], security: [{ apiKey: [] }] };
 
@@ -21,6 +34,11 @@ const content = Type.String({
 const tag = { ...Name(), description: 'One label, to list and search by.' };
 const metadata = { ...FreeObject, description: 'Further data: at most 64 KiB of JSON.' };
 
+const expiresAt = Nullable({
+  ...Timestamp,
+  description: 'From then on it is not found, and it is deleted soon after; null for never.',
+});
+
 const Memory = Type.Object(
   {
     id: Id,
@@ -28,8 +46,24 @@ const Memory = Type.Object(
     content,
     tag,
     metadata,
+    user_id: Nullable(Type.String({ description: "Whose it is; null for the agent's own." })),
     created_at: Timestamp,
     updated_at: Timestamp,
+    expires_at: expiresAt,
+    source: Nullable(
+      Type.Object(
+        {
+          job_id: Id,
+          conversation_id: Id,
+          step: Nullable(
+            Type.Integer({
+              description: 'The step of the job; null for the code of the run itself.',
+            }),
+          ),
+        },
+        { description: 'The run that wrote it last; null where a client did.' },
+      ),
+    ),
   },
   {
     title: 'Memory',
@@ -40,9 +74,16 @@ const Memory = Type.Object(
         agent_id: 'default',
         content: 'Ada prefers short answers.',
         tag: 'preference',
-        metadata: { customer: 'ada' },
+        metadata: { plan: 'team' },
+        user_id: 'ada',
         created_at: '2026-01-01T00:00:00.000Z',
         updated_at: '2026-01-01T00:00:00.000Z',
+        expires_at: null,
+        source: {
+          job_id: '019a9d3c-5b7e-7c41-8a2f-3d5e7f901b2a',
+          conversation_id: '019a9d3c-5b7e-7c41-8a2f-3d5e7f901b2b',
+          step: 2,
+        },
       },
     ],
   },
@@ -60,12 +101,16 @@ const listSchema = {
   summary: 'List or search the memories of an agent',
   description:
     'Newest first; with q the memories with any of its words, in any inflection, best first. ' +
-    'Words in double quotes must stand together. Letter case and accents are ignored.',
+    'Words in double quotes must stand together. Letter case and accents are ignored. ' +
+    "Without user_id the agent's own memories and those of all its users.",
   params: agentParams,
   querystring: Type.Object({
     tag: Type.Optional(Type.String({ maxLength: 200, description: 'Exact match.' })),
     q: Type.Optional(
       Type.String({ maxLength: queryCharsMax, description: 'Words or a question.' }),
+    ),
+    user_id: Type.Optional(
+      FilterText("Memories of this user alone; empty for the agent's own alone."),
     ),
     ...Page.properties,
   }),
@@ -84,6 +129,12 @@ const createSchema = {
       content,
       tag: Type.Optional({ ...tag, default: defaultTag }),
       metadata: Type.Optional({ ...metadata, default: {} }),
+      user_id: Type.Optional({
+        ...Nullable(Name()),
+        description: "The user whose memory it is; null for the agent's own.",
+        default: null,
+      }),
+      expires_at: Type.Optional({ ...expiresAt, default: null }),
     },
     {
       title: 'NewMemory',
@@ -109,7 +160,7 @@ const updateSchema = {
   summary: 'Change a memory',
   description: 'Changes the given fields; metadata is replaced as a whole.',
   params,
-  body: Type.Partial(Type.Object({ content, tag, metadata }), {
+  body: Type.Partial(Type.Object({ content, tag, metadata, expires_at: expiresAt }), {
     title: 'MemoryChanges',
     additionalProperties: false,
     examples: [{ content: 'Ada prefers very short answers.' }],
@@ -125,7 +176,11 @@ const deleteSchema = {
 };
 
 /** Unknown agents and memories are 404 before anything else is checked (docs/decisions/order-of-checks.md). */
-export function memoryRoutes(server: Server, { memories }: { memories: Memories }): void {
+export function memoryRoutes(
+  server: Server,
+  { memories, clock }: { memories: Memories; clock: Clock },
+): void {
+  const fieldsOf = <B extends MemoryBody>(body: B) => withExpiry(body, clock.now());
   const all = '/api/agents/:agentId/memories';
   const one = `${all}/:memoryId` as const;
   const findAgent = (request: FastifyRequest) => memories.findAgent(owningOf(request));
@@ -134,14 +189,16 @@ export function memoryRoutes(server: Server, { memories }: { memories: Memories 
     return memories.find(owningOf(request), memoryId);
   };
   server.get(all, { onRequest: findAgent, schema: listSchema }, async (request, reply) => {
-    const { limit, offset, ...filter } = request.query;
+    const { limit, offset, user_id: user, ...filter } = request.query;
     const page = { limit, offset };
-    const { memories: data, total, next } = await memories.list(owningOf(request), filter, page);
+    const whose = { ...filter, userId: user === '' ? null : user };
+    const { memories: data, total, next } = await memories.list(owningOf(request), whose, page);
     tellNext(reply, next);
     return { data, total, ...page };
   });
   server.post(all, { onRequest: findAgent, schema: createSchema }, async (request, reply) => {
-    const created = await memories.create(owningOf(request), request.body);
+    const { user_id: userId, ...body } = request.body;
+    const created = await memories.create(owningOf(request), fieldsOf(body), userId ?? null);
     const location = `/api/agents/${created.agent_id}/memories/${created.id}`;
     return reply.status(201).header('location', location).send(created);
   });
@@ -149,7 +206,7 @@ export function memoryRoutes(server: Server, { memories }: { memories: Memories 
     memories.get(owningOf(request), request.params.memoryId),
   );
   server.put(one, { onRequest: find, schema: updateSchema }, (request) =>
-    memories.update(owningOf(request), request.params.memoryId, request.body),
+    memories.update(owningOf(request), request.params.memoryId, fieldsOf(request.body)),
   );
   server.delete(one, { onRequest: find, schema: deleteSchema }, async (request, reply) => {
     await memories.remove(owningOf(request), request.params.memoryId);
@@ -160,4 +217,12 @@ export function memoryRoutes(server: Server, { memories }: { memories: Memories 
 function owningOf(request: FastifyRequest): Owning {
   const { agentId } = request.params as { agentId: string };
   return { organizationId: callerOf(request).organizationId, agentId };
+}
+
+type MemoryBody = Omit<MemoryFields, 'expires_at'> & { expires_at?: string | null };
+
+/** The fields of a body, its moment in milliseconds. */
+function withExpiry<B extends MemoryBody>({ expires_at: at, ...fields }: B, now: number) {
+  if (at === undefined) return fields;
+  return { ...fields, expires_at: at === null ? null : expiryOf(at, now) };
 }

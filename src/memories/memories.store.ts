@@ -1,24 +1,62 @@
-/** Every query on memories and their index. Those on owners are in `owners.store.ts`, searches in `search.store.ts`. */
-import { type Selectable, sql } from 'kysely';
-import type { Dialect, Handle, Transaction } from '../database/database.ts';
+/**
+ * Every query on memories. Those on their index are in `index.store.ts`, on owners in `owners.store.ts`, searches in
+ * `search.store.ts`.
+ */
+import { type ExpressionBuilder, type Selectable, sql } from 'kysely';
+import type { Handle, Transaction } from '../database/database.ts';
 import { idIn, listValue } from '../database/ids-in.ts';
 import { locked } from '../database/locked.ts';
 import { bytesOf, cutPage, type PageAsked } from '../database/page-bytes.ts';
 import { firstRow, statement } from '../database/statement.ts';
-import type { MemoriesTable } from '../database/tables.ts';
+import type { MemoriesTable, Tables } from '../database/tables.ts';
+import { type Indexed, indexMemories, unindex } from './index.store.ts';
+import { type Owner, type OwnerRow, ownerKinds } from './owners.store.ts';
+
+/** Expired memories that are told from others before they are deleted, which takes some seconds. */
+const expiredMax = 10_000;
 
 export type MemoryRow = Selectable<MemoriesTable>;
 
 /** A memory as it is shown. */
-export type VisibleMemoryRow = Omit<MemoryRow, 'seq' | 'owner' | 'words' | 'word_count' | 'terms'>;
+export type VisibleMemoryRow = Pick<MemoryRow, (typeof visibleColumns)[number]>;
 
 /** A memory to record. */
-type RecordedMemory = Omit<MemoryRow, 'seq' | 'terms'> & { readonly terms: string };
+type RecordedMemory = Omit<MemoryRow, 'seq' | 'terms' | 'owner' | 'together'> & {
+  readonly terms: string;
+};
 
-const visibleColumns = ['id', 'tag', 'content', 'metadata', 'created_at', 'updated_at'] as const;
+export const visibleColumns = [
+  'id',
+  'tag',
+  'content',
+  'metadata',
+  'created_at',
+  'updated_at',
+  'user_id',
+  'job_id',
+  'conversation_id',
+  'step',
+  'expires_at',
+] as const;
 
 /** What a memory is found by. */
-const foundBy = ['seq', 'tag', 'words', 'terms'] as const;
+const foundBy = ['seq', 'owner', 'together', 'tag', 'words', 'terms'] as const;
+
+/** Where memories are looked for. */
+type Seen = readonly Pick<OwnerRow, 'id' | 'kind'>[];
+
+/** Memories of the owners that are seen. */
+function ofOwners(owners: Seen) {
+  const ids = (isTogether: boolean) =>
+    owners.filter(({ kind }) => (kind === ownerKinds.together) === isTogether).map(({ id }) => id);
+  return ({ eb, or }: ExpressionBuilder<Tables, 'memories'>) => {
+    const [own, together] = [ids(false), ids(true)];
+    return or([
+      ...(own.length > 0 ? [eb('owner', 'in', own)] : []),
+      ...(together.length > 0 ? [eb('together', 'in', together)] : []),
+    ]);
+  };
+}
 
 /** Up to `max` memories of an owner, with what they are found by. */
 export function someMemories(tx: Transaction, owner: number, max: number) {
@@ -33,112 +71,184 @@ export function someMemories(tx: Transaction, owner: number, max: number) {
 const deleteBySeq = statement<{ seq: number }>()((db, p) =>
   db.deleteFrom('memories').where('seq', '=', p('seq')),
 );
-export const findMemory = firstRow<{ owner: number; id: string }>()((db, p) =>
-  db
+/** Undefined where none of the owners has it, or it has expired. */
+export function findMemory(db: Handle, owners: Seen, id: string, now: number) {
+  return db.kysely
     .selectFrom('memories')
-    .select(visibleColumns)
-    .where('owner', '=', p('owner'))
-    .where('id', '=', p('id')),
-);
-
-/** How many words a memory has. */
-export const sizeOfMemory = firstRow<{ owner: number; id: string }>()((db, p) =>
-  db
-    .selectFrom('memories')
-    .select('word_count')
-    .where('owner', '=', p('owner'))
-    .where('id', '=', p('id')),
-);
+    .select([...visibleColumns, 'word_count'])
+    .where(ofOwners(owners))
+    .where('id', '=', id)
+    .where(isCurrent(now))
+    .executeTakeFirst();
+}
 
 /** What memories of these ids are found by, in the order of the ids; those that are not there are left out. */
-export function memoriesById(tx: Transaction, owner: number, ids: readonly string[]) {
+export function memoriesById(tx: Transaction, owners: Seen, ids: readonly string[]) {
   return tx.kysely
     .selectFrom('memories')
     .select([...foundBy, 'id'])
-    .where('owner', '=', owner)
+    .where(ofOwners(owners))
     .where(idIn(tx.dialect, listValue(ids)))
     .orderBy('id')
     .execute();
 }
 
+const isCurrent =
+  (now: number) =>
+  ({ eb, or }: ExpressionBuilder<Tables, 'memories'>) =>
+    or([eb('expires_at', 'is', null), eb('expires_at', '>', now)]);
+
 interface MemoryFilter {
   readonly tag?: string | undefined;
   readonly without?: readonly string[];
+  /** Leaves out what has expired by then; null where nothing of the owners has. */
+  readonly now: number | null;
 }
 
-/** The ids of a page, newest first; of one tag when it is given, and without some ids. */
-function idsOfPage(
+/** The ids of an owner's newest memories; of one tag when it is given, and without some ids. */
+function newestIds(
   db: Handle,
-  owner: number,
-  { tag, without = [] }: MemoryFilter,
-  page: PageAsked,
+  { id, kind }: Seen[number],
+  { tag, without = [], now }: MemoryFilter,
 ) {
+  const column = kind === ownerKinds.together ? 'together' : 'owner';
   let ids = db.kysely
     .selectFrom('memories')
     .select('id')
-    .where('owner', '=', owner)
-    .orderBy('id', 'desc')
-    .limit(page.limit)
-    .offset(page.offset);
+    .where(column, '=', id)
+    .orderBy('id', 'desc');
   if (tag !== undefined) ids = ids.where('tag', '=', tag);
+  if (now !== null) ids = ids.where(isCurrent(now));
   if (without.length > 0) {
     ids = ids.where(sql<boolean>`not (${idIn(db.dialect, listValue(without))})`);
   }
   return ids;
 }
 
+/** The ids of a page, newest first. */
+function idsOfPage(db: Handle, owners: Seen, filter: MemoryFilter, { limit, offset }: PageAsked) {
+  const [first, ...others] = owners.map((owner) => newestIds(db, owner, filter));
+  if (first === undefined) throw new Error('no owner is seen');
+  if (others.length === 0) return first.limit(limit).offset(offset);
+  // Each owner's newest are read in their index; its page is among them.
+  const newest = (one: typeof first) =>
+    db.kysely.selectFrom(one.limit(limit + offset).as('newest')).select('id');
+  const all = others.reduce((union, one) => union.unionAll(newest(one)), newest(first));
+  return db.kysely
+    .selectFrom(all.as('found'))
+    .select('id')
+    .orderBy('id', 'desc')
+    .limit(limit)
+    .offset(offset);
+}
+
 /** The memories of a page, newest first. What a page skips is skipped in the index: its rows are not read. */
-function ofPage(db: Handle, owner: number, filter: MemoryFilter, page: PageAsked) {
+function ofPage(db: Handle, owners: Seen, filter: MemoryFilter, page: PageAsked) {
   return db.kysely
     .selectFrom('memories')
-    .where('owner', '=', owner)
-    .where('id', 'in', idsOfPage(db, owner, filter, page))
+    .where(ofOwners(owners))
+    .where('id', 'in', idsOfPage(db, owners, filter, page))
     .orderBy('id', 'desc');
 }
 
 /** A page, newest first. */
-export function listMemories(db: Handle, owner: number, filter: MemoryFilter, page: PageAsked) {
-  return ofPage(db, owner, filter, page).select(visibleColumns).execute();
+export async function listMemories(
+  db: Handle,
+  owners: Seen,
+  filter: MemoryFilter,
+  page: PageAsked,
+): Promise<VisibleMemoryRow[]> {
+  if (owners.length === 0) return [];
+  return await ofPage(db, owners, filter, page).select(visibleColumns).execute();
 }
 
 /** As `listMemories`, with the offset at which to go on where the page was cut for its bytes. */
 export async function listMemoriesWithinBytes(
   db: Handle,
-  owner: number,
+  owners: Seen,
   filter: MemoryFilter,
   page: PageAsked,
 ) {
-  const sizes = await ofPage(db, owner, filter, page)
+  if (owners.length === 0) return { rows: [], next: null };
+  const sizes = await ofPage(db, owners, filter, page)
     .select(bytesOf('content', 'metadata').as('bytes'))
     .execute();
   const { rows, next } = cutPage(sizes, page);
   const fitting = { limit: rows.length, offset: page.offset };
-  return { rows: await listMemories(db, owner, filter, fitting), next };
+  return { rows: await listMemories(db, owners, filter, fitting), next };
+}
+
+/** Of the owners, by `seq`, what has expired and is not deleted yet; of one tag when it is given. */
+export async function expiredMemories(
+  db: Handle,
+  owners: Seen,
+  now: number,
+  tag?: string,
+): Promise<number[]> {
+  let query = db.kysely
+    .selectFrom('memories')
+    .select('seq')
+    .where(ofOwners(owners))
+    .where('expires_at', '<=', now)
+    .limit(expiredMax);
+  if (tag !== undefined) query = query.where('tag', '=', tag);
+  return (await query.execute()).map(({ seq }) => Number(seq));
+}
+
+/** Up to `max` expired memories of an owner, with what they are found by. */
+export function expiredOf(tx: Transaction, owner: number, now: number, max: number) {
+  return tx.kysely
+    .selectFrom('memories')
+    .select(foundBy)
+    .where('owner', '=', owner)
+    .where('expires_at', '<=', now)
+    .limit(max)
+    .execute();
+}
+
+/** When the next memory of an owner, or of all users together, expires; null where none does. */
+export async function nextExpiry(tx: Transaction, owner: number): Promise<number | null> {
+  const next = (column: 'owner' | 'together') =>
+    tx.kysely
+      .selectFrom('memories')
+      .select('expires_at')
+      .where(column, '=', owner)
+      .where('expires_at', 'is not', null)
+      .orderBy('expires_at')
+      .limit(1)
+      .executeTakeFirst();
+  const found = (await next('owner')) ?? (await next('together'));
+  return found?.expires_at ?? null;
 }
 
 /** Records memories of one owner; counts are the caller's. */
 export async function insertMemories(
   tx: Transaction,
-  owner: number,
+  owner: Owner,
   memories: readonly RecordedMemory[],
 ): Promise<void> {
-  await tx.insert('memories', memories);
+  const rows = memories.map((one) => ({ ...one, owner: owner.id, together: owner.together }));
+  await tx.insert('memories', rows);
   const terms = new Map(memories.map(({ id, terms }) => [id, terms]));
-  const rows = await memoriesById(tx, owner, [...terms.keys()]);
+  const own = [{ id: owner.id, kind: ownerKinds.agent }];
+  const recorded = await memoriesById(tx, own, [...terms.keys()]);
   await indexMemories(
     tx,
-    rows.map(({ seq, id }) => ({ seq, owner, terms: terms.get(id) ?? '' })),
+    recorded.map(({ seq, id }) => ({ seq, owners: ownersIn(owner), terms: terms.get(id) ?? '' })),
   );
 }
 
+/** The owners in the index of a memory. */
+export const ownersIn = ({ id, together }: Owner) => (together === null ? [id] : [id, together]);
+
 /** A memory, and what it is found by. */
-export type LockedRow = VisibleMemoryRow & Pick<MemoryRow, 'seq' | 'words' | 'terms'>;
+export type LockedRow = VisibleMemoryRow & Pick<MemoryRow, (typeof foundBy)[number]>;
 
 /** Up to `max` memories of all owners that were recorded after `seq`, in that order. */
 export function memoriesAfter(tx: Transaction, seq: number, max: number) {
   return tx.kysely
     .selectFrom('memories')
-    .select([...foundBy, 'owner'])
+    .select(foundBy)
     .where('seq', '>', seq)
     .orderBy('seq')
     .limit(max)
@@ -157,42 +267,22 @@ export const findWithoutTerms = firstRow<object>()((db) =>
 export function memoriesWithoutTerms(tx: Transaction, max: number) {
   const query = tx.kysely
     .selectFrom('memories')
-    .select([...foundBy, 'owner', 'content'])
+    .select([...foundBy, 'content'])
     .where('terms', 'is', null)
     .orderBy('seq', 'desc')
     .limit(max);
   return locked(tx.dialect, query, (unlocked) => unlocked.forUpdate().skipLocked()).execute();
 }
 
-/** Adds memories to the index that are in no index yet. */
-export async function indexMemories(
-  tx: Transaction,
-  memories: readonly (Indexed & { readonly owner: number })[],
-): Promise<void> {
-  await tx.insert(
-    'memory_index',
-    memories.map(({ seq, owner, terms }) => ({
-      rowid: seq,
-      tokens: tokensText(tx.dialect, owner, terms),
-    })),
-  );
-}
-
 /** A memory that is about to be changed or deleted, locked where several could be at it. */
-export function lockMemory(tx: Transaction, owner: number, id: string) {
+export function lockMemory(tx: Transaction, owners: Seen, id: string, now: number) {
   const query = tx.kysely
     .selectFrom('memories')
-    .select([...visibleColumns, 'seq', 'words', 'terms'])
-    .where('owner', '=', owner)
-    .where('id', '=', id);
+    .select([...visibleColumns, ...foundBy])
+    .where(ofOwners(owners))
+    .where('id', '=', id)
+    .where(isCurrent(now));
   return locked(tx.dialect, query).executeTakeFirst();
-}
-
-/** An entry of the index. */
-export interface Indexed {
-  readonly seq: number;
-  /** All that it is found by: what leaves the index has to be named exactly. */
-  readonly terms: string;
 }
 
 export async function updateMemory(
@@ -203,43 +293,7 @@ export async function updateMemory(
   await tx.kysely.updateTable('memories').set(columns).where('seq', '=', seq).execute();
 }
 
-export async function reindexMemory(
-  tx: Transaction,
-  owner: number,
-  before: Indexed,
-  terms: string,
-): Promise<void> {
-  await unindex(tx, owner, [before]);
-  await indexMemories(tx, [{ seq: before.seq, owner, terms }]);
-}
-
-export async function deleteMemories(
-  tx: Transaction,
-  owner: number,
-  memories: readonly Indexed[],
-): Promise<void> {
+export async function deleteMemories(tx: Transaction, memories: readonly Indexed[]): Promise<void> {
   await tx.each(deleteBySeq, memories);
-  await unindex(tx, owner, memories);
-}
-
-const deleteIndexed = statement<{ seq: number; tokens: string }>()((db, p, dialect) =>
-  dialect === 'sqlite'
-    ? db
-        .insertInto('memory_index')
-        .values({ memory_index: sql.lit('delete'), rowid: p('seq'), tokens: p('tokens') })
-    : db.deleteFrom('memory_index').where('rowid', '=', p('seq')),
-);
-
-function unindex(tx: Transaction, owner: number, memories: readonly Indexed[]): Promise<void> {
-  return tx.each(
-    deleteIndexed,
-    memories.map(({ seq, terms }) => ({ seq, tokens: tokensText(tx.dialect, owner, terms) })),
-  );
-}
-
-/** What the index is given: terms, as `termsText` writes them, each under its owner. */
-function tokensText(dialect: Dialect, owner: number, terms: string): string {
-  if (dialect === 'sqlite') return `${owner}${terms.replaceAll(' ', ` ${owner}`)}`;
-  // Terms have no character that would have to be escaped for PostgreSQL.
-  return `'${owner}${terms.replaceAll(' ', `' '${owner}`)}'`;
+  await unindex(tx, memories);
 }

@@ -9,15 +9,17 @@ import { bind } from '../kernel/bind.ts';
 import { type Clock, timestamp } from '../kernel/clock.ts';
 import { notFound, PlatformError } from '../kernel/errors.ts';
 import { isId } from '../kernel/ids.ts';
+import { deleteExpired } from './expiry.ts';
 import { checkBytes, type MemoryFields } from './fields.ts';
+import { reindexMemory } from './index.store.ts';
 import { renewIndex } from './index-all.ts';
 import {
   deleteMemories,
+  expiredMemories,
   findMemory,
   type LockedRow,
   listMemoriesWithinBytes,
   lockMemory,
-  reindexMemory,
   someMemories,
   updateMemory,
   type VisibleMemoryRow,
@@ -26,20 +28,21 @@ import {
   addToCounts,
   countOfTag,
   deleteEmptyOwner,
-  findOwner,
   findRemovedOwner,
-  markRemoved,
+  noteExpiry,
 } from './owners.store.ts';
+import { markRemoved, type OfUser, type Owning, ownersOf, ownersSeen } from './owners.ts';
 import { queryOf } from './query.ts';
 import {
   deleteAll,
+  deleteRows,
   indexedAs,
   insertAll,
   newMemory,
-  type Owning,
+  ownersOfRow,
   type RunChanges,
 } from './record.ts';
-import { search } from './search.ts';
+import { countOf, mayHaveExpired, search, type Wanted } from './search.ts';
 import { columnsOfWords, retagged } from './terms.ts';
 import { readWords } from './words.ts';
 
@@ -65,7 +68,7 @@ interface MemoriesDeps {
 export function createMemories(deps: MemoriesDeps) {
   return bind(deps, {
     ...{ findAgent, find, list, get, create, update, remove },
-    ...{ keep, purge, renew },
+    ...{ keep, purge, renew, expire },
   });
 }
 
@@ -81,79 +84,103 @@ async function find(deps: MemoriesDeps, owning: Owning, id: string): Promise<voi
 }
 
 /** The memory, or `404 not_found`. */
-async function findRow({ database: { read } }: MemoriesDeps, owning: Owning, id: string) {
-  const owner = await findOwner(read, owning);
-  const row = owner && isId(id) && (await findMemory(read, { owner: owner.id, id }));
+async function findRow({ database: { read }, clock }: MemoriesDeps, owning: Owning, id: string) {
+  const owners = isId(id) ? await ownersSeen(read, owning, undefined) : [];
+  const row = owners.length > 0 && (await findMemory(read, owners, id, clock.now()));
   if (!row) throw notFound('Memory');
   return row;
 }
 
-/** A page: newest first, or with `q` best first. `tag` has to be equal. */
+/** What a list is narrowed by. */
+interface ListFilter {
+  readonly q?: string | undefined;
+  /** Has to be equal. */
+  readonly tag?: string | undefined;
+  /** Null for the agent's own alone. */
+  readonly userId?: OfUser;
+}
+
+/** A page: newest first, or with `q` best first. */
 async function list(
-  { database: { read } }: MemoriesDeps,
+  { database: { read }, clock }: MemoriesDeps,
   owning: Owning,
-  { q, tag }: { q?: string | undefined; tag?: string | undefined },
+  { q, tag, userId }: ListFilter,
   page: PageAsked,
 ) {
-  const owner = await findOwner(read, owning);
-  if (owner === undefined) return { memories: [], total: 0, next: null };
+  const owners = await ownersOf(read, owning, userId);
+  if (owners.length === 0) return { memories: [], total: 0, next: null };
+  const seen = { owners, tag, now: clock.now() };
   const { rows, total, next } =
     q === undefined
-      ? {
-          ...(await listMemoriesWithinBytes(read, owner.id, { tag }, page)),
-          total: tag === undefined ? owner.count : await countOfTag(read, owner.id, tag),
-        }
-      : await search(read, { owner, query: queryOf(q), tag }, page);
+      ? await listNewest(read, seen, page)
+      : await search(read, { ...seen, query: queryOf(q) }, page);
   return { memories: rows.map((row) => memoryView(owning.agentId, row)), total, next };
+}
+
+async function listNewest(
+  read: Database['read'],
+  { tag, ...seen }: Pick<Wanted, 'owners' | 'tag' | 'now'>,
+  page: PageAsked,
+) {
+  const { owners } = seen;
+  const now = mayHaveExpired(seen) ? seen.now : null;
+  const expired = now === null ? [] : await expiredMemories(read, owners, now, tag);
+  const ids = owners.map(({ id }) => id);
+  const all = tag === undefined ? countOf(seen) : await countOfTag(read, ids, tag);
+  const listed = await listMemoriesWithinBytes(read, owners, { tag, now }, page);
+  return { ...listed, total: all - expired.length };
 }
 
 async function get(deps: MemoriesDeps, owning: Owning, id: string) {
   return memoryView(owning.agentId, await findRow(deps, owning, id));
 }
 
+/** Adds a memory of the agent's own, or of a user. */
 async function create(
   { database, clock, agents }: MemoriesDeps,
   owning: Owning,
   fields: MemoryFields & { content: string },
+  userId: string | null = null,
 ) {
-  const memory = newMemory(fields, clock.now());
+  const memory = newMemory(fields, { now: clock.now(), userId });
   await database.write(async (tx) => {
     await agents.lock(tx, owning.organizationId, owning.agentId);
     await insertAll(tx, owning, [memory]);
   });
-  return memoryView(owning.agentId, { ...memory, updated_at: memory.created_at });
+  return memoryView(owning.agentId, memory);
 }
 
 /** Runs `change` on an existing memory, while the agent is locked against other writers. */
 function writeTo<T>(
-  { database, agents }: MemoriesDeps,
+  { database, clock, agents }: MemoriesDeps,
   owning: Owning,
   id: string,
-  change: (tx: Transaction, owner: number, row: LockedRow) => Promise<T>,
+  change: (tx: Transaction, row: LockedRow) => Promise<T>,
 ): Promise<T> {
   return database.write(async (tx) => {
     await agents.lock(tx, owning.organizationId, owning.agentId);
-    const owner = await findOwner(tx, owning);
-    const row = owner && isId(id) && (await lockMemory(tx, owner.id, id));
+    const owners = isId(id) ? await ownersSeen(tx, owning, undefined) : [];
+    const row = owners.length > 0 && (await lockMemory(tx, owners, id, clock.now()));
     if (!row) throw notFound('Memory');
-    return await change(tx, owner.id, row);
+    return await change(tx, row);
   });
 }
 
 /** Changes what `fields` name. */
 async function update(deps: MemoriesDeps, owning: Owning, id: string, fields: MemoryFields) {
   checkBytes(fields);
-  const { content, tag, metadata } = fields;
+  const { content, tag, metadata, expires_at } = fields;
   // Outside of the transaction, because other writers wait for that.
   const words = content === undefined ? null : readWords(content);
   const found = words && columnsOfWords(words, tag ?? '');
-  return await writeTo(deps, owning, id, async (tx, owner, row) => {
+  return await writeTo(deps, owning, id, async (tx, row) => {
     if (Object.keys(fields).length === 0) return memoryView(owning.agentId, row);
     const after: VisibleMemoryRow = {
       ...row,
       content: content ?? row.content,
       tag: tag ?? row.tag,
       metadata: metadata === undefined ? row.metadata : JSON.stringify(metadata),
+      expires_at: expires_at === undefined ? row.expires_at : expires_at,
       // A clock that was set back, or has not moved, makes no change older than the one before.
       updated_at: Math.max(deps.clock.now(), row.updated_at + 1),
     };
@@ -166,19 +193,19 @@ async function update(deps: MemoriesDeps, owning: Owning, id: string, fields: Me
       ...found,
       terms: isOld ? null : terms,
     });
-    if (terms !== before.terms) await reindexMemory(tx, owner, before, terms);
+    if (terms !== before.terms) await reindexMemory(tx, before, terms);
+    const owners = ownersOfRow(row);
     if (after.tag !== row.tag) {
-      await addToCounts(tx, owner, new Map([[row.tag, -1]]).set(after.tag, 1));
+      const counts = new Map([[row.tag, -1]]).set(after.tag, 1);
+      for (const owner of owners) await addToCounts(tx, owner, counts);
     }
+    if (after.expires_at !== null) await noteExpiry(tx, owners, after.expires_at);
     return memoryView(owning.agentId, after);
   });
 }
 
 async function remove(deps: MemoriesDeps, owning: Owning, id: string): Promise<void> {
-  await writeTo(deps, owning, id, async (tx, owner, row) => {
-    await deleteMemories(tx, owner, [indexedAs(row)]);
-    await addToCounts(tx, owner, new Map([[row.tag, -1]]));
-  });
+  await writeTo(deps, owning, id, (tx, row) => deleteRows(tx, [row]));
 }
 
 /**
@@ -211,7 +238,7 @@ async function lockedSince(
 }
 
 async function keepOne(tx: Transaction, run: RunChanges): Promise<void> {
-  if (run.forgotten.length > 0) await deleteAll(tx, run, run.forgotten);
+  if (run.forgotten.length > 0) await deleteAll(tx, run, run.userId, run.forgotten);
   if (run.remembered.length > 0) await insertAll(tx, run, run.remembered);
 }
 
@@ -223,9 +250,15 @@ async function purge({ database }: MemoriesDeps): Promise<void> {
     await database.write(async (tx) => {
       const rows = await someMemories(tx, owner, purgedRowsMax);
       if (rows.length === 0) await deleteEmptyOwner(tx, owner, purgedRowsMax);
-      else await deleteMemories(tx, owner, rows.map(indexedAs));
+      else await deleteMemories(tx, rows.map(indexedAs));
     });
   }
+}
+
+/** Deletes some of the expired memories; how many. */
+async function expire({ database, clock, agents }: MemoriesDeps): Promise<number> {
+  const { lock } = agents;
+  return await deleteExpired({ database, lock }, clock.now());
 }
 
 /** Makes some of the index entries anew that an earlier version has made; how many. */
@@ -234,10 +267,14 @@ async function renew({ database }: MemoriesDeps): Promise<number> {
 }
 
 /** The memories of a deleted agent are marked, and no query finds them any more; `purge` deletes them. */
-export const memoriesOfAgent = { remove: markRemoved };
+export const memoriesOfAgent = {
+  // An earlier version, whose processes know no memories of users, may have left those of a deleted agent.
+  begin: markRemoved,
+  remove: markRemoved,
+};
 
-function columnsOf({ content, tag, metadata, updated_at }: VisibleMemoryRow) {
-  return { content, tag, metadata, updated_at };
+function columnsOf({ content, tag, metadata, expires_at, updated_at }: VisibleMemoryRow) {
+  return { content, tag, metadata, expires_at, updated_at };
 }
 
 /** A memory as runs get it. */
@@ -247,12 +284,21 @@ export function runMemoryView(row: VisibleMemoryRow) {
     content: row.content,
     tag: row.tag,
     metadata: JSON.parse(row.metadata) as Record<string, unknown>,
+    user_id: row.user_id,
     created_at: timestamp(row.created_at),
     updated_at: timestamp(row.updated_at),
+    expires_at: row.expires_at === null ? null : timestamp(row.expires_at),
   };
 }
 
+export type RunMemoryView = ReturnType<typeof runMemoryView>;
+
 function memoryView(agent_id: string, row: VisibleMemoryRow) {
   const { id, ...others } = runMemoryView(row);
-  return { id, agent_id, ...others };
+  return { id, agent_id, ...others, source: sourceOf(row) };
+}
+
+/** The run that wrote it last; null where a client did. */
+function sourceOf({ job_id, conversation_id, step }: VisibleMemoryRow) {
+  return job_id === null ? null : { job_id, conversation_id: conversation_id ?? '', step };
 }

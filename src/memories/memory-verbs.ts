@@ -5,18 +5,33 @@
 /** Memories in the answer to one `recall`: without a limit, and at most. */
 export const recallDefault = 50;
 export const recallMax = 200;
+/** Seconds until a memory expires: ten years at most. */
+export const ttlMax = 315_360_000;
 
 /** The verbs as a model is offered them. */
 export const memoryTools = [
   {
     name: 'remember',
-    description: 'Keeps something for later conversations.',
+    description:
+      'Keeps something for later conversations: of the user of this run, unless whose is agent.',
     parameters: {
       type: 'object',
       properties: {
         content: { type: 'string', description: 'What to remember, complete in itself.' },
         tag: { type: 'string', description: 'Kind of memory, such as preference or fact.' },
         metadata: { type: 'object' },
+        whose: {
+          type: 'string',
+          enum: ['user', 'agent'],
+          description:
+            'user: only runs for this user can recall it. agent: runs for all users can; never for personal data.',
+        },
+        ttl_seconds: {
+          type: 'integer',
+          minimum: 1,
+          maximum: ttlMax,
+          description: 'Seconds after which it expires, for what is true for a time only.',
+        },
       },
       required: ['content'],
       additionalProperties: false,
@@ -32,6 +47,11 @@ export const memoryTools = [
         query: { type: 'string' },
         tag: { type: 'string' },
         limit: { type: 'integer', minimum: 1, maximum: recallMax },
+        whose: {
+          type: 'string',
+          enum: ['user', 'agent'],
+          description: 'Memories of the user of this run alone, or those that all users share.',
+        },
       },
       additionalProperties: false,
     },

@@ -1,36 +1,79 @@
 /** Every query on the owners of memories, and on how many memories they have. */
 import { sql } from 'kysely';
 import type { Handle, Transaction } from '../database/database.ts';
-import { firstRow, statement } from '../database/statement.ts';
+import { allRows, firstRow, statement } from '../database/statement.ts';
 
-/** Undefined for an agent that never had a memory. */
-export const findOwner = firstRow<{ organizationId: string; agentId: string }>()((db, p) =>
+/** An owner's kind, as `memory_owners.kind` has it. */
+export const ownerKinds = { agent: 0, user: 1, together: 2 } as const;
+export type OwnerKind = (typeof ownerKinds)[keyof typeof ownerKinds];
+
+/** The number of an owner, and of all users together where it is one of them. */
+export interface Owner {
+  readonly id: number;
+  readonly together: number | null;
+}
+
+/** Of whom; `user_id` is empty where it is not one user. */
+export interface OwnerName {
+  readonly organization_id: string;
+  /** As `memory_owners.agent_id` has it. */
+  readonly agent_id: string;
+  readonly kind: OwnerKind;
+  readonly user_id: string;
+}
+
+/** Up to two owners: the agent itself, and what `kind` and `user_id` name of its users. */
+export const findOwners = allRows<{
+  organization_id: string;
+  agent_id: string;
+  users_agent_id: string;
+  kind: OwnerKind;
+  user_id: string;
+}>()((db, p) =>
   db
     .selectFrom('memory_owners')
-    .select(['id', 'count'])
-    .where('organization_id', '=', p('organizationId'))
-    .where('agent_id', '=', p('agentId'))
+    .select(['id', 'count', 'kind', 'next_expiry'])
+    .where('organization_id', '=', p('organization_id'))
+    .where(({ and, eb, or }) =>
+      or([
+        and([
+          eb('agent_id', '=', p('agent_id')),
+          eb('kind', '=', sql.lit(0)),
+          eb('user_id', '=', sql.lit('')),
+        ]),
+        and([
+          eb('agent_id', '=', p('users_agent_id')),
+          eb('kind', '=', p('kind')),
+          eb('user_id', '=', p('user_id')),
+        ]),
+      ]),
+    )
     // As a literal, so that the index of those that are not removed serves.
     .where('removed', '=', sql.lit(0)),
 );
+export type OwnerRow = Awaited<ReturnType<typeof findOwners>>[number];
 
-/** Adds the owner of an agent's memories; its number. */
-export async function insertOwner(tx: Transaction, organizationId: string, agentId: string) {
+/** Adds an owner; its number. */
+export async function insertOwner(tx: Transaction, name: OwnerName): Promise<number> {
   const { id } = await tx.kysely
     .insertInto('memory_owners')
-    .values({ organization_id: organizationId, agent_id: agentId })
+    .values(name)
     .returning('id')
     .executeTakeFirstOrThrow();
   return Number(id);
 }
 
-/** From now on no query finds these memories. */
-export async function markRemoved(tx: Transaction, organizationId: string, agentId: string) {
+/** From now on no query finds the memories of these agents, by `memory_owners.agent_id`. */
+export async function removeOwners(
+  tx: Transaction,
+  organizationId: string,
+  agentIds: readonly string[],
+) {
   await tx.kysely
     .updateTable('memory_owners')
     .set({ removed: 1 })
     .where('organization_id', '=', organizationId)
-    .where('agent_id', '=', agentId)
+    .where('agent_id', 'in', agentIds)
     .where('removed', '=', 0)
     .execute();
 }
@@ -57,14 +100,54 @@ const deleteTag = statement<{ owner: number; tag: string }>()((db, p) =>
 );
 
 /** How many memories have a tag. */
-export async function countOfTag(db: Handle, owner: number, tag: string): Promise<number> {
-  const row = await db.kysely
+export async function countOfTag(
+  db: Handle,
+  owners: readonly number[],
+  tag: string,
+): Promise<number> {
+  if (owners.length === 0) return 0;
+  const rows = await db.kysely
     .selectFrom('memory_tags')
     .select('count')
-    .where('owner', '=', owner)
+    .where('owner', 'in', owners)
     .where('tag', '=', tag)
-    .executeTakeFirst();
-  return Number(row?.count ?? 0);
+    .execute();
+  return rows.reduce((sum, { count }) => sum + Number(count), 0);
+}
+
+const lowerExpiry = statement<{ owner: number; at: number }>()((db, p) =>
+  db
+    .updateTable('memory_owners')
+    .set({ next_expiry: p('at') })
+    .where('id', '=', p('owner'))
+    .where(({ eb, or }) => or([eb('next_expiry', 'is', null), eb('next_expiry', '>', p('at'))])),
+);
+
+/** An owner, not all users together, of whom a memory may have expired. */
+export const findExpiringOwner = firstRow<{ now: number }>()((db, p) =>
+  db
+    .selectFrom('memory_owners')
+    .select(['id', 'organization_id', 'agent_id'])
+    .where('next_expiry', '<=', p('now'))
+    .where('kind', '<>', sql.lit(ownerKinds.together))
+    .where('removed', '=', sql.lit(0))
+    .limit(1),
+);
+
+export async function setNextExpiry(tx: Transaction, owner: number, at: number | null) {
+  await tx.kysely
+    .updateTable('memory_owners')
+    .set({ next_expiry: at })
+    .where('id', '=', owner)
+    .execute();
+}
+
+/** Notes that a memory of these owners ends at a moment. */
+export function noteExpiry(tx: Transaction, owners: readonly number[], at: number): Promise<void> {
+  return tx.each(
+    lowerExpiry,
+    owners.map((owner) => ({ owner, at })),
+  );
 }
 
 const addToOwner = statement<{ owner: number; by: number }>()((db, p) =>

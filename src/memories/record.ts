@@ -5,32 +5,33 @@
 import type { Transaction } from '../database/database.ts';
 import { newId } from '../kernel/ids.ts';
 import { checkBytes, defaultTag, type MemoryFields } from './fields.ts';
+import type { Indexed } from './index.store.ts';
 import {
   deleteMemories,
-  type Indexed,
   insertMemories,
   type LockedRow,
   type MemoryRow,
   memoriesById,
+  ownersIn,
 } from './memories.store.ts';
-import { addToCounts, findOwner, insertOwner } from './owners.store.ts';
+import { addToCounts, noteExpiry } from './owners.store.ts';
+import { type OfUser, type Owning, ownerFor, ownersSeen } from './owners.ts';
 import { splitWords } from './relevance.ts';
 import { columnsOfWords, termsOfWords } from './terms.ts';
 import { readWords } from './words.ts';
-
-/** Whose memories. */
-export interface Owning {
-  readonly organizationId: string;
-  readonly agentId: string;
-}
 
 /**
  * A memory that is complete but not recorded. Its words and terms, which take too long to make for a transaction, are
  * one text each: an array costs ten times that.
  */
-export type NewMemory = Readonly<Omit<MemoryRow, 'seq' | 'owner' | 'updated_at' | 'terms'>> & {
+export type NewMemory = Readonly<Omit<MemoryRow, 'seq' | 'owner' | 'together' | 'terms'>> & {
   readonly terms: string;
 };
+
+/** Where a memory is from; all null where a client wrote it. */
+export type Source = Pick<MemoryRow, 'job_id' | 'conversation_id' | 'step'>;
+
+const ofClient: Source = { job_id: null, conversation_id: null, step: null };
 
 /** What a run has done to its agent's memories. */
 export interface MemoryChanges {
@@ -43,24 +44,39 @@ export interface MemoryChanges {
 
 /** The same, with what tells whether the agent that is there is still the one of the run. */
 export interface RunChanges extends Owning, MemoryChanges {
+  /** The user for whom it runs; it sees no memories of another. */
+  readonly userId: string | null;
   /** When the job of the run was accepted. */
   readonly acceptedAt: number;
+}
+
+/** Whose a new memory is, where it is from and when it is made. */
+export interface NewMemoryOptions {
+  readonly now: number;
+  readonly userId?: string | null;
+  readonly source?: Source;
+  readonly id?: string;
 }
 
 /** A complete memory with a new id. Throws `400 validation_error` when a field is too long. */
 export function newMemory(
   fields: MemoryFields & { content: string },
-  now: number,
-  id = newId(),
+  { now, userId = null, source = ofClient, id = newId() }: NewMemoryOptions,
 ): NewMemory {
   checkBytes(fields);
-  const { content, tag = defaultTag, metadata = {} } = fields;
+  const { content, tag = defaultTag, metadata = {}, expires_at = null } = fields;
   return {
     id,
     content,
     tag,
     metadata: JSON.stringify(metadata),
     created_at: now,
+    updated_at: now,
+    user_id: userId,
+    expires_at,
+    job_id: source.job_id,
+    conversation_id: source.conversation_id,
+    step: source.step,
     ...columnsOfWords(readWords(content), tag),
   };
 }
@@ -71,30 +87,48 @@ export async function insertAll(
   owning: Owning,
   memories: readonly NewMemory[],
 ): Promise<void> {
-  const owner =
-    (await findOwner(tx, owning))?.id ??
-    (await insertOwner(tx, owning.organizationId, owning.agentId));
-  const rows = memories.map((memory) => ({ ...memory, owner, updated_at: memory.created_at }));
-  await insertMemories(tx, owner, rows);
-  await addToCounts(tx, owner, countedBy(memories, 1));
+  for (const [userId, ofUser] of Map.groupBy(memories, (memory) => memory.user_id)) {
+    const owner = await ownerFor(tx, owning, userId);
+    const owners = ownersIn(owner);
+    await insertMemories(tx, owner, ofUser);
+    const counts = countedBy(ofUser, 1);
+    for (const one of owners) await addToCounts(tx, one, counts);
+    const ends = ofUser.flatMap(({ expires_at }) => expires_at ?? []);
+    if (ends.length > 0) await noteExpiry(tx, owners, Math.min(...ends));
+  }
 }
 
-/** The agent is locked. Unknown ids are skipped. */
+/** The agent is locked. Unknown ids, and memories of a user other than `userId`, are skipped. */
 export async function deleteAll(
   tx: Transaction,
   owning: Owning,
+  userId: OfUser,
   ids: readonly string[],
 ): Promise<void> {
-  const owner = await findOwner(tx, owning);
-  if (owner === undefined) return;
-  const rows = await memoriesById(tx, owner.id, ids);
-  await deleteMemories(tx, owner.id, rows.map(indexedAs));
-  await addToCounts(tx, owner.id, countedBy(rows, -1));
+  const owners = await ownersSeen(tx, owning, userId);
+  if (owners.length === 0) return;
+  await deleteRows(tx, await memoriesById(tx, owners, ids));
 }
 
+/** Deletes memories of an agent that is locked, and what is counted of them. */
+export async function deleteRows(tx: Transaction, rows: readonly Indexable[]): Promise<void> {
+  await deleteMemories(tx, rows.map(indexedAs));
+  const byOwner = Map.groupBy(
+    rows.flatMap(({ tag, ...row }) => ownersOfRow(row).map((owner) => ({ owner, tag }))),
+    ({ owner }) => owner,
+  );
+  for (const [owner, of] of byOwner) await addToCounts(tx, owner, countedBy(of, -1));
+}
+
+type Indexable = Pick<LockedRow, 'seq' | 'owner' | 'together' | 'tag' | 'words' | 'terms'>;
+
+export const ownersOfRow = ({ owner, together }: Pick<LockedRow, 'owner' | 'together'>) =>
+  ownersIn({ id: owner, together });
+
 /** The index entry of a memory, by what is stored: what `termsText` makes of the content may have changed since. */
-export function indexedAs(row: Pick<LockedRow, 'seq' | 'tag' | 'words' | 'terms'>): Indexed {
-  return { seq: row.seq, terms: row.terms ?? termsOfWords(splitWords(row.words), row.tag) };
+export function indexedAs(row: Indexable): Indexed {
+  const terms = row.terms ?? termsOfWords(splitWords(row.words), row.tag);
+  return { seq: row.seq, owners: ownersOfRow(row), terms };
 }
 
 function countedBy(memories: readonly { tag: string }[], by: 1 | -1): Map<string, number> {

@@ -8,13 +8,14 @@ import type { Database } from '../database/database.ts';
 import { bind } from '../kernel/bind.ts';
 import type { Clock } from '../kernel/clock.ts';
 import { isId } from '../kernel/ids.ts';
-import { checkBytes } from './fields.ts';
-import { listMemories, sizeOfMemory, type VisibleMemoryRow } from './memories.store.ts';
-import { runMemoryView } from './memories.ts';
+import { permanentError } from '../kernel/permanent-error.ts';
+import { checkBytes, type MemoryFields } from './fields.ts';
+import { findMemory, listMemories, type VisibleMemoryRow } from './memories.store.ts';
+import { type RunMemoryView, runMemoryView } from './memories.ts';
 import type { MemoryVerb } from './memory-verbs.ts';
-import { findOwner } from './owners.store.ts';
+import { type OfUser, type Owning, ownersOf, ownersSeen } from './owners.ts';
 import { queryOf } from './query.ts';
-import { type MemoryChanges, type NewMemory, newMemory, type Owning } from './record.ts';
+import { type MemoryChanges, type NewMemory, newMemory, type Source } from './record.ts';
 import { countAmong, matches, type Ranked, rank, weightsOf } from './relevance.ts';
 import { createRunBounds, type RunBounds } from './run-bounds.ts';
 import {
@@ -23,8 +24,9 @@ import {
   readRecall,
   readRemember,
   refusing,
+  type Whose,
 } from './run-questions.ts';
-import { inOrder, matchesOf } from './search.ts';
+import { countOf, inOrder, matchesOf, mayHaveExpired } from './search.ts';
 import { createTurns } from './turns.ts';
 
 /** Bytes of an answer as JSON text; an executor takes no larger one. */
@@ -32,7 +34,7 @@ const answerBytesMax = 1_000_000;
 
 /** One thing that a part of a run did to the memory, as JSON. */
 export type MemoryChange =
-  | { readonly remembered: ReturnType<typeof runMemoryView> }
+  | { readonly remembered: RunMemoryView & { readonly step: number | null } }
   | { readonly forgotten: string };
 
 /** The memory of an attempt of this agent; to be made when the attempt first asks for it. */
@@ -40,10 +42,18 @@ export type StartRunMemory = ReturnType<typeof createRunMemories>;
 export type RunMemory = ReturnType<StartRunMemory>;
 
 /** A memory that is not recorded yet. */
-type Remembered = NewMemory & VisibleMemoryRow;
+type Remembered = NewMemory;
+
+/** The run whose memory it is. */
+export interface MemoryOfRun extends Owning {
+  /** The user for whom it runs, whose memories it sees beside the agent's own; null without one. */
+  readonly userId: string | null;
+  readonly jobId: string;
+  readonly conversationId: string;
+}
 
 /** The memory of one attempt. */
-interface AttemptMemory extends Owning {
+interface AttemptMemory extends MemoryOfRun {
   readonly database: Database;
   readonly clock: Clock;
   readonly bounds: RunBounds;
@@ -60,9 +70,9 @@ interface AttemptMemory extends Owning {
 export function createRunMemories(database: Database, clock: Clock) {
   // For all runs: what each of them does in a turn adds up.
   const turn = createTurns();
-  return (owning: Owning) => {
+  return (run: MemoryOfRun) => {
     const attempt: AttemptMemory = {
-      ...owning,
+      ...run,
       database,
       clock,
       turn,
@@ -83,8 +93,14 @@ function inTurn<T>(attempt: AttemptMemory, act: () => T | Promise<T>): Promise<T
   return result;
 }
 
+/** The part of a run that asks: it receives what its question changed. */
+export interface Asker {
+  readonly step: number | null;
+  note(change: MemoryChange): void;
+}
+
 /**
- * Answers a question; rejects with a sentence for the author of the skill. `onChange` receives what the
+ * Answers a question; rejects with a sentence for the author of the skill. The asker notes what the
  * question changed, so that a repetition of the run that does not ask again can restore it. A question is
  * validated at once, so that a refused one does not wait for the database.
  */
@@ -92,129 +108,165 @@ async function ask(
   attempt: AttemptMemory,
   verb: MemoryVerb,
   payload: unknown,
-  onChange: (change: MemoryChange) => void = () => {},
+  asker: Asker = ofRecord,
 ): Promise<unknown> {
   switch (verb) {
     case 'remember': {
-      const fields = readRemember(payload);
+      const { whose, ...fields } = readRemember(payload, attempt.clock.now());
+      const userId = userOf(attempt, whose);
       attempt.bounds.countRemembered(refusing(() => checkBytes(fields)));
       return inTurn(attempt, () => {
-        const memory = remember(attempt, fields);
-        onChange({ remembered: memory });
+        const memory = remember(attempt, fields, { userId, step: asker.step });
+        asker.note({ remembered: { ...memory, step: asker.step } });
         return memory;
       });
     }
     case 'recall': {
-      const wanted = readRecall(payload);
+      const { whose, ...asked } = readRecall(payload);
+      const wanted = whose === undefined ? asked : { ...asked, userId: userOf(attempt, whose) };
       return inTurn(attempt, () => recall(attempt, wanted));
     }
     case 'forget': {
       const id = readForget(payload);
       const isGone = isId(id) && (await inTurn(attempt, () => forget(attempt, id)));
-      if (isGone) onChange({ forgotten: id });
+      if (isGone) asker.note({ forgotten: id });
       return isGone;
     }
   }
 }
 
+/** Whose memory is asked for; by default the user's of the run, and the agent's own where it has none. */
+function userOf({ userId }: MemoryOfRun, whose: Whose | undefined): string | null {
+  if (whose !== 'user') return whose === 'agent' ? null : userId;
+  if (userId === null) throw permanentError('this run is for no user, so whose must be agent');
+  return userId;
+}
+
 function remember(
-  { clock, bounds, remembered }: AttemptMemory,
-  fields: ReturnType<typeof readRemember>,
-  now = clock.now(),
-  id?: string,
+  { clock, bounds, remembered, jobId, conversationId }: AttemptMemory,
+  fields: MemoryFields & { content: string },
+  { userId, step, id, now = clock.now() }: Remembering,
 ) {
-  const memory = newMemory(fields, now, id);
+  const source: Source = { job_id: jobId, conversation_id: conversationId, step };
+  const memory = newMemory(fields, { now, userId, source, ...(id !== undefined && { id }) });
   bounds.countWords(memory.word_count);
-  const row = { ...memory, updated_at: memory.created_at };
-  remembered.set(memory.id, row);
-  return runMemoryView(row);
+  remembered.set(memory.id, memory);
+  return runMemoryView(memory);
+}
+
+/** Whose it is and which part of the run remembers it; again under its id, where it is restored. */
+interface Remembering {
+  readonly userId: string | null;
+  readonly step: number | null;
+  readonly id?: string;
+  readonly now?: number;
 }
 
 async function forget(attempt: AttemptMemory, id: string): Promise<boolean> {
-  const { database, bounds, remembered, dropped, forgotten } = attempt;
+  const { database, bounds, clock, remembered, dropped, forgotten } = attempt;
   const own = remembered.get(id);
   if (own !== undefined) {
     bounds.countForgotten(0);
     dropped.set(id, own);
     return remembered.delete(id);
   }
-  const owner = await ownerOf(attempt);
-  const size = owner && (await sizeOfMemory(database.read, { owner, id }));
-  if (!size || forgotten.has(id)) return false;
-  bounds.countForgotten(size.word_count);
+  const owners = await seenBy(attempt);
+  const known = owners.length > 0 && (await findMemory(database.read, owners, id, clock.now()));
+  if (!known || forgotten.has(id)) return false;
+  bounds.countForgotten(known.word_count);
   forgotten.add(id);
   return true;
 }
 
-/** The number of the owner; undefined for an agent that never had a memory. */
-async function ownerOf(attempt: AttemptMemory): Promise<number | undefined> {
-  return (await findOwner(attempt.database.read, attempt))?.id;
+/** The owners of what the run sees: of the agent's own and of its user's; of one of the two where it is given. */
+function seenBy(attempt: AttemptMemory, userId?: OfUser) {
+  const { read } = attempt.database;
+  return userId === undefined
+    ? ownersSeen(read, attempt, attempt.userId)
+    : ownersOf(read, attempt, userId);
 }
 
-async function recall(attempt: AttemptMemory, wanted: Recollection) {
+/** What a run asks for; `userId` is of whom alone, where it says that. */
+type Wanted = Omit<Recollection, 'whose'> & { readonly userId?: OfUser };
+
+async function recall(attempt: AttemptMemory, wanted: Wanted) {
   const { query } = wanted;
   const rows = query === undefined ? newest(attempt, wanted) : found(attempt, wanted, query);
   return fitting(await rows);
 }
 
 /** The attempt's own new memories with the tag. */
-function own({ remembered }: AttemptMemory, tag: string | undefined): Remembered[] {
-  return [...remembered.values()].filter((one) => tag === undefined || one.tag === tag);
+function own({ remembered }: AttemptMemory, { tag, userId }: Wanted): Remembered[] {
+  return [...remembered.values()]
+    .filter((one) => tag === undefined || one.tag === tag)
+    .filter((one) => userId === undefined || one.user_id === userId);
 }
 
-async function newest(
-  attempt: AttemptMemory,
-  { tag, limit }: Recollection,
-): Promise<VisibleMemoryRow[]> {
+async function newest(attempt: AttemptMemory, wanted: Wanted): Promise<VisibleMemoryRow[]> {
+  const { tag, limit, userId } = wanted;
   const { read } = attempt.database;
-  const owner = await ownerOf(attempt);
-  const filter = { tag, without: [...attempt.forgotten] };
-  const stored =
-    owner === undefined ? [] : await listMemories(read, owner, filter, { limit, offset: 0 });
-  return [...own(attempt, tag), ...stored].sort((a, b) => (a.id < b.id ? 1 : -1)).slice(0, limit);
+  const owners = await seenBy(attempt, userId);
+  const seen = { owners, now: attempt.clock.now() };
+  const now = mayHaveExpired(seen) ? seen.now : null;
+  const filter = { tag, without: [...attempt.forgotten], now };
+  const stored = await listMemories(read, owners, filter, { limit, offset: 0 });
+  return [...own(attempt, wanted), ...stored]
+    .sort((a, b) => (a.id < b.id ? 1 : -1))
+    .slice(0, limit);
 }
 
 async function found(
   attempt: AttemptMemory,
-  { tag, limit }: Recollection,
+  wanted: Wanted,
   text: string,
 ): Promise<VisibleMemoryRow[]> {
-  const { forgotten, remembered } = attempt;
+  const { tag, limit, userId } = wanted;
+  const { forgotten, remembered, clock } = attempt;
   const { read } = attempt.database;
   const query = queryOf(text);
-  const owner = await findOwner(read, attempt);
+  const owners = await seenBy(attempt, userId);
   const stored =
-    owner === undefined
+    owners.length === 0
       ? { matches: [], others: [], counts: [] }
-      : await matchesOf(read, { owner, query, tag }, forgotten);
+      : await matchesOf(read, { owners, query, tag, now: clock.now() }, forgotten);
   const counts = countAmong([...remembered.values()], query).map(({ strong, weak }, i) => ({
     strong: strong + (stored.counts[i]?.strong ?? 0),
     weak: weak + (stored.counts[i]?.weak ?? 0),
   }));
-  const weights = weightsOf(counts, (owner?.count ?? 0) + remembered.size);
-  const unrecorded = own(attempt, tag).filter((one) => matches(one, query));
+  const weights = weightsOf(counts, countOf({ owners }) + remembered.size);
+  const unrecorded = own(attempt, wanted).filter((one) => matches(one, query));
   const all: (Ranked & { seq?: number })[] = [...unrecorded, ...stored.matches];
   const best = rank(all, query, weights);
   const ordered = [...best.map(({ id, seq }) => remembered.get(id) ?? seq), ...stored.others];
   const order = ordered.slice(0, limit);
   const seqs = order.filter((one) => typeof one === 'number');
-  const rows = owner === undefined ? [] : await inOrder(read, owner.id, seqs);
-  const bySeq = new Map(rows.map((row) => [row.seq, row]));
+  const ids = owners.map(({ id }) => id);
+  const bySeq = new Map((await inOrder(read, ids, seqs)).map((row) => [row.seq, row]));
   return order.flatMap((one) => (typeof one === 'number' ? bySeq.get(one) : one) ?? []);
 }
 
 /** Does again what an earlier attempt did, under the same ids. */
 async function restore(attempt: AttemptMemory, changes: readonly MemoryChange[]): Promise<void> {
   for (const change of changes) {
-    if ('forgotten' in change) await ask(attempt, 'forget', change.forgotten);
+    if ('forgotten' in change) await ask(attempt, 'forget', change.forgotten, ofRecord);
     else {
-      const { id, content, tag, metadata, created_at } = change.remembered;
-      const fields = { content, tag, metadata };
+      const { id, content, tag, metadata, created_at, expires_at, ...more } = change.remembered;
+      const fields = {
+        ...{ content, tag, metadata },
+        expires_at: expires_at ? Date.parse(expires_at) : null,
+      };
       attempt.bounds.countRemembered(checkBytes(fields));
-      await inTurn(attempt, () => remember(attempt, fields, Date.parse(created_at), id));
+      const now = Date.parse(created_at);
+      // A version before there were memories of users has recorded none of the two.
+      const userId = more.user_id ?? null;
+      const step = more.step ?? null;
+      await inTurn(attempt, () => remember(attempt, fields, { userId, step, id, now }));
     }
   }
 }
+
+/** What a repeated attempt does again is on record. */
+const ofRecord: Asker = { step: null, note() {} };
 
 /** Takes back what a part of the run did that begins again; it counts against the bounds still. */
 function undo(attempt: AttemptMemory, changes: readonly MemoryChange[]): Promise<void> {
@@ -234,19 +286,15 @@ function undo(attempt: AttemptMemory, changes: readonly MemoryChange[]): Promise
 async function changes(attempt: AttemptMemory): Promise<MemoryChanges> {
   await attempt.answered;
   return {
-    remembered: [...attempt.remembered.values()].map(recorded),
+    remembered: [...attempt.remembered.values()],
     forgotten: [...attempt.forgotten],
     share: attempt.bounds.share(),
   };
 }
 
-function recorded({ updated_at: _, ...memory }: Remembered): NewMemory {
-  return memory;
-}
-
 /** As a run sees them: as many, from the first on, as fit into an answer. */
-function fitting(rows: readonly VisibleMemoryRow[]): ReturnType<typeof runMemoryView>[] {
-  const memories: ReturnType<typeof runMemoryView>[] = [];
+function fitting(rows: readonly VisibleMemoryRow[]): RunMemoryView[] {
+  const memories: RunMemoryView[] = [];
   let bytes = 2;
   for (const row of rows) {
     const memory = runMemoryView(row);

@@ -5,28 +5,37 @@ import { isObject } from '../kernel/json.ts';
 import { permanentError } from '../kernel/permanent-error.ts';
 import { isCleanText, jsonTextFault } from '../kernel/text.ts';
 import { type MemoryFields, queryCharsMax, tagCharsMax } from './fields.ts';
-import { argumentsOf, type MemoryVerb, recallDefault, recallMax } from './memory-verbs.ts';
+import { argumentsOf, type MemoryVerb, recallDefault, recallMax, ttlMax } from './memory-verbs.ts';
+
+/** Of the user of the run, or of the agent itself. A run cannot name another user. */
+export type Whose = 'user' | 'agent';
 
 export interface Recollection {
+  readonly whose?: Whose | undefined;
   readonly query?: string | undefined;
   readonly tag?: string | undefined;
   readonly limit: number;
 }
 
 /** Throws a final error that names the fault: a repeated request would fail too. */
-export function readRemember(payload: unknown): MemoryFields & { content: string } {
-  const { content, tag, metadata } = fieldsOf(payload, 'remember');
+export function readRemember(
+  payload: unknown,
+  now: number,
+): MemoryFields & { content: string; whose?: Whose } {
+  const { content, tag, metadata, whose, ttl_seconds } = fieldsOf(payload, 'remember');
   if (typeof content !== 'string' || content === '') throw permanentError('content must be a text');
   if (!isCleanText(content)) throw permanentError('content must be well-formed text without NUL');
   return {
     content,
     ...(tag === undefined ? {} : { tag: readTag(tag) }),
     ...(metadata === undefined ? {} : { metadata: readMetadata(metadata) }),
+    ...(whose === undefined ? {} : { whose: readWhose(whose) }),
+    ...(ttl_seconds === undefined ? {} : { expires_at: now + readTtl(ttl_seconds) * 1000 }),
   };
 }
 
 export function readRecall(payload: unknown): Recollection {
-  const { query, tag, limit = recallDefault } = fieldsOf(payload, 'recall');
+  const { query, tag, whose, limit = recallDefault } = fieldsOf(payload, 'recall');
   if (!Number.isInteger(limit) || (limit as number) < 1 || (limit as number) > recallMax) {
     throw permanentError(`limit must be an integer from 1 to ${recallMax}`);
   }
@@ -34,6 +43,7 @@ export function readRecall(payload: unknown): Recollection {
     limit: limit as number,
     query: query === undefined ? undefined : readText('query', query, 0, queryCharsMax),
     tag: tag === undefined ? undefined : readTag(tag),
+    whose: whose === undefined ? undefined : readWhose(whose),
   };
 }
 
@@ -58,6 +68,18 @@ function fieldsOf(payload: unknown, verb: MemoryVerb): Record<string, unknown> {
   const unknown = Object.keys(payload).find((name) => !known.includes(name));
   if (unknown !== undefined) throw permanentError(`${unknown.slice(0, 200)} is not allowed`);
   return payload;
+}
+
+function readWhose(whose: unknown): Whose {
+  if (whose !== 'user' && whose !== 'agent') throw permanentError('whose must be user or agent');
+  return whose;
+}
+
+function readTtl(seconds: unknown): number {
+  if (!Number.isInteger(seconds) || (seconds as number) < 1 || (seconds as number) > ttlMax) {
+    throw permanentError(`ttl_seconds must be an integer from 1 to ${ttlMax}`);
+  }
+  return seconds as number;
 }
 
 const readTag = (tag: unknown) => readText('tag', tag, 1, tagCharsMax);

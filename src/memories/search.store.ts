@@ -4,6 +4,7 @@ import type { Dialect, Handle } from '../database/database.ts';
 import { bytesOf } from '../database/page-bytes.ts';
 import { type Statement, statement } from '../database/statement.ts';
 import type { Tables } from '../database/tables.ts';
+import { visibleColumns } from './memories.store.ts';
 
 /** Newest matches up to which SQLite reads its index backwards, which is slower for each. */
 const backwardsMax = 2_000;
@@ -12,13 +13,13 @@ const phraseLookedAtMax = 3_000;
 /** PostgreSQL's greatest `integer`. */
 const integerMax = 2_147_483_647;
 
-/** An expression for the index: one of the terms. Empty for no terms. */
-export function anyOf(db: Handle, owner: number, terms: readonly string[]): string {
+/** An expression for the index: one of the terms, of one of the owners. Empty for no terms. */
+export function anyOf(db: Handle, owners: readonly number[], terms: readonly string[]): string {
   if (terms.length === 0) return '';
   const quote = db.dialect === 'sqlite' ? '"' : "'";
   return oneOf(
     db,
-    terms.map((term) => `${quote}${owner}${term}${quote}`),
+    owners.flatMap((owner) => terms.map((term) => `${quote}${owner}${term}${quote}`)),
   );
 }
 
@@ -184,7 +185,7 @@ function written<P>() {
 }
 
 interface AmongParams {
-  owner: number;
+  owners: string;
   seqs: string;
 }
 
@@ -197,8 +198,8 @@ function readerOf<R>(
   const read = statement<AmongParams>()((db, p, dialect) =>
     select(db.selectFrom('memories')).where(among(dialect, p)),
   );
-  return (db: Handle, owner: number, seqs: readonly number[]) =>
-    db.all(read, { owner, seqs: seqsParam(db, seqs) });
+  return (db: Handle, owners: readonly number[], seqs: readonly number[]) =>
+    db.all(read, { owners: numbersParam(db, owners), seqs: numbersParam(db, seqs) });
 }
 
 /** Which they are, and how many words each has. */
@@ -212,20 +213,19 @@ export const wordsOfMemories = readerOf((memories) =>
   memories.select(['seq', 'id', 'word_count', 'words', 'terms']),
 );
 /** The memories as they are shown. */
-export const memoriesBySeq = readerOf((memories) =>
-  memories.select(['seq', 'id', 'tag', 'content', 'metadata', 'created_at', 'updated_at']),
-);
+export const memoriesBySeq = readerOf((memories) => memories.select(['seq', ...visibleColumns]));
 
 /** Any number of them as one parameter, so that the statement stays the same. */
-function seqsParam({ dialect }: Handle, seqs: readonly number[]): string {
-  return dialect === 'sqlite' ? JSON.stringify(seqs) : `{${seqs.join()}}`;
+function numbersParam({ dialect }: Handle, numbers: readonly number[]): string {
+  return dialect === 'sqlite' ? JSON.stringify(numbers) : `{${numbers.join()}}`;
 }
 
-/** The plus keeps the planner from walking through all that the owner has. */
+/** The plus keeps the planner from walking through all that the owners have. */
 function among(dialect: Dialect, p: <K extends keyof AmongParams>(name: K) => RawBuilder<unknown>) {
-  const isNumbered =
+  const isIn = (column: RawBuilder<unknown>, numbers: RawBuilder<unknown>) =>
     dialect === 'sqlite'
-      ? sql`seq in (select value from json_each(${p('seqs')}))`
-      : sql`seq = any(${p('seqs')}::bigint[])`;
-  return sql<boolean>`${isNumbered} and +owner = ${p('owner')}`;
+      ? sql`${column} in (select value from json_each(${numbers}))`
+      : sql`${column} = any(${numbers}::bigint[])`;
+  return sql<boolean>`${isIn(sql`seq`, p('seqs'))}
+    and (${isIn(sql`+owner`, p('owners'))} or ${isIn(sql`+together`, p('owners'))})`;
 }

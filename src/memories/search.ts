@@ -1,11 +1,13 @@
 /**
- * Search: the memories of one owner that have any of the words of a query, or their stems or parts, best first. The
+ * Search: the memories of some owners that have any of the words of a query, or their stems or parts, best first. The
  * 300 that have the rarest words are ranked exactly, fewer when they are long; the others follow,
  * newest first. So a search costs little however many match, and every match is on some page.
  */
 import type { Handle } from '../database/database.ts';
 import { cutPage, type PageAsked } from '../database/page-bytes.ts';
 import { pairsOf } from './forms.ts';
+import { expiredMemories } from './memories.store.ts';
+import type { OwnerRow } from './owners.store.ts';
 import type { Phrase, Query } from './query.ts';
 import {
   type Counts,
@@ -38,8 +40,9 @@ const rankedWordsMax = 65_536;
 const readMax = 8_000;
 
 export interface Wanted {
-  readonly owner: { readonly id: number; readonly count: number };
+  readonly owners: readonly OwnerRow[];
   readonly query: Query;
+  readonly now: number;
   readonly tag?: string | undefined;
 }
 
@@ -67,10 +70,10 @@ interface Found {
  * was cut for its bytes.
  */
 export async function search(db: Handle, wanted: Wanted, { limit, offset }: PageAsked) {
-  const owner = wanted.owner.id;
+  const owners = idsOf(wanted);
   const found = await find(db, wanted, rankedMax);
   const head = await headOf(db, wanted, found, new Set());
-  const weights = weightsOf(found.counts, wanted.owner.count);
+  const weights = weightsOf(found.counts, countOf(wanted));
   let order = [...rank(head.matches, wanted.query, weights).map(({ seq }) => seq), ...head.others];
   if (offset + limit > order.length && found.total > order.length) {
     const there = new Set(order);
@@ -79,14 +82,14 @@ export async function search(db: Handle, wanted: Wanted, { limit, offset }: Page
   }
   const asked = order.slice(offset, offset + limit);
   const bytes = new Map(
-    (await bytesOfMemories(db, owner, asked)).map((row) => [row.seq, row.bytes]),
+    (await bytesOfMemories(db, owners, asked)).map((row) => [row.seq, row.bytes]),
   );
   const { rows, next } = cutPage(
     asked.map((seq) => ({ seq, bytes: bytes.get(seq) ?? 0 })),
     { offset },
   );
   const fitting = rows.map(({ seq }) => seq);
-  return { rows: await inOrder(db, owner, fitting), total: found.total, next };
+  return { rows: await inOrder(db, owners, fitting), total: found.total, next };
 }
 
 /**
@@ -103,29 +106,54 @@ export async function matchesOf(
 }
 
 /** The memories of these numbers, in their order. */
-export async function inOrder(db: Handle, owner: number, seqs: readonly number[]) {
+export async function inOrder(db: Handle, owners: readonly number[], seqs: readonly number[]) {
   if (seqs.length === 0) return [];
-  const rows = new Map((await memoriesBySeq(db, owner, seqs)).map((row) => [row.seq, row]));
+  const rows = new Map((await memoriesBySeq(db, owners, seqs)).map((row) => [row.seq, row]));
   return seqs.flatMap((seq) => rows.get(seq) ?? []);
 }
 
+/** How many memories the owners have. */
+export const countOf = ({ owners }: Pick<Wanted, 'owners'>) =>
+  owners.reduce((sum, { count }) => sum + count, 0);
+
+const idsOf = ({ owners }: Wanted) => owners.map(({ id }) => id);
+
+/** Whether some of the owners' memories may have expired and are not deleted yet. */
+export const mayHaveExpired = ({ owners, now }: Pick<Wanted, 'owners' | 'now'>) =>
+  owners.some(({ next_expiry }) => next_expiry !== null && next_expiry <= now);
+
+/** What is found, without what has expired and is not deleted yet. */
 async function find(db: Handle, wanted: Wanted, most: number): Promise<Found> {
-  const { owner, query, tag } = wanted;
-  const tagged = tag === undefined ? [] : [anyOf(db, owner.id, [tagTerm(tag)])];
+  const { owners, now } = wanted;
+  if (!mayHaveExpired(wanted)) return await findAll(db, wanted, most);
+  const expired = new Set(await expiredMemories(db, owners, now));
+  const found = await findAll(db, wanted, most + expired.size);
+  const isCurrent = (seq: number) => !expired.has(seq);
+  const seqs = found.seqs.filter(isCurrent);
+  const gone = found.seqs.length - seqs.length;
+  const newest = async (limit: number) =>
+    (await found.newest(limit + expired.size)).filter(isCurrent);
+  return { ...found, seqs: seqs.slice(0, most), total: found.total - gone, newest };
+}
+
+async function findAll(db: Handle, wanted: Wanted, most: number): Promise<Found> {
+  const { query, tag } = wanted;
+  const owners = idsOf(wanted);
+  const tagged = tag === undefined ? [] : [anyOf(db, owners, [tagTerm(tag)])];
   const within = (...expressions: string[]) => allOf(db, [...expressions, ...tagged]);
   const expressions = query.sought.map(({ strong, weak }) => ({
-    strong: anyOf(db, owner.id, strong),
-    weak: anyOf(db, owner.id, weak),
+    strong: anyOf(db, owners, strong),
+    weak: anyOf(db, owners, weak),
   }));
   const counts = await countsOf(db, expressions, countedMax + 1);
   if (query.phrases.length > 0) {
-    const terms = query.phrases.flatMap(termsOfPhrase).map((term) => anyOf(db, owner.id, [term]));
+    const terms = query.phrases.flatMap(termsOfPhrase).map((term) => anyOf(db, owners, [term]));
     const seqs = await phraseMatches(db, within(...terms), query.phrases);
     return { seqs, total: seqs.length, counts, newest: async () => seqs };
   }
   return await findAny(
     db,
-    { counts, expressions, weights: weightsOf(counts, owner.count) },
+    { counts, expressions, weights: weightsOf(counts, countOf(wanted)) },
     { most, within },
   );
 }
@@ -228,16 +256,17 @@ function termsOfPhrase({ words }: Phrase): string[] {
 /** Of the found ones, without some ids: as many as are ranked, and the others. */
 async function headOf(
   db: Handle,
-  { owner }: Wanted,
+  wanted: Wanted,
   { seqs, counts }: Found,
   without: ReadonlySet<string>,
 ): Promise<Head> {
   const asked = seqs.slice(0, rankedMax + without.size);
-  const bySeq = new Map((await sizesOf(db, owner.id, asked)).map((one) => [one.seq, one]));
-  const wanted = asked.flatMap((seq) => bySeq.get(seq) ?? []).filter(({ id }) => !without.has(id));
-  const length = rankedLength(wanted.map(({ word_count }) => word_count));
-  const numbers = wanted.map(({ seq }) => seq);
-  const rows = await wordsOfMemories(db, owner.id, numbers.slice(0, length));
+  const owners = idsOf(wanted);
+  const bySeq = new Map((await sizesOf(db, owners, asked)).map((one) => [one.seq, one]));
+  const there = asked.flatMap((seq) => bySeq.get(seq) ?? []).filter(({ id }) => !without.has(id));
+  const length = rankedLength(there.map(({ word_count }) => word_count));
+  const numbers = there.map(({ seq }) => seq);
+  const rows = await wordsOfMemories(db, owners, numbers.slice(0, length));
   return {
     matches: rows.map((row) => ({
       ...row,

@@ -252,9 +252,13 @@ export interface Memory {
   readonly content: string;
   readonly tag: string;
   readonly metadata: Readonly<Record<string, unknown>>;
+  /** The user whose memory it is; null for the agent's own, which the runs of all users see. */
+  readonly user_id: string | null;
   /** ISO 8601. */
   readonly created_at: string;
   readonly updated_at: string;
+  /** From then on it is not found; null for never. */
+  readonly expires_at: string | null;
 }
 
 /**
@@ -265,12 +269,15 @@ export interface Memory {
 export interface SkillMemory {
   /**
    * Adds a memory. `content` has 1 byte to 64 KiB, `tag` 1 to 200 characters (`fact` when left out),
-   * `metadata` up to 64 KiB of JSON.
+   * `metadata` up to 64 KiB of JSON. It is a memory of the user for whom the run was started, if there is one, or
+   * with `whose: 'agent'` one of the agent, which the runs of all users see. With `ttl_seconds` it expires.
    */
   remember(memory: {
     readonly content: string;
     readonly tag?: string | undefined;
     readonly metadata?: Readonly<Record<string, unknown>> | undefined;
+    readonly whose?: 'user' | 'agent' | undefined;
+    readonly ttl_seconds?: number | undefined;
   }): Promise<Memory>;
   /**
    * The newest memories, or those that contain any words of `query` in any inflection, best match first; words in
@@ -280,8 +287,10 @@ export interface SkillMemory {
     readonly query?: string | undefined;
     readonly tag?: string | undefined;
     readonly limit?: number | undefined;
+    /** Only memories of the user of the run, or only the agent's own; both when left out. */
+    readonly whose?: 'user' | 'agent' | undefined;
   }): Promise<Memory[]>;
-  /** Deletes a memory of the agent; false when there is none of this id. */
+  /** Deletes a memory of the agent or of the run's user; false when there is none of this id. */
   forget(id: string): Promise<boolean>;
 }
 

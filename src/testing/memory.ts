@@ -3,6 +3,7 @@
  * (src/memories/run-memory.ts). A run changes a copy, which is kept when it completes.
  */
 import { timestamp } from '../kernel/clock.ts';
+import { permanentError } from '../kernel/permanent-error.ts';
 import { checkBytes, defaultTag, type MemoryFields } from '../memories/fields.ts';
 import type { MemoryVerb } from '../memories/memory-verbs.ts';
 import { createRunBounds, type RunBounds } from '../memories/run-bounds.ts';
@@ -13,12 +14,14 @@ import {
   readRecall,
   readRemember,
   refusing,
+  type Whose,
 } from '../memories/run-questions.ts';
 import { wordsOf } from '../memories/words.ts';
 import type { Memory } from '../skills/definition.ts';
 import type { RunSkillOptions } from './types.ts';
+import type { World } from './world.ts';
 
-type NewMemory = MemoryFields & { content: string };
+type NewMemory = MemoryFields & { content: string; whose?: Whose };
 
 /** A memory, and how many words it has. */
 interface Entry {
@@ -36,6 +39,8 @@ export type Memories = readonly Entry[];
 export interface ScriptedMemory {
   entries: Entry[];
   readonly bounds: RunBounds;
+  /** The user for whom it runs. */
+  readonly userId: string | null;
   /** Entries that were there when the run began. */
   readonly known: ReadonlySet<Entry>;
   now(): number;
@@ -53,21 +58,24 @@ export function memoryIds(): () => string {
 
 /** The memories that a test gives. */
 export function givenMemories(
-  given: RunSkillOptions['memory'],
+  { memory: given = [], userId }: Pick<RunSkillOptions, 'memory' | 'userId'>,
   now: number,
   newId: () => string,
 ): Memories {
-  return (given ?? []).map((memory) => entryOf(readRemember({ ...memory }), now, newId()));
+  return given.map((memory) => {
+    const { whose, ...fields } = readRemember({ ...memory }, now);
+    return entryOf(fields, { userId: userOf(userId ?? null, whose), now, id: newId() });
+  });
 }
 
 /** The memory of one pass of a run. */
 export function openMemory(
-  memories: Memories,
+  { memories, newMemoryId: newId, script }: Pick<World, 'memories' | 'newMemoryId' | 'script'>,
   now: () => number,
-  newId: () => string,
 ): ScriptedMemory {
+  const { userId = null } = script.options;
   const known = new Set(memories);
-  return { entries: [...memories], known, bounds: createRunBounds(), now, newId };
+  return { entries: [...memories], userId, known, bounds: createRunBounds(), now, newId };
 }
 
 /** The newest first. */
@@ -89,8 +97,10 @@ export async function askMemory(
     if (isGone) note({ forgotten: id });
     return isGone;
   }
-  const remembered = remember(state, readRemember(payload), state.now(), state.newId());
-  note({ remembered });
+  const { whose, ...fields } = readRemember(payload, state.now());
+  const userId = userOf(state.userId, whose);
+  const remembered = remember(state, fields, { userId, now: state.now(), id: state.newId() });
+  note({ remembered: { ...remembered, step: null } });
   return remembered;
 }
 
@@ -102,15 +112,30 @@ export async function restoreMemory(
   for (const change of changes) {
     if ('forgotten' in change) forget(state, change.forgotten);
     else {
-      const { id, created_at, content, tag, metadata } = change.remembered;
-      remember(state, { content, tag, metadata }, Date.parse(created_at), id);
+      const { id, created_at, content, tag, metadata, user_id, expires_at } = change.remembered;
+      const ends = expires_at === null ? null : Date.parse(expires_at);
+      const fields = { content, tag, metadata, expires_at: ends };
+      remember(state, fields, { userId: user_id, now: Date.parse(created_at), id });
     }
   }
 }
 
-function remember(state: ScriptedMemory, fields: NewMemory, now: number, id: string): MemoryView {
+/** Whose memory it is. */
+interface Making {
+  readonly userId: string | null;
+  readonly now: number;
+  readonly id: string;
+}
+
+function userOf(userId: string | null, whose: Whose | undefined): string | null {
+  if (whose !== 'user') return whose === 'agent' ? null : userId;
+  if (userId === null) throw permanentError('this run is for no user, so whose must be agent');
+  return userId;
+}
+
+function remember(state: ScriptedMemory, fields: NewMemory, making: Making): MemoryView {
   state.bounds.countRemembered(refusing(() => checkBytes(fields)));
-  const entry = entryOf(fields, now, id);
+  const entry = entryOf(fields, making);
   state.bounds.countWords(entry.word_count);
   state.entries.push(entry);
   return entry.memory;
@@ -125,9 +150,14 @@ function forget(state: ScriptedMemory, id: string): boolean {
 }
 
 async function recall(
-  { entries }: ScriptedMemory,
-  { query, tag, limit }: Recollection,
+  { entries: all, userId, now }: ScriptedMemory,
+  { query, tag, limit, whose }: Recollection,
 ): Promise<Memory[]> {
+  const only = whose === undefined ? undefined : userOf(userId, whose);
+  const isCurrent = (at: string | null) => at === null || Date.parse(at) > now();
+  const entries = all.filter(
+    ({ memory }) => isCurrent(memory.expires_at) && (only === undefined || memory.user_id === only),
+  );
   const isTagged = ({ memory }: Entry) => tag === undefined || memory.tag === tag;
   const found = query === undefined ? entries.toReversed() : await search(entries, query);
   return found
@@ -152,9 +182,12 @@ async function search(entries: readonly Entry[], query: string): Promise<Entry[]
   return findAmong(ranked, queryOf(query)).map(({ entry }) => entry);
 }
 
-function entryOf(fields: NewMemory, now: number, id: string): Entry {
-  const { content, tag = defaultTag, metadata = {} } = fields;
+function entryOf(fields: NewMemory, { userId, now, id }: Making): Entry {
+  const { content, tag = defaultTag, metadata = {}, expires_at: ends = null } = fields;
   const at = timestamp(now);
-  const memory = { id, content, tag, metadata: { ...metadata }, created_at: at, updated_at: at };
+  const memory = {
+    ...{ id, content, tag, metadata: { ...metadata }, user_id: userId },
+    ...{ created_at: at, updated_at: at, expires_at: ends === null ? null : timestamp(ends) },
+  };
   return { memory, id, word_count: wordsOf(content).length };
 }

@@ -48,7 +48,7 @@ export async function runDefinition(
     script: newScript(options, startedAt),
     signal: stop.signal,
     newMemoryId,
-    memories: givenMemories(options.memory, startedAt, newMemoryId),
+    memories: givenMemories(options, startedAt, newMemoryId),
     ...{ faults: [], childJobs: 0 },
   };
   try {
@@ -114,7 +114,7 @@ async function executeAttempt(
     settingsOf: (key: string) => settingsOfCalled(world, key),
   };
   for (let isFirst = journal.attempt === 1; ; isFirst = false) {
-    const memory = openMemory(world.memories, journal.clock.now, world.newMemoryId);
+    const memory = openMemory(world, journal.clock.now);
     const end = await untilStopped(
       runPass(
         { ...deps, memory },

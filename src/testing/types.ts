@@ -85,6 +85,8 @@ export interface RunSkillOptions {
   readonly agentId?: string;
   readonly conversationId?: string;
   readonly organizationId?: string;
+  /** The user for whom it runs; none when left out. */
+  readonly userId?: string;
   /** Values of the settings that the skill, or one that it calls, declares. */
   readonly config?: Readonly<Record<string, string>>;
   /** What the agent remembers when the run starts, the oldest first. */
@@ -92,6 +94,8 @@ export interface RunSkillOptions {
     readonly content: string;
     readonly tag?: string;
     readonly metadata?: Readonly<Record<string, unknown>>;
+    /** Of `userId`, which is the default where that is given, or of the agent itself. */
+    readonly whose?: 'user' | 'agent';
   }[];
   /**
    * The answers of the model to `ctx.generate`, turn by turn; or a function that gives them. `results` are those of

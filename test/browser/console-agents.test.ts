@@ -203,6 +203,33 @@ describe.skipIf(!(await isInstalled('Chromium')))('in the console', () => {
     expect((await api('GET', '/api/agents/default/memories?tag=preference')).total).toBe(0);
   });
 
+  test('memories tell whose they are and when they expire, and are narrowed to a user', async () => {
+    const { page } = world;
+    await api('POST', '/api/agents/default/memories', { content: 'Open on Sundays.' });
+    await world.open('/memories?agent_id=default');
+    await page.getByRole('button', { name: 'New memory' }).click();
+    await dialog().getByLabel('Content').fill('Likes a window seat.');
+    await dialog().getByLabel('User').fill('grace');
+    await dialog().getByLabel('Expires').fill('2999-01-01T00:00:00Z');
+    await isSound();
+    await dialog().getByRole('button', { name: 'Add memory' }).click();
+
+    await page.getByRole('button', { name: 'grace', exact: true }).click();
+    await page.getByRole('button', { name: /^Open on/ }).waitFor({ state: 'detached' });
+    expect(page.url()).toContain('user=grace');
+    await page.getByRole('button', { name: /^Likes a window/ }).click();
+    await dialog()
+      .getByText(/^Of grace, for default, since .*, from a client$/)
+      .waitFor();
+    await dialog().getByRole('button', { name: 'Cancel' }).click();
+    await page.getByLabel('Whose memories').selectOption('agent');
+    await page.getByRole('button', { name: /^Open on/ }).waitFor();
+    expect(await page.getByRole('button', { name: /^Likes a window/ }).count()).toBe(0);
+    expect((await api('GET', '/api/agents/default/memories?user_id=grace')).data).toMatchObject([
+      { content: 'Likes a window seat.', expires_at: '2999-01-01T00:00:00.000Z' },
+    ]);
+  });
+
   test('a key is made for a new organization, shown once, and revoked', async () => {
     const { page, platform } = world;
     await world.open('/api-keys');

@@ -22,6 +22,11 @@ const newMemoryOf = ({ memories }: JobsWorld) => memories.create(own, { content:
 const contents = (recalled: unknown) =>
   (recalled as { content: string }[]).map(({ content }) => content);
 
+const noting = (noted: MemoryChange[]) => ({
+  step: null,
+  note: (change: MemoryChange) => void noted.push(change),
+});
+
 describe.each(await engines())('on $name', (engine) => {
   test('an attempt that completes records it together with its job', async () => {
     const world = await jobsWorld(engine);
@@ -377,7 +382,8 @@ describe.each(await engines())('on $name', (engine) => {
       const start = createRunMemories(world.database, world.clock);
       return {
         world,
-        begin: () => start(own),
+        begin: () =>
+          start({ ...own, userId: null, jobId: job.id, conversationId: job.conversation_id }),
         complete: async (memory: RunMemory) =>
           world.settle({
             job,
@@ -392,7 +398,7 @@ describe.each(await engines())('on $name', (engine) => {
       const { world, begin, complete } = await attempts();
       const stored = await world.memories.create(own, { content: 'old tea' });
       const noted: MemoryChange[] = [];
-      const note = (change: MemoryChange) => void noted.push(change);
+      const note = noting(noted);
       const first = begin();
       const fields = { content: 'new tea', tag: 'drink', metadata: { hot: true } };
       const made = (await first.ask('remember', fields, note)) as Record<string, unknown>;
@@ -414,7 +420,7 @@ describe.each(await engines())('on $name', (engine) => {
       expect(await known(world)).toEqual(['old tea']);
       expect(await complete(second)).toBe('completed');
       expect((await world.memories.list(own, {}, page)).memories).toEqual([
-        { ...made, agent_id: 'default' },
+        { ...made, agent_id: 'default', source: expect.objectContaining({ step: null }) },
       ]);
       expect(await known(world, { q: 'tea' })).toEqual(['new tea']);
       await expectConsistent(world.database);
@@ -423,7 +429,7 @@ describe.each(await engines())('on $name', (engine) => {
     test('has restored memories once, after any number of restores', async () => {
       const { world, begin, complete } = await attempts();
       const noted: MemoryChange[] = [];
-      await begin().ask('remember', { content: 'once' }, (change) => void noted.push(change));
+      await begin().ask('remember', { content: 'once' }, noting(noted));
 
       const second = begin();
       await second.restore(noted);
@@ -439,7 +445,7 @@ describe.each(await engines())('on $name', (engine) => {
       const { world, begin, complete } = await attempts();
       const stored = await world.memories.create(own, { content: 'old' });
       const noted: MemoryChange[] = [];
-      await begin().ask('forget', stored.id, (change) => void noted.push(change));
+      await begin().ask('forget', stored.id, noting(noted));
       await world.memories.remove(own, stored.id);
 
       const second = begin();
@@ -455,7 +461,7 @@ describe.each(await engines())('on $name', (engine) => {
       const noted: MemoryChange[] = [];
       const first = begin();
       for (let i = 0; i < 200; i += 1) {
-        await first.ask('remember', { content: `x${i}` }, (change) => void noted.push(change));
+        await first.ask('remember', { content: `x${i}` }, noting(noted));
       }
 
       const second = begin();
@@ -474,7 +480,7 @@ describe.each(await engines())('on $name', (engine) => {
       const memory = begin();
       const kept = (await memory.ask('remember', { content: 'kept' })) as { id: string };
       const noted: MemoryChange[] = [];
-      const note = (change: MemoryChange) => void noted.push(change);
+      const note = noting(noted);
       await memory.ask('remember', { content: 'new' }, note);
       await memory.ask('forget', kept.id, note);
       await memory.ask('forget', stored.id, note);

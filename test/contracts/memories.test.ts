@@ -4,7 +4,8 @@ import { describe, expect, test } from 'vitest';
 import { insertDefaultAgent } from '../../src/agents/agents.ts';
 import { composeAgents } from '../../src/composition/agents.ts';
 import type { Database } from '../../src/database/database.ts';
-import { memoriesAfter, reindexMemory, updateMemory } from '../../src/memories/memories.store.ts';
+import { reindexMemory } from '../../src/memories/index.store.ts';
+import { memoriesAfter, updateMemory } from '../../src/memories/memories.store.ts';
 import type { Memories } from '../../src/memories/memories.ts';
 import { queryOf } from '../../src/memories/query.ts';
 import { indexedAs, newMemory } from '../../src/memories/record.ts';
@@ -62,8 +63,11 @@ describe.each(await engines())('on $name', (engine) => {
       content: 'x',
       tag: 'fact',
       metadata: {},
+      user_id: null,
       created_at: now,
       updated_at: now,
+      expires_at: null,
+      source: null,
     });
     expect(full).toMatchObject({
       content: ' Tabs\tand\r\nlines, 😀 ',
@@ -328,7 +332,7 @@ describe.each(await engines())('on $name', (engine) => {
     await database.write(async (tx) => {
       for (const row of await memoriesAfter(tx, 0, 10)) {
         const terms = termsOfWords(splitWords(row.words), row.tag);
-        await reindexMemory(tx, row.owner, indexedAs(row), terms);
+        await reindexMemory(tx, indexedAs(row), terms);
         await updateMemory(tx, row.seq, { terms: null });
       }
     });
@@ -509,8 +513,8 @@ async function fill(
   now: number,
 ): Promise<void> {
   const remembered = Array.from({ length: count }, (_, i) =>
-    newMemory({ content: contentOf(i) }, now),
+    newMemory({ content: contentOf(i) }, { now }),
   );
-  const run = { ...ada, remembered, forgotten: [], share: 0, acceptedAt: Infinity };
+  const run = { ...ada, userId: null, remembered, forgotten: [], share: 0, acceptedAt: Infinity };
   await database.write((tx) => memories.keep(tx, [run]));
 }

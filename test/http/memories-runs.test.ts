@@ -20,6 +20,9 @@ const path = '/api/agents/default/memories';
 const act = async (tenant: Tenant, attempts: MemoryStep[][], headers = {}) =>
   (await tenant.run(skill, { attempts }, headers)).body;
 
+/** The run that wrote a memory. */
+const aSource = { job_id: anId, conversation_id: anId, step: null };
+
 const contents = (memories: { content: string }[]) => memories.map(({ content }) => content);
 
 async function known(tenant: Tenant, agent = 'default'): Promise<string[]> {
@@ -45,14 +48,16 @@ test('memories of a run are kept when it completes, as the run saw them', async 
     content: 'Ada likes tea',
     tag: 'preference',
     metadata: { cups: [1, 2] },
+    user_id: null,
     created_at: aTimestamp,
     updated_at: aTimestamp,
+    expires_at: null,
   });
   expect(second).toMatchObject({ content: 'plain', tag: 'fact', metadata: {} });
   const { body } = await tenant.get(path);
   expect(body.data).toEqual([
-    { ...second, agent_id: 'default' },
-    { ...first, agent_id: 'default' },
+    { ...second, agent_id: 'default', source: aSource },
+    { ...first, agent_id: 'default', source: aSource },
   ]);
   expect((await tenant.get(`${path}?q=tea&tag=preference`)).body.total).toBe(1);
 });
@@ -348,3 +353,57 @@ async function atGate(tenant: Tenant, id: string): Promise<void> {
     describe: 'the run has come to its gate',
   });
 }
+
+test('runs of one agent for two users share its own memories, and no others', async () => {
+  const tenant = await newTenant(platform);
+  const actFor = (user: string, steps: MemoryStep[]) => act(tenant, [steps], { 'x-user-id': user });
+  const salary = 'The salary of Alice is 5,000';
+  const told = await actFor('alice', [
+    { remember: { content: salary } },
+    { remember: { content: 'Salaries are paid on the 28th', whose: 'agent' } },
+  ]);
+  expect(told.output.map(({ user_id }: { user_id: string | null }) => user_id)).toEqual([
+    'alice',
+    null,
+  ]);
+
+  const asked = [{ recall: { query: 'salary of Alice' } }, { recall: {} }];
+  const ofBob = await actFor('bob', [...asked, { forget: told.output[0].id }]);
+  const withoutUser = await act(tenant, [asked]);
+  const ofAlice = await actFor('alice', asked);
+
+  const shared = ['Salaries are paid on the 28th'];
+  expect(ofBob.output.slice(0, 2).map(contents)).toEqual([shared, shared]);
+  expect(ofBob.output[2]).toBe(false);
+  expect(withoutUser.output.map(contents)).toEqual([shared, shared]);
+  expect(ofAlice.output.map((all: { content: string }[]) => contents(all).sort())).toEqual([
+    [...shared, salary],
+    [...shared, salary],
+  ]);
+  // The key's client_name is shown as the user of a run without one, and is none.
+  const ofKey = await actFor('a test', asked);
+  expect(ofKey.output.map(contents)).toEqual([shared, shared]);
+  const { body } = await tenant.get(`${path}?user_id=alice`);
+  expect(body.data).toMatchObject([
+    { content: salary, user_id: 'alice', source: { job_id: told.job_id, step: null } },
+  ]);
+  expect((await tenant.get(`${path}?user_id=`)).body).toMatchObject({
+    data: [{ content: shared[0], user_id: null }],
+    total: 1,
+  });
+});
+
+test('a retry and a called skill remember for the user of the job before them', async () => {
+  const tenant = await newTenant(platform);
+  const alice = { 'x-user-id': 'alice' };
+  const called = { call: [{ remember: { content: 'of a call' } }] };
+  const id = await tenant.start(skill, { attempts: [[called, { fail: 'so' }]] }, alice);
+  await tenant.jobIn(id, 'failed');
+
+  const { body: again } = await tenant.post(`/api/jobs/${id}/retry`);
+  await tenant.jobIn(again.job_id, 'failed');
+  const { output } = await act(tenant, [[called]], alice);
+
+  expect(output[0][0]).toMatchObject({ content: 'of a call', user_id: 'alice' });
+  expect((await tenant.get(`${path}?user_id=alice`)).body.total).toBe(1);
+});

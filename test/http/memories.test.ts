@@ -45,12 +45,32 @@ describe('POST /api/agents/:agentId/memories', () => {
       id: anId,
       agent_id: 'default',
       ...fields,
+      user_id: null,
       created_at: aTimestamp,
       updated_at: body.created_at,
+      expires_at: null,
+      source: null,
     });
     expect(headers.get('location')).toBe(`${path}/${body.id}`);
     const { status: found, body: again } = await tenant.get(`${path}/${body.id}`);
     expect({ found, again }).toEqual({ found: 200, again: body });
+  });
+
+  test('may name a user and a moment in the future', async () => {
+    const tenant = await newTenant(platform);
+    const fields = { content: 'x', user_id: 'ada', expires_at: '2999-01-01T00:00:00.000Z' };
+
+    const { status, body } = await tenant.post(path, fields);
+
+    expect({ status, body }).toMatchObject({ status: 201, body: fields });
+    const one = `${path}/${body.id}`;
+    expect((await tenant.put(one, { expires_at: null })).body).toMatchObject({ expires_at: null });
+    expectInvalid(await tenant.post(path, { ...fields, user_id: '' }), 'user_id');
+    const past = { expires_at: '2001-01-01T00:00:00Z' };
+    expectInvalid(await tenant.post(path, { ...fields, ...past }), 'expires_at');
+    expectInvalid(await tenant.put(one, past), 'expires_at');
+    expectInvalid(await tenant.put(one, { user_id: 'bob' }), 'user_id');
+    expect((await tenant.get(one)).body).toMatchObject({ user_id: 'ada' });
   });
 
   test('the tag is fact and the metadata {} when they are left out', async () => {

@@ -4,7 +4,10 @@ import type { Database } from '../../src/database/database.ts';
 /** Holds what is kept beside the memories, their counts and their index, against them. */
 export async function expectMemoriesConsistent(database: Database): Promise<void> {
   const db = database.read.kysely;
-  const rows = await db.selectFrom('memories').select(['owner', 'tag', 'seq']).execute();
+  const rows = await db
+    .selectFrom('memories')
+    .select(['owner', 'together', 'tag', 'seq'])
+    .execute();
   const owners = await db
     .selectFrom('memory_owners')
     .select(['id', 'count'])
@@ -15,17 +18,26 @@ export async function expectMemoriesConsistent(database: Database): Promise<void
   const tags = await db.selectFrom('memory_tags').selectAll().execute();
   const index = await db.selectFrom('memory_index').select('rowid').orderBy('rowid').execute();
 
-  const byOwner = Map.groupBy(rows, ({ owner }) => owner);
+  // Memories of users are counted for all users together, too.
+  const counted = rows.flatMap(({ owner, together, tag }) =>
+    together === null
+      ? [{ owner, tag }]
+      : [
+          { owner, tag },
+          { owner: together, tag },
+        ],
+  );
+  const byOwner = Map.groupBy(counted, ({ owner }) => owner);
   for (const { id, count } of owners) {
     expect(count, `memories of owner ${id}`).toBe(byOwner.get(id)?.length ?? 0);
   }
   const byTag = Map.groupBy(
-    rows.filter(({ owner }) => there.has(owner)),
+    counted.filter(({ owner }) => there.has(owner)),
     ({ owner, tag }) => `${owner} ${tag}`,
   );
-  const counted = tags.filter(({ owner }) => there.has(owner));
+  const tagCounts = tags.filter(({ owner }) => there.has(owner));
   expect(
-    new Map(counted.map(({ owner, tag, count }) => [`${owner} ${tag}`, count])),
+    new Map(tagCounts.map(({ owner, tag, count }) => [`${owner} ${tag}`, count])),
     'counts of tags',
   ).toEqual(new Map([...byTag].map(([key, all]) => [key, all.length])));
   const seqs = rows.map(({ seq }) => seq).sort((a, b) => a - b);

@@ -93,8 +93,10 @@ function emptyMemory(): SkillMemory {
         content,
         tag,
         metadata,
+        user_id: null,
         created_at: at,
         updated_at: at,
+        expires_at: null,
       };
       memories.unshift(memory);
       return memory;

@@ -13,7 +13,10 @@ export const memoriesQuery = (agentId: string, query: MemoryFilters) =>
       body(api.GET('/api/agents/{agentId}/memories', { params: { path: { agentId }, query } })),
   });
 
-export const createMemory = (agentId: string, memory: Schema<'MemoryChanges'>) =>
+export const createMemory = (
+  agentId: string,
+  memory: Schema<'MemoryChanges'> & { user_id?: string },
+) =>
   body(
     api.POST('/api/agents/{agentId}/memories', {
       params: { path: { agentId } },

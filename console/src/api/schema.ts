@@ -763,7 +763,7 @@ export interface paths {
         };
         /**
          * List or search the memories of an agent
-         * @description Newest first; with q the memories with any of its words, in any inflection, best first. Words in double quotes must stand together. Letter case and accents are ignored.
+         * @description Newest first; with q the memories with any of its words, in any inflection, best first. Words in double quotes must stand together. Letter case and accents are ignored. Without user_id the agent's own memories and those of all its users.
          */
         get: operations["listMemories"];
         put?: never;
@@ -2652,10 +2652,19 @@ export interface components {
             metadata: {
                 [key: string]: unknown;
             };
+            user_id: string | null;
             /** Format: date-time */
             created_at: string;
             /** Format: date-time */
             updated_at: string;
+            expires_at: string | null;
+            source: {
+                /** Format: uuid */
+                job_id: string;
+                /** Format: uuid */
+                conversation_id: string;
+                step: number | null;
+            } | null;
         };
         NewMemory: {
             /** @description The text: at most 64 KiB. */
@@ -2672,6 +2681,13 @@ export interface components {
             metadata: {
                 [key: string]: unknown;
             };
+            /**
+             * @description The user whose memory it is; null for the agent's own.
+             * @default null
+             */
+            user_id: string | null;
+            /** @default null */
+            expires_at: string | null;
         };
         MemoryChanges: {
             /** @description The text: at most 64 KiB. */
@@ -2682,6 +2698,7 @@ export interface components {
             metadata?: {
                 [key: string]: unknown;
             };
+            expires_at?: string | null;
         };
         ListedConversation: {
             /** Format: uuid */
@@ -10111,6 +10128,8 @@ export interface operations {
                 tag?: string;
                 /** @description Words or a question. */
                 q?: string;
+                /** @description Memories of this user alone; empty for the agent's own alone. */
+                user_id?: string;
                 /** @description Entries of a page, at most. */
                 limit?: number;
                 /** @description Entries before the page. */
@@ -10145,10 +10164,17 @@ export interface operations {
                      *           "content": "Ada prefers short answers.",
                      *           "tag": "preference",
                      *           "metadata": {
-                     *             "customer": "ada"
+                     *             "plan": "team"
                      *           },
+                     *           "user_id": "ada",
                      *           "created_at": "2026-01-01T00:00:00.000Z",
-                     *           "updated_at": "2026-01-01T00:00:00.000Z"
+                     *           "updated_at": "2026-01-01T00:00:00.000Z",
+                     *           "expires_at": null,
+                     *           "source": {
+                     *             "job_id": "019a9d3c-5b7e-7c41-8a2f-3d5e7f901b2a",
+                     *             "conversation_id": "019a9d3c-5b7e-7c41-8a2f-3d5e7f901b2b",
+                     *             "step": 2
+                     *           }
                      *         }
                      *       ],
                      *       "total": 1,
@@ -10283,10 +10309,17 @@ export interface operations {
                      *       "content": "Ada prefers short answers.",
                      *       "tag": "preference",
                      *       "metadata": {
-                     *         "customer": "ada"
+                     *         "plan": "team"
                      *       },
+                     *       "user_id": "ada",
                      *       "created_at": "2026-01-01T00:00:00.000Z",
-                     *       "updated_at": "2026-01-01T00:00:00.000Z"
+                     *       "updated_at": "2026-01-01T00:00:00.000Z",
+                     *       "expires_at": null,
+                     *       "source": {
+                     *         "job_id": "019a9d3c-5b7e-7c41-8a2f-3d5e7f901b2a",
+                     *         "conversation_id": "019a9d3c-5b7e-7c41-8a2f-3d5e7f901b2b",
+                     *         "step": 2
+                     *       }
                      *     }
                      */
                     "application/json": components["schemas"]["Memory"];
@@ -10428,10 +10461,17 @@ export interface operations {
                      *       "content": "Ada prefers short answers.",
                      *       "tag": "preference",
                      *       "metadata": {
-                     *         "customer": "ada"
+                     *         "plan": "team"
                      *       },
+                     *       "user_id": "ada",
                      *       "created_at": "2026-01-01T00:00:00.000Z",
-                     *       "updated_at": "2026-01-01T00:00:00.000Z"
+                     *       "updated_at": "2026-01-01T00:00:00.000Z",
+                     *       "expires_at": null,
+                     *       "source": {
+                     *         "job_id": "019a9d3c-5b7e-7c41-8a2f-3d5e7f901b2a",
+                     *         "conversation_id": "019a9d3c-5b7e-7c41-8a2f-3d5e7f901b2b",
+                     *         "step": 2
+                     *       }
                      *     }
                      */
                     "application/json": components["schemas"]["Memory"];
@@ -10556,10 +10596,17 @@ export interface operations {
                      *       "content": "Ada prefers short answers.",
                      *       "tag": "preference",
                      *       "metadata": {
-                     *         "customer": "ada"
+                     *         "plan": "team"
                      *       },
+                     *       "user_id": "ada",
                      *       "created_at": "2026-01-01T00:00:00.000Z",
-                     *       "updated_at": "2026-01-01T00:00:00.000Z"
+                     *       "updated_at": "2026-01-01T00:00:00.000Z",
+                     *       "expires_at": null,
+                     *       "source": {
+                     *         "job_id": "019a9d3c-5b7e-7c41-8a2f-3d5e7f901b2a",
+                     *         "conversation_id": "019a9d3c-5b7e-7c41-8a2f-3d5e7f901b2b",
+                     *         "step": 2
+                     *       }
                      *     }
                      */
                     "application/json": components["schemas"]["Memory"];

@@ -1,5 +1,6 @@
 /** The memories of an agent: search while typing, add, change and delete. */
 import { useQuery } from '@tanstack/react-query';
+import { Link } from '@tanstack/react-router';
 import { Brain, Pencil, Plus, Trash2, X } from 'lucide-react';
 import { useState } from 'react';
 import type { Schema } from '../api/client.ts';
@@ -9,6 +10,8 @@ import { MemoryDialog } from '../forms/MemoryDialog.tsx';
 import { Button } from '../ui/Button.tsx';
 import { classes } from '../ui/classes.ts';
 import { Confirm } from '../ui/Dialog.tsx';
+import { Select } from '../ui/Field.tsx';
+import { textLink } from '../ui/Links.tsx';
 import { Empty, Loaded } from '../ui/Loading.tsx';
 import { Menu } from '../ui/Menu.tsx';
 import { Section } from '../ui/Page.tsx';
@@ -24,6 +27,9 @@ type Memory = Schema<'Memory'>;
 export interface MemorySearch {
   readonly q?: string;
   readonly tag?: string;
+  readonly user?: string;
+  /** `agent` for the agent's own memories alone. */
+  readonly whose?: string;
   readonly page?: number;
 }
 
@@ -39,12 +45,13 @@ export function Memories({
   /** `isTyping` replaces the previous search in the browser's history. */
   onSearch: (search: MemorySearch, isTyping: boolean) => void;
 }) {
-  const { q = '', tag = '', page = 1 } = search;
+  const { q = '', tag = '', user = '', whose = '', page = 1 } = search;
   const [doing, setDoing] = useState<Doing | null>(null);
   const query = useQuery({
     ...memoriesQuery(agentId, {
       ...(q && { q }),
       ...(tag && { tag }),
+      ...(whose === 'agent' ? { user_id: '' } : user && { user_id: user }),
       limit: pageSize,
       offset: (page - 1) * pageSize,
     }),
@@ -57,23 +64,26 @@ export function Memories({
     quiet: true,
   });
   function look(next: MemorySearch, isTyping = false) {
-    const wanted = { q, tag, ...next };
+    const wanted = { q, tag, user, whose, ...next };
     onSearch(
       {
         ...(wanted.q && { q: wanted.q }),
         ...(wanted.tag && { tag: wanted.tag }),
+        ...(wanted.user && { user: wanted.user }),
+        ...(wanted.whose && { whose: wanted.whose }),
         ...(wanted.page && { page: wanted.page }),
       },
       isTyping,
     );
   }
+  const users = [...new Set(query.data?.data.flatMap((memory) => memory.user_id ?? []))].sort();
   const tags = [...new Set(query.data?.data.map((memory) => memory.tag))].sort();
   const create = (
     <Button look="primary" icon={<Plus />} onClick={() => setDoing({ what: 'new' })}>
       New memory
     </Button>
   );
-  const isSearching = q !== '' || tag !== '';
+  const isSearching = [q, tag, user, whose].some((text) => text !== '');
   return (
     <div className="flex flex-col gap-4">
       <div className="flex flex-wrap items-center gap-2">
@@ -90,6 +100,23 @@ export function Memories({
           suggestions={tags}
           className="w-40"
         />
+        <div className="w-40">
+          <Select
+            aria-label="Whose memories"
+            value={whose}
+            onChange={({ target }) => look({ whose: target.value, user: '' })}
+          >
+            <option value="">All memories</option>
+            <option value="agent">The agent’s own</option>
+          </Select>
+        </div>
+        <SearchField
+          label="User"
+          value={user}
+          onValue={(text) => look({ user: text, whose: '' }, true)}
+          suggestions={users}
+          className="w-40"
+        />
         {create}
       </div>
       <Section flush>
@@ -101,7 +128,7 @@ export function Memories({
             >
               <Table
                 caption={`Memories of ${agentId}`}
-                columns={columnsOf(setDoing, (one) => look({ tag: one }))}
+                columns={columnsOf(setDoing, look)}
                 rows={data}
                 rowKey={({ id }) => id}
                 empty={
@@ -110,13 +137,16 @@ export function Memories({
                       icon={<Brain />}
                       title="No memories found"
                       action={
-                        <Button icon={<X />} onClick={() => look({ q: '', tag: '' })}>
+                        <Button
+                          icon={<X />}
+                          onClick={() => look({ q: '', tag: '', user: '', whose: '' })}
+                        >
                           Clear the search
                         </Button>
                       }
                     >
-                      A memory matches if it has all the words, in any order. Only whole words
-                      match, and a tag matches exactly.
+                      A memory matches if it has any of the words, in any inflection. A tag and a
+                      user match exactly.
                     </Empty>
                   ) : (
                     <Empty icon={<Brain />} title={`${agentId} has no memories yet`}>
@@ -155,9 +185,26 @@ export function Memories({
   );
 }
 
+/** A value of a memory that narrows the list to it. */
+function Narrowing({ text, onClick }: { text: string; onClick: () => void }) {
+  return (
+    <button
+      type="button"
+      title={`Only ${text}`}
+      onClick={onClick}
+      className={classes(
+        aboveRowLink,
+        'inline-flex h-6 max-w-40 items-center rounded bg-sunken px-1.5 font-mono text-xs text-muted ring-1 ring-line ring-inset hover:text-ink',
+      )}
+    >
+      <span className="truncate">{text}</span>
+    </button>
+  );
+}
+
 function columnsOf(
   onDoing: (doing: Doing) => void,
-  onTag: (tag: string) => void,
+  look: (next: MemorySearch) => void,
 ): readonly Column<Memory>[] {
   return [
     {
@@ -176,25 +223,50 @@ function columnsOf(
     {
       header: 'Tag',
       from: 'sm',
-      cell: ({ tag }) => (
-        <button
-          type="button"
-          title={`Only ${tag}`}
-          onClick={() => onTag(tag)}
-          className={classes(
-            aboveRowLink,
-            'inline-flex h-6 max-w-40 items-center rounded bg-sunken px-1.5 font-mono text-xs text-muted ring-1 ring-line ring-inset hover:text-ink',
-          )}
-        >
-          <span className="truncate">{tag}</span>
-        </button>
-      ),
+      cell: ({ tag }) => <Narrowing text={tag} onClick={() => look({ tag })} />,
+    },
+    {
+      header: 'User',
+      from: 'sm',
+      cell: ({ user_id: user }) =>
+        user === null ? (
+          <span className="text-muted">all</span>
+        ) : (
+          <Narrowing text={user} onClick={() => look({ user, whose: '' })} />
+        ),
+    },
+    {
+      header: 'From',
+      from: 'lg',
+      cell: ({ source }) =>
+        source === null ? (
+          <span className="text-muted">a client</span>
+        ) : (
+          <Link
+            to="/jobs/$jobId"
+            params={{ jobId: source.job_id }}
+            className={classes(aboveRowLink, textLink)}
+          >
+            a job
+          </Link>
+        ),
     },
     {
       header: 'Updated',
       align: 'right',
       from: 'sm',
       cell: ({ updated_at }) => <Time value={updated_at} />,
+    },
+    {
+      header: 'Expires',
+      align: 'right',
+      from: 'lg',
+      cell: ({ expires_at }) =>
+        expires_at === null ? (
+          <span className="text-muted">never</span>
+        ) : (
+          <Time value={expires_at} />
+        ),
     },
     {
       header: 'Actions',

@@ -2188,10 +2188,19 @@ export interface components {
             metadata: {
                 [key: string]: unknown;
             };
+            user_id: string | null;
             /** Format: date-time */
             created_at: string;
             /** Format: date-time */
             updated_at: string;
+            expires_at: string | null;
+            source: {
+                /** Format: uuid */
+                job_id: string;
+                /** Format: uuid */
+                conversation_id: string;
+                step: number | null;
+            } | null;
         };
         NewMemory: {
             /** @description The text: at most 64 KiB. */
@@ -2208,6 +2217,13 @@ export interface components {
             metadata?: {
                 [key: string]: unknown;
             };
+            /**
+             * @description The user whose memory it is; null for the agent's own.
+             * @default null
+             */
+            user_id?: string | null;
+            /** @default null */
+            expires_at?: string | null;
         };
         MemoryChanges: {
             /** @description The text: at most 64 KiB. */
@@ -2218,6 +2234,7 @@ export interface components {
             metadata?: {
                 [key: string]: unknown;
             };
+            expires_at?: string | null;
         };
         ListedConversation: {
             /** Format: uuid */
@@ -4723,6 +4740,8 @@ export interface operations {
                 tag?: string;
                 /** @description Words or a question. */
                 q?: string;
+                /** @description Memories of this user alone; empty for the agent's own alone. */
+                user_id?: string;
                 /** @description Entries of a page, at most. */
                 limit?: number;
                 /** @description Entries before the page. */

@@ -1,0 +1,295 @@
+/** Memories of users, and memories that expire, on every database. */
+import { describe, expect, test } from 'vitest';
+import { insertDefaultAgent } from '../../src/agents/agents.ts';
+import { composeAgents } from '../../src/composition/agents.ts';
+import { createRunMemories } from '../../src/memories/run-memory.ts';
+import { type Engine, engines } from '../support/databases.ts';
+import { manualClock } from '../support/manual-clock.ts';
+import { expectMemoriesConsistent } from '../support/memories.ts';
+
+const own = { organizationId: 'default', agentId: 'support' };
+const page = { limit: 50, offset: 0 };
+
+async function world(engine: Engine) {
+  const database = await (await engine.emptiedPlace()).open();
+  const clock = manualClock();
+  const { agents, memories } = composeAgents({ database, clock });
+  const existing = await agents.list('default', page);
+  if (existing.total === 0) {
+    await database.write((tx) => insertDefaultAgent(tx, 'default', 0));
+    await agents.create('default', { id: 'support' });
+  }
+  const start = createRunMemories(database, clock);
+  const runFor = (userId: string | null) =>
+    start({ ...own, userId, jobId: 'job', conversationId: 'conversation' });
+  const listed = async (filter: Parameters<typeof memories.list>[1] = {}, at = page) => {
+    const { memories: rows, total } = await memories.list(own, filter, at);
+    return { contents: rows.map(({ content }) => content), total };
+  };
+  /** Adds memories: of a user, or the agent's own. */
+  const given = async (...all: readonly [content: string, userId: string | null][]) => {
+    const made: { id: string }[] = [];
+    for (const [content, userId] of all) {
+      made.push(await memories.create(own, { content }, userId));
+    }
+    return made;
+  };
+  return { database, clock, agents, memories, runFor, listed, given };
+}
+
+type World = Awaited<ReturnType<typeof world>>;
+type RunMemory = ReturnType<World['runFor']>;
+
+const contents = (recalled: unknown) =>
+  (recalled as { content: string }[]).map(({ content }) => content);
+const recall = async (memory: RunMemory, wanted = {}) =>
+  contents(await memory.ask('recall', wanted));
+/** What completes a run. */
+const keep = async ({ database, memories }: World, memory: RunMemory, userId: string | null) => {
+  const changes = await memory.changes();
+  const run = { ...own, userId, acceptedAt: Infinity, ...changes };
+  await database.write((tx) => memories.keep(tx, [run]));
+};
+
+describe.each(await engines())('on $name', (engine) => {
+  test('a run sees the agent’s own memories and its user’s, never another user’s', async () => {
+    const { runFor, given, database } = await world(engine);
+    await given(
+      ['Salaries are paid on the 28th', null],
+      ['The salary of Alice is 5,000', 'alice'],
+      ['The salary of Bob is 4,000', 'bob'],
+    );
+    const seen = async (userId: string | null) => {
+      const memory = runFor(userId);
+      return [
+        (await recall(memory)).sort(),
+        (await recall(memory, { query: 'salary' })).sort(),
+        (await recall(memory, { query: '"salary of"' })).sort(),
+        (await recall(memory, { query: 'salary', tag: 'fact' })).sort(),
+      ];
+    };
+
+    const [shared, alice, bob] = [
+      'Salaries are paid on the 28th',
+      'The salary of Alice is 5,000',
+      'The salary of Bob is 4,000',
+    ];
+    expect(await seen('alice')).toEqual([
+      ...[
+        [shared, alice],
+        [shared, alice],
+      ],
+      ...[[alice], [shared, alice]],
+    ]);
+    expect(await seen('bob')).toEqual([
+      ...[
+        [shared, bob],
+        [shared, bob],
+      ],
+      ...[[bob], [shared, bob]],
+    ]);
+    expect(await seen(null)).toEqual([[shared], [shared], [], [shared]]);
+    expect(await seen('carol')).toEqual([[shared], [shared], [], [shared]]);
+    await expectMemoriesConsistent(database);
+  });
+
+  test('a run remembers for its user, or for the agent where it says so', async () => {
+    const all = await world(engine);
+    const memory = all.runFor('alice');
+    const asked = { step: 3, note() {} };
+
+    await memory.ask('remember', { content: 'likes tea' }, asked);
+    await memory.ask('remember', { content: 'tea is sold out', whose: 'agent' }, asked);
+    expect(await recall(memory, { query: 'tea', whose: 'user' })).toEqual(['likes tea']);
+    expect(await recall(memory, { query: 'tea', whose: 'agent' })).toEqual(['tea is sold out']);
+    await keep(all, memory, 'alice');
+
+    const { memories } = await all.memories.list(own, { userId: 'alice' }, page);
+    expect(memories).toMatchObject([
+      {
+        content: 'likes tea',
+        user_id: 'alice',
+        source: { job_id: 'job', conversation_id: 'conversation', step: 3 },
+      },
+    ]);
+    expect(await recall(all.runFor('bob'))).toEqual(['tea is sold out']);
+    expect(await recall(all.runFor('alice'), { whose: 'agent' })).toEqual(['tea is sold out']);
+    expect(await recall(all.runFor('alice'), { whose: 'user' })).toEqual(['likes tea']);
+    await expectMemoriesConsistent(all.database);
+  });
+
+  test('a run without a user remembers for the agent, and cannot name a user', async () => {
+    const all = await world(engine);
+    const memory = all.runFor(null);
+
+    await memory.ask('remember', { content: 'for all' });
+    await keep(all, memory, null);
+
+    expect(await recall(all.runFor('alice'))).toEqual(['for all']);
+    for (const wrong of [{ whose: 'user' }, { whose: 'alice' }, { user_id: 'alice' }]) {
+      const asked = memory.ask('remember', { content: 'x', ...wrong });
+      await expect(asked).rejects.toMatchObject({ retryable: false });
+    }
+  });
+
+  test('a run cannot forget the memory of another user', async () => {
+    const all = await world(engine);
+    const [shared, ofAlice, ofBob] = await all.given(
+      ['shared', null],
+      ['of alice', 'alice'],
+      ['of bob', 'bob'],
+    );
+    const memory = all.runFor('alice');
+
+    expect(await memory.ask('forget', ofBob?.id)).toBe(false);
+    expect(await memory.ask('forget', ofAlice?.id)).toBe(true);
+    expect(await memory.ask('forget', shared?.id)).toBe(true);
+    await keep(all, memory, 'alice');
+
+    expect(await all.listed()).toEqual({ contents: ['of bob'], total: 1 });
+    await expectMemoriesConsistent(all.database);
+  });
+
+  test('a client lists and searches the memories of all, of one user, or the agent’s own', async () => {
+    const { given, listed, memories } = await world(engine);
+    await given(['green tea', null], ['black tea', 'alice'], ['white tea', 'bob']);
+    await memories.create(own, { content: 'red tea', tag: 'odd' }, 'bob');
+
+    const all = ['red tea', 'white tea', 'black tea', 'green tea'];
+    expect(await listed()).toEqual({ contents: all, total: 4 });
+    expect(await listed({}, { limit: 2, offset: 1 })).toEqual({
+      contents: ['white tea', 'black tea'],
+      total: 4,
+    });
+    expect(await listed({ tag: 'fact' })).toEqual({ contents: all.slice(1), total: 3 });
+    expect((await listed({ q: 'tea' })).contents.sort()).toEqual(all.toSorted());
+    expect(await listed({ q: 'tea', tag: 'odd' })).toEqual({ contents: ['red tea'], total: 1 });
+    const ofBob = { contents: ['red tea', 'white tea'], total: 2 };
+    expect(await listed({ userId: 'bob' })).toEqual(ofBob);
+    expect(await listed({ userId: 'bob', q: 'tea' })).toEqual(ofBob);
+    expect(await listed({ userId: null })).toEqual({ contents: ['green tea'], total: 1 });
+    expect(await listed({ userId: null, q: 'tea' })).toEqual({ contents: ['green tea'], total: 1 });
+    expect(await listed({ userId: 'carol', q: 'tea' })).toEqual({ contents: [], total: 0 });
+  });
+
+  test('a client reads, changes and deletes the memory of any user', async () => {
+    const { given, listed, memories, database } = await world(engine);
+    const [one] = await given(['black tea', 'alice']);
+    const id = one?.id ?? '';
+
+    expect(await memories.get(own, id)).toMatchObject({ user_id: 'alice', source: null });
+    await memories.update(own, id, { content: 'green coffee', tag: 'drink' });
+    expect(await listed({ q: 'coffee', userId: 'alice' })).toMatchObject({ total: 1 });
+    expect(await listed({ q: 'coffee', tag: 'drink' })).toMatchObject({ total: 1 });
+    expect(await listed({ q: 'black' })).toMatchObject({ total: 0 });
+    await expectMemoriesConsistent(database);
+    await memories.remove(own, id);
+
+    expect(await listed()).toEqual({ contents: [], total: 0 });
+    await expectMemoriesConsistent(database);
+  });
+
+  test('a deleted agent takes the memories of its users along', async () => {
+    const { given, agents, memories, listed, database } = await world(engine);
+    await given(['own', null], ['of alice', 'alice']);
+
+    await agents.remove('default', 'support');
+    await agents.create('default', { id: 'support' });
+
+    expect(await listed()).toEqual({ contents: [], total: 0 });
+    expect(await listed({ userId: 'alice', q: 'alice' })).toEqual({ contents: [], total: 0 });
+    await memories.purge();
+    const left = await database.read.kysely.selectFrom('memories').select('id').execute();
+    expect(left).toEqual([]);
+    const owners = database.read.kysely.selectFrom('memory_owners').select('id');
+    expect(await owners.where('removed', '=', 1).execute()).toEqual([]);
+    await expectMemoriesConsistent(database);
+  });
+
+  describe('a memory that expires', () => {
+    async function withExpiring(engine: Engine) {
+      const all = await world(engine);
+      const { memories, clock } = all;
+      const expires_at = clock.now() + 60_000;
+      await memories.create(own, { content: 'tea for ever' });
+      const brief = await memories.create(own, { content: 'tea today', expires_at });
+      const ofAlice = await memories.create(own, { content: 'tea of alice', expires_at }, 'alice');
+      return { ...all, brief, ofAlice };
+    }
+
+    test('is found until then, and no longer from then on', async () => {
+      const { clock, listed, memories, brief, runFor } = await withExpiring(engine);
+      expect(await listed({ q: 'tea' })).toMatchObject({ total: 3 });
+      expect(brief.expires_at).toBe(new Date(clock.now() + 60_000).toISOString());
+      clock.advance(60_000);
+
+      const left = { contents: ['tea for ever'], total: 1 };
+      expect(await listed()).toEqual(left);
+      expect(await listed({ tag: 'fact' })).toEqual(left);
+      expect(await listed({ q: 'tea' })).toEqual(left);
+      expect(await listed({ q: '"tea today"' })).toEqual({ contents: [], total: 0 });
+      expect(await listed({ userId: 'alice' })).toEqual({ contents: [], total: 0 });
+      for (const attempt of [
+        () => memories.get(own, brief.id),
+        () => memories.update(own, brief.id, { content: 'mine' }),
+        () => memories.remove(own, brief.id),
+      ]) {
+        await expect(attempt()).rejects.toMatchObject({ code: 'not_found' });
+      }
+      const memory = runFor('alice');
+      expect(await recall(memory)).toEqual(['tea for ever']);
+      expect(await recall(memory, { query: 'tea' })).toEqual(['tea for ever']);
+      expect(await memory.ask('forget', brief.id)).toBe(false);
+    });
+
+    test('is deleted in the background, with its entry and its counts', async () => {
+      const { clock, memories, database, listed } = await withExpiring(engine);
+      expect(await memories.expire()).toBe(0);
+      clock.advance(60_000);
+
+      expect(await memories.expire()).toBe(2);
+
+      expect(await listed({ q: 'tea' })).toMatchObject({ total: 1 });
+      const rows = await database.read.kysely.selectFrom('memories').select('content').execute();
+      expect(contents(rows)).toEqual(['tea for ever']);
+      const owners = database.read.kysely.selectFrom('memory_owners').select('next_expiry');
+      expect((await owners.execute()).map(({ next_expiry }) => next_expiry)).toEqual([
+        ...[null, null, null],
+      ]);
+      await expectMemoriesConsistent(database);
+      expect(await memories.expire()).toBe(0);
+    });
+
+    test('stays where its end is taken away or put off', async () => {
+      const { clock, memories, brief, ofAlice, listed, database } = await withExpiring(engine);
+      await memories.update(own, brief.id, { expires_at: null });
+      await memories.update(own, ofAlice.id, { expires_at: clock.now() + 120_000 });
+      clock.advance(60_000);
+
+      expect(await memories.expire()).toBe(0);
+      expect(await listed({ q: 'tea' })).toMatchObject({ total: 3 });
+      clock.advance(60_000);
+      expect(await memories.expire()).toBe(1);
+      expect(await listed()).toEqual({ contents: ['tea today', 'tea for ever'], total: 2 });
+      await expectMemoriesConsistent(database);
+    });
+
+    test('may be remembered by a run, with the seconds that it lasts', async () => {
+      const all = await world(engine);
+      const memory = all.runFor('alice');
+      const fields = { content: 'on holiday', ttl_seconds: 3_600 };
+      const ends = new Date(all.clock.now() + 3_600_000).toISOString();
+
+      expect(await memory.ask('remember', fields)).toMatchObject({ expires_at: ends });
+      await keep(all, memory, 'alice');
+      expect(await recall(all.runFor('alice'))).toEqual(['on holiday']);
+      all.clock.advance(3_600_000);
+
+      expect(await recall(all.runFor('alice'))).toEqual([]);
+      for (const ttl_seconds of [0, 1.5, '60', 315_360_001]) {
+        const asked = memory.ask('remember', { content: 'x', ttl_seconds });
+        await expect(asked).rejects.toThrow(/ttl_seconds must be an integer from 1 to/);
+      }
+    });
+  });
+});
