@@ -3,6 +3,7 @@
  * composition/ make the parts. Tests start it with the same function.
  */
 
+import { setTimeout as elapsed } from 'node:timers/promises';
 import type { Config } from '../config/config.ts';
 import type { Role } from '../config/readers.ts';
 import { createSkillSets, type SkillSets } from '../executors/skill-sets.ts';
@@ -45,6 +46,10 @@ const announceMaxMs = 1_000;
 const closingMs = 3_500;
 const leastMs = 200;
 
+/** A run that has taken this long is probably not one that ends in a moment. */
+const youngMs = 1_000;
+const lookEveryMs = 25;
+
 export interface App {
   readonly server: Server;
   /** Where it listens: `http://127.0.0.1:3000`. */
@@ -52,6 +57,8 @@ export interface App {
   /** The listening socket, which another process may inherit. */
   listeningFd(): number;
   readonly reloads: Reloads;
+  /** Resolves when all runs under way are young, at the latest after the runs' grace. New runs begin meanwhile. */
+  untilRunsAreYoung(): Promise<void>;
   /** Stops taking work, lets runs finish within their grace, hands back the others, closes everything. */
   stop(): Promise<void>;
 }
@@ -97,6 +104,7 @@ export async function startApp(given: Parts): Promise<App> {
     address,
     listeningFd: () => listeningFd(server),
     reloads,
+    untilRunsAreYoung: () => untilRunsAreYoung(started),
     stop() {
       stopped ??= stop(started);
       return stopped;
@@ -129,6 +137,12 @@ function listeningFd({ server }: Server): number {
   const { _handle: handle } = server as { _handle?: { fd: number } | null };
   if (typeof handle?.fd !== 'number' || handle.fd < 0) throw new Error('The server has no socket');
   return handle.fd;
+}
+
+async function untilRunsAreYoung({ parts, slices, clock }: Started): Promise<void> {
+  const { performer } = slices.jobs;
+  const endsAt = clock.monotonic() + parts.config.shutdownGraceMs;
+  while (performer.oldestMs() > youngMs && clock.monotonic() < endsAt) await elapsed(lookEveryMs);
 }
 
 async function stop(started: Started): Promise<void> {

@@ -2,7 +2,7 @@
  * Lets a new process take the place of this one without a moment in which the port is closed. The command
  * `start --replace` asks for it on a socket in the data directory. The new process inherits the listening
  * socket, so connections that neither process accepts wait in the kernel. It loads first; then this process, if its
- * stores are for one process alone, stops and gives way. In a cluster both answer until the new one is ready.
+ * stores are for one process alone, waits for a moment without long runs, stops and gives way. In a cluster both answer until the new one is ready.
  * Promises that a new process that does not load changes nothing.
  */
 import { type ChildProcess, spawn } from 'node:child_process';
@@ -137,6 +137,15 @@ async function replace(
     const reason = loaded?.state === 'failed' ? loaded.reason : 'it did not load in time';
     log.error({ reason }, 'the new process did not start; this one goes on');
     return answer(socket, refused(reason));
+  }
+  if (!isShared) {
+    // Runs that begin after the stop wait for the end of those under way.
+    const young = app.untilRunsAreYoung().then(() => null);
+    const early = await Promise.race([young, said.second]);
+    if (early?.state === 'failed') {
+      log.error({ reason: early.reason }, 'the new process has ended; this one goes on');
+      return answer(socket, refused(early.reason));
+    }
   }
   // The new process makes a socket of that name.
   server.close();

@@ -56,6 +56,8 @@ export interface Performer {
   /** Answers the waits of all runs here that have ended, in case a message of another process was lost. */
   lookAtWaits(): Promise<void>;
   running(): number;
+  /** Milliseconds since the oldest run here began; 0 if there is none. */
+  oldestMs(): number;
   /** Aborts all runs; each job goes back to the queue and its attempt is not charged. */
   handBack(): void;
 }
@@ -63,6 +65,8 @@ export interface Performer {
 interface Running {
   readonly job: ClaimedJob;
   readonly attempt: Run;
+  /** In monotonic milliseconds. */
+  readonly beganAt: number;
   /** Why it was aborted; decides how it ends. */
   stopped: keyof typeof abortReasons | null;
 }
@@ -100,6 +104,7 @@ export function createPerformer(deps: PerformDeps): Performer {
     wake: (jobId) => void performing.running.get(jobId)?.attempt.look(),
     lookAtWaits: () => lookAtWaits(performing),
     running: () => performing.running.size,
+    oldestMs: () => oldestMs(performing),
     handBack: () => handBack(performing),
   };
 }
@@ -137,10 +142,10 @@ async function run(performing: Performing, job: ClaimedJob): Promise<void> {
     return finish(performing, { job, outcome: found.outcome, messages: [] });
   }
   const attempt = startRun(job, options, found?.settings);
-  const entry: Running = { job, attempt, stopped: null };
+  const beganAt = clock.monotonic();
+  const entry: Running = { job, attempt, beganAt, stopped: null };
   track(performing, entry);
   let resume: (() => void) | undefined;
-  const beganAt = clock.monotonic();
   try {
     const reported = await attempt.handle.outcome;
     let outcome = outcomeOf(reported, entry.stopped, attempt.thinking?.retryAfterMs ?? null);
@@ -170,6 +175,11 @@ async function run(performing: Performing, job: ClaimedJob): Promise<void> {
     // In every case: a lease that is renewed without a run would block the job for ever.
     if (running.get(job.id) === entry) running.delete(job.id);
   }
+}
+
+function oldestMs({ running, clock }: Performing): number {
+  const now = clock.monotonic();
+  return [...running.values()].reduce((most, { beganAt }) => Math.max(most, now - beganAt), 0);
 }
 
 /** Adds a run to those whose leases are renewed and which can be cancelled. */

@@ -131,8 +131,11 @@ test('start --replace under load: each request is answered, and each job runs on
   await waitFor(() => platform.output().includes('to take the place of this one'), {
     describe: 'the new process loads',
   });
-  // The earlier process accepts requests while it waits for its run.
+  // The earlier process accepts and runs jobs while it waits for that run.
+  const [loading = ''] = load.accepted.slice(-1);
+  await tenant.jobIn(loading, 'completed');
   await load.more();
+  await tenant.jobIn(load.accepted.at(-1) ?? '', 'completed');
   end.open();
   const { code, pid } = await replacing;
   await waitFor(() => !signal(platform.pid, 0), { describe: 'the earlier process has ended' });
