@@ -37,6 +37,8 @@ export function eventLine(output: Output, { event, data }: JobEvent): string | n
     }
     case 'message':
       return `${dim(`${text('role')}:`)} ${text('content')}`;
+    case 'approval':
+      return `${dim('asks a person:')} ${text('title')}`;
     case 'tool_call':
       return `${dim('calls')} ${text('tool')} ${dim(text('input'))}`;
     case 'tool_result':

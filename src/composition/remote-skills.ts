@@ -35,10 +35,11 @@ export function composeRemoteSkills(
       onChange: (sourceId) => remote.look({ id: sourceId }),
     },
   });
+  const onToolsChanged = (sourceId: string) => remote.noticeChange(sourceId);
   const remote: RemoteSkills = createRemoteSkills({
     ...{ database, clock, log, skills, cipher },
     kinds: new Map([
-      ['mcp', createMcpKind({ allowed, version, accounts })],
+      ['mcp', createMcpKind({ allowed, version, accounts, onToolsChanged })],
       ['api', createOpenapiKind({ allowed, clock })],
     ]),
   });

@@ -43,6 +43,14 @@ const eventData = {
     },
     { description: 'A line of the log of its run.' },
   ),
+  approval: Type.Object(
+    { title: Type.String({ description: 'What is asked.' }), at },
+    {
+      description:
+        'A service outside that the run calls asks a person, and the call is held: the job stays active, and one of ' +
+        'its approvals is pending.',
+    },
+  ),
   progress: Type.Object(
     { fraction: Type.Number({ description: 'From 0 to 1.' }), note: Nullable(Type.String()), at },
     { description: 'How far its run is.' },

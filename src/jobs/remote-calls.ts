@@ -14,13 +14,13 @@ interface RemoteCall {
   /** The part of the run that the step is. */
   readonly part: RunPart;
   readonly signal: AbortSignal;
-  readonly onReport: RunHandlers['onReport'];
+  readonly handlers: RunHandlers;
 }
 
 /** Calls the skill and returns its output. Rejects like a question of a run. */
 export async function callRemote(
   { deps, job, context }: Attempt,
-  { payload, part, signal, onReport }: RemoteCall,
+  { payload, part, signal, handlers }: RemoteCall,
 ): Promise<unknown> {
   const { skill: name, input } = objectOf(payload) ?? {};
   const key = typeof name === 'string' ? name : '';
@@ -38,9 +38,13 @@ export async function callRemote(
   const request = { skill: key, input: JSON.stringify(input), timeoutMs };
   const handle = deps.executors.run(
     { ...request, context: { ...context, path: part.path } },
-    { onReport, onAsk: () => Promise.reject(new Error('A remote call asks nothing')) },
+    handlers,
   );
-  const abort = () => handle.abort('the run that called it was stopped');
+  const abort = () => {
+    // One that only waits for a person goes on once the run that called it is loaded again.
+    handle.suspend();
+    handle.abort('the run that called it was stopped');
+  };
   signal.addEventListener('abort', abort, { once: true });
   if (signal.aborted) abort();
   const outcome = await handle.outcome;

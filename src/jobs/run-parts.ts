@@ -26,6 +26,7 @@ import {
   waitsOf,
   yieldSlot,
 } from './attempt.ts';
+import { holdForPerson } from './held-waits.ts';
 import { queueOf } from './queues.ts';
 import { callRemote } from './remote-calls.ts';
 import { createReplayOrder, type ReplayOrder } from './replay-order.ts';
@@ -91,6 +92,8 @@ async function answer(asking: Part, question: Question): Promise<unknown> {
       return await answerWait(asking, question, scope);
     }
     if (kind === 'generate') return await generate(asking, question, scope);
+    if (kind === 'call-remote' && step !== null) return await callWithin(asking, question, scope);
+    if (kind === 'held-wait') return await answerHeldWait(asking, question, scope);
     const done = scope.work();
     try {
       return await answerWork(asking, question, scope);
@@ -118,6 +121,50 @@ async function answerWait(
   }
 }
 
+/** Where a service asks a person and holds the call meanwhile. Only runs of remote skills ask it. */
+function answerHeldWait(asking: Part, [, payload, signal, step]: Question, scope: WaitScope) {
+  const inner = step === null ? asking.part : stepsOf(asking).partOf(step);
+  return holdForPerson(asking.attempt, inner, payload, scope, signal);
+}
+
+/**
+ * A skill of a service outside that the code calls in a step. While it waits for a person, all of the run may be
+ * unloaded.
+ */
+async function callWithin(
+  asking: Part,
+  [, payload, signal, step]: Question,
+  scope: WaitScope,
+): Promise<unknown> {
+  const inner = stepsOf(asking).partOf(step);
+  const waiting = scope.open();
+  const handlers: RunHandlers = {
+    onReport: (report) => takeReport({ ...asking, part: inner }, report),
+    onAsk: (kind, asked, stopped) => {
+      const question: Question = [kind, asked, stopped, step];
+      if (kind === 'wait') return answerWait(asking, question, waiting);
+      if (kind === 'held-wait') return answerHeldWait(asking, question, waiting);
+      return answerWork(asking, question, waiting);
+    },
+  };
+  try {
+    return await callRemote(asking.attempt, { payload, part: inner, signal, handlers });
+  } finally {
+    waiting.close();
+  }
+}
+
+/** A step that an earlier claim has ended; null where none has. */
+async function findStep(asking: Part, question: Question, scope: WaitScope): Promise<unknown> {
+  const { attempt } = asking;
+  if (attempt.job.epoch === 1) return null;
+  const [, payload, , within] = question;
+  const { byKey } = await recordsOf(attempt);
+  const known = byKey.get(stepsOf(asking).keyOfStep(payload, within));
+  if (known?.status !== 'completed') return null;
+  return beginStep(asking, ['begin-step', payload, question[2], within], scope);
+}
+
 /** Answers a question that does not wait. */
 async function answerWork(asking: Part, question: Question, scope: WaitScope): Promise<unknown> {
   const { attempt, part } = asking;
@@ -130,12 +177,7 @@ async function answerWork(asking: Part, question: Question, scope: WaitScope): P
     asking.scopes?.delete(n);
     return ended;
   }
-  if (kind === 'call-remote' && step !== null) {
-    const inner = stepsOf(asking).partOf(step);
-    const onReport: RunHandlers['onReport'] = (report) =>
-      takeReport({ ...asking, part: inner }, report);
-    return callRemote(attempt, { payload, part: inner, signal, onReport });
-  }
+  if (kind === 'find-step') return findStep(asking, question, scope);
   if (isMemoryVerb(kind)) {
     const noting = step === null ? part : stepsOf(asking).partOf(step);
     return memoryOf(attempt).ask(kind, payload, noting);

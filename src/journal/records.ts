@@ -93,7 +93,8 @@ export function readRecords(rows: readonly RecordedRow[], attempt: number): Reco
     // A request to a model has many rows: that counts which has to be asked for, else the first.
     if (record === null || required.has(key)) continue;
     // The code within a named step is free: where it runs again, it may make other calls.
-    const isRequired = isToBeAsked(record, attempt, hasWaited) && !named.has(row.parent);
+    const isFree = named.has(row.parent) || isHeld(key);
+    const isRequired = isToBeAsked(record, attempt, hasWaited) && !isFree;
     if (isRequired || !records.byKey.has(key)) records.byKey.set(key, record);
     if (!isRequired) continue;
     required.add(key);
@@ -103,6 +104,14 @@ export function readRecords(rows: readonly RecordedRow[], attempt: number): Reco
   noteTold(records, records.pending.values());
   return records;
 }
+
+/** The key of a wait that a service asks for while it holds a call: made again, the call may ask something else. */
+export function heldKey(place: string): string {
+  return `${heldPrefix}${place}`;
+}
+
+const heldPrefix = 'held:';
+const isHeld = (key: string) => key.startsWith(heldPrefix);
 
 function noteTold({ told }: Records, added: Iterable<StepRecord>): void {
   const length = told.length;

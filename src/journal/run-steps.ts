@@ -67,7 +67,7 @@ export type RunSteps = ReturnType<typeof createRunSteps>;
 
 export function createRunSteps(deps: RunStepsDeps) {
   const state: StepsState = { ...deps, open: new Map() };
-  return bind(state, { partOf, say, begin, end, placeBefore, readWait });
+  return bind(state, { partOf, say, begin, end, placeBefore, readWait, keyOfStep });
 }
 
 /** The part of the run that a step is; the run itself for null, and for a step that is not open. */
@@ -180,6 +180,13 @@ function readWait(state: StepsState, payload: unknown, within: number | null): W
   const key = keyOf(part, name as string, nth as number);
   const place = { key, name: name as string, nth: nth as number, parent: part.step };
   return { ...place, kind, payload: fields };
+}
+
+/** The key of a named step that was not asked for yet. */
+function keyOfStep(state: StepsState, payload: unknown, within: number | null): string {
+  const { name, nth } = fieldsOf(payload);
+  if (!isPlace(name, nth)) throw permanentError('this is no step that can be taken');
+  return keyOf(partOf(state, within), name as string, nth as number);
 }
 
 /** The key of a named step or a wait: without its kind and input, so that a change of these is noticed. */

@@ -86,8 +86,8 @@ export async function follow(
   for await (const { type, data } of deps.openStream(organizationId, jobId, signal)) {
     if (type === 'progress') onProgress?.(data as { fraction: number; note: string | null });
     if (type === 'log') onLog?.(data);
-    const isWaiting = type === 'status' && data['status'] === 'waiting';
-    if (!isWaiting || !answersQuestions) continue;
+    const isAsking = (type === 'status' && data['status'] === 'waiting') || type === 'approval';
+    if (!isAsking || !answersQuestions) continue;
     const questions = await pendingQuestions(deps, organizationId, jobId);
     if (questions.length > 0) return { kind: 'asks', questions };
   }

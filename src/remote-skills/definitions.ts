@@ -45,6 +45,6 @@ export function factsOf(skill: RemoteSkill): SkillFacts {
 }
 
 /** Without invisible characters, in which instructions for models may hide. */
-function shownText(text: string): string {
+export function shownText(text: string): string {
   return text.replace(/(?![\n\t])[\p{Cc}\p{Cf}\p{Co}\p{Cn}\u{E0000}-\u{E0FFF}]/gu, '').trim();
 }

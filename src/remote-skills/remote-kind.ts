@@ -51,6 +51,42 @@ export interface Discovered {
   readonly about: Json;
 }
 
+/** What a service asks a person. Nothing of it is trusted. */
+export interface PersonQuestion {
+  /** Unique among the questions of one answer. */
+  readonly key: string;
+  readonly message: string;
+  /** JSON Schema of the form; null for what no form can ask, which `message` says. */
+  readonly fields: unknown;
+  /** Who asks, and in which call: shown with the message. */
+  readonly context: Json & { readonly service: string };
+}
+
+/** As the Model Context Protocol has them. */
+export type PersonAnswer =
+  | { readonly action: 'accept'; readonly content: Json }
+  /** The person refused, or the platform could not ask. */
+  | { readonly action: 'decline' }
+  /** No person answered in time. */
+  | { readonly action: 'cancel' };
+
+/** What a call gives that has to be made again with answers. */
+export class RemoteQuestions {
+  readonly questions: readonly PersonQuestion[];
+  /** Goes back to the service as it is. */
+  readonly state: string | null;
+
+  constructor(questions: readonly PersonQuestion[], state: string | null) {
+    this.questions = questions;
+    this.state = state;
+  }
+}
+
+/** What goes with a call that is made again. */
+export interface RemoteAnswers extends Pick<RemoteQuestions, 'state'> {
+  readonly answers: Readonly<Record<string, PersonAnswer>>;
+}
+
 /** The run of a remote skill, as its call sees it. */
 export interface RemoteRun {
   /** Aborts at the deadline and where the run is asked to stop; the call is to be cancelled then. */
@@ -61,7 +97,12 @@ export interface RemoteRun {
   /** To be called before anything is sent that may have an effect. */
   sending(): void;
   progress(fraction: number, note?: string): void;
-  log(message: string): void;
+  /** A line of the run's log; `level` is what the service calls it. */
+  log(message: string, level?: string): void;
+  /** Asks a person while the call is under way. */
+  ask(question: PersonQuestion): Promise<PersonAnswer>;
+  /** The answers to what the call before this one asked; null at first. */
+  readonly answered: RemoteAnswers | null;
   /** Keeps a text that the call has learned, such as a token, out of all that the service says. */
   addSecret(text: string): void;
 }
@@ -131,7 +172,7 @@ export interface RemoteKind {
   readonly areOutputsChecked: boolean;
   /** Throws RemoteFault. */
   discover(source: RemoteSource, signal: AbortSignal): Promise<Discovered>;
-  /** Calls a tool and returns its output, a JSON value. Throws RemoteFault. */
+  /** Calls a tool and returns its output, a JSON value, or what it has to be called again with. Throws RemoteFault. */
   call(source: RemoteSource, tool: CalledTool, input: unknown, run: RemoteRun): Promise<unknown>;
   /** Ends what it keeps open, of one source or of all. */
   close(sourceId?: string): Promise<void>;

@@ -9,6 +9,7 @@ import { notFound, PlatformError } from '../kernel/errors.ts';
 import { newId } from '../kernel/ids.ts';
 import type { Json } from '../kernel/json.ts';
 import { recordRemoteSkills } from '../skills/remote-skills.ts';
+import { noticeChange } from './notice-change.ts';
 import { refresh } from './refresh.ts';
 import { run, whyWithdrawn } from './run-remote.ts';
 import { openSource, sealSecrets } from './secrets.ts';
@@ -41,10 +42,11 @@ const sourcesMax = 200;
 export type RemoteSkills = ReturnType<typeof createRemoteSkills>;
 
 export function createRemoteSkills(deps: RemoteSkillsDeps) {
-  const state: RemoteSkillsState = { ...deps, looking: new Map(), lookedAt: new Map() };
+  const looks = { looking: new Map(), lookedAt: new Map(), noticed: new Map() };
+  const state: RemoteSkillsState = { ...deps, ...looks };
   return bind(state, {
     ...{ add, find, list, versionsOf, secretsOf, replace, look, activate, remove },
-    ...{ run, whyWithdrawn, close },
+    ...{ run, whyWithdrawn, noticeChange, close },
   });
 }
 
@@ -176,9 +178,11 @@ async function activate(
 
 /** Removes a source; its skills become inactive, and jobs of theirs fail. */
 async function remove(
-  { database, clock, skills, kinds, lookedAt }: RemoteSkillsState,
+  { database, clock, skills, kinds, lookedAt, noticed }: RemoteSkillsState,
   source: SourceRow,
 ): Promise<void> {
+  clearTimeout(noticed.get(source.id));
+  noticed.delete(source.id);
   const owner = { id: source.id, category: categoryOf(source) };
   await database.write(async (tx) => {
     await deleteVersions(tx, source.id);
@@ -191,6 +195,7 @@ async function remove(
 }
 
 /** Ends what is kept open for sources. */
-async function close({ kinds }: RemoteSkillsState): Promise<void> {
+async function close({ kinds, noticed }: RemoteSkillsState): Promise<void> {
+  for (const timer of noticed.values()) clearTimeout(timer);
   await Promise.all([...kinds.values()].map((kind) => kind.close()));
 }

@@ -1,19 +1,27 @@
 /**
  * The run of a remote skill: one attempt of a job, or a tool of a model, as a call to the service. Promises one outcome
  * within the time limit, and that a call which may have had an effect is not made again unless its tool may be called
- * twice.
+ * twice. Time in which a person is asked does not count.
  */
 import { cleanJson } from '../executors/active-run.ts';
-import { logCharsMax, noteCharsMax, outputBytesMax } from '../executors/limits.ts';
+import { outputBytesMax } from '../executors/limits.ts';
 import { addSecrets, redacted, redactedJson } from '../executors/redaction.ts';
 import type { RunHandle, RunHandlers, RunOutcome, RunRequest } from '../executors/run.ts';
 import { aborted } from '../kernel/aborted.ts';
-import { compileSchema, issuesText, type JsonSchema } from '../kernel/json-schema.ts';
+import { compileSchema, issuesText } from '../kernel/json-schema.ts';
 import { cleanText, jsonTextFault } from '../kernel/text.ts';
 import { skillKeyParts } from '../skills/registry.ts';
+import { type Asker, answersTo, recordedQuestions, recordQuestions } from './ask-person.ts';
 import type { RemoteSkill } from './definitions.ts';
 import { refresh } from './refresh.ts';
-import { RemoteFault, type RemoteKind, type RemoteRun, type RemoteSource } from './remote-kind.ts';
+import {
+  type RemoteAnswers,
+  RemoteFault,
+  type RemoteKind,
+  RemoteQuestions,
+  type RemoteSource,
+} from './remote-kind.ts';
+import { askerOf, newRunning, type Running, remoteRunOf } from './running.ts';
 import { openSource, secretTextsOf } from './secrets.ts';
 import { findSource, type SourceRow } from './sources.store.ts';
 import { type RemoteSkillsState, remoteSkillOf } from './state.ts';
@@ -22,25 +30,9 @@ import { findVersion, type VersionRow } from './versions.store.ts';
 /** Calls of one attempt that could not be sent, before it fails. */
 const unsentMax = 3;
 const unsentAgainMs = 250;
-/** Least time between two reports of progress, and most lines of a log. */
-const progressMs = 100;
-const logLinesMax = 200;
 const errorCharsMax = 4_096;
-
-/** The state of one run. */
-interface Running {
-  readonly request: RunRequest;
-  readonly stop: AbortController;
-  readonly timeout: AbortController;
-  readonly handlers: RunHandlers;
-  /** Whether the service may have got the call. */
-  isSent: boolean;
-  skill: RemoteSkill | undefined;
-  /** What its output has to fit; null where anything does. */
-  outputSchema: JsonSchema | null;
-  /** Of the source, in the forms that are kept out of what the service says. */
-  secrets: readonly string[] | undefined;
-}
+/** Calls of one run, each with the answers to what the one before asked. */
+const roundsMax = 10;
 
 /** Starts a run; its skill is one of a remote source. */
 export function run(
@@ -49,23 +41,14 @@ export function run(
   request: RunRequest,
   handlers: RunHandlers,
 ): RunHandle {
-  const running: Running = {
-    ...{
-      request,
-      handlers,
-      isSent: false,
-      skill: undefined,
-      outputSchema: null,
-      secrets: undefined,
-    },
-    stop: new AbortController(),
-    timeout: new AbortController(),
-  };
+  const running = newRunning(request, handlers);
   return {
     outcome: outcomeOf(state, sourceId, running),
     abort: (reason) => running.stop.abort(new Error(reason)),
     // A call holds a connection, so it stays.
-    suspend() {},
+    suspend() {
+      if (running.isWaiting) running.unloaded.resolve({ kind: 'waiting' });
+    },
   };
 }
 
@@ -74,16 +57,21 @@ async function outcomeOf(
   sourceId: string,
   running: Running,
 ): Promise<RunOutcome> {
-  const { stop, timeout, request } = running;
+  const { stop, timeout, unloaded, end } = running;
   const signal = AbortSignal.any([stop.signal, timeout.signal]);
-  const timer = setTimeout(() => timeout.abort(new Error('the time limit')), request.timeoutMs);
+  timeout.resume();
+  const called = call(state, sourceId, running, signal).then((output) =>
+    completed(running, output),
+  );
   try {
-    const output = await Promise.race([call(state, sourceId, running, signal), aborted(signal)]);
-    return completed(running, output);
+    return await Promise.race([called, unloaded.promise, aborted(signal)]);
   } catch (error) {
     return failed(state, running, error);
   } finally {
-    clearTimeout(timer);
+    // What is still asked of an unloaded run rejects now, and the rejection is ignored.
+    called.catch(() => {});
+    timeout.pause();
+    end.abort();
   }
 }
 
@@ -97,14 +85,48 @@ async function call(
   const { kind, source, skill } = await open(state, sourceId, request.skill);
   running.skill = skill;
   addSecrets(running, secretTextsOf(source));
-  const remoteRun = remoteRunOf(running, signal);
   const { input, output, request: how } = skill.definition;
   running.outputSchema = kind.areOutputsChecked ? output : null;
   const tool = { name: skill.tool, input, output, ...(how !== undefined && { request: how }) };
+  const asker = askerOf(running, skill.tool, signal);
+  let answered: RemoteAnswers | null = null;
+  for (let round = 1; round <= roundsMax; round++) {
+    const remoteRun = remoteRunOf(running, signal, asker, answered);
+    const ask = () => kind.call(source, tool, JSON.parse(request.input), remoteRun);
+    let result: unknown = await recordedQuestions(asker, round);
+    const isRecorded = result !== undefined;
+    result ??= await callUntilSent(running, signal, ask);
+    if (!(result instanceof RemoteQuestions)) return result;
+    // It has asked instead of acting, so it may be called again.
+    running.isSent = false;
+    if (!isRecorded) await recordQuestions(asker, round, result);
+    answered = { answers: await waitForAnswers(running, asker, result), state: result.state };
+  }
+  throw new RemoteFault(`The tool ${skill.tool} has asked ${roundsMax} times, and gave no result`);
+}
+
+/** The answers of persons. Meanwhile the run may be unloaded, and its time does not count. */
+async function waitForAnswers(running: Running, asker: Asker, questions: RemoteQuestions) {
+  running.isWaiting = true;
+  running.timeout.pause();
+  try {
+    return await answersTo(asker, questions);
+  } finally {
+    running.isWaiting = false;
+    running.timeout.resume();
+  }
+}
+
+/** Calls, and calls again where the call could not be sent. */
+async function callUntilSent(
+  running: Running,
+  signal: AbortSignal,
+  ask: () => Promise<unknown>,
+): Promise<unknown> {
   for (let tries = 1; ; tries++) {
     signal.throwIfAborted();
     try {
-      return await kind.call(source, tool, JSON.parse(request.input), remoteRun);
+      return await ask();
     } catch (error) {
       if (!(error instanceof RemoteFault) || !error.retryable || tries >= unsentMax) throw error;
       const mayBeDone = running.isSent && !error.hadNoEffect;
@@ -158,41 +180,6 @@ function isDue({ lookedAt, clock }: RemoteSkillsState, source: SourceRow, kind: 
   if (kind.checkEveryMs === null) return false;
   if (source.status !== 'available') return true;
   return before === undefined || clock.monotonic() - before >= kind.checkEveryMs;
-}
-
-function remoteRunOf(running: Running, signal: AbortSignal): RemoteRun {
-  const { request, handlers } = running;
-  let reportedAt = Number.NEGATIVE_INFINITY;
-  let lines = 0;
-  return {
-    signal,
-    timeoutMs: request.timeoutMs,
-    organizationId: request.context.organizationId,
-    sending() {
-      running.isSent = true;
-    },
-    progress(fraction, note) {
-      const now = performance.now();
-      if (signal.aborted || now - reportedAt < progressMs) return;
-      reportedAt = now;
-      const clamped = Math.min(1, Math.max(0, fraction));
-      if (!Number.isFinite(clamped)) return;
-      const said =
-        note === undefined
-          ? {}
-          : { note: cleanText(redacted(running, note).slice(0, noteCharsMax)) };
-      handlers.onReport({ type: 'progress', fraction: clamped, ...said });
-    },
-    addSecret(text) {
-      addSecrets(running, [text]);
-    },
-    log(message) {
-      lines += 1;
-      if (signal.aborted || lines > logLinesMax) return;
-      const line = cleanText(redacted(running, message).slice(0, logCharsMax));
-      handlers.onReport({ type: 'log', message: line, at: Date.now() });
-    },
-  };
 }
 
 function completed(running: Running, output: unknown): RunOutcome {

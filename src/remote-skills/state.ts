@@ -27,6 +27,8 @@ export interface RemoteSkillsState extends RemoteSkillsDeps {
   readonly looking: Map<string, Promise<SourceRow>>;
   /** When this process last looked at a source, monotonic. */
   readonly lookedAt: Map<string, number>;
+  /** Looks that sources have asked for, and that are to be made, by source. */
+  readonly noticed: Map<string, NodeJS.Timeout>;
 }
 
 /** The settings that sources of all kinds have. */

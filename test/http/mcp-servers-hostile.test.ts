@@ -5,6 +5,7 @@ import { manualClock } from '../support/manual-clock.ts';
 import { echoTool, type McpTestServer, startMcpServer } from '../support/mcp-server.ts';
 import type { Platform } from '../support/platform.ts';
 import { dataDirectory, startStaged } from '../support/staged.ts';
+import { waitFor } from '../support/wait-for.ts';
 
 const clock = manualClock();
 let platform: Platform;
@@ -222,6 +223,35 @@ describe('a call of a server', () => {
       { version: 'v1.0', state: 'withdrawn' },
       { version: 'v1.1', state: 'quarantined' },
     ]);
+  });
+
+  test('that says its tools have changed is looked at again, and once in half a minute', async () => {
+    const { name, run, server } = await turned((one) => {
+      one.answers['tools/call'] = (_params, { id }, response) => {
+        one.tools = [{ ...echoTool, description: `Changed ${id}.` }];
+        response.writeHead(200, { 'content-type': 'text/event-stream' });
+        const send = (message: object) =>
+          response.write(`data: ${JSON.stringify({ jsonrpc: '2.0', ...message })}\n\n`);
+        for (let i = 0; i < 100; i++) send({ method: 'notifications/tools/list_changed' });
+        send({ id, result: { content: [] } });
+        response.end();
+      };
+    });
+    const looks = () => server.asked.filter((method) => method === 'tools/list').length;
+    clock.advance(31_000);
+    await run();
+    const states = async () => {
+      const { body } = await platform.admin('GET', `/admin/mcp-servers/${name}`);
+      return body.skills.map(({ state }: { state: string }) => state);
+    };
+    await waitFor(async () => (await states()).includes('quarantined'), {
+      describe: 'the changed tool',
+    });
+    expect(await states()).toEqual(['active', 'quarantined']);
+    expect(looks()).toBe(2);
+    await run();
+    await run();
+    expect(looks()).toBe(2);
   });
 
   test('that refuses the credentials says so', async () => {

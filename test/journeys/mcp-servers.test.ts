@@ -6,8 +6,10 @@ import { createRequire } from 'node:module';
 import { type AddressInfo, createServer } from 'node:net';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import { follow } from '../support/event-stream.ts';
-import type { Platform } from '../support/platform.ts';
+import { type Platform, startPlatform } from '../support/platform.ts';
+import { callingTools, startScriptedProvider } from '../support/scripted-provider.ts';
 import { startStaged } from '../support/staged.ts';
+import { environmentOf, newThinker, thinkersSkills, toolNamed } from '../support/thinkers.ts';
 import { waitFor } from '../support/wait-for.ts';
 
 const program = createRequire(import.meta.url).resolve(
@@ -50,6 +52,16 @@ async function startOverHttp(): Promise<string> {
   await waitFor(isThere, { describe: 'the server to listen' });
   return url;
 }
+
+const pendingOf = (jobId: string) =>
+  waitFor(
+    async () => {
+      const path = `/api/approvals?status=pending&job_id=${jobId}`;
+      const { body } = await platform.request('GET', path, { key });
+      return body.data.length > 0 ? body.data : null;
+    },
+    { describe: 'a pending approval' },
+  );
 
 async function journey(category: string): Promise<void> {
   const run = async (skill: string, input: unknown) =>
@@ -119,6 +131,70 @@ describe('the tools of a server', () => {
     // The child goes on with other calls.
     const answer = await platform.run(key, 'mcp-slow/v1.0/echo', { message: 'again' });
     expect(answer.body.status).toBe('completed');
+  });
+
+  test('ask a person in the middle of a call, whose answers they get', async () => {
+    await add({ name: 'asking', command: process.execPath, args: [program, 'stdio'] });
+    const path = '/api/mcp-asking/v1.0/trigger-elicitation-request';
+    const begin = async () =>
+      (await platform.request('POST', path, { key, body: {} })).body.job_id as string;
+    const first = await begin();
+    const [approval] = await pendingOf(first);
+    // Another call meanwhile is of another child, so it is clear which of them asks.
+    const second = await begin();
+    const [other] = await pendingOf(second);
+    const { body: echoed } = await platform.run(key, 'mcp-asking/v1.0/echo', { message: 'hello' });
+    expect(echoed.status).toBe('completed');
+    expect(approval.fields.properties.name).toMatchObject({ type: 'string' });
+    const answer = { name: 'Ms. Okafor', check: true };
+    const decide = (id: string, verb: string, body: object) =>
+      platform.request('POST', `/api/approvals/${id}/${verb}`, { key, body });
+    expect((await decide(approval.approval_id, 'approve', { answer })).status).toBe(200);
+    const { body: done } = await platform.jobIn(key, first, 'completed', 'failed');
+    expect(JSON.stringify(done.output)).toContain('Ms. Okafor');
+    await decide(other.approval_id, 'reject', {});
+    const { body: refused } = await platform.jobIn(key, second, 'completed', 'failed');
+    expect(JSON.stringify(refused.output)).toContain('declined');
+  });
+
+  test('are called by the model of an agent, with all of it on record', async () => {
+    const provider = await startScriptedProvider();
+    onTestFinished(() => provider.close());
+    const environment = { ...environmentOf(provider), MCP_COMMANDS: 'on' };
+    const thinkers = await startPlatform({ skillsDirs: thinkersSkills, environment });
+    onTestFinished(() => thinkers.stop());
+    const fields = { name: 'sums', command: process.execPath, args: [program, 'stdio'] };
+    const { body: server } = await thinkers.admin('POST', '/admin/mcp-servers', fields);
+    expect(server.status).toBe('available');
+    const skill = 'mcp-sums/v1.0/get-sum';
+    const clerk = await newThinker(thinkers, { skills: [skill] });
+    provider.script(
+      callingTools([{ name: toolNamed(skill), input: { a: 19, b: 23 } }], 'It is 42.'),
+    );
+
+    const job = await clerk.task('How much is 19 and 23?');
+
+    expect(job).toMatchObject({ status: 'completed', output: { answer: 'It is 42.' } });
+    const [asked, answered] = provider.requests;
+    expect(JSON.stringify(asked?.body)).toContain('Returns the sum of two numbers');
+    expect(JSON.stringify(answered?.body)).toContain('The sum of 19 and 23 is 42.');
+    const steps = await clerk.steps(job.job_id);
+    expect(steps.map(({ kind, name, status }) => [kind, name, status])).toEqual([
+      ['model', 'openai/test', 'completed'],
+      ['tool', skill, 'completed'],
+      ['model', 'openai/test', 'completed'],
+    ]);
+    const messages = await clerk.messages(job.conversation_id);
+    expect(messages.map(({ role }: { role: string }) => role)).toEqual([
+      ...['user', 'assistant', 'tool', 'assistant'],
+    ]);
+    expect(JSON.stringify(messages[2])).toContain('The sum of 19 and 23 is 42.');
+    const { breakdown, total_tokens } = await clerk.tokens(job.conversation_id);
+    const calls = steps.filter(({ kind }) => kind === 'model');
+    const sum = (rows: { prompt_tokens: number; completion_tokens: number }[]) =>
+      rows.reduce((all, one) => all + one.prompt_tokens + one.completion_tokens, 0);
+    expect(total_tokens).toBeGreaterThan(0);
+    expect([sum(breakdown), sum(calls)]).toEqual([total_tokens, total_tokens]);
   });
 
   test('that is a command end with their platform', async () => {

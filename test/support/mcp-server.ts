@@ -16,7 +16,7 @@ export interface ScriptedTool {
 }
 
 interface Message {
-  readonly id?: number;
+  readonly id?: number | string;
   readonly method: string;
   readonly params?: Record<string, unknown>;
 }
@@ -38,6 +38,8 @@ export interface McpTestServer {
   readonly headers: IncomingMessage['headers'][];
   /** Answers of other paths than that of the protocol, as JSON. */
   readonly paths: Record<string, (body: string, request: IncomingMessage) => unknown>;
+  /** Gets the answers to what the server has asked its client. */
+  onAnswer: (answer: { id?: unknown; result?: unknown; error?: unknown }) => void;
   /** Looks at each request of the protocol first; true if it has answered. */
   guard: (request: IncomingMessage, response: ServerResponse) => boolean;
   stop(): Promise<void>;
@@ -64,7 +66,7 @@ export async function startMcpServer(tools: ScriptedTool[] = [echoTool]): Promis
   };
   const server: McpTestServer = {
     ...{ url: `http://127.0.0.1:${port}/mcp`, tools, answers: {}, asked: [], headers: [], stop },
-    ...{ paths: {}, guard: () => false },
+    ...{ paths: {}, guard: () => false, onAnswer: () => {} },
   };
   onTestFinished(async () => {
     if (http.listening) await stop();
@@ -86,6 +88,10 @@ async function handle(
   const message = JSON.parse(await text(request)) as Message;
   server.headers.push(request.headers);
   const { method, params = {}, id } = message;
+  if (method === undefined) {
+    server.onAnswer(message as object);
+    return void response.writeHead(202).end();
+  }
   server.asked.push(method === 'tools/call' ? `${method} ${params['name']}` : method);
   const answer = server.answers[method];
   if (id === undefined) return void response.writeHead(202).end();

@@ -3267,6 +3267,19 @@ export interface components {
                 at: string;
             };
         };
+        JobApprovalEvent: {
+            /** @description What Last-Event-ID takes. */
+            id: string;
+            /** @constant */
+            event: "approval";
+            /** @description A service outside that the run calls asks a person, and the call is held: the job stays active, and one of its approvals is pending. */
+            data: {
+                /** @description What is asked. */
+                title: string;
+                /** Format: date-time */
+                at: string;
+            };
+        };
         JobProgressEvent: {
             /** @description What Last-Event-ID takes. */
             id: string;
@@ -3348,7 +3361,7 @@ export interface components {
                 at: string;
             };
         };
-        JobEvent: components["schemas"]["JobStatusEvent"] | components["schemas"]["JobLogEvent"] | components["schemas"]["JobProgressEvent"] | components["schemas"]["JobMessageEvent"] | components["schemas"]["JobTokenEvent"] | components["schemas"]["JobToolCallEvent"] | components["schemas"]["JobToolResultEvent"];
+        JobEvent: components["schemas"]["JobStatusEvent"] | components["schemas"]["JobLogEvent"] | components["schemas"]["JobApprovalEvent"] | components["schemas"]["JobProgressEvent"] | components["schemas"]["JobMessageEvent"] | components["schemas"]["JobTokenEvent"] | components["schemas"]["JobToolCallEvent"] | components["schemas"]["JobToolResultEvent"];
         Approval: {
             /** Format: uuid */
             approval_id: string;

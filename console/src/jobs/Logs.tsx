@@ -10,7 +10,7 @@ import { Status, Tag, type Tone } from '../ui/Status.tsx';
 const nearEnd = 24;
 
 /** Other events are in the timeline: tokens of a model, and progress. */
-const shown = ['status', 'log', 'message', 'tool_call', 'tool_result'];
+const shown = ['status', 'log', 'message', 'tool_call', 'tool_result', 'approval'];
 /** The events of a log that stands alone. */
 const shownAlone = [...shown, 'progress', 'token'];
 
@@ -166,6 +166,12 @@ const parts: Record<string, (data: Data) => ReactNode> = {
     <span className="text-muted">
       {Math.round(Number(data['fraction']) * 100)} %{data['note'] ? ` · ${data['note']}` : ''}
     </span>
+  ),
+  approval: (data) => (
+    <>
+      <Tag tone="accent">asks</Tag>
+      <span className="break-words">{String(data['title'])}</span>
+    </>
   ),
   tool_call: (data) => (
     <>

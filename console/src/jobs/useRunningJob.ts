@@ -60,7 +60,7 @@ export function useRunningJob(jobId: string, page = 1) {
     },
   });
   const waiting = useWaits(jobId, steps.data, isLive);
-  const changes = events.filter(({ type }) => type === 'status').length;
+  const changes = events.filter(({ type }) => type === 'status' || type === 'approval').length;
   // The stream reports a change first; the job has the details.
   useEffect(() => {
     if (changes > 1) void client.invalidateQueries({ queryKey: ['jobs', jobId] });

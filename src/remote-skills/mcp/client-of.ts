@@ -1,9 +1,22 @@
 /** The SDK's client, as both ways to a server use it. */
-import { Client } from '@modelcontextprotocol/client';
+import {
+  Client,
+  type ElicitRequestFormParams,
+  type ElicitResult,
+  type LoggingMessageNotification,
+} from '@modelcontextprotocol/client';
 import { RemoteFault } from '../remote-kind.ts';
+
+/** A call under way, which gets what the server says and asks meanwhile. */
+export interface CallOnConnection {
+  log(message: string, level?: string): void;
+  ask(params: ElicitRequestFormParams): Promise<ElicitResult>;
+}
 
 export interface Connection {
   readonly client: Client;
+  /** The calls under way on it. */
+  readonly calls: Set<CallOnConnection>;
   /** Rejects where the server breaks the protocol, so that no request of this connection can be trusted to end. */
   readonly broken: Promise<never>;
   /** Never rejects. */
@@ -15,16 +28,24 @@ const noValidator = {
   getValidator: () => () => ({ valid: true, data: undefined, errorMessage: undefined }) as never,
 };
 
-/** `isLate` says of an answer to an unknown request whether it may be one that was given up. */
+export interface ClientHooks {
+  /** Whether an answer to an unknown request may be that to one that was given up. */
+  isLate?(): boolean;
+  /** The server has asked a question during a call. */
+  onAsked?(): void;
+  /** The server says that its tools have changed. */
+  onToolsChanged(): void;
+}
+
 export function newClient(
   server: string,
   version: string,
-  isLate: () => boolean = () => false,
-): Pick<Connection, 'client' | 'broken'> {
+  { isLate = () => false, onAsked, onToolsChanged }: ClientHooks,
+): Omit<Connection, 'close'> {
   const client = new Client(
     { name: 'skillwright', title: 'Skillwright', version },
     {
-      capabilities: {},
+      capabilities: { elicitation: { form: {} } },
       jsonSchemaValidator: noValidator,
       versionNegotiation: { mode: 'auto' },
       inputRequired: { autoFulfill: false },
@@ -37,5 +58,35 @@ export function newClient(
     if (!/unknown message id/i.test(error.message) || isLate()) return;
     broken.reject(new RemoteFault(`The server ${server} answered a request that was not made`));
   };
-  return { client, broken: broken.promise };
+  const calls: Connection['calls'] = new Set();
+  client.setRequestHandler('elicitation/create', ({ params }) => {
+    onAsked?.();
+    return askCaller(calls, params as ElicitRequestFormParams);
+  });
+  client.setNotificationHandler('notifications/message', ({ params }) => {
+    const [only] = calls;
+    // Of several calls it is not known whose message it is.
+    if (calls.size === 1) only?.log(logLine(params), params.level);
+  });
+  client.setNotificationHandler('notifications/tools/list_changed', () => onToolsChanged());
+  return { client, calls, broken: broken.promise };
+}
+
+/** The protocol does not say in which of several calls on one connection a server asks. */
+async function askCaller(
+  calls: Connection['calls'],
+  params: ElicitRequestFormParams,
+): Promise<ElicitResult> {
+  const [only, ...others] = calls;
+  if (only !== undefined && others.length === 0) return only.ask(params);
+  for (const call of calls) call.log(askedAmongSeveral);
+  return { action: 'cancel' };
+}
+
+const askedAmongSeveral =
+  'The server asked a question while several calls were under way, so no person was asked. The next calls have a process of their own each.';
+
+function logLine({ logger, data }: LoggingMessageNotification['params']): string {
+  const text = typeof data === 'string' ? data : (JSON.stringify(data) ?? '');
+  return logger === undefined ? text : `${logger}: ${text}`;
 }

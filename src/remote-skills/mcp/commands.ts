@@ -1,13 +1,15 @@
 /**
  * Servers that are commands: child processes that speak on their standard input and output. A process of the platform
- * has at most one child of a source, which all its calls share; it ends when it was not used for a while, when its
- * source changes, and with the platform. Its environment has nothing of the platform's but where programs are found.
+ * has one child of a source, which all its calls share; it ends when it was not used for a while, when its source
+ * changes, and with the platform. Once a server has asked a question, each of its calls has a child of its own, because
+ * nothing says in which call a child asks. Its environment has nothing of the platform's but where programs are found.
  */
 import { StdioClientTransport } from '@modelcontextprotocol/client/stdio';
 import { aborted } from '../../kernel/aborted.ts';
 import { withDeadline } from '../../kernel/with-deadline.ts';
 import { RemoteFault, type RemoteSource } from '../remote-kind.ts';
-import { type Connection, newClient } from './client-of.ts';
+import { type ClientHooks, type Connection, newClient } from './client-of.ts';
+import type { Transports } from './connection.ts';
 import type { McpSecrets, McpSettings } from './settings.ts';
 
 /** Bytes of one message. */
@@ -17,6 +19,8 @@ const idleMs = 5 * 60_000;
 /** Milliseconds in which a child has to end by itself. */
 const endMs = 1_500;
 const errorCharsMax = 500;
+/** Children of one source that have one call each. */
+const ownMax = 20;
 
 export interface Commands {
   /** The child's connection; `close` gives it back. */
@@ -26,6 +30,7 @@ export interface Commands {
 }
 
 interface Child {
+  readonly sourceId: string;
   /** Its settings and secrets; another one is started when they change. */
   readonly described: string;
   readonly connected: Promise<Connection>;
@@ -35,57 +40,106 @@ interface Child {
   readonly late: { count: number };
 }
 
-export function createCommands(version: string): Commands {
-  const children = new Map<string, Child>();
-  const drop = async (sourceId: string, child: Child) => {
-    if (children.get(sourceId) === child) children.delete(sourceId);
-    clearTimeout(child.idle);
-    await (await child.connected.catch(() => undefined))?.close();
+interface CommandsState extends Pick<Transports, 'version' | 'onToolsChanged'> {
+  /** Those that calls share, by source. */
+  readonly shared: Map<string, Child>;
+  /** All of them. */
+  readonly running: Set<Child>;
+  /** Sources that have asked a question. */
+  readonly asking: Set<string>;
+}
+
+export function createCommands(deps: Pick<Transports, 'version' | 'onToolsChanged'>): Commands {
+  const { version, onToolsChanged } = deps;
+  const state: CommandsState = {
+    ...{ version, onToolsChanged: (id) => onToolsChanged(id) },
+    ...{ shared: new Map(), running: new Set(), asking: new Set() },
   };
   return {
-    async connect(source, signal) {
-      const described = JSON.stringify([source.settings, source.secrets]);
-      const known = children.get(source.id);
-      if (known !== undefined && known.described !== described) await drop(source.id, known);
-      const child = children.get(source.id) ?? start(source, version, described);
-      children.set(source.id, child);
-      clearTimeout(child.idle);
-      child.users += 1;
-      const release = async () => {
-        child.users -= 1;
-        if (signal.aborted) child.late.count += 1;
-        if (child.users > 0) return;
-        child.idle = setTimeout(() => void drop(source.id, child), idleMs).unref();
-      };
-      try {
-        const connection = await Promise.race([child.connected, aborted(signal)]);
-        const forget = () => void drop(source.id, child);
-        connection.broken.catch(forget);
-        return { ...connection, close: release };
-      } catch (error) {
-        await release();
-        if (!signal.aborted) await drop(source.id, child);
-        throw error;
-      }
-    },
+    connect: (source, signal) => connect(state, source, signal),
     async end(sourceId) {
-      const ended = [...children].filter(([id]) => sourceId === undefined || id === sourceId);
-      await Promise.all(ended.map(([id, child]) => drop(id, child)));
+      const ended = [...state.running].filter(
+        (child) => sourceId === undefined || child.sourceId === sourceId,
+      );
+      await Promise.all(ended.map((child) => drop(state, child)));
     },
   };
 }
 
-function start(source: RemoteSource, version: string, described: string): Child {
+async function connect(
+  state: CommandsState,
+  source: RemoteSource,
+  signal: AbortSignal,
+): Promise<Connection> {
+  const child = await childFor(state, source);
+  clearTimeout(child.idle);
+  child.users += 1;
+  const release = async () => {
+    child.users -= 1;
+    if (signal.aborted) child.late.count += 1;
+    if (child.users > 0) return;
+    // Another one has taken its place, or none is to be shared.
+    if (state.shared.get(source.id) !== child) return await drop(state, child);
+    child.idle = setTimeout(() => void drop(state, child), idleMs).unref();
+  };
+  try {
+    const connection = await Promise.race([child.connected, aborted(signal)]);
+    connection.broken.catch(() => void drop(state, child));
+    return { ...connection, close: release };
+  } catch (error) {
+    await release();
+    if (!signal.aborted) await drop(state, child);
+    throw error;
+  }
+}
+
+/** The child that all calls share, or a new one where each call has its own. */
+async function childFor(state: CommandsState, source: RemoteSource): Promise<Child> {
+  const { shared, running, asking } = state;
+  const { id, name, settings, secrets } = source;
+  const described = JSON.stringify([settings, secrets]);
+  const known = shared.get(id);
+  if (known !== undefined && known.described !== described) await drop(state, known);
+  const isShared = !asking.has(id);
+  const found = isShared ? shared.get(id) : undefined;
+  if (found !== undefined) return found;
+  if ([...running].filter(({ sourceId }) => sourceId === id).length >= ownMax) {
+    const message = `${ownMax} calls of ${name} are under way, each in a process of its own`;
+    throw new RemoteFault(message, { code: 'upstream_unavailable', retryable: true });
+  }
+  const child = start(state, source, described);
+  running.add(child);
+  if (isShared) shared.set(id, child);
+  return child;
+}
+
+async function drop({ shared, running }: CommandsState, child: Child): Promise<void> {
+  running.delete(child);
+  if (shared.get(child.sourceId) === child) shared.delete(child.sourceId);
+  clearTimeout(child.idle);
+  await (await child.connected.catch(() => undefined))?.close();
+}
+
+function start(state: CommandsState, source: RemoteSource, described: string): Child {
   const late = { count: 0 };
-  const connected = startCommand(source, version, late);
+  const { id } = source;
+  const connected = startCommand(source, state.version, {
+    isLate: () => late.count > 0 && late.count-- > 0,
+    onAsked() {
+      state.asking.add(id);
+      // Its calls end on it; the next ones do not join them.
+      state.shared.delete(id);
+    },
+    onToolsChanged: () => state.onToolsChanged(id),
+  });
   connected.catch(() => {});
-  return { described, connected, users: 0, idle: undefined, late };
+  return { sourceId: id, described, connected, users: 0, idle: undefined, late };
 }
 
 async function startCommand(
   source: RemoteSource,
   version: string,
-  late: Child['late'],
+  hooks: ClientHooks,
 ): Promise<Connection> {
   const { command, args } = source.settings as unknown as McpSettings;
   const { env = {} } = source.secrets as McpSecrets;
@@ -97,11 +151,7 @@ async function startCommand(
   transport.stderr?.on('data', (chunk: Buffer) => {
     said = (said + chunk.toString('utf8')).slice(-errorCharsMax);
   });
-  const { client, broken } = newClient(
-    source.name,
-    version,
-    () => late.count > 0 && late.count-- > 0,
-  );
+  const { client, calls, broken } = newClient(source.name, version, hooks);
   const ended = Promise.withResolvers<never>();
   ended.promise.catch(() => {});
   const close = () => endChild(transport);
@@ -118,7 +168,7 @@ async function startCommand(
     const message = `The command of ${source.name} has ended${lastLine(said)}`;
     ended.reject(new RemoteFault(message, { code: 'upstream_unavailable', retryable: true }));
   };
-  return { client, broken: Promise.race([broken, ended.promise]), close };
+  return { client, calls, broken: Promise.race([broken, ended.promise]), close };
 }
 
 /** The SDK adds where programs are found and whose they are; these it would pass on too. */

@@ -1,7 +1,7 @@
 /** A connection to a server over HTTP, for one look or one call: runs share no session. */
 import { StreamableHTTPClientTransport } from '@modelcontextprotocol/client';
 import { withDeadline } from '../../kernel/with-deadline.ts';
-import type { RemoteSource } from '../remote-kind.ts';
+import { RemoteFault, type RemoteSource } from '../remote-kind.ts';
 import { type AccountUse, accountProvider, type TokenAccounts } from './account-provider.ts';
 import type { Authorizations } from './authorize.ts';
 import { type Connection, newClient } from './client-of.ts';
@@ -16,6 +16,8 @@ export interface Transports {
   readonly accounts: TokenAccounts;
   /** Of the platform. */
   readonly version: string;
+  /** A server says that its tools have changed. */
+  onToolsChanged(sourceId: string): void;
 }
 
 export async function connect(
@@ -25,7 +27,9 @@ export async function connect(
   signal: AbortSignal,
 ): Promise<Connection> {
   const { headers = {} } = source.secrets as McpSecrets;
-  const { client, broken } = newClient(source.name, transports.version);
+  const { client, calls, broken } = newClient(source.name, transports.version, {
+    onToolsChanged: () => transports.onToolsChanged(source.id),
+  });
   const authProvider =
     transports.authorizations.of(source) ?? accountProvider(transports.accounts, source, use);
   const address = new URL(url);
@@ -37,6 +41,7 @@ export async function connect(
       ...{ maxReconnectionDelay: 1_000, reconnectionDelayGrowFactor: 1 },
     },
   });
+  const ended = endOfCalls(transport, source.name);
   const close = async () => {
     if (transport.sessionId !== undefined) {
       const ended = transport.terminateSession().catch(() => {});
@@ -50,8 +55,33 @@ export async function connect(
     await close();
     throw error;
   }
-  return { client, broken, close };
+  return { client, calls, broken: Promise.race([broken, ended]), close };
 }
+
+/** Rejects when the stream of a call ends without the answer to it, which the SDK would wait for until its time is up. */
+function endOfCalls(transport: StreamableHTTPClientTransport, server: string): Promise<never> {
+  const ended = Promise.withResolvers<never>();
+  // It is raced with each request; one that ends as it should leaves this one unread.
+  ended.promise.catch(() => {});
+  const send = transport.send.bind(transport);
+  transport.send = (message, options = {}) => {
+    const method = !Array.isArray(message) && 'method' in message ? message.method : '';
+    if (!called.has(method)) return send(message, options);
+    const onRequestStreamEnd = () => {
+      const fault = { code: 'upstream_unavailable', retryable: true } as const;
+      const error = new RemoteFault(
+        `The server ${server} closed the connection of the call`,
+        fault,
+      );
+      // The answer may have come with the end.
+      setImmediate(() => ended.reject(error));
+    };
+    return send(message, { ...options, onRequestStreamEnd });
+  };
+  return ended.promise;
+}
+
+const called = new Set(['tools/call', 'resources/read']);
 
 /** The headers are the server's alone: an authorization server that it names gets none of them. */
 function withHeaders(

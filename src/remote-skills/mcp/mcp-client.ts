@@ -2,19 +2,26 @@
  * Asks servers of the Model Context Protocol, with its SDK. Each look and each call over HTTP has a client of its own,
  * so runs share no session. Promises bounds for all that a server sends: bytes, pages, tools and time.
  */
-import type { CallToolResult, Client, Progress, Tool } from '@modelcontextprotocol/client';
+import type {
+  CallToolResult,
+  Client,
+  ElicitResult,
+  Progress,
+  Tool,
+} from '@modelcontextprotocol/client';
 import { createGuardedFetch } from '../../egress/fetch-through.ts';
 import { isObject, type Json } from '../../kernel/json.ts';
 import { jsonTextFault } from '../../kernel/text.ts';
-import type { Discovered, LeftOutTool, RemoteKind, RemoteTool } from '../remote-kind.ts';
+import type { Discovered, LeftOutTool, RemoteKind, RemoteRun, RemoteTool } from '../remote-kind.ts';
 import { RemoteFault } from '../remote-kind.ts';
 import { type AccountUse, accountFaultOf } from './account-provider.ts';
 import { createAuthorizations } from './authorize.ts';
-import type { Connection } from './client-of.ts';
+import type { CallOnConnection, Connection } from './client-of.ts';
 import { type Commands, createCommands } from './commands.ts';
 import { connect, type Transports } from './connection.ts';
 import { faultOf } from './faults.ts';
 import type { McpKindDeps } from './mcp-kind.ts';
+import { answersOf, inputRequired, questionOf, questionsOf } from './questions.ts';
 import { outputOf } from './results.ts';
 import type { McpSettings } from './settings.ts';
 
@@ -25,6 +32,8 @@ const toolsCharsMax = 8 * 1024 * 1024;
 const toolsMax = 500;
 const pagesMax = 100;
 const instructionsCharsMax = 4_096;
+/** Milliseconds of the longest timer. */
+const timerMsMax = 2 ** 31 - 1;
 
 /** What reads resources, as a tool. The protocol allows no colon in a tool's name. */
 const readResource = 'read:resource';
@@ -39,7 +48,8 @@ export function createMcpClient(
     maxBytes: responseBytesMax,
   });
   const ways: Ways = {
-    ...{ fetch: guarded.fetch, version, commands: createCommands(version), accounts },
+    ...{ fetch: guarded.fetch, version, commands: createCommands(deps), accounts },
+    onToolsChanged: (sourceId) => deps.onToolsChanged(sourceId),
     authorizations: createAuthorizations(),
   };
   return {
@@ -49,7 +59,9 @@ export function createMcpClient(
     async call(source, tool, input, run) {
       const { organizationId, signal } = run;
       const use = { organizationId, onToken: run.addSecret };
-      return asked(ways, { source, use, signal }, (one) => call(one, tool, input, run));
+      return asked(ways, { source, use, signal }, (connection) =>
+        callTool(connection, { source, tool, input, run }),
+      );
     },
     async close(sourceId) {
       await ways.commands.end(sourceId);
@@ -186,33 +198,58 @@ function aboutOf(client: Client): Json {
   };
 }
 
-async function call(
-  { client }: Connection,
-  { name, input: inputSchema }: Parameters<RemoteKind['call']>[1],
-  input: unknown,
-  run: Parameters<RemoteKind['call']>[3],
-): Promise<unknown> {
-  const { signal, timeoutMs } = run;
+interface ToolCall {
+  readonly source: Source;
+  readonly tool: Parameters<RemoteKind['call']>[1];
+  readonly input: unknown;
+  readonly run: RemoteRun;
+}
+
+/** Calls a tool as one of the calls of the connection, which get what the server says meanwhile. */
+async function callTool(connection: Connection, called: ToolCall): Promise<unknown> {
+  const { source, tool, input, run } = called;
+  const place = { service: source.name, tool: tool.name, input };
+  const listening: CallOnConnection = {
+    log: (message, level) => run.log(message, level),
+    ask: async (params) => (await run.ask(questionOf('', params, place))) as ElicitResult,
+  };
+  connection.calls.add(listening);
+  try {
+    const result = await send(connection, called);
+    return inputRequired(result) ? questionsOf(result, place) : outputIn(tool.name, result);
+  } finally {
+    connection.calls.delete(listening);
+  }
+}
+
+async function send({ client }: Connection, { tool, input, run }: ToolCall): Promise<unknown> {
+  const { name, input: inputSchema } = tool;
   const options = {
-    signal,
-    // The run's own limit comes first.
-    timeout: timeoutMs + 1_000,
+    signal: run.signal,
+    // The run's own limit comes first, and stands still while a person is asked.
+    timeout: timerMsMax,
+    allowInputRequired: true,
     onprogress: ({ progress, total, message }: Progress) => {
       const fraction = total === undefined || total <= 0 ? 0 : progress / total;
       run.progress(fraction, message ?? (total === undefined ? String(progress) : undefined));
     },
   };
+  const isModern = client.getProtocolEra() === 'modern';
+  const more = {
+    ...(isModern && { _meta: { 'io.modelcontextprotocol/logLevel': 'info' } }),
+    ...(run.answered !== null && answersOf(run.answered)),
+  };
   run.sending();
   if (name === readResource) {
     const { uri } = input as { uri: string };
-    const { contents } = await client.request(
-      { method: 'resources/read', params: { uri } },
-      options,
-    );
-    return { contents };
+    return client.request({ method: 'resources/read', params: { uri, ...more } }, options);
   }
-  const params = { name, arguments: input as Json };
   const toolDefinition = { name, inputSchema } as Tool;
-  const result = await client.callTool(params, { ...options, toolDefinition });
+  const params = { name, arguments: input as Json, ...more };
+  return client.callTool(params, { ...options, toolDefinition });
+}
+
+function outputIn(name: string, result: unknown): unknown {
+  if (name === readResource) return { contents: (result as { contents: unknown }).contents };
   return outputOf(name, result as CallToolResult);
 }

@@ -14,6 +14,8 @@ export interface McpKindDeps {
   readonly allowed: AllowList;
   readonly version: string;
   readonly accounts: TokenAccounts;
+  /** A server says that its tools have changed. */
+  onToolsChanged(sourceId: string): void;
 }
 
 export function createMcpKind(deps: McpKindDeps): RemoteKind {

@@ -23,7 +23,7 @@ const kind = 'mcp';
 export type McpServers = ReturnType<typeof createMcpServers>;
 
 export interface McpServersDeps {
-  readonly remote: Omit<RemoteSkills, 'run' | 'whyWithdrawn' | 'close'>;
+  readonly remote: Omit<RemoteSkills, 'run' | 'whyWithdrawn' | 'noticeChange' | 'close'>;
   readonly accounts: Pick<Accounts, 'forget'>;
   readonly rules: McpRules;
   /** The skills of a category, active or not. */

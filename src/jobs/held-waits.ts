@@ -1,0 +1,51 @@
+/**
+ * Waits for a person while a call of a service outside is held. The run stays loaded, because the connection cannot be
+ * put on record; its slot is given to another job. The clients of the job are told by an event, because its status stays
+ * `active`.
+ */
+import { heldKey } from '../journal/records.ts';
+import type { RunPart } from '../journal/run-part.ts';
+import type { WaitScope } from '../journal/wait-scope.ts';
+import { digestOf } from '../kernel/digest.ts';
+import { type Json, objectOf } from '../kernel/json.ts';
+import { type Attempt, recordsOf, streamOf, waitsOf, yieldSlot } from './attempt.ts';
+import { queueOf } from './queues.ts';
+import type { WaitAnswer } from './run-waits.ts';
+
+/** A wait that a remote run asks for: an approval, and the place of the question among those of the call. */
+interface HeldWait extends Json {
+  readonly name: string;
+  readonly digest: string;
+  readonly nth: number;
+  readonly title: string;
+}
+
+export async function holdForPerson(
+  attempt: Attempt,
+  { path, step }: RunPart,
+  payload: unknown,
+  scope: WaitScope,
+  signal: AbortSignal,
+): Promise<WaitAnswer> {
+  const { deps, job } = attempt;
+  const { name, digest, nth, title, details, fields, timeoutMs } = objectOf(payload) as HeldWait;
+  const key = heldKey(digestOf(JSON.stringify([path, digest, nth])));
+  const asked = { title, details, fields, timeoutMs };
+  const wanted = { key, kind: 'approval', name, nth, parent: step, payload: asked } as const;
+  await recordsOf(attempt);
+  // What holds a connection never counts as waiting, so the run is not unloaded.
+  const done = scope.work();
+  const resume = yieldSlot(attempt, () => deps.yieldSlot(queueOf(job.trigger_type)));
+  const turn = {
+    async recorded() {},
+    // The approval is on record then.
+    notRecorded: () => streamOf(attempt).add({ type: 'approval', data: { title } }),
+    async ended() {},
+  };
+  try {
+    return await waitsOf(attempt).wait(wanted, scope, signal, turn);
+  } finally {
+    resume();
+    done();
+  }
+}

@@ -1,0 +1,140 @@
+/**
+ * What services ask their callers during a call, as approvals with a form. A service that keeps nothing meanwhile is
+ * called again with the answers: its questions and its state are on record, so the run is unloaded and waits for days. A
+ * service that waits for the answer holds its connection: the run stays loaded, and an attempt that is lost asks again.
+ */
+import { redacted } from '../executors/redaction.ts';
+import type { RunHandlers } from '../executors/run.ts';
+import { dayMs } from '../kernel/clock.ts';
+import { digestOf } from '../kernel/digest.ts';
+import { type Form, readForm } from '../kernel/form.ts';
+import type { Json } from '../kernel/json.ts';
+import { titleCharsMax } from '../kernel/step-bounds.ts';
+import { canonicalJson, cleanText } from '../kernel/text.ts';
+import { shownText } from './definitions.ts';
+import {
+  type PersonAnswer,
+  type PersonQuestion,
+  RemoteFault,
+  RemoteQuestions,
+} from './remote-kind.ts';
+
+/** How long a person has to answer: while the run is unloaded, and while a connection is held. */
+const unloadedMs = 7 * dayMs;
+const heldMs = 60 * 60_000;
+/** Questions of one answer of a service, and of one call that is held. */
+const questionsMax = 20;
+const messageCharsMax = 4_000;
+
+/** The run that asks. */
+export interface Asker {
+  readonly tool: string;
+  readonly handlers: Pick<RunHandlers, 'onAsk'>;
+  readonly secrets: readonly string[] | undefined;
+  /** Aborts with the run. */
+  readonly signal: AbortSignal;
+  /** Questions so far, by their digests. */
+  readonly asked: Map<string, number>;
+  say(line: string): void;
+}
+
+/** The questions of an earlier claim of the job, in the given call; undefined where it was not made. */
+export async function recordedQuestions(
+  { handlers, signal, tool }: Asker,
+  nth: number,
+): Promise<RemoteQuestions | undefined> {
+  const step = { kind: 'step', name: nameOf(tool), nth, digest: '' };
+  const found = (await handlers.onAsk('find-step', step, signal, null)) as {
+    readonly output: Pick<RemoteQuestions, 'questions' | 'state'>;
+  } | null;
+  return found === null
+    ? undefined
+    : new RemoteQuestions(found.output.questions, found.output.state);
+}
+
+/** Puts the questions of a call on record, so that it is not made again. */
+export async function recordQuestions(
+  { handlers, signal, tool }: Asker,
+  nth: number,
+  { questions, state }: RemoteQuestions,
+): Promise<void> {
+  if (questions.length > questionsMax) {
+    throw new RemoteFault(`The service asks more than ${questionsMax} questions at once`);
+  }
+  const wanted = { kind: 'step', name: nameOf(tool), nth, digest: '' };
+  const begun = (await handlers.onAsk('begin-step', wanted, signal, null)) as { step: number };
+  const output = { questions, state };
+  await handlers.onAsk('end-step', { step: begun.step, output }, signal, null);
+}
+
+/** Not the name of a tool, which the waits have. */
+const nameOf = (tool: string) => `${tool} asks`;
+
+/** Asks the questions of a call at once; the answers by key. The run may be unloaded meanwhile. */
+export async function answersTo(
+  asker: Asker,
+  { questions }: RemoteQuestions,
+): Promise<Readonly<Record<string, PersonAnswer>>> {
+  const { handlers, signal, tool } = asker;
+  const answers = questions.map(async (question): Promise<[string, PersonAnswer]> => {
+    const read = readQuestion(asker, question);
+    if ('refusal' in read) return [question.key, refused(asker, read.refusal)];
+    const nth = count(asker, tool);
+    const wait = { kind: 'approval', name: tool, nth, ...read, timeoutMs: unloadedMs };
+    return [question.key, answerIn(await handlers.onAsk('wait', wait, signal, null))];
+  });
+  return Object.fromEntries(await Promise.all(answers));
+}
+
+/** Asks while the call is held. */
+export async function askHeld(asker: Asker, question: PersonQuestion): Promise<PersonAnswer> {
+  const { handlers, signal, tool, asked } = asker;
+  const total = [...asked.values()].reduce((sum, n) => sum + n, 0);
+  if (total >= questionsMax) {
+    return refused(asker, `It has asked ${questionsMax} questions in this call`);
+  }
+  const read = readQuestion(asker, question);
+  if ('refusal' in read) return refused(asker, read.refusal);
+  // The same question of a call that is made again is the same approval.
+  const digest = digestOf(canonicalJson(read));
+  const wait = { name: tool, digest, nth: count(asker, digest), ...read, timeoutMs: heldMs };
+  return answerIn(await handlers.onAsk('held-wait', wait, signal, null));
+}
+
+function count({ asked }: Asker, what: string): number {
+  const nth = (asked.get(what) ?? 0) + 1;
+  asked.set(what, nth);
+  return nth;
+}
+
+function refused({ say }: Asker, why: string): PersonAnswer {
+  say(`A question of the service was declined. ${why}`);
+  return { action: 'decline' };
+}
+
+/** What a person is asked, or why the question is declined. */
+function readQuestion(
+  asker: Asker,
+  { message, fields, context }: PersonQuestion,
+): { title: string; details: Json; fields: Form } | { refusal: string } {
+  if (fields === null) return { refusal: message };
+  const read = readForm(fields);
+  if ('fault' in read) return { refusal: `Its form ${read.fault}` };
+  const text = cleanText(shownText(redacted(asker, message)).slice(0, messageCharsMax));
+  const title = [...`${context['service']} asks: ${text.replaceAll(/\s+/g, ' ')}`];
+  const cut = title.length > titleCharsMax;
+  return {
+    title: cut ? `${title.slice(0, titleCharsMax - 1).join('')}…` : title.join(''),
+    details: { ...context, message: text },
+    fields: read.form,
+  };
+}
+
+function answerIn(answer: unknown): PersonAnswer {
+  const { value } = answer as {
+    readonly value: { approved: boolean; by: object | null; answer?: Json };
+  };
+  if (value.approved) return { action: 'accept', content: value.answer ?? {} };
+  // No person has decided.
+  return { action: value.by === null ? 'cancel' : 'decline' };
+}
