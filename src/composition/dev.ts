@@ -97,7 +97,7 @@ function textOf(fault: SkillFault): string {
 /** What runs of the skill get. */
 function insteadOf({ serving, failing }: SkillFault): string {
   if (failing !== null) {
-    return `Runs of ${failing} fail until it loads: what its last version imports has gone.`;
+    return `Runs of ${failing} fail until it loads: its last version does not load either.`;
   }
   return serving === null
     ? 'It is left out.'

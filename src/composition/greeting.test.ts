@@ -9,6 +9,10 @@ test('a start in a terminal says how to make a key', () => {
   expect(greeting({ ...started, isSecretInFile: true })).toContain(
     `${key} "$(cat data/admin-secret)"\n`,
   );
+  const spaced = { dataDir: "/my data's", databaseUrl: null };
+  expect(greeting({ ...started, config: spaced, isSecretInFile: true })).toContain(
+    `"$(cat '/my data'\\''s/admin-secret')"\n`,
+  );
   const elsewhere = greeting({
     ...{ ...started, address: 'http://127.0.0.1:4000', isSecretInFile: false },
     config: { dataDir: './data', databaseUrl: 'postgres://user:hunter2@db/x' },

@@ -16,7 +16,9 @@ const defaultAddress = 'http://127.0.0.1:3000';
 
 export function greeting({ config, version, address, isSecretInFile }: Started): string {
   const { dataDir, databaseUrl } = config;
-  const secret = isSecretInFile ? `$(cat ${join(dataDir, 'admin-secret')})` : '$ADMIN_SECRET';
+  const secret = isSecretInFile
+    ? `$(cat ${quoted(join(dataDir, 'admin-secret'))})`
+    : '$ADMIN_SECRET';
   const url = address === defaultAddress ? '' : ` --url ${address}`;
   // A checkout serves its guides only after they were built.
   const hasGuide = existsSync(join(builtGuide, 'index.html'));
@@ -34,6 +36,11 @@ export function greeting({ config, version, address, isSecretInFile }: Started):
     `    ${command()} keys create me --scopes '*' --admin-secret "${secret}"${url}`,
     '',
   ].join('\n');
+}
+
+/** As a shell takes it for one word. */
+function quoted(path: string): string {
+  return /^[\w./-]+$/.test(path) ? path : `'${path.replaceAll("'", `'\\''`)}'`;
 }
 
 function command(): string {

@@ -47,8 +47,8 @@ const SkillReload = Type.Object(
         failing: {
           ...Nullable(Type.String()),
           description:
-            'The skill whose runs fail until the file loads, because what its last version imports ' +
-            'has gone, such as a package; null if there is none.',
+            'The skill whose runs fail until the file loads, because its last version does not load any ' +
+            'more either, such as after a package was removed; null if there is none.',
         },
       }),
       {

@@ -50,7 +50,7 @@ export interface SkillFault {
   readonly reason: string;
   /** The skill of the file whose last version that loaded is in use, as `category/version/name`. */
   readonly serving: string | null;
-  /** The skill of the file whose runs fail, because what its last version imports has gone. */
+  /** The skill of the file whose runs fail, because its last version does not load any more either. */
   readonly failing: string | null;
 }
 

@@ -106,6 +106,7 @@ describe('a bad environment', () => {
       RETENTION_DAYS: '0',
       SHUTDOWN_GRACE_MS: 'x',
       DATABASE_URL: 'mysql://db',
+      SKILLS_DIR: '/none',
     });
 
     const text = said.join('\n');
@@ -116,7 +117,8 @@ describe('a bad environment', () => {
     ]) {
       expect(text).toMatch(new RegExp(`^\\s*${name}=.*: expected \\S`, 'm'));
     }
-    expect(said).toHaveLength(14);
+    expect(text).toContain('SKILLS_DIR=/none: there is no such directory');
+    expect(said).toHaveLength(15);
   });
 
   test('an empty ADMIN_SECRET is refused', async () => {

@@ -1896,7 +1896,7 @@ export interface components {
                 reason: string;
                 /** @description The skill whose last version that loaded is in use; null if there is none. */
                 serving: string | null;
-                /** @description The skill whose runs fail until the file loads, because what its last version imports has gone, such as a package; null if there is none. */
+                /** @description The skill whose runs fail until the file loads, because its last version does not load any more either, such as after a package was removed; null if there is none. */
                 failing: string | null;
             }[];
             /** @description What became of each process, in the order of their turns. */

@@ -83,7 +83,7 @@ function Faults({ faults }: { faults: readonly Fault[] }) {
 /** What runs of the skill get. */
 function insteadOf({ serving, failing }: Pick<Fault, 'serving' | 'failing'>): string {
   if (failing !== null) {
-    return `Runs of ${failing} fail until it loads: what its last version imports has gone.`;
+    return `Runs of ${failing} fail until it loads: its last version does not load either.`;
   }
   return serving === null
     ? 'It is left out.'
