@@ -169,6 +169,7 @@ describe.each(await engines())('on $name', (engine) => {
         turn: 1,
         startedAt: world.clock.now(),
         reserved: 150,
+        expected: 60,
         output: 50,
       });
       const [tool] = await journal.endCall(call, said(saying('', 'a')));

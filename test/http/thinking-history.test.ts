@@ -6,7 +6,7 @@ import { newThinker, startThinkers, type Thinkers, toolNamed } from '../support/
 let world: Thinkers;
 /** With a model that can read and write little. */
 let small: Thinkers;
-const contextTokens = 2_300;
+const contextTokens = 2_700;
 beforeAll(async () => {
   world = await startThinkers();
   small = await startThinkers({
