@@ -11,6 +11,7 @@ export interface AgentFields
   agents?: readonly string[];
   metadata?: Readonly<Record<string, unknown>>;
   model_settings?: GivenSettings | null;
+  fallback_models?: readonly string[];
 }
 
 export function emptyAgent(organizationId: string, id: string, now: number): AgentRow {
@@ -23,6 +24,7 @@ export function emptyAgent(organizationId: string, id: string, now: number): Age
     instructions: '',
     model: null,
     model_settings: '{}',
+    fallback_models: '[]',
     skills: '[]',
     approvals: '[]',
     agents: '[]',
@@ -34,12 +36,13 @@ export function emptyAgent(organizationId: string, id: string, now: number): Age
 
 /** The columns of the fields that are given. */
 export function columnsOf(fields: AgentFields): Partial<AgentRow> {
-  const { skills, approvals, agents, metadata, model_settings, ...texts } = fields;
+  const { skills, approvals, agents, metadata, model_settings, fallback_models, ...texts } = fields;
   return {
     ...texts,
     ...(model_settings !== undefined && {
       model_settings: JSON.stringify(storedSettings(model_settings)),
     }),
+    ...(fallback_models && { fallback_models: JSON.stringify(fallback_models) }),
     ...(skills && { skills: JSON.stringify(skills) }),
     ...(approvals && { approvals: JSON.stringify(approvals) }),
     ...(agents && { agents: JSON.stringify(agents) }),
@@ -52,6 +55,7 @@ export function agentBody({ organization_id: _, ...row }: AgentRow) {
   return {
     ...row,
     model_settings: row.model_settings === '{}' ? null : settingsOf(row),
+    fallback_models: fallbacksOf(row),
     skills: JSON.parse(row.skills) as string[],
     approvals: JSON.parse(row.approvals) as string[],
     agents: JSON.parse(row.agents) as string[],
@@ -66,6 +70,11 @@ export function settingsOf({ model_settings }: Pick<AgentRow, 'model_settings'>)
   return JSON.parse(model_settings) as ModelSettings;
 }
 
+/** The models that stand in for the agent's own. */
+export function fallbacksOf({ fallback_models }: Pick<AgentRow, 'fallback_models'>): string[] {
+  return JSON.parse(fallback_models) as string[];
+}
+
 export function calledModel(row: AgentRow) {
-  return { model: row.model, settings: settingsOf(row) };
+  return { model: row.model, settings: settingsOf(row), fallbacks: fallbacksOf(row) };
 }

@@ -68,6 +68,12 @@ const fields = {
     ...Nullable(ModelSettings),
     description: 'How the model is called, as a whole; null when nothing is set.',
   },
+  fallback_models: Type.Array(ModelName, {
+    maxItems: 5,
+    uniqueItems: true,
+    description:
+      'Models that are asked in place of the model, in this order, while its provider is out of order or limits the rate.',
+  }),
   skills: Patterns('Skills that the agent may call as tools: web/* or text/v1.0/summarize.'),
   approvals: Patterns(
     'Skills whose call as a tool waits for a person who approves it: web/v1.0/http-request.',
@@ -89,6 +95,7 @@ const example = {
   instructions: '',
   model: null,
   model_settings: { max_output_tokens: 8_000, effort: 'low' },
+  fallback_models: ['anthropic/claude-sonnet-4-5'],
   skills: ['web/*', 'text/v1.0/word-count'],
   approvals: ['web/v1.0/http-request'],
   agents: ['researcher'],

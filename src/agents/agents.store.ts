@@ -42,6 +42,7 @@ const sizedColumns = [
   'agents',
   'metadata',
   'model_settings',
+  'fallback_models',
 ] as const;
 
 /**

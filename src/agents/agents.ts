@@ -165,7 +165,7 @@ async function update(
     const columns = columnsOf(fields);
     if (Object.keys(columns).length === 0) return before;
     await requireCallable(tx, organizationId, id, fields.agents ?? []);
-    if ('model' in columns || 'model_settings' in columns) {
+    if ('model' in columns || 'model_settings' in columns || 'fallback_models' in columns) {
       requireTaken(calledModel({ ...before, ...columns }), models);
     }
     const now = clock.now();

@@ -6,10 +6,12 @@ import type { SaidMessage } from '../journal/run-steps.ts';
 import type { JournalJob, StepError } from '../journal/step-rows.ts';
 import type { WaitScope } from '../journal/wait-scope.ts';
 import type { WantedWait } from '../journal/waits.ts';
+import type { Clock } from '../kernel/clock.ts';
 import type { RunMemory } from '../memories/run-memory.ts';
 import type { Models, ToolMessage } from '../models/model.ts';
 import type { SkillRegistry } from '../skills/registry.ts';
 import type { Estimates } from './estimates.ts';
+import type { RestingModels } from './fallbacks.ts';
 import type { Generation, ThinkingReport } from './generation.ts';
 import type { Generations } from './generations.ts';
 import type { RunAgentDeps } from './run-agent.ts';
@@ -26,6 +28,7 @@ export interface ThinkingLimits {
 }
 
 export interface ThinkingDeps extends RunAgentDeps {
+  readonly clock: Pick<Clock, 'monotonic'>;
   readonly skills: Pick<SkillRegistry, 'list'>;
   readonly conversations: Pick<Conversations, 'dialogue'>;
   readonly models: Models;
@@ -90,6 +93,7 @@ export interface ThinkingAttempt {
   readonly generations: Generations;
   readonly bounds: RunBounds;
   readonly estimates: Estimates;
+  readonly resting: RestingModels;
   /** Requests under way. */
   readonly underWay: Set<Promise<unknown>>;
   /** The model's last answer in the conversation's dialogue, null without one. */

@@ -10,8 +10,12 @@ const backoff = { baseMs: 500, maxMs: 10_000 };
 /** After a longer delay the whole job is retried instead. */
 const waitMax = 20_000;
 
-/** Milliseconds until the next try, null when there is none. */
-export function delayBefore(error: ModelError, tries: number): number | null {
+/**
+ * Milliseconds until the next try, null when there is none. Where another model can be asked, only a limited
+ * rate is waited for: another failure may last.
+ */
+export function delayBefore(error: ModelError, tries: number, hasNext: boolean): number | null {
+  if (hasNext && !error.isRateLimited) return null;
   const most = mayBeCharged(error.usage) ? triesMax.charged : triesMax.free;
   // After a silence, which took long already, the job is retried instead.
   if (error.fault !== 'unavailable' || error.wasSilent || tries >= most) return null;
@@ -19,14 +23,24 @@ export function delayBefore(error: ModelError, tries: number): number | null {
   return delayMs <= waitMax ? delayMs : null;
 }
 
-/** Counts a call without an answer in `unanswered`, by turn. Returns whether its turn has no tries left. */
+/** Calls without an answer that may have been charged, by `triesKey`. */
+export type Unanswered = Map<string, number>;
+
+export const triesKey = (turn: number, model: string) => `${turn} ${model}`;
+
+/** Whether a model may be asked again for a turn. */
+export function hasTries(unanswered: Unanswered, key: string): boolean {
+  return (unanswered.get(key) ?? 0) < unansweredMax;
+}
+
+/** Counts a call without an answer. Returns whether its model has no tries left for the turn. */
 export function isOutOfTries(
-  unanswered: Map<number, number>,
-  turn: number,
+  unanswered: Unanswered,
+  key: string,
   { fault, usage }: ModelError,
 ): boolean {
   if (fault !== 'unavailable' || !mayBeCharged(usage)) return false;
-  const calls = (unanswered.get(turn) ?? 0) + 1;
-  unanswered.set(turn, calls);
-  return calls >= unansweredMax;
+  const calls = (unanswered.get(key) ?? 0) + 1;
+  unanswered.set(key, calls);
+  return !hasTries(unanswered, key);
 }

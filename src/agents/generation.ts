@@ -2,6 +2,7 @@
 
 import type { StepError } from '../journal/step-rows.ts';
 import type { ModelCall } from '../models/model.ts';
+import type { Unanswered } from './call-retries.ts';
 import type { CallCost } from './recorded-generation.ts';
 import type { TextSize } from './text-size.ts';
 
@@ -27,6 +28,8 @@ export interface Generation {
   readonly parent: number | null;
   /** What its calls of the model have in common. */
   readonly call: Omit<ModelCall, 'messages' | 'tools' | 'maxOutputTokens' | 'onText'>;
+  /** Models that stand in for the one of `call`, in their order. */
+  readonly fallbacks: readonly string[];
   /** Settings that were left out of calls, so that the log says so once. */
   readonly leftOut: Set<string>;
   /** Most tokens of one answer. */
@@ -40,8 +43,8 @@ export interface Generation {
   /** Index in the dialogue of the message to be answered; earlier ones may be left out. */
   readonly task: number;
   readonly isDialogue: boolean;
-  /** By turn: calls without an answer that the provider may have charged. */
-  readonly unanswered: Map<number, number>;
+  /** Calls without an answer that the provider may have charged. */
+  readonly unanswered: Unanswered;
   /** The SKILL.md skill whose files its tools read; empty without one. */
   readonly files: string;
   /** Receives the cost of each call, also of one without an answer. */

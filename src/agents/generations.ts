@@ -38,7 +38,7 @@ import { type GenerationDeps, openThinkingClaim, type ThinkingClaim } from './th
 const contentMax = 65_536;
 
 /** A call of a model that has begun. */
-export interface BegunCall extends Pick<WantedCall, 'generation' | 'turn' | 'expected'> {
+export interface BegunCall extends Pick<WantedCall, 'generation' | 'turn' | 'model' | 'expected'> {
   readonly n: number;
   readonly startedAt: number;
   readonly reserved: number;
@@ -172,7 +172,7 @@ async function beginCall(claim: ThinkingClaim, wanted: WantedCall): Promise<Begi
     if (begun !== undefined) {
       const { started_at: startedAt, reserved } = begun;
       const begin = { n: begun.n, startedAt, reserved, output: reserved - prompt };
-      const call = { generation, turn, expected, ...begin };
+      const call = { generation, turn, model, expected, ...begin };
       return { kind: 'begun', call };
     }
     const reservation = await reserve(tx, { ...owning, prompt, output }, now);
@@ -183,7 +183,7 @@ async function beginCall(claim: ThinkingClaim, wanted: WantedCall): Promise<Begi
     const { attempt } = job;
     await insertSteps(tx, [activeStep(job, { ...step, attempt, started_at: now })]);
     const begin = { n, startedAt: now, reserved, output: reservation.output };
-    const call = { generation, turn, expected, ...begin };
+    const call = { generation, turn, model, expected, ...begin };
     return { kind: 'begun', call };
   });
 }
@@ -220,6 +220,7 @@ async function endCall(
           role: 'assistant',
           content: cutToBytes(end.message.text),
           tokens: usage,
+          model: call.model,
           data: isWhole ? JSON.stringify(end.message) : null,
           isDialogue: end.isDialogue && isWhole,
         },

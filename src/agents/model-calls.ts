@@ -23,8 +23,9 @@ import {
   notMade,
   shortageOf,
 } from './call-ends.ts';
-import { delayBefore, isOutOfTries, unansweredMax } from './call-retries.ts';
+import { delayBefore, isOutOfTries, triesKey, unansweredMax } from './call-retries.ts';
 import { cutText, fitDialogue, tokensOfText } from './dialogue.ts';
+import { failureOfAll, isPassedOn, modelsInOrder, rest } from './fallbacks.ts';
 import type { Generation } from './generation.ts';
 import type { BegunCall } from './generations.ts';
 import type { CallCost, PlannedTool } from './recorded-generation.ts';
@@ -43,6 +44,8 @@ const budgetBackoff = { baseMs: 100, maxMs: 1_000 };
 /** A turn to be asked for, with the messages that the model is sent. */
 interface AskedTurn extends Asking {
   readonly turn: number;
+  /** The agent's own, or one that stands in for it. */
+  readonly model: string;
   /** All messages, also those that are not sent. */
   readonly dialogue: readonly DialogueMessage[];
   readonly messages: readonly DialogueMessage[];
@@ -67,27 +70,57 @@ export async function askModel(
   turn: number,
   ready: Promise<unknown>,
 ): Promise<Turn> {
-  const asked = { ...asking, turn, dialogue: messages, ...fitted(asking, messages) };
+  const { model } = asking.generation.call;
+  const asked = { ...asking, turn, model, dialogue: messages, ...fitted(asking, messages) };
   const resume = asking.attempt.run.yieldSlot();
   try {
-    return await askWithRetries(asked, ready);
+    return await askInOrder(asked, ready);
   } finally {
     resume();
   }
 }
 
-async function askWithRetries(asked: AskedTurn, ready: Promise<unknown>): Promise<Turn> {
+/** Asks the models of the turn one after the other, until one has answered. */
+async function askInOrder(asked: AskedTurn, ready: Promise<unknown>): Promise<Turn> {
+  const { attempt, generation } = asked;
+  const { resting, deps } = attempt;
+  const models = modelsInOrder(generation, asked.turn, resting, deps.clock.monotonic());
+  const failures: ModelError[] = [];
+  for (const [i, model] of models.entries()) {
+    const next = models[i + 1];
+    try {
+      return await askWithRetries({ ...asked, model }, ready, next !== undefined);
+    } catch (error) {
+      if (!(error instanceof ModelError)) throw error;
+      if (!isPassedOn(error, model !== generation.call.model)) {
+        throw asThinkingError(attempt, error);
+      }
+      failures.push(error);
+      rest(resting, model, error, deps.clock.monotonic());
+      if (next !== undefined) log(attempt, `${error.message}; ${next} is asked in its place`);
+    }
+  }
+  throw asThinkingError(attempt, failureOfAll(failures) as ModelError);
+}
+
+/** Rejects with a ModelError when the model has no answer, and may be asked no more in this attempt. */
+async function askWithRetries(
+  asked: AskedTurn,
+  ready: Promise<unknown>,
+  hasNext: boolean,
+): Promise<Turn> {
   for (let tries = 1; ; tries++) {
     try {
       return await askOnce(asked, ready);
     } catch (error) {
       if (!(error instanceof ModelError)) throw error;
-      if (isOutOfTries(asked.generation.unanswered, asked.turn, error)) {
+      const key = triesKey(asked.turn, asked.model);
+      if (isOutOfTries(asked.generation.unanswered, key, error) && !hasNext) {
         const message = `${error.message}; it is not asked again, because each of ${unansweredMax} calls may have been charged`;
         throw new ThinkingError('upstream_unavailable', message);
       }
-      const delayMs = delayBefore(error, tries);
-      if (delayMs === null) throw asThinkingError(asked.attempt, error);
+      const delayMs = delayBefore(error, tries, hasNext);
+      if (delayMs === null) throw error;
       log(asked.attempt, `${error.message}; asking again`);
       await wait(delayMs, asked.generation.call.signal);
     }
@@ -98,8 +131,8 @@ async function askWithRetries(asked: AskedTurn, ready: Promise<unknown>): Promis
 async function askOnce(asked: AskedTurn, ready: Promise<unknown>): Promise<Turn> {
   const { estimates, bounds, deps, run } = asked.attempt;
   const { output, call: to } = asked.generation;
-  const prompt = estimates.bound(to.model, asked.size);
-  const expected = estimates.expected(to.model, asked.size);
+  const prompt = estimates.bound(asked.model, asked.size);
+  const expected = estimates.expected(asked.model, asked.size);
   const permit = await bounds.admit({ prompt, output }, to.signal);
   try {
     await requireKey(deps, run.job);
@@ -112,13 +145,13 @@ async function askOnce(asked: AskedTurn, ready: Promise<unknown>): Promise<Turn>
 
 /** Reserves the call's tokens; waits while other calls hold the tokens that it needs. */
 async function begin(
-  { attempt, generation, turn }: AskedTurn,
+  { attempt, generation, turn, model }: AskedTurn,
   need: CallNeed & Pick<BegunCall, 'expected'>,
   ready: Promise<unknown>,
 ): Promise<BegunCall> {
   const { generations } = attempt;
   const { id, parent } = generation;
-  const { model, signal } = generation.call;
+  const { signal } = generation.call;
   for (let tries = 1; ; tries++) {
     if (signal.aborted) throw stopped();
     const beginning = generations.beginCall({ generation: id, parent, turn, model, ...need });
@@ -158,15 +191,15 @@ async function callOnce(asked: AskedTurn, call: BegunCall, permitted: number): P
 
 /** The answer of the model, whose text is passed on while it arrives. */
 async function stream(
-  { attempt, generation, messages, tools }: AskedTurn,
+  { attempt, generation, model, messages, tools }: AskedTurn,
   call: BegunCall,
 ): Promise<ModelAnswer> {
   const { deps, run } = attempt;
   const { say } = run;
-  const taken = settingsTaken(attempt, generation, tools.length > 0);
+  const taken = settingsTaken(attempt, generation, model, tools.length > 0);
   const batcher = createTextBatcher((text) => say({ type: 'token', data: { step: call.n, text } }));
   try {
-    const bound = { messages, tools, maxOutputTokens: call.output, onText: batcher.add };
+    const bound = { model, messages, tools, maxOutputTokens: call.output, onText: batcher.add };
     return await deps.models.call({ ...generation.call, ...taken, ...bound });
   } finally {
     batcher.end();
@@ -174,8 +207,13 @@ async function stream(
 }
 
 /** The settings that the model takes, with a log line for the others. */
-function settingsTaken(attempt: ThinkingAttempt, { call, leftOut }: Generation, hasTools: boolean) {
-  const { model, temperature, effort } = call;
+function settingsTaken(
+  attempt: ThinkingAttempt,
+  { call, leftOut }: Generation,
+  model: string,
+  hasTools: boolean,
+) {
+  const { temperature, effort } = call;
   const taken = takenSettings(model, { temperature, effort }, hasTools);
   for (const name of taken.leftOut) {
     const sentence = `${model} does not take the ${name} that was asked for: it is left out`;
@@ -195,7 +233,7 @@ async function recordAnswer(
   const { say } = attempt.run;
   const { usage, finish } = answer;
   if (usage.prompt !== null) {
-    attempt.estimates.learn(generation.call.model, size, usage.prompt);
+    attempt.estimates.learn(asked.model, size, usage.prompt);
   }
   const isCut = finish === 'length' || finish === 'too-long';
   const clean = normalized(answer.message, call.n, asked.dialogue);

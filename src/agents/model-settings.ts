@@ -2,7 +2,7 @@
  * How an agent's model is called: the settings that an agent may have, what a request of a skill asks for
  * beyond them, and the platform's settings where neither says anything.
  */
-import { invalidIn } from '../kernel/errors.ts';
+import { invalid, invalidIn } from '../kernel/errors.ts';
 import { settingsFaults } from '../models/known-models.ts';
 import type { Effort, ModelCall } from '../models/model.ts';
 
@@ -27,6 +27,8 @@ export interface CalledModel {
   /** Null for the platform's model. */
   readonly model: string | null;
   readonly settings: ModelSettings;
+  /** The models that stand in for it. */
+  readonly fallbacks: readonly string[];
 }
 
 /** The platform's settings of models. */
@@ -37,14 +39,17 @@ export interface ModelDefaults {
   readonly contextTokens: number;
 }
 
-/** Throws `400 validation_error` for settings that contradict each other, or that the model does not take. */
+/** Throws `400 validation_error` for settings that contradict each other, or that one of the models does not take. */
 export function requireTaken(
-  { model, settings }: CalledModel,
+  { model, settings, fallbacks }: CalledModel,
   { model: defaultModel, contextTokens }: Pick<ModelDefaults, 'model' | 'contextTokens'>,
 ): void {
   const { max_output_tokens: output, context_tokens: window = contextTokens } = settings;
   const name = model ?? defaultModel;
-  const faults = name === null ? [] : settingsFaults(name, settings);
+  const models = name === null ? fallbacks : [name, ...fallbacks];
+  const faults = models.flatMap((one) => settingsFaults(one, settings));
+  const own = model === null ? -1 : fallbacks.indexOf(model);
+  if (own >= 0) throw invalid(`fallback_models.${own}`, "must not be the agent's own model");
   if (output !== undefined && output > window / 2) {
     const issue = `must be at most half of the context, which has ${window} tokens`;
     faults.unshift({ field: 'max_output_tokens', issue });

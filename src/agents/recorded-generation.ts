@@ -14,6 +14,7 @@ import {
   type ToolMessage,
   type Usage,
 } from '../models/model.ts';
+import { triesKey, type Unanswered } from './call-retries.ts';
 
 /** A tool that is about to run. */
 export interface PlannedTool {
@@ -46,8 +47,8 @@ export interface RecordedGeneration {
   readonly turns: number;
   /** Of all calls, including those without an answer. */
   readonly costs: readonly CallCost[];
-  /** By turn: calls without an answer that the provider may have charged. */
-  readonly unanswered: ReadonlyMap<number, number>;
+  /** Calls without an answer that the provider may have charged, by `triesKey`. */
+  readonly unanswered: ReadonlyMap<string, number>;
   /** Tools that were called and have not answered, by call id. */
   readonly open: ReadonlyMap<string, PlannedTool>;
   /** The memory changes of its tools, in order. */
@@ -65,7 +66,7 @@ export function readGeneration(
   const messages: DialogueMessage[] = [];
   const models = new Map<DialogueMessage, string>();
   const costs: CallCost[] = [];
-  const unanswered = new Map<number, number>();
+  const unanswered: Unanswered = new Map();
   const open = new Map<string, PlannedTool>();
   const memory: MemoryChange[] = [];
   let turns = 0;
@@ -80,7 +81,8 @@ export function readGeneration(
     const usage = { prompt: call.prompt_tokens, completion: call.completion_tokens };
     costs.push({ usage, estimated: call.estimated });
     if (call.status === 'failed' && mayBeCharged(usage)) {
-      unanswered.set(call.turn, 1 + (unanswered.get(call.turn) ?? 0));
+      const key = triesKey(call.turn, call.name);
+      unanswered.set(key, 1 + (unanswered.get(key) ?? 0));
     }
     if (call.status !== 'completed') continue;
     const answer = messageOf<AssistantMessage>(call);

@@ -7,7 +7,7 @@
 import type { RunPart } from '../journal/run-part.ts';
 import type { WaitScope } from '../journal/wait-scope.ts';
 import type { Generated } from '../skills/definition.ts';
-import { settingsOf } from './agent-rows.ts';
+import { fallbacksOf, settingsOf } from './agent-rows.ts';
 import type { AgentRow } from './agents.store.ts';
 import { answer } from './answering.ts';
 import type { RunSurroundings, ThinkingAttempt, ThinkingDeps } from './attempt.ts';
@@ -63,6 +63,7 @@ export function createThinking(deps: ThinkingDeps) {
       generations: deps.generations(run.journal.claim),
       bounds: createRunBounds({ tokensMax: deps.limits.tokensMax, ...callLimits }),
       estimates,
+      resting: new Map(),
       underWay: new Set(),
       answer: null,
       retryAfterMs: null,
@@ -175,6 +176,7 @@ async function askOn(
       schema: request.schema,
       signal,
     },
+    fallbacks: fallbacksOf(agent),
     leftOut: new Set(),
     output,
     window,

@@ -79,6 +79,7 @@ export function composeThinking(deps: ThinkingDeps): ComposedThinking {
   };
   warnOfDefault(config, log);
   const thinking = createThinking({
+    clock,
     agents,
     skills,
     conversations,

@@ -43,12 +43,18 @@ const example = {
   updated_at: '2026-01-01T00:00:00.120Z',
 };
 const noTokens = { prompt_tokens: 0, completion_tokens: 0, total_tokens: 0 };
+/** The model that wrote a message. */
+const WrittenBy = {
+  ...Nullable(Type.String()),
+  description: 'The model that wrote it, as provider/model; null where none did.',
+};
 const Message = Type.Object(
   {
     id: Id,
     conversation_id: Id,
     role: Words(messageRoles),
     content: Type.String(),
+    model: WrittenBy,
     created_at: Timestamp,
   },
   { title: 'Message' },
@@ -58,6 +64,7 @@ const messageExample = {
   conversation_id: example.id,
   role: 'user',
   content: '{"text":"hello"}',
+  model: null,
   created_at: '2026-01-01T00:00:00.000Z',
 };
 const params = Type.Object({ id: { ...Id, description: 'The id of the conversation.' } });
@@ -143,6 +150,7 @@ export const tokenUsageSchema = {
           Type.Object({
             message_id: Id,
             role: Words(messageRoles),
+            model: WrittenBy,
             prompt_tokens: Tokens,
             completion_tokens: Tokens,
           }),

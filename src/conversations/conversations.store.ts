@@ -206,7 +206,7 @@ export async function listMessages(
   const [first, last] = [rows.at(0), rows.at(-1)];
   if (first === undefined || last === undefined) return { messages: [], total, next };
   const messages = await query
-    .select(['id', 'conversation_id', 'role', 'content', 'created_at'])
+    .select(['id', 'conversation_id', 'role', 'content', 'model', 'created_at'])
     .where('id', '>=', first.id)
     .where('id', '<=', last.id)
     .orderBy('id')
@@ -230,12 +230,12 @@ export async function listMessageTokens(
   const [page, counted] = await Promise.all([
     messages.select(['id', 'role']).orderBy('id').limit(limit).offset(offset).execute(),
     messages
-      .select(['id', 'prompt_tokens', 'completion_tokens', 'unreported'])
+      .select(['id', 'model', 'prompt_tokens', 'completion_tokens', 'unreported'])
       .where(hasTokens)
       .execute(),
   ]);
   const byId = new Map(counted.map((row) => [row.id, row]));
-  const none = { prompt_tokens: 0, completion_tokens: 0, unreported: 0 };
+  const none = { model: null, prompt_tokens: 0, completion_tokens: 0, unreported: 0 };
   return page.map((message) => ({ ...none, ...byId.get(message.id), ...message }));
 }
 

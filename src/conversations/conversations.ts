@@ -131,9 +131,10 @@ async function tokenUsage(db: Handle, conversationId: string, offset = 0) {
   const rows = await listMessageTokens(db, conversationId, { limit: breakdownMax + 1, offset });
   const breakdown = rows
     .slice(0, breakdownMax)
-    .map(({ id, role, prompt_tokens, completion_tokens, unreported }) => ({
+    .map(({ id, role, model, prompt_tokens, completion_tokens, unreported }) => ({
       message_id: id,
       role,
+      model,
       prompt_tokens: known(prompt_tokens, unreported & 1),
       completion_tokens: known(completion_tokens, unreported & 2),
     }));

@@ -39,6 +39,8 @@ export interface NewMessage
 export interface DialogueEntry extends NewMessage {
   /** What the model's call cost, null where the provider did not say; left out for what cost nothing. */
   readonly tokens?: Readonly<Record<'prompt' | 'completion', number | null>>;
+  /** The model that wrote it; left out where none did. */
+  readonly model?: string;
   /** JSON: the message as a model takes it. */
   readonly data: string | null;
   /** Whether a later run that continues the conversation is shown it. */
@@ -84,14 +86,17 @@ export async function addDialogue(
 ): Promise<void> {
   await insertMessages(
     tx,
-    entries.map(({ tokens = { prompt: 0, completion: 0 }, data, isDialogue, ...message }) => ({
-      ...plainRow(message),
-      prompt_tokens: tokens.prompt ?? 0,
-      completion_tokens: tokens.completion ?? 0,
-      unreported: (tokens.prompt === null ? 1 : 0) + (tokens.completion === null ? 2 : 0),
-      dialogue: Number(isDialogue),
-      data,
-    })),
+    entries.map(
+      ({ tokens = { prompt: 0, completion: 0 }, model, data, isDialogue, ...message }) => ({
+        ...plainRow(message),
+        prompt_tokens: tokens.prompt ?? 0,
+        completion_tokens: tokens.completion ?? 0,
+        unreported: (tokens.prompt === null ? 1 : 0) + (tokens.completion === null ? 2 : 0),
+        dialogue: Number(isDialogue),
+        model: model ?? null,
+        data,
+      }),
+    ),
   );
 }
 

@@ -230,6 +230,8 @@ export interface AgentsTable {
   model: string | null;
   /** JSON object: the settings that are set, without nulls. */
   model_settings: Generated<string>;
+  /** JSON array: the models that are asked in place of `model`, in their order. */
+  fallback_models: Generated<string>;
   /** JSON array of patterns. */
   skills: string;
   /** JSON array of patterns: the skills that its model may call only with a person's approval. */
@@ -346,6 +348,8 @@ export interface MessagesTable {
   unreported: Generated<number>;
   /** 1 if a later run that continues the conversation gets this message. */
   dialogue: Generated<number>;
+  /** The model that wrote it, as provider/model; null for other messages, and for those of earlier versions. */
+  model: Generated<string | null>;
   /** JSON: the message as a model takes it, null for a message that no model wrote or read. */
   data: Generated<string | null>;
   created_at: number;

@@ -96,6 +96,7 @@ function failureOfStatus(
     return new ModelError('unavailable', `The provider ${provider} answered ${status}${says}`, {
       retryAfterMs: retryAfterOf(headers, clock.now()),
       usage: lateStatuses.has(status) ? nothingReported : nothingSpent,
+      isRateLimited: status === 429,
     });
   }
   return refused(`refuses the request (${status})${says}`);

@@ -154,6 +154,8 @@ export class ModelError extends Error {
   readonly seenBytes: number;
   /** Whether the provider sent nothing for too long, or took too long for its answer. */
   readonly wasSilent: boolean;
+  /** Whether the provider limits how much is asked of it. */
+  readonly isRateLimited: boolean;
 
   constructor(
     fault: ModelFault,
@@ -164,6 +166,7 @@ export class ModelError extends Error {
       usage?: Usage;
       seenBytes?: number;
       wasSilent?: boolean;
+      isRateLimited?: boolean;
       cause?: unknown;
     } = {},
   ) {
@@ -175,6 +178,7 @@ export class ModelError extends Error {
     this.usage = options.usage ?? nothingSpent;
     this.seenBytes = options.seenBytes ?? 0;
     this.wasSilent = options.wasSilent ?? false;
+    this.isRateLimited = options.isRateLimited ?? false;
   }
 }
 

@@ -363,6 +363,7 @@ describe.each(await engines())('on $name', (engine) => {
       job_id: 'j',
       role: 'assistant',
       content: `text ${i}`,
+      model: null,
       prompt_tokens: i,
       completion_tokens: 0,
       unreported: 0,

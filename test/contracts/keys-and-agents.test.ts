@@ -167,6 +167,7 @@ describe.each(await engines())('on $name', (engine) => {
         instructions: '',
         model: null,
         model_settings: null,
+        fallback_models: [],
         skills: ['web/*'],
         approvals: [],
         agents: [],

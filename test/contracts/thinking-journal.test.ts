@@ -29,6 +29,7 @@ describe.each(await engines())('on $name', (engine) => {
       expect(call).toEqual({
         n: 1,
         generation: 'g',
+        model: 'openai/test',
         expected: 60,
         turn: 1,
         startedAt: world.clock.now(),

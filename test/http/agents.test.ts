@@ -23,6 +23,7 @@ const full = {
   status: 'paused',
   instructions: 'Be kind.\nBe brief.',
   model: 'openai/gpt-4.1',
+  fallback_models: ['anthropic/claude-3-5-haiku-latest', 'ollama/org/model:7b'],
   model_settings: {
     max_output_tokens: 50_000,
     temperature: 0.5,
@@ -41,6 +42,7 @@ const defaults = {
   instructions: '',
   model: null,
   model_settings: null,
+  fallback_models: [],
   skills: [],
   approvals: [],
   agents: [],

@@ -230,6 +230,7 @@ describe('GET /api/conversations/:id/messages', () => {
       expect(message).toEqual({
         id: anId,
         conversation_id: id,
+        model: null,
         role: expect.any(String),
         content: expect.any(String),
         created_at: aTimestamp,
@@ -345,6 +346,7 @@ describe('GET /api/conversations/:id/token-usage', () => {
       breakdown: messages.body.map(({ id: message_id, role }: { id: string; role: string }) => ({
         message_id,
         role,
+        model: null,
         prompt_tokens: 0,
         completion_tokens: 0,
       })),

@@ -2585,6 +2585,8 @@ export interface components {
             model?: string | null;
             /** @description How the model is called, as a whole; null when nothing is set. */
             model_settings?: components["schemas"]["ModelSettings"] | null;
+            /** @description Models that are asked in place of the model, in this order, while its provider is out of order or limits the rate. */
+            fallback_models?: string[];
             /** @description Skills that the agent may call as tools: web/* or text/v1.0/summarize. */
             skills?: string[];
             /** @description Skills whose call as a tool waits for a person who approves it: web/v1.0/http-request. */
@@ -2606,6 +2608,8 @@ export interface components {
             model: string | null;
             /** @description How the model is called, as a whole; null when nothing is set. */
             model_settings: components["schemas"]["ModelSettings"] | null;
+            /** @description Models that are asked in place of the model, in this order, while its provider is out of order or limits the rate. */
+            fallback_models: string[];
             /** @description Skills that the agent may call as tools: web/* or text/v1.0/summarize. */
             skills: string[];
             /** @description Skills whose call as a tool waits for a person who approves it: web/v1.0/http-request. */
@@ -2630,6 +2634,8 @@ export interface components {
             model?: string | null;
             /** @description How the model is called, as a whole; null when nothing is set. */
             model_settings?: components["schemas"]["ModelSettings"] | null;
+            /** @description Models that are asked in place of the model, in this order, while its provider is out of order or limits the rate. */
+            fallback_models?: string[];
             /** @description Skills that the agent may call as tools: web/* or text/v1.0/summarize. */
             skills?: string[];
             /** @description Skills whose call as a tool waits for a person who approves it: web/v1.0/http-request. */
@@ -2743,6 +2749,8 @@ export interface components {
             /** @enum {string} */
             role: "user" | "assistant" | "system" | "tool";
             content: string;
+            /** @description The model that wrote it, as provider/model; null where none did. */
+            model: string | null;
             /** Format: date-time */
             created_at: string;
         };
@@ -2757,6 +2765,8 @@ export interface components {
                 message_id: string;
                 /** @enum {string} */
                 role: "user" | "assistant" | "system" | "tool";
+                /** @description The model that wrote it, as provider/model; null where none did. */
+                model: string | null;
                 prompt_tokens: number | null;
                 completion_tokens: number | null;
             }[];
@@ -9463,6 +9473,9 @@ export interface operations {
                      *             "max_output_tokens": 8000,
                      *             "effort": "low"
                      *           },
+                     *           "fallback_models": [
+                     *             "anthropic/claude-sonnet-4-5"
+                     *           ],
                      *           "skills": [
                      *             "web/*",
                      *             "text/v1.0/word-count"
@@ -9599,6 +9612,9 @@ export interface operations {
                      *         "max_output_tokens": 8000,
                      *         "effort": "low"
                      *       },
+                     *       "fallback_models": [
+                     *         "anthropic/claude-sonnet-4-5"
+                     *       ],
                      *       "skills": [
                      *         "web/*",
                      *         "text/v1.0/word-count"
@@ -9756,6 +9772,9 @@ export interface operations {
                      *         "max_output_tokens": 8000,
                      *         "effort": "low"
                      *       },
+                     *       "fallback_models": [
+                     *         "anthropic/claude-sonnet-4-5"
+                     *       ],
                      *       "skills": [
                      *         "web/*",
                      *         "text/v1.0/word-count"
@@ -9896,6 +9915,9 @@ export interface operations {
                      *         "max_output_tokens": 8000,
                      *         "effort": "low"
                      *       },
+                     *       "fallback_models": [
+                     *         "anthropic/claude-sonnet-4-5"
+                     *       ],
                      *       "skills": [
                      *         "web/*",
                      *         "text/v1.0/word-count"
@@ -11109,6 +11131,7 @@ export interface operations {
                      *         "conversation_id": "01990a5e-7c1b-7000-8f1e-0c5a7e9b2d11",
                      *         "role": "user",
                      *         "content": "{\"text\":\"hello\"}",
+                     *         "model": null,
                      *         "created_at": "2026-01-01T00:00:00.000Z"
                      *       }
                      *     ]

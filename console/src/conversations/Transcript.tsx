@@ -140,6 +140,7 @@ export function Said({
         <p className="mb-1 flex min-h-7 flex-wrap items-center gap-x-3 text-xs text-muted">
           <span className="text-[13px] font-semibold text-ink">{name}</span>
           {at && <Time value={at} />}
+          {tokens?.model && <span className="font-mono">{tokens.model}</span>}
           {tokens && <Cost {...tokens} />}
         </p>
         {children}

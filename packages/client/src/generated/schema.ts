@@ -2121,6 +2121,8 @@ export interface components {
             model?: string | null;
             /** @description How the model is called, as a whole; null when nothing is set. */
             model_settings?: components["schemas"]["ModelSettings"] | null;
+            /** @description Models that are asked in place of the model, in this order, while its provider is out of order or limits the rate. */
+            fallback_models?: string[];
             /** @description Skills that the agent may call as tools: web/* or text/v1.0/summarize. */
             skills?: string[];
             /** @description Skills whose call as a tool waits for a person who approves it: web/v1.0/http-request. */
@@ -2142,6 +2144,8 @@ export interface components {
             model: string | null;
             /** @description How the model is called, as a whole; null when nothing is set. */
             model_settings: components["schemas"]["ModelSettings"] | null;
+            /** @description Models that are asked in place of the model, in this order, while its provider is out of order or limits the rate. */
+            fallback_models: string[];
             /** @description Skills that the agent may call as tools: web/* or text/v1.0/summarize. */
             skills: string[];
             /** @description Skills whose call as a tool waits for a person who approves it: web/v1.0/http-request. */
@@ -2166,6 +2170,8 @@ export interface components {
             model?: string | null;
             /** @description How the model is called, as a whole; null when nothing is set. */
             model_settings?: components["schemas"]["ModelSettings"] | null;
+            /** @description Models that are asked in place of the model, in this order, while its provider is out of order or limits the rate. */
+            fallback_models?: string[];
             /** @description Skills that the agent may call as tools: web/* or text/v1.0/summarize. */
             skills?: string[];
             /** @description Skills whose call as a tool waits for a person who approves it: web/v1.0/http-request. */
@@ -2279,6 +2285,8 @@ export interface components {
             /** @enum {string} */
             role: "user" | "assistant" | "system" | "tool";
             content: string;
+            /** @description The model that wrote it, as provider/model; null where none did. */
+            model: string | null;
             /** Format: date-time */
             created_at: string;
         };
@@ -2293,6 +2301,8 @@ export interface components {
                 message_id: string;
                 /** @enum {string} */
                 role: "user" | "assistant" | "system" | "tool";
+                /** @description The model that wrote it, as provider/model; null where none did. */
+                model: string | null;
                 prompt_tokens: number | null;
                 completion_tokens: number | null;
             }[];

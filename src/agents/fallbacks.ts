@@ -1,0 +1,50 @@
+/**
+ * The models that a turn is asked of: the agent's own and, in their order, those that stand in for it while a
+ * provider is out of order or limits the rate. A model that failed is asked last for a minute, so that a
+ * provider that is down does not cost its time limit in every turn.
+ */
+import type { ModelError } from '../models/model.ts';
+import { hasTries, triesKey } from './call-retries.ts';
+import type { Generation } from './generation.ts';
+
+/** How long a model that failed is asked last, at least. */
+const restMs = 60_000;
+
+/** By model: until when it rests, on the monotonic clock. */
+export type RestingModels = Map<string, number>;
+
+/** The models of a turn, in the order in which they are asked; those without tries left only where all are. */
+export function modelsInOrder(
+  { call, fallbacks, unanswered }: Pick<Generation, 'call' | 'fallbacks' | 'unanswered'>,
+  turn: number,
+  resting: RestingModels,
+  now: number,
+): string[] {
+  const all = [...new Set([call.model, ...fallbacks])];
+  const left = all.filter((model) => hasTries(unanswered, triesKey(turn, model)));
+  const models = left.length > 0 ? left : all;
+  const rests = (model: string) => (resting.get(model) ?? 0) > now;
+  return [...models.filter((model) => !rests(model)), ...models.filter(rests)];
+}
+
+/** Notes that a model failed. */
+export function rest(
+  resting: RestingModels,
+  model: string,
+  { retryAfterMs }: Pick<ModelError, 'retryAfterMs'>,
+  now: number,
+): void {
+  resting.set(model, now + Math.max(restMs, retryAfterMs ?? 0));
+}
+
+/** Whether another model is asked in place of one that failed so. */
+export function isPassedOn({ fault }: Pick<ModelError, 'fault'>, isFallback: boolean): boolean {
+  // A fallback without credentials must not hide that the agent's own model may answer later.
+  return fault === 'unavailable' || (isFallback && fault === 'credentials');
+}
+
+/** The failure of a turn that no model answered: the one that may be repeated first. */
+export function failureOfAll(failures: readonly ModelError[]): ModelError | undefined {
+  const unavailable = failures.filter(({ fault }) => fault === 'unavailable');
+  return unavailable.toSorted((a, b) => (a.retryAfterMs ?? 0) - (b.retryAfterMs ?? 0))[0];
+}

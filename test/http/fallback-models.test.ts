@@ -1,0 +1,220 @@
+import { once } from 'node:events';
+import { createServer } from 'node:net';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { expectInvalid } from '../support/expectations.ts';
+import type { Fault, Reply, ScriptedRequest } from '../support/scripted-provider.ts';
+import { newThinker, startThinkers, type Thinkers } from '../support/thinkers.ts';
+
+let world: Thinkers;
+beforeAll(async () => {
+  const server = createServer().listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const { port } = server.address() as { port: number };
+  server.close();
+  world = await startThinkers({
+    environment: { RETRY_BACKOFF_MS: '1', CLOSED_BASE_URL: `http://127.0.0.1:${port}/v1` },
+  });
+});
+afterAll(() => world.stop());
+
+/** Answers by the name of the model; the models that were asked. */
+function scripted(replies: Record<string, Reply | ((request: ScriptedRequest) => Reply)>) {
+  const asked: string[] = [];
+  world.provider.script((request) => {
+    asked.push(request.model);
+    const reply = replies[request.model] ?? {};
+    return typeof reply === 'function' ? reply(request) : reply;
+  });
+  return asked;
+}
+
+const fallen = (model: string, more: object = {}) =>
+  newThinker(world.platform, {
+    model,
+    fallback_models: ['anthropic/second', 'openai/third'],
+    ...more,
+  });
+
+const second = { text: 'Second.', usage: { prompt: 20, completion: 3 } };
+const never = new Promise(() => {});
+
+describe('a turn is asked of the next model at once', () => {
+  test.each<[string, Reply, object?]>([
+    ['an error of the provider', { fault: { status: 500 } }],
+    ['an overloaded provider', { fault: { status: 529, headers: { 'retry-after': '3' } } }],
+    [
+      'a limit that lasts longer than the patience',
+      { fault: { status: 429, headers: { 'retry-after': '21' } } },
+    ],
+    ['a stream that breaks', { text: 'The first answer', piece: 4, fault: 'cut' }],
+    ['an error within the stream', { text: 'The first answer', piece: 4, fault: 'error-event' }],
+    ['an answer that is not JSON', { text: 'The first answer', fault: 'malformed' }],
+    ['a first byte that comes too late', { until: never }, { first_byte_timeout_ms: 1_000 }],
+    [
+      'an answer that takes too long',
+      { text: 'The first answer', piece: 4, hold: { after: 3, until: never } },
+      { timeout_ms: 1_500 },
+    ],
+  ])('after %s', async (_, reply, model_settings = {}) => {
+    const thinker = await fallen('openai/first', { model_settings });
+    const asked = scripted({ first: reply, second });
+
+    const job = await thinker.task('Think');
+
+    expect(job).toMatchObject({ status: 'completed', attempt: 1, output: { answer: 'Second.' } });
+    expect(asked).toEqual(['first', 'second']);
+    expect(await thinker.steps(job.job_id)).toMatchObject([
+      { turn: 1, name: 'openai/first', status: 'failed', error: { code: 'upstream_unavailable' } },
+      { turn: 1, name: 'anthropic/second', status: 'completed', prompt_tokens: 20 },
+    ]);
+  });
+
+  test('after a refused connection', async () => {
+    const thinker = await fallen('closed/first');
+    const asked = scripted({ second });
+
+    const job = await thinker.task('Think');
+
+    expect(job).toMatchObject({ status: 'completed', attempt: 1, output: { answer: 'Second.' } });
+    expect(asked).toEqual(['second']);
+  });
+});
+
+test('a limited rate is waited for first, as without fallbacks', async () => {
+  const thinker = await fallen('openai/first');
+  let limited = 0;
+  const asked = scripted({
+    first: () => {
+      limited += 1;
+      return limited < 2 ? { fault: { status: 429 } } : { text: 'First.' };
+    },
+  });
+
+  expect(await thinker.task('Think')).toMatchObject({ output: { answer: 'First.' } });
+  expect(asked).toEqual(['first', 'first']);
+});
+
+test('the models are asked in order, and the last one as often as without fallbacks', async () => {
+  const thinker = await fallen('openai/first');
+  const failing: Reply = { fault: { status: 503 } };
+  let last = 0;
+  const asked = scripted({
+    first: failing,
+    second: failing,
+    third: () => {
+      last += 1;
+      return last < 3 ? failing : { text: 'Third.' };
+    },
+  });
+
+  const job = await thinker.task('Think');
+
+  expect(job).toMatchObject({ status: 'completed', attempt: 1, output: { answer: 'Third.' } });
+  expect(asked).toEqual(['first', 'second', 'third', 'third', 'third']);
+});
+
+test.each<[string, Fault]>([
+  ['refuses the request', { status: 400 }],
+  ['does not know the model', { status: 404 }],
+  ['does not accept the key', { status: 401 }],
+])('no other model is asked where the provider %s', async (_, fault) => {
+  const thinker = await fallen('openai/first');
+  const asked = scripted({ first: { fault }, second });
+
+  expect(await thinker.task('Think')).toMatchObject({ status: 'failed', attempt: 1 });
+  expect(asked).toEqual(['first']);
+});
+
+test('no other model is asked where the filter of the provider withheld the answer', async () => {
+  const thinker = await fallen('openai/first');
+  const asked = scripted({ first: { text: 'Some', finish: 'content-filter' }, second });
+
+  expect(await thinker.task('Think')).toMatchObject({ status: 'failed' });
+  expect(asked).toEqual(['first']);
+});
+
+test('nothing of a broken answer is in the answer, its message, its tokens or its events', async () => {
+  const thinker = await fallen('openai/first');
+  scripted({
+    first: { text: 'The first answer', piece: 4, fault: 'cut', faultAfter: 3 },
+    second,
+  });
+
+  const job = await thinker.task('Think');
+
+  const answers = (await thinker.messages(job.conversation_id)).filter(
+    ({ role, model }: { role: string; model: string }) =>
+      role === 'assistant' && model === 'anthropic/second',
+  );
+  expect(answers).toMatchObject([{ content: 'Second.' }]);
+  const { breakdown } = await thinker.tokens(job.conversation_id);
+  expect(breakdown).toContainEqual(
+    expect.objectContaining({ model: 'anthropic/second', prompt_tokens: 20, completion_tokens: 3 }),
+  );
+  const events = await (await thinker.follow(job.job_id)).ended;
+  const [, answered] = await thinker.steps(job.job_id);
+  const said = events.filter(({ event, data }) => event === 'token' && data.step === answered.step);
+  expect(said.map(({ data }) => data.text).join('')).toBe('Second.');
+  expect(events.filter(({ event }) => event === 'message')).toMatchObject([
+    { data: { content: 'Second.' } },
+  ]);
+  const logs = events.filter(({ event }) => event === 'log').map(({ data }) => data.message);
+  expect(logs).toEqual([expect.stringContaining('anthropic/second is asked in its place')]);
+});
+
+test('a model that failed is asked last in later turns, which another one answered with tools', async () => {
+  const thinker = await fallen('openai/first');
+  const asked = scripted({
+    first: { fault: { status: 500 } },
+    second: ({ toolResults }) =>
+      toolResults.length > 0
+        ? { text: 'Found.' }
+        : { toolCalls: [{ name: 'recall', input: { query: 'x' } }] },
+  });
+
+  const job = await thinker.task('Think');
+
+  expect(job).toMatchObject({ status: 'completed', output: { answer: 'Found.' } });
+  expect(asked).toEqual(['first', 'second', 'second']);
+});
+
+test('a fallback without credentials is passed over, and the job is repeated', async () => {
+  const thinker = await newThinker(world.platform, {
+    model: 'openai/first',
+    fallback_models: ['unknown/second'],
+  });
+  let calls = 0;
+  scripted({
+    first: () => {
+      calls += 1;
+      return calls === 1 ? { fault: { status: 500 } } : { text: 'First.' };
+    },
+  });
+
+  expect(await thinker.task('Think')).toMatchObject({
+    status: 'completed',
+    attempt: 2,
+    output: { answer: 'First.' },
+  });
+});
+
+test('models that do not take the settings of the agent are refused', async () => {
+  const { post, put } = await fallen('openai/gpt-4o');
+  const model_settings = { temperature: 0 };
+  const fallback_models = ['openai/o3'];
+
+  expectInvalid(
+    await post('/api/agents', { model: 'openai/gpt-4o', model_settings, fallback_models }),
+    'model_settings.temperature',
+  );
+  expect((await put('/api/agents/thinker', { fallback_models })).status).toBe(200);
+  expectInvalid(await put('/api/agents/thinker', { model_settings }), 'model_settings.temperature');
+  expectInvalid(
+    await put('/api/agents/thinker', { fallback_models: ['a/b', 'openai/gpt-4o'] }),
+    'fallback_models.1',
+  );
+  for (const models of [['x'], ['a/b', 'a/b'], Array.from({ length: 6 }, (_, i) => `a/${i}`)]) {
+    const answer = await put('/api/agents/thinker', { fallback_models: models });
+    expect(answer.status).toBe(400);
+  }
+});
