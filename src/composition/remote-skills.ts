@@ -35,12 +35,13 @@ export function composeRemoteSkills(
       onChange: (sourceId) => remote.look({ id: sourceId }),
     },
   });
+  const openapi = createOpenapiKind({ allowed, clock });
   const onToolsChanged = (sourceId: string) => remote.noticeChange(sourceId);
   const remote: RemoteSkills = createRemoteSkills({
     ...{ database, clock, log, skills, cipher },
     kinds: new Map([
       ['mcp', createMcpKind({ allowed, version, accounts, onToolsChanged })],
-      ['api', createOpenapiKind({ allowed, clock })],
+      ['api', openapi],
     ]),
   });
   const skillsOf = (category: string) =>
@@ -53,7 +54,10 @@ export function composeRemoteSkills(
   return {
     ...{ remote, accounts },
     mcpServers,
-    openapiImports: createOpenapiImports({ remote, allowed, skillsOf }),
+    openapiImports: createOpenapiImports({
+      ...{ remote, allowed, skillsOf },
+      operationsOf: openapi.operationsOf,
+    }),
   };
 }
 

@@ -177,7 +177,7 @@ export interface RemoteOauthClientsTable {
   created_at: number;
 }
 
-export const remoteSkillStates = ['active', 'quarantined', 'withdrawn'] as const;
+export const remoteSkillStates = ['active', 'quarantined', 'withdrawn', 'rejected'] as const;
 export type RemoteSkillState = (typeof remoteSkillStates)[number];
 
 /** One version of a skill of a remote source. */

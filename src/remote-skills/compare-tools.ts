@@ -75,7 +75,11 @@ function stateOf(
   const isAccepted = row.activated_at !== null;
   const withdrawn = (reason: string) => ({ state: 'withdrawn' as const, reason });
   if (tool === undefined) return withdrawn('The service does not offer the tool any more.');
-  if (row.digest === digest) return { state: isAccepted ? 'active' : 'quarantined', reason: null };
+  if (row.digest === digest) {
+    // A person has read it and does not want it: it stays so until the tool changes again.
+    if (row.state === 'rejected') return { state: row.state, reason: row.reason };
+    return { state: isAccepted ? 'active' : 'quarantined', reason: null };
+  }
   const [difference] =
     row.tool === tool.tool
       ? incompatibilities(schemasOf(definitionIn(row)), schemasOf(definitionOf(tool)))

@@ -16,6 +16,7 @@ import { openSource, sealSecrets } from './secrets.ts';
 import {
   countSources,
   deleteSource,
+  findDocument,
   findSourceNamed,
   insertSource,
   listSources,
@@ -45,8 +46,8 @@ export function createRemoteSkills(deps: RemoteSkillsDeps) {
   const looks = { looking: new Map(), lookedAt: new Map(), noticed: new Map() };
   const state: RemoteSkillsState = { ...deps, ...looks };
   return bind(state, {
-    ...{ add, find, list, versionsOf, secretsOf, replace, look, activate, remove },
-    ...{ run, whyWithdrawn, noticeChange, close },
+    ...{ add, find, list, versionsOf, secretsOf, documentOf, replace, look },
+    ...{ activate, reject, remove, run, whyWithdrawn, noticeChange, close },
   });
 }
 
@@ -118,6 +119,11 @@ function secretsOf({ cipher }: RemoteSkillsState, source: SourceRow): Json {
   return openSource(cipher, source).secrets;
 }
 
+/** The stored text that describes a source; null where there is none. */
+function documentOf({ database }: RemoteSkillsState, { id }: SourceRow): Promise<string | null> {
+  return findDocument(database.read, id);
+}
+
 /** Replaces what the operator said of a source, and looks at it. */
 async function replace(
   state: RemoteSkillsState,
@@ -146,31 +152,42 @@ function look(state: RemoteSkillsState, { id }: Pick<SourceRow, 'id'>): Promise<
   return refresh(state, id);
 }
 
-/**
- * Accepts a version in quarantine. `digest` is that of what the operator has read: a tool that was changed since is
- * refused with `409 conflict`.
- */
-async function activate(
+/** A version that an operator has read; `digest` is that of what was read. */
+interface ReadVersion {
+  readonly skillName: string;
+  readonly version: string;
+  readonly digest: string;
+}
+
+/** Accepts a version in quarantine. A tool that was changed since it was read is refused with `409 conflict`. */
+async function activate(state: RemoteSkillsState, source: SourceRow, read: ReadVersion) {
+  await decide(state, source, read, 'active');
+}
+
+/** Refuses a version in quarantine, until the tool changes again or an operator activates it after all. */
+async function reject(state: RemoteSkillsState, source: SourceRow, read: ReadVersion) {
+  await decide(state, source, read, 'rejected');
+}
+
+async function decide(
   { database, clock, skills }: RemoteSkillsState,
   source: SourceRow,
-  { skillName, version, digest }: { skillName: string; version: string; digest: string },
+  { skillName, version, digest }: ReadVersion,
+  decision: 'active' | 'rejected',
 ): Promise<void> {
   await database.write(async (tx) => {
     const now = clock.now();
     const locked = await updateSource(tx, source.id, { updated_at: now });
     const row = await findVersion(tx, source.id, skillName, version);
     if (locked === undefined || row === undefined) throw notFound('Version');
-    if (row.digest !== digest) {
-      const message = `${skillName} ${version} has been changed since: read it again`;
-      throw new PlatformError('conflict', message);
-    }
-    if (row.state === 'active') return;
-    if (row.state === 'withdrawn') {
-      const message = `${skillName} ${version} is withdrawn. ${row.reason ?? ''}`.trim();
-      throw new PlatformError('conflict', message);
-    }
-    const changes = { state: 'active', activated_at: now, updated_at: now } as const;
-    await updateVersion(tx, row, changes);
+    const conflict = (why: string) =>
+      new PlatformError('conflict', `${skillName} ${version} ${why}`.trim());
+    if (row.digest !== digest) throw conflict('has been changed since: read it again');
+    if (row.state === decision) return;
+    if (row.state === 'withdrawn') throw conflict(`is withdrawn. ${row.reason ?? ''}`);
+    if (row.state === 'active') throw conflict('is active already');
+    const activated_at = decision === 'active' ? now : null;
+    await updateVersion(tx, row, { state: decision, activated_at, updated_at: now });
     await registerVersions(tx, clock, locked);
   });
   await skills.refresh();

@@ -13,7 +13,7 @@ export function countsByState(
   const of = (state: VersionRow['state']) => counts.find((one) => one.state === state)?.n ?? 0;
   return {
     ...{ active: of('active'), quarantined: of('quarantined') },
-    withdrawn: of('withdrawn'),
+    ...{ withdrawn: of('withdrawn'), rejected: of('rejected') },
   };
 }
 

@@ -10,8 +10,9 @@ export const RemoteVersion = Type.Object(
     version: Type.String(),
     tool: Type.String({ description: 'Its name at the server.' }),
     state: {
-      ...Words(['active', 'quarantined', 'withdrawn'] as const),
-      description: 'quarantined: it waits for an operator; withdrawn: its calls fail.',
+      ...Words(['active', 'quarantined', 'withdrawn', 'rejected'] as const),
+      description:
+        'quarantined: it waits for an operator; rejected: an operator does not want it; withdrawn: its calls fail.',
     },
     reason: Nullable(
       Type.String({ description: 'Why it has this state, where there is more to say.' }),
@@ -35,6 +36,11 @@ export const RemoteVersion = Type.Object(
 );
 
 export const VersionCounts = Type.Object(
-  { active: Type.Integer(), quarantined: Type.Integer(), withdrawn: Type.Integer() },
+  {
+    active: Type.Integer(),
+    quarantined: Type.Integer(),
+    withdrawn: Type.Integer(),
+    rejected: Type.Integer(),
+  },
   { description: 'Versions of its skills by state.' },
 );

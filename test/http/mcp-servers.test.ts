@@ -212,6 +212,29 @@ describe('a tool that was changed', () => {
     expect(job.status).toBe('completed');
   });
 
+  test('is rejected by an operator, until it changes again or is activated after all', async () => {
+    const server = await startMcpServer();
+    const { path, refresh } = await added(server);
+    server.tools = [wider];
+    const [old, next] = (await refresh()).body.skills;
+    const decide = (what: string, digest = next.digest) =>
+      platform.admin('POST', `${path}/skills/v1.1/echo/${what}`, { digest });
+    expectRefusal(await decide('reject', old.digest), 409, 'conflict');
+    expect((await decide('reject')).body.skills[1].state).toBe('rejected');
+    expect((await refresh()).body.skills[1].state).toBe('rejected');
+    const [summary] = (
+      await platform.admin('GET', '/admin/mcp-servers?limit=200')
+    ).body.data.filter(({ name }: { name: string }) => path.endsWith(`/${name}`));
+    expect(summary.skills).toEqual({ active: 1, quarantined: 0, withdrawn: 0, rejected: 1 });
+    server.tools = [{ ...wider, description: 'Echoes otherwise.' }];
+    expect((await refresh()).body.skills[1]).toMatchObject({ state: 'quarantined' });
+    server.tools = [wider];
+    const again = (await refresh()).body.skills[1];
+    await decide('reject', again.digest);
+    expect((await decide('activate', again.digest)).body.skills[1].state).toBe('active');
+    expectRefusal(await decide('reject', again.digest), 409, 'conflict');
+  });
+
   test('ends the earlier version with a sentence if it takes less', async () => {
     const server = await startMcpServer();
     const { name, refresh } = await added(server);

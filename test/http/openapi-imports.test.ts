@@ -138,6 +138,27 @@ describe('an OpenAPI document', () => {
     });
   });
 
+  test('has its operations listed before it is imported, and nothing is stored', async () => {
+    const server = await startApiServer();
+    const preview = (body: object) =>
+      platform.admin('POST', '/admin/openapi-imports/preview', body);
+    const { body } = await preview({ document: orders(server) });
+    expect(body).toEqual({
+      title: 'Orders',
+      operations: [
+        { operation: 'GET /orders/{id}', operation_id: 'getOrder', summary: null },
+        { operation: 'POST /orders', operation_id: 'createOrder', summary: null },
+        { operation: 'PUT /ping', operation_id: null, summary: null },
+      ],
+      total: 3,
+    });
+    const { name } = await imported({ document: orders(server), operations: ['getOrder'] });
+    expect((await preview({ name, document: null })).body.total).toBe(3);
+    expectRefusal(await preview({ document: 'no: document' }), 409, 'conflict');
+    expectRefusal(await preview({ name: 'none', document: null }), 404, 'not_found');
+    expectInvalid(await preview({ document: null }), 'document');
+  });
+
   test('that cannot be read is added with its fault', async () => {
     for (const [document, fault] of [
       ['[]', 'The document is not an object'],

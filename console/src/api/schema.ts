@@ -355,6 +355,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/admin/mcp-servers/{name}/skills/{version}/{skillName}/reject": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Reject a version in quarantine
+         * @description It stays inactive until the tool changes again, or it is activated after all.
+         */
+        post: operations["rejectMcpSkill"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/admin/mcp-servers/{name}/accounts": {
         parameters: {
             query?: never;
@@ -466,6 +486,46 @@ export interface paths {
          * @description One after the other; the first that cannot be activated ends it.
          */
         post: operations["activateOpenApiSkills"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/admin/openapi-imports/{name}/reject": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Reject versions in quarantine
+         * @description They stay inactive until their operation changes again, or they are activated after all.
+         */
+        post: operations["rejectOpenApiSkills"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/admin/openapi-imports/preview": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * List the operations of a document, to choose from them
+         * @description Nothing is stored. A document that cannot be read is a conflict, with the reason.
+         */
+        post: operations["previewOpenApiImport"];
         delete?: never;
         options?: never;
         head?: never;
@@ -1977,6 +2037,7 @@ export interface components {
                 active: number;
                 quarantined: number;
                 withdrawn: number;
+                rejected: number;
             };
         };
         McpServerOAuth: {
@@ -2034,10 +2095,10 @@ export interface components {
             /** @description Its name at the server. */
             tool: string;
             /**
-             * @description quarantined: it waits for an operator; withdrawn: its calls fail.
+             * @description quarantined: it waits for an operator; rejected: an operator does not want it; withdrawn: its calls fail.
              * @enum {string}
              */
-            state: "active" | "quarantined" | "withdrawn";
+            state: "active" | "quarantined" | "withdrawn" | "rejected";
             reason: string | null;
             /** @description SHA-256 over all that is pinned of the tool. */
             digest: string;
@@ -2135,7 +2196,7 @@ export interface components {
              */
             trust_annotations: boolean;
         };
-        McpSkillActivation: {
+        McpSkillDecision: {
             /** @description The digest of the version as it was read; another one is refused. */
             digest: string;
         };
@@ -2221,6 +2282,7 @@ export interface components {
                 active: number;
                 quarantined: number;
                 withdrawn: number;
+                rejected: number;
             };
         };
         NewOpenApiImport: {
@@ -2381,14 +2443,66 @@ export interface components {
             /** @description Operations, as POST /path, that may be called again after a failure although their method does not say so. */
             retried_operations?: string[];
         };
-        OpenApiActivations: {
-            /** @description The versions to activate, in this order. */
+        OpenApiDecisions: {
+            /** @description The versions, in this order. */
             versions: {
                 skill_name: string;
                 version: string;
                 /** @description The digest of the version as it was read; another one is refused. */
                 digest: string;
             }[];
+        };
+        OpenApiPreviewRequest: {
+            /** @description An import whose stored document and secrets are used for null. */
+            name?: string;
+            /** @description The document, as an object or as a text in JSON or YAML; null keeps the stored one. */
+            document?: string | {
+                [key: string]: unknown;
+            } | null;
+            /** @description Where the document is fetched, at once and at each refresh. */
+            url?: string;
+            /** @description Where the operations are; what the document says when left out. */
+            base_url?: string;
+            /** @description How requests are authorized; not at all when left out. */
+            auth?: {
+                /**
+                 * @description What the other fields are.
+                 * @enum {string}
+                 */
+                type: "none" | "header" | "query" | "basic" | "oauth_client_credentials";
+                /** @description The header, or the parameter of the query. */
+                name?: string;
+                value?: string | null;
+                /** @description For basic. */
+                username?: string;
+                password?: string | null;
+                /** @description Where tokens are asked for. */
+                token_url?: string;
+                /** @description The client. */
+                client_id?: string;
+                client_secret?: string | null;
+                /** @description Scopes, separated by spaces. */
+                scope?: string;
+                /** @description What the token is for, where the server asks. */
+                audience?: string;
+                /**
+                 * @description How client and secret are sent.
+                 * @default header
+                 * @enum {string}
+                 */
+                credentials_in: "header" | "body";
+            };
+        };
+        OpenApiPreview: {
+            title: string | null;
+            operations: {
+                /** @description Method and path, such as GET /orders. */
+                operation: string;
+                operation_id: string | null;
+                summary: string | null;
+            }[];
+            /** @description Operations of the document; the first 2,000 are listed. */
+            total: number;
         };
         UsageOfPeriod: {
             /** @description Known and estimated. */
@@ -5470,7 +5584,8 @@ export interface operations {
                      *           "skills": {
                      *             "active": 12,
                      *             "quarantined": 1,
-                     *             "withdrawn": 0
+                     *             "withdrawn": 0,
+                     *             "rejected": 0
                      *           }
                      *         }
                      *       ],
@@ -6127,7 +6242,7 @@ export interface operations {
                  */
                 name: string;
                 /**
-                 * @description The version to activate.
+                 * @description The version.
                  * @example v1.1
                  */
                 version: string;
@@ -6146,7 +6261,166 @@ export interface operations {
                  *       "digest": "0000000000000000000000000000000000000000000000000000000000000000"
                  *     }
                  */
-                "application/json": components["schemas"]["McpSkillActivation"];
+                "application/json": components["schemas"]["McpSkillDecision"];
+            };
+        };
+        responses: {
+            /** @description The server with the versions of its skills. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "name": "tickets",
+                     *       "category": "mcp-tickets",
+                     *       "url": "https://tickets.example.com/mcp",
+                     *       "command": null,
+                     *       "args": [],
+                     *       "headers": [
+                     *         "authorization"
+                     *       ],
+                     *       "env": [],
+                     *       "oauth": null,
+                     *       "timeout_ms": 60000,
+                     *       "idempotent_tools": [],
+                     *       "trust_annotations": false,
+                     *       "status": "available",
+                     *       "fault": null,
+                     *       "fault_at": null,
+                     *       "refreshed_at": "2026-01-01T00:00:00.000Z",
+                     *       "server": {
+                     *         "name": "tickets",
+                     *         "version": "1.0.0",
+                     *         "protocol": "2026-07-28",
+                     *         "instructions": null
+                     *       },
+                     *       "left_out": [],
+                     *       "left_out_total": 0,
+                     *       "created_at": "2026-01-01T00:00:00.000Z",
+                     *       "updated_at": "2026-01-01T00:00:00.000Z",
+                     *       "skills": []
+                     *     }
+                     */
+                    "application/json": components["schemas"]["McpServer"];
+                };
+            };
+            /** @description `validation_error`: The request is malformed or breaks a rule; details name the field. */
+            400: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description `authentication_required`: No credentials were sent. `invalid_admin_secret`: The admin secret is wrong. */
+            401: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description `not_found`: There is no such thing for these credentials. */
+            404: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description `conflict`: It would conflict with what is there. */
+            409: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description `payload_too_large`: The body is larger than 1 MiB. */
+            413: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description `unsupported_media_type`: The body is not application/json. */
+            415: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description `internal_error`: An unexpected error occurred; the log has it under the x-request-id. */
+            500: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description `service_unavailable`: It cannot be done right now; try again after Retry-After seconds. */
+            503: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    rejectMcpSkill: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description The name of the server.
+                 * @example tickets
+                 */
+                name: string;
+                /**
+                 * @description The version.
+                 * @example v1.1
+                 */
+                version: string;
+                /**
+                 * @description The name of the skill.
+                 * @example create-ticket
+                 */
+                skillName: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "digest": "0000000000000000000000000000000000000000000000000000000000000000"
+                 *     }
+                 */
+                "application/json": components["schemas"]["McpSkillDecision"];
             };
         };
         responses: {
@@ -6515,7 +6789,8 @@ export interface operations {
                      *           "skills": {
                      *             "active": 12,
                      *             "quarantined": 1,
-                     *             "withdrawn": 0
+                     *             "withdrawn": 0,
+                     *             "rejected": 0
                      *           }
                      *         }
                      *       ],
@@ -7179,7 +7454,7 @@ export interface operations {
                  *       ]
                  *     }
                  */
-                "application/json": components["schemas"]["OpenApiActivations"];
+                "application/json": components["schemas"]["OpenApiDecisions"];
             };
         };
         responses: {
@@ -7220,6 +7495,282 @@ export interface operations {
                      *     }
                      */
                     "application/json": components["schemas"]["OpenApiImport"];
+                };
+            };
+            /** @description `validation_error`: The request is malformed or breaks a rule; details name the field. */
+            400: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description `authentication_required`: No credentials were sent. `invalid_admin_secret`: The admin secret is wrong. */
+            401: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description `not_found`: There is no such thing for these credentials. */
+            404: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description `conflict`: It would conflict with what is there. */
+            409: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description `payload_too_large`: The body is larger than 1 MiB. */
+            413: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description `unsupported_media_type`: The body is not application/json. */
+            415: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description `internal_error`: An unexpected error occurred; the log has it under the x-request-id. */
+            500: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description `service_unavailable`: It cannot be done right now; try again after Retry-After seconds. */
+            503: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    rejectOpenApiSkills: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description The name of the import.
+                 * @example orders
+                 */
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "versions": [
+                 *         {
+                 *           "skill_name": "create-order",
+                 *           "version": "v1.1",
+                 *           "digest": "0000000000000000000000000000000000000000000000000000000000000000"
+                 *         }
+                 *       ]
+                 *     }
+                 */
+                "application/json": components["schemas"]["OpenApiDecisions"];
+            };
+        };
+        responses: {
+            /** @description The import with the versions of its skills. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "name": "orders",
+                     *       "category": "api-orders",
+                     *       "url": "https://orders.example.com/openapi.json",
+                     *       "base_url": "https://orders.example.com/v2",
+                     *       "operations": null,
+                     *       "auth": {
+                     *         "type": "header",
+                     *         "name": "authorization"
+                     *       },
+                     *       "timeout_ms": 60000,
+                     *       "retried_operations": [],
+                     *       "status": "available",
+                     *       "fault": null,
+                     *       "fault_at": null,
+                     *       "refreshed_at": "2026-01-01T00:00:00.000Z",
+                     *       "document": {
+                     *         "title": "Orders",
+                     *         "version": "2.3.0",
+                     *         "openapi": "3.1.0"
+                     *       },
+                     *       "left_out": [],
+                     *       "left_out_total": 0,
+                     *       "created_at": "2026-01-01T00:00:00.000Z",
+                     *       "updated_at": "2026-01-01T00:00:00.000Z",
+                     *       "skills": []
+                     *     }
+                     */
+                    "application/json": components["schemas"]["OpenApiImport"];
+                };
+            };
+            /** @description `validation_error`: The request is malformed or breaks a rule; details name the field. */
+            400: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description `authentication_required`: No credentials were sent. `invalid_admin_secret`: The admin secret is wrong. */
+            401: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description `not_found`: There is no such thing for these credentials. */
+            404: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description `conflict`: It would conflict with what is there. */
+            409: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description `payload_too_large`: The body is larger than 1 MiB. */
+            413: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description `unsupported_media_type`: The body is not application/json. */
+            415: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description `internal_error`: An unexpected error occurred; the log has it under the x-request-id. */
+            500: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description `service_unavailable`: It cannot be done right now; try again after Retry-After seconds. */
+            503: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    previewOpenApiImport: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "url": "https://orders.example.com/openapi.json"
+                 *     }
+                 */
+                "application/json": components["schemas"]["OpenApiPreviewRequest"];
+            };
+        };
+        responses: {
+            /** @description The operations of a document. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "title": "Orders",
+                     *       "operations": [
+                     *         {
+                     *           "operation": "GET /orders",
+                     *           "operation_id": "listOrders",
+                     *           "summary": "List orders"
+                     *         }
+                     *       ],
+                     *       "total": 1
+                     *     }
+                     */
+                    "application/json": components["schemas"]["OpenApiPreview"];
                 };
             };
             /** @description `validation_error`: The request is malformed or breaks a rule; details name the field. */

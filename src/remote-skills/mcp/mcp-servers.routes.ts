@@ -8,7 +8,7 @@ import {
   McpServerChange,
   McpServerParams,
   McpServerSummary,
-  McpSkillActivation,
+  McpSkillDecision,
   McpSkillParams,
   NewMcpServer,
 } from './mcp-servers.schemas.ts';
@@ -115,12 +115,26 @@ function versionRoutes(server: Server, mcpServers: McpServers): void {
     operationId: 'activateMcpSkill',
     summary: 'Activate a version in quarantine',
     params: McpSkillParams,
-    body: McpSkillActivation,
+    body: McpSkillDecision,
     response: { 200: McpServer, ...adminRefusals('not_found', 'conflict', ...bodyRefusals) },
   };
   server.post(
     '/admin/mcp-servers/:name/skills/:version/:skillName/activate',
     { onRequest: requireSource(mcpServers), schema: activateSchema },
     ({ params: { name, ...version }, body }) => mcpServers.activate(name, { ...version, ...body }),
+  );
+  const rejectSchema = {
+    ...operation,
+    operationId: 'rejectMcpSkill',
+    summary: 'Reject a version in quarantine',
+    description: 'It stays inactive until the tool changes again, or it is activated after all.',
+    params: McpSkillParams,
+    body: McpSkillDecision,
+    response: { 200: McpServer, ...adminRefusals('not_found', 'conflict', ...bodyRefusals) },
+  };
+  server.post(
+    '/admin/mcp-servers/:name/skills/:version/:skillName/reject',
+    { onRequest: requireSource(mcpServers), schema: rejectSchema },
+    ({ params: { name, ...version }, body }) => mcpServers.reject(name, { ...version, ...body }),
   );
 }

@@ -197,7 +197,9 @@ export const McpServerSummary = Type.Object(
   },
   {
     title: 'McpServerSummary',
-    examples: [{ ...exampleSummary, skills: { active: 12, quarantined: 1, withdrawn: 0 } }],
+    examples: [
+      { ...exampleSummary, skills: { active: 12, quarantined: 1, withdrawn: 0, rejected: 0 } },
+    ],
   },
 );
 
@@ -214,11 +216,11 @@ const nameParam = Type.String({ description: 'The name of the server.', examples
 export const McpServerParams = Type.Object({ name: nameParam });
 export const McpSkillParams = Type.Object({
   name: nameParam,
-  version: Type.String({ description: 'The version to activate.', examples: ['v1.1'] }),
+  version: Type.String({ description: 'The version.', examples: ['v1.1'] }),
   skillName: Type.String({ description: 'The name of the skill.', examples: ['create-ticket'] }),
 });
 
-export const McpSkillActivation = Type.Object(
+export const McpSkillDecision = Type.Object(
   {
     digest: Type.String({
       pattern: '^[0-9a-f]{64}$',
@@ -226,7 +228,7 @@ export const McpSkillActivation = Type.Object(
     }),
   },
   {
-    title: 'McpSkillActivation',
+    title: 'McpSkillDecision',
     additionalProperties: false,
     examples: [{ digest: '0'.repeat(64) }],
   },

@@ -31,7 +31,7 @@ export interface McpServersDeps {
 }
 
 export function createMcpServers(deps: McpServersDeps) {
-  return bind(deps, { add, require, find, list, replace, refresh, activate, remove });
+  return bind(deps, { add, require, find, list, replace, refresh, activate, reject, remove });
 }
 
 async function add(deps: McpServersDeps, name: string, fields: McpServerFields) {
@@ -68,12 +68,19 @@ async function refresh(deps: McpServersDeps, name: string) {
   return detail(deps, await deps.remote.look(await deps.remote.find(kind, name)));
 }
 
-async function activate(
-  deps: McpServersDeps,
-  name: string,
-  version: { skillName: string; version: string; digest: string },
-) {
+interface ReadVersion {
+  readonly skillName: string;
+  readonly version: string;
+  readonly digest: string;
+}
+
+async function activate(deps: McpServersDeps, name: string, version: ReadVersion) {
   await deps.remote.activate(await deps.remote.find(kind, name), version);
+  return find(deps, name);
+}
+
+async function reject(deps: McpServersDeps, name: string, version: ReadVersion) {
+  await deps.remote.reject(await deps.remote.find(kind, name), version);
   return find(deps, name);
 }
 

@@ -171,7 +171,9 @@ export const OpenapiImportSummary = Type.Object(
   { ...summary, skills: VersionCounts },
   {
     title: 'OpenApiImportSummary',
-    examples: [{ ...exampleSummary, skills: { active: 12, quarantined: 1, withdrawn: 0 } }],
+    examples: [
+      { ...exampleSummary, skills: { active: 12, quarantined: 1, withdrawn: 0, rejected: 0 } },
+    ],
   },
 );
 
@@ -184,7 +186,7 @@ export const OpenapiImport = Type.Object(
   },
 );
 
-export const Activations = Type.Object(
+export const Decisions = Type.Object(
   {
     versions: Type.Array(
       Type.Object(
@@ -198,14 +200,60 @@ export const Activations = Type.Object(
         },
         { additionalProperties: false },
       ),
-      { minItems: 1, maxItems: 500, description: 'The versions to activate, in this order.' },
+      { minItems: 1, maxItems: 500, description: 'The versions, in this order.' },
     ),
   },
   {
-    title: 'OpenApiActivations',
+    title: 'OpenApiDecisions',
     additionalProperties: false,
     examples: [
       { versions: [{ skill_name: 'create-order', version: 'v1.1', digest: '0'.repeat(64) }] },
+    ],
+  },
+);
+
+export const DocumentPreview = Type.Object(
+  {
+    name: Type.Optional(
+      Type.String({
+        description: 'An import whose stored document and secrets are used for null.',
+      }),
+    ),
+    document: fields.document,
+    url: fields.url,
+    base_url: fields.base_url,
+    auth: fields.auth,
+  },
+  {
+    title: 'OpenApiPreviewRequest',
+    additionalProperties: false,
+    examples: [{ url: 'https://orders.example.com/openapi.json' }],
+  },
+);
+
+export const PreviewedOperations = Type.Object(
+  {
+    title: Nullable(Type.String({ description: 'What the document calls itself.' })),
+    operations: Type.Array(
+      Type.Object({
+        operation: Type.String({ description: 'Method and path, such as GET /orders.' }),
+        operation_id: Nullable(Type.String()),
+        summary: Nullable(Type.String()),
+      }),
+    ),
+    total: Type.Integer({ description: 'Operations of the document; the first 2,000 are listed.' }),
+  },
+  {
+    title: 'OpenApiPreview',
+    description: 'The operations of a document.',
+    examples: [
+      {
+        title: 'Orders',
+        operations: [
+          { operation: 'GET /orders', operation_id: 'listOrders', summary: 'List orders' },
+        ],
+        total: 1,
+      },
     ],
   },
 );

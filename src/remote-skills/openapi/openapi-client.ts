@@ -17,11 +17,11 @@ import {
 } from '../remote-kind.ts';
 import { type BuiltRequest, buildRequest, InputError } from './build-request.ts';
 import { authorized, createTokens, setByCredentials, type Tokens } from './credentials.ts';
-import type { OpenapiKindDeps } from './openapi-kind.ts';
+import type { OpenapiKind, OpenapiKindDeps } from './openapi-kind.ts';
 import { isIdempotentMethod, type Operation, type OperationPlan } from './operation.ts';
 import { createOutputChecks, type OutputChecks } from './output-checks.ts';
 import { type AnswerFault, readAnswer } from './read-answer.ts';
-import type { ReadDocument, ReadRequest } from './read-document.ts';
+import type { ListedOperations, ReadDocument, ReadRequest } from './read-document.ts';
 import { documentBytesMax, type OpenapiSettings } from './settings.ts';
 
 /** The module that the sandboxed process imports. */
@@ -44,12 +44,17 @@ interface ClientState extends OpenapiKindDeps {
 
 export function createOpenapiClient(
   deps: OpenapiKindDeps,
-): Pick<RemoteKind, 'discover' | 'call' | 'close'> {
+): Pick<RemoteKind, 'discover' | 'call' | 'close'> & Pick<OpenapiKind, 'operationsOf'> {
   const egress = openEgress({ allowed: deps.allowed, schemes: ['https:', 'http:'] });
   const tokens = createTokens({ egress, clock: deps.clock });
   const state: ClientState = { ...deps, egress, tokens, checks: createOutputChecks() };
   return {
     discover: (source, signal) => discover(state, source, signal),
+    async operationsOf(source, signal) {
+      const text = source.document ?? (await fetchDocument(state, source, signal));
+      tokens.forget(source.id);
+      return (await inSandbox('listOperations', { text })) as ListedOperations;
+    },
     call: (source, tool, input, run) => call(state, source, tool, input as Json, run),
     async close(sourceId) {
       tokens.forget(sourceId);
@@ -65,12 +70,12 @@ async function discover(
 ): Promise<Discovered> {
   const settings = source.settings as unknown as OpenapiSettings;
   const text = source.document ?? (await fetchDocument(state, source, signal));
-  const { operations, leftOut, about } = await read({
+  const { operations, leftOut, about } = (await inSandbox('readDocument', {
     text,
     operations: settings.operations,
     credentials: setByCredentials(settings.auth),
     ...{ baseUrl: settings.base_url, documentUrl: settings.url },
-  });
+  } satisfies ReadRequest)) as ReadDocument;
   return { tools: operations.map(toolOf), leftOut, about: { ...about } };
 }
 
@@ -98,13 +103,13 @@ async function fetchDocument(
 }
 
 /** Reads a document in a process of its own. */
-async function read(request: ReadRequest): Promise<ReadDocument> {
+async function inSandbox(name: string, input: object): Promise<unknown> {
   const sandbox = await startSandbox({ module: reader, memoryMb: readMemoryMb });
   try {
-    const answer = await sandbox.ask({ function: 'readDocument', input: request }, readMs);
+    const answer = await sandbox.ask({ function: name, input }, readMs);
     if (typeof answer === 'string') throw new RemoteFault(unread[answer]);
     if ('error' in answer) throw new RemoteFault(answer.error);
-    return answer.value as ReadDocument;
+    return answer.value;
   } finally {
     await sandbox.stop();
   }

@@ -4,12 +4,14 @@ import { Nothing, Page, Paged } from '../../http/schemas.ts';
 import type { Server } from '../../http/server.ts';
 import { requireSource } from '../require-source.ts';
 import {
-  Activations,
+  Decisions,
+  DocumentPreview,
   ImportParams,
   NewOpenapiImport,
   OpenapiImport,
   OpenapiImportChange,
   OpenapiImportSummary,
+  PreviewedOperations,
 } from './imports.schemas.ts';
 import type { OpenapiImports } from './openapi-imports.ts';
 import { documentBytesMax } from './settings.ts';
@@ -125,12 +127,44 @@ function versionRoutes(server: Server, imports: OpenapiImports): void {
     summary: 'Activate versions in quarantine',
     description: 'One after the other; the first that cannot be activated ends it.',
     params: ImportParams,
-    body: Activations,
+    body: Decisions,
     response: { 200: OpenapiImport, ...adminRefusals('not_found', 'conflict', ...bodyRefusals) },
   };
   server.post(
     '/admin/openapi-imports/:name/activate',
     { onRequest: requireSource(imports), schema: activateSchema },
     ({ params, body }) => imports.activate(params.name, body.versions),
+  );
+  const rejectSchema = {
+    ...operation,
+    operationId: 'rejectOpenApiSkills',
+    summary: 'Reject versions in quarantine',
+    description:
+      'They stay inactive until their operation changes again, or they are activated after all.',
+    params: ImportParams,
+    body: Decisions,
+    response: { 200: OpenapiImport, ...adminRefusals('not_found', 'conflict', ...bodyRefusals) },
+  };
+  server.post(
+    '/admin/openapi-imports/:name/reject',
+    { onRequest: requireSource(imports), schema: rejectSchema },
+    ({ params, body }) => imports.reject(params.name, body.versions),
+  );
+  const previewSchema = {
+    ...operation,
+    operationId: 'previewOpenApiImport',
+    summary: 'List the operations of a document, to choose from them',
+    description:
+      'Nothing is stored. A document that cannot be read is a conflict, with the reason.',
+    body: DocumentPreview,
+    response: {
+      200: PreviewedOperations,
+      ...adminRefusals('not_found', 'conflict', ...bodyRefusals),
+    },
+  };
+  server.post(
+    '/admin/openapi-imports/preview',
+    { schema: previewSchema, bodyLimit },
+    ({ body: { name, ...given } }) => imports.preview(name ?? null, given),
   );
 }

@@ -3,12 +3,16 @@ import type { PageAsked } from '../../database/page-bytes.ts';
 import type { AllowList } from '../../egress/allow-list.ts';
 import { bind } from '../../kernel/bind.ts';
 import { timestamp, timestampOrNull } from '../../kernel/clock.ts';
+import { PlatformError } from '../../kernel/errors.ts';
+import { newId } from '../../kernel/ids.ts';
 import type { Json } from '../../kernel/json.ts';
 import type { Skill } from '../../skills/registry.ts';
-import type { RemoteSkills } from '../remote-skills.ts';
+import { RemoteFault, type RemoteSource } from '../remote-kind.ts';
+import type { RemoteSkills, SourceFields } from '../remote-skills.ts';
 import type { SourceRow } from '../sources.store.ts';
 import { categoryOf } from '../state.ts';
 import { countsByState, versionViews } from '../version-views.ts';
+import type { ListedOperations } from './read-document.ts';
 import {
   type OpenapiFields,
   type OpenapiSecrets,
@@ -17,18 +21,33 @@ import {
 } from './settings.ts';
 
 const kind = 'api';
+/** For a document that is fetched and read. */
+const previewMs = 30_000;
 
 export type OpenapiImports = ReturnType<typeof createOpenapiImports>;
 
 export interface OpenapiImportsDeps {
   readonly remote: Omit<RemoteSkills, 'run' | 'close'>;
   readonly allowed: AllowList;
+  /** Lists the operations of a document. Throws RemoteFault. */
+  readonly operationsOf: (source: RemoteSource, signal: AbortSignal) => Promise<ListedOperations>;
   /** The skills of a category, active or not. */
   skillsOf(category: string): readonly Skill[];
 }
 
 export function createOpenapiImports(deps: OpenapiImportsDeps) {
-  return bind(deps, { add, require, find, list, replace, refresh, activate, remove });
+  return bind(deps, {
+    add,
+    require,
+    find,
+    list,
+    replace,
+    refresh,
+    activate,
+    reject,
+    preview,
+    remove,
+  });
 }
 
 async function add(deps: OpenapiImportsDeps, name: string, fields: OpenapiFields) {
@@ -55,13 +74,39 @@ async function list({ remote }: OpenapiImportsDeps, page: PageAsked) {
 }
 
 async function replace(deps: OpenapiImportsDeps, name: string, fields: OpenapiFields) {
-  const { remote, allowed } = deps;
+  const { remote } = deps;
   const source = await remote.find(kind, name);
+  return detail(deps, await remote.replace(source, changedFields(deps, source, fields)));
+}
+
+function changedFields(
+  { remote, allowed }: OpenapiImportsDeps,
+  source: SourceRow,
+  fields: OpenapiFields,
+): SourceFields {
   const { url } = settingsOf(source);
   const keepsSecret = Object.values(fields.auth ?? {}).includes(null);
   const secrets: OpenapiSecrets = keepsSecret ? remote.secretsOf(source) : {};
-  const stored = { hasDocument: url === null, secrets };
-  return detail(deps, await remote.replace(source, sourceFieldsOf(allowed, fields, stored)));
+  return sourceFieldsOf(allowed, fields, { hasDocument: url === null, secrets });
+}
+
+/** The operations of a document, of which none is stored. `name` is an import that keeps what is null. */
+async function preview(deps: OpenapiImportsDeps, name: string | null, fields: OpenapiFields) {
+  const { remote, allowed } = deps;
+  const stored = name === null ? null : await remote.find(kind, name);
+  const { settings, secrets, document } =
+    stored === null ? sourceFieldsOf(allowed, fields) : changedFields(deps, stored, fields);
+  const kept = document === undefined && stored !== null ? await remote.documentOf(stored) : null;
+  const source = {
+    ...{ id: `preview-${newId()}`, name: name ?? 'the document', settings, secrets },
+    document: document ?? kept,
+  };
+  try {
+    return await deps.operationsOf(source, AbortSignal.timeout(previewMs));
+  } catch (error) {
+    if (!(error instanceof RemoteFault)) throw error;
+    throw new PlatformError('conflict', error.message, { cause: error });
+  }
 }
 
 async function refresh(deps: OpenapiImportsDeps, name: string) {
@@ -80,6 +125,15 @@ async function activate(deps: OpenapiImportsDeps, name: string, versions: readon
   const source = await deps.remote.find(kind, name);
   for (const { skill_name: skillName, version, digest } of versions) {
     await deps.remote.activate(source, { skillName, version, digest });
+  }
+  return find(deps, name);
+}
+
+/** Rejects versions one after the other; the first that cannot be rejected ends it. */
+async function reject(deps: OpenapiImportsDeps, name: string, versions: readonly Activation[]) {
+  const source = await deps.remote.find(kind, name);
+  for (const { skill_name: skillName, version, digest } of versions) {
+    await deps.remote.reject(source, { skillName, version, digest });
   }
   return find(deps, name);
 }

@@ -5,14 +5,20 @@
 import type { AllowList } from '../../egress/allow-list.ts';
 import type { Clock } from '../../kernel/clock.ts';
 import { lazily } from '../../kernel/lazy.ts';
-import type { RemoteKind } from '../remote-kind.ts';
+import type { RemoteKind, RemoteSource } from '../remote-kind.ts';
+import type { ListedOperations } from './read-document.ts';
 
 export interface OpenapiKindDeps {
   readonly allowed: AllowList;
   readonly clock: Pick<Clock, 'now' | 'monotonic'>;
 }
 
-export function createOpenapiKind(deps: OpenapiKindDeps): RemoteKind {
+export interface OpenapiKind extends RemoteKind {
+  /** The operations of a document, to choose from. Throws RemoteFault. */
+  operationsOf(source: RemoteSource, signal: AbortSignal): Promise<ListedOperations>;
+}
+
+export function createOpenapiKind(deps: OpenapiKindDeps): OpenapiKind {
   let isOpen = false;
   const client = lazily(async () =>
     (await import('./openapi-client.ts')).createOpenapiClient(deps),
@@ -26,6 +32,7 @@ export function createOpenapiKind(deps: OpenapiKindDeps): RemoteKind {
     // A document does not say how the service is now, so nothing is gained by reading it before a call.
     checkEveryMs: null,
     areOutputsChecked: false,
+    operationsOf: async (...asked) => (await open()).operationsOf(...asked),
     discover: async (...asked) => (await open()).discover(...asked),
     call: async (...asked) => (await open()).call(...asked),
     async close(sourceId) {

@@ -79,6 +79,34 @@ export function readDocument(request: ReadRequest): ReadDocument {
   return { operations, leftOut, about };
 }
 
+/** Operations that a list names. */
+const listedMax = 2_000;
+
+export interface ListedOperations {
+  readonly title: string | null;
+  readonly operations: {
+    readonly operation: string;
+    readonly operation_id: string | null;
+    readonly summary: string | null;
+  }[];
+  readonly total: number;
+}
+
+/** The operations of a document as they can be chosen, whether or not each can be a skill. */
+export function listOperations({ text }: Pick<ReadRequest, 'text'>): ListedOperations {
+  const { document } = parseDocument(text);
+  const found = operationsOf(document, []);
+  const info = isObject(document['info']) ? document['info'] : {};
+  return {
+    title: textOrNull(info['title'], 200),
+    operations: found.slice(0, listedMax).map(({ tool, operationId, operation }) => ({
+      ...{ operation: tool, operation_id: operationId },
+      summary: textOrNull(operation['summary'], 200),
+    })),
+    total: found.length,
+  };
+}
+
 function operationsOf(document: Json, leftOut: { tool: string; reason: string }[]): Found[] {
   const paths = isObject(document['paths']) ? document['paths'] : {};
   const found: Found[] = [];

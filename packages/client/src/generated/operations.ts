@@ -141,7 +141,15 @@ export interface McpServersApi {
     name: string,
     version: string,
     skillName: string,
-    body: Schemas['McpSkillActivation'],
+    body: Schemas['McpSkillDecision'],
+    options?: CallOptions,
+  ): Promise<Schemas['McpServer']>;
+  /** Reject a version in quarantine: `POST /admin/mcp-servers/{name}/skills/{version}/{skillName}/reject`. */
+  rejectMcpSkill(
+    name: string,
+    version: string,
+    skillName: string,
+    body: Schemas['McpSkillDecision'],
     options?: CallOptions,
   ): Promise<Schemas['McpServer']>;
   /** List the accounts of organizations at an MCP server: `GET /admin/mcp-servers/{name}/accounts`. */
@@ -180,9 +188,20 @@ export interface OpenAPIImportsApi {
   /** Activate versions in quarantine: `POST /admin/openapi-imports/{name}/activate`. */
   activateOpenApiSkills(
     name: string,
-    body: Schemas['OpenApiActivations'],
+    body: Schemas['OpenApiDecisions'],
     options?: CallOptions,
   ): Promise<Schemas['OpenApiImport']>;
+  /** Reject versions in quarantine: `POST /admin/openapi-imports/{name}/reject`. */
+  rejectOpenApiSkills(
+    name: string,
+    body: Schemas['OpenApiDecisions'],
+    options?: CallOptions,
+  ): Promise<Schemas['OpenApiImport']>;
+  /** List the operations of a document, to choose from them: `POST /admin/openapi-imports/preview`. */
+  previewOpenApiImport(
+    body: Schemas['OpenApiPreviewRequest'],
+    options?: CallOptions,
+  ): Promise<Schemas['OpenApiPreview']>;
 }
 
 export interface UsageApi {
@@ -758,6 +777,13 @@ export const operationTable: OperationTable = {
       input: 'body',
       result: 'json',
     },
+    rejectMcpSkill: {
+      verb: 'POST',
+      path: '/admin/mcp-servers/{name}/skills/{version}/{skillName}/reject',
+      credential: 'admin',
+      input: 'body',
+      result: 'json',
+    },
     listAccounts: {
       verb: 'GET',
       path: '/admin/mcp-servers/{name}/accounts',
@@ -817,6 +843,20 @@ export const operationTable: OperationTable = {
     activateOpenApiSkills: {
       verb: 'POST',
       path: '/admin/openapi-imports/{name}/activate',
+      credential: 'admin',
+      input: 'body',
+      result: 'json',
+    },
+    rejectOpenApiSkills: {
+      verb: 'POST',
+      path: '/admin/openapi-imports/{name}/reject',
+      credential: 'admin',
+      input: 'body',
+      result: 'json',
+    },
+    previewOpenApiImport: {
+      verb: 'POST',
+      path: '/admin/openapi-imports/preview',
       credential: 'admin',
       input: 'body',
       result: 'json',

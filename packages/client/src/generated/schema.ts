@@ -292,6 +292,22 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/admin/mcp-servers/{name}/skills/{version}/{skillName}/reject": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post: operations["rejectMcpSkill"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/admin/mcp-servers/{name}/accounts": {
         parameters: {
             query?: never;
@@ -382,6 +398,38 @@ export interface paths {
         get?: never;
         put?: never;
         post: operations["activateOpenApiSkills"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/admin/openapi-imports/{name}/reject": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post: operations["rejectOpenApiSkills"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/admin/openapi-imports/preview": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post: operations["previewOpenApiImport"];
         delete?: never;
         options?: never;
         head?: never;
@@ -1513,6 +1561,7 @@ export interface components {
                 active: number;
                 quarantined: number;
                 withdrawn: number;
+                rejected: number;
             };
         };
         McpServerOAuth: {
@@ -1570,10 +1619,10 @@ export interface components {
             /** @description Its name at the server. */
             tool: string;
             /**
-             * @description quarantined: it waits for an operator; withdrawn: its calls fail.
+             * @description quarantined: it waits for an operator; rejected: an operator does not want it; withdrawn: its calls fail.
              * @enum {string}
              */
-            state: "active" | "quarantined" | "withdrawn";
+            state: "active" | "quarantined" | "withdrawn" | "rejected";
             reason: string | null;
             /** @description SHA-256 over all that is pinned of the tool. */
             digest: string;
@@ -1671,7 +1720,7 @@ export interface components {
              */
             trust_annotations?: boolean;
         };
-        McpSkillActivation: {
+        McpSkillDecision: {
             /** @description The digest of the version as it was read; another one is refused. */
             digest: string;
         };
@@ -1757,6 +1806,7 @@ export interface components {
                 active: number;
                 quarantined: number;
                 withdrawn: number;
+                rejected: number;
             };
         };
         NewOpenApiImport: {
@@ -1917,14 +1967,66 @@ export interface components {
             /** @description Operations, as POST /path, that may be called again after a failure although their method does not say so. */
             retried_operations?: string[];
         };
-        OpenApiActivations: {
-            /** @description The versions to activate, in this order. */
+        OpenApiDecisions: {
+            /** @description The versions, in this order. */
             versions: {
                 skill_name: string;
                 version: string;
                 /** @description The digest of the version as it was read; another one is refused. */
                 digest: string;
             }[];
+        };
+        OpenApiPreviewRequest: {
+            /** @description An import whose stored document and secrets are used for null. */
+            name?: string;
+            /** @description The document, as an object or as a text in JSON or YAML; null keeps the stored one. */
+            document?: string | {
+                [key: string]: unknown;
+            } | null;
+            /** @description Where the document is fetched, at once and at each refresh. */
+            url?: string;
+            /** @description Where the operations are; what the document says when left out. */
+            base_url?: string;
+            /** @description How requests are authorized; not at all when left out. */
+            auth?: {
+                /**
+                 * @description What the other fields are.
+                 * @enum {string}
+                 */
+                type: "none" | "header" | "query" | "basic" | "oauth_client_credentials";
+                /** @description The header, or the parameter of the query. */
+                name?: string;
+                value?: string | null;
+                /** @description For basic. */
+                username?: string;
+                password?: string | null;
+                /** @description Where tokens are asked for. */
+                token_url?: string;
+                /** @description The client. */
+                client_id?: string;
+                client_secret?: string | null;
+                /** @description Scopes, separated by spaces. */
+                scope?: string;
+                /** @description What the token is for, where the server asks. */
+                audience?: string;
+                /**
+                 * @description How client and secret are sent.
+                 * @default header
+                 * @enum {string}
+                 */
+                credentials_in?: "header" | "body";
+            };
+        };
+        OpenApiPreview: {
+            title: string | null;
+            operations: {
+                /** @description Method and path, such as GET /orders. */
+                operation: string;
+                operation_id: string | null;
+                summary: string | null;
+            }[];
+            /** @description Operations of the document; the first 2,000 are listed. */
+            total: number;
         };
         UsageOfPeriod: {
             /** @description Known and estimated. */
@@ -3976,7 +4078,7 @@ export interface operations {
             path: {
                 /** @description The name of the server. */
                 name: string;
-                /** @description The version to activate. */
+                /** @description The version. */
                 version: string;
                 /** @description The name of the skill. */
                 skillName: string;
@@ -3985,7 +4087,37 @@ export interface operations {
         };
         requestBody: {
             content: {
-                "application/json": components["schemas"]["McpSkillActivation"];
+                "application/json": components["schemas"]["McpSkillDecision"];
+            };
+        };
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["McpServer"];
+                };
+            };
+        };
+    };
+    rejectMcpSkill: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The name of the server. */
+                name: string;
+                /** @description The version. */
+                version: string;
+                /** @description The name of the skill. */
+                skillName: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["McpSkillDecision"];
             };
         };
         responses: {
@@ -4207,7 +4339,7 @@ export interface operations {
         };
         requestBody: {
             content: {
-                "application/json": components["schemas"]["OpenApiActivations"];
+                "application/json": components["schemas"]["OpenApiDecisions"];
             };
         };
         responses: {
@@ -4217,6 +4349,55 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["OpenApiImport"];
+                };
+            };
+        };
+    };
+    rejectOpenApiSkills: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The name of the import. */
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["OpenApiDecisions"];
+            };
+        };
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["OpenApiImport"];
+                };
+            };
+        };
+    };
+    previewOpenApiImport: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["OpenApiPreviewRequest"];
+            };
+        };
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["OpenApiPreview"];
                 };
             };
         };
