@@ -189,6 +189,34 @@ const mcpServer = createRoute({
   path: '/mcp-servers/$name',
   component: lazyPage(async () => (await import('./pages/McpServerPage.tsx')).McpServerPage),
 });
+const openapiImports = createRoute({
+  ...within,
+  path: '/openapi-imports',
+  validateSearch: words('dialog'),
+  component: lazyPage(
+    async () => (await import('./pages/OpenapiImportsPage.tsx')).OpenapiImportsPage,
+  ),
+});
+const openapiImport = createRoute({
+  ...within,
+  path: '/openapi-imports/$name',
+  component: lazyPage(
+    async () => (await import('./pages/OpenapiImportPage.tsx')).OpenapiImportPage,
+  ),
+});
+const accounts = createRoute({
+  ...within,
+  path: '/accounts',
+  component: lazyPage(async () => (await import('./pages/AccountsPage.tsx')).AccountsPage),
+});
+/** Where authorization servers send the browser back to. */
+const accountCallback = createRoute({
+  ...within,
+  path: '/oauth/callback/$server',
+  component: lazyPage(
+    async () => (await import('./pages/AccountCallbackPage.tsx')).AccountCallbackPage,
+  ),
+});
 const system = createRoute({
   ...within,
   path: '/system',
@@ -221,6 +249,7 @@ const routeTree = root.addChildren([
       agent,
     ],
     ...[connect, memories, schedules, schedule, webhooks, webhook, triggers, trigger],
+    ...[accounts, accountCallback, openapiImports, openapiImport],
     ...[apiKeys, apiKey, mcpServers, mcpServer, system, elsewhere],
   ]),
 ]);

@@ -1,11 +1,13 @@
 /** Outside servers whose tools are skills; for the administrator alone. */
 import { queryOptions } from '@tanstack/react-query';
-import { api, body, type Schema } from './client.ts';
+import { api, body, type PageAsked, type Schema } from './client.ts';
 import { liveMs } from './queries.ts';
 
 export type McpServer = Schema<'McpServer'>;
+/** What has a default may be left out. */
+export type McpServerChange = Partial<Schema<'McpServerChange'>>;
 
-export const mcpServersQuery = (page: { limit: number; offset: number }) =>
+export const mcpServersQuery = (page: PageAsked) =>
   queryOptions({
     queryKey: ['mcp-servers', page],
     queryFn: () => body(api.GET('/admin/mcp-servers', { params: { query: page } })),
@@ -19,11 +21,16 @@ export const mcpServerQuery = (name: string) =>
     refetchInterval: liveMs,
   });
 
-export const addMcpServer = (server: {
-  name: string;
-  url: string;
-  headers?: Record<string, string>;
-}) => body(api.POST('/admin/mcp-servers', { body: server as Schema<'NewMcpServer'> }));
+export const addMcpServer = (name: string, server: McpServerChange) =>
+  body(api.POST('/admin/mcp-servers', { body: { name, ...server } as Schema<'NewMcpServer'> }));
+
+export const changeMcpServer = (name: string, change: McpServerChange) =>
+  body(
+    api.PUT('/admin/mcp-servers/{name}', {
+      params: { path: { name } },
+      body: change as Schema<'McpServerChange'>,
+    }),
+  );
 
 export const refreshMcpServer = (name: string) =>
   body(api.POST('/admin/mcp-servers/{name}/refresh', { params: { path: { name } } }));
@@ -31,14 +38,15 @@ export const refreshMcpServer = (name: string) =>
 export const deleteMcpServer = (name: string) =>
   body(api.DELETE('/admin/mcp-servers/{name}', { params: { path: { name } } }));
 
-/** Accepts a version as it was read: with its digest. */
-export const activateMcpSkill = (
+/** Accepts or rejects a version as it was read: with its digest. */
+export function decideMcpSkill(
+  decision: 'activate' | 'reject',
   name: string,
-  { version, skill_name: skillName, digest }: McpServer['skills'][number],
-) =>
-  body(
-    api.POST('/admin/mcp-servers/{name}/skills/{version}/{skillName}/activate', {
-      params: { path: { name, version, skillName } },
-      body: { digest },
-    }),
+  { version, skill_name: skillName, digest }: Schema<'RemoteSkillVersion'>,
+) {
+  const read = { params: { path: { name, version, skillName } }, body: { digest } };
+  const path = '/admin/mcp-servers/{name}/skills/{version}/{skillName}';
+  return body(
+    decision === 'activate' ? api.POST(`${path}/activate`, read) : api.POST(`${path}/reject`, read),
   );
+}

@@ -4,11 +4,13 @@
  * organization is ever shown or sent in another.
  */
 
+import { returnedTo } from './returned.ts';
+
 const base = '/console';
 const named = /^\/console\/o\/([a-z0-9][a-z0-9-]*)(?=\/|$)/;
 const rememberedAs = 'organization';
 
-let current = named.exec(location.pathname)?.[1] ?? null;
+let current = named.exec(location.pathname)?.[1] ?? returnedTo();
 
 /** Null until an address without one has been completed by `arrive`. */
 export const pageOrganization = (): string | null => current;
@@ -31,6 +33,8 @@ export function arrive(organizations: readonly string[]): void {
     const last = localStorage.getItem(rememberedAs);
     const [first = 'default'] = organizations;
     current = organizations.find((id) => id === last) ?? first;
+  }
+  if (!named.test(location.pathname)) {
     const { pathname, search, hash } = location;
     history.replaceState(history.state, '', addressOf(current, placeOf(pathname)) + search + hash);
   }

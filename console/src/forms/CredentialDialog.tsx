@@ -1,10 +1,8 @@
 import { useState } from 'react';
 import type { Schema } from '../api/client.ts';
 import { replaceCredential } from '../api/credentials.ts';
-import { Dialog } from '../ui/Dialog.tsx';
 import { issueOf, TextField } from '../ui/Field.tsx';
-import { useAct } from '../ui/useAct.ts';
-import { FormFrame } from './FormFrame.tsx';
+import { FormDialog } from './FormDialog.tsx';
 
 const fields = ['provider', 'api_key', 'base_url'];
 
@@ -21,73 +19,64 @@ export function CredentialDialog({
   const [provider, setProvider] = useState(credential?.provider ?? '');
   const [key, setKey] = useState('');
   const [url, setUrl] = useState(credential?.base_url ?? '');
-  const save = useAct({
-    act: () =>
-      replaceCredential(organizationId, provider, {
-        ...(key !== '' && { api_key: key }),
-        ...(url !== '' && { base_url: url }),
-      }),
-    done: `The credentials of ${provider} are stored`,
-    changes: [['credentials']],
-    quiet: true,
-    isSecret: true,
-  });
-  const { error } = save;
   return (
-    <Dialog
-      open
-      isForm
-      onClose={onClose}
+    <FormDialog
       title={credential === null ? 'Add credentials' : `Replace the credentials of ${provider}`}
       description={`Agents of ${organizationId} use them within a second.`}
+      verb="Store"
+      fields={fields}
+      act={() =>
+        replaceCredential(organizationId, provider, {
+          ...(key !== '' && { api_key: key }),
+          ...(url !== '' && { base_url: url }),
+        })
+      }
+      done={`The credentials of ${provider} are stored`}
+      changes={[['credentials']]}
+      onClose={onClose}
     >
-      <FormFrame
-        error={error}
-        fields={fields}
-        verb="Store"
-        busy={save.isPending}
-        onSubmit={() => save.mutate(undefined, { onSuccess: onClose })}
-        onCancel={onClose}
-      >
-        {credential === null && (
+      {(error) => (
+        <>
+          {credential === null && (
+            <TextField
+              label="Provider"
+              hint="The part before the slash of an agent’s model: openai, anthropic, ollama…"
+              error={issueOf(error, 'provider')}
+              required
+              value={provider}
+              onValue={setProvider}
+              placeholder="openai"
+              autoComplete="off"
+            />
+          )}
           <TextField
-            label="Provider"
-            hint="The part before the slash of an agent’s model: openai, anthropic, ollama…"
-            error={issueOf(error, 'provider')}
-            required
-            value={provider}
-            onValue={setProvider}
-            placeholder="openai"
+            label="API key"
+            optional
+            hint={
+              credential?.has_api_key
+                ? 'The stored key is not shown, and goes: enter one again, or none is sent.'
+                : 'Kept encrypted, and never shown again. Empty sends none.'
+            }
+            error={issueOf(error, 'api_key')}
+            type="password"
             autoComplete="off"
+            value={key}
+            onValue={setKey}
+            className="font-mono text-[13px]"
           />
-        )}
-        <TextField
-          label="API key"
-          optional
-          hint={
-            credential?.has_api_key
-              ? 'The stored key is not shown, and goes: enter one again, or none is sent.'
-              : 'Kept encrypted, and never shown again. Empty sends none.'
-          }
-          error={issueOf(error, 'api_key')}
-          type="password"
-          autoComplete="off"
-          value={key}
-          onValue={setKey}
-          className="font-mono text-[13px]"
-        />
-        <TextField
-          label="Address"
-          optional
-          hint="The address of its API. If empty, the platform’s address of this provider."
-          error={issueOf(error, 'base_url')}
-          type="url"
-          value={url}
-          onValue={setUrl}
-          placeholder="http://127.0.0.1:11434/v1"
-          className="font-mono text-[13px]"
-        />
-      </FormFrame>
-    </Dialog>
+          <TextField
+            label="Address"
+            optional
+            hint="The address of its API. If empty, the platform’s address of this provider."
+            error={issueOf(error, 'base_url')}
+            type="url"
+            value={url}
+            onValue={setUrl}
+            placeholder="http://127.0.0.1:11434/v1"
+            className="font-mono text-[13px]"
+          />
+        </>
+      )}
+    </FormDialog>
   );
 }

@@ -1,19 +1,16 @@
 import { useQuery } from '@tanstack/react-query';
 import { getRouteApi, Link } from '@tanstack/react-router';
-import { Bot, Plus } from 'lucide-react';
+import { Bot } from 'lucide-react';
 import { AgentStatus } from '../agents/AgentStatus.tsx';
 import { agentsPageQuery } from '../api/agents.ts';
 import type { Schema } from '../api/client.ts';
 import { liveMs } from '../api/queries.ts';
 import { NewAgent } from '../forms/NewAgent.tsx';
-import { Button } from '../ui/Button.tsx';
-import { Empty, Loaded } from '../ui/Loading.tsx';
-import { Page, Section } from '../ui/Page.tsx';
-import { Pagination, pageSize } from '../ui/Pagination.tsx';
-import { type Column, rowLink, Table } from '../ui/Table.tsx';
+import { ListPage } from '../ui/ListPage.tsx';
+import { pageSize } from '../ui/Pagination.tsx';
+import { type Column, rowLink } from '../ui/Table.tsx';
 import { Tags } from '../ui/Tags.tsx';
 import { Time } from '../ui/Time.tsx';
-import { useCreating } from '../ui/useCreating.ts';
 
 const route = getRouteApi('/shell/agents');
 
@@ -63,44 +60,19 @@ const columns: readonly Column<Schema<'Agent'>>[] = [
 
 export function AgentsPage() {
   const { page = 1 } = route.useSearch();
-  const navigate = route.useNavigate();
-  const [isCreating, setCreating] = useCreating();
   const query = useQuery({ ...agentsPageQuery(page, pageSize), refetchInterval: liveMs });
-  const create = (
-    <Button look="primary" icon={<Plus />} onClick={() => setCreating(true)}>
-      New agent
-    </Button>
-  );
   return (
-    <Page title="Agents" actions={create}>
-      <Section flush>
-        <Loaded query={query}>
-          {({ data, total }) => (
-            <>
-              <Table
-                caption="Agents"
-                columns={columns}
-                rows={data}
-                rowKey={({ id }) => id}
-                empty={
-                  <Empty icon={<Bot />} title="No agents" action={create}>
-                    Every job runs as an agent. With instructions and a model an agent carries out
-                    tasks and remembers.
-                  </Empty>
-                }
-              />
-              {total > pageSize && (
-                <Pagination
-                  page={page}
-                  total={total}
-                  onPage={(next) => void navigate({ search: { page: next } })}
-                />
-              )}
-            </>
-          )}
-        </Loaded>
-      </Section>
-      {isCreating && <NewAgent onClose={() => setCreating(false)} />}
-    </Page>
+    <ListPage
+      title="Agents"
+      query={query}
+      page={page}
+      columns={columns}
+      rowKey={({ id }) => id}
+      add="New agent"
+      form={(close) => <NewAgent onClose={close} />}
+      icon={<Bot />}
+      none="No agents"
+      about="Every job runs as an agent. With instructions and a model an agent carries out tasks and remembers."
+    />
   );
 }

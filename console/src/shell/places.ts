@@ -5,6 +5,7 @@ import {
   Brain,
   Cable,
   CalendarClock,
+  FileJson,
   KeyRound,
   ListChecks,
   type LucideIcon,
@@ -14,6 +15,7 @@ import {
   Send,
   Server,
   UserCheck,
+  UserKey,
   Zap,
 } from 'lucide-react';
 import type { ComponentType } from 'react';
@@ -59,6 +61,7 @@ export const placeGroups: readonly PlaceGroup[] = [
       { label: 'Triggers', to: '/triggers', icon: Zap },
       { label: 'Webhooks', to: '/webhooks', icon: Send },
       { label: 'Connect', to: '/connect', icon: Plug },
+      { label: 'Accounts', to: '/accounts', icon: UserKey },
     ],
   },
   {
@@ -67,6 +70,7 @@ export const placeGroups: readonly PlaceGroup[] = [
     places: [
       { label: 'API keys', to: '/api-keys', icon: KeyRound },
       { label: 'Outside servers', to: '/mcp-servers', icon: Cable },
+      { label: 'OpenAPI imports', to: '/openapi-imports', icon: FileJson },
       { label: 'System', to: '/system', icon: Server },
     ],
   },

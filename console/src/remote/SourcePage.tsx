@@ -1,0 +1,315 @@
+import type { QueryKey, UseQueryResult } from '@tanstack/react-query';
+import { useNavigate } from '@tanstack/react-router';
+import { Pencil, RefreshCw, Trash2 } from 'lucide-react';
+import { type ReactNode, useState } from 'react';
+import type { Schema } from '../api/client.ts';
+import { Button } from '../ui/Button.tsx';
+import { Code } from '../ui/Code.tsx';
+import { Confirm } from '../ui/Dialog.tsx';
+import { Loaded } from '../ui/Loading.tsx';
+import { Menu } from '../ui/Menu.tsx';
+import { Facts, Page, Section } from '../ui/Page.tsx';
+import { Status, type Tone } from '../ui/Status.tsx';
+import { type Column, Table } from '../ui/Table.tsx';
+import { Time } from '../ui/Time.tsx';
+import { useAct } from '../ui/useAct.ts';
+import { Difference } from './Difference.tsx';
+
+type Version = Schema<'RemoteSkillVersion'>;
+type Decision = 'activate' | 'reject';
+
+/** What all kinds of services outside show. */
+export interface Source {
+  readonly name: string;
+  readonly category: string;
+  readonly status: string;
+  readonly fault: string | null;
+  readonly refreshed_at: string | null;
+  readonly left_out: readonly { readonly tool: string; readonly reason: string }[];
+  readonly left_out_total: number;
+  readonly skills: Version[];
+}
+
+/** The states of services outside that have other colours than the states of jobs with the same words. */
+const sourceTones: Record<string, Tone> = { needs_authorization: 'warn' };
+
+export const SourceStatus = ({ value }: { value: string }) => {
+  const tone = sourceTones[value];
+  return <Status value={value} {...(tone === undefined ? {} : { tone })} />;
+};
+
+export type Fact = readonly [name: string, value: ReactNode] | null | false;
+
+/** How a kind of services outside is read and changed. */
+interface SourceActs<One extends Source> {
+  readonly refresh: (name: string) => Promise<One>;
+  readonly remove: (name: string) => Promise<unknown>;
+  readonly decide: (decision: Decision, name: string, version: Version) => Promise<unknown>;
+  /** The form that changes it. */
+  readonly form: (source: One, close: () => void) => ReactNode;
+}
+
+/** The page of a service outside: what was set, what waits to be read, and the skills. */
+export function SourcePage<One extends Source>({
+  name,
+  parent,
+  query,
+  changes,
+  acts,
+  facts,
+  what,
+  extra,
+}: {
+  name: string;
+  parent: { label: string; to: string };
+  query: UseQueryResult<One>;
+  changes: readonly QueryKey[];
+  acts: SourceActs<One>;
+  facts: (source: One) => readonly Fact[];
+  /** What it is called, and what it offers: `server` and `tool`. */
+  what: { readonly source: string; readonly tool: string };
+  extra?: (source: One) => ReactNode;
+}) {
+  const [open, setOpen] = useState<'edit' | 'remove' | null>(null);
+  const close = () => setOpen(null);
+  const navigate = useNavigate();
+  const refresh = useAct({
+    act: () => acts.refresh(name),
+    done: ({ status }) => (status === 'available' ? `${name} is refreshed` : undefined),
+    failed: `${name} was not refreshed`,
+    changes,
+  });
+  const remove = useAct({
+    async act() {
+      await acts.remove(name);
+      // Before anything is read again: it is not there any more.
+      await navigate({ to: parent.to });
+    },
+    done: `${name} is removed`,
+    changes,
+    quiet: true,
+  });
+  const { data } = query;
+  return (
+    <Page
+      title={name}
+      parent={parent}
+      about={data && <SourceStatus value={data.status} />}
+      actions={
+        data && (
+          <>
+            <Button icon={<RefreshCw />} busy={refresh.isPending} onClick={() => refresh.mutate()}>
+              Refresh
+            </Button>
+            <Button icon={<Pencil />} onClick={() => setOpen('edit')}>
+              Edit
+            </Button>
+            <Menu
+              label="More"
+              items={[
+                {
+                  ...{ label: 'Remove', icon: <Trash2 />, isDanger: true },
+                  act: () => setOpen('remove'),
+                },
+              ]}
+            />
+          </>
+        )
+      }
+    >
+      <Loaded query={query}>
+        {(source) => (
+          <>
+            <Section title={what.source}>
+              <Facts
+                facts={[
+                  source.fault !== null && ['Last fault', source.fault],
+                  ...facts(source),
+                  ['Category and scope', source.category],
+                  ['Refreshed', <Time key="refreshed" value={source.refreshed_at} />],
+                ]}
+              />
+            </Section>
+            {extra?.(source)}
+            <Quarantine source={source} tool={what.tool} decide={acts.decide} changes={changes} />
+            <Skills source={source} what={what} />
+            {open === 'edit' && acts.form(source, close)}
+          </>
+        )}
+      </Loaded>
+      <Confirm
+        open={open === 'remove'}
+        onClose={close}
+        title={`Remove ${name}?`}
+        verb="Remove"
+        act={() => remove.mutateAsync()}
+      >
+        Its skills become inactive, and their jobs that have not ended fail.
+      </Confirm>
+    </Page>
+  );
+}
+
+/** The versions in quarantine: what has changed, to be read before it is accepted or not. */
+function Quarantine({
+  source,
+  tool,
+  decide,
+  changes,
+}: {
+  source: Source;
+  tool: string;
+  decide: (decision: Decision, name: string, version: Version) => Promise<unknown>;
+  changes: readonly QueryKey[];
+}) {
+  const waiting = source.skills.filter(({ state }) => state === 'quarantined');
+  return waiting.map((version) => (
+    <Waiting
+      key={version.skill + version.digest}
+      version={version}
+      tool={tool}
+      decide={(decision) => decide(decision, source.name, version)}
+      changes={changes}
+    />
+  ));
+}
+
+function Waiting({
+  version,
+  tool,
+  decide,
+  changes,
+}: {
+  version: Version;
+  tool: string;
+  decide: (decision: Decision) => Promise<unknown>;
+  changes: readonly QueryKey[];
+}) {
+  const { skill, difference, description } = version;
+  const deciding = useAct({
+    act: decide,
+    failed: `${skill} was not changed`,
+    changes,
+  });
+  return (
+    <Section
+      title={<span className="wrap-anywhere">{skill} waits in quarantine</span>}
+      actions={
+        <>
+          <Button
+            size="small"
+            disabled={deciding.isPending}
+            onClick={() => deciding.mutate('reject')}
+          >
+            Reject
+          </Button>
+          <Button
+            size="small"
+            look="primary"
+            busy={deciding.isPending}
+            onClick={() => deciding.mutate('activate')}
+          >
+            Activate
+          </Button>
+        </>
+      }
+    >
+      {difference === null ? (
+        <Code
+          label={`What ${skill} is`}
+          text={`The ${tool} ${version.tool} is new.\n\n${description}`}
+          tall
+        />
+      ) : (
+        <Difference label={`What differs in ${skill}`} text={difference} />
+      )}
+    </Section>
+  );
+}
+
+function Skills({
+  source: { skills, left_out: leftOut, left_out_total: total },
+  what: { source, tool },
+}: {
+  source: Source;
+  what: { readonly source: string; readonly tool: string };
+}) {
+  return (
+    <>
+      <Section title="Skills" flush>
+        <Table
+          caption="Skills"
+          columns={columns}
+          rows={skills}
+          rowKey={({ skill }) => skill}
+          empty={
+            <p className="p-4 text-muted">
+              The {source.toLowerCase()} has offered no {tool} yet.
+            </p>
+          }
+        />
+      </Section>
+      {leftOut.length > 0 && (
+        <Section title={`What could not become skills (${total})`}>
+          <ul className="list-disc pl-5 wrap-anywhere">
+            {leftOut.map(({ tool: name, reason }) => (
+              <li key={name + reason}>{reason}</li>
+            ))}
+          </ul>
+        </Section>
+      )}
+    </>
+  );
+}
+
+const columns: readonly Column<Version>[] = [
+  { header: 'Skill', cell: ({ skill }) => <span className="font-mono text-xs">{skill}</span> },
+  {
+    header: 'State',
+    cell: ({ state }) => <Status value={state} tone={toneOf[state]} />,
+  },
+  {
+    header: 'Retried',
+    from: 'lg',
+    cell: ({ retried }) => (retried ? 'yes' : <span className="text-muted">no</span>),
+  },
+  {
+    header: 'What it says',
+    from: 'md',
+    grows: true,
+    cell: ({ description, reason }) =>
+      reason ?? <span className="line-clamp-2">{description}</span>,
+  },
+];
+
+const toneOf = {
+  active: 'good',
+  quarantined: 'warn',
+  withdrawn: 'bad',
+  rejected: 'neutral',
+} as const;
+
+interface Summary extends Omit<Source, 'skills'> {
+  readonly skills: { readonly active: number; readonly quarantined: number };
+}
+
+/** The columns that a list of services outside has after the name and the address. */
+export const summaryColumns: readonly Column<Summary>[] = [
+  {
+    header: 'Active skills',
+    align: 'right',
+    from: 'sm',
+    cell: ({ skills }) => String(skills.active),
+  },
+  {
+    header: 'In quarantine',
+    align: 'right',
+    cell: ({ skills }) => String(skills.quarantined),
+  },
+  {
+    header: 'Refreshed',
+    align: 'right',
+    from: 'md',
+    cell: ({ refreshed_at }) => <Time value={refreshed_at} />,
+  },
+];
