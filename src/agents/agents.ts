@@ -11,6 +11,7 @@ import { bind } from '../kernel/bind.ts';
 import type { Clock } from '../kernel/clock.ts';
 import { notFound, PlatformError } from '../kernel/errors.ts';
 import { createShortCache, type ShortCache } from '../kernel/short-cache.ts';
+import type { AgentChanges } from './agent-changes.ts';
 import { type AgentFields, agentBody, calledModel, columnsOf, emptyAgent } from './agent-rows.ts';
 import {
   type AgentRow,
@@ -59,6 +60,8 @@ interface AgentsDeps {
   readonly models: Pick<ModelDefaults, 'model' | 'contextTokens'>;
   /** The most agents of an organization. */
   readonly max: number;
+  /** Told of each organization whose agents have changed. */
+  readonly changes?: Pick<AgentChanges, 'tell'>;
 }
 
 interface AgentsState extends Omit<AgentsDeps, 'max'> {
@@ -126,7 +129,7 @@ function statusOf(
 }
 
 async function create(
-  { database, clock, dependents, models, cap }: AgentsState,
+  { database, clock, dependents, models, cap, changes }: AgentsState,
   organizationId: string,
   fields: AgentFields & { id?: string },
 ) {
@@ -141,6 +144,7 @@ async function create(
     return isNew;
   });
   if (!created) throw new PlatformError('conflict', `There is an agent ${id} already`);
+  changes?.tell(organizationId);
   return agentBody(row);
 }
 
@@ -155,7 +159,7 @@ async function get(state: AgentsState, organizationId: string, id: string) {
 
 /** Changes the given fields; a changed status appends an event. */
 async function update(
-  { database, clock, models, statuses }: AgentsState,
+  { database, clock, models, statuses, changes }: AgentsState,
   organizationId: string,
   id: string,
   fields: AgentFields,
@@ -178,12 +182,13 @@ async function update(
     return after;
   });
   statuses.forget(keyOf(organizationId, id));
+  changes?.tell(organizationId);
   return agentBody(row);
 }
 
 /** Deletes an agent with all that belongs to it; `409 conflict` while a resource names it. */
 async function remove(
-  { database, dependents, statuses }: AgentsState,
+  { database, dependents, statuses, changes }: AgentsState,
   organizationId: string,
   id: string,
 ): Promise<void> {
@@ -197,6 +202,7 @@ async function remove(
     await deleteAgent(tx, organizationId, id);
   });
   statuses.forget(keyOf(organizationId, id));
+  changes?.tell(organizationId);
 }
 
 function stillNamed(id: string, blockers: readonly { noun: string }[]): PlatformError {

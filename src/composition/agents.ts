@@ -1,7 +1,9 @@
 /** Agents and their memories, and what other slices store about an agent. */
+import { createAgentChanges } from '../agents/agent-changes.ts';
 import { type AgentDependent, createAgents } from '../agents/agents.ts';
 import { namedByAgents } from '../agents/called-agents.ts';
 import type { Config } from '../config/config.ts';
+import type { Bus } from '../kernel/bus.ts';
 import { createMemories, memoriesOfAgent } from '../memories/memories.ts';
 import { schedulesOfAgent } from '../schedules/schedules.store.ts';
 import { triggersOfAgent } from '../triggers/triggers.store.ts';
@@ -34,9 +36,12 @@ const unbounded: AgentsConfig = {
 export function composeAgents(
   { database, clock }: Pick<Foundation, 'database' | 'clock'>,
   config: Partial<AgentsConfig> = {},
+  bus: Bus | null = null,
 ) {
   const { agentsMax: max, defaultModel, modelContextTokens } = { ...unbounded, ...config };
   const models = { model: defaultModel, contextTokens: modelContextTokens };
-  const agents = createAgents({ database, clock, models, dependents: agentDependents, max });
-  return { agents, memories: createMemories({ database, clock, agents }) };
+  const agentChanges = createAgentChanges(bus);
+  const dependents = agentDependents;
+  const agents = createAgents({ database, clock, models, dependents, max, changes: agentChanges });
+  return { agents, agentChanges, memories: createMemories({ database, clock, agents }) };
 }

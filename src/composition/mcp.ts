@@ -55,10 +55,10 @@ function folderOf({ executors }: McpParts['parts'], skill: string): string | und
 
 function depsOf({ parts, slices, clock, admission, stopping }: McpParts): McpRoutesDeps {
   const { config, database, log } = parts;
-  const { agents, approvals, skills } = slices;
+  const { agents, agentChanges, approvals, skills } = slices;
   const { execute, feed, jobs } = slices.jobs;
   return {
-    list: { skills, agents },
+    list: { skills, agents, agentChanges },
     calls: {
       execute,
       jobs,

@@ -37,7 +37,8 @@ export async function composeSlices(parts: Parts, clock: Clock, writer: string) 
   const metrics = metricsOf(parts);
   const apiKeys = createApiKeys(database, clock, insertDefaultAgent, config.apiKeysMax);
   const conversations = createConversations(database);
-  const { agents, memories } = composeAgents(base, config);
+  const bus = cluster?.bus ?? null;
+  const { agents, agentChanges, memories } = composeAgents(base, config, bus);
   const processes = await composeProcesses(parts, clock);
   const secrets = await composeSecrets(parts, clock, processes.cluster);
   const { credentials, signingSecrets, skillSettings } = secrets;
@@ -61,7 +62,7 @@ export async function composeSlices(parts: Parts, clock: Clock, writer: string) 
     executors: runnersOf(executors ?? noExecutors, remoteSkills.remote, skills),
     isLoaded,
     whyWithdrawn: remoteSkills.remote.whyWithdrawn,
-    bus: cluster?.bus ?? null,
+    bus,
     times,
     observer: createJobObserver(metrics, recorder, processes.local),
   });
@@ -90,12 +91,11 @@ export async function composeSlices(parts: Parts, clock: Clock, writer: string) 
     processes,
     apiKeys,
     agents,
+    agentChanges,
     memories,
     conversations,
     skills,
-    credentials,
-    signingSecrets,
-    skillSettings,
+    ...{ credentials, signingSecrets, skillSettings },
     remoteSkills,
     statistics,
     jobs,

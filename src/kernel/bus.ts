@@ -21,7 +21,8 @@ export interface Listening {
 
 /**
  * `jobs`: events of jobs; `cancellations`: ids of jobs whose runs must be cancelled; `wake-ups`: ids of
- * jobs of which a wait has ended; `reloads`: whose turn it is to reload its skills, and how that went.
+ * jobs of which a wait has ended; `reloads`: whose turn it is to reload its skills, and how that went; `agents`: ids of
+ * organizations whose agents have changed.
  */
-export const channels = ['jobs', 'cancellations', 'wake-ups', 'reloads'] as const;
+export const channels = ['jobs', 'cancellations', 'wake-ups', 'reloads', 'agents'] as const;
 export type Channel = (typeof channels)[number];

@@ -5,24 +5,23 @@
 import { hkdfSync } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { toNodeHandler } from '@modelcontextprotocol/node';
-import {
-  createMcpHandler,
-  createRequestStateCodec,
-  InMemoryServerEventBus,
-} from '@modelcontextprotocol/server';
+import { createMcpHandler, createRequestStateCodec } from '@modelcontextprotocol/server';
+import type { AgentChanges } from '../agents/agent-changes.ts';
 import type { SkillRegistry } from '../skills/registry.ts';
 import { createProseSkills, type ProseSkillsDeps } from './prose-skills.ts';
 import type { CallState } from './questions.ts';
 import { createServer, type McpServerDeps, type Sender, senderOf } from './server.ts';
+import { createSubscriptions } from './subscriptions.ts';
 import { createTools } from './tool-list.ts';
 
 /** How long a person has to answer a question at their client. */
 const answerS = 7 * 24 * 60 * 60;
-/** Subscriptions in one process; each is one of the event streams of its key. */
-const subscriptionsMax = 10_000;
 
 export interface EndpointDeps extends Omit<McpServerDeps, 'states' | 'list' | 'tasks' | 'prose'> {
-  readonly list: Omit<McpServerDeps['list'], 'tools'> & { readonly skills: SkillRegistry };
+  readonly list: Omit<McpServerDeps['list'], 'tools'> & {
+    readonly skills: SkillRegistry;
+    readonly agentChanges: Pick<AgentChanges, 'listen'>;
+  };
   /** What the states of calls are signed with; the same in all processes. */
   readonly secret: string | Buffer;
   /** How long an ended job is kept. */
@@ -38,7 +37,7 @@ export type Endpoint = (
 ) => Promise<void>;
 
 export function createEndpoint(given: EndpointDeps): Endpoint {
-  const { skills } = given.list;
+  const { skills, agentChanges } = given.list;
   const keyFor = (use: string) =>
     Buffer.from(hkdfSync('sha256', given.secret, '', `skillwright mcp ${use}`, 32));
   const states = createRequestStateCodec<CallState>({
@@ -59,29 +58,24 @@ export function createEndpoint(given: EndpointDeps): Endpoint {
   };
   const { log } = deps.about;
   const options = {
-    bus: new InMemoryServerEventBus(),
-    maxSubscriptions: subscriptionsMax,
     onerror: (err: Error) => log.debug({ err }, 'a request to /mcp was refused'),
   };
   const create = (context: Parameters<typeof createServer>[1]) => createServer(deps, context);
   const plain = createMcpHandler(create, options);
   // A call may take long: its stream is kept alive, and the client sees at once that the call is under way.
   const calls = createMcpHandler(create, { ...options, responseMode: 'sse' });
-  const subscriptions = createMcpHandler(create, options);
-  skills.onChange(() => {
-    subscriptions.notify.toolsChanged();
-    subscriptions.notify.resourcesChanged();
-  });
+  const subscriptions = createSubscriptions(create, options.onerror);
+  skills.onChange(() => subscriptions.skillsChanged());
+  agentChanges.listen((organizationId) => subscriptions.agentsChanged(organizationId));
   // Other requests are answered until the server has drained.
-  deps.stopping.addEventListener('abort', () => void subscriptions.close());
-  const handlers = {
-    plain: toNodeHandler(plain),
-    'tools/call': toNodeHandler(calls),
-    'subscriptions/listen': toNodeHandler(subscriptions),
+  deps.stopping.addEventListener('abort', () => subscriptions.close());
+  const handlers = { plain: toNodeHandler(plain), 'tools/call': toNodeHandler(calls) };
+  const handlerOf = (method: unknown, organizationId: string) => {
+    if (method === 'subscriptions/listen') return subscriptions.handlerOf(organizationId);
+    return handlers[method === 'tools/call' ? method : 'plain'];
   };
   return (request, response, body, sender) => {
-    const method = (body as { method?: unknown } | null)?.method;
-    const kind = method === 'tools/call' || method === 'subscriptions/listen' ? method : 'plain';
+    const { method } = (body ?? {}) as { method?: unknown };
     const { caller, metadataUrl: resourceMetadataUrl } = sender;
     const { keyId: clientId, scopes } = caller;
     const auth = {
@@ -91,6 +85,7 @@ export function createEndpoint(given: EndpointDeps): Endpoint {
       resourceMetadataUrl,
       extra: { sender },
     };
-    return handlers[kind](Object.assign(request, { auth }) as never, response, body);
+    const handle = handlerOf(method, caller.organizationId);
+    return handle(Object.assign(request, { auth }) as never, response, body);
   };
 }

@@ -62,6 +62,7 @@ export function mcpRoutes(server: Server, deps: McpRoutesDeps): void {
         idempotencyKey: idempotencyKeyOf(request),
       },
       metadataUrl: metadataUrl(request, deps),
+      hasAllVersions: hasAllVersions(request),
       isProse: !toolMethod.test(methodOf(body)),
     };
     const answer = await load();
@@ -76,6 +77,13 @@ export function mcpRoutes(server: Server, deps: McpRoutesDeps): void {
     await answer(request.raw, reply.raw, body, sender);
     return reply;
   });
+}
+
+/** `?versions=all` is part of the address that a client is given. */
+function hasAllVersions({ query }: FastifyRequest): boolean {
+  const { versions } = query as { versions?: unknown };
+  if (versions === undefined || versions === 'all') return versions === 'all';
+  throw invalid('versions', 'must be all, or left out');
 }
 
 /** RFC 9728: the metadata of the protected resource, for anyone. */

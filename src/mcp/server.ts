@@ -59,6 +59,8 @@ export interface Sender {
   readonly options: Pick<CallOptions, 'agentId' | 'userId' | 'idempotencyKey'>;
   /** Where a client reads which credentials the endpoint takes. */
   readonly metadataUrl: string;
+  /** Whether lists have each version of a skill under its own name. */
+  readonly hasAllVersions: boolean;
   /** Whether the request may be about skills to read; the others are served without what these need. */
   readonly isProse: boolean;
 }
@@ -100,7 +102,9 @@ export function createServer(deps: McpServerDeps, { era, authInfo }: McpRequestC
   // Clients ask for prompts even of a server that has none.
   server.setRequestHandler('prompts/list', () => ({ prompts: [] }));
   server.setRequestHandler('tools/list', async ({ params }) => {
-    const page = await listTools(deps.list, sender.caller, params?.cursor);
+    const { hasAllVersions } = sender;
+    const asked = { cursor: params?.cursor, hasAllVersions };
+    const page = await listTools(deps.list, sender.caller, asked);
     if (page === undefined) throw invalidParams('Invalid cursor: begin again without one');
     return page as never;
   });

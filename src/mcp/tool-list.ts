@@ -29,15 +29,24 @@ export function createTools(skills: Pick<SkillRegistry, 'list' | 'onChange'>): (
   };
 }
 
+/** What a client asks for of the list. */
+export interface ListAsked {
+  readonly cursor: string | undefined;
+  /** Whether each version is listed under its own name, too, also where a skill has one version alone. */
+  readonly hasAllVersions: boolean;
+}
+
 /** A page after `cursor`; undefined for a cursor that no page had. */
 export async function listTools(
   deps: ToolListDeps,
   caller: Caller,
-  cursor: string | undefined,
+  { cursor, hasAllVersions }: ListAsked,
 ): Promise<{ tools: ListedTool[]; nextCursor?: string } | undefined> {
   const after = positionOf(cursor);
   if (after === undefined) return undefined;
-  const own = 'name' in after ? skillsAfter(deps.tools(), caller, after.name) : [];
+  const { listed, all } = deps.tools();
+  const shown = hasAllVersions ? all : listed;
+  const own = 'name' in after ? skillsAfter(shown, caller, after.name) : [];
   const page = own.slice(0, pageSize).map(({ listed }) => listed);
   const last = page.at(-1);
   if (own.length > pageSize && last) return { tools: page, nextCursor: cursorOf(`s:${last.name}`) };
@@ -50,8 +59,8 @@ export async function listTools(
   };
 }
 
-function skillsAfter({ listed }: ToolSet, caller: Caller, name: string): SkillTool[] {
-  return listed.filter((tool) => tool.listed.name > name && mayCall(caller, tool));
+function skillsAfter(shown: readonly SkillTool[], caller: Caller, name: string): SkillTool[] {
+  return shown.filter((tool) => tool.listed.name > name && mayCall(caller, tool));
 }
 
 /** The agents that can be given a task, and the offset of those that follow. */

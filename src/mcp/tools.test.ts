@@ -26,10 +26,15 @@ function skill(key: string, more: Partial<Skill> = {}): Skill {
 const listedNames = (...skills: Skill[]) => toolsOf(skills).listed.map(({ listed }) => listed.name);
 const toolOf = (one: Skill): SkillTool => toolsOf([one]).listed[0] as SkillTool;
 
-test('the newest version has the short name; each version can be called by the long one', () => {
+test('the newest version has the short name; each version has the long one, listed where there are several', () => {
   const skills = [skill('text/v1.9/count'), skill('text/v1.10/count'), skill('data/v1.0/sum')];
-  expect(listedNames(...skills)).toEqual(['data.sum', 'text.count', 'text.count.v1.9']);
-  const { byName } = toolsOf(skills);
+  const both = ['text.count', 'text.count.v1.10', 'text.count.v1.9'];
+  expect(listedNames(...skills)).toEqual(['data.sum', ...both]);
+  const { byName, all } = toolsOf(skills);
+  expect(all.map(({ listed }) => listed.name)).toEqual(['data.sum', 'data.sum.v1.0', ...both]);
+  expect(byName.get('data.sum')?.listed['_meta']).toEqual({
+    'skillwright/version_name': 'data.sum.v1.0',
+  });
   expect(byName.get('text.count')?.skill.version).toBe('v1.10');
   expect(byName.get('text.count.v1.10')?.skill.version).toBe('v1.10');
   expect(byName.get('text.count.v1.9')?.skill.version).toBe('v1.9');
@@ -46,7 +51,7 @@ test('a name that the protocol refuses for its length is cut, and stays one of i
   const long = (end: string) => skill(`${'c'.repeat(60)}/v1.0/${'n'.repeat(63)}${end}`);
   const older = skill(`${'c'.repeat(60)}/v0.${'9'.repeat(20)}/${'n'.repeat(63)}a`);
   const names = listedNames(older, long('a'), long('b'));
-  expect(new Set(names).size).toBe(3);
+  expect(new Set(names).size).toBe(4);
   for (const name of names) expect(name).toMatch(/^[\w.-]{1,128}$/);
 });
 

@@ -1,7 +1,7 @@
 /**
- * Skills as tools of the Model Context Protocol. The newest active version of a skill is `category.name`, an
- * older one `category.name.v1.0`; every version can be called by the longer name. Pure; the order of a list
- * depends on the names alone.
+ * Skills as tools of the Model Context Protocol. Each active version of a skill is `category.name.v1.0`, and the newest one
+ * is `category.name` too. A list has the names of versions where there are several, because a model that sees every tool
+ * twice chooses worse; a client may ask for all. Pure; the order of a list depends on the names alone.
  */
 import { createHash } from 'node:crypto';
 import { type Caller, hasScopes } from '../kernel/caller.ts';
@@ -37,6 +37,8 @@ export interface ToolSet {
   readonly byName: ReadonlyMap<string, SkillTool>;
   /** Those that a list shows, by name. */
   readonly listed: readonly SkillTool[];
+  /** Under all their names, by name. */
+  readonly all: readonly SkillTool[];
 }
 
 /** The tools of active skills, which come in the order of the registry: versions ascending. */
@@ -52,11 +54,12 @@ export function toolsOf(skills: readonly Skill[]): ToolSet {
   };
   for (const [i, skill] of skills.entries()) {
     const isNewest = !isSameSkill(skill, skills[i + 1]);
+    const isAlone = isNewest && !isSameSkill(skill, skills[i - 1]);
     if (isNewest) add(cut(baseName(skill)), skill, true);
-    add(cut(`${baseName(skill)}.${skill.version}`), skill, !isNewest);
+    add(versionName(skill), skill, !isAlone);
   }
-  listed.sort((a, b) => (a.listed.name < b.listed.name ? -1 : 1));
-  return { byName, listed };
+  const byOrder = (a: SkillTool, b: SkillTool) => (a.listed.name < b.listed.name ? -1 : 1);
+  return { byName, listed: listed.sort(byOrder), all: [...byName.values()].sort(byOrder) };
 }
 
 /** Whether the caller may run the skill of a tool. */
@@ -75,6 +78,11 @@ function isSameSkill(a: Skill, b: Skill | undefined): boolean {
 
 function baseName({ category, name, mcp }: Skill): string {
   return mcp?.name ?? `${category}.${name}`;
+}
+
+/** The name of this version, whatever comes after it. */
+function versionName(skill: Skill): string {
+  return cut(`${baseName(skill)}.${skill.version}`);
 }
 
 /** A name of any length within the protocol's limit. */
@@ -96,6 +104,7 @@ function toolOf(name: string, skill: Skill): SkillTool {
       description: skill.description,
       inputSchema: schema,
       ...(outputSchema === undefined ? {} : { outputSchema }),
+      _meta: { 'skillwright/version_name': versionName(skill) },
     },
   };
 }

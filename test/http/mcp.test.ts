@@ -180,21 +180,69 @@ describe('tools/list', () => {
     expect((await askMcp(platform, narrow, 'tools/list')).result.tools).toEqual(result.tools);
   });
 
-  test('an older version is listed by its version, and every version can be called by it', async () => {
+  test('a skill of several versions is listed by each, and every version can be called by its own', async () => {
     const { result } = await askMcp(platform, key, 'tools/list');
     const names = result.tools
       .map(({ name }: { name: string }) => name)
       .filter((name: string) => name.startsWith('staged.versions'));
-    expect(names).toEqual(['staged.versions', 'staged.versions.v1.10', 'staged.versions.v1.9']);
+    const versions = ['v1.10', 'v1.9', 'v2.0'].map((version) => `staged.versions.${version}`);
+    expect(names).toEqual(['staged.versions', ...versions]);
     const { body } = await platform.request('GET', '/api/skills/staged/v2.0/versions', { key });
     expect(body.version).toBe('v2.0');
     const { result: newest } = await call('staged.versions.v2.0', {});
     expect((await jobOf(newest._meta['skillwright/job_id'])).skill_version).toBe('v2.0');
   });
 
+  test('an address with versions=all lists each version of each skill, in pages', async () => {
+    const namesOf = async (path: string) => {
+      const names: string[] = [];
+      let cursor: string | undefined;
+      do {
+        const params = cursor === undefined ? {} : { cursor };
+        const { result } = await askMcp(platform, key, 'tools/list', params, { path });
+        names.push(...result.tools.map(({ name }: { name: string }) => name));
+        cursor = result.nextCursor;
+      } while (cursor !== undefined);
+      return names.filter((name) => !name.startsWith('agent.'));
+    };
+    const listed = await namesOf('/mcp');
+    const all = await namesOf('/mcp?versions=all');
+    expect(listed).not.toContain('util.echo.v1.0');
+    expect(all).toContain('util.echo.v1.0');
+    expect(all).toEqual(all.toSorted());
+    expect(all).toEqual(expect.arrayContaining(listed));
+    const refused = await askMcp(platform, key, 'tools/list', {}, { path: '/mcp?versions=1' });
+    expect(refused.status).toBe(400);
+  });
+
   test('an invalid cursor is invalid params', async () => {
     const { error } = await askMcp(platform, key, 'tools/list', { cursor: 'nonsense' });
     expect(error).toMatchObject({ code: -32_602 });
+  });
+
+  test('a subscriber is told when an agent of its organization comes, changes or goes', async () => {
+    const response = await sendMcp(platform, key, 'subscriptions/listen', {
+      notifications: { toolsListChanged: true },
+    });
+    const reader = response.body?.pipeThrough(new TextDecoderStream()).getReader();
+    let text = '';
+    const told = async (times: number) => {
+      while (text.split('notifications/tools/list_changed').length - 1 < times) {
+        text += (await reader?.read())?.value ?? '';
+      }
+    };
+    while (!text.includes('acknowledged')) text += (await reader?.read())?.value ?? '';
+    const other = await platform.key({ organization_id: 'agents-elsewhere' });
+    const elsewhere = { key: other, body: { id: 'elsewhere', name: 'E' } };
+    await platform.request('POST', '/api/agents', elsewhere);
+    const id = await newAgent();
+    await told(1);
+    await platform.request('PUT', `/api/agents/${id}`, { key, body: { name: 'Grace' } });
+    await told(2);
+    await platform.request('DELETE', `/api/agents/${id}`, { key });
+    await told(3);
+    expect(text.split('notifications/tools/list_changed')).toHaveLength(4);
+    await reader?.cancel();
   });
 
   test('a subscriber is told when a skill is deprecated', async () => {

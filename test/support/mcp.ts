@@ -18,6 +18,8 @@ export interface McpRequest {
   readonly capabilities?: object;
   /** Further fields of `_meta`. */
   readonly meta?: Record<string, unknown>;
+  /** Of the endpoint, `/mcp` when left out. */
+  readonly path?: string;
   /** Ends the request. */
   readonly signal?: AbortSignal;
   /** A client of the revision 2025-11-25 sends no `_meta`. */
@@ -30,7 +32,7 @@ export async function sendMcp(
   key: string,
   method: string,
   params: Record<string, unknown> = {},
-  { headers, capabilities = {}, meta, signal, isOld = false }: McpRequest = {},
+  { headers, capabilities = {}, meta, path = '/mcp', signal, isOld = false }: McpRequest = {},
 ): Promise<Response> {
   const name = params['name'] ?? params['uri'] ?? params['taskId'];
   const envelope = {
@@ -38,7 +40,7 @@ export async function sendMcp(
     'io.modelcontextprotocol/clientCapabilities': capabilities,
     'io.modelcontextprotocol/clientInfo': { name: 'a test', version: '1' },
   };
-  return fetch(`${url}/mcp`, {
+  return fetch(`${url}${path}`, {
     method: 'POST',
     headers: {
       authorization: `Bearer ${key}`,

@@ -1,0 +1,63 @@
+/**
+ * Clients that listen for changes of what the platform offers: `subscriptions/listen`. Skills are the same for all of them,
+ * agents belong to an organization, so each organization with a listening client has a handler of its own. Clients are
+ * told that a list has changed, not what; many changes in a moment are told once.
+ */
+import { toNodeHandler } from '@modelcontextprotocol/node';
+import {
+  createMcpHandler,
+  InMemoryServerEventBus,
+  type McpServerFactory,
+} from '@modelcontextprotocol/server';
+
+/** Subscriptions of an organization in one process; each is one of the event streams of its key. */
+const subscriptionsMax = 10_000;
+/** How long changes are gathered. */
+const gatherMs = 100;
+
+interface Listening {
+  readonly handler: ReturnType<typeof createMcpHandler>;
+  readonly handle: ReturnType<typeof toNodeHandler>;
+}
+
+export function createSubscriptions(create: McpServerFactory, onerror: (error: Error) => void) {
+  const byOrganization = new Map<string, Listening>();
+  const isGathering = new Set<string>();
+  const tellTools = (organizationId: string) => {
+    if (isGathering.has(organizationId)) return;
+    isGathering.add(organizationId);
+    setTimeout(() => {
+      isGathering.delete(organizationId);
+      byOrganization.get(organizationId)?.handler.notify.toolsChanged();
+    }, gatherMs).unref();
+  };
+  return {
+    handlerOf(organizationId: string): Listening['handle'] {
+      const known = byOrganization.get(organizationId);
+      if (known !== undefined) return known.handle;
+      const bus = new InMemoryServerEventBus();
+      const handler = createMcpHandler(create, {
+        bus,
+        maxSubscriptions: subscriptionsMax,
+        onerror,
+      });
+      const handle = toNodeHandler(handler);
+      byOrganization.set(organizationId, { handler, handle });
+      return handle;
+    },
+    skillsChanged() {
+      for (const [organizationId, { handler }] of byOrganization) {
+        tellTools(organizationId);
+        handler.notify.resourcesChanged();
+      }
+    },
+    /** Null for those of any organization. */
+    agentsChanged(organizationId: string | null) {
+      if (organizationId === null) for (const id of byOrganization.keys()) tellTools(id);
+      else if (byOrganization.has(organizationId)) tellTools(organizationId);
+    },
+    close() {
+      for (const { handler } of byOrganization.values()) void handler.close();
+    },
+  };
+}
