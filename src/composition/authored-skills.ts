@@ -18,6 +18,8 @@ import type { PlannedLoad } from './prepared-loads.ts';
 
 /** Milliseconds for which a save lets a load go on that is under way. */
 const patienceMs = 300;
+/** Milliseconds for which a load goes on that had only begun at a save: several files are often saved together. */
+const begunPatienceMs = 2_000;
 /** Loads of which each ended its executor, until this is given up. */
 const loadsMax = 50;
 const modulePattern = /\.[cm]?[jt]s$/;
@@ -44,7 +46,13 @@ interface State {
   /** Files that were deferred by the last load. */
   due: Set<string>;
   /** The load that is under way. */
-  current: { readonly giveUp: () => void; readonly since: number; isGivenUp: boolean } | undefined;
+  current: Current | undefined;
+}
+
+interface Current {
+  readonly giveUp: () => void;
+  readonly since: number;
+  isGivenUp: boolean;
 }
 
 export interface AuthoredSkills {
@@ -78,10 +86,20 @@ export function createAuthoredSkills(start: State['start']): AuthoredSkills {
 function noteSaved(state: State, paths: readonly string[]): boolean {
   for (const path of paths) state.saved.add(path);
   const { current } = state;
-  if (current === undefined || performance.now() - current.since < patienceMs) return false;
-  current.isGivenUp = true;
-  current.giveUp();
+  if (current === undefined) return false;
+  if (performance.now() - current.since < patienceMs) {
+    // It may never end, and nothing else may be saved.
+    setTimeout(giveUp, begunPatienceMs, state, current).unref();
+    return false;
+  }
+  giveUp(state, current);
   return true;
+}
+
+function giveUp(state: State, load: Current): void {
+  if (state.current !== load) return;
+  load.isGivenUp = true;
+  load.giveUp();
 }
 
 async function load(state: State): Promise<ExecutorPool> {
@@ -96,10 +114,13 @@ async function load(state: State): Promise<ExecutorPool> {
     try {
       return take(state, plan, await pool);
     } catch (error) {
-      if (!(error instanceof SkillLoadError) || n >= loadsMax) throw error;
+      const file = error instanceof SkillLoadError ? error.file : null;
+      // One that was given up before it began with a file is repeated.
+      if ((file === null && !current.isGivenUp) || n >= loadsMax) throw error;
       // The next load is for these too.
       state.saved = saved.union(state.saved);
       state.due = new Set(due);
+      if (!(error instanceof SkillLoadError)) continue;
       state.due.delete(error.file);
       if (current.isGivenUp) {
         state.deferred.add(error.file);
