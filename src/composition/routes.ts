@@ -48,6 +48,7 @@ import { statisticsRoutes } from '../statistics/statistics.routes.ts';
 import { triggerRoutes } from '../triggers/triggers.routes.ts';
 import { webhookTriggerRoutes } from '../triggers/webhook-trigger.routes.ts';
 import { usageAdminRoutes, usageRoutes } from '../usage/usage.routes.ts';
+import { userDataRoutes } from '../user-data/user-data.routes.ts';
 import { deliveryRoutes } from '../webhooks/deliveries.routes.ts';
 import { listenRoutes } from '../webhooks/listen.routes.ts';
 import { webhookRoutes } from '../webhooks/webhooks.routes.ts';
@@ -154,6 +155,7 @@ function apiRoutes(scope: Server, deps: RoutesDeps, sessions: Sessions): void {
     },
   });
   approvalRoutes(scope, { approvals: slices.approvals });
+  userDataRoutes(scope, slices.userData);
   runEventRoutes(scope, slices.runEvents);
   scheduledJobRoutes(scope, { schedules: slices.schedules.schedules, unmatched });
   usageRoutes(scope, usage);

@@ -93,6 +93,7 @@ export async function composeSlices(parts: Parts, clock: Clock, writer: string) 
     agents,
     agentChanges,
     memories,
+    userData: { database, clock, log, writer, memories },
     conversations,
     skills,
     ...{ credentials, signingSecrets, skillSettings },

@@ -255,6 +255,8 @@ export interface JobsTable extends SkillVersion {
   user_id: string;
   /** 1 where a client named the user; else `user_id` is the name of the key or the trigger. */
   for_user: Generated<number>;
+  /** When its input, output and record were erased on behalf of its user; null where they were not. */
+  erased_at: Generated<number | null>;
   status: Generated<JobStatus>;
   /** Attempts begun and charged; a claim adds one, a displacement gives it back. */
   attempt: Generated<number>;

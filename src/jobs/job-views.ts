@@ -63,6 +63,7 @@ export function jobView(row: JobRow, tokens: TokenStats) {
       row.progress === null
         ? null
         : (JSON.parse(row.progress) as { fraction: number; note: string | null }),
+    erased_at: timestampOrNull(row.erased_at),
     token_stats: tokens,
   };
 }

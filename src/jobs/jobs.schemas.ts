@@ -130,6 +130,7 @@ const completedJob = {
   retry_of: null,
   agent_overrides: null,
   progress: null,
+  erased_at: null,
   token_stats: { prompt_tokens: 0, completion_tokens: 0, total_tokens: 0 },
 };
 
@@ -166,6 +167,11 @@ export const FullJob = Type.Object(
         'the agent as it is saved.',
     },
     progress: Nullable(Type.Object({ fraction: Type.Number(), note: Nullable(Type.String()) })),
+    erased_at: {
+      ...Nullable(Timestamp),
+      description:
+        'When its input, output and record were erased on behalf of its user; else null.',
+    },
     token_stats: TokenStats,
     scheduled_job_id: Type.Optional({
       ...Nullable(Id),

@@ -60,7 +60,8 @@ type Defaults =
   | 'error'
   | 'progress'
   | 'resumed_at'
-  | 'active_ms';
+  | 'active_ms'
+  | 'erased_at';
 
 /** The order in which many jobs are locked, so that two transactions never deadlock. */
 export const inIdOrder = (a: { id: string }, b: { id: string }) => (a.id < b.id ? -1 : 1);

@@ -28,6 +28,9 @@ export async function retryJob(
   if (job.status !== 'failed' && job.status !== 'cancelled') {
     throw new PlatformError('job_not_retryable', `The job is ${job.status}`);
   }
+  if (job.erased_at !== null) {
+    throw new PlatformError('job_not_retryable', 'The input of the job was erased');
+  }
   // The version may have been changed in place since.
   refuseInvalid(skill, JSON.parse(job.input));
   if (agent === 'paused') throw agentPaused(job.agent_id);

@@ -52,3 +52,37 @@ function tokensText(dialect: Dialect, { owners, terms }: Omit<Indexed, 'seq'>): 
     .map((owner) => `${before}${owner}${terms.replaceAll(' ', `${between}${owner}`)}${after}`)
     .join(' ');
 }
+
+/**
+ * Runs what deletes memories so that SQLite keeps no word of theirs in its index: else it only notes that they are
+ * deleted until it merges. It costs ten times as much, so other deletions do without. PostgreSQL deletes the row.
+ */
+export async function forgettingIndex(tx: Transaction, act: () => Promise<void>): Promise<void> {
+  if (tx.dialect !== 'sqlite') return await act();
+  await secureDelete(tx, 1);
+  try {
+    await act();
+  } finally {
+    await secureDelete(tx, 0);
+  }
+}
+
+async function secureDelete(tx: Transaction, value: 0 | 1): Promise<void> {
+  await sql`insert into memory_index (memory_index, rank) values ('secure-delete', ${sql.lit(value)})`.execute(
+    tx.kysely,
+  );
+}
+
+/** Pages of the index that are merged in one transaction. */
+const mergedPages = 200;
+
+/** Merges a part of SQLite's index, so that no word of a deleted memory stays in it; whether there is more. */
+export async function compactIndex(tx: Transaction, isFirst: boolean): Promise<boolean> {
+  if (tx.dialect !== 'sqlite') return false;
+  const changes = async () =>
+    (await sql<{ n: number }>`select total_changes() as n`.execute(tx.kysely)).rows[0]?.n ?? 0;
+  const before = await changes();
+  await sql`insert into memory_index (memory_index, rank)
+    values ('merge', ${sql.lit(isFirst ? -mergedPages : mergedPages)})`.execute(tx.kysely);
+  return (await changes()) - before >= 2;
+}

@@ -4,7 +4,7 @@
  */
 import { type ExpressionBuilder, type Selectable, sql } from 'kysely';
 import type { Handle, Transaction } from '../database/database.ts';
-import { idIn, listValue } from '../database/ids-in.ts';
+import { idIn, isIn, listValue } from '../database/ids-in.ts';
 import { locked } from '../database/locked.ts';
 import { bytesOf, cutPage, type PageAsked } from '../database/page-bytes.ts';
 import { firstRow, statement } from '../database/statement.ts';
@@ -240,6 +240,18 @@ export async function insertMemories(
 
 /** The owners in the index of a memory. */
 export const ownersIn = ({ id, together }: Owner) => (together === null ? [id] : [id, together]);
+
+/** Up to `max` memories that these jobs wrote last, with what they are found by. */
+export function memoriesOfJobs(db: Handle, jobIds: readonly string[], max: number) {
+  return db.kysely
+    .selectFrom('memories')
+    .select(foundBy)
+    .where('job_id', 'is not', null)
+    .where(isIn(db.dialect, sql.ref('job_id'), listValue(jobIds)))
+    .orderBy('owner')
+    .limit(max)
+    .execute();
+}
 
 /** A memory, and what it is found by. */
 export type LockedRow = VisibleMemoryRow & Pick<MemoryRow, (typeof foundBy)[number]>;

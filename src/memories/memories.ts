@@ -44,6 +44,12 @@ import {
 } from './record.ts';
 import { countOf, mayHaveExpired, search, type Wanted } from './search.ts';
 import { columnsOfWords, retagged } from './terms.ts';
+import {
+  compactMemoryIndex,
+  eraseRowsOfJobs,
+  eraseRowsOfUser,
+  rowsOfUser,
+} from './user-memories.ts';
 import { readWords } from './words.ts';
 
 /** Rows deleted in one transaction of the purge, and transactions of one call. */
@@ -69,6 +75,7 @@ export function createMemories(deps: MemoriesDeps) {
   return bind(deps, {
     ...{ findAgent, find, list, get, create, update, remove },
     ...{ keep, purge, renew, expire },
+    ...{ ofUser, eraseUser, eraseOfJobs, compactIndex },
   });
 }
 
@@ -259,6 +266,36 @@ async function purge({ database }: MemoriesDeps): Promise<void> {
 async function expire({ database, clock, agents }: MemoriesDeps): Promise<number> {
   const { lock } = agents;
   return await deleteExpired({ database, lock }, clock.now());
+}
+
+/** All memories of a user, read as they are asked for. */
+async function* ofUser({ database }: MemoriesDeps, organizationId: string, userId: string) {
+  for await (const { agentId, row } of rowsOfUser(database, organizationId, userId)) {
+    yield memoryView(agentId, row);
+  }
+}
+
+/** Deletes the memories of a user until `isLate`; how many. */
+function eraseUser(
+  { database, agents: { lock } }: MemoriesDeps,
+  organizationId: string,
+  userId: string,
+  isLate: () => boolean,
+): Promise<number> {
+  return eraseRowsOfUser({ database, lock }, { organizationId, userId }, isLate);
+}
+
+/** Deletes what jobs remembered, for their user or an agent itself; how many memories. */
+function eraseOfJobs(
+  { database, agents: { lock } }: MemoriesDeps,
+  organizationId: string,
+  jobIds: readonly string[],
+): Promise<number> {
+  return eraseRowsOfJobs({ database, lock }, organizationId, jobIds);
+}
+
+function compactIndex({ database }: MemoriesDeps): Promise<void> {
+  return compactMemoryIndex(database);
 }
 
 /** Makes some of the index entries anew that an earlier version has made; how many. */

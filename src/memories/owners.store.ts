@@ -53,6 +53,21 @@ export const findOwners = allRows<{
 );
 export type OwnerRow = Awaited<ReturnType<typeof findOwners>>[number];
 
+/** The owners of a user's memories, of all agents. */
+export const findOwnersOfUser = allRows<{ organizationId: string; userId: string }>()((db, p) =>
+  db
+    .selectFrom('memory_owners')
+    .select(['id', 'organization_id', 'agent_id'])
+    .where('organization_id', '=', p('organizationId'))
+    .where('kind', '=', sql.lit(ownerKinds.user))
+    .where('user_id', '=', p('userId')),
+);
+
+/** Whose an owner is. */
+export const findAgentOfOwner = firstRow<{ id: number }>()((db, p) =>
+  db.selectFrom('memory_owners').select(['organization_id', 'agent_id']).where('id', '=', p('id')),
+);
+
 /** Adds an owner; its number. */
 export async function insertOwner(tx: Transaction, name: OwnerName): Promise<number> {
   const { id } = await tx.kysely

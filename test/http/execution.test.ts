@@ -166,6 +166,7 @@ describe('Prefer: wait=N', () => {
     duration_ms: expect.any(Number),
     retry_of: null,
     agent_overrides: null,
+    erased_at: null,
     is_trial: false,
     progress: null,
     token_stats: { prompt_tokens: 0, completion_tokens: 0, total_tokens: 0 },

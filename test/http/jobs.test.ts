@@ -31,7 +31,15 @@ const timedFields = [
 const fullFields = [
   ...listedFields,
   ...['input', 'output', 'error', 'attempt', 'max_attempts', 'trigger_type', 'user_id', 'queue'],
-  ...['run_at', 'started_at', 'finished_at', 'duration_ms', 'is_trial', 'agent_overrides'],
+  ...[
+    'run_at',
+    'started_at',
+    'finished_at',
+    'duration_ms',
+    'is_trial',
+    'agent_overrides',
+    'erased_at',
+  ],
   ...['retry_of', 'progress', 'token_stats'],
 ].sort();
 
@@ -91,6 +99,7 @@ describe('GET /api/jobs/:jobId', () => {
       duration_ms: null,
       retry_of: null,
       agent_overrides: null,
+      erased_at: null,
       is_trial: false,
       parent_job_id: null,
       progress: { fraction: 0.25, note: 'a quarter' },

@@ -15,6 +15,9 @@ afterAll(() => platform.stop());
 /** An id that nothing has, for every parameter of a path. */
 const unknownId = '0198c0de-0000-7000-8000-000000000000';
 
+/** A user is a text of the client's, so none is unknown. */
+const isOfUser = (path: string) => path.startsWith('/api/users/');
+
 interface Operation {
   readonly path: string;
   readonly method: string;
@@ -39,7 +42,7 @@ const send = ({ path, method }: Operation, query: string) =>
 
 test('an unknown resource is 404 before an invalid query is 400, on every route', async () => {
   const operations = await allOperations();
-  const named = operations.filter(({ path }) => path.includes('{'));
+  const named = operations.filter(({ path }) => path.includes('{') && !isOfUser(path));
   expect(named.length).toBeGreaterThan(30);
   for (const operation of named) {
     const parameters = operation.parameters.filter(({ in: place }) => place === 'query');
@@ -59,7 +62,7 @@ describe('an unknown query parameter', () => {
       const isTrigger = path.startsWith('/api/webhooks/agent/');
       const answer = await send(operation, 'limitt=1&b=2');
       // What a path names is looked up first, and a trigger's query is its sender's own.
-      if (isTrigger || path.includes('{')) {
+      if (isTrigger || (path.includes('{') && !isOfUser(path))) {
         expect(answer.status, `${method} ${path}`).toBe(404);
         continue;
       }

@@ -1342,6 +1342,30 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/users/{userId}/data": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Take out all that is kept of a user
+         * @description Needs the scope user-data. Lines of JSON: memories, conversations with their messages, and jobs with input and output. The last line is of the type end and counts the others.
+         */
+        get: operations["exportUserData"];
+        put?: never;
+        post?: never;
+        /**
+         * Erase all that is kept of a user
+         * @description Needs the scope user-data. Deletes memories, conversations and messages, and all text of jobs; the rows of the jobs stay. 409 conflict while a job of the user has not ended. May be repeated.
+         */
+        delete: operations["eraseUserData"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/events": {
         parameters: {
             query?: never;
@@ -3270,6 +3294,8 @@ export interface components {
                 fraction: number;
                 note: string | null;
             } | null;
+            /** @description When its input, output and record were erased on behalf of its user; else null. */
+            erased_at: string | null;
             token_stats: components["schemas"]["TokenStats"];
             /** @description With include=origin: the scheduled job that started it, until that is deleted. */
             scheduled_job_id?: string | null;
@@ -3543,6 +3569,20 @@ export interface components {
         ApprovalDecision: {
             /** @description Shown with the approval and given to the run: at most 2000 characters. */
             reason?: string;
+        };
+        UserDataLine: {
+            /** @description memory, conversation, message, job or end. */
+            type: string;
+        } & {
+            [key: string]: unknown;
+        };
+        ErasedUserData: {
+            /** @description False where the request has to be repeated to go on. */
+            done: boolean;
+            memories: number;
+            conversations: number;
+            /** @description Jobs whose input, output and record were erased. */
+            jobs: number;
         };
         NewRunEvent: {
             /** @description The name for which runs wait: letters, digits and . _ - : /, up to 200. */
@@ -14413,6 +14453,7 @@ export interface operations {
                      *       "retry_of": null,
                      *       "agent_overrides": null,
                      *       "progress": null,
+                     *       "erased_at": null,
                      *       "token_stats": {
                      *         "prompt_tokens": 0,
                      *         "completion_tokens": 0,
@@ -14556,6 +14597,7 @@ export interface operations {
                      *       "retry_of": null,
                      *       "agent_overrides": null,
                      *       "progress": null,
+                     *       "erased_at": null,
                      *       "token_stats": {
                      *         "prompt_tokens": 0,
                      *         "completion_tokens": 0,
@@ -14605,6 +14647,7 @@ export interface operations {
                      *       "retry_of": null,
                      *       "agent_overrides": null,
                      *       "progress": null,
+                     *       "erased_at": null,
                      *       "token_stats": {
                      *         "prompt_tokens": 0,
                      *         "completion_tokens": 0,
@@ -15728,6 +15771,242 @@ export interface operations {
             };
             /** @description `unsupported_media_type`: The body is not application/json. */
             415: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                    "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                    "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description `rate_limit_exceeded`: The key has used up its requests of this minute. */
+            429: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                    "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                    "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description `internal_error`: An unexpected error occurred; the log has it under the x-request-id. */
+            500: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                    "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                    "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description `service_unavailable`: It cannot be done right now; try again after Retry-After seconds. */
+            503: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                    "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                    "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    exportUserData: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The user, as x-user-id names it. */
+                userId: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The lines, as they are read. The schema is that of one of them. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                    "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                    "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "type": "memory",
+                     *       "content": "Ada prefers short answers.",
+                     *       "user_id": "ada"
+                     *     }
+                     */
+                    "application/x-ndjson": components["schemas"]["UserDataLine"];
+                };
+            };
+            /** @description `validation_error`: The request is malformed or breaks a rule; details name the field. */
+            400: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                    "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                    "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description `authentication_required`: No credentials were sent. `invalid_api_key`: The key is unknown or revoked. `api_key_expired`: The key has expired. */
+            401: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description `insufficient_scope`: The key lacks a scope that this requires. */
+            403: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                    "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                    "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description `rate_limit_exceeded`: The key has used up its requests of this minute. */
+            429: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                    "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                    "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description `internal_error`: An unexpected error occurred; the log has it under the x-request-id. */
+            500: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                    "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                    "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description `service_unavailable`: It cannot be done right now; try again after Retry-After seconds. */
+            503: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                    "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                    "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    eraseUserData: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The user, as x-user-id names it. */
+                userId: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description What this request has erased. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                    "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                    "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "done": true,
+                     *       "memories": 12,
+                     *       "conversations": 3,
+                     *       "jobs": 9
+                     *     }
+                     */
+                    "application/json": components["schemas"]["ErasedUserData"];
+                };
+            };
+            /** @description `validation_error`: The request is malformed or breaks a rule; details name the field. */
+            400: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                    "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                    "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description `authentication_required`: No credentials were sent. `invalid_api_key`: The key is unknown or revoked. `api_key_expired`: The key has expired. */
+            401: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description `insufficient_scope`: The key lacks a scope that this requires. */
+            403: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                    "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                    "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description `conflict`: It would conflict with what is there. */
+            409: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
@@ -18934,6 +19213,7 @@ export interface operations {
                      *       "retry_of": null,
                      *       "agent_overrides": null,
                      *       "progress": null,
+                     *       "erased_at": null,
                      *       "token_stats": {
                      *         "prompt_tokens": 0,
                      *         "completion_tokens": 0,
@@ -19205,6 +19485,7 @@ export interface operations {
                      *       "retry_of": null,
                      *       "agent_overrides": null,
                      *       "progress": null,
+                     *       "erased_at": null,
                      *       "token_stats": {
                      *         "prompt_tokens": 0,
                      *         "completion_tokens": 0,

@@ -14,7 +14,13 @@ function job(fields: Partial<Job> = {}): Job {
     ...{ status: 'completed', attempt: 1, max_attempts: 3, trigger_type: 'api' },
     ...{ created_at: at(0), run_at: at(0), started_at: at(10), finished_at: at(100) },
     ...{ input: {}, output: {}, error: null, progress: null, retry_of: null, duration_ms: 90 },
-    ...{ parent_job_id: null, resumed_at: null, is_trial: false, agent_overrides: null },
+    ...{
+      parent_job_id: null,
+      resumed_at: null,
+      is_trial: false,
+      agent_overrides: null,
+      erased_at: null,
+    },
     ...{ queue: 'skill-execution', token_stats: tokens },
     ...fields,
   };

@@ -485,6 +485,13 @@ export interface ApprovalsApi {
   ): Promise<Schemas['Approval']>;
 }
 
+export interface UserDataApi {
+  /** Take out all that is kept of a user: `GET /api/users/{userId}/data`. */
+  export(userId: string, options?: CallOptions): Promise<Schemas['UserDataLine']>;
+  /** Erase all that is kept of a user: `DELETE /api/users/{userId}/data`. */
+  erase(userId: string, options?: CallOptions): Promise<Schemas['ErasedUserData']>;
+}
+
 export interface EventsApi {
   /** Send an event to the runs that wait for it: `POST /api/events`. */
   send(body: Schemas['NewRunEvent'], options?: CallOptions): Promise<Schemas['RunEventReceipt']>;
@@ -555,6 +562,7 @@ export interface Api {
   readonly webhooks: WebhooksApi;
   readonly jobs: JobsApi;
   readonly approvals: ApprovalsApi;
+  readonly userData: UserDataApi;
   readonly events: EventsApi;
   readonly scheduledJobs: ScheduledJobsApi;
   readonly statistics: StatisticsApi;
@@ -1279,6 +1287,20 @@ export const operationTable: OperationTable = {
       path: '/api/approvals/{approvalId}/reject',
       credential: 'key',
       input: 'body',
+      result: 'json',
+    },
+  },
+  userData: {
+    export: {
+      verb: 'GET',
+      path: '/api/users/{userId}/data',
+      credential: 'key',
+      result: 'json',
+    },
+    erase: {
+      verb: 'DELETE',
+      path: '/api/users/{userId}/data',
+      credential: 'key',
       result: 'json',
     },
   },

@@ -1092,6 +1092,22 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/users/{userId}/data": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get: operations["exportUserData"];
+        put?: never;
+        post?: never;
+        delete: operations["eraseUserData"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/events": {
         parameters: {
             query?: never;
@@ -2794,6 +2810,8 @@ export interface components {
                 fraction: number;
                 note: string | null;
             } | null;
+            /** @description When its input, output and record were erased on behalf of its user; else null. */
+            erased_at: string | null;
             token_stats: components["schemas"]["TokenStats"];
             /** @description With include=origin: the scheduled job that started it, until that is deleted. */
             scheduled_job_id?: string | null;
@@ -3067,6 +3085,20 @@ export interface components {
         ApprovalDecision: {
             /** @description Shown with the approval and given to the run: at most 2000 characters. */
             reason?: string;
+        };
+        UserDataLine: {
+            /** @description memory, conversation, message, job or end. */
+            type: string;
+        } & {
+            [key: string]: unknown;
+        };
+        ErasedUserData: {
+            /** @description False where the request has to be repeated to go on. */
+            done: boolean;
+            memories: number;
+            conversations: number;
+            /** @description Jobs whose input, output and record were erased. */
+            jobs: number;
         };
         NewRunEvent: {
             /** @description The name for which runs wait: letters, digits and . _ - : /, up to 200. */
@@ -5855,6 +5887,57 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["Approval"];
+                };
+            };
+        };
+    };
+    exportUserData: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The user, as x-user-id names it. */
+                userId: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "type": "memory",
+                     *       "content": "Ada prefers short answers.",
+                     *       "user_id": "ada"
+                     *     }
+                     */
+                    "application/x-ndjson": components["schemas"]["UserDataLine"];
+                };
+            };
+        };
+    };
+    eraseUserData: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The user, as x-user-id names it. */
+                userId: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErasedUserData"];
                 };
             };
         };

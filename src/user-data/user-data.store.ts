@@ -1,0 +1,227 @@
+/** The queries on what is kept of a user, wherever it stands. */
+import { sql } from 'kysely';
+import type { Handle, Transaction } from '../database/database.ts';
+import { idIn, isIn, listValue } from '../database/ids-in.ts';
+import { locked } from '../database/locked.ts';
+import type { ConversationsTable, JobsTable } from '../database/tables.ts';
+
+export interface OfUser {
+  readonly organizationId: string;
+  readonly userId: string;
+}
+
+/** What stands in place of the user of a job that was erased. */
+const erasedUser = 'erased';
+
+/** The user's conversations after `after`, by id. */
+export function conversationsOf(
+  db: Handle,
+  { organizationId, userId }: OfUser,
+  after: string,
+  limit: number,
+) {
+  return db.kysely
+    .selectFrom('conversations')
+    .select(['id', 'agent_id', 'user_id', 'status', 'trigger_type', 'created_at', 'updated_at'])
+    .where('organization_id', '=', organizationId)
+    .where('user_id', '=', userId)
+    .where('id', '>', after)
+    .orderBy('id')
+    .limit(limit)
+    .execute();
+}
+
+/** The jobs after `after` for which a client named the user, by id. */
+export function jobsNaming(
+  db: Handle,
+  { organizationId, userId }: OfUser,
+  after: string,
+  limit: number,
+) {
+  return db.kysely
+    .selectFrom('jobs')
+    .select(['id', 'conversation_id'])
+    .where('organization_id', '=', organizationId)
+    .where('user_id', '=', userId)
+    .where('for_user', '=', sql.lit(1))
+    .where('id', '>', after)
+    .orderBy('id')
+    .limit(limit)
+    .execute();
+}
+
+/** Jobs that have left messages in a conversation. */
+export async function jobsIn(db: Handle, conversationId: string, limit: number): Promise<string[]> {
+  const messages = db.kysely
+    .selectFrom('messages')
+    .select('job_id')
+    .where('conversation_id', '=', conversationId)
+    .orderBy('id')
+    .limit(limit);
+  const rows = await messages.execute();
+  return [...new Set(rows.map(({ job_id }) => job_id))];
+}
+
+const unended = ['queued', 'active', 'waiting'] as const;
+
+/** A job of the user that has not ended. */
+export async function unendedJob(
+  db: Handle,
+  { organizationId, userId }: OfUser,
+): Promise<string | undefined> {
+  const named = await db.kysely
+    .selectFrom('jobs')
+    .select('id')
+    .where('organization_id', '=', organizationId)
+    .where('user_id', '=', userId)
+    .where('for_user', '=', sql.lit(1))
+    .where('status', 'in', unended)
+    .limit(1)
+    .executeTakeFirst();
+  if (named !== undefined) return named.id;
+  const active = await db.kysely
+    .selectFrom('conversations')
+    .select('id')
+    .where('organization_id', '=', organizationId)
+    .where('user_id', '=', userId)
+    .where('status', '=', 'active')
+    .limit(1)
+    .executeTakeFirst();
+  if (active === undefined) return undefined;
+  const last = await db.kysely
+    .selectFrom('messages')
+    .select('job_id')
+    .where('conversation_id', '=', active.id)
+    .orderBy('id', 'desc')
+    .limit(1)
+    .executeTakeFirst();
+  return last?.job_id;
+}
+
+/** Jobs by id, in its order. */
+export function jobsById(db: Handle, organizationId: string, ids: readonly string[]) {
+  return db.kysely
+    .selectFrom('jobs')
+    .selectAll()
+    .where(idIn(db.dialect, listValue(ids)))
+    .where('organization_id', '=', organizationId)
+    .orderBy('id')
+    .execute();
+}
+
+/** The states of jobs, which no other transaction changes before this one ends. */
+export function lockedStates(tx: Transaction, ids: readonly string[]) {
+  const query = tx.kysely
+    .selectFrom('jobs')
+    .select(['id', 'status'])
+    .where(idIn(tx.dialect, listValue(ids)))
+    .orderBy('id');
+  return locked(tx.dialect, query).execute();
+}
+
+export const hasEnded = ({ status }: Pick<JobsTable, 'status'> | { status: string }) =>
+  !(unended as readonly string[]).includes(status as string);
+
+/** Erases what jobs have of text; their rows stay. */
+export async function redactJobs(tx: Transaction, ids: readonly string[], now: number) {
+  const isOne = idIn(tx.dialect, listValue(ids));
+  const error = JSON.stringify({ code: 'skill_execution_failed', message: 'erased' });
+  await tx.kysely
+    .updateTable('jobs')
+    .set({
+      input: 'null',
+      output: null,
+      progress: null,
+      agent_overrides: null,
+      error: sql`case when error is null then null else ${error} end`,
+      user_id: erasedUser,
+      for_user: 0,
+      erased_at: now,
+    })
+    .where(isOne)
+    .execute();
+  await tx.kysely
+    .deleteFrom('job_events')
+    .where(isIn(tx.dialect, sql.ref('job_id'), listValue(ids)))
+    .execute();
+}
+
+/** Deliveries of webhooks that tell of these jobs or conversations, and are not erased yet. */
+export function deliveriesAbout(tx: Transaction, subjects: readonly string[], limit: number) {
+  return tx.kysely
+    .selectFrom('webhook_deliveries')
+    .select(['id', 'body'])
+    .where('subject', 'in', subjects)
+    .where('body', 'not like', `%${erasedData}%`)
+    .orderBy('id')
+    .limit(limit)
+    .execute();
+}
+
+/** What stands in place of the data of an event or a delivery. */
+export const erasedData = '{"erased":true}';
+
+export async function redactDelivery(tx: Transaction, id: string, body: string) {
+  await tx.kysely.updateTable('webhook_deliveries').set({ body }).where('id', '=', id).execute();
+  await tx.kysely
+    .updateTable('webhook_attempts')
+    .set({ response: null })
+    .where('delivery_id', '=', id)
+    .execute();
+}
+
+/** Events of an organization after `after`, by `seq`. */
+export function eventsAfter(db: Handle, organizationId: string, after: number, limit: number) {
+  return db.kysely
+    .selectFrom('events')
+    .select(['seq', 'data'])
+    .where('organization_id', '=', organizationId)
+    .where('seq', '>', after)
+    .orderBy('seq')
+    .limit(limit)
+    .execute();
+}
+
+export async function redactEvent(tx: Transaction, seq: number): Promise<void> {
+  await tx.kysely.updateTable('events').set({ data: erasedData }).where('seq', '=', seq).execute();
+}
+
+/** Which of these jobs were erased. */
+export async function erasedAmong(db: Handle, ids: readonly string[]): Promise<Set<string>> {
+  if (ids.length === 0) return new Set();
+  const rows = await db.kysely
+    .selectFrom('jobs')
+    .select('id')
+    .where(idIn(db.dialect, listValue(ids)))
+    .where('erased_at', 'is not', null)
+    .execute();
+  return new Set(rows.map(({ id }) => id));
+}
+
+/** A page of a conversation's messages after `after`, by id. */
+export function messagesAfter(db: Handle, conversationId: string, after: string, limit: number) {
+  return db.kysely
+    .selectFrom('messages')
+    .select(['id', 'job_id', 'role', 'content', 'created_at'])
+    .where('conversation_id', '=', conversationId)
+    .where('id', '>', after)
+    .orderBy('id')
+    .limit(limit)
+    .execute();
+}
+
+/** Whether a conversation was begun for the user. */
+export async function isBegunFor(
+  db: Handle,
+  { organizationId, userId }: OfUser,
+  id: ConversationsTable['id'],
+): Promise<boolean> {
+  const row = await db.kysely
+    .selectFrom('conversations')
+    .select('id')
+    .where('id', '=', id)
+    .where('organization_id', '=', organizationId)
+    .where('user_id', '=', userId)
+    .executeTakeFirst();
+  return row !== undefined;
+}

@@ -1,0 +1,176 @@
+/** What is kept of a user: taken out and erased (docs/memories.md). */
+import { sql } from 'kysely';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import type { MemoryStep } from '../fixtures/skills/staged/memory.ts';
+import { expectRefusal } from '../support/expectations.ts';
+import type { Platform } from '../support/platform.ts';
+import { acting, gate, play, startStaged } from '../support/staged.ts';
+import { newTenant, type Tenant } from '../support/tenant.ts';
+
+let platform: Platform;
+beforeAll(async () => {
+  platform = await startStaged();
+});
+afterAll(() => platform.stop());
+
+const memory = 'staged/v1.0/memory';
+const alice = { 'x-user-id': 'alice marker7' };
+const path = '/api/users/alice%20marker7/data';
+const memories = '/api/agents/default/memories';
+
+const act = (tenant: Tenant, steps: MemoryStep[], headers = {}) =>
+  tenant.run(memory, { attempts: [steps] }, headers);
+
+/** The tables in which a text stands, of all tables and of the organization. */
+async function tablesWith(text: string): Promise<string[]> {
+  const { kysely } = platform.database.read;
+  const found: string[] = [];
+  for (const { name } of await kysely.introspection.getTables()) {
+    const { rows } = await sql<Record<string, unknown>>`select * from ${sql.table(name)}`.execute(
+      kysely,
+    );
+    const values = rows.flatMap((row) => Object.values(row));
+    const isIn = (value: unknown) =>
+      (value instanceof Uint8Array
+        ? Buffer.from(value).toString('latin1')
+        : String(value)
+      ).includes(text);
+    if (values.some(isIn)) found.push(name);
+  }
+  return found;
+}
+
+/** Everything that a user can leave behind. */
+async function withTraces() {
+  const tenant = await newTenant(platform);
+  const webhook = await tenant.post('/api/agent-webhooks', {
+    agent_id: 'default',
+    url: 'https://example.com/hook',
+    events: ['skill.completed', 'skill.failed', 'conversation.created'],
+  });
+  expect(webhook.status).toBe(201);
+  const remembered = await act(
+    tenant,
+    [
+      { remember: { content: 'marker7 likes tea' } },
+      { remember: { content: 'marker7 told all', whose: 'agent' } },
+      { remember: { content: 'marker7 brief' } },
+    ],
+    alice,
+  );
+  await act(tenant, [{ forget: remembered.body.output[2].id }], alice);
+  await tenant.post(memories, { content: 'marker7 by a client', user_id: 'alice marker7' });
+  await tenant.post(memories, { content: 'kept', user_id: 'bob' });
+  const failing = await tenant.run(
+    memory,
+    { attempts: [[{ remember: { content: 'marker7 lost' } }, { fail: 'marker7 failed' }]] },
+    alice,
+  );
+  await tenant.jobIn(failing.body.job_id, 'failed');
+  const said = acting({ log: 'marker7 logged' }, { message: ['assistant', 'marker7 said'] });
+  await tenant.run(play, said, alice);
+  const ofBob = await act(tenant, [{ recall: { whose: 'user' } }], { 'x-user-id': 'bob' });
+  return { tenant, remembered: remembered.body, failed: failing.body, ofBob: ofBob.body };
+}
+
+test('the data of a user are erased from every table, and the rows of its jobs stay', async () => {
+  const { tenant, remembered, failed, ofBob } = await withTraces();
+  const before = await tablesWith('marker7');
+  expect(before).toEqual(expect.arrayContaining(['conversations', 'jobs', 'memories', 'messages']));
+  const exported = await tenant.get(path);
+  const jobsBefore = (await tenant.get('/api/jobs')).body.total;
+
+  const { status, body } = await tenant.delete(path);
+
+  expect({ status, body }).toEqual({
+    status: 200,
+    body: { done: true, memories: 3, conversations: 4, jobs: 4 },
+  });
+  expect(await tablesWith('marker7')).toEqual([]);
+  expect((await tenant.get('/api/jobs')).body.total).toBe(jobsBefore);
+  expect((await tenant.get(`/api/jobs/${remembered.job_id}`)).body).toMatchObject({
+    status: 'completed',
+    input: null,
+    output: null,
+    user_id: 'erased',
+    erased_at: expect.any(String),
+  });
+  expectRefusal(await tenant.post(`/api/jobs/${failed.job_id}/retry`), 422, 'job_not_retryable');
+  expectRefusal(
+    await tenant.get(`/api/conversations/${remembered.conversation_id}`),
+    404,
+    'not_found',
+  );
+  expect((await tenant.get(`/api/jobs/${ofBob.job_id}`)).body).toMatchObject({ user_id: 'bob' });
+  expect((await tenant.get(memories)).body).toMatchObject({
+    data: [{ content: 'kept' }],
+    total: 1,
+  });
+  const kinds = exported.text
+    .trim()
+    .split('\n')
+    .map((line) => JSON.parse(line));
+  expect(kinds.at(-1)).toEqual({
+    type: 'end',
+    user_id: 'alice marker7',
+    ...{ memories: 2, conversations: 4, messages: expect.any(Number), jobs: 4 },
+  });
+  const again = await tenant.delete(path);
+  expect(again.body).toEqual({ done: true, memories: 0, conversations: 0, jobs: 0 });
+});
+
+test('an export has memories, conversations with messages, and jobs with input and output', async () => {
+  const tenant = await newTenant(platform);
+  const { body: job } = await act(tenant, [{ remember: { content: 'likes tea' } }], alice);
+  await act(tenant, [{ remember: { content: 'of bob' } }], { 'x-user-id': 'bob' });
+
+  const { status, headers, text } = await tenant.get(path);
+
+  expect(status).toBe(200);
+  expect(headers.get('content-type')).toBe('application/x-ndjson; charset=utf-8');
+  const lines = text
+    .trim()
+    .split('\n')
+    .map((line) => JSON.parse(line));
+  expect(lines).toMatchObject([
+    { type: 'memory', content: 'likes tea', source: { job_id: job.job_id } },
+    { type: 'conversation', id: job.conversation_id, user_id: 'alice marker7' },
+    { type: 'job', job_id: job.job_id, input: { attempts: [[{}]] }, output: [{}] },
+    { type: 'message', role: 'user', job_id: job.job_id },
+    { type: 'message', role: 'assistant' },
+    { type: 'end', memories: 1, conversations: 1, messages: 2, jobs: 1 },
+  ]);
+  expect(text).not.toContain('bob');
+});
+
+test('the data of a user are not erased while one of its jobs runs', async () => {
+  const tenant = await newTenant(platform);
+  const held = gate();
+  await tenant.post(memories, { content: 'kept', user_id: 'alice marker7' });
+  const id = await tenant.start(memory, { attempts: [[{ until: held.path }]] }, alice);
+
+  const refused = await tenant.delete(path);
+
+  expectRefusal(refused, 409, 'conflict');
+  expect(refused.body.message ?? refused.text).toContain(id);
+  expect((await tenant.get(memories)).body.total).toBe(1);
+  held.open();
+  await tenant.jobIn(id, 'completed');
+  expect((await tenant.delete(path)).body).toMatchObject({ done: true, memories: 1, jobs: 1 });
+});
+
+test('other organizations and keys without the scope reach no data of a user', async () => {
+  const tenant = await newTenant(platform);
+  await tenant.post(memories, { content: 'kept', user_id: 'alice marker7' });
+  const stranger = await newTenant(platform);
+  const { organization: organization_id } = tenant;
+  const narrow = await newTenant(platform, { organization_id, scopes: ['staged'] });
+  const clerk = await newTenant(platform, { organization_id, scopes: ['user-data'] });
+
+  for (const method of ['GET', 'DELETE']) {
+    expectRefusal(await narrow.send(method, path), 403, 'insufficient_scope');
+  }
+  expect((await stranger.delete(path)).body).toMatchObject({ memories: 0 });
+  expect((await clerk.get(path)).text).toContain('kept');
+  expect((await clerk.delete(path)).body).toMatchObject({ done: true, memories: 1 });
+});
