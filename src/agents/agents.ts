@@ -206,7 +206,8 @@ async function remove(
 }
 
 function stillNamed(id: string, blockers: readonly { noun: string }[]): PlatformError {
-  const nouns = blockers.map(({ noun }) => noun).join(' or ');
+  const list = blockers.map(({ noun }) => noun).join(', ');
+  const nouns = list.replace(/, ([^,]*)$/, ' or $1');
   return new PlatformError(
     'conflict',
     `${nouns.charAt(0).toUpperCase()}${nouns.slice(1)} name the agent ${id}: delete or change those first`,

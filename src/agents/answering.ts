@@ -4,8 +4,11 @@
  */
 import type { DialogueMessage, ToolMessage } from '../models/model.ts';
 import type { Asking } from './attempt.ts';
+import type { Compaction } from './compaction.ts';
+import { coveredBy } from './compaction-plan.ts';
 import type { GenerateRequest } from './generate-request.ts';
 import type { Generations } from './generations.ts';
+import type { History } from './history.ts';
 import { LoopError, type LoopResult, runLoop } from './loop.ts';
 import { askModel } from './model-calls.ts';
 import { dialogueFor, type PlannedTool, type RecordedGeneration } from './recorded-generation.ts';
@@ -15,18 +18,22 @@ import { runTool } from './tool-runs.ts';
 
 /** Runs the loop to its answer. Each turn begins in the commit that records the tools before it. */
 export async function answer(
-  begun: Omit<Asking, 'results'>,
+  begun: Omit<Asking, 'results' | 'compaction'>,
   { request, corrections }: GenerateRequest,
-  history: readonly DialogueMessage[],
+  history: History,
   recorded: RecordedGeneration,
 ): Promise<LoopResult> {
   const { deps, run, generations } = begun.attempt;
   const messages: readonly DialogueMessage[] = [
-    ...history,
+    ...history.messages,
     { role: 'user', text: request.prompt },
     ...dialogueFor(recorded, begun.generation.call.model),
   ];
-  const asking: Asking = { ...begun, results: resultsIn(messages) };
+  const asking: Asking = {
+    ...begun,
+    results: resultsIn(messages),
+    compaction: compactionOf(messages, history, recorded),
+  };
   const planned = new Map<string, PlannedTool>();
   /** Tool results that are being recorded. */
   const records: Promise<void>[] = [];
@@ -60,7 +67,7 @@ export async function answer(
       },
       {
         messages,
-        task: history.length,
+        task: history.messages.length,
         turns: recorded.turns,
         corrections,
       },
@@ -72,6 +79,17 @@ export async function answer(
   } finally {
     await Promise.allSettled(records);
   }
+}
+
+/** What is summarized of the dialogue so far. */
+function compactionOf(
+  messages: readonly DialogueMessage[],
+  { messages: earlier, ids, tools }: History,
+  { summary }: RecordedGeneration,
+): Compaction {
+  const idOf = (message: DialogueMessage) => ids.get(message);
+  const covered = summary === null ? 0 : coveredBy(summary, messages, earlier.length, idOf);
+  return { covered, summary, notBefore: 0, tools: summary?.tools ?? tools, idOf };
 }
 
 function resultsIn(messages: readonly DialogueMessage[]): Map<string, ToolMessage> {

@@ -10,6 +10,7 @@ import type { Clock } from '../kernel/clock.ts';
 import type { RunMemory } from '../memories/run-memory.ts';
 import type { Models, ToolMessage } from '../models/model.ts';
 import type { SkillRegistry } from '../skills/registry.ts';
+import type { Compaction } from './compaction.ts';
 import type { Estimates } from './estimates.ts';
 import type { RestingModels } from './fallbacks.ts';
 import type { Generation, ThinkingReport } from './generation.ts';
@@ -109,6 +110,7 @@ export interface Asking {
   /** The part of the run that asks. */
   readonly part: RunPart;
   readonly box: ToolBox;
+  readonly compaction: Compaction;
   /** The results of tools in the dialogue, by the id of their call. */
   readonly results: Map<string, ToolMessage>;
   /** What the generation does: it waits while all tools that it runs at a time do. */

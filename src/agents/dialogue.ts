@@ -175,23 +175,31 @@ export function cutText(text: string, max: number): string {
  * before), results without a call, and data for one model only. An id that occurs in more than one turn,
  * as with some models, is replaced by a unique one.
  */
-export function asHistory(messages: readonly DialogueMessage[]): DialogueMessage[] {
+export function asHistory(
+  messages: readonly DialogueMessage[],
+  /** Is told what was made of a message. */
+  onMade: (made: DialogueMessage, source: DialogueMessage) => void = () => {},
+): DialogueMessage[] {
   const answers = answersByCall(messages);
   const ids = new Set<string>();
   const history: DialogueMessage[] = [];
+  const add = (made: DialogueMessage, source: DialogueMessage) => {
+    history.push(made);
+    onMade(made, source);
+  };
   for (const message of messages) {
-    if (message.role === 'user') history.push(message);
+    if (message.role === 'user') add(message, message);
     if (message.role !== 'assistant' || history.length === 0) continue;
     const { text, toolCalls } = message;
     const answered = toolCalls.flatMap((call) => {
       const answer = answers.get(call);
       if (answer === undefined) return [];
       const id = freshId(call.id, ids);
-      return [{ call: { ...call, id }, answer: { ...answer, callId: id } }];
+      return [{ call: { ...call, id }, answer, id }];
     });
     if (text === '' && answered.length === 0) continue;
-    history.push({ role: 'assistant', text, toolCalls: answered.map(({ call }) => call) });
-    history.push(...answered.map(({ answer }) => answer));
+    add({ role: 'assistant', text, toolCalls: answered.map(({ call }) => call) }, message);
+    for (const { answer, id } of answered) add({ ...answer, callId: id }, answer);
   }
   return history;
 }

@@ -5,12 +5,14 @@
  * lease records nothing. A repeated attempt continues from what is on record.
  */
 import { addDialogue, addMessages } from '../conversations/record.ts';
+import type { Transaction } from '../database/database.ts';
 import { type OpenClaim, write } from '../journal/claim-writes.ts';
 import { nextStep, type StepFailure } from '../journal/journal-steps.ts';
 import { type AskedStep, findRecord } from '../journal/records.ts';
 import type { SaidMessage } from '../journal/run-steps.ts';
 import {
   endSteps,
+  findLastMessageOfTurns,
   insertSteps,
   listActiveSteps,
   listStepsOfGeneration,
@@ -23,6 +25,7 @@ import { newId } from '../kernel/ids.ts';
 import type { MemoryChange } from '../memories/run-memory.ts';
 import type { AssistantMessage, ToolMessage } from '../models/model.ts';
 import { charge, reserve } from '../usage/reservations.ts';
+import type { Summary } from './compaction-plan.ts';
 import {
   type CallCost,
   nothingRecorded,
@@ -61,6 +64,8 @@ export interface CallEnd extends CallCost {
   readonly isDialogue: boolean;
   /** The tools that the model called. */
   readonly tools: readonly Omit<PlannedTool, 'n'>[];
+  /** Where the answer is a summary of earlier messages; with turns it covers all messages up to the last of them. */
+  readonly summary?: Pick<Summary, 'text' | 'turns' | 'through' | 'tools'>;
 }
 
 export interface ToolEnd {
@@ -221,8 +226,9 @@ async function endCall(
           content: cutToBytes(end.message.text),
           tokens: usage,
           model: call.model,
-          data: isWhole ? JSON.stringify(end.message) : null,
+          data: isWhole ? JSON.stringify(await storedOf(tx, claim, call, end)) : null,
           isDialogue: end.isDialogue && isWhole,
+          isSummary: end.summary !== undefined,
         },
       ]);
     }
@@ -247,6 +253,20 @@ async function endCall(
     }
   });
   return planned;
+}
+
+/** A message as models take it, or a summary, which names the last message that it covers. */
+async function storedOf(
+  tx: Transaction,
+  { job }: ThinkingClaim,
+  { generation }: BegunCall,
+  { message, summary }: CallEnd,
+): Promise<AssistantMessage | Summary | null> {
+  if (summary === undefined) return message;
+  const { turns } = summary;
+  const asked = { job_id: job.id, generation, turns };
+  const last = turns === 0 ? undefined : await findLastMessageOfTurns(tx, asked);
+  return { role: 'summary', ...summary, through: last?.id ?? summary.through, toolCalls: [] };
 }
 
 function restartTool(claim: ThinkingClaim, { n }: PlannedTool): Promise<void> {

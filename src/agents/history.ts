@@ -1,32 +1,75 @@
 /** The messages of a conversation's earlier jobs, as a model is sent them before the task of this one. */
 import type { DialogueMessage } from '../models/model.ts';
 import { log, type ThinkingAttempt } from './attempt.ts';
+import { type Summary, summaryText } from './compaction-plan.ts';
 import { asHistory } from './dialogue.ts';
 
 /** The newest messages that are read; those that do not fit are left out later. */
 const bounds = { limit: 400, bytesMax: 4 * 1024 * 1024 };
 
+/** Earlier messages: those that no summary covers, after the last summary. */
+export interface History {
+  readonly messages: readonly DialogueMessage[];
+  /** The id under which a message is on record. */
+  readonly ids: ReadonlyMap<DialogueMessage, string>;
+  /** Tools that were found in messages that the summary covers. */
+  readonly tools: readonly string[];
+}
+
+export const noHistory: History = { messages: [], ids: new Map(), tools: [] };
+
+interface Entry {
+  readonly id: string;
+  readonly message: DialogueMessage | Summary;
+}
+
 /** Oldest first, without unanswered messages at the end that equal the task, as of a repeated job. */
-export async function historyBefore(
-  attempt: ThinkingAttempt,
-  task: string,
-): Promise<DialogueMessage[]> {
+export async function historyBefore(attempt: ThinkingAttempt, task: string): Promise<History> {
   const { conversation_id, id } = attempt.run.job;
   const { conversations } = attempt.deps;
   const { messages, isCut } = await conversations.dialogue(conversation_id, id, bounds);
-  if (isCut) {
+  const entries = messages.map((row): Entry => ({ id: row.id, message: messageOf(row) }));
+  const { kept, summary } = afterSummary(entries);
+  if (isCut && (summary === undefined || kept.length === entries.length)) {
     const message = `Earlier messages of the conversation were left out: only the newest ${messages.length} are looked at`;
     log(attempt, message);
   }
+  const ids = new Map(kept.map((entry) => [entry.message, entry.id]));
   const history = asHistory(
-    messages.map(({ content, data, task_field }) =>
-      data === null
-        ? { role: 'user' as const, text: taskOf(content, task_field) }
-        : (JSON.parse(data) as DialogueMessage),
-    ),
+    kept.map(({ message }) => message),
+    (made, source) => ids.set(made, ids.get(source) ?? ''),
   );
   const end = history.findLastIndex(({ role, text }) => role !== 'user' || text !== task);
-  return history.slice(0, end + 1);
+  return { messages: history.slice(0, end + 1), ids, tools: summary?.tools ?? [] };
+}
+
+/** What follows the last summary, with the summary before it as a message of the user. */
+function afterSummary(entries: readonly Entry[]) {
+  const summary = entries
+    .map(({ message }) => message)
+    .findLast((message) => message.role === 'summary');
+  const kept = entries.flatMap(({ id, message }) =>
+    message.role === 'summary' || (summary !== undefined && id <= summary.through)
+      ? []
+      : [{ id, message }],
+  );
+  if (summary === undefined) return { kept, summary };
+  const told = { role: 'user', text: summaryText(summary.text) } as const;
+  return { kept: [{ id: summary.through, message: told }, ...kept], summary };
+}
+
+/** A message of a user is the input of its job. */
+function messageOf({
+  content,
+  data,
+  task_field,
+}: {
+  content: string;
+  data: string | null;
+  task_field: string | null;
+}): DialogueMessage | Summary {
+  if (data === null) return { role: 'user', text: taskOf(content, task_field) };
+  return JSON.parse(data) as DialogueMessage | Summary;
 }
 
 /** The task of an earlier run: the field of its input that its skill names, else the whole input. */

@@ -24,6 +24,7 @@ import {
   shortageOf,
 } from './call-ends.ts';
 import { delayBefore, isOutOfTries, triesKey, unansweredMax } from './call-retries.ts';
+import { compacted } from './compaction.ts';
 import { cutText, fitDialogue, tokensOfText } from './dialogue.ts';
 import { failureOfAll, isPassedOn, modelsInOrder, rest } from './fallbacks.ts';
 import type { Generation } from './generation.ts';
@@ -71,10 +72,12 @@ export async function askModel(
   ready: Promise<unknown>,
 ): Promise<Turn> {
   const { model } = asking.generation.call;
-  const asked = { ...asking, turn, model, dialogue: messages, ...fitted(asking, messages) };
   const resume = asking.attempt.run.yieldSlot();
   try {
-    return await askInOrder(asked, ready);
+    const sent = await compacted(asking, messages, ready);
+    const tools = asking.box.offersAfter(messages, asking.compaction.tools);
+    const request = { turn, model, dialogue: messages, tools, ...fitted(asking, tools, sent) };
+    return await askInOrder({ ...asking, ...request }, ready);
   } finally {
     resume();
   }
@@ -293,11 +296,14 @@ async function wait(ms: number, signal: AbortSignal): Promise<void> {
 }
 
 /** What of the dialogue fits into the model's window, with a log line for what was left out. */
-function fitted({ attempt, generation, box }: Asking, messages: readonly DialogueMessage[]) {
-  const tools = box.offersAfter(messages);
+function fitted(
+  { attempt, generation }: Asking,
+  tools: readonly ToolOffer[],
+  { messages, task }: Awaited<ReturnType<typeof compacted>>,
+) {
   const overhead = generation.overhead + tokensOfText(JSON.stringify(tools));
   const room = generation.window - generation.output - overhead;
-  const result = fitDialogue(messages, generation.task, room);
+  const result = fitDialogue(messages, task, room);
   if (!result.fits) {
     throw new ThinkingError(
       'skill_execution_failed',
@@ -311,5 +317,5 @@ function fitted({ attempt, generation, box }: Asking, messages: readonly Dialogu
   if (cut > 0) log(attempt, `${cut} results of tools were cut, to fit the model's window`);
   const offers = sizeOfText(JSON.stringify(tools));
   const size = sumOfSizes([generation.overheadSize, offers, sizeOfMessages(result.messages)]);
-  return { messages: withMarks(result.messages), tools, size };
+  return { messages: withMarks(result.messages), size };
 }

@@ -15,6 +15,7 @@ import {
   type Usage,
 } from '../models/model.ts';
 import { triesKey, type Unanswered } from './call-retries.ts';
+import type { Summary } from './compaction-plan.ts';
 
 /** A tool that is about to run. */
 export interface PlannedTool {
@@ -45,6 +46,8 @@ export interface RecordedGeneration {
   /** The model of each answer. */
   readonly models: ReadonlyMap<DialogueMessage, string>;
   readonly turns: number;
+  /** The last summary of earlier messages, null where there is none. */
+  readonly summary: Summary | null;
   /** Of all calls, including those without an answer. */
   readonly costs: readonly CallCost[];
   /** Calls without an answer that the provider may have charged, by `triesKey`. */
@@ -70,7 +73,8 @@ export function readGeneration(
   const open = new Map<string, PlannedTool>();
   const memory: MemoryChange[] = [];
   let turns = 0;
-  const messageOf = <M extends DialogueMessage>({
+  let summary: Summary | null = null;
+  const messageOf = <M extends DialogueMessage | Summary>({
     message_id,
   }: StepOfGeneration): M | undefined => {
     const json = message_id === null ? undefined : data.get(message_id);
@@ -85,8 +89,12 @@ export function readGeneration(
       unanswered.set(key, 1 + (unanswered.get(key) ?? 0));
     }
     if (call.status !== 'completed') continue;
-    const answer = messageOf<AssistantMessage>(call);
+    const answer = messageOf<AssistantMessage | Summary>(call);
     if (answer === undefined) continue;
+    if (answer.role === 'summary') {
+      summary = answer;
+      continue;
+    }
     turns = call.turn;
     messages.push(answer);
     models.set(answer, call.name);
@@ -109,7 +117,7 @@ export function readGeneration(
   }
   const failed = rows.find((row) => row.kind === 'generate' && row.attempt === attempt);
   const failure = failed?.error ? (JSON.parse(failed.error) as StepFailure) : null;
-  return { messages, models, turns, costs, unanswered, open, memory, failure };
+  return { messages, models, turns, summary, costs, unanswered, open, memory, failure };
 }
 
 /** The dialogue for a model: signed and provider-specific parts are kept only in its own answers. */

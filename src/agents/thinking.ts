@@ -20,7 +20,7 @@ import {
   readGenerateRequest,
 } from './generate-request.ts';
 import type { Generation } from './generation.ts';
-import { historyBefore } from './history.ts';
+import { historyBefore, noHistory } from './history.ts';
 import { type LoopResult, recordedResult } from './loop.ts';
 import { callSettings } from './model-settings.ts';
 import type { CallCost, RecordedGeneration } from './recorded-generation.ts';
@@ -161,7 +161,7 @@ async function askOn(
   const model = modelOf(deps, agent);
   const scopes = await requireScopes(deps, run.job);
   const box = await toolsOf(attempt, agent, scopes, request, part);
-  const history = known.isDialogue ? await historyBefore(attempt, request.prompt) : [];
+  const history = known.isDialogue ? await historyBefore(attempt, request.prompt) : noHistory;
   const system = systemOf(agent, request, box);
   const { output, window, ...called } = callSettings(request, settingsOf(agent), deps.limits);
   const schema = JSON.stringify([request.schema]);
@@ -180,7 +180,7 @@ async function askOn(
     leftOut: new Set(),
     output,
     window,
-    task: history.length,
+    task: history.messages.length,
     overhead: tokensOfText(system) + tokensOfText(schema),
     overheadSize: sumOfSizes([sizeOfText(system), sizeOfText(schema)]),
     unanswered: new Map(recorded.unanswered),

@@ -72,7 +72,11 @@ export interface ToolBox {
   /** What a model is offered in the beginning. */
   readonly offers: readonly ToolOffer[];
   /** What it is offered after these messages; the same list as before where they have found nothing more. */
-  offersAfter(messages: readonly DialogueMessage[]): readonly ToolOffer[];
+  offersAfter(
+    messages: readonly DialogueMessage[],
+    /** Tools that were found before these messages. */
+    earlier?: readonly string[],
+  ): readonly ToolOffer[];
   /** The name of a tool in steps and messages: for a skill its `category/version/name`. */
   nameOf(call: ToolCall): string;
   read(call: ToolCall): ToolUse;
@@ -204,8 +208,9 @@ function growing(
 ): ToolBox['offersAfter'] {
   let names: readonly string[] = [];
   let all = offers;
-  return (messages) => {
-    const found = [...toolsIn(messages)].filter((name) => byName.has(name)).slice(-foundMax);
+  return (messages, earlier = []) => {
+    const known = [...new Set([...earlier, ...toolsIn(messages)])];
+    const found = known.filter((name) => byName.has(name)).slice(-foundMax);
     if (found.length === names.length && found.every((name, i) => name === names[i])) return all;
     names = found;
     const added = found.flatMap((name) => byName.get(name) ?? []);

@@ -53,6 +53,11 @@ const Message = Type.Object(
     id: Id,
     conversation_id: Id,
     role: Words(messageRoles),
+    kind: {
+      ...Words(['message', 'summary']),
+      description:
+        'summary: the model has summarized the messages before it, which it is no longer sent.',
+    },
     content: Type.String(),
     model: WrittenBy,
     created_at: Timestamp,
@@ -63,6 +68,7 @@ const messageExample = {
   id: '01990a5e-7c1b-7001-8f1e-0c5a7e9b2d12',
   conversation_id: example.id,
   role: 'user',
+  kind: 'message',
   content: '{"text":"hello"}',
   model: null,
   created_at: '2026-01-01T00:00:00.000Z',

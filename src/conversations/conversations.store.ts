@@ -22,6 +22,9 @@ export function insertConversations(tx: Transaction, rows: readonly Conversation
 }
 
 /** Inserts messages; tokens left out are none. */
+/** Added to `messages.dialogue` of a summary. */
+export const summaryMark = 2;
+
 export function insertMessages(tx: Transaction, rows: readonly Insertable<MessagesTable>[]) {
   return tx.insert('messages', rows);
 }
@@ -206,7 +209,7 @@ export async function listMessages(
   const [first, last] = [rows.at(0), rows.at(-1)];
   if (first === undefined || last === undefined) return { messages: [], total, next };
   const messages = await query
-    .select(['id', 'conversation_id', 'role', 'content', 'model', 'created_at'])
+    .select(['id', 'conversation_id', 'role', 'content', 'model', 'created_at', 'dialogue'])
     .where('id', '>=', first.id)
     .where('id', '<=', last.id)
     .orderBy('id')

@@ -17,6 +17,7 @@ import {
   listMessages,
   listMessageTokens,
   type MessageRow,
+  summaryMark,
   sumTokensByJob,
 } from './conversations.store.ts';
 import { listData, listDialogue } from './dialogue.store.ts';
@@ -121,7 +122,11 @@ async function messages(
   page: PageAsked,
 ) {
   const { messages, ...found } = await listMessages(db, conversationId, role, page);
-  const listed = messages.map((one) => ({ ...one, created_at: timestamp(one.created_at) }));
+  const listed = messages.map(({ dialogue, ...one }) => ({
+    ...one,
+    kind: dialogue >= summaryMark ? ('summary' as const) : ('message' as const),
+    created_at: timestamp(one.created_at),
+  }));
   return { ...found, messages: listed };
 }
 

@@ -22,6 +22,7 @@ const dialogue = statement<{ conversation_id: string; job_id: string; oldest: st
   db
     .selectFrom('messages')
     .select((eb) => [
+      'id',
       'role',
       'data',
       sql<string>`case when data is null then content else '' end`.as('content'),
@@ -48,7 +49,8 @@ const taskField = (eb: ExpressionBuilder<Tables, 'messages'>) =>
     .select('skills.task_field');
 
 // The role is looked at first: it lies before a content that may be long, the other column after it.
-const isDialogue = sql<SqlBool>`(role = 'user' or dialogue = 1)`;
+// A summary in the dialogue is a 3 (`summaryMark`).
+const isDialogue = sql<SqlBool>`(role = 'user' or dialogue in (1, 3))`;
 
 /**
  * The messages to and from the agent in other jobs of a conversation, oldest first: of the newest

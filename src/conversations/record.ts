@@ -21,6 +21,7 @@ import {
   lockConversations,
   type MessageRow,
   reopenConversation,
+  summaryMark,
 } from './conversations.store.ts';
 
 export type NewConversation = Readonly<
@@ -45,6 +46,8 @@ export interface DialogueEntry extends NewMessage {
   readonly data: string | null;
   /** Whether a later run that continues the conversation is shown it. */
   readonly isDialogue: boolean;
+  /** Whether it is a summary of earlier messages. */
+  readonly isSummary?: boolean;
 }
 
 /** Begins conversations, active from now on. */
@@ -86,17 +89,25 @@ export async function addDialogue(
 ): Promise<void> {
   await insertMessages(
     tx,
-    entries.map(
-      ({ tokens = { prompt: 0, completion: 0 }, model, data, isDialogue, ...message }) => ({
+    entries.map((entry) => {
+      const {
+        tokens = { prompt: 0, completion: 0 },
+        model,
+        data,
+        isDialogue,
+        isSummary,
+        ...message
+      } = entry;
+      return {
         ...plainRow(message),
         prompt_tokens: tokens.prompt ?? 0,
         completion_tokens: tokens.completion ?? 0,
         unreported: (tokens.prompt === null ? 1 : 0) + (tokens.completion === null ? 2 : 0),
-        dialogue: Number(isDialogue),
+        dialogue: Number(isDialogue) + (isSummary ? summaryMark : 0),
         model: model ?? null,
         data,
-      }),
-    ),
+      };
+    }),
   );
 }
 

@@ -348,7 +348,7 @@ export interface MessagesTable {
   completion_tokens: Generated<number>;
   /** Which of the two the provider did not report (their column is 0 then): 1 prompt, 2 completion, 3 both. */
   unreported: Generated<number>;
-  /** 1 if a later run that continues the conversation gets this message. */
+  /** 1 if a later run that continues the conversation gets this message; 2 more of a summary. */
   dialogue: Generated<number>;
   /** The model that wrote it, as provider/model; null for other messages, and for those of earlier versions. */
   model: Generated<string | null>;

@@ -252,7 +252,7 @@ export const JobStep = Type.Object(
         description: 'The same for all turns and tools of one request to a model.',
       }),
     ),
-    kind: Words(['model', 'tool', 'generate', 'skill', 'step', ...waitKinds]),
+    kind: Words(['model', 'summary', 'tool', 'generate', 'skill', 'step', ...waitKinds]),
     name: Type.String({
       description:
         'The model, the skill, or the tool of the agent itself; the name that the code gave ' +

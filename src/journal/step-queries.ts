@@ -154,6 +154,23 @@ export const findToolMessage = firstRow<{ conversation_id: string; call_id: stri
     .limit(1),
 );
 
+/** The last message of the first turns of a generation, with their tools. */
+export const findLastMessageOfTurns = firstRow<
+  { job_id: string; generation: string; turns: number },
+  Transaction
+>()((db, p) =>
+  db
+    .selectFrom('job_steps')
+    .select('message_id as id')
+    .where('job_id', '=', p('job_id'))
+    .where('generation', '=', p('generation'))
+    .where('turn', '<=', p('turns'))
+    .where('turn', '>', 0)
+    .where('message_id', 'is not', null)
+    .orderBy('message_id', 'desc')
+    .limit(1),
+);
+
 /** The last step of a job. */
 export const findLastStep = firstRow<{ job_id: string }>()((db, p) =>
   db

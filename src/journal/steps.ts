@@ -78,6 +78,8 @@ function stepBody(row: ListedStep, waitsFor: WaitedFor | null) {
     parent_step_id: parent,
     generation_id: isThought ? generation : null,
     ...listed,
+    // A summary belongs to no turn.
+    kind: row.kind === 'model' && row.turn === 0 ? ('summary' as const) : row.kind,
     error: error === null ? null : (JSON.parse(error) as StepError),
     waits_for: waitsFor,
     due_at: timestampOrNull(due_at),

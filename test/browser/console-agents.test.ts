@@ -110,7 +110,7 @@ describe.skipIf(!(await isInstalled('Chromium')))('in the console', () => {
     });
     await page.getByRole('button', { name: 'Delete' }).click();
     await asked('Delete');
-    await told(/Schedules or triggers name the agent harbour/);
+    await told(/Schedules, triggers or other agents name the agent harbour/);
     await api('DELETE', `/api/agent-triggers/${trigger.id}`);
     await asked('Delete');
     await titled('Agents');

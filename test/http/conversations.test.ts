@@ -230,6 +230,7 @@ describe('GET /api/conversations/:id/messages', () => {
       expect(message).toEqual({
         id: anId,
         conversation_id: id,
+        kind: 'message',
         model: null,
         role: expect.any(String),
         content: expect.any(String),

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { answering, callingTools, inTurn } from '../support/scripted-provider.ts';
+import { answering, callingTools, inTurn, type Script } from '../support/scripted-provider.ts';
 import { acting, gate, play } from '../support/staged.ts';
 import { newThinker, startThinkers, type Thinkers, toolNamed } from '../support/thinkers.ts';
 
@@ -111,20 +111,31 @@ test('an agent that changes its provider continues with the messages of the othe
   ]);
 });
 
+/** The script of a model that makes no summary: `thinking-compaction` has those. */
+const unsummarized =
+  (script: Script): Script =>
+  (request) =>
+    request.system.startsWith('You summarize') ? { fault: { status: 400 } } : script(request);
+const isAsked = ({ system }: { system: string }) => !system.startsWith('You summarize');
+const isOfWindow = ({ event, data }: { event: string; data: { message: string } }) =>
+  event === 'log' && data.message.endsWith("to fit the model's window");
+
 describe("what is longer than the model's window", () => {
   const filler = 'all work and no play '.repeat(45);
 
   test('leaves out whole exchanges, the oldest first, and reports it in the stream', async () => {
     const { task, follow } = await newThinker(small.platform);
-    small.provider.script(({ messages }) => ({
-      text: `answer ${/number (\d+)/.exec(JSON.stringify(messages.at(-1)))?.[1]}`,
-    }));
+    small.provider.script(
+      unsummarized(({ messages }) => ({
+        text: `answer ${/number (\d+)/.exec(JSON.stringify(messages.at(-1)))?.[1]}`,
+      })),
+    );
     const jobs = [await task(`number 0 ${filler}`)];
     const headers = goingOn(jobs[0].conversation_id);
     for (let n = 1; n < 6; n += 1) jobs.push(await task(`number ${n} ${filler}`, {}, headers));
 
     for (const job of jobs) expect(job.status).toBe('completed');
-    for (const [n, request] of small.provider.requests.slice(-6).entries()) {
+    for (const [n, request] of small.provider.requests.filter(isAsked).slice(-6).entries()) {
       const said = dialogueOf(request as never);
       const text = JSON.stringify(said);
       const shown = jobs.map((_, i) => i).filter((i) => text.includes(`number ${i} `));
@@ -139,7 +150,7 @@ describe("what is longer than the model's window", () => {
     expect(last).not.toContain('number 0 ');
     expect(last).toContain('number 4 ');
     const events = await (await follow(jobs[5].job_id)).ended;
-    expect(events.filter(({ event }) => event === 'log').map(({ data }) => data.message)).toEqual([
+    expect(events.filter(isOfWindow).map(({ data }) => data.message)).toEqual([
       expect.stringMatching(/older messages were left out/),
     ]);
   });
@@ -148,7 +159,9 @@ describe("what is longer than the model's window", () => {
     const { task, post, follow } = await newThinker(small.platform);
     await post('/api/agents/thinker/memories', { content: 'x'.repeat(900) });
     const recall = { toolCalls: [{ name: 'recall', input: {} }] };
-    small.provider.script(inTurn(recall, recall, recall, recall, recall, { text: 'Done.' }));
+    small.provider.script(
+      unsummarized(inTurn(recall, recall, recall, recall, recall, { text: 'Done.' })),
+    );
 
     const job = await task('Read it all');
 
@@ -191,7 +204,7 @@ describe("what is longer than the model's window", () => {
     const first = await task(long);
     const headers = goingOn(first.conversation_id);
     for (let n = 1; n < 18; n += 1) await task(long, {}, headers);
-    small.provider.script(answering('Short.'));
+    small.provider.script(unsummarized(answering('Short.')));
 
     const job = await task('Be short', {}, headers);
 

@@ -2886,6 +2886,11 @@ export interface components {
             conversation_id: string;
             /** @enum {string} */
             role: "user" | "assistant" | "system" | "tool";
+            /**
+             * @description summary: the model has summarized the messages before it, which it is no longer sent.
+             * @enum {string}
+             */
+            kind: "message" | "summary";
             content: string;
             /** @description The model that wrote it, as provider/model; null where none did. */
             model: string | null;
@@ -3344,7 +3349,7 @@ export interface components {
             parent_step_id: number | null;
             generation_id: string | null;
             /** @enum {string} */
-            kind: "model" | "tool" | "generate" | "skill" | "step" | "sleep" | "event" | "approval" | "run";
+            kind: "model" | "summary" | "tool" | "generate" | "skill" | "step" | "sleep" | "event" | "approval" | "run";
             /** @description The model, the skill, or the tool of the agent itself; the name that the code gave a step or a wait. */
             name: string;
             /** @description For a tool the turn of the model call that requested it; for what code takes its number among equal names. */
@@ -11721,6 +11726,7 @@ export interface operations {
                      *         "id": "01990a5e-7c1b-7001-8f1e-0c5a7e9b2d12",
                      *         "conversation_id": "01990a5e-7c1b-7000-8f1e-0c5a7e9b2d11",
                      *         "role": "user",
+                     *         "kind": "message",
                      *         "content": "{\"text\":\"hello\"}",
                      *         "model": null,
                      *         "created_at": "2026-01-01T00:00:00.000Z"

@@ -1,6 +1,6 @@
 import { useQueries } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
-import { Bot, type LucideIcon, Settings2, User } from 'lucide-react';
+import { Bot, FoldVertical, type LucideIcon, Settings2, User } from 'lucide-react';
 import { Fragment, type ReactNode } from 'react';
 import type { Message, TokenUsage } from '../api/conversations.ts';
 import { hasEnded, type JobListItem, jobStepsQuery } from '../api/jobs.ts';
@@ -20,6 +20,7 @@ type Tokens = TokenUsage['breakdown'][number];
 const speakers: Record<string, { name: string; icon: LucideIcon; look: string }> = {
   user: { name: 'User', icon: User, look: 'bg-accent-soft text-accent-text' },
   assistant: { name: 'Assistant', icon: Bot, look: 'bg-good-soft text-good-text' },
+  summary: { name: 'Summary of what was before', icon: FoldVertical, look: 'bg-sunken text-muted' },
   system: { name: 'System', icon: Settings2, look: 'bg-sunken text-muted' },
 };
 
@@ -84,7 +85,11 @@ function Statement({
     );
   }
   return (
-    <Said by={message.role} at={message.created_at} tokens={tokens.get(message.id)}>
+    <Said
+      by={message.kind === 'summary' ? 'summary' : message.role}
+      at={message.created_at}
+      tokens={tokens.get(message.id)}
+    >
       {message.content === '' ? (
         <p className="text-muted italic">
           {caused.some(({ message: { role } }) => role === 'tool')
@@ -121,7 +126,7 @@ export function Said({
   tokens,
   children,
 }: {
-  /** A role of messages. */
+  /** A role of messages, or a summary. */
   by: string;
   at?: string;
   tokens?: Tokens | undefined;

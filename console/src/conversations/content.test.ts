@@ -3,6 +3,7 @@ import { contentOf, openingWords, toolUseOf } from './content.ts';
 
 const message = (content: string) => ({
   ...{ id: 'm', conversation_id: 'c', role: 'user' as const, created_at: '2026-01-01T00:00:00Z' },
+  kind: 'message' as const,
   content,
   model: null,
 });

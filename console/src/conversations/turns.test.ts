@@ -6,7 +6,10 @@ import { type Entry, entriesOf, isBroken, needsSteps, turnsOf } from './turns.ts
 const at = (second: number) => new Date(Date.UTC(2026, 0, 1, 0, 0, second)).toISOString();
 
 function message(id: string, role: Message['role'], second = 0): Message {
-  return { id, conversation_id: 'c', role, content: id, model: null, created_at: at(second) };
+  return {
+    ...{ id, conversation_id: 'c', role, kind: 'message' },
+    ...{ content: id, model: null, created_at: at(second) },
+  } as const;
 }
 
 function job(id: string, second: number, status: JobListItem['status'] = 'completed'): JobListItem {

@@ -35,7 +35,7 @@ export function SpanDetails({ span, events }: { span: Span; events: readonly Job
           ...(step === undefined ? [] : waitFacts(step)),
           step !== undefined && ['Step', numberOf(step)],
           step?.parent_step_id != null && ['Asked for by', `step ${step.parent_step_id}`],
-          step?.kind === 'model' && ['Tokens', tokensText(step)],
+          (step?.kind === 'model' || step?.kind === 'summary') && ['Tokens', tokensText(step)],
         ]}
       />
       {said !== '' && (

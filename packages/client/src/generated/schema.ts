@@ -2402,6 +2402,11 @@ export interface components {
             conversation_id: string;
             /** @enum {string} */
             role: "user" | "assistant" | "system" | "tool";
+            /**
+             * @description summary: the model has summarized the messages before it, which it is no longer sent.
+             * @enum {string}
+             */
+            kind: "message" | "summary";
             content: string;
             /** @description The model that wrote it, as provider/model; null where none did. */
             model: string | null;
@@ -2860,7 +2865,7 @@ export interface components {
             parent_step_id: number | null;
             generation_id: string | null;
             /** @enum {string} */
-            kind: "model" | "tool" | "generate" | "skill" | "step" | "sleep" | "event" | "approval" | "run";
+            kind: "model" | "summary" | "tool" | "generate" | "skill" | "step" | "sleep" | "event" | "approval" | "run";
             /** @description The model, the skill, or the tool of the agent itself; the name that the code gave a step or a wait. */
             name: string;
             /** @description For a tool the turn of the model call that requested it; for what code takes its number among equal names. */

@@ -1,0 +1,163 @@
+/** Long conversations: earlier messages are summarized before the model's window is full (docs/agents.md). */
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { inTurn, type Reply, type ScriptedRequest } from '../support/scripted-provider.ts';
+import { newThinker, startThinkers, type Thinkers, toolNamed } from '../support/thinkers.ts';
+
+let world: Thinkers;
+beforeAll(async () => {
+  world = await startThinkers({
+    environment: { MODEL_CONTEXT_TOKENS: '4000', MODEL_OUTPUT_TOKENS: '400' },
+  });
+});
+afterAll(() => world.stop());
+
+const echo = toolNamed('staged/v1.0/any');
+const soFar = () => world.provider.requests.length;
+const isSummary = ({ system }: ScriptedRequest) => system.startsWith('You summarize');
+/** The requests since then, those for a summary apart. */
+function since(before: number) {
+  const all = world.provider.requests.slice(before);
+  return { asked: all.filter((one) => !isSummary(one)), summaries: all.filter(isSummary) };
+}
+const textOf = ({ messages }: ScriptedRequest) => JSON.stringify(messages);
+const usage = { prompt: 500, completion: 20 };
+
+/** Calls the tool so many times with long results, then answers; summaries are numbered. */
+function working(times: number, summary: (n: number) => Reply = (n) => ({ text: `SUMMARY-${n}` })) {
+  let turns = 0;
+  let summaries = 0;
+  return (request: ScriptedRequest): Reply => {
+    if (isSummary(request)) {
+      summaries += 1;
+      return { usage, ...summary(summaries) };
+    }
+    turns += 1;
+    if (turns > times) return { text: 'Done.', usage };
+    const input = { input: { fact: `fact number ${turns}`, filler: 'x y z '.repeat(150) } };
+    return { toolCalls: [{ name: echo, id: `call_${turns}`, input }], usage };
+  };
+}
+
+test.each(['openai/test', 'anthropic/test'])(
+  'a long run with %s goes on from summaries, which are on record as what they are',
+  async (model) => {
+    const { task, steps, messages, follow } = await newThinker(world.platform, {
+      model,
+      skills: ['staged/v1.0/any'],
+    });
+    const before = soFar();
+    world.provider.script(working(14));
+
+    const job = await task('Collect FOURTEEN facts');
+
+    expect(job).toMatchObject({ status: 'completed', output: { answer: 'Done.' } });
+    const { asked, summaries } = since(before);
+    expect(asked).toHaveLength(15);
+    expect(summaries.length).toBeGreaterThanOrEqual(2);
+    for (const request of asked) {
+      expect(textOf(request)).toContain('Collect FOURTEEN facts');
+      // The results of the last turn are always there, whole.
+      for (const result of request.toolResults) expect(JSON.parse(result).fact).toMatch(/^fact/);
+    }
+    const last = asked.at(-1) as ScriptedRequest;
+    expect(textOf(last)).toContain(`SUMMARY-${summaries.length}`);
+    expect(textOf(last)).not.toContain('fact number 1"');
+    expect(textOf(summaries[0] as ScriptedRequest)).toContain('fact number 1');
+    expect(textOf(summaries[1] as ScriptedRequest)).toContain('SUMMARY-1');
+    expect(summaries[0]?.tools).toEqual([]);
+    const made = (await steps(job.job_id)).filter(({ kind }) => kind === 'summary');
+    expect(made).toHaveLength(summaries.length);
+    expect(made[0]).toMatchObject({
+      name: model,
+      turn: 0,
+      status: 'completed',
+      prompt_tokens: 500,
+    });
+    const said = (await messages(job.conversation_id)).filter(({ kind }) => kind === 'summary');
+    expect(said.map(({ content, id }) => [content, id])).toEqual(
+      made.map(({ message_id }, n) => [`SUMMARY-${n + 1}`, message_id]),
+    );
+    expect(job.token_stats.prompt_tokens).toBe(500 * (asked.length + summaries.length));
+    const events = await (await follow(job.job_id)).ended;
+    const logs = events.filter(({ event }) => event === 'log').map(({ data }) => data.message);
+    expect(logs[0]).toMatch(/^\d+ earlier messages were summarized$/);
+    expect(logs).toHaveLength(summaries.length);
+  },
+);
+
+test('later runs of the conversation are sent the summary, and what it covers no more', async () => {
+  const { task, messages } = await newThinker(world.platform, { skills: ['staged/v1.0/any'] });
+  world.provider.script(working(5));
+  const first = await task('Collect FIVE facts');
+  const headers = { 'x-conversation-id': first.conversation_id };
+  const before = soFar();
+  world.provider.script(working(0, () => ({ text: 'SUMMARY-LATER' })));
+
+  for (let n = 1; n < 12; n += 1) await task(`question ${n} ${'a b c '.repeat(80)}`, {}, headers);
+
+  const { asked, summaries } = since(before);
+  expect(asked).toHaveLength(11);
+  expect(summaries.length).toBeGreaterThanOrEqual(1);
+  expect(summaries.length).toBeLessThanOrEqual(4);
+  const last = textOf(asked.at(-1) as ScriptedRequest);
+  expect(last).toContain('SUMMARY-LATER');
+  expect(last).toContain('question 11');
+  expect(last).not.toContain('Collect FIVE');
+  expect(last).not.toContain('question 1 ');
+  // Nothing is deleted.
+  const said = await messages(first.conversation_id);
+  expect(said.filter(({ role }) => role === 'user')).toHaveLength(12);
+  expect(said.filter(({ role }) => role === 'tool')).toHaveLength(5);
+});
+
+test('a run that was unloaded goes on from the summary on record', async () => {
+  const { begin, get, post, jobIn } = await newThinker(world.platform, {
+    skills: ['staged/*'],
+    approvals: ['staged/v1.0/sum'],
+  });
+  const before = soFar();
+  const work = working(6);
+  const summed = { toolCalls: [{ name: toolNamed('staged/v1.0/sum'), input: { input: [1] } }] };
+  world.provider.script((request) => {
+    const reply = work(request);
+    return reply.text === 'Done.' && !textOf(request).includes('__sum__') ? summed : reply;
+  });
+  const jobId = await begin('Collect facts');
+  await jobIn(jobId, 'waiting');
+  const earlier = since(before);
+  const { body } = await get(`/api/approvals?status=pending&job_id=${jobId}`);
+
+  await post(`/api/approvals/${body.data[0].approval_id}/approve`, {});
+
+  const { body: job } = await jobIn(jobId, 'completed', 'failed');
+  expect(job).toMatchObject({ status: 'completed', output: { answer: 'Done.' } });
+  const { asked, summaries } = since(before);
+  expect(earlier.summaries.length).toBeGreaterThanOrEqual(1);
+  expect(summaries).toHaveLength(earlier.summaries.length);
+  const prefix = (request: ScriptedRequest | undefined) =>
+    JSON.stringify(request?.messages.slice(0, 3));
+  expect(prefix(asked.at(-1))).toBe(prefix(earlier.asked.at(-1)));
+});
+
+test.each<[string, Reply]>([
+  ['is refused', { fault: { status: 400 } }],
+  ['is empty', { text: '' }],
+])('where the summary %s, messages are cut as before, with a note', async (_, reply) => {
+  const { task, steps, follow, post } = await newThinker(world.platform);
+  await post('/api/agents/thinker/memories', { content: 'x'.repeat(900) });
+  const recall = { toolCalls: [{ name: 'recall', input: {} }] };
+  const work = inTurn(...Array(10).fill(recall), { text: 'Done.' });
+  world.provider.script((request) => (isSummary(request) ? reply : work(request)));
+
+  const job = await task('Collect facts');
+
+  expect(job).toMatchObject({ status: 'completed', output: { answer: 'Done.' } });
+  const failed = (await steps(job.job_id)).filter(({ kind }) => kind === 'summary');
+  expect(failed.length).toBeGreaterThanOrEqual(1);
+  expect(failed.length).toBeLessThanOrEqual(4);
+  expect(failed[0]?.status).toBe('failed');
+  const events = await (await follow(job.job_id)).ended;
+  const logs = events.filter(({ event }) => event === 'log').map(({ data }) => data.message);
+  expect(logs[0]).toMatch(/^The earlier messages could not be summarized: /);
+  expect(logs.at(-1)).toMatch(/results of tools were cut/);
+});
