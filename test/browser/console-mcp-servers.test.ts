@@ -101,7 +101,8 @@ describe.skipIf(!(await isInstalled('Chromium')))('services outside in the conso
     await page.getByRole('link', { name: 'Accounts', exact: true }).click();
     await page.getByText('connected', { exact: true }).waitFor();
     await looked('accounts');
-    await page.getByRole('button', { name: 'Disconnect' }).click();
+    await page.getByRole('button', { name: 'More for the account at guarded' }).click();
+    await page.getByRole('menuitem', { name: 'Disconnect' }).click();
     await dialogOf(page, 'alertdialog').getByRole('button', { name: 'Disconnect' }).click();
     await page.getByText('not connected').waitFor();
     expect(by.revoked).toHaveLength(2);
@@ -154,6 +155,7 @@ describe.skipIf(!(await isInstalled('Chromium')))('services outside in the conso
     await dialog.getByLabel('Base address').fill(`${service.url}/v2`);
     await dialog.getByRole('button', { name: 'Save' }).click();
     await dialog.waitFor({ state: 'detached' });
+    await page.getByText(`${service.url}/v2`, { exact: true }).waitFor();
     const { body } = await world.platform.admin('GET', '/admin/openapi-imports/orders');
     expect(body).toMatchObject({
       ...{ base_url: `${service.url}/v2`, operations: ['GET /orders'] },

@@ -419,6 +419,15 @@ describe('an authorization server', () => {
     expect((await as('GET', path)).body.status).toBe('not_connected');
   });
 
+  test('that is named by none costs a sentence that says what to set', async () => {
+    const { server, by, path } = await world();
+    server.paths['/.well-known/oauth-protected-resource/mcp'] = () => ({ resource: server.url });
+    const refused = await (await session())('POST', `${path}/authorize`);
+    expectRefusal(refused, 409, 'conflict');
+    expect(refused.body.message).toContain('names no authorization server');
+    expect(by.registrations).toEqual([]);
+  });
+
   test('of another server than that which was named by the server is not asked', async () => {
     const { server, path } = await world();
     server.paths['/.well-known/oauth-protected-resource/mcp'] = () => ({

@@ -130,6 +130,7 @@ describe('an OpenAPI document', () => {
       operations: ['createOrder', 'PUT /ping'],
     });
     expect(answer.skills).toMatchObject([{ tool: 'POST /orders' }, { tool: 'PUT /ping' }]);
+    expect(answer).toMatchObject({ base_url: `${server.url}/v2`, is_base_url_set: false });
     document = { ...document, paths: {} };
     const { body: failing } = await platform.admin('POST', `${path}/refresh`);
     expect(failing).toMatchObject({

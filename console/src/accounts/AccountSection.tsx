@@ -9,6 +9,7 @@ import {
 import { useSession } from '../shell/session.ts';
 import { Button } from '../ui/Button.tsx';
 import { Confirm } from '../ui/Dialog.tsx';
+import { Menu } from '../ui/Menu.tsx';
 import { Facts, Section } from '../ui/Page.tsx';
 import { Status } from '../ui/Status.tsx';
 import { Time } from '../ui/Time.tsx';
@@ -53,7 +54,7 @@ export function AccountSection({ server }: { server: string }) {
 }
 
 /** Connects and disconnects an account. */
-export function AccountActs({ account }: { account: Account }) {
+export function AccountActs({ account, isShort = false }: { account: Account; isShort?: boolean }) {
   const { organization_id } = useSession();
   const [isLeaving, setLeaving] = useState(false);
   const { server, status } = account;
@@ -71,21 +72,27 @@ export function AccountActs({ account }: { account: Account }) {
     changes: [['accounts'], ['mcp-servers']],
     quiet: true,
   });
+  const again = { label: 'Connect again', act: () => connect.mutate() };
+  const leave = { label: 'Disconnect', isDanger: true, act: () => setLeaving(true) };
+  const isConnected = status === 'connected';
   return (
     <>
-      {status !== 'not_connected' && (
-        <Button size="small" onClick={() => setLeaving(true)}>
-          Disconnect
+      {(!isConnected || !isShort) && (
+        <Button
+          size="small"
+          look={isConnected ? 'secondary' : 'primary'}
+          busy={connect.isPending || connect.isSuccess}
+          onClick={again.act}
+        >
+          {status === 'not_connected' ? 'Connect' : again.label}
         </Button>
       )}
-      <Button
-        size="small"
-        look={status === 'connected' ? 'secondary' : 'primary'}
-        busy={connect.isPending || connect.isSuccess}
-        onClick={() => connect.mutate()}
-      >
-        {status === 'not_connected' ? 'Connect' : 'Connect again'}
-      </Button>
+      {status !== 'not_connected' && (
+        <Menu
+          label={`More for the account at ${server}`}
+          items={isConnected && isShort ? [again, leave] : [leave]}
+        />
+      )}
       <Confirm
         open={isLeaving}
         onClose={() => setLeaving(false)}

@@ -2251,6 +2251,8 @@ export interface components {
             category: string;
             url: string | null;
             base_url: string | null;
+            /** @description Whether base_url was set, or is that of the document. */
+            is_base_url_set: boolean;
             operations: string[] | null;
             /** @description How requests are authorized, without the secret. */
             auth: {
@@ -2366,6 +2368,8 @@ export interface components {
             category: string;
             url: string | null;
             base_url: string | null;
+            /** @description Whether base_url was set, or is that of the document. */
+            is_base_url_set: boolean;
             operations: string[] | null;
             /** @description How requests are authorized, without the secret. */
             auth: {
@@ -6811,6 +6815,7 @@ export interface operations {
                      *           "category": "api-orders",
                      *           "url": "https://orders.example.com/openapi.json",
                      *           "base_url": "https://orders.example.com/v2",
+                     *           "is_base_url_set": false,
                      *           "operations": null,
                      *           "auth": {
                      *             "type": "header",
@@ -6932,6 +6937,7 @@ export interface operations {
                      *       "category": "api-orders",
                      *       "url": "https://orders.example.com/openapi.json",
                      *       "base_url": "https://orders.example.com/v2",
+                     *       "is_base_url_set": false,
                      *       "operations": null,
                      *       "auth": {
                      *         "type": "header",
@@ -7059,6 +7065,7 @@ export interface operations {
                      *       "category": "api-orders",
                      *       "url": "https://orders.example.com/openapi.json",
                      *       "base_url": "https://orders.example.com/v2",
+                     *       "is_base_url_set": false,
                      *       "operations": null,
                      *       "auth": {
                      *         "type": "header",
@@ -7181,6 +7188,7 @@ export interface operations {
                      *       "category": "api-orders",
                      *       "url": "https://orders.example.com/openapi.json",
                      *       "base_url": "https://orders.example.com/v2",
+                     *       "is_base_url_set": false,
                      *       "operations": null,
                      *       "auth": {
                      *         "type": "header",
@@ -7394,6 +7402,7 @@ export interface operations {
                      *       "category": "api-orders",
                      *       "url": "https://orders.example.com/openapi.json",
                      *       "base_url": "https://orders.example.com/v2",
+                     *       "is_base_url_set": false,
                      *       "operations": null,
                      *       "auth": {
                      *         "type": "header",
@@ -7516,6 +7525,7 @@ export interface operations {
                      *       "category": "api-orders",
                      *       "url": "https://orders.example.com/openapi.json",
                      *       "base_url": "https://orders.example.com/v2",
+                     *       "is_base_url_set": false,
                      *       "operations": null,
                      *       "auth": {
                      *         "type": "header",
@@ -7668,6 +7678,7 @@ export interface operations {
                      *       "category": "api-orders",
                      *       "url": "https://orders.example.com/openapi.json",
                      *       "base_url": "https://orders.example.com/v2",
+                     *       "is_base_url_set": false,
                      *       "operations": null,
                      *       "auth": {
                      *         "type": "header",

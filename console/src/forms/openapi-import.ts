@@ -41,7 +41,8 @@ export function draftOf(one: OpenapiImport | null): OpenapiImportDraft {
   return {
     name: one?.name ?? '',
     by: one !== null && one.url === null ? 'stored' : 'url',
-    ...{ url: one?.url ?? '', document: '', fileName: '', baseUrl: one?.base_url ?? '' },
+    ...{ url: one?.url ?? '', document: '', fileName: '', baseUrl: '' },
+    ...(one?.is_base_url_set && { baseUrl: one.base_url ?? '' }),
     isAll: one?.operations == null,
     operations: one?.operations ?? [],
     ...{ auth: auth.type, storedAuth: auth.type, secret: '' },

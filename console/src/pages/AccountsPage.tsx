@@ -47,8 +47,8 @@ const columns: readonly Column<Account>[] = [
     align: 'right',
     isHeaderHidden: true,
     cell: (account) => (
-      <span className="inline-flex flex-wrap justify-end gap-2">
-        <AccountActs account={account} />
+      <span className="inline-flex items-center justify-end gap-1">
+        <AccountActs account={account} isShort />
       </span>
     ),
   },

@@ -127,11 +127,7 @@ async function find(fetch: Fetch, allowed: AllowList, asked: FindAsked): Promise
   refuseAddress(allowed, issuer, 'The authorization server');
   const metadata = await discoverAuthorizationServerMetadata(issuer, { fetchFn: fetch });
   if (metadata === undefined) {
-    const what =
-      resource === undefined && !challenge.isAsked
-        ? `The server does not ask for authorization`
-        : `The authorization server ${issuer} publishes no metadata`;
-    throw new OauthFault('refused', what);
+    throw new OauthFault('refused', whyUnknown(issuer, challenge.isAsked, resource));
   }
   refuseUnusable(allowed, metadata);
   return {
@@ -140,6 +136,20 @@ async function find(fetch: Fetch, allowed: AllowList, asked: FindAsked): Promise
     takesMetadataUrls: metadata.client_id_metadata_document_supported === true,
     scope: scopeOf(challenge.scope ?? resource?.scopes_supported?.join(' '), metadata),
   };
+}
+
+/** Why no authorization server was found. */
+function whyUnknown(
+  issuer: string,
+  isAsked: boolean,
+  resource: OAuthProtectedResourceMetadata | undefined,
+): string {
+  if (resource?.authorization_servers?.length) {
+    return `The authorization server ${issuer} publishes no metadata`;
+  }
+  return isAsked
+    ? 'The server asks for a token, and names no authorization server: its operator has to set a token of its own as the header authorization'
+    : 'The server does not ask for authorization';
 }
 
 /** What the server says to a request without a token. */

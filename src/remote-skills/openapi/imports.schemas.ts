@@ -129,6 +129,9 @@ const summary = {
   category: Type.String({ description: 'The category of its skills, which is also their scope.' }),
   url: Nullable(Type.String({ description: 'Null where the document is stored.' })),
   base_url: Nullable(Type.String({ description: 'Where the operations are.' })),
+  is_base_url_set: Type.Boolean({
+    description: 'Whether base_url was set, or is that of the document.',
+  }),
   operations: Nullable(Operations('The operations that were chosen; null for all.')),
   auth: StoredAuth,
   timeout_ms: Type.Integer(),
@@ -158,7 +161,7 @@ const summary = {
 
 const exampleSummary = {
   ...{ name: 'orders', category: 'api-orders', url: 'https://orders.example.com/openapi.json' },
-  ...{ base_url: 'https://orders.example.com/v2', operations: null },
+  ...{ base_url: 'https://orders.example.com/v2', is_base_url_set: false, operations: null },
   ...{ auth: { type: 'header', name: 'authorization' }, timeout_ms: 60_000 },
   ...{ retried_operations: [], status: 'available', fault: null, fault_at: null },
   refreshed_at: '2026-01-01T00:00:00.000Z',

@@ -156,6 +156,7 @@ function summary(source: SourceRow) {
     category: categoryOf(source),
     url: settings.url,
     base_url: settings.base_url ?? textIn(about['base_url']),
+    is_base_url_set: settings.base_url !== null,
     operations: settings.operations === null ? null : [...settings.operations],
     auth: settings.auth,
     timeout_ms: settings.timeout_ms,

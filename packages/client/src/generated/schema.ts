@@ -1767,6 +1767,8 @@ export interface components {
             category: string;
             url: string | null;
             base_url: string | null;
+            /** @description Whether base_url was set, or is that of the document. */
+            is_base_url_set: boolean;
             operations: string[] | null;
             /** @description How requests are authorized, without the secret. */
             auth: {
@@ -1882,6 +1884,8 @@ export interface components {
             category: string;
             url: string | null;
             base_url: string | null;
+            /** @description Whether base_url was set, or is that of the document. */
+            is_base_url_set: boolean;
             operations: string[] | null;
             /** @description How requests are authorized, without the secret. */
             auth: {
