@@ -11,6 +11,7 @@ import { createStreams } from '../http/streams.ts';
 import { beginning, jobStream } from '../jobs/stream.ts';
 import type { Clock } from '../kernel/clock.ts';
 import type { PlatformError } from '../kernel/errors.ts';
+import { createShortCache } from '../kernel/short-cache.ts';
 import { createHosts } from '../mcp/hosts.ts';
 import {
   type McpRoutesDeps,
@@ -48,9 +49,26 @@ export function registerMcp(target: Server, mcp: McpParts): void {
   );
 }
 
-/** The folder of a skill that this process has loaded from a SKILL.md. */
-function folderOf({ executors }: McpParts['parts'], skill: string): string | undefined {
-  return executors?.definitions.find(({ key }) => key === skill)?.folder ?? undefined;
+/** How long the folders that a process without skills has found are kept. */
+const foldersMs = 30_000;
+
+/**
+ * The folders of the skills that this process has loaded from a SKILL.md. A process without the role `worker` has loaded
+ * none, and looks for them in its own SKILLS_DIR.
+ */
+function foldersOf(
+  { executors, config }: McpParts['parts'],
+  clock: Clock,
+): () => Promise<ReadonlyMap<string, string>> {
+  if (executors !== null) {
+    return async () =>
+      new Map(executors.definitions.flatMap(({ key, folder }) => (folder ? [[key, folder]] : [])));
+  }
+  const found = createShortCache<ReadonlyMap<string, string>>(clock, foldersMs, 1);
+  const dirs = config.skillsDir === null ? [] : [config.skillsDir];
+  const find = async () =>
+    (await import('../skills/sources/prose-folders.ts')).findProseFolders(dirs);
+  return async () => found.get('') ?? found.read('', find);
 }
 
 function depsOf({ parts, slices, clock, admission, stopping }: McpParts): McpRoutesDeps {
@@ -69,7 +87,7 @@ function depsOf({ parts, slices, clock, admission, stopping }: McpParts): McpRou
     about: { version: parts.version, log },
     stopping,
     secret: parts.encryptionKey ?? parts.adminSecret,
-    prose: { clock, folderOf: (skill) => folderOf(parts, skill) },
+    prose: { clock, folders: foldersOf(parts, clock) },
     keptMs: config.retentionDays * dayMs,
     publicUrl: config.publicUrl,
     beginStream: createStreams({

@@ -28,8 +28,8 @@ export interface ProseSkillsDeps {
   readonly skills: Pick<SkillRegistry, 'list'>;
   readonly clock: Clock;
   readonly log: Logger;
-  /** The folder of a skill, named `category/version/name`; undefined for one that has none here. */
-  folderOf(skill: string): string | undefined;
+  /** The folders of skills, by `category/version/name`; without those that have none here. */
+  folders(): Promise<ReadonlyMap<string, string>>;
 }
 
 interface Served {
@@ -49,7 +49,7 @@ export function createProseSkills(deps: ProseSkillsDeps): SkillsExtension {
     onWarning: ({ path, message }) => deps.log.warn({ path }, `a skill is not served: ${message}`),
     source: {
       async list({ cursor }, ctx) {
-        const own = skillsOf(deps, senderOf(ctx.http?.authInfo).caller);
+        const own = await skillsOf(deps, senderOf(ctx.http?.authInfo).caller);
         const after = own.findIndex((skill) => pathOf(skill) === cursor) + 1;
         const page = own.slice(after, after + pageSize);
         const found = await Promise.all(page.map(served));
@@ -61,16 +61,16 @@ export function createProseSkills(deps: ProseSkillsDeps): SkillsExtension {
         };
       },
       async get(uri, ctx) {
-        const found = skillAt(deps, senderOf(ctx.http?.authInfo).caller, uri);
+        const found = await skillAt(deps, senderOf(ctx.http?.authInfo).caller, uri);
         return found?.file === main ? (await served(found.skill))?.entry : undefined;
       },
       async read(uri, ctx) {
-        const found = skillAt(deps, senderOf(ctx.http?.authInfo).caller, uri);
+        const found = await skillAt(deps, senderOf(ctx.http?.authInfo).caller, uri);
         const bytes = found && (await served(found.skill))?.files[found.file];
         return bytes && contentOf(found.file, bytes);
       },
       async listResources(ctx) {
-        const own = skillsOf(deps, senderOf(ctx.http?.authInfo).caller);
+        const own = await skillsOf(deps, senderOf(ctx.http?.authInfo).caller);
         return own.slice(0, pageSize).map((skill) => ({
           uri: `${scheme}${pathOf(skill)}/${main}`,
           name: skill.name,
@@ -84,24 +84,28 @@ export function createProseSkills(deps: ProseSkillsDeps): SkillsExtension {
 }
 
 /** The newest version of each prose skill that the caller may run. */
-function skillsOf({ skills, folderOf }: ProseSkillsDeps, { scopes }: Caller): Skill[] {
+async function skillsOf(
+  { skills, folders }: ProseSkillsDeps,
+  { scopes }: Caller,
+): Promise<Skill[]> {
   const newest = new Map<string, Skill>();
+  const found = await folders();
   for (const skill of skills.list()) {
-    if (folderOf(keyOf(skill)) === undefined || !hasScopes(scopes, skill.requiredScopes)) continue;
+    if (!found.has(keyOf(skill)) || !hasScopes(scopes, skill.requiredScopes)) continue;
     newest.set(pathOf(skill), skill);
   }
   return [...newest.values()];
 }
 
-function skillAt(
+async function skillAt(
   deps: ProseSkillsDeps,
   caller: Caller,
   uri: string,
-): { skill: Skill; file: string } | undefined {
+): Promise<{ skill: Skill; file: string } | undefined> {
   if (!uri.startsWith(scheme)) return undefined;
   const path = decoded(uri.slice(scheme.length));
   const [category = '', name = '', ...file] = path?.split('/') ?? [];
-  const skill = skillsOf(deps, caller).find(
+  const skill = (await skillsOf(deps, caller)).find(
     (one) => one.category === category && one.name === name,
   );
   return skill && { skill, file: file.join('/') };
@@ -117,7 +121,7 @@ function decoded(path: string): string | undefined {
 
 /** The entry of a skill and its files; null for a folder that the extension does not allow. */
 async function load(deps: ProseSkillsDeps, skill: Skill): Promise<Served | null> {
-  const folder = deps.folderOf(keyOf(skill));
+  const folder = (await deps.folders()).get(keyOf(skill));
   const files = folder === undefined ? undefined : await readSkillFolder(folder);
   if (files === undefined) return null;
   try {

@@ -3,9 +3,11 @@
  * docs/decisions/health-and-metrics.md), and what they know of a key together.
  */
 import { Agent, request } from 'node:http';
+import { join } from 'node:path';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { type Cluster, type ClusterProcess, startCluster } from '../support/cluster.ts';
 import { apiOf, canRunClusters, stagedSkillsDir } from '../support/cluster-load.ts';
+import { askMcp, sendMcp } from '../support/mcp.ts';
 import { acting, play } from '../support/staged.ts';
 import { newTenant } from '../support/tenant.ts';
 import { waitFor } from '../support/wait-for.ts';
@@ -50,6 +52,41 @@ describe.skipIf(!(await canRunClusters()))('the processes of a cluster', () => {
           .status === 202,
       { describe: 'it is active again', deadlineMs: 5_000 },
     );
+  });
+
+  test('one that runs no skills serves those that are a SKILL.md to MCP clients', async () => {
+    const SKILLS_DIR = join(import.meta.dirname, '../../examples/agent-skills');
+    const environment = { SKILLS_DIR };
+    const worker = await cluster.add('worker', { environment });
+    const api = await cluster.add('api', { environment });
+    const uri = 'skill://documents/meeting-minutes/SKILL.md';
+    await waitFor(
+      async () => {
+        const { result } = await askMcp({ url: api.url }, key, 'skills/list');
+        return result.skills.some((skill: { uri: string }) => skill.uri === uri);
+      },
+      { describe: 'the skill is listed', deadlineMs: 20_000 },
+    );
+    const read = await askMcp({ url: api.url }, key, 'resources/read', { uri });
+    expect(read.result.contents[0].text).toContain('name: meeting-minutes');
+    await cluster.remove(api);
+    await cluster.remove(worker);
+  });
+
+  test('each tells its MCP clients of agents that were made at another', async () => {
+    const notifications = { toolsListChanged: true };
+    const response = await sendMcp({ url: one.url }, key, 'subscriptions/listen', {
+      notifications,
+    });
+    const reader = response.body?.pipeThrough(new TextDecoderStream()).getReader();
+    let text = '';
+    const until = async (part: string) => {
+      while (!text.includes(part)) text += (await reader?.read())?.value ?? '';
+    };
+    await until('acknowledged');
+    await other.client.request('POST', '/api/agents', { key, body: { id: 'new', name: 'New' } });
+    await until('notifications/tools/list_changed');
+    await reader?.cancel();
   });
 
   test('only those that have the role api serve the API, and each says what it is', async () => {
