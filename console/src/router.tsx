@@ -120,8 +120,8 @@ const agents = createRoute({
 const agent = createRoute({
   ...within,
   path: '/agents/$agentId',
-  /** The others filter its memories. */
-  validateSearch: words('tab', 'q', 'tag', 'user', 'whose'),
+  /** `conversation` is the one that the chat goes on with; the others filter its memories. */
+  validateSearch: words('tab', 'q', 'tag', 'user', 'whose', 'conversation'),
   component: lazyPage(async () => (await import('./pages/AgentPage.tsx')).AgentPage),
 });
 const memories = createRoute({

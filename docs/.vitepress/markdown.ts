@@ -37,7 +37,7 @@ export function asOnGitHub(markdown: MarkdownRenderer): void {
 /** Links to pages from the root of the site. A file that is no page has nothing to link to: its name stays. */
 function linkPages(tokens: Tokens, page: string): void {
   for (const [index, token] of tokens.entries()) {
-    const href = token.type === 'link_open' ? token.attrGet('href') : null;
+    const href = token.type === 'link_open' ? hrefOf(token) : null;
     if (href === null || /^(?:[a-z][a-z+.-]*:|[#/])/i.test(href)) continue;
     const [path = '', hash] = href.split('#');
     const file = resolve(dirname(page), decodeURI(path));
@@ -47,6 +47,11 @@ function linkPages(tokens: Tokens, page: string): void {
     if (target !== undefined) token.attrSet('href', hash ? `${target}#${hash}` : target);
     else nameOnly(tokens, index, relative(root, file));
   }
+}
+
+function hrefOf(token: Tokens[number]): string | null {
+  const href = token.attrGet('href');
+  return href === null ? null : String(href);
 }
 
 function pageOf(file: string): string | undefined {
@@ -75,7 +80,7 @@ function withoutContents(tokens: Tokens): Tokens {
     return children.every((one) => {
       if (one.type === 'link_open') depth += 1;
       else if (one.type === 'link_close') depth -= 1;
-      const isInside = depth > 0 && (one.attrGet('href') ?? '#').startsWith('#');
+      const isInside = depth > 0 && (hrefOf(one) ?? '#').startsWith('#');
       return isInside || one.type === 'link_close' || /^[\s·]*$/.test(one.content);
     });
   };

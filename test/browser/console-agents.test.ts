@@ -79,6 +79,7 @@ describe.skipIf(!(await isInstalled('Chromium')))('in the console', () => {
     });
     await isSound();
 
+    await page.getByRole('tab', { name: 'Settings' }).click();
     await page.getByLabel('Name').fill('Harbour office');
     await page.getByLabel('Instructions').fill('Answer in one sentence.');
     await page.getByLabel('Metadata').fill('{"team"');
@@ -120,7 +121,7 @@ describe.skipIf(!(await isInstalled('Chromium')))('in the console', () => {
   test('leaving an agent with unsaved changes asks first', async () => {
     const { page } = world;
     await api('POST', '/api/agents', { id: 'careful' });
-    await world.open('/agents/careful');
+    await world.open('/agents/careful?tab=settings');
     await page.getByLabel('Description').fill('Half a sentence');
 
     await page.getByRole('tab', { name: 'Jobs' }).click();

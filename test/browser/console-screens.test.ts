@@ -16,7 +16,7 @@ if (folder !== undefined) mkdirSync(folder, { recursive: true });
 const screens = [
   ...['overview', 'skills', 'skill', 'skill-schemas', 'connect', 'jobs', 'job', 'job-failed'],
   ...['job-waiting', 'approvals', 'approvals-all', 'approval'],
-  ...['conversations', 'conversation', 'agents', 'agent', 'memories'],
+  ...['conversations', 'conversation', 'agents', 'agent', 'agent-settings', 'memories'],
   ...['schedules', 'schedule', 'webhooks', 'webhook', 'triggers', 'trigger', 'api-keys', 'system'],
 ];
 
@@ -110,7 +110,7 @@ describe.skipIf(!(await isInstalled('Chromium')))('the screen', () => {
     expect(await page.evaluate(background)).not.toBe(open);
     await platform.request('DELETE', `/api/agent-webhooks/${webhook.id}`, { key });
 
-    await world.open('/agents/analyst');
+    await world.open('/agents/analyst?tab=settings');
     await page.getByLabel('Name').fill('Analyst of reports');
     await page.getByRole('button', { name: 'Save changes' }).click();
     const told = await page.getByText('The agent is saved').boundingBox();

@@ -177,6 +177,7 @@ export async function startBusyConsole(): Promise<BusyConsole> {
       conversation: `/conversations/${conversation}`,
       agents: '/agents',
       agent: '/agents/support',
+      'agent-settings': '/agents/support?tab=settings',
       memories: '/memories?agent_id=support',
       schedules: '/schedules',
       schedule: `/schedules/${schedule.id}`,

@@ -1,28 +1,33 @@
 import { useQuery, useQueryClient } from '@tanstack/react-query';
 import { useEffect } from 'react';
-import { jobStepsQuery } from '../api/jobs.ts';
+import type { Message } from '../api/conversations.ts';
+import type { JobEvent } from '../api/follow.ts';
+import { type JobStep, jobStepsQuery } from '../api/jobs.ts';
 import { useJobEvents } from '../api/stream.ts';
-import { textOfStep } from '../jobs/SpanDetails.tsx';
+import { JobApprovals } from '../approvals/JobApprovals.tsx';
+import { StartedJob, textOfStep } from '../jobs/SpanDetails.tsx';
+import { GrowingMarkdown } from '../markdown/Markdown.tsx';
+import { Status } from '../ui/Status.tsx';
+import { durationText, useNow } from '../ui/Time.tsx';
+import { Labelled } from '../ui/Value.tsx';
+import { ToolCard } from './ToolCall.tsx';
 import { Said } from './Transcript.tsx';
 
-const recorded = ['message', 'tool_result'];
+const recorded = ['message', 'tool_result', 'status'];
 
 /**
- * What a running job's models are saying, piece by piece, until it is among the messages: several answers
- * where the job asked several at once.
+ * What a running job does, until it is among the messages: what its models say, piece by piece, the tools that
+ * they call, and what they ask a person. Several answers where the job asked several at once.
  */
 export function LiveAnswer({
   conversationId,
   jobId,
-  known,
-  since,
+  shown,
 }: {
   conversationId: string;
   jobId: string;
-  /** Ids of the messages that are shown. */
-  known: ReadonlySet<string>;
-  /** When the last of them was said; answers of before it may be on an earlier page. */
-  since: string;
+  /** The messages that are shown. */
+  shown: readonly Message[];
 }) {
   const client = useQueryClient();
   const events = useJobEvents(jobId);
@@ -34,36 +39,110 @@ export function LiveAnswer({
     void client.invalidateQueries({ queryKey: ['conversations', conversationId] });
     void client.invalidateQueries({ queryKey: jobStepsQuery(jobId).queryKey });
   }, [client, conversationId, jobId, messages]);
-  const unread = steps.filter(
-    ({ kind, status, message_id, finished_at }) =>
-      kind === 'model' &&
-      (status === 'active' ||
-        (message_id !== null && !known.has(message_id) && (finished_at ?? '') >= since)),
+  const known = new Set(shown.map(({ id }) => id));
+  // Answers of before the last one may be on an earlier page.
+  const since = shown.at(-1)?.created_at ?? '';
+  const isUnread = ({ message_id, finished_at }: JobStep) =>
+    message_id !== null && !known.has(message_id) && (finished_at ?? '') >= since;
+  const said = steps
+    .filter((step) => step.kind === 'model' && (step.status === 'active' || isUnread(step)))
+    .map(({ step }) => ({ step, text: textOfStep(events, step) }))
+    .filter(({ step, text }) => text !== '' && !isAmong(shown, events, step, text));
+  const tools = steps.filter(({ kind, status }) => kind === 'tool' && isOpen(status));
+  const waits = steps.filter(({ kind, status }) => kind !== 'tool' && status === 'waiting');
+  return (
+    <>
+      {said.map(({ step, text }) => (
+        <Said key={step} by="assistant">
+          <GrowingMarkdown text={text}>
+            <span
+              aria-hidden
+              className="-mt-3 inline-block h-4 w-1.5 animate-pulse bg-busy align-text-bottom"
+            />
+          </GrowingMarkdown>
+        </Said>
+      ))}
+      {tools.length > 0 && (
+        <Said by="assistant">
+          <ol aria-label="Tools under way" className="flex flex-col gap-1.5">
+            {tools.map((step) => (
+              <li key={step.step}>
+                <LiveTool step={step} steps={steps} events={events} />
+              </li>
+            ))}
+          </ol>
+        </Said>
+      )}
+      {waits.some(({ kind }) => kind === 'approval') && (
+        <li className="pt-5">
+          <JobApprovals jobId={jobId} />
+        </li>
+      )}
+      {said.length === 0 && tools.length === 0 && <Working isWaiting={waits.length > 0} />}
+    </>
   );
-  const said = unread.map(({ step }) => ({ step, text: textOfStep(events, step) }));
-  const texts = said.filter(({ text }) => text !== '');
-  if (texts.length === 0) {
-    const tools = steps.filter(({ kind, status }) => kind !== 'model' && status === 'active');
-    const waits = steps.filter(({ status }) => status === 'waiting');
-    return <Working tools={tools.map(({ name }) => name)} isWaiting={waits.length > 0} />;
-  }
-  return texts.map(({ step, text }) => (
-    <Said key={step} by="assistant">
-      <p className="leading-relaxed break-words whitespace-pre-wrap">
-        {text}
-        <span className="ml-0.5 inline-block h-4 w-1.5 animate-pulse bg-busy align-text-bottom" />
-      </p>
-    </Said>
-  ));
 }
 
-function Working({ tools, isWaiting }: { tools: readonly string[]; isWaiting: boolean }) {
-  const words = isWaiting ? 'Waiting…' : 'At work…';
+/** Messages at the end among which one is looked for. */
+const lookedAt = 20;
+
+/** Whether what a step said is among the messages already, before the step is read again. */
+function isAmong(
+  shown: readonly Message[],
+  events: readonly JobEvent[],
+  step: number,
+  text: string,
+): boolean {
+  const isWhole = events.some(({ type, data }) => type === 'message' && data['step'] === step);
+  return isWhole && shown.slice(-lookedAt).some(({ content }) => content === text);
+}
+
+const isOpen = (status: JobStep['status']) => status === 'active' || status === 'waiting';
+
+/** A tool that has not come back. */
+function LiveTool({
+  step,
+  steps,
+  events,
+}: {
+  step: JobStep;
+  steps: readonly JobStep[];
+  events: readonly JobEvent[];
+}) {
+  const now = useNow();
+  const call = events.findLast(
+    ({ type, data }) => type === 'tool_call' && data['step'] === step.step,
+  );
+  const input = call?.data['input'];
+  const isWaiting = steps.some(
+    ({ parent_step_id, status }) => parent_step_id === step.step && status === 'waiting',
+  );
+  const job = steps.find(({ parent_step_id }) => parent_step_id === step.step)?.waits_for;
+  return (
+    <ToolCard
+      tool={step.name}
+      glimpse={input === undefined ? undefined : JSON.stringify(input)}
+      aside={
+        <>
+          <Status value={isWaiting ? 'waiting' : step.status} />
+          <span>{durationText(Math.max(0, now - Date.parse(step.started_at)))}</span>
+        </>
+      }
+    >
+      {input !== undefined && <Labelled label="Called with" value={input} />}
+      {job?.job_id !== undefined && (
+        <p className="text-[13px]">
+          <StartedJob {...job} jobId={job.job_id} />
+        </p>
+      )}
+    </ToolCard>
+  );
+}
+
+function Working({ isWaiting }: { isWaiting: boolean }) {
   return (
     <Said by="assistant">
-      <p className="animate-pulse text-muted">
-        {tools.length > 0 ? `Running ${tools.join(', ')}…` : words}
-      </p>
+      <p className="animate-pulse text-muted">{isWaiting ? 'Waiting…' : 'At work…'}</p>
     </Said>
   );
 }

@@ -1,8 +1,9 @@
 import { ChevronRight, Wrench } from 'lucide-react';
+import type { ReactNode } from 'react';
 import type { Message } from '../api/conversations.ts';
 import { ErrorWords } from '../jobs/ErrorWords.tsx';
 import { Status } from '../ui/Status.tsx';
-import { Time } from '../ui/Time.tsx';
+import { countText, Duration, Time } from '../ui/Time.tsx';
 import { Labelled } from '../ui/Value.tsx';
 import { toolUseOf } from './content.ts';
 import { Folded } from './Folded.tsx';
@@ -10,10 +11,47 @@ import { Folded } from './Folded.tsx';
 /** Characters of a tool's input that fit into its line. */
 const glimpseMax = 160;
 
-/** A tool call in a line; opened, its whole input and its result. */
-export function ToolCall({ message }: { message: Message }) {
+/** What a call took: tokens of the models that it asked itself. */
+export interface Took {
+  readonly ms: number | null;
+  readonly tokens: number | null;
+}
+
+/** A recorded tool call. */
+export function ToolCall({ message, took }: { message: Message; took: Took | undefined }) {
   const use = toolUseOf(message);
-  const glimpse = use ? JSON.stringify(use.input) : message.content;
+  return (
+    <ToolCard
+      tool={use?.tool ?? 'Tool'}
+      glimpse={use ? JSON.stringify(use.input) : message.content}
+      aside={
+        <>
+          {use?.error && <Status value="failed" />}
+          {took?.tokens != null && took.tokens > 0 && <span>{countText(took.tokens)} tokens</span>}
+          {took?.ms != null ? <Duration ms={took.ms} /> : <Time value={message.created_at} />}
+        </>
+      }
+    >
+      {use === undefined && <Folded text={message.content} />}
+      {use && <Labelled label="Called with" value={use.input} />}
+      {use && use.error === undefined && <Labelled label="Came back" value={use.output} />}
+      {use?.error && <ErrorWords error={use.error} />}
+    </ToolCard>
+  );
+}
+
+/** A tool call in a line; opened, all of it. */
+export function ToolCard({
+  tool,
+  glimpse,
+  aside,
+  children,
+}: {
+  tool: string;
+  glimpse: string | undefined;
+  aside: ReactNode;
+  children: ReactNode;
+}) {
   return (
     <details className="group rounded-md border bg-surface open:shadow-low">
       <summary className="flex min-h-9 items-center gap-2 rounded-md px-3 py-1.5 text-[13px] list-none hover:bg-hover [&::-webkit-details-marker]:hidden">
@@ -23,22 +61,16 @@ export function ToolCall({ message }: { message: Message }) {
         />
         <Wrench className="size-3.5 shrink-0 text-muted" aria-hidden />
         <span className="shrink-0 font-medium max-sm:min-w-0 max-sm:shrink max-sm:truncate">
-          {use?.tool ?? 'Tool'}
+          {tool}
         </span>
         <span className="min-w-0 grow truncate font-mono text-xs text-muted max-sm:hidden">
           {glimpse?.slice(0, glimpseMax)}
         </span>
-        <span className="ml-auto flex shrink-0 items-center gap-2 text-xs text-muted">
-          {use?.error && <Status value="failed" />}
-          <Time value={message.created_at} />
+        <span className="ml-auto flex shrink-0 items-center gap-2 text-xs text-muted tabular-nums">
+          {aside}
         </span>
       </summary>
-      <div className="flex flex-col gap-2 border-t p-3">
-        {use === undefined && <Folded text={message.content} />}
-        {use && <Labelled label="Called with" value={use.input} />}
-        {use && use.error === undefined && <Labelled label="Came back" value={use.output} />}
-        {use?.error && <ErrorWords error={use.error} />}
-      </div>
+      <div className="flex flex-col gap-2 border-t p-3">{children}</div>
     </details>
   );
 }

@@ -3,9 +3,11 @@ import { Link } from '@tanstack/react-router';
 import { Bot, FoldVertical, type LucideIcon, Settings2, User } from 'lucide-react';
 import { Fragment, type ReactNode } from 'react';
 import type { Message, TokenUsage } from '../api/conversations.ts';
-import { hasEnded, type JobListItem, jobStepsQuery } from '../api/jobs.ts';
+import { hasEnded, type JobListItem, type JobStep, jobStepsQuery } from '../api/jobs.ts';
 import { liveMs } from '../api/queries.ts';
 import { ErrorWords } from '../jobs/ErrorWords.tsx';
+import { Markdown } from '../markdown/Markdown.tsx';
+import { Button } from '../ui/Button.tsx';
 import { Json } from '../ui/Code.tsx';
 import { classes } from '../ui/classes.ts';
 import { textLink } from '../ui/Links.tsx';
@@ -13,9 +15,15 @@ import { countText, Time } from '../ui/Time.tsx';
 import { contentOf } from './content.ts';
 import { Folded } from './Folded.tsx';
 import { ToolCall } from './ToolCall.tsx';
-import { type Entry, entriesOf, isBroken, needsSteps, type Turn } from './turns.ts';
+import { type Entry, entriesOf, isBroken, needsSteps, type Turn, tokensBelow } from './turns.ts';
 
 type Tokens = TokenUsage['breakdown'][number];
+
+/** Of so many turns at the end, what their tools took is read with them. */
+const measuredTurns = 10;
+
+/** What the steps of a turn say of its messages. */
+type StepOf = (messageId: string) => { step: JobStep; all: readonly JobStep[] } | undefined;
 
 const speakers: Record<string, { name: string; icon: LucideIcon; look: string }> = {
   user: { name: 'User', icon: User, look: 'bg-accent-soft text-accent-text' },
@@ -28,13 +36,18 @@ const speakers: Record<string, { name: string; icon: LucideIcon; look: string }>
 export function Transcript({
   turns,
   usage,
+  onRetry,
   children,
 }: {
   turns: readonly Turn[];
   usage: TokenUsage | undefined;
+  /** Gives the task of the last turn again, where that came to no answer. */
+  onRetry?: ((turn: Turn) => void) | undefined;
   children?: ReactNode;
 }) {
-  const asked = turns.filter(needsSteps).flatMap(({ job }) => job ?? []);
+  const asked = turns
+    .filter((turn, i) => needsSteps(turn) || (i >= turns.length - measuredTurns && hasTools(turn)))
+    .flatMap(({ job }) => job ?? []);
   const answers = useQueries({
     queries: asked.map((job) => ({
       ...jobStepsQuery(job.job_id),
@@ -45,26 +58,52 @@ export function Transcript({
   const tokens = new Map(usage?.breakdown.map((one) => [one.message_id, one]));
   return (
     <ol aria-label="Messages" className="flex flex-col">
-      {turns.map((turn) => (
-        <Fragment key={turn.messages[0]?.id ?? turn.job?.job_id}>
-          {entriesOf(turn.messages, steps.get(turn.job?.job_id ?? '')).map((entry) => (
-            <Statement key={entry.message.id} entry={entry} tokens={tokens} />
-          ))}
-          {isBroken(turn) && turn.job && <Broken job={turn.job} />}
-        </Fragment>
-      ))}
+      {turns.map((turn, i) => {
+        const all = steps.get(turn.job?.job_id ?? '');
+        const byMessage = new Map(all?.map((step) => [step.message_id, step]));
+        const stepOf: StepOf = (messageId) => {
+          const step = byMessage.get(messageId);
+          return step && { step, all: all ?? [] };
+        };
+        const retry = i === turns.length - 1 && onRetry ? () => onRetry(turn) : undefined;
+        return (
+          <Fragment key={turn.messages[0]?.id ?? turn.job?.job_id}>
+            {entriesOf(turn.messages, all).map((entry) => (
+              <Statement
+                key={entry.message.id}
+                entry={entry}
+                tokens={tokens}
+                stepOf={stepOf}
+                trialOf={turn.job?.is_trial ? turn.job.job_id : undefined}
+                isOpen={turn.job !== undefined && !hasEnded(turn.job)}
+              />
+            ))}
+            {isBroken(turn) && turn.job && <Broken job={turn.job} onRetry={retry} />}
+          </Fragment>
+        );
+      })}
       {children}
     </ol>
   );
 }
 
+const hasTools = ({ messages }: Turn) => messages.some(({ role }) => role === 'tool');
+
 /** A message with the actions that it caused. */
 function Statement({
   entry: { message, caused },
   tokens,
+  stepOf,
+  trialOf,
+  isOpen,
 }: {
   entry: Entry;
   tokens: ReadonlyMap<string, Tokens>;
+  stepOf: StepOf;
+  /** The job of its turn, where that had instructions of its own. */
+  trialOf: string | undefined;
+  /** Whether its turn goes on, so that its tools may be still to come. */
+  isOpen: boolean;
 }) {
   const below = caused.length > 0 && (
     <ol
@@ -72,14 +111,25 @@ function Statement({
       className={classes('flex flex-col', message.role === 'tool' && 'border-l pl-3')}
     >
       {caused.map((entry) => (
-        <Statement key={entry.message.id} entry={entry} tokens={tokens} />
+        <Statement
+          key={entry.message.id}
+          entry={entry}
+          tokens={tokens}
+          stepOf={stepOf}
+          trialOf={trialOf}
+          isOpen={isOpen}
+        />
       ))}
     </ol>
   );
+  const known = stepOf(message.id);
   if (message.role === 'tool') {
     return (
       <li className="pt-1.5">
-        <ToolCall message={message} />
+        <ToolCall
+          message={message}
+          took={known && { ...tokensBelow(known.step, known.all), ms: known.step.duration_ms }}
+        />
         {below}
       </li>
     );
@@ -89,10 +139,11 @@ function Statement({
       by={message.kind === 'summary' ? 'summary' : message.role}
       at={message.created_at}
       tokens={tokens.get(message.id)}
+      {...(message.role === 'user' && { trialOf })}
     >
       {message.content === '' ? (
         <p className="text-muted italic">
-          {caused.some(({ message: { role } }) => role === 'tool')
+          {isOpen || caused.some(({ message: { role } }) => role === 'tool')
             ? 'Called tools without a word.'
             : 'Said nothing.'}
         </p>
@@ -105,7 +156,13 @@ function Statement({
 }
 
 /** A turn that came to no answer. */
-function Broken({ job: { job_id, status, error } }: { job: JobListItem }) {
+function Broken({
+  job: { job_id, status, error },
+  onRetry,
+}: {
+  job: JobListItem;
+  onRetry: (() => void) | undefined;
+}) {
   return (
     <li className="pt-5 pl-10 max-sm:pl-0">
       {status === 'failed' && error ? (
@@ -113,9 +170,16 @@ function Broken({ job: { job_id, status, error } }: { job: JobListItem }) {
       ) : (
         <p className="text-muted italic">The job was {status} before it had answered.</p>
       )}
-      <Link to="/jobs/$jobId" params={{ jobId: job_id }} className={classes('text-xs', textLink)}>
-        The job of this turn
-      </Link>
+      <p className="mt-1 flex flex-wrap items-center gap-3">
+        {onRetry && (
+          <Button size="small" onClick={onRetry}>
+            Try again
+          </Button>
+        )}
+        <Link to="/jobs/$jobId" params={{ jobId: job_id }} className={classes('text-xs', textLink)}>
+          The job of this turn
+        </Link>
+      </p>
     </li>
   );
 }
@@ -124,12 +188,15 @@ export function Said({
   by,
   at,
   tokens,
+  trialOf,
   children,
 }: {
   /** A role of messages, or a summary. */
   by: string;
   at?: string;
   tokens?: Tokens | undefined;
+  /** The job that had instructions of its own for this message. */
+  trialOf?: string | undefined;
   children: ReactNode;
 }) {
   const { name, icon: Icon, look } = speakers[by] ?? { name: by, icon: Bot, look: '' };
@@ -145,6 +212,15 @@ export function Said({
         <p className="mb-1 flex min-h-7 flex-wrap items-center gap-x-3 text-xs text-muted">
           <span className="text-[13px] font-semibold text-ink">{name}</span>
           {at && <Time value={at} />}
+          {trialOf !== undefined && (
+            <Link
+              to="/jobs/$jobId"
+              params={{ jobId: trialOf }}
+              className="rounded bg-warn-soft px-1.5 py-0.5 text-warn-text hover:underline"
+            >
+              Unsaved instructions
+            </Link>
+          )}
           {tokens?.model && <span className="font-mono">{tokens.model}</span>}
           {tokens && <Cost {...tokens} />}
         </p>
@@ -169,8 +245,14 @@ function Body({ message }: { message: Message }) {
   if (content.kind === 'data') return <Json label="Content" value={content.value} />;
   return (
     <>
-      {content.name && <p className="mb-0.5 text-xs text-muted">{content.name}</p>}
-      <Folded text={content.text} />
+      {content.name && content.name !== 'task' && (
+        <p className="mb-0.5 text-xs text-muted">{content.name}</p>
+      )}
+      {message.role === 'assistant' ? (
+        <Markdown text={content.text} />
+      ) : (
+        <Folded text={content.text} />
+      )}
     </>
   );
 }

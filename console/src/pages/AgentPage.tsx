@@ -9,6 +9,7 @@ import { AgentStatus } from '../agents/AgentStatus.tsx';
 import { agentQuery, changeAgent, deleteAgent } from '../api/agents.ts';
 import type { Schema } from '../api/client.ts';
 import { liveMs } from '../api/queries.ts';
+import { Chat } from '../chat/Chat.tsx';
 import { Memories } from '../memories/Memories.tsx';
 import { Button } from '../ui/Button.tsx';
 import { Confirm } from '../ui/Dialog.tsx';
@@ -38,13 +39,18 @@ export function AgentPage() {
 }
 
 function AgentTabs({ agent }: { agent: Schema<'Agent'> }) {
-  const { tab = 'settings', ...search } = route.useSearch();
+  const { tab = 'chat', conversation, ...search } = route.useSearch();
   const navigate = route.useNavigate();
   return (
     <Tabs
       value={tab}
-      onValue={(next) => void navigate({ search: next === 'settings' ? {} : { tab: next } })}
+      onValue={(next) => void navigate({ search: next === 'chat' ? {} : { tab: next } })}
       tabs={[
+        {
+          value: 'chat',
+          label: 'Chat',
+          content: <Chat agent={agent} conversationId={conversation} />,
+        },
         {
           value: 'settings',
           label: 'Settings',

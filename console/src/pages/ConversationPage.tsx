@@ -2,6 +2,7 @@ import { useQuery } from '@tanstack/react-query';
 import { getRouteApi } from '@tanstack/react-router';
 import { MessagesSquare } from 'lucide-react';
 import type { ReactNode } from 'react';
+import { agentsQuery } from '../api/agents.ts';
 import {
   conversationQuery,
   messagesPageSize,
@@ -46,6 +47,7 @@ export function ConversationPage() {
       title="Conversation"
       parent={parent}
       about={conversation.data && <Status value={conversation.data.status} />}
+      actions={conversation.data && <Continue {...conversation.data} />}
     >
       <Loaded query={conversation}>
         {({ agent_id, user_id, trigger_type, created_at, updated_at, token_stats, status }) => (
@@ -101,6 +103,27 @@ export function ConversationPage() {
   );
 }
 
+/** Leads into the chat with its agent, unless that is known to be gone. */
+function Continue({ id, agent_id: agentId }: { id: string; agent_id: string }) {
+  const agents = useQuery(agentsQuery()).data;
+  const isGone =
+    agents !== undefined &&
+    agents.total <= agents.data.length &&
+    !agents.data.some((agent) => agent.id === agentId);
+  if (isGone) return null;
+  return (
+    <ButtonLink
+      to="/agents/$agentId"
+      params={{ agentId }}
+      search={{ conversation: id }}
+      look="primary"
+      icon={<MessagesSquare />}
+    >
+      Continue
+    </ButtonLink>
+  );
+}
+
 /** The transcript, and below it `children`: once both can be shown, so that neither moves. */
 function Messages({
   conversationId,
@@ -145,8 +168,7 @@ function Messages({
                         <LiveAnswer
                           conversationId={conversationId}
                           jobId={running.job_id}
-                          known={new Set(data.map(({ id }) => id))}
-                          since={data.at(-1)?.created_at ?? ''}
+                          shown={data}
                         />
                       )}
                     </Transcript>

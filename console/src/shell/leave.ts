@@ -1,11 +1,13 @@
 /** Ways to leave this page. Each loads another page, without any state of this one. */
 import { addressOf, section } from '../api/organization.ts';
 import { readSession, signOut } from '../api/session.ts';
+import { forgetKept } from '../chat/kept.ts';
 import { tellProblem } from '../ui/toast.ts';
 
 export async function leaveSignedOut(): Promise<void> {
   try {
     await signOut();
+    forgetKept();
     location.replace('/console/');
   } catch (error) {
     tellProblem('Not signed out', error);

@@ -1,0 +1,46 @@
+/** Tasks for agents, as a chat gives them. */
+import { api, body, type Schema } from './client.ts';
+
+/** What a chat has instead of the saved fields of its agent. */
+export type Overrides = Schema<'AgentOverrides'>;
+
+export interface ChatTask {
+  readonly agentId: string;
+  readonly task: string;
+  /** Null for a new conversation. */
+  readonly conversationId: string | null;
+  /** On whose behalf it is given; empty where no user is named. */
+  readonly user: string;
+  readonly overrides: Overrides | null;
+  /** The same for each try, so that one whose answer was lost is not given twice. */
+  readonly idempotencyKey: string;
+}
+
+/** Headers are bytes: a name in UTF-8 is sent as such. */
+const headerText = (text: string) => String.fromCharCode(...new TextEncoder().encode(text));
+
+/** Accepts the task, and answers with its job at once. */
+export function giveTask(given: ChatTask) {
+  const { agentId, task, conversationId, user, overrides, idempotencyKey } = given;
+  const header = {
+    'idempotency-key': idempotencyKey,
+    ...(conversationId !== null && { 'x-conversation-id': conversationId }),
+    ...(user !== '' && { 'x-user-id': headerText(user) }),
+  };
+  if (overrides !== null) {
+    const params = { path: { agentId }, header };
+    return body(
+      api.POST('/api/agents/{agentId}/trials', {
+        params,
+        body: { agent: overrides, input: { task } },
+      }),
+    );
+  }
+  const path = { category: 'agent', version: 'v1.0', skillName: 'run-task' };
+  return body(
+    api.POST('/api/{category}/{version}/{skillName}', {
+      params: { path, header: { ...header, 'x-agent-id': agentId } },
+      body: { task },
+    }),
+  );
+}

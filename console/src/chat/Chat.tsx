@@ -1,0 +1,211 @@
+/** A chat with an agent: its conversations, the messages of one, and what it is told for this chat alone. */
+import { useNavigate } from '@tanstack/react-router';
+import { ArrowDown, MessagesSquare, Plus, SlidersHorizontal } from 'lucide-react';
+import { useState } from 'react';
+import type { Overrides } from '../api/chat.ts';
+import type { Schema } from '../api/client.ts';
+import { Button, ButtonLink } from '../ui/Button.tsx';
+import { classes } from '../ui/classes.ts';
+import { Empty } from '../ui/Loading.tsx';
+import { Section } from '../ui/Page.tsx';
+import { ChatList } from './ChatList.tsx';
+import { ChatTranscript, Unread } from './ChatTranscript.tsx';
+import { Composer } from './Composer.tsx';
+import { useKept } from './kept.ts';
+import { TrialPanel } from './TrialPanel.tsx';
+import type { Given } from './useChat.ts';
+import { useSending } from './useSending.ts';
+import { useStickToEnd } from './useStickToEnd.ts';
+
+interface ChatProps {
+  readonly agent: Schema<'Agent'>;
+  readonly conversationId: string | undefined;
+}
+
+export function Chat({ agent, conversationId }: ChatProps) {
+  const [given, setGiven] = useState<Given>();
+  const [overrides, setOverrides] = useKept<Overrides>(`trial ${agent.id}`);
+  const [user, setUser] = useKept<string>(`user ${agent.id}`);
+  /** What is opened where there is no room for all. */
+  const [opened, setOpened] = useState<'list' | 'settings'>();
+  const [room, setRoom] = useState({ n: 0, conversationId });
+  if (room.conversationId !== conversationId) {
+    // A conversation that began here goes on in the same room.
+    const isSame = room.conversationId === undefined && given?.conversationId === conversationId;
+    setRoom({ n: isSame ? room.n : room.n + 1, conversationId });
+  }
+  const toggle = (part: typeof opened) => setOpened(opened === part ? undefined : part);
+  return (
+    <div className="grid items-start gap-4 lg:grid-cols-[13rem_minmax(0,1fr)] xl:grid-cols-[12rem_minmax(0,1fr)_17rem] 2xl:grid-cols-[15rem_minmax(0,1fr)_22rem]">
+      <div className="flex flex-wrap gap-2 lg:col-span-full xl:hidden">
+        <Button
+          icon={<MessagesSquare />}
+          size="small"
+          className="lg:hidden"
+          aria-expanded={opened === 'list'}
+          onClick={() => toggle('list')}
+        >
+          Conversations
+        </Button>
+        <Button
+          icon={<SlidersHorizontal />}
+          size="small"
+          aria-expanded={opened === 'settings'}
+          onClick={() => toggle('settings')}
+        >
+          Instructions{overrides ? ' (not saved)' : ''}
+        </Button>
+      </div>
+      <Section
+        className={classes(
+          'max-h-[calc(100dvh-11rem)] overflow-y-auto',
+          opened !== 'list' && 'max-lg:hidden',
+        )}
+        title="Chats"
+        actions={
+          <ButtonLink
+            to="/agents/$agentId"
+            params={{ agentId: agent.id }}
+            search={{}}
+            size="small"
+            icon={<Plus />}
+          >
+            New
+          </ButtonLink>
+        }
+      >
+        <ChatList agentId={agent.id} current={conversationId} />
+      </Section>
+      <Room
+        key={room.n}
+        agent={agent}
+        conversationId={conversationId}
+        given={given?.conversationId === conversationId ? given : undefined}
+        onGiven={setGiven}
+        overrides={overrides ?? null}
+        user={user ?? ''}
+      />
+      <Section
+        title="This chat"
+        className={classes(
+          'max-xl:col-span-full max-xl:-order-1 max-xl:col-start-1',
+          opened !== 'settings' && 'max-xl:hidden',
+        )}
+      >
+        <TrialPanel
+          agent={agent}
+          overrides={overrides ?? null}
+          onOverrides={(next) => setOverrides(next ?? undefined)}
+          user={user ?? ''}
+          onUser={(next) => setUser(next === '' ? undefined : next)}
+        />
+      </Section>
+    </div>
+  );
+}
+
+/** The messages, and the field to write one. */
+function Room({
+  agent,
+  conversationId,
+  given,
+  onGiven,
+  overrides,
+  user,
+}: ChatProps & {
+  given: Given | undefined;
+  onGiven: (given: Given) => void;
+  overrides: Overrides | null;
+  user: string;
+}) {
+  const navigate = useNavigate();
+  const [text = '', setText] = useKept<string>(`message ${agent.id} ${conversationId ?? 'new'}`);
+  const [running, setRunning] = useState<string>();
+  const stick = useStickToEnd();
+  const sending = useSending({
+    agentId: agent.id,
+    conversationId: conversationId ?? null,
+    overrides,
+    user,
+    running,
+    onGiven(next) {
+      if (next.task === text.trim()) setText(undefined);
+      onGiven(next);
+      stick.toEnd();
+      if (next.conversationId === conversationId) return;
+      const search = { conversation: next.conversationId };
+      void navigate({
+        to: '/agents/$agentId',
+        params: { agentId: agent.id },
+        search,
+        replace: true,
+      });
+    },
+  });
+  const isPaused = agent.status === 'paused';
+  return (
+    <Section
+      flush
+      className="relative [&>div]:flex [&>div]:h-[calc(100dvh-11rem)] [&>div]:min-h-80 max-xl:[&>div]:h-[calc(100dvh-14rem)] max-sm:[&>div]:h-[calc(100dvh-20rem)] [&>div]:flex-col"
+    >
+      <section
+        ref={stick.box}
+        aria-label="Messages of the chat"
+        // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls has to be reached by the keyboard
+        tabIndex={0}
+        className="min-h-0 grow overflow-y-auto overscroll-contain p-4 [overflow-anchor:none]"
+      >
+        <div ref={stick.content}>
+          {conversationId !== undefined ? (
+            <ChatTranscript
+              conversationId={conversationId}
+              given={given}
+              onRunning={setRunning}
+              onEarlier={stick.keepPlace}
+              onRetry={sending.retry}
+            />
+          ) : sending.task !== undefined ? (
+            <ol>
+              <Unread text={sending.task} />
+            </ol>
+          ) : (
+            <Empty icon={<MessagesSquare />} title={`Write to ${agent.name || agent.id}`}>
+              {agent.description || 'Its answer, and the tools that it calls, are shown here.'}
+            </Empty>
+          )}
+        </div>
+      </section>
+      {!stick.isAtEnd && (
+        <div className="relative">
+          <Button
+            size="small"
+            icon={<ArrowDown />}
+            onClick={stick.toEnd}
+            className="absolute bottom-2 left-1/2 -translate-x-1/2"
+          >
+            To the newest
+          </Button>
+        </div>
+      )}
+      <Composer
+        text={text}
+        onText={(next) => setText(next === '' ? undefined : next)}
+        onSend={() => sending.send(text)}
+        onStop={sending.stop}
+        state={isPaused ? 'closed' : sending.state}
+        error={sending.error}
+        hint={
+          isPaused
+            ? 'The agent is paused and takes no new work. Resume it to write to it.'
+            : hintOf(overrides, user)
+        }
+      />
+    </Section>
+  );
+}
+
+function hintOf(overrides: Overrides | null, user: string): string {
+  const as = user === '' ? '' : ` You write for the user ${user}.`;
+  const with_ = overrides === null ? '' : ' Unsaved instructions or model are used.';
+  return `Enter sends, Shift Enter starts a line.${as}${with_}`;
+}

@@ -1,0 +1,77 @@
+import { useEffect } from 'react';
+import { ApiError } from '../api/client.ts';
+import { LiveAnswer } from '../conversations/LiveAnswer.tsx';
+import { Said, Transcript } from '../conversations/Transcript.tsx';
+import type { Turn } from '../conversations/turns.ts';
+import { Button } from '../ui/Button.tsx';
+import { Empty, Problem, Skeleton } from '../ui/Loading.tsx';
+import { countText } from '../ui/Time.tsx';
+import { type Given, useChat } from './useChat.ts';
+
+export function ChatTranscript({
+  conversationId,
+  given,
+  onRunning,
+  onEarlier,
+  onRetry,
+}: {
+  conversationId: string;
+  given: Given | undefined;
+  /** Told of the job that is going on, undefined for none. */
+  onRunning: (jobId: string | undefined) => void;
+  /** Called before earlier messages are added above. */
+  onEarlier: () => void;
+  onRetry: (turn: Turn) => void;
+}) {
+  const chat = useChat(conversationId, given);
+  const { conversation, running, unread, earlierCount } = chat;
+  useEffect(() => onRunning(running), [onRunning, running]);
+  if (conversation.error instanceof ApiError && conversation.error.status === 404) {
+    return <Empty title="This conversation is gone">It is deleted with its last job.</Empty>;
+  }
+  if (!chat.isReady && unread === undefined) {
+    const error = conversation.error ?? chat.error;
+    return error ? <Problem error={error} /> : <Skeleton />;
+  }
+  return (
+    <>
+      {earlierCount > 0 && (
+        <p className="pb-3 text-center">
+          <Button
+            size="small"
+            look="quiet"
+            onClick={() => {
+              onEarlier();
+              chat.showEarlier();
+            }}
+          >
+            Show earlier messages ({countText(earlierCount)})
+          </Button>
+        </p>
+      )}
+      <Transcript turns={chat.turns} usage={chat.usage} onRetry={running ? undefined : onRetry}>
+        {unread !== undefined && <Unread text={unread} />}
+        {running !== undefined && (
+          <LiveAnswer
+            key={running}
+            conversationId={conversationId}
+            jobId={running}
+            shown={chat.messages}
+          />
+        )}
+      </Transcript>
+      <p role="status" className="sr-only">
+        {chat.said}
+      </p>
+    </>
+  );
+}
+
+/** A message that is on its way. */
+export function Unread({ text }: { text: string }) {
+  return (
+    <Said by="user">
+      <p className="leading-relaxed break-words whitespace-pre-wrap opacity-70">{text}</p>
+    </Said>
+  );
+}

@@ -1,0 +1,86 @@
+import { ArrowUp, Square } from 'lucide-react';
+import { type KeyboardEvent, type Ref, useId } from 'react';
+import { Button } from '../ui/Button.tsx';
+import { Problem } from '../ui/Loading.tsx';
+
+/** Lines of a message that are shown at once; browsers that fit a field to its text show more. */
+const rowsMax = 8;
+
+/** The field of a chat. Enter sends; a line begins with Shift and Enter. */
+export function Composer({
+  ref,
+  text,
+  onText,
+  onSend,
+  onStop,
+  state,
+  hint,
+  error,
+}: {
+  ref?: Ref<HTMLTextAreaElement>;
+  text: string;
+  onText: (text: string) => void;
+  onSend: () => void;
+  onStop: () => void;
+  /** What becomes of a message: it can be sent, is being sent or answered, the answer is being stopped, nothing. */
+  state: 'ready' | 'sending' | 'answering' | 'stopping' | 'closed';
+  hint: string;
+  error: unknown;
+}) {
+  const id = useId();
+  const isEmpty = text.trim() === '';
+  function onKeyDown(event: KeyboardEvent) {
+    // Enter also ends the writing of a Japanese or Chinese word.
+    if (event.key !== 'Enter' || event.shiftKey || event.nativeEvent.isComposing) return;
+    event.preventDefault();
+    if (state === 'ready' && !isEmpty) onSend();
+  }
+  return (
+    <form
+      className="flex flex-col gap-2 border-t p-3"
+      onSubmit={(event) => {
+        event.preventDefault();
+        if (state === 'ready' && !isEmpty) onSend();
+      }}
+    >
+      {error != null && <Problem error={error} {...(!isEmpty && { retry: onSend })} />}
+      <div className="flex items-end gap-2">
+        <label htmlFor={id} className="sr-only">
+          Message
+        </label>
+        <textarea
+          ref={ref}
+          id={id}
+          aria-describedby={`${id}-hint`}
+          rows={text.split('\n', rowsMax).length}
+          maxLength={65_536}
+          value={text}
+          readOnly={state === 'sending'}
+          disabled={state === 'closed'}
+          placeholder="Write a message"
+          onChange={({ target }) => onText(target.value)}
+          onKeyDown={onKeyDown}
+          className="field-sizing-content max-h-48 min-h-8.5 w-full min-w-0 grow resize-none rounded-md border border-line-strong bg-surface px-2.5 py-1.5 leading-relaxed text-ink hover:border-muted disabled:opacity-60"
+        />
+        {state === 'answering' || state === 'stopping' ? (
+          <Button icon={<Square />} busy={state === 'stopping'} onClick={onStop}>
+            Stop
+          </Button>
+        ) : (
+          <Button
+            type="submit"
+            look="primary"
+            icon={<ArrowUp />}
+            busy={state === 'sending'}
+            disabled={isEmpty || state === 'closed'}
+          >
+            Send
+          </Button>
+        )}
+      </div>
+      <p id={`${id}-hint`} className="text-xs text-muted">
+        {hint}
+      </p>
+    </form>
+  );
+}

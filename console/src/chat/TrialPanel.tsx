@@ -1,0 +1,122 @@
+/** Instructions and a model for this chat alone, beside the saved ones. */
+import { changeAgent } from '../api/agents.ts';
+import type { Overrides } from '../api/chat.ts';
+import type { Schema } from '../api/client.ts';
+import { FormProblem } from '../forms/FormProblem.tsx';
+import { Button } from '../ui/Button.tsx';
+import { issueOf, TextAreaField, TextField } from '../ui/Field.tsx';
+import { useAct } from '../ui/useAct.ts';
+import { Difference } from './Difference.tsx';
+
+export function TrialPanel({
+  agent,
+  overrides,
+  onOverrides,
+  user,
+  onUser,
+}: {
+  agent: Schema<'Agent'>;
+  /** Null while the chat is with the agent as it is saved. */
+  overrides: Overrides | null;
+  onOverrides: (overrides: Overrides | null) => void;
+  user: string;
+  onUser: (user: string) => void;
+}) {
+  const save = useAct({
+    act: (changes: Overrides) => changeAgent(agent.id, changes),
+    done: 'The agent is saved',
+    changes: [['agents']],
+    quiet: true,
+  });
+  /** What is as it was saved is no override. */
+  function edit(changed: Overrides) {
+    const { instructions, model } = { ...overrides, ...changed };
+    const next: Overrides = {
+      ...(instructions !== undefined && instructions !== agent.instructions && { instructions }),
+      ...(model !== undefined && model !== agent.model && { model }),
+    };
+    onOverrides(Object.keys(next).length === 0 ? null : next);
+  }
+  const { instructions = agent.instructions, model = agent.model } = overrides ?? {};
+  return (
+    <form
+      noValidate
+      aria-label="Settings of this chat"
+      className="flex flex-col gap-4"
+      onSubmit={(event) => {
+        event.preventDefault();
+        if (overrides !== null) save.mutate(overrides, { onSuccess: () => onOverrides(null) });
+      }}
+    >
+      <TextAreaField
+        label="Instructions"
+        hint="What you change here counts in this chat alone, until you save it."
+        error={issueOf(save.error, 'instructions')}
+        value={instructions}
+        onValue={(next) => edit({ instructions: next })}
+        rows={10}
+        className="min-h-32 resize-y"
+      />
+      <TextField
+        label="Model"
+        hint="provider/model. If empty, the platform’s DEFAULT_MODEL."
+        error={issueOf(save.error, 'model')}
+        value={model ?? ''}
+        onValue={(next) => edit({ model: next === '' ? null : next })}
+        placeholder="the default"
+        className="font-mono text-[13px]"
+      />
+      {overrides !== null && (
+        <>
+          <Compared agent={agent} overrides={overrides} />
+          <FormProblem error={save.error} fields={['instructions', 'model']} />
+          <div className="flex flex-wrap items-center gap-2">
+            <p className="mr-auto rounded bg-warn-soft px-1.5 py-0.5 text-xs text-warn-text">
+              Not saved
+            </p>
+            <Button size="small" onClick={() => onOverrides(null)}>
+              Discard
+            </Button>
+            <Button size="small" type="submit" look="primary" busy={save.isPending}>
+              Save
+            </Button>
+          </div>
+        </>
+      )}
+      <TextField
+        label="User"
+        optional
+        hint="On whose behalf you write. The agent remembers what belongs to this user."
+        value={user}
+        onValue={onUser}
+        maxLength={200}
+        autoComplete="off"
+      />
+    </form>
+  );
+}
+
+function Compared({ agent, overrides }: { agent: Schema<'Agent'>; overrides: Overrides }) {
+  const { instructions, model } = overrides;
+  return (
+    <details className="group">
+      <summary className="text-[13px] font-medium">Compare with the saved ones</summary>
+      <div className="mt-2 flex flex-col gap-2">
+        {instructions !== undefined && (
+          <Difference
+            label="Difference of the instructions"
+            from={agent.instructions}
+            to={instructions}
+          />
+        )}
+        {model !== undefined && (
+          <Difference
+            label="Difference of the model"
+            from={agent.model ?? 'the default'}
+            to={model ?? 'the default'}
+          />
+        )}
+      </div>
+    </details>
+  );
+}

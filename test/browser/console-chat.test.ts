@@ -1,0 +1,207 @@
+/** The chat with an agent: streaming, tools, approvals, unsaved instructions, and what is kept. */
+import { mkdirSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
+import { type ConsoleWorld, desktop, dialogOf, phone, startConsole } from '../support/console.ts';
+import {
+  answering,
+  callingTools,
+  type ScriptedProvider,
+  startScriptedProvider,
+} from '../support/scripted-provider.ts';
+import { isInstalled } from '../support/shared-servers.ts';
+import { environmentOf, toolNamed } from '../support/thinkers.ts';
+
+const folder = process.env['SCREENSHOTS'];
+if (folder !== undefined) mkdirSync(folder, { recursive: true });
+
+const markdown = [
+  '# Opening hours',
+  'The harbour is **closed** on Mondays, see [the notice](https://example.com/notice).',
+  '- quay *one*\n- quay two',
+  '| day | from |\n|---|--:|\n| Tuesday | 8 |',
+  '```sh\ncurl https://example.com\n```',
+  '<b onclick="x">raw</b> [bad](javascript:alert(1)) ![boat](https://example.com/boat.png)',
+].join('\n\n');
+
+describe.skipIf(!(await isInstalled('Chromium')))('the chat of an agent', () => {
+  let provider: ScriptedProvider;
+  let world: ConsoleWorld;
+  beforeAll(async () => {
+    provider = await startScriptedProvider();
+    world = await startConsole({ environment: environmentOf(provider) });
+    await api('POST', '/api/agents', {
+      id: 'harbour',
+      name: 'Harbour office',
+      instructions: 'Be brief.\nBe kind.',
+      skills: ['util/*'],
+      approvals: ['util/v1.0/echo'],
+    });
+  });
+  afterAll(async () => {
+    await world.stop();
+    await provider.close();
+  });
+  afterEach(() => {
+    expect(world.errors.splice(0)).toEqual([]);
+  });
+
+  const api = async (method: string, path: string, body?: unknown) =>
+    (await world.platform.request(method, path, { key: world.key, ...(body ? { body } : {}) }))
+      .body;
+  const message = () => world.page.getByRole('textbox', { name: 'Message' });
+  const messages = () => world.page.getByRole('list', { name: 'Messages' });
+
+  async function say(text: string) {
+    await message().fill(text);
+    await page().keyboard.press('Enter');
+  }
+  const page = () => world.page;
+
+  async function seen(name: string) {
+    expect(await world.faultsInBoth()).toEqual([]);
+    if (folder === undefined) return;
+    for (const [size, viewport] of Object.entries({ desktop, phone })) {
+      await page().setViewportSize(viewport);
+      for (const scheme of ['light', 'dark'] as const) {
+        await world.shown(scheme);
+        await page().screenshot({ path: join(folder, `${name}-${size}-${scheme}.png`) });
+      }
+    }
+    await world.shown('light');
+    await page().setViewportSize(desktop);
+  }
+
+  test('an answer streams, is Markdown without HTML, and is told once it is whole', async () => {
+    const rest = Promise.withResolvers<void>();
+    provider.script(answering(markdown, { piece: 40, hold: { after: 3, until: rest.promise } }));
+    await world.open('/agents/harbour');
+    await message().fill('When is it open?');
+    await page().keyboard.press('Shift+Enter');
+    await page().keyboard.type('And where?');
+    await page().keyboard.press('Enter');
+
+    await messages().getByRole('heading', { name: 'Opening hours' }).waitFor();
+    await page().getByRole('button', { name: 'Stop' }).waitFor();
+    expect(await messages().getByRole('table').count()).toBe(0);
+    expect(await message().inputValue()).toBe('');
+    await page().waitForURL(/conversation=/);
+    rest.resolve();
+    await messages().getByRole('table').waitFor();
+    await page().getByRole('status').filter({ hasText: 'Answer: # Opening hours' }).waitFor();
+
+    await messages()
+      .getByText('When is it open? And where?')
+      .or(messages().getByText('And where?'))
+      .first()
+      .waitFor();
+    const links = await messages()
+      .getByRole('link')
+      .evaluateAll((all) =>
+        all.map(
+          (one) => `${one.textContent} ${one.getAttribute('href')} ${one.getAttribute('rel')}`,
+        ),
+      );
+    const rel = 'noopener noreferrer nofollow';
+    expect(links).toEqual([
+      `the notice https://example.com/notice ${rel}`,
+      `Image: boat https://example.com/boat.png ${rel}`,
+    ]);
+    await messages().getByText('<b onclick="x">raw</b> [bad](javascript:alert(1))').waitFor();
+    await page().getByRole('button', { name: 'Copy code in sh' }).waitFor();
+    expect(await messages().locator('img, b').count()).toBe(0);
+    await seen('chat');
+  });
+
+  test('a tool that needs approval is decided in the chat, and becomes a card', async () => {
+    provider.script(
+      callingTools([{ name: toolNamed('util/v1.0/echo'), input: { text: 'quay' } }], 'Here it is.'),
+    );
+    await world.open('/agents/harbour');
+    await say('Say quay.');
+
+    await page().getByRole('button', { name: 'Approve' }).waitFor();
+    await seen('chat-approval');
+    await page().getByRole('button', { name: 'Approve' }).click();
+    await dialogOf(page()).getByRole('button', { name: 'Approve' }).click();
+    await messages().getByText('Here it is.').waitFor();
+    const card = messages().locator('details').filter({ hasText: 'util/v1.0/echo' });
+    await card
+      .getByText(/\d+ (ms|s|min)/)
+      .first()
+      .waitFor();
+    await card.locator('summary').click();
+    await card.getByRole('region', { name: 'Came back' }).waitFor();
+    await seen('chat-tool');
+  });
+
+  test('an answer is stopped, and given again', async () => {
+    const never = Promise.withResolvers<void>();
+    provider.script(answering('It will be long', { hold: { after: 1, until: never.promise } }));
+    await world.open('/agents/harbour');
+    await say('Tell me a story.');
+    await messages().getByText('It will').waitFor();
+    await page().getByRole('button', { name: 'Stop' }).click();
+    await messages()
+      .getByText(/The job was cancelled/)
+      .waitFor();
+    never.resolve();
+    provider.script(answering('Once upon a time.'));
+    await page().getByRole('button', { name: 'Try again' }).click();
+    await messages().getByText('Once upon a time.').waitFor();
+    expect(await messages().getByText('Tell me a story.').count()).toBe(2);
+  });
+
+  test('unsaved instructions count in the chat alone, are compared and saved', async () => {
+    provider.script(answering('Aye.'));
+    await world.open('/agents/harbour');
+    const instructions = page().getByLabel('Instructions', { exact: true });
+    await instructions.fill('Be brief.\nTalk like a sailor.');
+    await page().getByText('Compare with the saved ones').click();
+    const difference = page().getByRole('region', { name: 'Difference of the instructions' });
+    expect(await difference.textContent()).toBe(
+      'Be brief.Removed: Be kind.Added: Talk like a sailor.',
+    );
+    await say('Ahoy?');
+    await messages().getByText('Aye.').waitFor();
+    await messages().getByRole('link', { name: 'Unsaved instructions' }).waitFor();
+    expect(provider.requests.at(-1)?.system).toContain('Talk like a sailor.');
+    expect((await api('GET', '/api/agents/harbour')).instructions).toContain('Be kind.');
+    await seen('chat-trial');
+
+    await page().reload();
+    expect(await instructions.inputValue()).toContain('sailor');
+    await page().getByRole('button', { name: 'Save', exact: true }).click();
+    await page().getByText('The agent is saved').waitFor();
+    expect((await api('GET', '/api/agents/harbour')).instructions).toContain('sailor');
+  });
+
+  test('a conversation is continued from its page, and what is typed survives a reload', async () => {
+    provider.script(answering('Yes.'));
+    const { body } = await world.platform.run(
+      world.key,
+      'agent/v1.0/run-task',
+      { task: 'Is the ferry in?' },
+      { 'x-agent-id': 'harbour' },
+    );
+    await world.open(`/conversations/${body.conversation_id}`);
+    await page().getByRole('link', { name: 'Continue' }).click();
+    await messages().getByText('Is the ferry in?').waitFor();
+    await message().fill('And the pilot');
+    await page().reload();
+    await messages().getByText('Yes.').waitFor();
+    expect(await message().inputValue()).toBe('And the pilot');
+    await page().getByLabel('User').fill('Æda');
+    await say('And the pilot?');
+    await expect.poll(() => messages().getByText('Yes.').count()).toBe(2);
+    const { data } = await api(
+      'GET',
+      `/api/jobs?conversation_id=${body.conversation_id}&include=timing`,
+    );
+    expect(data[0].user_id).toBe('Æda');
+    const list = page().getByRole('navigation', { name: 'Conversations of the agent' });
+    expect(await list.locator('[aria-current=page]').textContent()).toContain('Is the ferry in?');
+    await page().getByRole('link', { name: 'New', exact: true }).click();
+    await page().getByText('Write to Harbour office').waitFor();
+  });
+});
