@@ -151,7 +151,7 @@ describe('a server that takes tokens', () => {
       const expected = Buffer.from('the-client:the-secret-of-it').toString('base64');
       if (headers.authorization !== `Basic ${expected}`) return { error: 'invalid_client' };
       expect(new URLSearchParams(body).get('grant_type')).toBe('client_credentials');
-      tokens.push(`token-${tokens.length + 1}`);
+      tokens.push(`token-of-the-client-${tokens.length + 1}`);
       return { access_token: tokens.at(-1), token_type: 'Bearer', expires_in: 3_600 };
     };
     server.guard = ({ headers }, response) => {
@@ -171,7 +171,11 @@ describe('a server that takes tokens', () => {
     expect(JSON.stringify(answer)).not.toContain('the-secret-of-it');
     expect(tokens).toHaveLength(1);
     const run = () => platform.run(key, `mcp-${name}/v1.0/echo`, { text: 'a' });
-    expect((await run()).body.status).toBe('completed');
+    server.answers['tools/call'] = () => ({
+      content: [{ type: 'text', text: `Your token is ${tokens.at(-1)}` }],
+    });
+    const { body: job } = await run();
+    expect(job.output.content[0].text).toBe('Your token is ***');
     expect(tokens).toHaveLength(1);
     tokens.push('revoked-by-the-server');
     expect((await run()).body.status).toBe('completed');

@@ -8,6 +8,7 @@ import { bind } from '../../kernel/bind.ts';
 import { hasScopes, requireScopes } from '../../kernel/caller.ts';
 import { timestamp, timestampOrNull } from '../../kernel/clock.ts';
 import { notFound, PlatformError } from '../../kernel/errors.ts';
+import { withDeadline } from '../../kernel/with-deadline.ts';
 import { type McpSecrets, type McpSettings, takesAccounts } from '../mcp/settings.ts';
 import { openSource } from '../secrets.ts';
 import { findSourceNamed, listSources, type SourceRow } from '../sources.store.ts';
@@ -149,8 +150,7 @@ async function look({ outside, log }: AccountsState, sourceId: string): Promise<
   const looked = outside.onChange(sourceId).catch((error: unknown) => {
     log.warn({ err: error }, 'a server was not looked at after its accounts have changed');
   });
-  const late = new Promise((resolve) => setTimeout(resolve, lookMs).unref());
-  await Promise.race([looked, late]);
+  await withDeadline(looked, lookMs);
 }
 
 /** Never rejects: the tokens are deleted, whether or not they could be revoked. */

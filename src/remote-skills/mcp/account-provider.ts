@@ -24,7 +24,7 @@ export interface AccountUse {
 export function accountProvider(
   accounts: TokenAccounts,
   source: RemoteSource,
-  { organizationId, onToken }: AccountUse,
+  { organizationId }: AccountUse,
 ): AuthProvider | undefined {
   const settings = source.settings as unknown as McpSettings;
   if (!takesAccounts(settings)) return undefined;
@@ -37,7 +37,6 @@ export function accountProvider(
       if (used === undefined && isNeeded) {
         throw accounts.needsAuthorization(server, organizationId, null);
       }
-      if (used !== undefined) onToken?.(used);
       return used;
     },
     async onUnauthorized() {

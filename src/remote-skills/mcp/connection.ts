@@ -34,7 +34,7 @@ export async function connect(
     transports.authorizations.of(source) ?? accountProvider(transports.accounts, source, use);
   const address = new URL(url);
   const transport = new StreamableHTTPClientTransport(address, {
-    fetch: withHeaders(transports.fetch, address.origin, headers),
+    fetch: withHeaders(transports.fetch, address.origin, headers, use.onToken),
     ...(authProvider === undefined ? {} : { authProvider }),
     reconnectionOptions: {
       ...{ maxRetries: 0, initialReconnectionDelay: 1_000 },
@@ -83,16 +83,22 @@ function endOfCalls(transport: StreamableHTTPClientTransport, server: string): P
 
 const called = new Set(['tools/call', 'resources/read']);
 
-/** The headers are the server's alone: an authorization server that it names gets none of them. */
+/**
+ * The headers are the server's alone: an authorization server that it names gets none of them. `onToken` hears of each
+ * token that is sent, however it was had.
+ */
 function withHeaders(
   fetch: Transports['fetch'],
   origin: string,
   headers: Readonly<Record<string, string>>,
+  onToken: AccountUse['onToken'],
 ): Transports['fetch'] {
   return (url, init = {}) => {
     if (new URL(url).origin !== origin) return fetch(url, init);
     const sent = new Headers(headers);
     for (const [name, value] of new Headers(init.headers)) sent.set(name, value);
+    const token = /^Bearer (.+)$/.exec(sent.get('authorization') ?? '')?.[1];
+    if (token !== undefined) onToken?.(token);
     return fetch(url, { ...init, headers: sent });
   };
 }
