@@ -1,15 +1,19 @@
 /**
  * Abandoned steps: calls of models and tools that were under way when the claim of their job ended. The
- * cost of such a call is unknown, so its usage is null, and its whole reservation is charged.
+ * cost of such a call is unknown, so its usage is null. Budgets are charged what its prompt was expected to have,
+ * and the text that is on record to have been streamed.
  */
 import { addDialogue } from '../conversations/record.ts';
 import type { Transaction } from '../database/database.ts';
-import { endSteps, listActiveSteps } from '../journal/step-queries.ts';
+import { endSteps, listActiveSteps, type StepRow } from '../journal/step-queries.ts';
 import { endedStep, type JournalJob } from '../journal/step-rows.ts';
 import { newId } from '../kernel/ids.ts';
 import { nothingReported } from '../models/model.ts';
+import { type PriceBody, priceOfBody } from '../models/price.ts';
 import { type Charge, charge } from '../usage/reservations.ts';
-import { type GenerationDeps, ownersOf } from './thinking-claim.ts';
+import { costsOf } from './call-costs.ts';
+import { tokensOfBytes } from './dialogue.ts';
+import { countedOwnersOf, type GenerationDeps, ownersOf } from './thinking-claim.ts';
 
 /** A claim that ends. */
 export interface EndedClaim {
@@ -17,7 +21,10 @@ export interface EndedClaim {
   readonly isCancelled: boolean;
 }
 
-type AbandonedStepsDeps = Pick<GenerationDeps, 'clock' | 'scheduledJobOf' | 'agentsAbove'>;
+type AbandonedStepsDeps = Pick<
+  GenerationDeps,
+  'clock' | 'scheduledJobOf' | 'agentsAbove' | 'streamedBytesOf'
+>;
 
 /** Ends the abandoned steps of claims, in the transaction that ends the claims. */
 export async function endAbandonedSteps(
@@ -50,26 +57,40 @@ async function endStepsOf(
       at: now,
       role: 'assistant' as const,
       content: '',
-      tokens: nothingReported,
+      tokens: { ...nothingReported, cost: null },
       data: null,
       isDialogue: false,
     })),
   );
+  const streamed = calls.length === 0 ? new Map() : await deps.streamedBytesOf(tx, job.id);
+  const spent = new Map(calls.map((call) => [call.n, lostCosts(call, streamed.get(call.n) ?? 0)]));
   await endSteps(
     tx,
-    steps.map(({ n, kind, reserved }) => ({
+    steps.map(({ n }) => ({
       ...endedStep(job, n, isCancelled ? cancelled : lost, ids.get(n) ?? null, now),
-      estimated: kind === 'model' ? reserved : 0,
+      estimated: spent.get(n)?.estimated ?? 0,
+      estimated_cost: spent.get(n)?.estimatedCost ?? 0,
     })),
   );
   const owning = { organizationId: job.organization_id, owners: await ownersOf(deps, tx, job) };
-  return calls.map(({ started_at, reserved }) => ({
+  return calls.map((call) => ({
     ...owning,
-    reservedAt: started_at,
-    reserved,
+    reservedAt: call.started_at,
+    reserved: call.reserved,
+    reservedCost: call.reserved_cost,
     usage: nothingReported,
-    estimated: reserved,
+    ...lostCosts(call, streamed.get(call.n) ?? 0),
+    counted: countedOwnersOf(job),
   }));
+}
+
+/** What a call is charged whose process was lost: at most what it reserved. */
+function lostCosts({ reserved, expected_prompt: prompt, price }: StepRow, streamedBytes: number) {
+  // Of a call that an earlier version began, the expected prompt is not on record.
+  const expected = Math.min(reserved, prompt ?? reserved);
+  const estimated = Math.min(reserved, expected + tokensOfBytes(streamedBytes));
+  const known = price === null ? null : priceOfBody(JSON.parse(price) as PriceBody);
+  return { estimated, ...costsOf(nothingReported, estimated, { expected, price: known }) };
 }
 
 const lost = {

@@ -24,7 +24,9 @@ import { bind } from '../kernel/bind.ts';
 import { newId } from '../kernel/ids.ts';
 import type { MemoryChange } from '../memories/run-memory.ts';
 import type { AssistantMessage, ToolMessage } from '../models/model.ts';
+import { type Price, priceBodyOf } from '../models/price.ts';
 import { charge, reserve } from '../usage/reservations.ts';
+import { costsOf, countsOf } from './call-costs.ts';
 import type { Summary } from './compaction-plan.ts';
 import {
   type CallCost,
@@ -35,7 +37,12 @@ import {
 } from './recorded-generation.ts';
 import { keepsResult, readResult } from './recorded-results.ts';
 import type { CallNeed } from './run-bounds.ts';
-import { type GenerationDeps, openThinkingClaim, type ThinkingClaim } from './thinking-claim.ts';
+import {
+  countedOwnersOf,
+  type GenerationDeps,
+  openThinkingClaim,
+  type ThinkingClaim,
+} from './thinking-claim.ts';
 
 /** UTF-8 bytes of a message's content. */
 const contentMax = 65_536;
@@ -45,6 +52,10 @@ export interface BegunCall extends Pick<WantedCall, 'generation' | 'turn' | 'mod
   readonly n: number;
   readonly startedAt: number;
   readonly reserved: number;
+  /** Nano-dollars; 0 without a price. */
+  readonly reservedCost: number;
+  /** The price when it began; null where it is unknown. */
+  readonly price: Price | null;
   /** Most tokens that its answer may have. */
   readonly output: number;
 }
@@ -170,25 +181,31 @@ async function beginCall(claim: ThinkingClaim, wanted: WantedCall): Promise<Begi
   const counter = await claim.numbers();
   const owning = { organizationId: job.organization_id, owners: await claim.owners() };
   const now = deps.clock.now();
+  const price = deps.prices.at(model, now) ?? null;
   let n: number | undefined;
   return write(claim, async (tx, isRepeat) => {
     const active = isRepeat ? await listActiveSteps(tx, { job_id: job.id }) : [];
     const begun = active.find((step) => step.n === n);
     if (begun !== undefined) {
-      const { started_at: startedAt, reserved } = begun;
-      const begin = { n: begun.n, startedAt, reserved, output: reserved - prompt };
-      const call = { generation, turn, model, expected, ...begin };
+      const { started_at: startedAt, reserved, reserved_cost: reservedCost } = begun;
+      const begin = { n: begun.n, startedAt, reserved, reservedCost, output: reserved - prompt };
+      const call = { generation, turn, model, expected, price, ...begin };
       return { kind: 'begun', call };
     }
-    const reservation = await reserve(tx, { ...owning, prompt, output }, now);
+    const reservation = await reserve(tx, { ...owning, prompt, output, model, price }, now);
     if (reservation.kind !== 'granted') return reservation;
     n ??= counter.next++;
-    const { reserved } = reservation;
-    const step = { n, kind: 'model', generation, parent, turn, name: model, reserved } as const;
+    const { reserved, reservedCost } = reservation;
+    const step = {
+      ...({ n, kind: 'model', generation, parent, turn, name: model, reserved } as const),
+      reserved_cost: reservedCost,
+      expected_prompt: expected,
+      price: price === null ? null : JSON.stringify(priceBodyOf(price)),
+    };
     const { attempt } = job;
     await insertSteps(tx, [activeStep(job, { ...step, attempt, started_at: now })]);
-    const begin = { n, startedAt: now, reserved, output: reservation.output };
-    const call = { generation, turn, model, expected, ...begin };
+    const begin = { n, startedAt: now, reserved, reservedCost, output: reservation.output };
+    const call = { generation, turn, model, expected, price, ...begin };
     return { kind: 'begun', call };
   });
 }
@@ -200,8 +217,9 @@ async function endCall(
   end: CallEnd,
 ): Promise<PlannedTool[]> {
   const { job, deps } = claim;
-  const { generation, turn, startedAt: reservedAt, reserved } = call;
+  const { generation, turn, startedAt: reservedAt, reserved, reservedCost } = call;
   const { usage, estimated, tools } = end;
+  const costs = costsOf(usage, estimated, call);
   const counter = await claim.numbers();
   const planned = tools.map((tool): PlannedTool => ({ ...tool, n: counter.next++ }));
   const owning = { organizationId: job.organization_id, owners: await claim.owners() };
@@ -211,9 +229,10 @@ async function endCall(
     const [ended] = await endSteps(tx, [
       {
         ...endedStep(job, call.n, end, id, now),
-        prompt_tokens: usage.prompt,
-        completion_tokens: usage.completion,
+        ...countsOf(usage),
+        cost: costs.cost,
         estimated,
+        estimated_cost: costs.estimatedCost,
       },
     ]);
     if (ended === 0) return;
@@ -224,7 +243,7 @@ async function endCall(
           ...messageOf(job, id, now),
           role: 'assistant',
           content: cutToBytes(end.message.text),
-          tokens: usage,
+          tokens: { ...usage, cost: costs.cost },
           model: call.model,
           data: isWhole ? JSON.stringify(await storedOf(tx, claim, call, end)) : null,
           isDialogue: end.isDialogue && isWhole,
@@ -232,8 +251,9 @@ async function endCall(
         },
       ]);
     }
-    await charge(tx, [{ ...owning, reservedAt, reserved, usage, estimated }]);
-    tx.afterCommit(() => deps.observe?.(job, usage));
+    const spent = { usage, estimated, ...costs, counted: countedOwnersOf(job) };
+    await charge(tx, [{ ...owning, reservedAt, reserved, reservedCost, ...spent }]);
+    tx.afterCommit(() => deps.observe?.(job, usage, costs.cost));
     if (planned.length > 0) {
       await insertSteps(
         tx,

@@ -5,6 +5,7 @@ import type { ClaimDeps, OpenClaim } from '../journal/claim-writes.ts';
 import type { JournalJob } from '../journal/step-rows.ts';
 import { lazily } from '../kernel/lazy.ts';
 import type { Usage } from '../models/model.ts';
+import type { Prices } from '../models/prices.ts';
 import type { UsageOwner } from '../usage/reservations.ts';
 
 export interface GenerationDeps extends ClaimDeps {
@@ -13,8 +14,11 @@ export interface GenerationDeps extends ClaimDeps {
   scheduledJobOf(db: Handle, jobId: string): Promise<string | undefined>;
   /** The agents of a job and of those above it: each pays for what it has another one do. */
   agentsAbove(db: Handle, jobId: string): Promise<string[]>;
-  /** Called with the reported usage of a call, after the commit. */
-  observe?(job: JournalJob, usage: Usage): void;
+  readonly prices: Prices;
+  /** UTF-8 bytes of the text that each of a job's calls of models is on record to have streamed, by step. */
+  streamedBytesOf(db: Handle, jobId: string): Promise<ReadonlyMap<number, number>>;
+  /** Called with the reported usage of a call and its cost in nano-dollars, after the commit. */
+  observe?(job: JournalJob, usage: Usage, cost: number | null): void;
 }
 
 export interface ThinkingClaim extends OpenClaim {
@@ -36,6 +40,15 @@ export function openThinkingClaim(deps: GenerationDeps, claim: OpenClaim): Think
     opened: new Set(),
     kept: { bytes: 0 },
   };
+}
+
+/** The owners whose use of models is counted beside those that pay. */
+export function countedOwnersOf(job: JournalJob): UsageOwner[] {
+  const skill = `${job.skill_category}/${job.skill_version}/${job.skill_name}`;
+  return [
+    { kind: 'user', id: job.user_id },
+    { kind: 'skill', id: skill },
+  ];
 }
 
 /** The owners whose budgets pay for the calls of a job. */

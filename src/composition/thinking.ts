@@ -12,11 +12,13 @@ import type { Credentials } from '../credentials/credentials.ts';
 import type { Transaction } from '../database/database.ts';
 import type { Metrics } from '../http/metrics.ts';
 import { listAgentsAbove } from '../jobs/child-jobs.store.ts';
+import { streamedBytesOf } from '../jobs/job-events.store.ts';
 import { isHeld } from '../jobs/leases.store.ts';
 import { bind } from '../kernel/bind.ts';
 import type { Logger } from '../kernel/log.ts';
 import { ModelError, type Models } from '../models/model.ts';
 import { createModels } from '../models/models.ts';
+import { createPrices } from '../models/prices.ts';
 import { accessTo, partsOfModel } from '../models/providers.ts';
 import { scheduledRuns } from '../schedules/run-ends.ts';
 import { type SkillRegistry, skillKey } from '../skills/registry.ts';
@@ -58,6 +60,7 @@ type ThinkingConfig = Pick<
   | 'agentTurnsMax'
   | 'agentTokensMax'
   | 'modelOutputTokens'
+  | 'modelPrices'
   | 'modelContextTokens'
 >;
 
@@ -72,9 +75,11 @@ export function composeThinking(deps: ThinkingDeps): ComposedThinking {
     isHeld,
     scheduledJobOf: scheduledRuns.scheduledJobOf,
     agentsAbove: listAgentsAbove,
-    observe(job, used) {
+    prices: createPrices(config.modelPrices),
+    streamedBytesOf,
+    observe(job, used, cost) {
       recorder.used(job, used);
-      metrics.tokensUsed(used);
+      metrics.tokensUsed(used, cost);
     },
   };
   warnOfDefault(config, log);

@@ -1,5 +1,8 @@
 /** How the text of an environment variable is read. */
+import { readFileSync } from 'node:fs';
 import { parseAllowList } from '../egress/allow-list.ts';
+import { readOperatorPrices } from '../models/operator-prices.ts';
+import type { ModelPrice } from '../models/prices.ts';
 import { providerPattern } from '../models/providers.ts';
 import { adminSecretRule, isAdminSecret } from './admin-secret.ts';
 
@@ -76,6 +79,23 @@ export const model: Reader<string> = (value) =>
   new RegExp(`^${providerPattern}/\\S+$`).test(value) && value.length <= 200
     ? { value }
     : { expected: 'provider/model, such as openai/gpt-5' };
+
+/** A JSON list of prices, or the path of a file with one. */
+export const modelPrices: Reader<readonly ModelPrice[]> = (value) => {
+  const isList = value.trimStart().startsWith('[');
+  let json = value;
+  try {
+    if (!isList) json = readFileSync(value.trim(), 'utf8');
+  } catch (error) {
+    return {
+      expected: `a JSON list of prices or a file with one, but ${(error as Error).message}`,
+    };
+  }
+  const read = readOperatorPrices(json);
+  return 'prices' in read
+    ? { value: read.prices }
+    : { expected: `prices of models, but ${read.fault}` };
+};
 
 /** What a process does (design: Out of one machine). */
 export const roles = ['api', 'worker', 'scheduler'] as const;

@@ -7,6 +7,7 @@ import {
   hostList,
   integer,
   model,
+  modelPrices,
   originList,
   publicUrl,
   type Reader,
@@ -174,6 +175,12 @@ export const variables = {
     'Most tokens of one answer of a model.',
     '4096',
     integer(16, 1_000_000),
+  ),
+  modelPrices: variable(
+    'MODEL_PRICES',
+    'Prices of models beside the built-in ones: a JSON list, or the path of a file with one.',
+    '[]',
+    modelPrices,
   ),
   modelFirstTokenTimeoutMs: variable(
     'MODEL_FIRST_TOKEN_TIMEOUT_MS',

@@ -4,16 +4,19 @@ import { conversationStatuses, messageRoles, triggerTypes } from '../database/ta
 import { apiRefusals } from '../http/refusals.ts';
 import { carries } from '../http/response-headers.ts';
 import {
+  Cost,
   FilterText,
   Id,
   Limit,
   Nullable,
+  noTokenStats,
   Offset,
   Page,
   Timestamp,
   TokenStats,
   Tokens,
-  tokenCounts,
+  tokenParts,
+  tokenStats,
   Words,
 } from '../http/schemas.ts';
 import { openingLength } from './conversations.ts';
@@ -42,7 +45,6 @@ const example = {
   created_at: '2026-01-01T00:00:00.000Z',
   updated_at: '2026-01-01T00:00:00.120Z',
 };
-const noTokens = { prompt_tokens: 0, completion_tokens: 0, total_tokens: 0 };
 /** The model that wrote a message. */
 const WrittenBy = {
   ...Nullable(Type.String()),
@@ -115,7 +117,7 @@ export const getSchema = {
       {
         title: 'Conversation',
         description: 'The conversation.',
-        examples: [{ ...example, token_stats: noTokens }],
+        examples: [{ ...example, token_stats: noTokenStats }],
       },
     ),
     ...apiRefusals('not_found'),
@@ -151,7 +153,7 @@ export const tokenUsageSchema = {
     200: Type.Object(
       {
         conversation_id: Id,
-        ...tokenCounts,
+        ...tokenStats,
         breakdown: Type.Array(
           Type.Object({
             message_id: Id,
@@ -159,6 +161,8 @@ export const tokenUsageSchema = {
             model: WrittenBy,
             prompt_tokens: Tokens,
             completion_tokens: Tokens,
+            ...tokenParts,
+            cost_usd: Cost('US dollars for the reported tokens; null where it is unknown.'),
           }),
         ),
       },
@@ -166,7 +170,7 @@ export const tokenUsageSchema = {
         title: 'TokenUsage',
         description: 'The totals are the sums of the whole breakdown.',
         ...carries('X-Next-Offset'),
-        examples: [{ conversation_id: example.id, ...noTokens, breakdown: [] }],
+        examples: [{ conversation_id: example.id, ...noTokenStats, breakdown: [] }],
       },
     ),
     ...apiRefusals('not_found'),

@@ -220,6 +220,28 @@ export async function listMessages(
 // Messages with tokens have an index of their own, from which this is read without the messages.
 const hasTokens = sql<SqlBool>`prompt_tokens + completion_tokens + unreported > 0`;
 
+const countedColumns = [
+  'model',
+  'prompt_tokens',
+  'completion_tokens',
+  'unreported',
+  'cache_read_tokens',
+  'cache_write_tokens',
+  'reasoning_tokens',
+  'cost',
+] as const;
+/** Of a message for which no model was asked. */
+const noTokens = {
+  model: null,
+  prompt_tokens: 0,
+  completion_tokens: 0,
+  unreported: 0,
+  cache_read_tokens: 0,
+  cache_write_tokens: 0,
+  reasoning_tokens: 0,
+  cost: 0,
+};
+
 /**
  * Messages of a conversation, oldest first, with the tokens of each: `limit` of them after `offset`.
  * The totals of the conversation are the sums over all of them, always.
@@ -233,13 +255,12 @@ export async function listMessageTokens(
   const [page, counted] = await Promise.all([
     messages.select(['id', 'role']).orderBy('id').limit(limit).offset(offset).execute(),
     messages
-      .select(['id', 'model', 'prompt_tokens', 'completion_tokens', 'unreported'])
+      .select(['id', ...countedColumns])
       .where(hasTokens)
       .execute(),
   ]);
   const byId = new Map(counted.map((row) => [row.id, row]));
-  const none = { model: null, prompt_tokens: 0, completion_tokens: 0, unreported: 0 };
-  return page.map((message) => ({ ...none, ...byId.get(message.id), ...message }));
+  return page.map((message) => ({ ...noTokens, ...byId.get(message.id), ...message }));
 }
 
 /** Tokens of a conversation, summed for each of its jobs that used any. */
@@ -250,6 +271,11 @@ export const sumTokensByJob = allRows<{ conversationId: string }>()((db, p) =>
       'job_id',
       sql<number>`sum(prompt_tokens)`.as('prompt_tokens'),
       sql<number>`sum(completion_tokens)`.as('completion_tokens'),
+      sql<number>`sum(cache_read_tokens)`.as('cache_read_tokens'),
+      sql<number>`sum(cache_write_tokens)`.as('cache_write_tokens'),
+      sql<number>`sum(reasoning_tokens)`.as('reasoning_tokens'),
+      sql<number | null>`sum(cost)`.as('cost'),
+      sql<number>`sum(case when cost is null then 1 else 0 end)`.as('unpriced'),
       // Whether some call's tokens are not known (see `messages.unreported`).
       sql<number>`max(unreported % 2) + 2 * max(unreported / 2)`.as('unreported'),
     ])

@@ -6,6 +6,7 @@ import { bind } from '../kernel/bind.ts';
 import { timestamp } from '../kernel/clock.ts';
 import { notFound } from '../kernel/errors.ts';
 import { isId } from '../kernel/ids.ts';
+import { usdOrNull } from '../kernel/money.ts';
 import {
   type ConversationFilters,
   listConversations,
@@ -16,7 +17,6 @@ import {
   findConversation,
   listMessages,
   listMessageTokens,
-  type MessageRow,
   summaryMark,
   sumTokensByJob,
 } from './conversations.store.ts';
@@ -31,33 +31,55 @@ const breakdownMax = 20_000;
  * Tokens in the specification's words. Each is the sum of what providers reported, and the total the
  * sum of the two; null where models were called and nothing of it was reported, which is not zero.
  */
-export type TokenStats = Record<
-  'prompt_tokens' | 'completion_tokens' | 'total_tokens',
-  number | null
->;
+export interface TokenStats
+  extends Record<'prompt_tokens' | 'completion_tokens' | 'total_tokens', number | null> {
+  /** Parts of the tokens, as far as they were reported. */
+  readonly cache_read_tokens: number;
+  readonly cache_write_tokens: number;
+  readonly reasoning_tokens: number;
+  /** Whether some tokens were not reported, so that the sums are too small. */
+  readonly tokens_are_partial: boolean;
+  /** What the reported tokens cost; null where nothing of it is known. */
+  readonly cost_usd: number | null;
+  /** Whether the cost of some tokens is not known, because they were not reported or have no price. */
+  readonly cost_is_partial: boolean;
+}
+
+/** Sums over messages; `unreported` as in `messages`, `unpriced` the number of those without a cost. */
+export type CountedTokens = Omit<Awaited<ReturnType<typeof sumTokensByJob>>[number], 'job_id'>;
 
 /** Adds up. */
-export function tokenStats(
-  rows: readonly Pick<MessageRow, 'prompt_tokens' | 'completion_tokens' | 'unreported'>[],
-): TokenStats {
-  let prompt = 0;
-  let completion = 0;
+export function tokenStats(rows: readonly CountedTokens[]): TokenStats {
+  const sum = { prompt: 0, completion: 0, cacheRead: 0, cacheWrite: 0, reasoning: 0, cost: 0 };
   let unreported = 0;
+  let unpriced = 0;
   for (const row of rows) {
-    prompt += row.prompt_tokens;
-    completion += row.completion_tokens;
+    sum.prompt += row.prompt_tokens;
+    sum.completion += row.completion_tokens;
+    sum.cacheRead += row.cache_read_tokens;
+    sum.cacheWrite += row.cache_write_tokens;
+    sum.reasoning += row.reasoning_tokens;
+    sum.cost += row.cost ?? 0;
+    unpriced += row.unpriced;
     unreported |= row.unreported;
   }
+  const isPartial = unpriced > 0 || unreported !== 0;
   return {
-    prompt_tokens: known(prompt, unreported & 1),
-    completion_tokens: known(completion, unreported & 2),
-    total_tokens: known(prompt + completion, unreported),
+    prompt_tokens: known(sum.prompt, unreported & 1),
+    completion_tokens: known(sum.completion, unreported & 2),
+    total_tokens: known(sum.prompt + sum.completion, unreported),
+    cache_read_tokens: sum.cacheRead,
+    cache_write_tokens: sum.cacheWrite,
+    reasoning_tokens: sum.reasoning,
+    tokens_are_partial: unreported !== 0,
+    cost_usd: usdOrNull(known(sum.cost, Number(isPartial))),
+    cost_is_partial: isPartial,
   };
 }
 
 /** A count of which some part was not reported is not known while nothing of it was. */
-function known(tokens: number, unreported: number): number | null {
-  return tokens === 0 && unreported !== 0 ? null : tokens;
+function known(count: number, unreported: number): number | null {
+  return count === 0 && unreported !== 0 ? null : count;
 }
 
 export type Conversations = ReturnType<typeof createConversations>;
@@ -136,12 +158,14 @@ async function tokenUsage(db: Handle, conversationId: string, offset = 0) {
   const rows = await listMessageTokens(db, conversationId, { limit: breakdownMax + 1, offset });
   const breakdown = rows
     .slice(0, breakdownMax)
-    .map(({ id, role, model, prompt_tokens, completion_tokens, unreported }) => ({
+    .map(({ id, role, model, prompt_tokens, completion_tokens, unreported, cost, ...parts }) => ({
       message_id: id,
       role,
       model,
       prompt_tokens: known(prompt_tokens, unreported & 1),
       completion_tokens: known(completion_tokens, unreported & 2),
+      ...parts,
+      cost_usd: usdOrNull(cost),
     }));
   return {
     usage: { conversation_id: conversationId, ...totals, breakdown },

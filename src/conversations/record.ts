@@ -36,10 +36,20 @@ export interface NewMessage
   readonly at: number;
 }
 
+/** Tokens of a call, null where they were not reported; parts of them; nano-dollars, null where unknown. */
+interface MessageTokens {
+  readonly prompt: number | null;
+  readonly completion: number | null;
+  readonly cacheRead?: number;
+  readonly cacheWrite?: number;
+  readonly reasoning?: number;
+  readonly cost: number | null;
+}
+
 /** A message that a model gave, or was given in answer. */
 export interface DialogueEntry extends NewMessage {
   /** What the model's call cost, null where the provider did not say; left out for what cost nothing. */
-  readonly tokens?: Readonly<Record<'prompt' | 'completion', number | null>>;
+  readonly tokens?: MessageTokens;
   /** The model that wrote it; left out where none did. */
   readonly model?: string;
   /** JSON: the message as a model takes it. */
@@ -90,19 +100,16 @@ export async function addDialogue(
   await insertMessages(
     tx,
     entries.map((entry) => {
-      const {
-        tokens = { prompt: 0, completion: 0 },
-        model,
-        data,
-        isDialogue,
-        isSummary,
-        ...message
-      } = entry;
+      const { tokens = noTokens, model, data, isDialogue, isSummary, ...message } = entry;
       return {
         ...plainRow(message),
         prompt_tokens: tokens.prompt ?? 0,
         completion_tokens: tokens.completion ?? 0,
         unreported: (tokens.prompt === null ? 1 : 0) + (tokens.completion === null ? 2 : 0),
+        cache_read_tokens: tokens.cacheRead ?? 0,
+        cache_write_tokens: tokens.cacheWrite ?? 0,
+        reasoning_tokens: tokens.reasoning ?? 0,
+        cost: tokens.cost,
         dialogue: Number(isDialogue) + (isSummary ? summaryMark : 0),
         model: model ?? null,
         data,
@@ -110,6 +117,8 @@ export async function addDialogue(
     }),
   );
 }
+
+const noTokens: MessageTokens = { prompt: 0, completion: 0, cost: null };
 
 function plainRow({ id = newId(), conversation_id, job_id, role, content, at }: NewMessage) {
   return { conversation_id, id, job_id, role, content: storable(content), created_at: at };

@@ -348,6 +348,12 @@ export interface MessagesTable {
   completion_tokens: Generated<number>;
   /** Which of the two the provider did not report (their column is 0 then): 1 prompt, 2 completion, 3 both. */
   unreported: Generated<number>;
+  /** Parts of the two; 0 where the provider did not report them. */
+  cache_read_tokens: Generated<number>;
+  cache_write_tokens: Generated<number>;
+  reasoning_tokens: Generated<number>;
+  /** Nano-dollars for the tokens that were reported; null where the price is unknown, and where no model was asked. */
+  cost: Generated<number | null>;
   /** 1 if a later run that continues the conversation gets this message; 2 more of a summary. */
   dialogue: Generated<number>;
   /** The model that wrote it, as provider/model; null for other messages, and for those of earlier versions. */
@@ -427,10 +433,23 @@ export interface JobStepsTable {
   /** Null for a tool, while active, and where the provider did not report it. */
   prompt_tokens: number | null;
   completion_tokens: number | null;
+  /** Parts of the two; null for a tool, while active, and where the provider did not report them. */
+  cache_read_tokens: Generated<number | null>;
+  cache_write_tokens: Generated<number | null>;
+  reasoning_tokens: Generated<number | null>;
   /** Tokens held back in budgets while it is active; 0 afterwards. */
   reserved: Generated<number>;
   /** Tokens charged to budgets in place of those that were not reported. */
   estimated: Generated<number>;
+  /** The tokens that its prompt was expected to have; null for a tool. */
+  expected_prompt: Generated<number | null>;
+  /** JSON: the price of its tokens when it began; null where that is unknown, and for a tool. */
+  price: Generated<string | null>;
+  /** Nano-dollars for the tokens that were reported; null as the tokens are, and where the price is unknown. */
+  cost: Generated<number | null>;
+  /** The same of `estimated` and of `reserved`. */
+  estimated_cost: Generated<number>;
+  reserved_cost: Generated<number>;
   started_at: number;
   finished_at: number | null;
 }
@@ -543,7 +562,15 @@ export interface ApprovalsTable {
 }
 
 /** Whose tokens are counted and limited. */
-export type UsageOwnerKind = 'agent' | 'deleted_agent' | 'api_key' | 'scheduled_job';
+export const usageOwnerKinds = [
+  'agent',
+  'deleted_agent',
+  'api_key',
+  'scheduled_job',
+  'user',
+  'skill',
+] as const;
+export type UsageOwnerKind = (typeof usageOwnerKinds)[number];
 
 /** Tokens that an owner used on a day; calls count on the day on which they began. */
 export interface TokenUsageTable {
@@ -561,6 +588,16 @@ export interface TokenUsageTable {
   calls: Generated<number>;
   /** Of these, the ones whose provider reported nothing or not all. */
   unreported_calls: Generated<number>;
+  /** Parts of the tokens that were reported. */
+  cache_read_tokens: Generated<number>;
+  cache_write_tokens: Generated<number>;
+  reasoning_tokens: Generated<number>;
+  /** Nano-dollars for the tokens that were reported, were estimated, and are held back. */
+  cost: Generated<number>;
+  estimated_cost: Generated<number>;
+  reserved_cost: Generated<number>;
+  /** Of the calls, the ones whose price is unknown. */
+  unpriced_calls: Generated<number>;
 }
 
 /** What an owner may use; null is no limit. */
@@ -570,6 +607,9 @@ export interface TokenBudgetsTable {
   owner_id: string;
   tokens_per_day: number | null;
   tokens_per_month: number | null;
+  /** Nano-dollars. */
+  cost_per_day: Generated<number | null>;
+  cost_per_month: Generated<number | null>;
   updated_at: number;
 }
 

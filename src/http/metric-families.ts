@@ -43,16 +43,7 @@ export function createFamilies(registry: Registry) {
     poolActive: gauge('service_database_pool_active', 'Database connections in use'),
     poolIdle: gauge('service_database_pool_idle', 'Database connections at rest'),
     queueConnected: gauge('service_redis_connected', '1 while the queue store can be reached'),
-    modelCalls: counter(
-      'service_model_calls_total',
-      'Calls of models by how they ended',
-      'outcome',
-    ),
-    modelTokens: counter(
-      'service_model_tokens_total',
-      'Tokens that providers of models reported',
-      'type',
-    ),
+    ...modelCounters(registers),
     modelDuration: histogram(
       'service_model_call_duration_seconds',
       'Time that calls of models took',
@@ -76,6 +67,27 @@ export function createFamilies(registry: Registry) {
       'What this process is; always 1',
       'version',
       'roles',
+    ),
+  };
+}
+
+function modelCounters(registers: Registry[]) {
+  const count = <L extends string>(name: string, help: string, ...labelNames: L[]) =>
+    new Counter<L>({ name, help, labelNames, registers });
+  return {
+    modelCalls: count('service_model_calls_total', 'Calls of models by how they ended', 'outcome'),
+    modelTokens: count(
+      'service_model_tokens_total',
+      'Tokens that providers of models reported',
+      'type',
+    ),
+    modelCost: count(
+      'service_model_cost_usd_total',
+      'US dollars for the tokens that providers of models reported, where their price is known',
+    ),
+    unpricedCalls: count(
+      'service_model_unpriced_calls_total',
+      'Calls of models whose cost is not known, because nothing was reported or the model has no price',
     ),
   };
 }

@@ -4,6 +4,7 @@
  */
 import { monitorEventLoopDelay } from 'node:perf_hooks';
 import { type Gauge, Registry } from 'prom-client';
+import { usdOf } from '../kernel/money.ts';
 import { type QueueName, queueNames } from '../kernel/queues.ts';
 import type { SharedRead } from '../kernel/shared-read.ts';
 import { createFamilies, type MetricFamilies } from './metric-families.ts';
@@ -41,6 +42,17 @@ export interface MetricsSource {
 /** Interval at which the delay of the event loop is sampled. */
 const loopResolutionMs = 20;
 
+/** `cache_read` and `cache_write` are parts of `prompt`, and `reasoning` is one of `completion`. */
+const tokenTypes = ['prompt', 'completion', 'cache_read', 'cache_write', 'reasoning'];
+
+interface UsedTokens {
+  readonly prompt: number | null;
+  readonly completion: number | null;
+  readonly cacheRead?: number;
+  readonly cacheWrite?: number;
+  readonly reasoning?: number;
+}
+
 /** The outcomes of a model call. */
 const callOutcomes = ['answered', 'credentials', 'unavailable', 'refused', 'aborted'] as const;
 
@@ -66,7 +78,7 @@ export function createMetrics(self: { version: string; roles: string }) {
   loopDelays.enable();
   const state: MetricsState = { registry, families, loopDelays, deathsCounted: 0 };
   const { errors, failedJobs, leaseExpiries, modelCalls, modelDuration, modelTokens } = families;
-  const { jobDuration, completedJobs } = families;
+  const { jobDuration, completedJobs, modelCost, unpricedCalls } = families;
   const durations = new Map(queueNames.map((queue) => [queue, jobDuration.labels(queue)]));
   const completed = new Map(queueNames.map((queue) => [queue, completedJobs.labels(queue)]));
 
@@ -97,10 +109,15 @@ export function createMetrics(self: { version: string; roles: string }) {
       modelDuration.observe(call.tookMs / 1000);
     },
 
-    /** The tokens of a call are recorded; those that were not reported are null. */
-    tokensUsed(tokens: { prompt: number | null; completion: number | null }): void {
+    /** The tokens of a call are recorded, null where not reported, and its cost in nano-dollars, null where unknown. */
+    tokensUsed(tokens: UsedTokens, cost: number | null): void {
       modelTokens.inc({ type: 'prompt' }, tokens.prompt ?? 0);
       modelTokens.inc({ type: 'completion' }, tokens.completion ?? 0);
+      modelTokens.inc({ type: 'cache_read' }, tokens.cacheRead ?? 0);
+      modelTokens.inc({ type: 'cache_write' }, tokens.cacheWrite ?? 0);
+      modelTokens.inc({ type: 'reasoning' }, tokens.reasoning ?? 0);
+      if (cost === null) unpricedCalls.inc();
+      else modelCost.inc(usdOf(cost));
     },
 
     /** The text of all families. */
@@ -115,7 +132,7 @@ function beginSeries({ completedJobs, failedJobs, modelCalls, modelTokens }: Met
     failedJobs.inc({ queue }, 0);
   }
   for (const outcome of callOutcomes) modelCalls.inc({ outcome }, 0);
-  for (const type of ['prompt', 'completion']) modelTokens.inc({ type }, 0);
+  for (const type of tokenTypes) modelTokens.inc({ type }, 0);
 }
 
 function createHttpObserver({ httpRequests, httpDuration, errors }: MetricFamilies): HttpObserver {

@@ -55,12 +55,46 @@ const exampleOf = (schema: { examples?: unknown }) => schema.examples ?? [];
 export const Tokens = Nullable(Type.Integer());
 
 /** Tokens of models, as the conversation and the job count them. */
-export const tokenCounts = {
+const tokenCounts = {
   prompt_tokens: Tokens,
   completion_tokens: Tokens,
   total_tokens: Tokens,
 };
-export const TokenStats = Type.Object(tokenCounts, { title: 'TokenStats' });
+
+const Part = (description: string) => Type.Integer({ minimum: 0, description });
+/** Parts of the tokens of calls. */
+export const tokenParts = {
+  cache_read_tokens: Part("Of the prompts' tokens, those that providers read from a cache."),
+  cache_write_tokens: Part("Of the prompts' tokens, those that providers wrote to a cache."),
+  reasoning_tokens: Part("Of the answers' tokens, those of reasoning."),
+};
+/** US dollars, exact to nine decimals; null where it is unknown. */
+export const Cost = (description: string) => Nullable(Type.Number({ minimum: 0, description }));
+
+/** Tokens of models and what they cost, as the conversation and the job sum them up. */
+export const tokenStats = {
+  ...tokenCounts,
+  ...tokenParts,
+  tokens_are_partial: Type.Boolean({
+    description: 'Whether providers did not report some tokens, which are missing from the sums.',
+  }),
+  cost_usd: Cost('US dollars for the reported tokens; null where nothing of it is known.'),
+  cost_is_partial: Type.Boolean({
+    description: 'Whether some tokens were not reported or have no known price.',
+  }),
+};
+export const noTokenStats = {
+  prompt_tokens: 0,
+  completion_tokens: 0,
+  total_tokens: 0,
+  cache_read_tokens: 0,
+  cache_write_tokens: 0,
+  reasoning_tokens: 0,
+  tokens_are_partial: false,
+  cost_usd: 0,
+  cost_is_partial: false,
+};
+export const TokenStats = Type.Object(tokenStats, { title: 'TokenStats' });
 
 /** The path of a skill, as `:category/:version/:skillName`. */
 export const SkillPath = Type.Object({

@@ -7,7 +7,16 @@ import {
   triggerTypes,
   waitKinds,
 } from '../database/tables.ts';
-import { Id, Nullable, Timestamp, TokenStats, Tokens, Words } from '../http/schemas.ts';
+import {
+  Cost,
+  Id,
+  Nullable,
+  noTokenStats,
+  Timestamp,
+  TokenStats,
+  Tokens,
+  Words,
+} from '../http/schemas.ts';
 import { runErrorCodes } from '../kernel/errors.ts';
 import { longTextMax } from '../kernel/long-text.ts';
 import { queueNames } from '../kernel/queues.ts';
@@ -131,7 +140,7 @@ const completedJob = {
   agent_overrides: null,
   progress: null,
   erased_at: null,
-  token_stats: { prompt_tokens: 0, completion_tokens: 0, total_tokens: 0 },
+  token_stats: noTokenStats,
 };
 
 /** Example of a job that is under way. */
@@ -203,12 +212,33 @@ const stepExample = {
   message_id: '01990a5e-7c1b-7002-8f1e-0c5a7e9b2d13',
   prompt_tokens: null,
   completion_tokens: null,
+  cache_read_tokens: null,
+  cache_write_tokens: null,
+  reasoning_tokens: null,
+  estimated_tokens: 0,
+  cost_usd: null,
+  estimated_cost_usd: 0,
+  price: null,
   waits_for: null,
   due_at: null,
   started_at: '2026-01-01T00:00:01.000Z',
   finished_at: '2026-01-01T00:00:01.004Z',
   duration_ms: 4,
 };
+
+const Rate = Type.Number({ description: 'US dollars for a million tokens.' });
+const StepPrice = Type.Object(
+  {
+    from: Type.String({ format: 'date', description: 'The first day of the price.' }),
+    source: Words(['built-in', 'operator']),
+    input: Rate,
+    cache_read: Rate,
+    cache_write: Rate,
+    output: Rate,
+    reasoning: Rate,
+  },
+  { title: 'ModelPrice' },
+);
 
 const WaitedFor = Type.Object(
   {
@@ -268,6 +298,18 @@ export const JobStep = Type.Object(
     message_id: Nullable(Id),
     prompt_tokens: Tokens,
     completion_tokens: Tokens,
+    cache_read_tokens: Tokens,
+    cache_write_tokens: Tokens,
+    reasoning_tokens: Tokens,
+    estimated_tokens: Type.Integer({
+      description: 'Charged to budgets in place of tokens that the provider did not report.',
+    }),
+    cost_usd: Cost('US dollars for the reported tokens; null where it is unknown, and for a tool.'),
+    estimated_cost_usd: Type.Number({ description: 'US dollars for the estimated tokens.' }),
+    price: {
+      ...Nullable(StepPrice),
+      description: 'The price when the call began; null where it is unknown, and for a tool.',
+    },
     waits_for: {
       ...Nullable(WaitedFor),
       description:

@@ -21,6 +21,7 @@ export const claimedColumns = [
   'organization_id',
   'api_key_id',
   'agent_id',
+  'user_id',
   'conversation_id',
   'user_id',
   'for_user',

@@ -24,6 +24,9 @@ export interface EndedStep
     | 'name'
     | 'call_id'
     | 'reserved'
+    | 'reserved_cost'
+    | 'expected_prompt'
+    | 'price'
     | 'started_at'
     | 'digest'
     | 'due_at'
@@ -45,8 +48,14 @@ const end = statement<EndedStep>()((db, p) =>
       result: p('result'),
       prompt_tokens: p('prompt_tokens'),
       completion_tokens: p('completion_tokens'),
+      cache_read_tokens: p('cache_read_tokens'),
+      cache_write_tokens: p('cache_write_tokens'),
+      reasoning_tokens: p('reasoning_tokens'),
+      cost: p('cost'),
       reserved: 0,
+      reserved_cost: 0,
       estimated: p('estimated'),
+      estimated_cost: p('estimated_cost'),
       finished_at: p('finished_at'),
     })
     .where('job_id', '=', p('job_id'))
@@ -185,7 +194,8 @@ export const findLastStep = firstRow<{ job_id: string }>()((db, p) =>
 const listedColumns = [
   ...(['n', 'parent', 'generation', 'kind', 'name', 'turn', 'status', 'error'] as const),
   ...(['message_id', 'prompt_tokens', 'completion_tokens', 'started_at', 'finished_at'] as const),
-  'due_at',
+  ...(['cache_read_tokens', 'cache_write_tokens', 'reasoning_tokens'] as const),
+  ...(['estimated', 'cost', 'estimated_cost', 'price', 'due_at'] as const),
 ] as const;
 export type ListedStep = Pick<StepRow, (typeof listedColumns)[number]>;
 

@@ -9,6 +9,7 @@ export interface JournalJob {
   readonly attempt: number;
   readonly organization_id: string;
   readonly agent_id: string;
+  readonly user_id: string;
   readonly api_key_id: string;
   readonly conversation_id: string;
   readonly trigger_type: string;
@@ -52,7 +53,12 @@ export function endedStep(
     result: null,
     prompt_tokens: null,
     completion_tokens: null,
+    cache_read_tokens: null,
+    cache_write_tokens: null,
+    reasoning_tokens: null,
+    cost: null,
     estimated: 0,
+    estimated_cost: 0,
     finished_at: now,
   };
 }

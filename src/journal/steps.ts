@@ -1,8 +1,9 @@
 /** The steps of jobs, as clients read them, and their deletion together with jobs. */
-import { type TokenStats, tokenStats } from '../conversations/conversations.ts';
+import { type CountedTokens, type TokenStats, tokenStats } from '../conversations/conversations.ts';
 import type { Database, Handle } from '../database/database.ts';
 import type { ApprovalStatus, JobStatus, StepKind } from '../database/tables.ts';
 import { timestamp, timestampOrNull } from '../kernel/clock.ts';
+import { usdOf, usdOrNull } from '../kernel/money.ts';
 import { deleteSteps, type ListedStep, listSteps, type StepsAsked } from './step-queries.ts';
 import type { StepError } from './step-rows.ts';
 import { listApprovalsOfSteps, listEventsWaitedFor, listJobsOfSteps } from './waited-for.store.ts';
@@ -20,6 +21,17 @@ interface WaitedFor {
   readonly token_stats?: TokenStats;
   /** Of the approval or of the job. */
   readonly status?: ApprovalStatus | JobStatus;
+}
+
+/** Dollars for a million tokens of a model, as the step of its call recorded them. */
+interface StepPrice {
+  readonly from: string;
+  readonly source: 'built-in' | 'operator';
+  readonly input: number;
+  readonly cache_read: number;
+  readonly cache_write: number;
+  readonly output: number;
+  readonly reasoning: number;
 }
 
 /** A page of a job's steps, in order. */
@@ -56,28 +68,34 @@ async function waitedForBy(db: Handle, jobId: string, steps: readonly ListedStep
 }
 
 /** PostgreSQL sums to text. */
-function countsOf({
-  prompt_tokens,
-  completion_tokens,
-  unreported,
-}: Record<'prompt_tokens' | 'completion_tokens' | 'unreported', number>) {
+function countsOf(job: CountedTokens): CountedTokens {
   return {
-    prompt_tokens: Number(prompt_tokens),
-    completion_tokens: Number(completion_tokens),
-    unreported: Number(unreported),
+    prompt_tokens: Number(job.prompt_tokens),
+    completion_tokens: Number(job.completion_tokens),
+    unreported: Number(job.unreported),
+    cache_read_tokens: Number(job.cache_read_tokens),
+    cache_write_tokens: Number(job.cache_write_tokens),
+    reasoning_tokens: Number(job.reasoning_tokens),
+    cost: Number(job.cost),
+    unpriced: Number(job.unpriced),
   };
 }
 
 const thoughtKinds: ReadonlySet<StepKind> = new Set(['model', 'tool', 'generate']);
 
 function stepBody(row: ListedStep, waitsFor: WaitedFor | null) {
-  const { n, parent, generation, error, due_at, started_at, finished_at, ...listed } = row;
+  const { n, parent, generation, error, due_at, started_at, finished_at, ...more } = row;
+  const { estimated, cost, estimated_cost, price, ...listed } = more;
   const isThought = thoughtKinds.has(row.kind);
   return {
     step: n,
     parent_step_id: parent,
     generation_id: isThought ? generation : null,
     ...listed,
+    estimated_tokens: estimated,
+    cost_usd: usdOrNull(cost),
+    estimated_cost_usd: usdOf(estimated_cost),
+    price: price === null ? null : (JSON.parse(price) as StepPrice),
     // A summary belongs to no turn.
     kind: row.kind === 'model' && row.turn === 0 ? ('summary' as const) : row.kind,
     error: error === null ? null : (JSON.parse(error) as StepError),

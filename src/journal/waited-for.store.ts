@@ -35,6 +35,14 @@ export async function listJobsOfSteps({ kysely }: Handle, jobId: string, steps: 
       ...(['skill_category', 'skill_version', 'skill_name'] as const),
       sql<number>`coalesce(sum(prompt_tokens), 0)`.as('prompt_tokens'),
       sql<number>`coalesce(sum(completion_tokens), 0)`.as('completion_tokens'),
+      sql<number>`coalesce(sum(cache_read_tokens), 0)`.as('cache_read_tokens'),
+      sql<number>`coalesce(sum(cache_write_tokens), 0)`.as('cache_write_tokens'),
+      sql<number>`coalesce(sum(reasoning_tokens), 0)`.as('reasoning_tokens'),
+      sql<number>`coalesce(sum(cost), 0)`.as('cost'),
+      sql<number>`coalesce(sum(case when cost is null
+        and prompt_tokens + completion_tokens + unreported > 0 then 1 else 0 end), 0)`.as(
+        'unpriced',
+      ),
       sql<number>`coalesce(max(unreported % 2) + 2 * max(unreported / 2), 0)`.as('unreported'),
     ])
     .where('parent_job_id', '=', jobId)

@@ -1,10 +1,11 @@
 /**
- * Budgets: the tokens that an owner may use in a day and in a month, in UTC. A change applies from the
+ * Budgets: the tokens that an owner may use in a day and in a month, in UTC, in tokens and in money. A change applies from the
  * next reservation on; calls under way are finished.
  */
 import type { Database, Transaction } from '../database/database.ts';
 import { bind } from '../kernel/bind.ts';
 import { type Clock, timestampOrNull } from '../kernel/clock.ts';
+import { nanoOf, usdOrNull } from '../kernel/money.ts';
 import {
   findOwner,
   keyOf,
@@ -21,10 +22,12 @@ import {
   setAsideUsage,
 } from './usage.store.ts';
 
-/** Tokens. A limit that is left out or null does not apply. */
+/** Tokens, and US dollars. A limit that is left out or null does not apply. */
 export interface BudgetFields {
   tokens_per_day?: number | null;
   tokens_per_month?: number | null;
+  usd_per_day?: number | null;
+  usd_per_month?: number | null;
 }
 
 interface BudgetsDeps {
@@ -51,6 +54,8 @@ async function put({ database, clock, owners }: BudgetsDeps, owner: Owner, field
     ...keyOf(owner),
     tokens_per_day: fields.tokens_per_day ?? null,
     tokens_per_month: fields.tokens_per_month ?? null,
+    cost_per_day: nanoOrNull(fields.usd_per_day),
+    cost_per_month: nanoOrNull(fields.usd_per_month),
     updated_at: clock.now(),
   };
   await database.write(async (tx) => {
@@ -78,11 +83,30 @@ export const budgetsOfScheduledJob = {
     deleteBudget(tx, organizationId, { owner_kind: 'scheduled_job', owner_id: id }),
 };
 
+/** The limits of a budget as clients read them; all null without one. */
+export function limitsBody(row: LimitsRow | undefined) {
+  return {
+    tokens_per_day: row?.tokens_per_day ?? null,
+    tokens_per_month: row?.tokens_per_month ?? null,
+    usd_per_day: usdOrNull(row?.cost_per_day ?? null),
+    usd_per_month: usdOrNull(row?.cost_per_month ?? null),
+  };
+}
+
+type LimitsRow = {
+  readonly [K in 'tokens_per_day' | 'tokens_per_month' | 'cost_per_day' | 'cost_per_month']:
+    | number
+    | null;
+};
+
+/** At least a nano-dollar, so that a limit never becomes zero by rounding. */
+const nanoOrNull = (usd: number | null | undefined) =>
+  usd == null ? null : Math.max(1, nanoOf(usd));
+
 function budgetBody(owner: Owner, row: BudgetRow | undefined) {
   return {
     ...ownerField(owner),
-    tokens_per_day: row?.tokens_per_day ?? null,
-    tokens_per_month: row?.tokens_per_month ?? null,
+    ...limitsBody(row),
     updated_at: timestampOrNull(row?.updated_at ?? null),
   };
 }

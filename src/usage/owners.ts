@@ -5,7 +5,7 @@ import type { OwnerKey } from './usage.store.ts';
 
 /** An owner that exists. */
 export interface Owner extends UsageOwner {
-  readonly kind: Exclude<UsageOwner['kind'], 'deleted_agent'>;
+  readonly kind: Exclude<UsageOwner['kind'], 'deleted_agent' | 'user' | 'skill'>;
   readonly organizationId: string;
 }
 

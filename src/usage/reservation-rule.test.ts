@@ -4,16 +4,17 @@ import { type BudgetState, decideReservation, leftOf, outputMin } from './reserv
 const state = (fields: Partial<BudgetState> = {}): BudgetState => ({
   owner: { kind: 'agent', id: 'support' },
   period: '2026-11-21',
+  unit: 'tokens',
   limit: 1_000,
   used: 0,
   held: 0,
   ...fields,
 });
-const wanted = { prompt: 200, output: 300 };
+const wanted = { prompt: 200, output: 300, model: 'a/model', price: null };
 
 describe('a call', () => {
   test('gets the tokens it asks for without a budget, and when all budgets have enough left', () => {
-    const whole = { kind: 'granted', output: 300, reserved: 500 };
+    const whole = { kind: 'granted', output: 300, reserved: 500, reservedCost: 0 };
 
     expect(decideReservation(wanted, [])).toEqual(whole);
     expect(
@@ -59,11 +60,13 @@ describe('a call', () => {
       kind: 'granted',
       output: 299,
       reserved: 499,
+      reservedCost: 0,
     });
     expect(decideReservation(wanted, [state({ used: 600 }), state({ used: 700 })])).toEqual({
       kind: 'granted',
       output: 100,
       reserved: 300,
+      reservedCost: 0,
     });
   });
 
@@ -79,7 +82,7 @@ describe('a call', () => {
   });
 
   test('for a short answer gets the last tokens', () => {
-    const short = { prompt: 200, output: 5 };
+    const short = { ...wanted, output: 5 };
 
     expect(decideReservation(short, [state({ used: 795 })])).toMatchObject({
       output: 5,
@@ -114,6 +117,80 @@ describe('a budget that is used up', () => {
 
     expect(decideReservation(wanted, [state({ held: 1_000 }), usedUp])).toMatchObject({
       kind: 'exceeded',
+    });
+  });
+});
+
+describe('a budget in money', () => {
+  const usd = 1_000_000_000;
+  const price = {
+    input: usd,
+    cache_read: usd,
+    cache_write: 2 * usd,
+    output: 10 * usd,
+    reasoning: 10 * usd,
+  };
+  /** It needs 200 × 2,000 + 300 × 10,000 nano-dollars. */
+  const priced = { ...wanted, price };
+  const money = (fields: Partial<BudgetState> = {}) =>
+    state({ unit: 'cost', limit: 10_000_000, ...fields });
+
+  test('grants a call by the dearest kinds of its tokens', () => {
+    expect(decideReservation(priced, [money({ used: 6_600_000 })])).toEqual({
+      kind: 'granted',
+      output: 300,
+      reserved: 500,
+      reservedCost: 3_400_000,
+    });
+  });
+
+  test('limits the answer to what is left, and a budget in tokens may limit it further', () => {
+    const short = money({ used: 8_600_001 });
+
+    expect(decideReservation(priced, [short])).toMatchObject({
+      output: 99,
+      reservedCost: 1_390_000,
+    });
+    expect(decideReservation(priced, [short, state({ used: 750 })])).toMatchObject({
+      output: 50,
+      reserved: 250,
+      reservedCost: 900_000,
+    });
+  });
+
+  test('has a call wait for what others hold, and refuses one that cannot fit', () => {
+    expect(decideReservation(priced, [money({ used: 100, held: 9_000_000 })])).toEqual({
+      kind: 'wait',
+      message:
+        'Waiting for a budget. The agent support has used $0.0000001 of its $0.01 for 2026-11-21 (UTC); calls under way hold back $0.009',
+    });
+    expect(decideReservation(priced, [money({ used: 9_500_000 })])).toEqual({
+      kind: 'exceeded',
+      message:
+        'The agent support has used $0.0095 of its $0.01 for 2026-11-21 (UTC): $0.0005 are left, and the call needs up to $0.00056',
+    });
+    expect(decideReservation(priced, [money({ used: 10_000_000 })])).toMatchObject({
+      kind: 'exceeded',
+      message: 'The agent support has used $0.01 of its $0.01 for 2026-11-21 (UTC)',
+    });
+  });
+
+  test('refuses a model whose price is unknown, because it could not hold', () => {
+    expect(decideReservation(wanted, [money()])).toEqual({
+      kind: 'exceeded',
+      message:
+        'The agent support has a budget in US dollars, and the price of the model a/model is not known: set it in MODEL_PRICES',
+    });
+  });
+
+  test('that is used up does not refuse a model that costs nothing', () => {
+    const free = { input: 0, cache_read: 0, cache_write: 0, output: 0, reasoning: 0 };
+
+    expect(decideReservation({ ...wanted, price: free }, [money({ used: 10_000_000 })])).toEqual({
+      kind: 'granted',
+      output: 300,
+      reserved: 500,
+      reservedCost: 0,
     });
   });
 });

@@ -3,21 +3,36 @@
  * refused. Pure. If each call reserves what the rule grants, and uses no more, no budget is exceeded.
  */
 import type { UsageOwnerKind } from '../database/tables.ts';
+import { usdOf } from '../kernel/money.ts';
+import { mostCostOf, outputWithin, type Rates } from '../models/price.ts';
 import type { Reservation, UsageOwner } from './reservations.ts';
 
 /** The least tokens of an answer for which a call is made. */
 export const outputMin = 16;
 
-/** A budget for a day or month, with its use. All numbers are tokens. */
+/** A budget for a day or month, with its use. */
 export interface BudgetState {
   readonly owner: UsageOwner;
   /** The day or the month. */
   readonly period: string;
+  /** Of the numbers: tokens, or nano-dollars. */
+  readonly unit: 'tokens' | 'cost';
   readonly limit: number;
   /** Known and estimated. */
   readonly used: number;
   /** Reserved by calls under way. */
   readonly held: number;
+}
+
+/** What a call needs: tokens, and the model that it asks for them. */
+export interface ReservationNeed {
+  /** The most tokens that its prompt can have. */
+  readonly prompt: number;
+  /** The most tokens of the answer. */
+  readonly output: number;
+  readonly model: string;
+  /** Null where it is unknown. */
+  readonly price: Rates | null;
 }
 
 /** The kinds of owners in messages. */
@@ -26,42 +41,59 @@ const nouns: Record<UsageOwnerKind, string> = {
   deleted_agent: 'deleted agent',
   api_key: 'API key',
   scheduled_job: 'scheduled job',
+  user: 'user',
+  skill: 'skill',
 };
 
-/** Decides on a call that needs `prompt` and `output` tokens, under all budgets that apply to it. */
+/** Decides on a call under all budgets that apply to it. */
 export function decideReservation(
-  { prompt, output }: { prompt: number; output: number },
+  need: ReservationNeed,
   budgetStates: readonly BudgetState[],
 ): Reservation {
-  const usedUp = budgetStates.find(({ used, limit }) => used >= limit);
+  const { prompt, output, price } = need;
+  const unpriced = budgetStates.find(({ unit }) => unit === 'cost' && price === null);
+  if (unpriced !== undefined) return { kind: 'exceeded', message: unpricedBy(need, unpriced) };
+  const least = Math.min(output, outputMin);
+  const usedUp = budgetStates.find(
+    (state) => state.used >= state.limit && needOf(state, need, least) > 0,
+  );
   if (usedUp !== undefined) return { kind: 'exceeded', message: useOf(usedUp) };
-  const needed = prompt + Math.min(output, outputMin);
-  // Too little is left even without the held tokens, and used tokens never decrease.
-  const hopeless = budgetStates.find((state) => unusedOf(state) < needed);
+  // Too little is left even without the held amount, and what is used never decreases.
+  const hopeless = budgetStates.find((state) => unusedOf(state) < needOf(state, need, least));
   if (hopeless !== undefined) {
-    const { limit } = hopeless;
-    return {
-      kind: 'exceeded',
-      message: `${useOf(hopeless)}: ${formatted(unusedOf(hopeless))} tokens are left of ${formatted(limit)}, and the call needs about ${formatted(needed)}`,
-    };
+    return { kind: 'exceeded', message: shortageOf(hopeless, needOf(hopeless, need, least)) };
   }
-  const short = budgetStates.filter((state) => leftOf(state) < prompt + output);
-  if (short.length === 0) return { kind: 'granted', output, reserved: prompt + output };
+  const short = budgetStates.filter((state) => leftOf(state) < needOf(state, need, output));
+  if (short.length === 0) return granted(need, output);
   const waited = short.find(({ held }) => held > 0);
   if (waited !== undefined) {
-    const message = `Waiting for a budget. ${useOf(waited)}; calls under way hold back ${formatted(waited.held)}`;
+    const message = `Waiting for a budget. ${useOf(waited)}; calls under way hold back ${amount(waited, waited.held)}`;
     return { kind: 'wait', message };
   }
-  const left = Math.min(...short.map(leftOf));
-  return { kind: 'granted', output: left - prompt, reserved: left };
+  const outputs = short.map((state) =>
+    state.unit === 'tokens'
+      ? leftOf(state) - prompt
+      : outputWithin(leftOf(state), prompt, price as Rates),
+  );
+  return granted(need, Math.min(...outputs));
 }
 
-/** Tokens that are left without the held ones. */
+function granted({ prompt, price }: ReservationNeed, output: number): Reservation {
+  const reservedCost = price === null ? 0 : mostCostOf({ prompt, output }, price);
+  return { kind: 'granted', output, reserved: prompt + output, reservedCost };
+}
+
+/** What a call with an answer of so many tokens needs of a budget. */
+function needOf({ unit }: BudgetState, { prompt, price }: ReservationNeed, output: number): number {
+  return unit === 'tokens' ? prompt + output : mostCostOf({ prompt, output }, price as Rates);
+}
+
+/** What is left without the held amount. */
 function unusedOf({ limit, used }: BudgetState): number {
   return limit - used;
 }
 
-/** Tokens that can still be reserved; negative after a limit was lowered. */
+/** What can still be reserved; negative after a limit was lowered. */
 export function leftOf({
   limit,
   used,
@@ -70,8 +102,25 @@ export function leftOf({
   return limit - used - held;
 }
 
-function useOf({ owner, period, used, limit }: BudgetState): string {
-  return `The ${nouns[owner.kind]} ${owner.id} has used ${formatted(used)} of its ${formatted(limit)} tokens for ${period} (UTC)`;
+function shortageOf(state: BudgetState, needed: number): string {
+  const { unit, limit } = state;
+  const left = amount(state, unusedOf(state));
+  return unit === 'tokens'
+    ? `${useOf(state)}: ${left} tokens are left of ${amount(state, limit)}, and the call needs about ${amount(state, needed)}`
+    : `${useOf(state)}: ${left} are left, and the call needs up to ${amount(state, needed)}`;
 }
 
-const formatted = (tokens: number) => tokens.toLocaleString('en-US');
+function useOf(state: BudgetState): string {
+  const { owner, period, unit, used, limit } = state;
+  const noun = unit === 'tokens' ? ' tokens' : '';
+  return `The ${nouns[owner.kind]} ${owner.id} has used ${amount(state, used)} of its ${amount(state, limit)}${noun} for ${period} (UTC)`;
+}
+
+function unpricedBy({ model }: ReservationNeed, { owner }: BudgetState): string {
+  return `The ${nouns[owner.kind]} ${owner.id} has a budget in US dollars, and the price of the model ${model} is not known: set it in MODEL_PRICES`;
+}
+
+function amount({ unit }: Pick<BudgetState, 'unit'>, number: number): string {
+  if (unit === 'tokens') return number.toLocaleString('en-US');
+  return `$${usdOf(number).toLocaleString('en-US', { maximumFractionDigits: 9 })}`;
+}

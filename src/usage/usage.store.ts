@@ -42,6 +42,13 @@ export const sumColumns = [
   'reserved_tokens',
   'calls',
   'unreported_calls',
+  'cache_read_tokens',
+  'cache_write_tokens',
+  'reasoning_tokens',
+  'cost',
+  'estimated_cost',
+  'reserved_cost',
+  'unpriced_calls',
 ] as const;
 
 const counters = createCounters('token_usage', { key: keyColumns, sums: sumColumns });
@@ -110,6 +117,9 @@ const use = statement<UseParams>()((db, p, dialect) => {
   // On PostgreSQL the sum is a numeric, which the driver is set to read as a number.
   const sum = (tokens: typeof used) => sql<number>`sum(${tokens})`;
   const held = sql`reserved_tokens`;
+  const cost = sql`cost + estimated_cost`;
+  const heldCost = sql`reserved_cost`;
+  const unknown = sql`unpriced_calls`;
   return db
     .selectFrom('token_usage')
     .select([
@@ -119,6 +129,12 @@ const use = statement<UseParams>()((db, p, dialect) => {
       sum(ofDay(held)).as('day_held'),
       sum(used).as('month_used'),
       sum(held).as('month_held'),
+      sum(ofDay(cost)).as('day_cost'),
+      sum(ofDay(heldCost)).as('day_held_cost'),
+      sum(cost).as('month_cost'),
+      sum(heldCost).as('month_held_cost'),
+      sum(ofDay(unknown)).as('day_unpriced'),
+      sum(unknown).as('month_unpriced'),
     ])
     .where('organization_id', '=', p('organization_id'))
     .where(isOneOf(dialect, p('owners')))
@@ -149,6 +165,12 @@ const shownColumns = [
   'estimated_tokens',
   'calls',
   'unreported_calls',
+  'cache_read_tokens',
+  'cache_write_tokens',
+  'reasoning_tokens',
+  'cost',
+  'estimated_cost',
+  'unpriced_calls',
 ] as const;
 
 /** The columns of an owner's day that clients read. */
@@ -176,7 +198,15 @@ export function listDays(
 export interface UsageFilters {
   organization_id?: string | undefined;
   owner_kind?: UsageOwnerKind | undefined;
+  owner_id?: string | undefined;
 }
+
+const limitColumns = [
+  'tokens_per_day',
+  'tokens_per_month',
+  'cost_per_day',
+  'cost_per_month',
+] as const;
 
 /** A page of the days of all owners, newest first, with their limits, and the total. */
 export async function listUsage(
@@ -186,7 +216,7 @@ export async function listUsage(
   page: PageAsked,
 ) {
   let query = db.kysely.selectFrom('token_usage').where('day', '>=', from).where('day', '<=', to);
-  for (const column of ['organization_id', 'owner_kind'] as const) {
+  for (const column of ['organization_id', 'owner_kind', 'owner_id'] as const) {
     const value = filters[column];
     if (value !== undefined) query = query.where(`token_usage.${column}`, '=', value);
   }
@@ -209,7 +239,7 @@ export async function listUsage(
         .onRef('token_budgets.owner_id', '=', 'usage.owner_id'),
     )
     .selectAll('usage')
-    .select(['tokens_per_day', 'tokens_per_month'])
+    .select([...limitColumns])
     .orderBy('day', 'desc')
     .orderBy('usage.organization_id')
     .orderBy('usage.owner_kind')
@@ -241,12 +271,7 @@ export async function deleteUsageBefore(
 }
 
 const ownerColumns = ['organization_id', 'owner_kind', 'owner_id'] as const;
-const budgetColumns = [
-  ...ownerColumns,
-  'tokens_per_day',
-  'tokens_per_month',
-  'updated_at',
-] as const;
+const budgetColumns = [...ownerColumns, ...limitColumns, 'updated_at'] as const;
 
 const ofOwners = statement<{ organization_id: string; owners: string }>()((db, p, dialect) => {
   const query = db
@@ -287,15 +312,11 @@ export function findBudget(
 
 /** Inserts or replaces the budget. */
 export async function replaceBudget(tx: Transaction, row: BudgetRow): Promise<void> {
-  const { tokens_per_day, tokens_per_month, updated_at } = row;
+  const { organization_id: _, owner_kind: _kind, owner_id: _id, ...set } = row;
   await tx.kysely
     .insertInto('token_budgets')
     .values(row)
-    .onConflict((conflict) =>
-      conflict
-        .columns([...ownerColumns])
-        .doUpdateSet({ tokens_per_day, tokens_per_month, updated_at }),
-    )
+    .onConflict((conflict) => conflict.columns([...ownerColumns]).doUpdateSet(set))
     .execute();
 }
 

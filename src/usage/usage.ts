@@ -1,5 +1,5 @@
 /**
- * The ledger as clients read it: the tokens that owners used, by day, with their limits. A count that
+ * The ledger as clients read it: the tokens that owners used and what they cost, by day, with their limits. A count that
  * providers did not report is null, never zero.
  */
 
@@ -7,6 +7,9 @@ import type { Database } from '../database/database.ts';
 import type { PageAsked } from '../database/page-bytes.ts';
 import { bind } from '../kernel/bind.ts';
 import type { Clock } from '../kernel/clock.ts';
+import { usdOf, usdOrNull } from '../kernel/money.ts';
+import { costOfDay, costOfMonth, tokensOfDay, tokensOfMonth } from './budget-states.ts';
+import { limitsBody } from './budgets.ts';
 import { dayOf, monthRange, rangeOf } from './days.ts';
 import { keyOf, type Owner, ownerField } from './owners.ts';
 import { leftOf } from './reservation-rule.ts';
@@ -44,13 +47,19 @@ async function ofOwner({ database, clock }: UsageDeps, owner: Owner, asked: Requ
   const budget = await findBudget(database.read, organizationId, key);
   const [use] = await readUse(database.read, organizationId, [key], today, monthRange(today));
   const days = await listDays(database.read, organizationId, key, range);
-  const { tokens_per_day = null, tokens_per_month = null } = budget ?? {};
+  const limits = limitsBody(budget);
   return {
     ...ownerField(owner),
     ...range,
-    limits: { tokens_per_day, tokens_per_month },
-    today: periodBody(tokens_per_day, use?.day_used, use?.day_held),
-    month: periodBody(tokens_per_month, use?.month_used, use?.month_held),
+    limits,
+    today: {
+      ...periodBody(limits.tokens_per_day, tokensOfDay(use)),
+      ...costBody(budget?.cost_per_day ?? null, costOfDay(use), use?.day_unpriced),
+    },
+    month: {
+      ...periodBody(limits.tokens_per_month, tokensOfMonth(use)),
+      ...costBody(budget?.cost_per_month ?? null, costOfMonth(use), use?.month_unpriced),
+    },
     days: days.map(dayBody),
   };
 }
@@ -64,25 +73,58 @@ async function list(
 ) {
   const range = rangeOf(asked, clock.now());
   const { rows, total } = await listUsage(database.read, filters, range, page);
-  return { data: rows.map((row) => ({ ...row, ...dayBody(row) })), total };
+  return { data: rows.map(ownerDayBody), total };
 }
 
-function periodBody(limit: number | null, used = 0, held = 0) {
-  const left = limit === null ? null : Math.max(0, leftOf({ limit, used, held }));
-  return { used, reserved: held, limit, left };
+type OwnerDayRow = Awaited<ReturnType<typeof listUsage>>['rows'][number];
+
+function ownerDayBody(row: OwnerDayRow) {
+  const { organization_id, owner_kind, owner_id } = row;
+  return { organization_id, owner_kind, owner_id, ...dayBody(row), ...limitsBody(row) };
+}
+
+interface Use {
+  readonly used: number;
+  readonly held: number;
+}
+
+function periodBody(limit: number | null, { used, held }: Use) {
+  return { used, reserved: held, limit, left: leftBody(limit, { used, held }) };
+}
+
+function costBody(limit: number | null, use: Use, unpriced = 0) {
+  return {
+    used_usd: usdOf(use.used),
+    reserved_usd: usdOf(use.held),
+    limit_usd: usdOrNull(limit),
+    left_usd: usdOrNull(leftBody(limit, use)),
+    cost_is_partial: unpriced > 0,
+  };
+}
+
+function leftBody(limit: number | null, use: Use): number | null {
+  return limit === null ? null : Math.max(0, leftOf({ limit, ...use }));
 }
 
 function dayBody(row: DayRow) {
-  const { day, prompt_tokens, completion_tokens, estimated_tokens, calls, unreported_calls } = row;
+  const { prompt_tokens, completion_tokens, unreported_calls, unpriced_calls } = row;
+  const isPartial = unreported_calls > 0 || unpriced_calls > 0;
   // The sum of the known counts; null when they are all zero and some were not reported.
   const known = (sum: number) => (sum === 0 && unreported_calls > 0 ? null : sum);
   return {
-    day,
+    day: row.day,
     prompt_tokens: known(prompt_tokens),
     completion_tokens: known(completion_tokens),
     total_tokens: known(prompt_tokens + completion_tokens),
-    estimated_tokens,
-    calls,
+    cache_read_tokens: row.cache_read_tokens,
+    cache_write_tokens: row.cache_write_tokens,
+    reasoning_tokens: row.reasoning_tokens,
+    estimated_tokens: row.estimated_tokens,
+    cost_usd: row.cost === 0 && isPartial ? null : usdOf(row.cost),
+    estimated_cost_usd: usdOf(row.estimated_cost),
+    cost_is_partial: isPartial,
+    calls: row.calls,
     unreported_calls,
+    unpriced_calls,
   };
 }

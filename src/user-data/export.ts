@@ -1,4 +1,5 @@
 /** All that is kept of a user, one line of JSON for each thing. Reads a few rows at a time, however much there is. */
+import { noTokenStats } from '../http/schemas.ts';
 import { jobView } from '../jobs/job-views.ts';
 import { timestamp } from '../kernel/clock.ts';
 import type { UserDataDeps } from './erase.ts';
@@ -97,9 +98,7 @@ async function* jobLines(
   ids: readonly string[],
 ): AsyncGenerator<Line> {
   for (const row of await jobsById(database.read, organizationId, ids)) {
-    const { token_stats: _, ...job } = jobView(row, noTokens);
+    const { token_stats: _, ...job } = jobView(row, noTokenStats);
     yield { type: 'job', ...job };
   }
 }
-
-const noTokens = { prompt_tokens: null, completion_tokens: null, total_tokens: null };

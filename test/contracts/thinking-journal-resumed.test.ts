@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { dialogueFor, type PlannedTool } from '../../src/agents/recorded-generation.ts';
+import { insertJobEvents } from '../../src/jobs/job-events.store.ts';
 import { engines } from '../support/databases.ts';
 import {
   asked,
@@ -111,18 +112,29 @@ describe.each(await engines())('on $name', (engine) => {
         const steps = await stepsOf(world);
         expect(steps.map(({ n }) => n)).toEqual(steps.map((_, i) => i + 1));
         expect(steps.filter(({ status }) => status !== 'completed')).toMatchObject(
-          isOpen ? [{ kind: 'model', status: 'interrupted', estimated: 150 }] : [],
+          isOpen ? [{ kind: 'model', status: 'interrupted', estimated: 60 }] : [],
         );
         await expectLedger(world);
       },
     );
 
-    test('leaves calls under way as unknown, charged with all that was held back', async () => {
+    test('leaves calls under way as unknown, charged with their prompt and what they had streamed', async () => {
       const world = await thinkingWorld(engine);
       const job = await world.claimed();
       const journal = world.journalOf(job);
       await journal.endCall(await begun(journal), said(saying('', 'a')));
-      await begun(journal, { generation: 'other' });
+      const lost = await begun(journal, { generation: 'other' });
+      const token = (n: number, step: number, text: string) => ({
+        ...{ job_id: job.id, epoch: job.epoch, n, type: 'token', created_at: 0 },
+        data: JSON.stringify({ step, text }),
+      });
+      await world.database.write((tx) =>
+        insertJobEvents(tx, [
+          token(1, 1, 'of another'),
+          token(2, lost.n, 'so f'),
+          token(3, lost.n, 'är: 漢'),
+        ]),
+      );
 
       await world.lose(job);
 
@@ -139,7 +151,8 @@ describe.each(await engines())('on $name', (engine) => {
         prompt_tokens: null,
         completion_tokens: null,
         reserved: 0,
-        estimated: 150,
+        // The prompt as it was expected, and a token for three bytes of what was streamed.
+        estimated: 60 + 4,
       });
       const messages = await world.messages(job);
       expect(messages.at(-1)).toMatchObject({

@@ -18,6 +18,8 @@ import {
   wanted,
 } from '../support/thinking-journal.ts';
 
+const unlimited = { tokens_per_month: null, cost_per_day: null, cost_per_month: null };
+
 describe.each(await engines())('on $name', (engine) => {
   describe('a call of a model', () => {
     test('is recorded before it is made, with its reservation', async () => {
@@ -26,7 +28,7 @@ describe.each(await engines())('on $name', (engine) => {
 
       const call = await begun(world.journalOf(job));
 
-      expect(call).toEqual({
+      expect(call).toMatchObject({
         n: 1,
         generation: 'g',
         model: 'openai/test',
@@ -177,7 +179,7 @@ describe.each(await engines())('on $name', (engine) => {
       };
       const limit = (tokens_per_day: number) =>
         world.database.write((tx) =>
-          replaceBudget(tx, { ...owner, tokens_per_day, tokens_per_month: null, updated_at: 0 }),
+          replaceBudget(tx, { ...owner, ...unlimited, tokens_per_day, updated_at: 0 }),
         );
       await limit(200);
       const first = await begun(journal);
@@ -232,7 +234,60 @@ describe.each(await engines())('on $name', (engine) => {
         { ...row, owner_kind: 'agent', owner_id: 'default' },
         { ...row, owner_kind: 'api_key', owner_id: world.caller.keyId },
         { ...row, owner_kind: 'scheduled_job', owner_id: 'nightly' },
+        { ...row, owner_kind: 'skill', owner_id: 'test/v1.0/echo' },
+        { ...row, owner_kind: 'user', owner_id: scheduled.user_id },
       ]);
+    });
+
+    test('costs what its tokens cost when it began, in its step, its message and for all its owners', async () => {
+      const world = await thinkingWorld(engine);
+      const journal = world.journalOf(await world.claimed());
+      const priced = { model: 'a/model' };
+      const usage = { prompt: 100, completion: 20, cacheRead: 60, reasoning: 5 };
+
+      await journal.endCall(await begun(journal, priced), said(saying('x'), { usage }));
+      await journal.endCall(
+        await begun(journal, { ...priced, turn: 2 }),
+        said(saying('y'), { usage: { prompt: 50, completion: null }, estimated: 7 }),
+      );
+      await journal.endCall(await begun(journal, { turn: 3 }), said(saying('z')));
+      await begun(journal, { ...priced, turn: 4 });
+
+      const [first, second, third, fourth] = await stepsOf(world);
+      expect(first).toMatchObject({
+        cache_read_tokens: 60,
+        cache_write_tokens: null,
+        reasoning_tokens: 5,
+        cost: 140_000,
+        estimated_cost: 0,
+        reserved_cost: 0,
+      });
+      expect(JSON.parse(first?.price ?? '')).toMatchObject({
+        source: 'operator',
+        input: 1,
+        output: 2,
+      });
+      expect(second).toMatchObject({ cost: 50_000, estimated_cost: 14_000 });
+      expect(third).toMatchObject({ price: null, cost: null, estimated_cost: 0 });
+      expect(fourth).toMatchObject({ cost: null, reserved_cost: 200_000 });
+      const messages = await world.database.read.kysely
+        .selectFrom('messages')
+        .selectAll()
+        .execute();
+      const costs = messages.filter(({ role }) => role === 'assistant').map(({ cost }) => cost);
+      expect(costs).toEqual([140_000, 50_000, null]);
+      for (const row of await usageRows(world)) {
+        const isPaying = row.owner_kind === 'agent' || row.owner_kind === 'api_key';
+        expect(row).toMatchObject({
+          calls: isPaying ? 4 : 3,
+          cost: 190_000,
+          estimated_cost: 14_000,
+          reserved_cost: isPaying ? 200_000 : 0,
+          unpriced_calls: 1,
+          cache_read_tokens: 60,
+          reasoning_tokens: 5,
+        });
+      }
     });
   });
 

@@ -5,6 +5,7 @@ import type { Database } from '../../src/database/database.ts';
 import type { UsageOwnerKind } from '../../src/database/tables.ts';
 import { createBudgets } from '../../src/usage/budgets.ts';
 import { charge, reserve } from '../../src/usage/reservations.ts';
+import { costless, withoutPrice } from '../support/charges.ts';
 import { engines } from '../support/databases.ts';
 import { manualClock } from '../support/manual-clock.ts';
 import { propertyRuns } from '../support/soak.ts';
@@ -165,6 +166,7 @@ async function play(
           reserved: call.reserved,
           usage: { prompt, completion: isReported ? spent - prompt : null },
           estimated: isReported ? 0 : spent - prompt,
+          ...costless,
         },
       ]),
     );
@@ -183,7 +185,7 @@ async function play(
       const due = expected(account(calls, budgets, owners, now), step);
 
       const answer = await database.write((tx) =>
-        reserve(tx, { organizationId, owners, prompt, output }, now),
+        reserve(tx, { organizationId, owners, prompt, output, ...withoutPrice }, now),
       );
 
       expect(answer.kind === 'granted' ? answer.reserved : answer.kind).toBe(due);

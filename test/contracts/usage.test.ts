@@ -14,6 +14,7 @@ import {
 } from '../../src/usage/reservations.ts';
 import { deleteOldUsage } from '../../src/usage/retention.ts';
 import { deleteBudget, setAsideUsage } from '../../src/usage/usage.store.ts';
+import { costless, withoutPrice } from '../support/charges.ts';
 import { type Engine, engines } from '../support/databases.ts';
 import { deadlocksIn } from '../support/deadlocks.ts';
 import { manualClock } from '../support/manual-clock.ts';
@@ -50,6 +51,7 @@ function worldOn(database: Database) {
     owners: [support],
     prompt: 100,
     output: 100,
+    ...withoutPrice,
     ...fields,
   });
   return {
@@ -72,6 +74,7 @@ function worldOn(database: Database) {
             reserved: 200,
             usage: { prompt: 100, completion: 100 },
             estimated: 0,
+            ...costless,
             ...fields,
           })),
         ),
@@ -112,6 +115,7 @@ describe.each(await engines())('on $name', (engine) => {
       kind: 'granted',
       output: 100,
       reserved: 200,
+      reservedCost: 0,
     });
 
     const row = { organization_id: 'default', day: '2026-11-21', calls: 1, reserved_tokens: 200 };
@@ -209,6 +213,7 @@ describe.each(await engines())('on $name', (engine) => {
         kind: 'granted',
         output: 99,
         reserved: 199,
+        reservedCost: 0,
       });
       expect((await rows()).map((row) => row.reserved_tokens)).toEqual([199, 199]);
     });
@@ -316,6 +321,48 @@ describe.each(await engines())('on $name', (engine) => {
       expect(await now()).toEqual([800, 200, 0]);
     });
 
+    test('in money is reserved and charged as one in tokens is, beside it', async () => {
+      const { budgets, usage, reserve, charge } = await world(engine);
+      await budgets.put(named, { tokens_per_day: 10_000, usd_per_day: 0.001, usd_per_month: 5 });
+      // 100 × 1,000 and 100 × 4,000 nano-dollars.
+      const usd = 1_000_000_000;
+      const rates = { input: usd, cache_read: usd, cache_write: usd };
+      const price = { ...rates, output: 4 * usd, reasoning: 4 * usd };
+      const now = async () => {
+        const { used_usd, reserved_usd, left_usd } = (await usage.ofOwner(named, {})).today;
+        return [used_usd, reserved_usd, left_usd];
+      };
+      const whole = { kind: 'granted', output: 100, reserved: 200, reservedCost: 500_000 };
+
+      expect(await reserve({ price })).toEqual(whole);
+      expect(await reserve({ price })).toEqual(whole);
+      expect(await now()).toEqual([0, 0.001, 0]);
+      expect(await reserve({ price })).toMatchObject({ kind: 'wait' });
+      const spent = { reservedCost: 500_000, cost: 140_000, estimatedCost: 0 };
+      await charge(spent, { ...spent, cost: null, estimatedCost: 260_001, isPriced: true });
+      expect(await now()).toEqual([0.000400001, 0, 0.000599999]);
+      await reserve({ price });
+      const short = await reserve({ price, owners: [key, support] });
+      expect(short).toMatchObject({ kind: 'wait' });
+      await charge({ ...spent, cost: 400_000 });
+      expect(await reserve({ price })).toMatchObject({
+        kind: 'granted',
+        output: 24,
+        reservedCost: 196_000,
+      });
+      expect(await reserve({ price: null })).toMatchObject({
+        kind: 'exceeded',
+        message: expect.stringContaining('the price of the model a/model is not known'),
+      });
+      const { limits, month } = await usage.ofOwner(named, {});
+      expect(limits).toMatchObject({
+        tokens_per_day: 10_000,
+        usd_per_day: 0.001,
+        usd_per_month: 5,
+      });
+      expect(month).toMatchObject({ used_usd: 0.000800001, reserved_usd: 0.000196, limit_usd: 5 });
+    });
+
     test('is deleted with its owner, and the usage is kept', async () => {
       const { database, budgets, reserve, charge, rows } = await world(engine);
       await budgets.put(named, { tokens_per_day: 1 });
@@ -391,12 +438,14 @@ describe.each(await engines())('on $name', (engine) => {
           reserved: 200,
           usage: { prompt: 10, completion: 5 },
           estimated: 0,
+          ...costless,
         }) satisfies Charge;
       const wanted = (i: number) => ({
         organizationId,
         owners: ownersOf(i),
         prompt: 100,
         output: 100,
+        ...withoutPrice,
       });
       await Promise.all(
         Array.from({ length: 40 }, (_, i) =>
@@ -444,7 +493,7 @@ describe.each(await engines())('on $name', (engine) => {
         calls: 1,
         unreported_calls: 0,
       };
-      expect(await usage.ofOwner(named, {})).toEqual({
+      expect(await usage.ofOwner(named, {})).toMatchObject({
         agent_id: 'support',
         from: '2026-10-07',
         to: '2026-11-05',
@@ -465,7 +514,7 @@ describe.each(await engines())('on $name', (engine) => {
       const { usage } = await world(engine);
       const nothing = { used: 0, reserved: 0, limit: null, left: null };
 
-      expect(await usage.ofOwner({ ...key, organizationId }, {})).toEqual({
+      expect(await usage.ofOwner({ ...key, organizationId }, {})).toMatchObject({
         api_key_id: 'the-key',
         from: '2026-10-23',
         to: '2026-11-21',
@@ -483,7 +532,7 @@ describe.each(await engines())('on $name', (engine) => {
       await budgets.put(named, { tokens_per_day: 150 });
 
       const { today } = await usage.ofOwner(named, {});
-      expect(today).toEqual({ used: 200, reserved: 0, limit: 150, left: 0 });
+      expect(today).toMatchObject({ used: 200, reserved: 0, limit: 150, left: 0 });
     });
 
     const unknown = { prompt: null, completion: null };
@@ -504,7 +553,7 @@ describe.each(await engines())('on $name', (engine) => {
       const { days, today } = await usage.ofOwner(named, {});
       const [prompt_tokens, completion_tokens, total_tokens] = sums;
       const unreported = usages.filter(({ completion }) => completion === null).length;
-      expect(days).toEqual([
+      expect(days).toMatchObject([
         {
           day: '2026-11-21',
           prompt_tokens,
@@ -516,6 +565,50 @@ describe.each(await engines())('on $name', (engine) => {
         },
       ]);
       expect(today.used).toBe((total_tokens ?? 0) + unreported * 20);
+    });
+
+    test.each([
+      ['priced calls is their sum', [{ cost: 5 }, { cost: 7 }], 12e-9, false],
+      ['a call without a price is unknown', [{ cost: null, isPriced: false }], null, true],
+      [
+        'calls with and without a price is partial',
+        [{ cost: 5 }, { cost: null, isPriced: false }],
+        5e-9,
+        true,
+      ],
+      [
+        'a call that was not fully reported is partial',
+        [{ cost: 5, usage: { prompt: 1, completion: null } }],
+        5e-9,
+        true,
+      ],
+    ] as const)('as the cost of %s', async (_, charges, cost_usd, cost_is_partial) => {
+      const { usage, reserve, charge } = await world(engine);
+      for (const one of charges) {
+        await reserve();
+        await charge(one);
+      }
+
+      const { days } = await usage.ofOwner(named, {});
+      expect(days).toMatchObject([{ cost_usd, cost_is_partial }]);
+    });
+
+    test('counts calls of users and skills when they have ended', async () => {
+      const { usage, reserve, charge } = await world(engine);
+      const counted = [
+        { kind: 'user', id: 'ada' },
+        { kind: 'skill', id: 'text/v1.0/summarize' },
+      ] as const;
+      await reserve();
+      expect((await usage.list({ owner_kind: 'user' }, {}, page)).data).toEqual([]);
+      await charge({ counted, cost: 3 });
+
+      for (const { kind, id } of counted) {
+        const { data } = await usage.list({ owner_kind: kind, owner_id: id }, {}, page);
+        expect(data).toMatchObject([
+          { owner_kind: kind, owner_id: id, calls: 1, total_tokens: 200, cost_usd: 3e-9 },
+        ]);
+      }
     });
 
     test('of active calls beside one without a report is not zero', async () => {
@@ -546,15 +639,15 @@ describe.each(await engines())('on $name', (engine) => {
         { ...row, ...agent, day: '2026-11-21', ...limited },
         { ...row, owner_kind: 'api_key', owner_id: 'the-key', day: '2026-11-21', ...unlimited },
       ];
-      expect(await usage.list({}, {}, page)).toEqual({ data: all, total: 4 });
+      expect(await usage.list({}, {}, page)).toMatchObject({ data: all, total: 4 });
       const second = await usage.list({}, {}, { limit: 2, offset: 1 });
-      expect(second).toEqual({ data: all.slice(1, 3), total: 4 });
+      expect(second).toMatchObject({ data: all.slice(1, 3), total: 4 });
       const ofDay = await usage.list({}, { from: '2026-11-22' }, page);
-      expect(ofDay).toEqual({ data: all.slice(0, 1), total: 1 });
+      expect(ofDay).toMatchObject({ data: all.slice(0, 1), total: 1 });
       const ofKind = await usage.list({ owner_kind: 'api_key' }, {}, page);
-      expect(ofKind).toEqual({ data: all.slice(3), total: 1 });
+      expect(ofKind).toMatchObject({ data: all.slice(3), total: 1 });
       const elsewhere = await usage.list({ organization_id: 'another' }, {}, page);
-      expect(elsewhere).toEqual({ data: all.slice(1, 2), total: 1 });
+      expect(elsewhere).toMatchObject({ data: all.slice(1, 2), total: 1 });
     });
   });
 
@@ -585,7 +678,7 @@ describe.skipIf(!postgres)('a call that begins while another one’s is being re
     second: { now: number },
     meanwhile: () => Promise<unknown> = async () => {},
   ) {
-    const wanted = { organizationId, owners: [support], prompt: 100, output: 100 };
+    const wanted = { organizationId, owners: [support], prompt: 100, output: 100, ...withoutPrice };
     const begun = Promise.withResolvers<void>();
     const commit = Promise.withResolvers<void>();
     onTestFinished(() => commit.resolve());

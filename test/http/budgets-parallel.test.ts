@@ -292,13 +292,14 @@ describe('a call that waits for tokens', () => {
     const jobs = await Promise.all(ids.map((id) => second.jobIn(tenant.key, id, ...ended)));
 
     expect(new Set(jobs.map(({ body }) => body.status))).toEqual(new Set(['completed']));
-    // What was under way is charged as it was held back.
+    // What was under way is charged what its prompts were expected to have: nothing had been streamed.
     const { today, days } = (await second.request('GET', usage, { key: tenant.key })).body;
     expect(reserved).toBeGreaterThan(90_000);
-    expect(today).toMatchObject({ reserved: 0, used: reserved + 5 * 15 });
-    expect(days).toMatchObject([
-      { total_tokens: 5 * 15, estimated_tokens: reserved, calls: 8, unreported_calls: 3 },
-    ]);
+    const [{ estimated_tokens: estimated }] = days;
+    expect(estimated).toBeGreaterThan(3 * 100);
+    expect(estimated).toBeLessThan(3 * 3_000);
+    expect(today).toMatchObject({ reserved: 0, used: estimated + 5 * 15 });
+    expect(days).toMatchObject([{ total_tokens: 5 * 15, calls: 8, unreported_calls: 3 }]);
   });
 
   test.skipIf(!hasPostgres)(
@@ -339,12 +340,13 @@ describe('a call that waits for tokens', () => {
       );
 
       expect(jobs.map((job) => job.body.status)).toEqual(['completed', 'completed']);
-      // All that was held back for the call of the dead process is charged.
+      // The call of the dead process is charged for its prompt alone.
       const { today, days } = (await thinker.get('/api/agents/thinker/usage')).body;
-      expect(today).toMatchObject({ reserved: 0, used: reserved + 2 * 15 });
-      expect(days).toMatchObject([
-        { total_tokens: 30, estimated_tokens: reserved, calls: 3, unreported_calls: 1 },
-      ]);
+      const [{ estimated_tokens: estimated }] = days;
+      expect(reserved).toBeGreaterThan(30_000);
+      expect(estimated).toBeLessThan(3_000);
+      expect(today).toMatchObject({ reserved: 0, used: estimated + 2 * 15 });
+      expect(days).toMatchObject([{ total_tokens: 30, calls: 3, unreported_calls: 1 }]);
     },
   );
 });

@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { noTokenStats } from '../../src/http/schemas.ts';
 import { anId, aTimestamp, expectInvalid, expectRefusal } from '../support/expectations.ts';
 import { manualClock } from '../support/manual-clock.ts';
 import { embeddedTest, type Platform } from '../support/platform.ts';
@@ -169,7 +170,7 @@ describe('Prefer: wait=N', () => {
     erased_at: null,
     is_trial: false,
     progress: null,
-    token_stats: { prompt_tokens: 0, completion_tokens: 0, total_tokens: 0 },
+    token_stats: noTokenStats,
     parent_job_id: null,
   };
 

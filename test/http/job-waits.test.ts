@@ -1,5 +1,6 @@
 /** The waits of a job among its steps: what each waits for, and until when. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { noTokenStats } from '../../src/http/schemas.ts';
 import { expectInvalid } from '../support/expectations.ts';
 import { type Platform, startPlatform } from '../support/platform.ts';
 import { newTenant, type Tenant } from '../support/tenant.ts';
@@ -92,7 +93,14 @@ describe('GET /api/jobs/:jobId/steps', () => {
       ['payment', { event: 'order.paid', key: '4711' }, due],
       ['any payment', { event: 'order.paid', key: null }, due],
       ['ship', { approval_id: approvalId, status: 'pending' }, due],
-      ['letter', { job_id: childId, skill: echo, status: 'completed' }, due],
+      [
+        'letter',
+        {
+          ...{ job_id: childId, agent_id: 'default', skill: echo, status: 'completed' },
+          token_stats: noTokenStats,
+        },
+        due,
+      ],
       ['earlier', null, due],
     ]);
     expect(data[0]).toMatchObject({ kind: 'step', generation_id: null });

@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { noTokenStats } from '../../src/http/schemas.ts';
 import { anId, aTimestamp, expectInvalid, expectRefusal } from '../support/expectations.ts';
 import { hostileLimits, hostileOffsets } from '../support/hostile-pages.ts';
 import { manualClock } from '../support/manual-clock.ts';
@@ -103,7 +104,7 @@ describe('GET /api/jobs/:jobId', () => {
       is_trial: false,
       parent_job_id: null,
       progress: { fraction: 0.25, note: 'a quarter' },
-      token_stats: { prompt_tokens: 0, completion_tokens: 0, total_tokens: 0 },
+      token_stats: noTokenStats,
     });
   });
 

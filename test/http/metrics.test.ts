@@ -62,6 +62,8 @@ describe('GET /metrics', () => {
     ['service_redis_connected', 'gauge'],
     ['service_model_calls_total', 'counter'],
     ['service_model_tokens_total', 'counter'],
+    ['service_model_cost_usd_total', 'counter'],
+    ['service_model_unpriced_calls_total', 'counter'],
     ['service_model_call_duration_seconds', 'histogram'],
     ['service_oldest_due_job_age_seconds', 'gauge'],
     ['service_lease_expiries_total', 'counter'],
@@ -81,7 +83,7 @@ describe('GET /metrics', () => {
   test('has no other family of the service', async () => {
     const families = (await scrape()).match(/^# TYPE service_\w+/gm);
 
-    expect(families).toHaveLength(23);
+    expect(families).toHaveLength(25);
   });
 
   test.each([

@@ -77,7 +77,7 @@ test("another agent is a tool: it works with its own model and instructions as a
     { kind: 'run', step: 3, name: 'agent/researcher', status: 'completed', parent_step_id: 2 },
     { kind: 'model' },
   ]);
-  expect(steps[2].waits_for).toEqual({
+  expect(steps[2].waits_for).toMatchObject({
     job_id: expect.any(String),
     agent_id: 'researcher',
     skill: 'agent/v1.0/run-task',

@@ -22,6 +22,11 @@ async function fiveSteps() {
   return { thinker, job, page };
 }
 
+const unpriced = {
+  ...{ cache_read_tokens: null, cache_write_tokens: null, reasoning_tokens: null },
+  ...{ estimated_tokens: 0, cost_usd: null, estimated_cost_usd: 0, price: null },
+};
+
 describe('GET /api/jobs/:jobId/steps', () => {
   test('lists the steps of a job in order, with their messages and tokens', async () => {
     const { thinker, job, page } = await fiveSteps();
@@ -37,14 +42,14 @@ describe('GET /api/jobs/:jobId/steps', () => {
       prompt_tokens: expect.any(Number),
       completion_tokens: expect.any(Number),
       duration_ms: expect.any(Number),
-      ...{ waits_for: null, due_at: null },
+      ...{ waits_for: null, due_at: null, ...unpriced },
     });
     expect(body.data[1]).toEqual({
       ...{ step: 2, kind: 'tool', name: 'text/v1.0/word-count', turn: 1, status: 'completed' },
       ...{ parent_step_id: 1, generation_id: body.data[0].generation_id },
       ...{ error: null, message_id: anId, started_at: aTimestamp, finished_at: aTimestamp },
       ...{ prompt_tokens: null, completion_tokens: null, duration_ms: expect.any(Number) },
-      ...{ waits_for: null, due_at: null },
+      ...{ waits_for: null, due_at: null, ...unpriced },
     });
     const messages = await thinker.messages(job.conversation_id);
     const ids = new Set(messages.map(({ id }: { id: string }) => id));

@@ -185,7 +185,7 @@ export async function jobsWorld(
   const conversations = createConversations(database);
   const thinking = composeThinking({
     base,
-    config: { ...thinkingLimits, providers: options.providers ?? new Map() },
+    config: { ...thinkingLimits, modelPrices: [], providers: options.providers ?? new Map() },
     slices: { agents, apiKeys, conversations, skills, credentials: noCredentials },
     definitions: () => [],
     metrics: { modelCalled() {}, tokensUsed() {} },

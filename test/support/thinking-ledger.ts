@@ -80,10 +80,16 @@ function expectSteps({ jobs, steps, messages }: Ledger): void {
     expect(message.role, about).toBe(step.kind === 'model' ? 'assistant' : 'tool');
     const tokens = step.kind === 'model' ? tokensOf(message) : [null, null];
     expect([step.prompt_tokens, step.completion_tokens], about).toEqual(tokens);
+    expect(step.reserved_cost, `${about} holds no money back`).toBe(0);
+    if (step.kind !== 'model') continue;
+    expect(step.cost, `${about}: its cost`).toBe(message.cost);
+    for (const part of parts) expect(step[part] ?? 0, `${about}: ${part}`).toBe(message[part]);
   }
   const results = steps.flatMap(({ message_id }) => message_id ?? []);
   expect(new Set(results).size, 'a message is the result of one step').toBe(results.length);
 }
+
+const parts = ['cache_read_tokens', 'cache_write_tokens', 'reasoning_tokens'] as const;
 
 /** Null for what was not reported. */
 function tokensOf({ prompt_tokens, completion_tokens, unreported }: MessageRow) {
@@ -147,7 +153,7 @@ function isTurnOf(tool: StepRow, call: StepRow): boolean {
   return tool.generation === call.generation && tool.turn === call.turn;
 }
 
-/** What agents, keys and schedules have used is what the calls of their jobs have. */
+/** What agents, keys, schedules, users and skills have used is what the calls of their jobs have. */
 function expectUse({ jobs, messages, steps, usage, runs }: Ledger): void {
   const scheduleOf = new Map(runs.map((run) => [run.job_id, run.scheduled_job_id]));
   const ownersOf = new Map(
@@ -158,13 +164,33 @@ function expectUse({ jobs, messages, steps, usage, runs }: Ledger): void {
       return [job.id, owners.map((owner) => `${job.organization_id} ${owner}`)];
     }),
   );
+  const countedOf = new Map(
+    jobs.map((job) => {
+      const skill = `${job.skill_category}/${job.skill_version}/${job.skill_name}`;
+      const owners = [`user ${job.user_id}`, `skill ${skill}`];
+      return [job.id, owners.map((owner) => `${job.organization_id} ${owner}`)];
+    }),
+  );
   const messageOf = new Map(messages.map((message) => [message.id, message]));
   const expected = new Map<string, Use>();
   const calls = steps.filter(({ kind }) => kind === 'model');
   for (const step of calls) {
     const message = messageOf.get(step.message_id ?? '');
-    for (const owner of ownersOf.get(step.job_id) ?? []) {
+    const isUnused = step.cost === 0 || step.status === 'active';
+    const owners = [
+      ...(ownersOf.get(step.job_id) ?? []),
+      // These are counted when a call has ended.
+      ...(step.status === 'active' ? [] : (countedOf.get(step.job_id) ?? [])),
+    ];
+    for (const owner of owners) {
       add(expected, owner, {
+        cache_read_tokens: step.cache_read_tokens ?? 0,
+        cache_write_tokens: step.cache_write_tokens ?? 0,
+        reasoning_tokens: step.reasoning_tokens ?? 0,
+        cost: step.cost ?? 0,
+        estimated_cost: step.estimated_cost,
+        reserved_cost: step.reserved_cost,
+        unpriced_calls: step.price === null && !isUnused ? 1 : 0,
         prompt_tokens: message?.prompt_tokens ?? 0,
         completion_tokens: message?.completion_tokens ?? 0,
         estimated_tokens: step.estimated,
@@ -188,6 +214,13 @@ interface Use {
   readonly reserved_tokens: number;
   readonly calls: number;
   readonly unreported_calls: number;
+  readonly cache_read_tokens: number;
+  readonly cache_write_tokens: number;
+  readonly reasoning_tokens: number;
+  readonly cost: number;
+  readonly estimated_cost: number;
+  readonly reserved_cost: number;
+  readonly unpriced_calls: number;
 }
 
 function add(sums: Map<string, Use>, key: string, use: Use): void {
@@ -213,34 +246,41 @@ async function expectShown(database: Database, { jobs, conversations, messages }
     const about = `conversation ${id}`;
     const { usage } = await shown.tokenUsage(id);
     const { breakdown, conversation_id: _, ...totals } = usage;
+    const sumsOf = (entries: readonly Counted[]) => expect.objectContaining(sumOf(entries));
     expect(
       breakdown.map(({ message_id }) => message_id),
       about,
     ).toEqual(own.map((message) => message.id));
     const tokens = new Map(breakdown.map((entry) => [entry.message_id, entry]));
-    expect(totals, about).toEqual(sumOf(breakdown));
+    expect(totals, about).toEqual(sumsOf(breakdown));
     expect((await shown.get(organization_id, id)).token_stats, about).toEqual(totals);
     for (const job of jobsOf.get(id) ?? []) {
       const entries = own
         .filter(({ job_id }) => job_id === job.id)
         .flatMap((message) => tokens.get(message.id) ?? []);
-      expect(await shown.tokensOfJob(id, job.id), `job ${job.id}`).toEqual(sumOf(entries));
+      expect(await shown.tokensOfJob(id, job.id), `job ${job.id}`).toEqual(sumsOf(entries));
     }
   }
 }
 
+type Counted = Pick<TokenStats, 'prompt_tokens' | 'completion_tokens' | 'cost_usd'>;
+
 /** The sums of what is known; null where something is not, and nothing is. */
-function sumOf(entries: readonly Omit<TokenStats, 'total_tokens'>[]): TokenStats {
+function sumOf(entries: readonly Counted[]) {
   const sum = (parts: readonly (number | null)[]): number | null => {
     const total = parts.reduce<number>((all, tokens) => all + (tokens ?? 0), 0);
     return total === 0 && parts.includes(null) ? null : total;
   };
   const prompts = entries.map(({ prompt_tokens }) => prompt_tokens);
   const completions = entries.map(({ completion_tokens }) => completion_tokens);
+  const tokens_are_partial = [...prompts, ...completions].includes(null);
+  const costs = entries.map(({ cost_usd }) => cost_usd);
   return {
     prompt_tokens: sum(prompts),
     completion_tokens: sum(completions),
     total_tokens: sum([...prompts, ...completions]),
+    tokens_are_partial,
+    cost_is_partial: tokens_are_partial || costs.includes(null),
   };
 }
 

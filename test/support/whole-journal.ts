@@ -1,9 +1,18 @@
 /** The journal of a claim with all kinds of steps, as a run and its thinking share it. */
 import { type Generations, openGenerations } from '../../src/agents/generations.ts';
 import type { GenerationDeps } from '../../src/agents/thinking-claim.ts';
+import { streamedBytesOf } from '../../src/jobs/job-events.store.ts';
 import { isHeld } from '../../src/jobs/leases.store.ts';
 import { openJournal, type Journal as RunJournal } from '../../src/journal/journal.ts';
 import type { JournalJob } from '../../src/journal/step-rows.ts';
+import { readOperatorPrices } from '../../src/models/operator-prices.ts';
+import { createPrices } from '../../src/models/prices.ts';
+
+/** In dollars for a million tokens: a token of the prompt of `a/model` costs a thousand nano-dollars, one of its answer two. */
+const read = readOperatorPrices(
+  JSON.stringify([{ model: 'a/model', from: '2020-01-01', input: 1, output: 2 }]),
+);
+const testPrices = 'prices' in read ? read.prices : [];
 
 export type Journal = RunJournal & Generations;
 
@@ -16,7 +25,9 @@ export function openWholeJournal(
   const { database, clock, conversations } = world;
   const scheduledJobOf = async () => 'nightly';
   const agentsAbove = async () => [];
-  const deps = { database, clock, conversations, isHeld, scheduledJobOf, agentsAbove, ...more };
+  const prices = createPrices(testPrices);
+  const known = { isHeld, scheduledJobOf, agentsAbove, prices, streamedBytesOf };
+  const deps = { database, clock, conversations, ...known, ...more };
   const journal = openJournal(deps, job);
   return { ...journal, ...openGenerations(deps, journal.claim) };
 }

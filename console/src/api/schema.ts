@@ -2540,6 +2540,13 @@ export interface components {
             limit: number | null;
             /** @description What may still be reserved; null without a limit. */
             left: number | null;
+            /** @description The same in US dollars, known and estimated. */
+            used_usd: number;
+            reserved_usd: number;
+            limit_usd: number | null;
+            left_usd: number | null;
+            /** @description Whether some calls have no known price. */
+            cost_is_partial: boolean;
         };
         UsageOfDay: {
             /**
@@ -2553,12 +2560,25 @@ export interface components {
             completion_tokens: number | null;
             /** @description Null where nothing is known of it: the provider did not report it. */
             total_tokens: number | null;
+            /** @description Of the prompts' tokens, those that providers read from a cache. */
+            cache_read_tokens: number;
+            /** @description Of the prompts' tokens, those that providers wrote to a cache. */
+            cache_write_tokens: number;
+            /** @description Of the answers' tokens, those of reasoning. */
+            reasoning_tokens: number;
             /** @description Charged for tokens that were not reported. */
             estimated_tokens: number;
-            /** @description Calls of models that began on this day. */
+            cost_usd: number | null;
+            /** @description US dollars for the estimated tokens. */
+            estimated_cost_usd: number;
+            /** @description Whether some tokens were not reported or have no known price. */
+            cost_is_partial: boolean;
+            /** @description Calls of models that began on this day; of users and skills, those that ended. */
             calls: number;
             /** @description Calls among these whose tokens were not fully reported. */
             unreported_calls: number;
+            /** @description Calls among these whose price is unknown. */
+            unpriced_calls: number;
         };
         ApiKeyUsage: {
             /** Format: uuid */
@@ -2576,6 +2596,8 @@ export interface components {
             limits: {
                 tokens_per_day: number | null;
                 tokens_per_month: number | null;
+                usd_per_day: number | null;
+                usd_per_month: number | null;
             };
             today: components["schemas"]["UsageOfPeriod"];
             month: components["schemas"]["UsageOfPeriod"];
@@ -2586,16 +2608,20 @@ export interface components {
             api_key_id: string;
             tokens_per_day: number | null;
             tokens_per_month: number | null;
+            usd_per_day: number | null;
+            usd_per_month: number | null;
             updated_at: string | null;
         };
         BudgetFields: {
             tokens_per_day?: number | null;
             tokens_per_month?: number | null;
+            usd_per_day?: number | null;
+            usd_per_month?: number | null;
         };
         OwnerUsageOfDay: {
             organization_id: string;
             /** @enum {string} */
-            owner_kind: "agent" | "deleted_agent" | "api_key" | "scheduled_job";
+            owner_kind: "agent" | "deleted_agent" | "api_key" | "scheduled_job" | "user" | "skill";
             owner_id: string;
             /**
              * Format: date
@@ -2608,14 +2634,29 @@ export interface components {
             completion_tokens: number | null;
             /** @description Null where nothing is known of it: the provider did not report it. */
             total_tokens: number | null;
+            /** @description Of the prompts' tokens, those that providers read from a cache. */
+            cache_read_tokens: number;
+            /** @description Of the prompts' tokens, those that providers wrote to a cache. */
+            cache_write_tokens: number;
+            /** @description Of the answers' tokens, those of reasoning. */
+            reasoning_tokens: number;
             /** @description Charged for tokens that were not reported. */
             estimated_tokens: number;
-            /** @description Calls of models that began on this day. */
+            cost_usd: number | null;
+            /** @description US dollars for the estimated tokens. */
+            estimated_cost_usd: number;
+            /** @description Whether some tokens were not reported or have no known price. */
+            cost_is_partial: boolean;
+            /** @description Calls of models that began on this day; of users and skills, those that ended. */
             calls: number;
             /** @description Calls among these whose tokens were not fully reported. */
             unreported_calls: number;
+            /** @description Calls among these whose price is unknown. */
+            unpriced_calls: number;
             tokens_per_day: number | null;
             tokens_per_month: number | null;
+            usd_per_day: number | null;
+            usd_per_month: number | null;
         };
         LiveProcess: {
             /**
@@ -2867,6 +2908,17 @@ export interface components {
             prompt_tokens: number | null;
             completion_tokens: number | null;
             total_tokens: number | null;
+            /** @description Of the prompts' tokens, those that providers read from a cache. */
+            cache_read_tokens: number;
+            /** @description Of the prompts' tokens, those that providers wrote to a cache. */
+            cache_write_tokens: number;
+            /** @description Of the answers' tokens, those of reasoning. */
+            reasoning_tokens: number;
+            /** @description Whether providers did not report some tokens, which are missing from the sums. */
+            tokens_are_partial: boolean;
+            cost_usd: number | null;
+            /** @description Whether some tokens were not reported or have no known price. */
+            cost_is_partial: boolean;
         };
         Conversation: {
             /** Format: uuid */
@@ -2907,6 +2959,17 @@ export interface components {
             prompt_tokens: number | null;
             completion_tokens: number | null;
             total_tokens: number | null;
+            /** @description Of the prompts' tokens, those that providers read from a cache. */
+            cache_read_tokens: number;
+            /** @description Of the prompts' tokens, those that providers wrote to a cache. */
+            cache_write_tokens: number;
+            /** @description Of the answers' tokens, those of reasoning. */
+            reasoning_tokens: number;
+            /** @description Whether providers did not report some tokens, which are missing from the sums. */
+            tokens_are_partial: boolean;
+            cost_usd: number | null;
+            /** @description Whether some tokens were not reported or have no known price. */
+            cost_is_partial: boolean;
             breakdown: {
                 /** Format: uuid */
                 message_id: string;
@@ -2916,6 +2979,13 @@ export interface components {
                 model: string | null;
                 prompt_tokens: number | null;
                 completion_tokens: number | null;
+                /** @description Of the prompts' tokens, those that providers read from a cache. */
+                cache_read_tokens: number;
+                /** @description Of the prompts' tokens, those that providers wrote to a cache. */
+                cache_write_tokens: number;
+                /** @description Of the answers' tokens, those of reasoning. */
+                reasoning_tokens: number;
+                cost_usd: number | null;
             }[];
         };
         NewAgentTrigger: {
@@ -3325,6 +3395,25 @@ export interface components {
             /** Format: date-time */
             created_at: string;
         };
+        ModelPrice: {
+            /**
+             * Format: date
+             * @description The first day of the price.
+             */
+            from: string;
+            /** @enum {string} */
+            source: "built-in" | "operator";
+            /** @description US dollars for a million tokens. */
+            input: number;
+            /** @description US dollars for a million tokens. */
+            cache_read: number;
+            /** @description US dollars for a million tokens. */
+            cache_write: number;
+            /** @description US dollars for a million tokens. */
+            output: number;
+            /** @description US dollars for a million tokens. */
+            reasoning: number;
+        };
         WaitedFor: {
             event?: string;
             /** @description Null where the run waits for the event without a key. */
@@ -3367,6 +3456,16 @@ export interface components {
             message_id: string | null;
             prompt_tokens: number | null;
             completion_tokens: number | null;
+            cache_read_tokens: number | null;
+            cache_write_tokens: number | null;
+            reasoning_tokens: number | null;
+            /** @description Charged to budgets in place of tokens that the provider did not report. */
+            estimated_tokens: number;
+            cost_usd: number | null;
+            /** @description US dollars for the estimated tokens. */
+            estimated_cost_usd: number;
+            /** @description The price when the call began; null where it is unknown, and for a tool. */
+            price: components["schemas"]["ModelPrice"] | null;
             /** @description What ends a wait: an event, as long as the run waits for it; an approval; a job. Null for a sleep and for what is no wait. */
             waits_for: components["schemas"]["WaitedFor"] | null;
             /** @description When a wait ends by itself; null for what is no wait. */
@@ -3752,6 +3851,8 @@ export interface components {
             limits: {
                 tokens_per_day: number | null;
                 tokens_per_month: number | null;
+                usd_per_day: number | null;
+                usd_per_month: number | null;
             };
             today: components["schemas"]["UsageOfPeriod"];
             month: components["schemas"]["UsageOfPeriod"];
@@ -3761,6 +3862,8 @@ export interface components {
             agent_id: string;
             tokens_per_day: number | null;
             tokens_per_month: number | null;
+            usd_per_day: number | null;
+            usd_per_month: number | null;
             updated_at: string | null;
         };
         ScheduledJobUsage: {
@@ -3779,6 +3882,8 @@ export interface components {
             limits: {
                 tokens_per_day: number | null;
                 tokens_per_month: number | null;
+                usd_per_day: number | null;
+                usd_per_month: number | null;
             };
             today: components["schemas"]["UsageOfPeriod"];
             month: components["schemas"]["UsageOfPeriod"];
@@ -3789,6 +3894,8 @@ export interface components {
             scheduled_job_id: string;
             tokens_per_day: number | null;
             tokens_per_month: number | null;
+            usd_per_day: number | null;
+            usd_per_month: number | null;
             updated_at: string | null;
         };
         WorkNow: {
@@ -7943,19 +8050,31 @@ export interface operations {
                      *       "to": "2026-11-21",
                      *       "limits": {
                      *         "tokens_per_day": 50000,
-                     *         "tokens_per_month": null
+                     *         "tokens_per_month": null,
+                     *         "usd_per_day": null,
+                     *         "usd_per_month": 25
                      *       },
                      *       "today": {
                      *         "used": 6040,
                      *         "reserved": 1200,
                      *         "limit": 50000,
-                     *         "left": 42760
+                     *         "left": 42760,
+                     *         "used_usd": 0.0113565,
+                     *         "reserved_usd": 0.004,
+                     *         "limit_usd": null,
+                     *         "left_usd": null,
+                     *         "cost_is_partial": false
                      *       },
                      *       "month": {
                      *         "used": 6040,
                      *         "reserved": 1200,
                      *         "limit": null,
-                     *         "left": null
+                     *         "left": null,
+                     *         "used_usd": 0.0113565,
+                     *         "reserved_usd": 0.004,
+                     *         "limit_usd": 25,
+                     *         "left_usd": 24.9846435,
+                     *         "cost_is_partial": false
                      *       },
                      *       "days": [
                      *         {
@@ -7963,9 +8082,16 @@ export interface operations {
                      *           "prompt_tokens": 5210,
                      *           "completion_tokens": 830,
                      *           "total_tokens": 6040,
+                     *           "cache_read_tokens": 3072,
+                     *           "cache_write_tokens": 0,
+                     *           "reasoning_tokens": 256,
                      *           "estimated_tokens": 0,
+                     *           "cost_usd": 0.0113565,
+                     *           "estimated_cost_usd": 0,
+                     *           "cost_is_partial": false,
                      *           "calls": 4,
-                     *           "unreported_calls": 0
+                     *           "unreported_calls": 0,
+                     *           "unpriced_calls": 0
                      *         }
                      *       ]
                      *     }
@@ -8116,7 +8242,9 @@ export interface operations {
                 /**
                  * @example {
                  *       "tokens_per_day": 50000,
-                 *       "tokens_per_month": null
+                 *       "tokens_per_month": null,
+                 *       "usd_per_day": null,
+                 *       "usd_per_month": 25
                  *     }
                  */
                 "application/json": components["schemas"]["BudgetFields"];
@@ -8289,7 +8417,9 @@ export interface operations {
                 /** @description The usage of this organization. */
                 organization_id?: string;
                 /** @description The usage of owners of this kind. */
-                owner_kind?: "agent" | "deleted_agent" | "api_key" | "scheduled_job";
+                owner_kind?: "agent" | "deleted_agent" | "api_key" | "scheduled_job" | "user" | "skill";
+                /** @description The usage of this owner. */
+                owner_id?: string;
                 /** @description Entries of a page, at most. */
                 limit?: number;
                 /** @description Entries before the page. */
@@ -8319,11 +8449,20 @@ export interface operations {
                      *           "prompt_tokens": 5210,
                      *           "completion_tokens": 830,
                      *           "total_tokens": 6040,
+                     *           "cache_read_tokens": 3072,
+                     *           "cache_write_tokens": 0,
+                     *           "reasoning_tokens": 256,
                      *           "estimated_tokens": 0,
+                     *           "cost_usd": 0.0113565,
+                     *           "estimated_cost_usd": 0,
+                     *           "cost_is_partial": false,
                      *           "calls": 4,
                      *           "unreported_calls": 0,
+                     *           "unpriced_calls": 0,
                      *           "tokens_per_day": 50000,
-                     *           "tokens_per_month": null
+                     *           "tokens_per_month": null,
+                     *           "usd_per_day": null,
+                     *           "usd_per_month": 25
                      *         }
                      *       ],
                      *       "total": 1,
@@ -11614,7 +11753,13 @@ export interface operations {
                      *       "token_stats": {
                      *         "prompt_tokens": 0,
                      *         "completion_tokens": 0,
-                     *         "total_tokens": 0
+                     *         "total_tokens": 0,
+                     *         "cache_read_tokens": 0,
+                     *         "cache_write_tokens": 0,
+                     *         "reasoning_tokens": 0,
+                     *         "tokens_are_partial": false,
+                     *         "cost_usd": 0,
+                     *         "cost_is_partial": false
                      *       }
                      *     }
                      */
@@ -11858,6 +12003,12 @@ export interface operations {
                      *       "prompt_tokens": 0,
                      *       "completion_tokens": 0,
                      *       "total_tokens": 0,
+                     *       "cache_read_tokens": 0,
+                     *       "cache_write_tokens": 0,
+                     *       "reasoning_tokens": 0,
+                     *       "tokens_are_partial": false,
+                     *       "cost_usd": 0,
+                     *       "cost_is_partial": false,
                      *       "breakdown": []
                      *     }
                      */
@@ -14474,7 +14625,13 @@ export interface operations {
                      *       "token_stats": {
                      *         "prompt_tokens": 0,
                      *         "completion_tokens": 0,
-                     *         "total_tokens": 0
+                     *         "total_tokens": 0,
+                     *         "cache_read_tokens": 0,
+                     *         "cache_write_tokens": 0,
+                     *         "reasoning_tokens": 0,
+                     *         "tokens_are_partial": false,
+                     *         "cost_usd": 0,
+                     *         "cost_is_partial": false
                      *       }
                      *     }
                      */
@@ -14618,7 +14775,13 @@ export interface operations {
                      *       "token_stats": {
                      *         "prompt_tokens": 0,
                      *         "completion_tokens": 0,
-                     *         "total_tokens": 0
+                     *         "total_tokens": 0,
+                     *         "cache_read_tokens": 0,
+                     *         "cache_write_tokens": 0,
+                     *         "reasoning_tokens": 0,
+                     *         "tokens_are_partial": false,
+                     *         "cost_usd": 0,
+                     *         "cost_is_partial": false
                      *       }
                      *     }
                      */
@@ -14668,7 +14831,13 @@ export interface operations {
                      *       "token_stats": {
                      *         "prompt_tokens": 0,
                      *         "completion_tokens": 0,
-                     *         "total_tokens": 0
+                     *         "total_tokens": 0,
+                     *         "cache_read_tokens": 0,
+                     *         "cache_write_tokens": 0,
+                     *         "reasoning_tokens": 0,
+                     *         "tokens_are_partial": false,
+                     *         "cost_usd": 0,
+                     *         "cost_is_partial": false
                      *       }
                      *     }
                      */
@@ -14967,6 +15136,13 @@ export interface operations {
                      *           "message_id": "01990a5e-7c1b-7002-8f1e-0c5a7e9b2d13",
                      *           "prompt_tokens": null,
                      *           "completion_tokens": null,
+                     *           "cache_read_tokens": null,
+                     *           "cache_write_tokens": null,
+                     *           "reasoning_tokens": null,
+                     *           "estimated_tokens": 0,
+                     *           "cost_usd": null,
+                     *           "estimated_cost_usd": 0,
+                     *           "price": null,
                      *           "waits_for": null,
                      *           "due_at": null,
                      *           "started_at": "2026-01-01T00:00:01.000Z",
@@ -17391,19 +17567,31 @@ export interface operations {
                      *       "to": "2026-11-21",
                      *       "limits": {
                      *         "tokens_per_day": 50000,
-                     *         "tokens_per_month": null
+                     *         "tokens_per_month": null,
+                     *         "usd_per_day": null,
+                     *         "usd_per_month": 25
                      *       },
                      *       "today": {
                      *         "used": 6040,
                      *         "reserved": 1200,
                      *         "limit": 50000,
-                     *         "left": 42760
+                     *         "left": 42760,
+                     *         "used_usd": 0.0113565,
+                     *         "reserved_usd": 0.004,
+                     *         "limit_usd": null,
+                     *         "left_usd": null,
+                     *         "cost_is_partial": false
                      *       },
                      *       "month": {
                      *         "used": 6040,
                      *         "reserved": 1200,
                      *         "limit": null,
-                     *         "left": null
+                     *         "left": null,
+                     *         "used_usd": 0.0113565,
+                     *         "reserved_usd": 0.004,
+                     *         "limit_usd": 25,
+                     *         "left_usd": 24.9846435,
+                     *         "cost_is_partial": false
                      *       },
                      *       "days": [
                      *         {
@@ -17411,9 +17599,16 @@ export interface operations {
                      *           "prompt_tokens": 5210,
                      *           "completion_tokens": 830,
                      *           "total_tokens": 6040,
+                     *           "cache_read_tokens": 3072,
+                     *           "cache_write_tokens": 0,
+                     *           "reasoning_tokens": 256,
                      *           "estimated_tokens": 0,
+                     *           "cost_usd": 0.0113565,
+                     *           "estimated_cost_usd": 0,
+                     *           "cost_is_partial": false,
                      *           "calls": 4,
-                     *           "unreported_calls": 0
+                     *           "unreported_calls": 0,
+                     *           "unpriced_calls": 0
                      *         }
                      *       ]
                      *     }
@@ -17619,7 +17814,9 @@ export interface operations {
                 /**
                  * @example {
                  *       "tokens_per_day": 50000,
-                 *       "tokens_per_month": null
+                 *       "tokens_per_month": null,
+                 *       "usd_per_day": null,
+                 *       "usd_per_month": 25
                  *     }
                  */
                 "application/json": components["schemas"]["BudgetFields"];
@@ -17880,19 +18077,31 @@ export interface operations {
                      *       "to": "2026-11-21",
                      *       "limits": {
                      *         "tokens_per_day": 50000,
-                     *         "tokens_per_month": null
+                     *         "tokens_per_month": null,
+                     *         "usd_per_day": null,
+                     *         "usd_per_month": 25
                      *       },
                      *       "today": {
                      *         "used": 6040,
                      *         "reserved": 1200,
                      *         "limit": 50000,
-                     *         "left": 42760
+                     *         "left": 42760,
+                     *         "used_usd": 0.0113565,
+                     *         "reserved_usd": 0.004,
+                     *         "limit_usd": null,
+                     *         "left_usd": null,
+                     *         "cost_is_partial": false
                      *       },
                      *       "month": {
                      *         "used": 6040,
                      *         "reserved": 1200,
                      *         "limit": null,
-                     *         "left": null
+                     *         "left": null,
+                     *         "used_usd": 0.0113565,
+                     *         "reserved_usd": 0.004,
+                     *         "limit_usd": 25,
+                     *         "left_usd": 24.9846435,
+                     *         "cost_is_partial": false
                      *       },
                      *       "days": [
                      *         {
@@ -17900,9 +18109,16 @@ export interface operations {
                      *           "prompt_tokens": 5210,
                      *           "completion_tokens": 830,
                      *           "total_tokens": 6040,
+                     *           "cache_read_tokens": 3072,
+                     *           "cache_write_tokens": 0,
+                     *           "reasoning_tokens": 256,
                      *           "estimated_tokens": 0,
+                     *           "cost_usd": 0.0113565,
+                     *           "estimated_cost_usd": 0,
+                     *           "cost_is_partial": false,
                      *           "calls": 4,
-                     *           "unreported_calls": 0
+                     *           "unreported_calls": 0,
+                     *           "unpriced_calls": 0
                      *         }
                      *       ]
                      *     }
@@ -18108,7 +18324,9 @@ export interface operations {
                 /**
                  * @example {
                  *       "tokens_per_day": 50000,
-                 *       "tokens_per_month": null
+                 *       "tokens_per_month": null,
+                 *       "usd_per_day": null,
+                 *       "usd_per_month": 25
                  *     }
                  */
                 "application/json": components["schemas"]["BudgetFields"];
@@ -19234,7 +19452,13 @@ export interface operations {
                      *       "token_stats": {
                      *         "prompt_tokens": 0,
                      *         "completion_tokens": 0,
-                     *         "total_tokens": 0
+                     *         "total_tokens": 0,
+                     *         "cache_read_tokens": 0,
+                     *         "cache_write_tokens": 0,
+                     *         "reasoning_tokens": 0,
+                     *         "tokens_are_partial": false,
+                     *         "cost_usd": 0,
+                     *         "cost_is_partial": false
                      *       }
                      *     }
                      */
@@ -19506,7 +19730,13 @@ export interface operations {
                      *       "token_stats": {
                      *         "prompt_tokens": 0,
                      *         "completion_tokens": 0,
-                     *         "total_tokens": 0
+                     *         "total_tokens": 0,
+                     *         "cache_read_tokens": 0,
+                     *         "cache_write_tokens": 0,
+                     *         "reasoning_tokens": 0,
+                     *         "tokens_are_partial": false,
+                     *         "cost_usd": 0,
+                     *         "cost_is_partial": false
                      *       }
                      *     }
                      */

@@ -11,6 +11,7 @@ import { Button } from '../ui/Button.tsx';
 import { Json } from '../ui/Code.tsx';
 import { classes } from '../ui/classes.ts';
 import { textLink } from '../ui/Links.tsx';
+import { moneyText } from '../ui/Money.ts';
 import { countText, Time } from '../ui/Time.tsx';
 import { contentOf } from './content.ts';
 import { Folded } from './Folded.tsx';
@@ -231,11 +232,12 @@ export function Said({
 }
 
 /** Nothing for a cost of zero; a dash for an unknown cost. */
-function Cost({ prompt_tokens, completion_tokens }: Tokens) {
+function Cost({ prompt_tokens, completion_tokens, cost_usd }: Tokens) {
   if (prompt_tokens === 0 && completion_tokens === 0) return null;
   return (
     <span className="ml-auto tabular-nums">
       {countText(prompt_tokens)} in · {countText(completion_tokens)} out
+      {cost_usd === null ? '' : ` · ${moneyText(cost_usd)}`}
     </span>
   );
 }

@@ -6,10 +6,10 @@ import { useAct } from '../ui/useAct.ts';
 import { FormFrame } from './FormFrame.tsx';
 import { numberOf } from './numbers.ts';
 
-const fields = ['tokens_per_day', 'tokens_per_month'];
+const fields = ['tokens_per_day', 'tokens_per_month', 'usd_per_day', 'usd_per_month'];
 const textOf = (limit: number | null) => (limit === null ? '' : String(limit));
 
-/** How many tokens an owner may use. Both fields empty is no budget. */
+/** How many tokens an owner may use, and for how much money. All fields empty is no budget. */
 export function BudgetDialog({
   owner,
   limits,
@@ -21,10 +21,17 @@ export function BudgetDialog({
 }) {
   const [day, setDay] = useState(textOf(limits.tokens_per_day));
   const [month, setMonth] = useState(textOf(limits.tokens_per_month));
+  const [usdDay, setUsdDay] = useState(textOf(limits.usd_per_day));
+  const [usdMonth, setUsdMonth] = useState(textOf(limits.usd_per_month));
   const save = useAct({
     act: () => {
-      const budget = { tokens_per_day: numberOf(day), tokens_per_month: numberOf(month) };
-      const isNone = budget.tokens_per_day === null && budget.tokens_per_month === null;
+      const budget = {
+        tokens_per_day: numberOf(day),
+        tokens_per_month: numberOf(month),
+        usd_per_day: numberOf(usdDay),
+        usd_per_month: numberOf(usdMonth),
+      };
+      const isNone = Object.values(budget).every((limit) => limit === null);
       return isNone ? deleteBudget(owner) : setBudget(owner, budget);
     },
     done: 'The budget is saved',
@@ -62,6 +69,23 @@ export function BudgetDialog({
           error={issueOf(save.error, 'tokens_per_month')}
           value={month}
           onValue={setMonth}
+        />
+        <NumberField
+          placeholder="No limit"
+          label="US dollars a day"
+          hint="Calls of models without a known price are then refused."
+          error={issueOf(save.error, 'usd_per_day')}
+          value={usdDay}
+          inputMode="decimal"
+          onValue={setUsdDay}
+        />
+        <NumberField
+          placeholder="No limit"
+          label="US dollars a month"
+          error={issueOf(save.error, 'usd_per_month')}
+          value={usdMonth}
+          inputMode="decimal"
+          onValue={setUsdMonth}
         />
       </FormFrame>
     </Dialog>

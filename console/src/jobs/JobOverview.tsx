@@ -5,6 +5,7 @@ import { hasEnded, type Job, type JobStep } from '../api/jobs.ts';
 import { classes } from '../ui/classes.ts';
 import { Id } from '../ui/Id.tsx';
 import { textLink } from '../ui/Links.tsx';
+import { moneyText } from '../ui/Money.ts';
 import { Facts, Section } from '../ui/Page.tsx';
 import { countText, Duration, Time } from '../ui/Time.tsx';
 import { Value } from '../ui/Value.tsx';
@@ -113,7 +114,7 @@ function Ids({ job }: { job: Job }) {
 }
 
 function Numbers({ job }: { job: Job }) {
-  const { prompt_tokens, completion_tokens } = job.token_stats;
+  const { prompt_tokens, completion_tokens, cost_usd, cost_is_partial } = job.token_stats;
   return (
     <Facts
       facts={[
@@ -124,6 +125,7 @@ function Numbers({ job }: { job: Job }) {
         ['Last attempt', <Duration key="duration" ms={job.duration_ms} />],
         ['Attempts', `${job.attempt} of at most ${job.max_attempts}`],
         ['Tokens', `${countText(prompt_tokens)} in, ${countText(completion_tokens)} out`],
+        cost_usd !== 0 && ['Cost', moneyText(cost_usd, cost_is_partial)],
       ]}
     />
   );

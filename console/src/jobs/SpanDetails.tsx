@@ -3,6 +3,7 @@ import type { ReactNode } from 'react';
 import type { JobEvent } from '../api/follow.ts';
 import type { JobStep } from '../api/jobs.ts';
 import { textLink } from '../ui/Links.tsx';
+import { moneyText } from '../ui/Money.ts';
 import { Facts } from '../ui/Page.tsx';
 import { Status } from '../ui/Status.tsx';
 import { countText, durationText } from '../ui/Time.tsx';
@@ -36,6 +37,7 @@ export function SpanDetails({ span, events }: { span: Span; events: readonly Job
           step !== undefined && ['Step', numberOf(step)],
           step?.parent_step_id != null && ['Asked for by', `step ${step.parent_step_id}`],
           (step?.kind === 'model' || step?.kind === 'summary') && ['Tokens', tokensText(step)],
+          ...(step?.kind === 'model' || step?.kind === 'summary' ? costFacts(step) : []),
         ]}
       />
       {said !== '' && (
@@ -54,6 +56,30 @@ const numberOf = ({ step, kind, turn }: JobStep) =>
 
 const tokensText = (counts: Pick<JobStep, 'prompt_tokens' | 'completion_tokens'>) =>
   `${countText(counts.prompt_tokens)} in, ${countText(counts.completion_tokens)} out`;
+
+/** Parts of the tokens of a call, and what it cost. */
+function costFacts(step: JobStep): [string, ReactNode][] {
+  const {
+    cache_read_tokens: read,
+    cache_write_tokens: written,
+    reasoning_tokens: reasoning,
+  } = step;
+  const parts = [
+    read !== null && read > 0 && `${countText(read)} read from a cache`,
+    written !== null && written > 0 && `${countText(written)} written to it`,
+    reasoning !== null && reasoning > 0 && `${countText(reasoning)} of reasoning`,
+  ].filter((part) => part !== false);
+  const isPartial = step.prompt_tokens === null || step.completion_tokens === null;
+  return [
+    ...(parts.length === 0 ? [] : [['Of these', parts.join(', ')] as [string, ReactNode]]),
+    ...(step.status === 'active'
+      ? []
+      : [['Cost', moneyText(step.cost_usd, isPartial)] as [string, ReactNode]]),
+    ...(step.estimated_cost_usd === 0
+      ? []
+      : [['Charged as an estimate', moneyText(step.estimated_cost_usd)] as [string, ReactNode]]),
+  ];
+}
 
 /** What a wait waits for, with a link. */
 function waitFacts({ waits_for }: JobStep): [string, ReactNode][] {

@@ -4,7 +4,11 @@ import { isOverDays, spansOf, spanText, tickStep } from './spans.ts';
 
 const start = Date.parse('2026-01-01T00:00:00.000Z');
 const at = (ms: number) => new Date(start + ms).toISOString();
-const tokens = { prompt_tokens: 0, completion_tokens: 0, total_tokens: 0 };
+const tokens = {
+  ...{ prompt_tokens: 0, completion_tokens: 0, total_tokens: 0, tokens_are_partial: false },
+  ...{ cache_read_tokens: 0, cache_write_tokens: 0, reasoning_tokens: 0 },
+  ...{ cost_usd: 0, cost_is_partial: false },
+};
 const outage = { code: 'upstream_unavailable', message: 'The shop answered 503' } as const;
 
 function job(fields: Partial<Job> = {}): Job {
@@ -31,6 +35,8 @@ function step(number: number, from: number, fields: Partial<JobStep> = {}): JobS
     ...{ step: number, kind: 'tool', name: 'text/v1.0/word-count', turn: 1, status: 'completed' },
     ...{ parent_step_id: null, generation_id: null, message_id: null, error: null },
     ...{ prompt_tokens: null, completion_tokens: null, waits_for: null, due_at: null },
+    ...{ cache_read_tokens: null, cache_write_tokens: null, reasoning_tokens: null },
+    ...{ estimated_tokens: 0, cost_usd: null, estimated_cost_usd: 0, price: null },
     ...{ started_at: at(from), finished_at: at(from + 5), duration_ms: 5 },
     ...fields,
   };

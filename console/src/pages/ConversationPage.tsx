@@ -21,6 +21,7 @@ import { ButtonLink } from '../ui/Button.tsx';
 import { Id } from '../ui/Id.tsx';
 import { AgentLink } from '../ui/Links.tsx';
 import { Empty, Loaded, Skeleton } from '../ui/Loading.tsx';
+import { moneyText } from '../ui/Money.ts';
 import { Page, Section } from '../ui/Page.tsx';
 import { Pagination } from '../ui/Pagination.tsx';
 import { Status } from '../ui/Status.tsx';
@@ -62,6 +63,10 @@ export function ConversationPage() {
                 [
                   'Tokens',
                   `${countText(token_stats.prompt_tokens)} in · ${countText(token_stats.completion_tokens)} out`,
+                ],
+                token_stats.cost_usd !== 0 && [
+                  'Cost',
+                  moneyText(token_stats.cost_usd, token_stats.cost_is_partial),
                 ],
                 ['Id', <Id key="id" value={conversationId} label="conversation id" />],
               ]}

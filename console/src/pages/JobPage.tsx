@@ -14,6 +14,7 @@ import { Waits } from '../jobs/Waits.tsx';
 import { Json } from '../ui/Code.tsx';
 import { AgentLink, textLink } from '../ui/Links.tsx';
 import { Skeleton } from '../ui/Loading.tsx';
+import { moneyText } from '../ui/Money.ts';
 import { Page, Section } from '../ui/Page.tsx';
 import { Pagination } from '../ui/Pagination.tsx';
 import { Pending } from '../ui/Pending.tsx';
@@ -156,6 +157,10 @@ function Head({ job }: { job: Job }) {
         [hasEnded(job) ? 'Took' : 'So far', <Took key="took" job={job} />],
         job.attempt > 1 && ['Attempt', `${job.attempt} of ${job.max_attempts}`],
         job.token_stats.total_tokens !== 0 && ['Tokens', countText(job.token_stats.total_tokens)],
+        job.token_stats.cost_usd !== 0 && [
+          'Cost',
+          moneyText(job.token_stats.cost_usd, job.token_stats.cost_is_partial),
+        ],
       ]}
     />
   );

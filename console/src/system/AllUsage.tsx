@@ -24,6 +24,8 @@ const kinds: readonly [Line['owner_kind'], string][] = [
   ['deleted_agent', 'Deleted agents'],
   ['api_key', 'API keys'],
   ['scheduled_job', 'Schedules'],
+  ['user', 'Users'],
+  ['skill', 'Skills'],
 ];
 
 export function AllUsage() {
@@ -50,7 +52,7 @@ export function AllUsage() {
   };
   return (
     <Section
-      title="Tokens used in the last 30 days"
+      title="Tokens and cost in the last 30 days"
       flush
       actions={
         <>
@@ -94,7 +96,8 @@ export function AllUsage() {
               rowKey={(line) => `${line.day} ${line.organization_id} ${line.owner_id}`}
               empty={
                 <Empty icon={<ChartColumn />} title="No calls of models">
-                  Tokens are counted for the agent, the API key and the schedule of each run.
+                  Tokens are counted for the agent, the API key, the schedule, the user and the
+                  skill of each run.
                 </Empty>
               }
             />
@@ -139,8 +142,8 @@ function OwnerLink({ line: { owner_kind, owner_id, organization_id } }: { line: 
       </Link>
     );
   }
-  const isGone = owner_kind === 'deleted_agent';
-  if (isGone || organization_id !== session.organization_id) return owner_id;
+  const hasPage = owner_kind === 'agent' || owner_kind === 'scheduled_job';
+  if (!hasPage || organization_id !== session.organization_id) return owner_id;
   return owner_kind === 'agent' ? (
     <Link to="/agents/$agentId" params={{ agentId: owner_id }} className={link}>
       {owner_id}

@@ -7,6 +7,7 @@ import { type Owner, type OwnUsage, usageQuery } from '../api/usage.ts';
 import { BudgetDialog } from '../forms/BudgetDialog.tsx';
 import { Button, ButtonLink } from '../ui/Button.tsx';
 import { Empty, Loaded } from '../ui/Loading.tsx';
+import { moneyText } from '../ui/Money.ts';
 import { Section } from '../ui/Page.tsx';
 import { type Column, Table } from '../ui/Table.tsx';
 import { countText } from '../ui/Time.tsx';
@@ -31,6 +32,27 @@ export const dayColumns: readonly Column<Day>[] = [
     cell: ({ estimated_tokens }) => (
       <span className={estimated_tokens === 0 ? 'text-muted' : ''}>
         {countText(estimated_tokens)}
+      </span>
+    ),
+  },
+  {
+    header: 'Cached',
+    align: 'right',
+    from: 'lg',
+    cell: ({ cache_read_tokens }) => (
+      <span className={cache_read_tokens === 0 ? 'text-muted' : ''}>
+        {countText(cache_read_tokens)}
+      </span>
+    ),
+  },
+  {
+    header: 'Cost',
+    align: 'right',
+    cell: ({ cost_usd, cost_is_partial, unpriced_calls }) => (
+      <span
+        title={unpriced_calls > 0 ? `${unpriced_calls} calls without a known price` : undefined}
+      >
+        {moneyText(cost_usd, cost_is_partial)}
       </span>
     ),
   },
@@ -70,7 +92,7 @@ export function Usage({ owner, noun }: { owner: Owner; noun: string }) {
               <NothingUsed noun={noun} />
             </Section>
           ) : (
-            <Section title="Tokens by day, in UTC" flush>
+            <Section title="Tokens and cost by day, in UTC" flush>
               <div className="border-b p-4">
                 <DayBars usage={usage} />
               </div>

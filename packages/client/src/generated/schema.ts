@@ -2056,6 +2056,13 @@ export interface components {
             limit: number | null;
             /** @description What may still be reserved; null without a limit. */
             left: number | null;
+            /** @description The same in US dollars, known and estimated. */
+            used_usd: number;
+            reserved_usd: number;
+            limit_usd: number | null;
+            left_usd: number | null;
+            /** @description Whether some calls have no known price. */
+            cost_is_partial: boolean;
         };
         UsageOfDay: {
             /**
@@ -2069,12 +2076,25 @@ export interface components {
             completion_tokens: number | null;
             /** @description Null where nothing is known of it: the provider did not report it. */
             total_tokens: number | null;
+            /** @description Of the prompts' tokens, those that providers read from a cache. */
+            cache_read_tokens: number;
+            /** @description Of the prompts' tokens, those that providers wrote to a cache. */
+            cache_write_tokens: number;
+            /** @description Of the answers' tokens, those of reasoning. */
+            reasoning_tokens: number;
             /** @description Charged for tokens that were not reported. */
             estimated_tokens: number;
-            /** @description Calls of models that began on this day. */
+            cost_usd: number | null;
+            /** @description US dollars for the estimated tokens. */
+            estimated_cost_usd: number;
+            /** @description Whether some tokens were not reported or have no known price. */
+            cost_is_partial: boolean;
+            /** @description Calls of models that began on this day; of users and skills, those that ended. */
             calls: number;
             /** @description Calls among these whose tokens were not fully reported. */
             unreported_calls: number;
+            /** @description Calls among these whose price is unknown. */
+            unpriced_calls: number;
         };
         ApiKeyUsage: {
             /** Format: uuid */
@@ -2092,6 +2112,8 @@ export interface components {
             limits: {
                 tokens_per_day: number | null;
                 tokens_per_month: number | null;
+                usd_per_day: number | null;
+                usd_per_month: number | null;
             };
             today: components["schemas"]["UsageOfPeriod"];
             month: components["schemas"]["UsageOfPeriod"];
@@ -2102,16 +2124,20 @@ export interface components {
             api_key_id: string;
             tokens_per_day: number | null;
             tokens_per_month: number | null;
+            usd_per_day: number | null;
+            usd_per_month: number | null;
             updated_at: string | null;
         };
         BudgetFields: {
             tokens_per_day?: number | null;
             tokens_per_month?: number | null;
+            usd_per_day?: number | null;
+            usd_per_month?: number | null;
         };
         OwnerUsageOfDay: {
             organization_id: string;
             /** @enum {string} */
-            owner_kind: "agent" | "deleted_agent" | "api_key" | "scheduled_job";
+            owner_kind: "agent" | "deleted_agent" | "api_key" | "scheduled_job" | "user" | "skill";
             owner_id: string;
             /**
              * Format: date
@@ -2124,14 +2150,29 @@ export interface components {
             completion_tokens: number | null;
             /** @description Null where nothing is known of it: the provider did not report it. */
             total_tokens: number | null;
+            /** @description Of the prompts' tokens, those that providers read from a cache. */
+            cache_read_tokens: number;
+            /** @description Of the prompts' tokens, those that providers wrote to a cache. */
+            cache_write_tokens: number;
+            /** @description Of the answers' tokens, those of reasoning. */
+            reasoning_tokens: number;
             /** @description Charged for tokens that were not reported. */
             estimated_tokens: number;
-            /** @description Calls of models that began on this day. */
+            cost_usd: number | null;
+            /** @description US dollars for the estimated tokens. */
+            estimated_cost_usd: number;
+            /** @description Whether some tokens were not reported or have no known price. */
+            cost_is_partial: boolean;
+            /** @description Calls of models that began on this day; of users and skills, those that ended. */
             calls: number;
             /** @description Calls among these whose tokens were not fully reported. */
             unreported_calls: number;
+            /** @description Calls among these whose price is unknown. */
+            unpriced_calls: number;
             tokens_per_day: number | null;
             tokens_per_month: number | null;
+            usd_per_day: number | null;
+            usd_per_month: number | null;
         };
         LiveProcess: {
             /**
@@ -2383,6 +2424,17 @@ export interface components {
             prompt_tokens: number | null;
             completion_tokens: number | null;
             total_tokens: number | null;
+            /** @description Of the prompts' tokens, those that providers read from a cache. */
+            cache_read_tokens: number;
+            /** @description Of the prompts' tokens, those that providers wrote to a cache. */
+            cache_write_tokens: number;
+            /** @description Of the answers' tokens, those of reasoning. */
+            reasoning_tokens: number;
+            /** @description Whether providers did not report some tokens, which are missing from the sums. */
+            tokens_are_partial: boolean;
+            cost_usd: number | null;
+            /** @description Whether some tokens were not reported or have no known price. */
+            cost_is_partial: boolean;
         };
         Conversation: {
             /** Format: uuid */
@@ -2423,6 +2475,17 @@ export interface components {
             prompt_tokens: number | null;
             completion_tokens: number | null;
             total_tokens: number | null;
+            /** @description Of the prompts' tokens, those that providers read from a cache. */
+            cache_read_tokens: number;
+            /** @description Of the prompts' tokens, those that providers wrote to a cache. */
+            cache_write_tokens: number;
+            /** @description Of the answers' tokens, those of reasoning. */
+            reasoning_tokens: number;
+            /** @description Whether providers did not report some tokens, which are missing from the sums. */
+            tokens_are_partial: boolean;
+            cost_usd: number | null;
+            /** @description Whether some tokens were not reported or have no known price. */
+            cost_is_partial: boolean;
             breakdown: {
                 /** Format: uuid */
                 message_id: string;
@@ -2432,6 +2495,13 @@ export interface components {
                 model: string | null;
                 prompt_tokens: number | null;
                 completion_tokens: number | null;
+                /** @description Of the prompts' tokens, those that providers read from a cache. */
+                cache_read_tokens: number;
+                /** @description Of the prompts' tokens, those that providers wrote to a cache. */
+                cache_write_tokens: number;
+                /** @description Of the answers' tokens, those of reasoning. */
+                reasoning_tokens: number;
+                cost_usd: number | null;
             }[];
         };
         NewAgentTrigger: {
@@ -2841,6 +2911,25 @@ export interface components {
             /** Format: date-time */
             created_at: string;
         };
+        ModelPrice: {
+            /**
+             * Format: date
+             * @description The first day of the price.
+             */
+            from: string;
+            /** @enum {string} */
+            source: "built-in" | "operator";
+            /** @description US dollars for a million tokens. */
+            input: number;
+            /** @description US dollars for a million tokens. */
+            cache_read: number;
+            /** @description US dollars for a million tokens. */
+            cache_write: number;
+            /** @description US dollars for a million tokens. */
+            output: number;
+            /** @description US dollars for a million tokens. */
+            reasoning: number;
+        };
         WaitedFor: {
             event?: string;
             /** @description Null where the run waits for the event without a key. */
@@ -2883,6 +2972,16 @@ export interface components {
             message_id: string | null;
             prompt_tokens: number | null;
             completion_tokens: number | null;
+            cache_read_tokens: number | null;
+            cache_write_tokens: number | null;
+            reasoning_tokens: number | null;
+            /** @description Charged to budgets in place of tokens that the provider did not report. */
+            estimated_tokens: number;
+            cost_usd: number | null;
+            /** @description US dollars for the estimated tokens. */
+            estimated_cost_usd: number;
+            /** @description The price when the call began; null where it is unknown, and for a tool. */
+            price: components["schemas"]["ModelPrice"] | null;
             /** @description What ends a wait: an event, as long as the run waits for it; an approval; a job. Null for a sleep and for what is no wait. */
             waits_for: components["schemas"]["WaitedFor"] | null;
             /** @description When a wait ends by itself; null for what is no wait. */
@@ -3268,6 +3367,8 @@ export interface components {
             limits: {
                 tokens_per_day: number | null;
                 tokens_per_month: number | null;
+                usd_per_day: number | null;
+                usd_per_month: number | null;
             };
             today: components["schemas"]["UsageOfPeriod"];
             month: components["schemas"]["UsageOfPeriod"];
@@ -3277,6 +3378,8 @@ export interface components {
             agent_id: string;
             tokens_per_day: number | null;
             tokens_per_month: number | null;
+            usd_per_day: number | null;
+            usd_per_month: number | null;
             updated_at: string | null;
         };
         ScheduledJobUsage: {
@@ -3295,6 +3398,8 @@ export interface components {
             limits: {
                 tokens_per_day: number | null;
                 tokens_per_month: number | null;
+                usd_per_day: number | null;
+                usd_per_month: number | null;
             };
             today: components["schemas"]["UsageOfPeriod"];
             month: components["schemas"]["UsageOfPeriod"];
@@ -3305,6 +3410,8 @@ export interface components {
             scheduled_job_id: string;
             tokens_per_day: number | null;
             tokens_per_month: number | null;
+            usd_per_day: number | null;
+            usd_per_month: number | null;
             updated_at: string | null;
         };
         WorkNow: {
@@ -4548,7 +4655,9 @@ export interface operations {
                 /** @description The usage of this organization. */
                 organization_id?: string;
                 /** @description The usage of owners of this kind. */
-                owner_kind?: "agent" | "deleted_agent" | "api_key" | "scheduled_job";
+                owner_kind?: "agent" | "deleted_agent" | "api_key" | "scheduled_job" | "user" | "skill";
+                /** @description The usage of this owner. */
+                owner_id?: string;
                 /** @description Entries of a page, at most. */
                 limit?: number;
                 /** @description Entries before the page. */

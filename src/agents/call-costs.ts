@@ -1,0 +1,37 @@
+/** What a call of a model has cost, as its step, its message and the budgets of its owners record it. Pure. */
+import { mayBeCharged, type Usage } from '../models/model.ts';
+import { costOf, type Price } from '../models/price.ts';
+import type { BegunCall } from './generations.ts';
+
+/** The columns of the tokens that were reported. */
+export function countsOf({ prompt, completion, cacheRead, cacheWrite, reasoning }: Usage) {
+  return {
+    prompt_tokens: prompt,
+    completion_tokens: completion,
+    cache_read_tokens: cacheRead ?? null,
+    cache_write_tokens: cacheWrite ?? null,
+    reasoning_tokens: reasoning ?? null,
+  };
+}
+
+/**
+ * Nano-dollars: `cost` for the tokens that were reported, null where the price is unknown or none was reported;
+ * `estimatedCost` for the `estimated` tokens in the place of others.
+ */
+export function costsOf(
+  usage: Usage,
+  estimated: number,
+  { expected, price }: Pick<BegunCall, 'expected'> & { readonly price: Price | null },
+) {
+  const isUnused = !mayBeCharged(usage);
+  if (price === null) {
+    return { cost: isUnused ? 0 : null, estimatedCost: 0, isPriced: isUnused };
+  }
+  const prompt = usage.prompt === null ? Math.min(expected, estimated) : 0;
+  const estimate = { prompt, completion: estimated - prompt };
+  return {
+    cost: costOf(usage, price),
+    estimatedCost: costOf(estimate, price) ?? 0,
+    isPriced: true,
+  };
+}
