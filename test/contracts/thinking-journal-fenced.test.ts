@@ -168,6 +168,7 @@ describe.each(await engines())('on $name', (engine) => {
         n: 1,
         generation: 'g',
         turn: 1,
+        model: 'openai/test',
         startedAt: world.clock.now(),
         reserved: 150,
         expected: 60,

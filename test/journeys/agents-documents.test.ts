@@ -97,13 +97,23 @@ async function printedBy(blocks: readonly string[]): Promise<string[]> {
 test('the commands of the page on agents create one, run tasks, follow one and continue it', async () => {
   const commands = blocksOf(page('agents'), 'sh').filter((block) => !block.includes('npm start'));
 
-  const [agent, task, withSchema, asking, stream = '', goneOn] = await printedBy(commands);
+  const printed = await printedBy(commands);
+  const [agent, settings, fallbacks, task, withSchema, trial] = printed;
+  const [called, asking, stream = '', goneOn] = printed.slice(6);
 
   expect(JSON.parse(agent ?? '')).toMatchObject({ id: 'harbour', model: null });
+  expect(JSON.parse(settings ?? '')).toMatchObject({ id: 'harbour' });
+  expect(JSON.parse(fallbacks ?? '')).toMatchObject({ id: 'harbour' });
   expect(JSON.parse(task ?? '')).toMatchObject({
     status: 'completed',
     output: { answer: 'It has six words.' },
   });
+  expect(JSON.parse(trial ?? '')).toMatchObject({ status: 'completed' });
+  // Two bodies, of the agent that is made and of the one that is changed.
+  expect(JSON.parse(`[${called?.replace('}{', '},{')}]`)).toMatchObject([
+    { id: 'tides' },
+    { id: 'harbour', agents: ['tides'] },
+  ]);
   expect(JSON.parse(withSchema ?? '')).toMatchObject({
     status: 'completed',
     output: { answer: '{"words": 6}', output: { words: 6 } },

@@ -362,6 +362,6 @@ function named(type: string, data: object): string {
 }
 
 /** The result of a tool without the marks that say that it is data. */
-function unmarked(text: string): string {
+export function unmarked(text: string): string {
   return /^<(result(?:-\d+)?)>\n(.*)\n<\/\1>$/s.exec(text)?.[2] ?? text;
 }

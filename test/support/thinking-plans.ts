@@ -4,7 +4,7 @@
  * answered the first, and every answer bears the number of its request.
  */
 import { join } from 'node:path';
-import type { Body } from './scripted-protocols.ts';
+import { type Body, unmarked } from './scripted-protocols.ts';
 import type { Reply, Script, ScriptedRequest } from './scripted-provider.ts';
 
 /** The skills of `test/fixtures/skills/ledger`. */
@@ -104,7 +104,7 @@ export function planState({ messages }: Pick<ScriptedRequest, 'messages'>): Plan
   return {
     plan: JSON.parse(userText(messages[at]) ?? '') as Plan,
     turn: since.filter(({ role }) => role === 'assistant').length,
-    results: since.flatMap(resultsIn),
+    results: since.flatMap(resultsIn).map(unmarked),
   };
 }
 
