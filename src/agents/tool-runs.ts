@@ -88,14 +88,18 @@ async function outcomeOf(
     }
     case 'result':
       return readResult(asking, use);
-    case 'found':
-      return { output: use.output };
+    case 'find': {
+      const output = await asking.box.find(use.query, use.limit);
+      return output === null ? failed('not_found', noneFound) : { output };
+    }
     case 'skill':
       return runSkill(asking, tool, use, own);
     case 'agent':
       return runAgent(asking, tool, use, own);
   }
 }
+
+const noneFound = 'No tool was found: try other words, or fewer';
 
 /** The outcome where the key of the job is no longer valid. */
 async function keyFault({ attempt: { deps, run } }: Asking): Promise<Refused | null> {

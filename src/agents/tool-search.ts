@@ -2,6 +2,7 @@
  * Tools that a model finds by what they do, where it has more of them than it is shown. They are ranked as memories
  * are. What was found is on record in the dialogue, so a repeated attempt and a later run offer it again.
  */
+import { setImmediate } from 'node:timers/promises';
 import { queryOf } from '../memories/query.ts';
 import { findAmong, type Ranked } from '../memories/relevance.ts';
 import { columnsOfWords } from '../memories/terms.ts';
@@ -10,7 +11,9 @@ import type { DialogueMessage } from '../models/model.ts';
 import { isFindTool } from './own-tools.ts';
 
 /** Characters of a tool's description and fields that are searched. */
-const searchedMax = 1_000;
+const searchedMax = 600;
+/** Tools that are indexed in one turn of the event loop: each takes up to half a millisecond. */
+const indexedAtOnce = 20;
 /** Characters of a query, and of a description in an answer. */
 const queryMax = 1_000;
 const describedMax = 300;
@@ -29,11 +32,18 @@ export interface Findable {
 const ranked = new WeakMap<object, Ranked>();
 
 /** The tools that a query finds, best first. */
-export function searchTools<T extends Findable>(
+export async function searchTools<T extends Findable>(
   tools: readonly T[],
   query: string,
   limit: number,
-): T[] {
+): Promise<T[]> {
+  let indexed = 0;
+  for (const tool of tools) {
+    if (ranked.has(tool.source)) continue;
+    rankedTool(tool);
+    indexed += 1;
+    if (indexed % indexedAtOnce === 0) await setImmediate();
+  }
   const byName = new Map(tools.map((tool) => [tool.name, tool]));
   const asked = queryOf(spaced(query.slice(0, queryMax)));
   return findAmong(tools.map(rankedTool), asked)

@@ -63,8 +63,8 @@ export type ToolUse =
       readonly offset: number;
       readonly length: number;
     }
-  /** What `find_tools` has found. */
-  | { readonly kind: 'found'; readonly output: unknown }
+  /** What the tool that is looked for is to do, and how many are wanted. */
+  | { readonly kind: 'find'; readonly query: string; readonly limit: number }
   /** The call is invalid; the message is for the model. */
   | { readonly kind: 'refused'; readonly message: string };
 
@@ -80,6 +80,8 @@ export interface ToolBox {
   /** The name of a tool in steps and messages: for a skill its `category/version/name`. */
   nameOf(call: ToolCall): string;
   read(call: ToolCall): ToolUse;
+  /** What a model reads of the tools that a query finds; null where it finds none. */
+  find(query: string, limit: number): Promise<object | null>;
 }
 
 interface SkillTool extends Findable {
@@ -154,9 +156,12 @@ export function toolBox(
       }
       const read = readArguments(call.input);
       if ('fault' in read) return refused(read.fault);
-      return tool === undefined
-        ? useOfOwn(call.name, read.value, allowed)
-        : useOfSkill(tool, read.value);
+      return tool === undefined ? useOfOwn(call.name, read.value) : useOfSkill(tool, read.value);
+    },
+
+    async find(query, limit) {
+      const found = await searchTools(allowed, query, limit);
+      return found.length === 0 ? null : foundTools(found);
     },
   };
 }
@@ -220,16 +225,12 @@ function growing(
 }
 
 /** A call of one of the platform's own tools. */
-function useOfOwn(
-  name: string,
-  given: Record<string, unknown>,
-  tools: readonly SkillTool[],
-): ToolUse {
+function useOfOwn(name: string, given: Record<string, unknown>): ToolUse {
   if (isMemoryVerb(name)) {
     return { kind: 'memory', verb: name, payload: name === 'forget' ? given['id'] : given };
   }
   if (name === resultOffer.name) return useOfResult(given);
-  if (isFindTool(name)) return useOfFind(given, tools);
+  if (isFindTool(name)) return useOfFind(given);
   return { kind: 'file', path: given['path'], offset: given['offset'] };
 }
 
@@ -243,16 +244,11 @@ function useOfResult({ call_id: callId, offset, length }: Record<string, unknown
   };
 }
 
-function useOfFind(
-  { query, limit }: Record<string, unknown>,
-  tools: readonly SkillTool[],
-): ToolUse {
+function useOfFind({ query, limit }: Record<string, unknown>): ToolUse {
   if (typeof query !== 'string' || query.trim() === '') {
     return refused('query must say what the tool is to do');
   }
-  const found = searchTools(tools, query, Math.max(1, countOr(findDefault, limit, findMax)));
-  if (found.length === 0) return refused('No tool was found: try other words, or fewer');
-  return { kind: 'found', output: foundTools(found) };
+  return { kind: 'find', query, limit: Math.max(1, countOr(findDefault, limit, findMax)) };
 }
 
 /** A count that a model gave, at most `most`. */
