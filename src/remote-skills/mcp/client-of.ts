@@ -84,7 +84,7 @@ async function askCaller(
 }
 
 const askedAmongSeveral =
-  'The server asked a question while several calls were under way, so no person was asked. The next calls have a process of their own each.';
+  'The server asked a question while several calls were under way, so no person was asked. From now on a process has one call at a time.';
 
 function logLine({ logger, data }: LoggingMessageNotification['params']): string {
   const text = typeof data === 'string' ? data : (JSON.stringify(data) ?? '');

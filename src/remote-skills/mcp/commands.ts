@@ -1,8 +1,8 @@
 /**
  * Servers that are commands: child processes that speak on their standard input and output. A process of the platform
  * has one child of a source, which all its calls share; it ends when it was not used for a while, when its source
- * changes, and with the platform. Once a server has asked a question, each of its calls has a child of its own, because
- * nothing says in which call a child asks. Its environment has nothing of the platform's but where programs are found.
+ * changes, and with the platform. Once a server has asked a question, a child takes one call at a time and others get
+ * further children, because nothing says in which call a child asks. Its environment has nothing of the platform's but where programs are found.
  */
 import { StdioClientTransport } from '@modelcontextprotocol/client/stdio';
 import { aborted } from '../../kernel/aborted.ts';
@@ -19,8 +19,8 @@ const idleMs = 5 * 60_000;
 /** Milliseconds in which a child has to end by itself. */
 const endMs = 1_500;
 const errorCharsMax = 500;
-/** Children of one source that have one call each. */
-const ownMax = 20;
+/** Children of one source. */
+const childrenMax = 20;
 
 export interface Commands {
   /** The child's connection; `close` gives it back. */
@@ -78,8 +78,9 @@ async function connect(
     child.users -= 1;
     if (signal.aborted) child.late.count += 1;
     if (child.users > 0) return;
-    // Another one has taken its place, or none is to be shared.
-    if (state.shared.get(source.id) !== child) return await drop(state, child);
+    if (!state.running.has(child)) return;
+    // A call that was given up may still ask, and would ask in the name of the next one.
+    if (signal.aborted && state.asking.has(source.id)) return await drop(state, child);
     child.idle = setTimeout(() => void drop(state, child), idleMs).unref();
   };
   try {
@@ -93,7 +94,7 @@ async function connect(
   }
 }
 
-/** The child that all calls share, or a new one where each call has its own. */
+/** The child that all calls share; of a source that asks one without a call. */
 async function childFor(state: CommandsState, source: RemoteSource): Promise<Child> {
   const { shared, running, asking } = state;
   const { id, name, settings, secrets } = source;
@@ -101,10 +102,12 @@ async function childFor(state: CommandsState, source: RemoteSource): Promise<Chi
   const known = shared.get(id);
   if (known !== undefined && known.described !== described) await drop(state, known);
   const isShared = !asking.has(id);
-  const found = isShared ? shared.get(id) : undefined;
+  const children = [...running].filter(({ sourceId }) => sourceId === id);
+  const free = children.find((one) => one.users === 0 && one.described === described);
+  const found = isShared ? shared.get(id) : free;
   if (found !== undefined) return found;
-  if ([...running].filter(({ sourceId }) => sourceId === id).length >= ownMax) {
-    const message = `${ownMax} calls of ${name} are under way, each in a process of its own`;
+  if (children.length >= childrenMax) {
+    const message = `${childrenMax} calls of ${name} are under way, each in a process of its own`;
     throw new RemoteFault(message, { code: 'upstream_unavailable', retryable: true });
   }
   const child = start(state, source, described);
@@ -127,7 +130,6 @@ function start(state: CommandsState, source: RemoteSource, described: string): C
     isLate: () => late.count > 0 && late.count-- > 0,
     onAsked() {
       state.asking.add(id);
-      // Its calls end on it; the next ones do not join them.
       state.shared.delete(id);
     },
     onToolsChanged: () => state.onToolsChanged(id),
