@@ -7,18 +7,14 @@ import { heldKey } from '../journal/records.ts';
 import type { RunPart } from '../journal/run-part.ts';
 import type { WaitScope } from '../journal/wait-scope.ts';
 import { digestOf } from '../kernel/digest.ts';
-import { type Json, objectOf } from '../kernel/json.ts';
+import { objectOf } from '../kernel/json.ts';
+import { permanentError } from '../kernel/permanent-error.ts';
 import { type Attempt, recordsOf, streamOf, waitsOf, yieldSlot } from './attempt.ts';
 import { queueOf } from './queues.ts';
 import type { WaitAnswer } from './run-waits.ts';
 
-/** A wait that a remote run asks for: an approval, and the place of the question among those of the call. */
-interface HeldWait extends Json {
-  readonly name: string;
-  readonly digest: string;
-  readonly nth: number;
-  readonly title: string;
-}
+/** Code units of a name. */
+const nameMax = 400;
 
 export async function holdForPerson(
   attempt: Attempt,
@@ -28,10 +24,16 @@ export async function holdForPerson(
   signal: AbortSignal,
 ): Promise<WaitAnswer> {
   const { deps, job } = attempt;
-  const { name, digest, nth, title, details, fields, timeoutMs } = objectOf(payload) as HeldWait;
+  const { name, digest, nth, title, details, fields, timeoutMs } = objectOf(payload) ?? {};
+  // The question may be one that the code of a run has made up.
+  if (typeof name !== 'string' || name.length > nameMax || !Number.isSafeInteger(nth)) {
+    throw permanentError('this is no wait that a run may ask for');
+  }
+  // The place of the question among those of the call.
   const key = heldKey(digestOf(JSON.stringify([path, digest, nth])));
   const asked = { title, details, fields, timeoutMs };
-  const wanted = { key, kind: 'approval', name, nth, parent: step, payload: asked } as const;
+  const place = { key, name, nth: nth as number, parent: step };
+  const wanted = { ...place, kind: 'approval', payload: asked } as const;
   await recordsOf(attempt);
   // What holds a connection never counts as waiting, so the run is not unloaded.
   const done = scope.work();
@@ -39,7 +41,7 @@ export async function holdForPerson(
   const turn = {
     async recorded() {},
     // The approval is on record then.
-    notRecorded: () => streamOf(attempt).add({ type: 'approval', data: { title } }),
+    notRecorded: () => streamOf(attempt).add({ type: 'approval', data: { title: String(title) } }),
     async ended() {},
   };
   try {

@@ -49,7 +49,10 @@ export function askerOf(running: Running, tool: string, signal: AbortSignal): As
   const { handlers, end } = running;
   return {
     ...{ tool, handlers, asked: new Map<string, number>() },
-    secrets: running.secrets,
+    // A call may learn more of them, such as a token.
+    get secrets() {
+      return running.secrets;
+    },
     signal: AbortSignal.any([signal, end.signal]),
     say: (line) => log(running, line),
   };
