@@ -5,7 +5,10 @@ import { type GivenSettings, type ModelSettings, storedSettings } from './model-
 
 /** The fields of an agent that a client may set. */
 export interface AgentFields
-  extends Partial<Pick<AgentRow, 'name' | 'description' | 'status' | 'instructions' | 'model'>> {
+  extends Partial<
+    Pick<AgentRow, 'name' | 'description' | 'status' | 'instructions' | 'model' | 'memory'>
+  > {
+  recall?: { readonly limit: number } | null;
   skills?: readonly string[];
   approvals?: readonly string[];
   agents?: readonly string[];
@@ -29,6 +32,8 @@ export function emptyAgent(organizationId: string, id: string, now: number): Age
     approvals: '[]',
     agents: '[]',
     metadata: '{}',
+    memory: 'read_write',
+    recall: null,
     created_at: now,
     updated_at: now,
   };
@@ -36,9 +41,11 @@ export function emptyAgent(organizationId: string, id: string, now: number): Age
 
 /** The columns of the fields that are given. */
 export function columnsOf(fields: AgentFields): Partial<AgentRow> {
-  const { skills, approvals, agents, metadata, model_settings, fallback_models, ...texts } = fields;
+  const { skills, approvals, agents, metadata, model_settings, fallback_models, recall, ...texts } =
+    fields;
   return {
     ...texts,
+    ...(recall !== undefined && { recall: recall && JSON.stringify(recall) }),
     ...(model_settings !== undefined && {
       model_settings: JSON.stringify(storedSettings(model_settings)),
     }),
@@ -60,6 +67,7 @@ export function agentBody({ organization_id: _, ...row }: AgentRow) {
     approvals: JSON.parse(row.approvals) as string[],
     agents: JSON.parse(row.agents) as string[],
     metadata: JSON.parse(row.metadata) as Record<string, unknown>,
+    recall: row.recall === null ? null : (JSON.parse(row.recall) as { limit: number }),
     created_at: timestamp(row.created_at),
     updated_at: timestamp(row.updated_at),
   };

@@ -85,6 +85,20 @@ const fields = {
       'Ids of agents that it may give tasks to as tools. None of them may lead back to the agent.',
   }),
   metadata: FreeObject,
+  memory: {
+    ...Words(['read_write', 'read', 'off']),
+    description: 'What its runs and its model may do with its memory; read_write by default.',
+  },
+  recall: {
+    ...Nullable(
+      Type.Object(
+        { limit: Type.Integer({ minimum: 1, maximum: 20 }) },
+        { additionalProperties: false },
+      ),
+    ),
+    description:
+      'How many memories, the best for the task, come into the prompt by themselves; null for none.',
+  },
 };
 
 const example = {
@@ -100,6 +114,8 @@ const example = {
   approvals: ['web/v1.0/http-request'],
   agents: ['researcher'],
   metadata: {},
+  memory: 'read_write',
+  recall: { limit: 5 },
   created_at: '2026-01-01T00:00:00.000Z',
   updated_at: '2026-01-01T00:00:00.000Z',
 };

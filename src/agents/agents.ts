@@ -79,7 +79,18 @@ export function createAgents({ max, ...deps }: AgentsDeps) {
     statuses: createShortCache(deps.clock, cacheMs, cachedMax),
   };
   return {
-    ...bind(state, { find, findSince, calledBy, statusOf, create, list, get, update, remove }),
+    ...bind(state, {
+      find,
+      findSince,
+      calledBy,
+      statusOf,
+      memoryOf,
+      create,
+      list,
+      get,
+      update,
+      remove,
+    }),
     lock,
     statusIn,
   };
@@ -126,6 +137,15 @@ function statusOf(
   const known = state.statuses.get(key);
   if (known !== undefined) return known;
   return state.statuses.read(key, async () => (await find(state, organizationId, id)).status);
+}
+
+/** What runs of an agent may do with its memory; one that is gone keeps nothing. */
+async function memoryOf(
+  { database }: AgentsState,
+  organizationId: string,
+  id: string,
+): Promise<AgentRow['memory']> {
+  return (await findAgent(database.read, { organizationId, id }))?.memory ?? 'read_write';
 }
 
 async function create(

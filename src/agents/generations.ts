@@ -111,7 +111,7 @@ export interface WantedCall extends CallNeed {
 export type Generations = ReturnType<typeof openGenerations>;
 
 export function openGenerations(deps: GenerationDeps, claim: OpenClaim) {
-  const calls = { beginCall, endCall, restartTool, startApproved, endTool };
+  const calls = { beginCall, endCall, restartTool, startApproved, endTool, recordRecall };
   const results = { keepsResult, readResult };
   return bind(openThinkingClaim(deps, claim), { recorded, failGeneration, ...calls, ...results });
 }
@@ -321,6 +321,30 @@ async function endTool(claim: ThinkingClaim, { n }: PlannedTool, end: ToolEnd): 
       },
     ]);
   });
+}
+
+/** Records the memories that come into a prompt by themselves, as a tool before the first turn; its number. */
+async function recordRecall(
+  claim: ThinkingClaim,
+  { generation, parent, name }: Pick<WantedCall, 'generation' | 'parent'> & { name: string },
+  message: ToolMessage,
+  content: string,
+): Promise<number> {
+  const { job, deps } = claim;
+  const n = await nextStep(claim);
+  const id = newId();
+  const now = deps.clock.now();
+  const call = { n, kind: 'tool', generation, parent, turn: 0, name } as const;
+  await write(claim, async (tx, isRepeat) => {
+    const before = isRepeat ? await listStepsOfGeneration(tx, { job_id: job.id, generation }) : [];
+    if (before.some((step) => step.n === n)) return;
+    await insertSteps(tx, [activeStep(job, { ...call, call_id: message.callId, started_at: now })]);
+    await endSteps(tx, [endedStep(job, n, { status: 'completed', error: null }, id, now)]);
+    const data = JSON.stringify(message);
+    const said = { role: 'tool', content: cutToBytes(content), data, isDialogue: false } as const;
+    await addDialogue(tx, [{ ...messageOf(job, id, now), ...said }]);
+  });
+  return n;
 }
 
 function messageOf(job: JournalJob, id: string, at: number) {

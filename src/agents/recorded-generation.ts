@@ -56,6 +56,8 @@ export interface RecordedGeneration {
   readonly open: ReadonlyMap<string, PlannedTool>;
   /** The memory changes of its tools, in order. */
   readonly memory: readonly MemoryChange[];
+  /** The memories that came into its prompt by themselves, as JSON; null for none. */
+  readonly recalled: string | null;
   /** Why it failed in this attempt, else null. */
   readonly failure: StepFailure | null;
 }
@@ -115,9 +117,12 @@ export function readGeneration(
       if (tool.memory !== null) memory.push(...(JSON.parse(tool.memory) as MemoryChange[]));
     }
   }
+  // Before the first turn.
+  const recall = rows.find(({ kind, turn }) => kind === 'tool' && turn === 0);
+  const recalled = (recall && messageOf<ToolMessage>(recall)?.text) ?? null;
   const failed = rows.find((row) => row.kind === 'generate' && row.attempt === attempt);
   const failure = failed?.error ? (JSON.parse(failed.error) as StepFailure) : null;
-  return { messages, models, turns, summary, costs, unanswered, open, memory, failure };
+  return { messages, models, turns, summary, costs, unanswered, open, memory, recalled, failure };
 }
 
 /** The dialogue for a model: signed and provider-specific parts are kept only in its own answers. */

@@ -22,7 +22,7 @@ function marked(message: ToolMessage): ToolMessage {
 }
 
 /** A text between two tags that do not occur in it. */
-function quoted(text: string, kind: string): string {
+export function quoted(text: string, kind: string): string {
   const tag = tagFor(text, kind);
   return `<${tag}>\n${text}\n</${tag}>`;
 }

@@ -23,6 +23,7 @@ import type { Generation } from './generation.ts';
 import { historyBefore, noHistory } from './history.ts';
 import { type LoopResult, recordedResult } from './loop.ts';
 import { callSettings } from './model-settings.ts';
+import { recalledFor } from './recalled.ts';
 import type { CallCost, RecordedGeneration } from './recorded-generation.ts';
 import { resultsRule } from './result-marks.ts';
 import { agentOf, modelOf, requireScopes } from './run-agent.ts';
@@ -186,7 +187,9 @@ async function askOn(
     unanswered: new Map(recorded.unanswered),
     files: request.files ?? '',
   };
-  return answer({ attempt, generation, part, box, scope }, asked, history, recorded);
+  const recalled = await recalledFor(attempt, agent, request, { id: known.id, part, recorded });
+  const task = { ...asked, request: { ...request, prompt: `${request.prompt}${recalled}` } };
+  return answer({ attempt, generation, part, box, scope }, task, history, recorded);
 }
 
 /** The tools that a request is offered. */
@@ -204,6 +207,7 @@ async function toolsOf(
   };
   const rights = {
     agents: agent.agents === '[]' ? [] : await agents.calledBy(agent),
+    memory: agent.memory,
     skills: JSON.parse(agent.skills) as string[],
     approvals: JSON.parse(agent.approvals) as string[],
   };

@@ -36,7 +36,7 @@ function skill(path: string, more: Partial<Skill> = {}): Skill {
 }
 
 const everything = { tools: true, files: false };
-const all = { skills: ['*'], agents: [], approvals: [] };
+const all = { skills: ['*'], agents: [], approvals: [], memory: 'read_write' } as const;
 const boxOf = (...skills: Skill[]) => toolBox(skills, all, ['*'], everything);
 const namesOf = ({ offers }: ToolBox) => offers.map(({ name }) => name);
 const memoryTools = ['remember', 'recall', 'forget'];
@@ -106,7 +106,7 @@ describe('the list of tools', () => {
   const offered = (patterns: string[], scopes: string[], tools: boolean | string[] = true) => {
     const box = toolBox(
       skills.map((one) => skill(one)),
-      { skills: patterns, agents: [], approvals: [] },
+      { ...all, skills: patterns },
       scopes,
       { tools, files: false },
     );

@@ -6,7 +6,12 @@
  */
 import { hasScopes } from '../kernel/caller.ts';
 import { cleanText } from '../kernel/text.ts';
-import { isMemoryVerb, type MemoryVerb, memoryTools } from '../memories/memory-verbs.ts';
+import {
+  isMemoryVerb,
+  type MemoryMode,
+  type MemoryVerb,
+  memoryToolsIn,
+} from '../memories/memory-verbs.ts';
 import type { DialogueMessage, ToolCall, ToolOffer } from '../models/model.ts';
 import { type Skill, skillKey } from '../skills/registry.ts';
 import { describeAgent, taskSkill } from './called-agents.ts';
@@ -107,6 +112,8 @@ export interface AgentRights {
   readonly skills: readonly string[];
   /** Agents that it may give tasks to. */
   readonly agents: readonly CalledAgent[];
+  /** What it may do with the agent's memory. */
+  readonly memory: MemoryMode;
   /** Patterns of skills whose calls a person has to approve. */
   readonly approvals: readonly string[];
 }
@@ -133,7 +140,7 @@ export function toolBox(
   const hasMemory = tools !== false;
   const giving = [
     ...(isLarge ? [findOffer(categoriesOf(allowed))] : allowed.map(offerOfTool)),
-    ...(hasMemory ? memoryTools : []),
+    ...(hasMemory ? memoryToolsIn(rights.memory) : []),
     ...(files ? [fileOffer] : []),
   ];
   const offers = giving.length === 0 ? [] : [...giving, resultOffer];

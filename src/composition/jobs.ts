@@ -140,7 +140,7 @@ export function composeJobRuns(deps: JobRunsDeps) {
       clock,
       onError: (err) => log.error({ err }, 'what a run said could not be recorded'),
     }),
-    startMemory: createRunMemories(database, clock),
+    startMemory: createRunMemories(database, clock, slices.agents.memoryOf),
     openJournal: (job) => openJournal({ database, clock, isHeld }, job),
     thinking,
     yieldSlot: createYieldSlot(workers, config.modelWaitsMax),

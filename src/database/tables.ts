@@ -240,6 +240,10 @@ export interface AgentsTable {
   agents: Generated<string>;
   /** JSON object. */
   metadata: string;
+  /** What its runs and its model may do with its memory. */
+  memory: Generated<'read_write' | 'read' | 'off'>;
+  /** JSON `{limit}`: the memories that come into a prompt by themselves; null for none. */
+  recall: Generated<string | null>;
   created_at: number;
   updated_at: number;
 }

@@ -9,7 +9,7 @@ export const recallMax = 200;
 export const ttlMax = 315_360_000;
 
 /** The verbs as a model is offered them. */
-export const memoryTools = [
+const memoryTools = [
   {
     name: 'remember',
     description:
@@ -67,6 +67,20 @@ export const memoryTools = [
     },
   },
 ] as const;
+
+/** What an agent may do with its memory. */
+export type MemoryMode = 'read_write' | 'read' | 'off';
+
+/** Why an agent may not use a verb; null where it may. */
+export function memoryFault(mode: MemoryMode, verb: MemoryVerb): string | null {
+  if (mode === 'off') return 'the memory of this agent is off';
+  if (mode === 'read' && verb !== 'recall') return 'this agent may only read its memory';
+  return null;
+}
+
+/** The tools that a model is offered. */
+export const memoryToolsIn = (mode: MemoryMode) =>
+  memoryTools.filter(({ name }) => memoryFault(mode, name) === null);
 
 export type MemoryVerb = (typeof memoryTools)[number]['name'];
 

@@ -12,7 +12,7 @@ import { permanentError } from '../kernel/permanent-error.ts';
 import { checkBytes, type MemoryFields } from './fields.ts';
 import { findMemory, listMemories, type VisibleMemoryRow } from './memories.store.ts';
 import { type RunMemoryView, runMemoryView } from './memories.ts';
-import type { MemoryVerb } from './memory-verbs.ts';
+import { type MemoryMode, type MemoryVerb, memoryFault } from './memory-verbs.ts';
 import { type OfUser, type Owning, ownersOf, ownersSeen } from './owners.ts';
 import { queryOf } from './query.ts';
 import { type MemoryChanges, type NewMemory, newMemory, type Source } from './record.ts';
@@ -63,11 +63,18 @@ interface AttemptMemory extends MemoryOfRun {
   readonly forgotten: Set<string>;
   /** Resolves in a turn of the event loop that no other attempt gets. */
   turn(): Promise<void>;
+  /** What the agent may do with its memory, read once. */
+  mode: () => Promise<MemoryMode>;
   /** Resolves when all earlier questions are answered. */
   answered: Promise<unknown>;
 }
 
-export function createRunMemories(database: Database, clock: Clock) {
+export function createRunMemories(
+  database: Database,
+  clock: Clock,
+  /** What runs of an agent may do with its memory. */
+  modeOf: (organizationId: string, agentId: string) => Promise<MemoryMode>,
+) {
   // For all runs: what each of them does in a turn adds up.
   const turn = createTurns();
   return (run: MemoryOfRun) => {
@@ -80,6 +87,7 @@ export function createRunMemories(database: Database, clock: Clock) {
       remembered: new Map(),
       dropped: new Map(),
       forgotten: new Set(),
+      mode: () => modeOf(run.organizationId, run.agentId),
       answered: Promise.resolve(),
     };
     return bind(attempt, { ask, restore, undo, changes });
@@ -115,7 +123,8 @@ async function ask(
       const { whose, ...fields } = readRemember(payload, attempt.clock.now());
       const userId = userOf(attempt, whose);
       attempt.bounds.countRemembered(refusing(() => checkBytes(fields)));
-      return inTurn(attempt, () => {
+      return inTurn(attempt, async () => {
+        await requireAllowed(attempt, verb);
         const memory = remember(attempt, fields, { userId, step: asker.step });
         asker.note({ remembered: { ...memory, step: asker.step } });
         return memory;
@@ -124,15 +133,29 @@ async function ask(
     case 'recall': {
       const { whose, ...asked } = readRecall(payload);
       const wanted = whose === undefined ? asked : { ...asked, userId: userOf(attempt, whose) };
-      return inTurn(attempt, () => recall(attempt, wanted));
+      return inTurn(attempt, async () => {
+        await requireAllowed(attempt, verb);
+        return await recall(attempt, wanted);
+      });
     }
     case 'forget': {
       const id = readForget(payload);
-      const isGone = isId(id) && (await inTurn(attempt, () => forget(attempt, id)));
+      const isGone = await inTurn(attempt, async () => {
+        await requireAllowed(attempt, verb);
+        return isId(id) && (await forget(attempt, id));
+      });
       if (isGone) asker.note({ forgotten: id });
       return isGone;
     }
   }
+}
+
+/** Throws where the agent may not use a verb. The mode is read once, so that all of an attempt follows the same. */
+async function requireAllowed(attempt: AttemptMemory, verb: MemoryVerb): Promise<void> {
+  const mode = await attempt.mode();
+  attempt.mode = async () => mode;
+  const fault = memoryFault(mode, verb);
+  if (fault !== null) throw permanentError(fault);
 }
 
 /** Whose memory is asked for; by default the user's of the run, and the agent's own where it has none. */
@@ -248,8 +271,9 @@ async function found(
 /** Does again what an earlier attempt did, under the same ids. */
 async function restore(attempt: AttemptMemory, changes: readonly MemoryChange[]): Promise<void> {
   for (const change of changes) {
-    if ('forgotten' in change) await ask(attempt, 'forget', change.forgotten, ofRecord);
-    else {
+    if ('forgotten' in change) {
+      await inTurn(attempt, () => forget(attempt, change.forgotten));
+    } else {
       const { id, content, tag, metadata, created_at, expires_at, ...more } = change.remembered;
       const fields = {
         ...{ content, tag, metadata },

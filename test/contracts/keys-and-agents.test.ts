@@ -168,6 +168,8 @@ describe.each(await engines())('on $name', (engine) => {
         model: null,
         model_settings: null,
         fallback_models: [],
+        memory: 'read_write',
+        recall: null,
         skills: ['web/*'],
         approvals: [],
         agents: [],

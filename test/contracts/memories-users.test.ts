@@ -19,7 +19,7 @@ async function world(engine: Engine) {
     await database.write((tx) => insertDefaultAgent(tx, 'default', 0));
     await agents.create('default', { id: 'support' });
   }
-  const start = createRunMemories(database, clock);
+  const start = createRunMemories(database, clock, agents.memoryOf);
   const runFor = (userId: string | null) =>
     start({ ...own, userId, jobId: 'job', conversationId: 'conversation' });
   const listed = async (filter: Parameters<typeof memories.list>[1] = {}, at = page) => {
@@ -187,6 +187,28 @@ describe.each(await engines())('on $name', (engine) => {
 
     expect(await listed()).toEqual({ contents: [], total: 0 });
     await expectMemoriesConsistent(database);
+  });
+
+  test('a run does with the memory only what its agent may', async () => {
+    const { agents, given, runFor } = await world(engine);
+    const [known] = await given(['known', null]);
+    const asked = (memory: RunMemory, verb: 'remember' | 'recall' | 'forget') =>
+      memory.ask(verb, { remember: { content: 'x' }, recall: {}, forget: known?.id }[verb]);
+
+    await agents.update('default', 'support', { memory: 'read' });
+    const reading = runFor('alice');
+    expect(contents(await asked(reading, 'recall'))).toEqual(['known']);
+    for (const verb of ['remember', 'forget'] as const) {
+      await expect(asked(reading, verb)).rejects.toThrow('this agent may only read its memory');
+    }
+    await agents.update('default', 'support', { memory: 'off' });
+    for (const verb of ['remember', 'recall', 'forget'] as const) {
+      await expect(asked(runFor('alice'), verb)).rejects.toThrow('the memory of this agent is off');
+    }
+    // A run goes on as it began.
+    expect(contents(await asked(reading, 'recall'))).toEqual(['known']);
+    await agents.update('default', 'support', { memory: 'read_write' });
+    expect(await asked(runFor(null), 'forget')).toBe(true);
   });
 
   test('a deleted agent takes the memories of its users along', async () => {

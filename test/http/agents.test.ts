@@ -24,6 +24,8 @@ const full = {
   instructions: 'Be kind.\nBe brief.',
   model: 'openai/gpt-4.1',
   fallback_models: ['anthropic/claude-3-5-haiku-latest', 'ollama/org/model:7b'],
+  memory: 'read',
+  recall: { limit: 7 },
   model_settings: {
     max_output_tokens: 50_000,
     temperature: 0.5,
@@ -43,6 +45,8 @@ const defaults = {
   model: null,
   model_settings: null,
   fallback_models: [],
+  memory: 'read_write',
+  recall: null,
   skills: [],
   approvals: [],
   agents: [],

@@ -110,6 +110,8 @@ export async function newThinker(
     instructions?: string;
     model_settings?: object;
     fallback_models?: string[];
+    memory?: string;
+    recall?: { limit: number };
   } = {},
   key: Record<string, unknown> = {},
 ): Promise<Thinker> {

@@ -10,7 +10,7 @@ import { objectOf } from '../forms/object-of.ts';
 import { AskBeforeField, SkillPatternsField } from '../forms/SkillPatternsField.tsx';
 import { Button } from '../ui/Button.tsx';
 import { Confirm } from '../ui/Dialog.tsx';
-import { issueOf, TextAreaField, TextField } from '../ui/Field.tsx';
+import { Field, issueOf, NumberField, Select, TextAreaField, TextField } from '../ui/Field.tsx';
 import { Section } from '../ui/Page.tsx';
 import { useAct } from '../ui/useAct.ts';
 
@@ -20,6 +20,8 @@ interface Edited {
   readonly model?: string;
   readonly instructions?: string;
   readonly metadata?: string;
+  readonly memory?: string;
+  readonly recall?: string;
   readonly skills?: readonly string[];
   readonly approvals?: readonly string[];
   readonly agents?: readonly string[];
@@ -28,7 +30,7 @@ interface Edited {
 /** Those that are lists are edited as they are. */
 type Listed = 'skills' | 'approvals' | 'agents';
 
-const texts = ['name', 'description', 'model', 'instructions', 'metadata'];
+const texts = ['name', 'description', 'model', 'instructions', 'metadata', 'memory', 'recall'];
 const fields = [...texts, 'skills', 'approvals', 'agents'];
 
 function changesOf({
@@ -37,6 +39,8 @@ function changesOf({
   skills,
   approvals,
   agents,
+  memory,
+  recall,
   ...rest
 }: Edited): Schema<'AgentChanges'> {
   return {
@@ -45,6 +49,8 @@ function changesOf({
     ...(approvals && { approvals: [...approvals] }),
     ...(agents && { agents: [...agents] }),
     ...(model !== undefined && { model: model === '' ? null : model }),
+    ...(memory !== undefined && { memory: memory as Schema<'Agent'>['memory'] }),
+    ...(recall !== undefined && { recall: recall === '' ? null : { limit: Number(recall) } }),
     ...(metadata !== undefined && { metadata: objectOf(metadata, 'metadata') }),
   };
 }
@@ -131,6 +137,28 @@ export function AgentSettings({ agent }: { agent: Schema<'Agent'> }) {
           onValues={(agents) => setEdited((before) => ({ ...before, agents }))}
           error={issueOf(error, 'agents')}
         />
+        <div className="grid gap-5 sm:grid-cols-2">
+          <Field label="Memory" error={issueOf(error, 'memory')}>
+            {(control) => (
+              <Select
+                {...control}
+                value={edited.memory ?? agent.memory}
+                onChange={({ target }) => edit('memory', target.value, agent.memory)}
+              >
+                <option value="read_write">reads and writes</option>
+                <option value="read">reads only</option>
+                <option value="off">off</option>
+              </Select>
+            )}
+          </Field>
+          <NumberField
+            label="Memories in the prompt"
+            optional
+            hint="The best for the task, 1 to 20. If empty, none."
+            error={issueOf(error, 'recall')}
+            {...text('recall', String(agent.recall?.limit ?? ''))}
+          />
+        </div>
         <ObjectField
           label="Metadata (a JSON object)"
           hint="Any further data about the agent."

@@ -2779,6 +2779,15 @@ export interface components {
             metadata?: {
                 [key: string]: unknown;
             };
+            /**
+             * @description What its runs and its model may do with its memory; read_write by default.
+             * @enum {string}
+             */
+            memory?: "read_write" | "read" | "off";
+            /** @description How many memories, the best for the task, come into the prompt by themselves; null for none. */
+            recall?: {
+                limit: number;
+            } | null;
         };
         Agent: {
             id: string;
@@ -2802,6 +2811,15 @@ export interface components {
             metadata: {
                 [key: string]: unknown;
             };
+            /**
+             * @description What its runs and its model may do with its memory; read_write by default.
+             * @enum {string}
+             */
+            memory: "read_write" | "read" | "off";
+            /** @description How many memories, the best for the task, come into the prompt by themselves; null for none. */
+            recall: {
+                limit: number;
+            } | null;
             /** Format: date-time */
             created_at: string;
             /** Format: date-time */
@@ -2828,6 +2846,15 @@ export interface components {
             metadata?: {
                 [key: string]: unknown;
             };
+            /**
+             * @description What its runs and its model may do with its memory; read_write by default.
+             * @enum {string}
+             */
+            memory?: "read_write" | "read" | "off";
+            /** @description How many memories, the best for the task, come into the prompt by themselves; null for none. */
+            recall?: {
+                limit: number;
+            } | null;
         };
         Memory: {
             /** Format: uuid */
@@ -10233,6 +10260,10 @@ export interface operations {
                      *             "researcher"
                      *           ],
                      *           "metadata": {},
+                     *           "memory": "read_write",
+                     *           "recall": {
+                     *             "limit": 5
+                     *           },
                      *           "created_at": "2026-01-01T00:00:00.000Z",
                      *           "updated_at": "2026-01-01T00:00:00.000Z"
                      *         }
@@ -10372,6 +10403,10 @@ export interface operations {
                      *         "researcher"
                      *       ],
                      *       "metadata": {},
+                     *       "memory": "read_write",
+                     *       "recall": {
+                     *         "limit": 5
+                     *       },
                      *       "created_at": "2026-01-01T00:00:00.000Z",
                      *       "updated_at": "2026-01-01T00:00:00.000Z"
                      *     }
@@ -10532,6 +10567,10 @@ export interface operations {
                      *         "researcher"
                      *       ],
                      *       "metadata": {},
+                     *       "memory": "read_write",
+                     *       "recall": {
+                     *         "limit": 5
+                     *       },
                      *       "created_at": "2026-01-01T00:00:00.000Z",
                      *       "updated_at": "2026-01-01T00:00:00.000Z"
                      *     }
@@ -10675,6 +10714,10 @@ export interface operations {
                      *         "researcher"
                      *       ],
                      *       "metadata": {},
+                     *       "memory": "read_write",
+                     *       "recall": {
+                     *         "limit": 5
+                     *       },
                      *       "created_at": "2026-01-01T00:00:00.000Z",
                      *       "updated_at": "2026-01-01T00:00:00.000Z"
                      *     }

@@ -2295,6 +2295,15 @@ export interface components {
             metadata?: {
                 [key: string]: unknown;
             };
+            /**
+             * @description What its runs and its model may do with its memory; read_write by default.
+             * @enum {string}
+             */
+            memory?: "read_write" | "read" | "off";
+            /** @description How many memories, the best for the task, come into the prompt by themselves; null for none. */
+            recall?: {
+                limit: number;
+            } | null;
         };
         Agent: {
             id: string;
@@ -2318,6 +2327,15 @@ export interface components {
             metadata: {
                 [key: string]: unknown;
             };
+            /**
+             * @description What its runs and its model may do with its memory; read_write by default.
+             * @enum {string}
+             */
+            memory: "read_write" | "read" | "off";
+            /** @description How many memories, the best for the task, come into the prompt by themselves; null for none. */
+            recall: {
+                limit: number;
+            } | null;
             /** Format: date-time */
             created_at: string;
             /** Format: date-time */
@@ -2344,6 +2362,15 @@ export interface components {
             metadata?: {
                 [key: string]: unknown;
             };
+            /**
+             * @description What its runs and its model may do with its memory; read_write by default.
+             * @enum {string}
+             */
+            memory?: "read_write" | "read" | "off";
+            /** @description How many memories, the best for the task, come into the prompt by themselves; null for none. */
+            recall?: {
+                limit: number;
+            } | null;
         };
         Memory: {
             /** Format: uuid */
