@@ -84,6 +84,7 @@ async function printedBy(blocks: readonly string[]): Promise<string[]> {
     'bash',
     ['--norc', '-euo', 'pipefail', '-c', code],
     {
+      cwd: directory,
       env: { ...process.env, KEY: tenant.key, ADMIN_SECRET: adminSecret },
     },
   );
