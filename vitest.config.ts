@@ -78,7 +78,7 @@ const sameOnCluster = [
     'thinking-tokens',
     'thinking-tools',
   ],
-  ...['prompt-caching', 'thinking-history'],
+  ...['costs', 'prompt-caching', 'thinking-history'],
   // Looks into a directory of data, in processes of its own.
   'secrets',
   // contracts/skill-settings and credentials; it moves the clock.
