@@ -46,6 +46,7 @@ const mayUse = {
     'run-events',
     'conversations',
     'memories',
+    'usage',
   ],
   mcp: [...ground, 'skills', 'agents', 'jobs', 'approvals'],
   'remote-skills': [...ground, 'egress', 'sandbox', 'skills', 'executors'],

@@ -78,7 +78,7 @@ export function composeThinking(deps: ThinkingDeps): ComposedThinking {
     prices: createPrices(config.modelPrices),
     streamedBytesOf,
     observe(job, used, cost) {
-      recorder.used(job, used);
+      recorder.used(job, used, cost);
       metrics.tokensUsed(used, cost);
     },
   };

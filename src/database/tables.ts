@@ -935,6 +935,11 @@ export interface RunStatisticsTable extends SkillVersion {
   longest_ms: number;
   prompt_tokens: number;
   completion_tokens: number;
+  /** Nano-dollars. */
+  cost: number;
+  /** Calls of models whose tokens were not reported in full, and those whose price is unknown. */
+  unreported_calls: number;
+  unpriced_calls: number;
 }
 
 /** How often an API key ran a skill version on a day. */

@@ -35,13 +35,18 @@ interface AcceptedJob extends CountedJob {
   readonly created_at: number;
 }
 
+interface CountedUsage {
+  readonly prompt: number | null;
+  readonly completion: number | null;
+}
+
 export interface Recorder {
   /** Counts accepted jobs. Each method is called after the commit that it counts. */
   accepted(jobs: readonly AcceptedJob[]): void;
   /** Counts an ended job. `durationMs` is that of the last attempt; ignored for a cancelled job. */
   ended(job: CountedJob, status: 'completed' | 'failed' | 'cancelled', durationMs: number): void;
-  /** Counts the tokens of a model call, null where the provider did not report them. */
-  used(job: CountedJob, usage: { prompt: number | null; completion: number | null }): void;
+  /** Counts a model call: tokens, null where not reported, and nano-dollars, null where unknown. */
+  used(job: CountedJob, usage: CountedUsage, cost: number | null): void;
   /** Writes the counters. Those that cannot be written stay for the next flush. Not reentrant. */
   flush(): Promise<void>;
 }
@@ -104,13 +109,17 @@ function ended(
 function used(
   recording: Recording,
   job: CountedJob,
-  { prompt, completion }: { prompt: number | null; completion: number | null },
+  { prompt, completion }: CountedUsage,
+  cost: number | null,
 ): void {
-  if (!prompt && !completion) return;
+  if (prompt === 0 && completion === 0) return;
   const counts = countsOf(recording, job, recording.clock.now());
   if (counts === undefined) return;
   counts.prompt_tokens += prompt ?? 0;
   counts.completion_tokens += completion ?? 0;
+  counts.cost += cost ?? 0;
+  if (prompt === null || completion === null) counts.unreported_calls += 1;
+  else if (cost === null) counts.unpriced_calls += 1;
 }
 
 async function flush(recording: Recording): Promise<void> {
@@ -207,6 +216,9 @@ const none = {
   longest_ms: 0,
   prompt_tokens: 0,
   completion_tokens: 0,
+  cost: 0,
+  unreported_calls: 0,
+  unpriced_calls: 0,
 };
 
 function addUp(target: RunCounts, added: RunCounts): void {

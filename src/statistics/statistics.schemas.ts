@@ -1,6 +1,6 @@
 /** The schemas of the statistics routes. */
 import { Type } from 'typebox';
-import { Defaulted, Id, Nullable, Timestamp, Words } from '../http/schemas.ts';
+import { Cost, Defaulted, Id, Nullable, Timestamp, Words } from '../http/schemas.ts';
 import { windowNames } from './windows.ts';
 
 const count = Type.Integer({ minimum: 0 });
@@ -41,6 +41,13 @@ const Totals = Type.Object(
     prompt_tokens: { ...count, description: 'Tokens that providers reported.' },
     completion_tokens: count,
     total_tokens: count,
+    tokens_are_partial: Type.Boolean({
+      description: 'Whether providers did not report some tokens, which are missing from the sums.',
+    }),
+    cost_usd: Cost('US dollars for the reported tokens; null where nothing of it is known.'),
+    cost_is_partial: Type.Boolean({
+      description: 'Whether some tokens were not reported or have no known price.',
+    }),
   },
   { title: 'StatisticsTotals', description: 'Of the whole window.' },
 );
@@ -112,6 +119,9 @@ export const StatisticsOfWindow = Type.Object(
           prompt_tokens: 5_210,
           completion_tokens: 830,
           total_tokens: 6_040,
+          tokens_are_partial: false,
+          cost_usd: 0.0113565,
+          cost_is_partial: false,
         },
         buckets: [
           ...Array.from({ length: 59 }, (_, i) => emptyBucket(minute(i))),

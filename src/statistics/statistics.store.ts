@@ -34,6 +34,9 @@ export const runSums = [
   'duration_ms',
   'prompt_tokens',
   'completion_tokens',
+  'cost',
+  'unreported_calls',
+  'unpriced_calls',
 ] as const;
 const runs = createCounters('run_statistics', {
   key: runKey,

@@ -2,6 +2,7 @@
 import type { Database } from '../database/database.ts';
 import { bind } from '../kernel/bind.ts';
 import { type Clock, dayMs, timestamp } from '../kernel/clock.ts';
+import { usdOf } from '../kernel/money.ts';
 import type { SkillRegistry } from '../skills/registry.ts';
 import {
   countsBySkill,
@@ -132,6 +133,9 @@ type CountsRow = Awaited<ReturnType<typeof countsByStart>>[number];
 function totalsOf(counts: readonly CountsRow[]) {
   const total = (name: Exclude<keyof CountsRow, 'start'>) =>
     counts.reduce((sum, row) => sum + row[name], 0);
+  const cost = total('cost');
+  const unreported = total('unreported_calls');
+  const isPartial = unreported > 0 || total('unpriced_calls') > 0;
   return {
     accepted: total('accepted'),
     completed: total('completed'),
@@ -140,6 +144,9 @@ function totalsOf(counts: readonly CountsRow[]) {
     prompt_tokens: total('prompt_tokens'),
     completion_tokens: total('completion_tokens'),
     total_tokens: total('prompt_tokens') + total('completion_tokens'),
+    tokens_are_partial: unreported > 0,
+    cost_usd: cost === 0 && isPartial ? null : usdOf(cost),
+    cost_is_partial: isPartial,
   };
 }
 

@@ -18,6 +18,7 @@ import {
   type BudgetRow,
   deleteBudget,
   findBudget,
+  renameUserUsage,
   replaceBudget,
   setAsideUsage,
 } from './usage.store.ts';
@@ -102,6 +103,9 @@ type LimitsRow = {
 /** At least a nano-dollar, so that a limit never becomes zero by rounding. */
 const nanoOrNull = (usd: number | null | undefined) =>
   usd == null ? null : Math.max(1, nanoOf(usd));
+
+/** The use of an erased user is counted for another id, because sums are kept. */
+export const usageOfUser = { rename: renameUserUsage };
 
 function budgetBody(owner: Owner, row: BudgetRow | undefined) {
   return {

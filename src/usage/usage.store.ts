@@ -105,6 +105,29 @@ export async function setAsideUsage(
   await counters.remove(tx, rows);
 }
 
+/** Moves what was used for a user to another id. */
+export async function renameUserUsage(
+  tx: Transaction,
+  organizationId: string,
+  userId: string,
+  renamed: string,
+): Promise<void> {
+  if (userId === renamed) return;
+  const query = tx.kysely
+    .selectFrom('token_usage')
+    .select([...keyColumns, ...sumColumns])
+    .where('organization_id', '=', organizationId)
+    .where('owner_kind', '=', 'user')
+    .where('owner_id', '=', userId)
+    .orderBy('day');
+  const rows = await locked(tx.dialect, query).execute();
+  await addUsage(
+    tx,
+    rows.map((row) => ({ ...row, owner_id: renamed })),
+  );
+  await counters.remove(tx, rows);
+}
+
 interface UseParams extends DayRange {
   readonly organization_id: string;
   readonly owners: string;

@@ -13,11 +13,13 @@ import { PlatformError } from '../kernel/errors.ts';
 import type { Logger } from '../kernel/log.ts';
 import type { Memories } from '../memories/memories.ts';
 import { removeEvents } from '../run-events/retention.ts';
+import { usageOfUser } from '../usage/budgets.ts';
 import {
   conversationsOf,
   deliveriesAbout,
   erasedAmong,
   erasedData,
+  erasedUser,
   eventsAfter,
   hasEnded,
   jobsIn,
@@ -69,6 +71,9 @@ export async function eraseUser(deps: UserDataDeps, user: OfUser): Promise<Erase
   }
   if (!isLate()) {
     await eraseEvents(deps, user);
+    await database.write((tx) =>
+      usageOfUser.rename(tx, user.organizationId, user.userId, erasedUser),
+    );
     await memories.compactIndex();
     erased.done = true;
   }

@@ -11,7 +11,7 @@ export interface OfUser {
 }
 
 /** What stands in place of the user of a job that was erased. */
-const erasedUser = 'erased';
+export const erasedUser = 'erased';
 
 /** The user's conversations after `after`, by id. */
 export function conversationsOf(

@@ -80,7 +80,7 @@ describe.each(await engines())('on $name', (engine) => {
           recorder.ended(jobOf(name), 'completed', 100 * i);
           recorder.ended(jobOf(name), 'failed', round);
           recorder.ended(jobOf(name), 'cancelled', 1_000_000);
-          recorder.used(jobOf(name), { prompt: 3, completion: null });
+          recorder.used(jobOf(name), { prompt: 3, completion: null }, 7);
         }
       }
       await Promise.all(recorders.map((recorder) => recorder.flush()));
@@ -91,6 +91,7 @@ describe.each(await engines())('on $name', (engine) => {
       expect(totals).toEqual({
         ...{ accepted: 1_600, completed: 800, failed: 800, cancelled: 800 },
         ...{ prompt_tokens: 2_400, completion_tokens: 0, total_tokens: 2_400 },
+        ...{ tokens_are_partial: true, cost_usd: 5_600e-9, cost_is_partial: true },
       });
       expect(skills.map((one) => one.skill_name)).toEqual(names.toSorted());
       for (const one of skills) {

@@ -2,8 +2,9 @@
 import { sql } from 'kysely';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { composeUsage } from '../../src/composition/usage.ts';
-import type { Database } from '../../src/database/database.ts';
+import type { Database, Transaction } from '../../src/database/database.ts';
 import { notFound } from '../../src/kernel/errors.ts';
+import { usageOfUser } from '../../src/usage/budgets.ts';
 import { keyOf, type OwnerLookups } from '../../src/usage/owners.ts';
 import {
   type Charge,
@@ -609,6 +610,25 @@ describe.each(await engines())('on $name', (engine) => {
           { owner_kind: kind, owner_id: id, calls: 1, total_tokens: 200, cost_usd: 3e-9 },
         ]);
       }
+    });
+
+    test('of an erased user is counted for another id, beside what is counted there', async () => {
+      const { database, usage, reserve, charge } = await world(engine);
+      const of = (id: string) => ({ counted: [{ kind: 'user', id }] as const, cost: 3 });
+      for (const id of ['ada', 'ada', 'erased', 'bob']) {
+        await reserve();
+        await charge(of(id));
+      }
+
+      const rename = (tx: Transaction) => usageOfUser.rename(tx, organizationId, 'ada', 'erased');
+      await database.write(rename);
+      await database.write(rename);
+
+      const { data } = await usage.list({ owner_kind: 'user' }, {}, page);
+      expect(data).toMatchObject([
+        { owner_id: 'bob', calls: 1, total_tokens: 200 },
+        { owner_id: 'erased', calls: 3, total_tokens: 600, cost_usd: 9e-9 },
+      ]);
     });
 
     test('of active calls beside one without a report is not zero', async () => {

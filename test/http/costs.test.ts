@@ -7,8 +7,22 @@ import { newThinker, startThinkers, type Thinkers, toolNamed } from '../support/
 
 /** Dollars for a million tokens. */
 const prices = [
-  { model: 'openai/test', from: '2020-01-01', input: 2, cache_read: 0.5, output: 10, reasoning: 20 },
-  { model: 'anthropic/test', from: '2020-01-01', input: 3, cache_read: 0.3, cache_write: 3.75, output: 15 },
+  {
+    model: 'openai/test',
+    from: '2020-01-01',
+    input: 2,
+    cache_read: 0.5,
+    output: 10,
+    reasoning: 20,
+  },
+  {
+    model: 'anthropic/test',
+    from: '2020-01-01',
+    input: 3,
+    cache_read: 0.3,
+    cache_write: 3.75,
+    output: 15,
+  },
 ];
 const environment = { MODEL_PRICES: JSON.stringify(prices) };
 
@@ -24,12 +38,19 @@ test('a job’s cost is that of its calls, in its steps, its conversation, its u
   const thinker = await newThinker(world.platform, { skills: ['text/*'] });
   world.provider.script(
     inTurn(
-      { toolCalls: [counting], usage: { prompt: 1_000, completion: 100, cacheRead: 800, reasoning: 40 } },
+      {
+        toolCalls: [counting],
+        usage: { prompt: 1_000, completion: 100, cacheRead: 800, reasoning: 40 },
+      },
       { text: 'Two.', usage: { prompt: 1_200, completion: 10 } },
     ),
   );
   const costOf = async () =>
-    Number(/^service_model_cost_usd_total (\S+)$/m.exec((await world.platform.request('GET', '/metrics')).text)?.[1]);
+    Number(
+      /^service_model_cost_usd_total (\S+)$/m.exec(
+        (await world.platform.request('GET', '/metrics')).text,
+      )?.[1],
+    );
   const before = await costOf();
 
   const job = await thinker.task('Count');
@@ -63,13 +84,18 @@ test('a job’s cost is that of its calls, in its steps, its conversation, its u
   ]);
   const { body: usage } = await thinker.get('/api/agents/thinker/usage');
   expect(usage.today).toMatchObject({ used_usd: 0.0047, reserved_usd: 0, cost_is_partial: false });
-  expect(usage.days).toMatchObject([{ cost_usd: 0.0047, cache_read_tokens: 800, unpriced_calls: 0 }]);
+  expect(usage.days).toMatchObject([
+    { cost_usd: 0.0047, cache_read_tokens: 800, unpriced_calls: 0 },
+  ]);
   const path = `/admin/usage?organization_id=${thinker.organization}`;
   const { body: all } = await world.platform.admin('GET', path);
   const kinds = all.data.map(({ owner_kind }: { owner_kind: string }) => owner_kind);
   expect(kinds).toEqual(['agent', 'api_key', 'skill', 'user']);
   for (const line of all.data) expect(line).toMatchObject({ cost_usd: 0.0047, calls: 2 });
-  const skill = await world.platform.admin('GET', `${path}&owner_kind=skill&owner_id=agent/v1.0/run-task`);
+  const skill = await world.platform.admin(
+    'GET',
+    `${path}&owner_kind=skill&owner_id=agent/v1.0/run-task`,
+  );
   expect(skill.body.total).toBe(1);
   expect((await costOf()) - before).toBeCloseTo(0.0047, 9);
 });
@@ -136,7 +162,10 @@ describe('a budget in money', () => {
   test('is shown as it was set', async () => {
     const thinker = await newThinker(world.platform);
 
-    const { status, body } = await thinker.put(path, { usd_per_day: 0.25, usd_per_month: 4.000000001 });
+    const { status, body } = await thinker.put(path, {
+      usd_per_day: 0.25,
+      usd_per_month: 4.000000001,
+    });
 
     expect(status).toBe(200);
     const limits = { tokens_per_day: null, usd_per_day: 0.25, usd_per_month: 4.000000001 };

@@ -46,6 +46,11 @@ const busy = (body: Body): Body =>
       .map(({ start, ...bucket }: Body) => [start, bucket]),
   );
 
+const noTokenTotals = {
+  ...{ prompt_tokens: 0, completion_tokens: 0, total_tokens: 0 },
+  ...{ tokens_are_partial: false, cost_usd: 0, cost_is_partial: false },
+};
+
 describe('GET /api/statistics', () => {
   const clock = manualClock('2026-11-21T12:07:30.000Z');
   let platform: Platform;
@@ -67,7 +72,7 @@ describe('GET /api/statistics', () => {
       to: '2026-11-21T12:08:00.000Z',
       bucket_seconds: 60,
       now: { queued: 0, active: 0, waiting: 0, oldest_waiting_seconds: null },
-      totals: { ...none, prompt_tokens: 0, completion_tokens: 0, total_tokens: 0 },
+      totals: { ...none, ...noTokenTotals },
       buckets: Array.from({ length: 60 }, (_, i) => ({
         start: new Date(first + i * minuteMs).toISOString(),
         ...none,
@@ -292,6 +297,7 @@ describe('tokens', () => {
 
     const body = await counted(thinker, {
       ...{ completed: 2, prompt_tokens: 62, completion_tokens: 4, total_tokens: 66 },
+      ...{ tokens_are_partial: false, cost_usd: null, cost_is_partial: true },
     });
     const sum = body.buckets.reduce((all: number, one: Body) => all + one.total_tokens, 0);
     expect(sum).toBe(66);

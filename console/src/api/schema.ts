@@ -3941,6 +3941,11 @@ export interface components {
             prompt_tokens: number;
             completion_tokens: number;
             total_tokens: number;
+            /** @description Whether providers did not report some tokens, which are missing from the sums. */
+            tokens_are_partial: boolean;
+            cost_usd: number | null;
+            /** @description Whether some tokens were not reported or have no known price. */
+            cost_is_partial: boolean;
         };
         StatisticsBucket: {
             /** Format: date-time */
@@ -18637,7 +18642,10 @@ export interface operations {
                      *         "cancelled": 0,
                      *         "prompt_tokens": 5210,
                      *         "completion_tokens": 830,
-                     *         "total_tokens": 6040
+                     *         "total_tokens": 6040,
+                     *         "tokens_are_partial": false,
+                     *         "cost_usd": 0.0113565,
+                     *         "cost_is_partial": false
                      *       },
                      *       "buckets": [
                      *         {

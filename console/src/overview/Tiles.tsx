@@ -2,6 +2,7 @@ import { Link } from '@tanstack/react-router';
 import type { ReactNode } from 'react';
 import type { Schema } from '../api/client.ts';
 import { classes } from '../ui/classes.ts';
+import { moneyText } from '../ui/Money.ts';
 import { countText, durationText } from '../ui/Time.tsx';
 
 /** Longer than this is worth a look: a job that is due is taken within some milliseconds. */
@@ -55,11 +56,16 @@ export function Tiles({ statistics }: { statistics: Schema<'Statistics'> }) {
         about={
           totals.total_tokens === 0
             ? during
-            : `${countText(totals.prompt_tokens)} in, ${countText(totals.completion_tokens)} out`
+            : `${countText(totals.prompt_tokens)} in, ${countText(totals.completion_tokens)} out${costText(totals)}`
         }
       />
     </ul>
   );
+}
+
+/** Nothing where nothing is known of it. */
+function costText({ cost_usd, cost_is_partial }: Schema<'Statistics'>['totals']): string {
+  return cost_usd === null || cost_usd === 0 ? '' : `, ${moneyText(cost_usd, cost_is_partial)}`;
 }
 
 function Tile({

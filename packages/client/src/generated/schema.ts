@@ -3457,6 +3457,11 @@ export interface components {
             prompt_tokens: number;
             completion_tokens: number;
             total_tokens: number;
+            /** @description Whether providers did not report some tokens, which are missing from the sums. */
+            tokens_are_partial: boolean;
+            cost_usd: number | null;
+            /** @description Whether some tokens were not reported or have no known price. */
+            cost_is_partial: boolean;
         };
         StatisticsBucket: {
             /** Format: date-time */
