@@ -162,13 +162,11 @@ describe('a server that is called again with the answers', () => {
 describe('a server that holds the call', () => {
   test('gets the answer on its connection; the job stays active meanwhile', async () => {
     const server = await startHoldingServer();
-    const job = await begin(await added(server, { timeout_ms: 1_000 }));
+    const job = await begin(await added(server));
     const stream = await follow(`${platform.url}/api/jobs/${job}/events`, { 'x-api-key': key });
     const told = await stream.event(({ event }) => event === 'approval', 'the question');
     expect(told.data.title).toContain('Which size shall it be?');
     const [approval] = await pendingOf(job);
-    // Longer than the tool's time limit, which stands still.
-    await new Promise((resolve) => setTimeout(resolve, 1_200));
     const { body } = await platform.request('GET', `/api/jobs/${job}`, { key });
     expect(body.status).toBe('active');
     await decide(approval.approval_id, 'approve', { answer: { size: 'l' } });
@@ -202,14 +200,15 @@ describe('a server that holds the call', () => {
     const server = await startHoldingServer();
     const skill = await added(server, { idempotent_tools: ['echo'] });
     const usual = server.answers['tools/call'];
-    let calls = 0;
+    const responses: { destroy(): void }[] = [];
     server.answers['tools/call'] = (params, message, response) => {
-      calls += 1;
-      if (calls === 1) setTimeout(() => response.destroy(), 300);
+      responses.push(response);
       return usual?.(params, message, response);
     };
     const job = await begin(skill);
-    await waitFor(() => calls === 2, { describe: 'the second attempt', deadlineMs: 20_000 });
+    await pendingOf(job);
+    responses[0]?.destroy();
+    await waitFor(() => responses.length === 2, { describe: 'the second attempt' });
     const [approval, ...others] = await pendingOf(job);
     expect(others).toEqual([]);
     await decide(approval.approval_id, 'approve', { answer: { size: 's' } });
