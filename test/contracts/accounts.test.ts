@@ -20,7 +20,7 @@ const log = createLogger('silent');
 
 describe.each(await engines())('on $name', (engine) => {
   /** Two processes that share a database and a key, and an account that is connected. */
-  async function world() {
+  async function world(operationMs = 20_000) {
     const clock = manualClock();
     const place = await engine.emptiedPlace();
     const database = await place.open();
@@ -29,7 +29,7 @@ describe.each(await engines())('on $name', (engine) => {
     const by = await startAuthorizationServer();
     protect(server, by);
     const allowed = parseAllowList('127.0.0.0/8');
-    const oauth = createOauthClient({ allowed, operationMs: 500 });
+    const oauth = createOauthClient({ allowed, operationMs });
     const key = randomBytes(32);
     const looks: string[] = [];
     const processWith = (on = database, cipher = createCipher(Buffer.from(key))) =>
@@ -82,24 +82,23 @@ describe.each(await engines())('on $name', (engine) => {
     const { by, clock, source, one, two, connect } = await world();
     clock.advance(hour);
     const returned = await connect(two);
-    let refreshing: Promise<string | undefined> | undefined;
     const reconnected = Promise.withResolvers<void>();
-    by.tokens = (form) => {
-      if (form.get('grant_type') === 'refresh_token') return undefined;
-      refreshing = one.tokenOf(source, 'acme');
-      by.tokens = 'well';
-      reconnected.resolve();
+    by.tokens = async (form) => {
+      if (form.get('grant_type') === 'refresh_token') await reconnected.promise;
       return undefined;
     };
+    const refreshing = one.tokenOf(source, 'acme');
+    await expect.poll(() => by.asked.length).toBe(2);
     await two.finish(asking, 'tickets', returned);
-    await reconnected.promise;
+    reconnected.resolve();
     const token = await refreshing;
-    expect(by.isValid(`Bearer ${token}`)).toBe(true);
     expect(await two.tokenOf(source, 'acme')).toBe(token);
+    expect(by.isValid(`Bearer ${token}`)).toBe(true);
+    expect(by.revoked).toContain(by.given.at(-1));
   });
 
   test('a token endpoint that hangs costs a sentence; the account stays', async () => {
-    const { by, clock, source, one, two } = await world();
+    const { by, clock, source, one, two } = await world(1_000);
     clock.advance(hour);
     by.tokens = 'hang';
     await expect(one.tokenOf(source, 'acme')).rejects.toMatchObject({

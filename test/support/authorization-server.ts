@@ -32,7 +32,12 @@ export interface AuthorizationServer {
   /** `iss` of its redirects; null for none. */
   iss: string | null;
   /** How its token endpoint misbehaves. */
-  tokens: 'well' | 'hang' | 'huge' | 'broken' | ((form: URLSearchParams) => object | undefined);
+  tokens:
+    | 'well'
+    | 'hang'
+    | 'huge'
+    | 'broken'
+    | ((form: URLSearchParams) => object | undefined | Promise<undefined>);
   readonly registrations: Record<string, unknown>[];
   /** The forms that the token endpoint got. */
   readonly asked: URLSearchParams[];
@@ -152,14 +157,18 @@ export async function startAuthorizationServer(): Promise<AuthorizationServer> {
     return isProven || id?.startsWith('https:') ? id : undefined;
   }
 
-  function token(request: IncomingMessage, form: URLSearchParams, response: ServerResponse): void {
+  async function token(
+    request: IncomingMessage,
+    form: URLSearchParams,
+    response: ServerResponse,
+  ): Promise<void> {
     server.asked.push(form);
     if (server.tokens === 'hang') return;
     if (server.tokens === 'broken') return void response.writeHead(500).end('broken');
     if (server.tokens === 'huge') {
       return void json(response, { access_token: 'x'.repeat(10_000_000), token_type: 'Bearer' });
     }
-    const own = typeof server.tokens === 'function' ? server.tokens(form) : undefined;
+    const own = typeof server.tokens === 'function' ? await server.tokens(form) : undefined;
     if (own !== undefined) return void json(response, own);
     const client = clientOf(request, form);
     if (client === undefined) return void refused(response, 'invalid_client', 401);

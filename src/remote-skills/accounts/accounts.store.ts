@@ -48,14 +48,26 @@ export async function pageAccounts(
   return { accounts, total: Number(row?.n ?? 0) };
 }
 
-/** The sources at which some organization has an account. */
-export async function sourcesWithAccounts(db: Handle): Promise<Set<string>> {
+/** Of these sources, those at which some organization has an account. */
+export async function sourcesWithAccounts(
+  db: Handle,
+  sourceIds: readonly string[],
+): Promise<Set<string>> {
+  if (sourceIds.length === 0) return new Set();
   const rows = await db.kysely
-    .selectFrom('remote_accounts')
-    .select('source_id')
-    .distinct()
+    .selectFrom('remote_sources')
+    .select('id')
+    .where('id', 'in', sourceIds)
+    .where((eb) =>
+      eb.exists(
+        eb
+          .selectFrom('remote_accounts')
+          .select('source_id')
+          .whereRef('remote_accounts.source_id', '=', 'remote_sources.id'),
+      ),
+    )
     .execute();
-  return new Set(rows.map(({ source_id }) => source_id));
+  return new Set(rows.map(({ id }) => id));
 }
 
 /** The organizations whose tokens a source may still take, the first to connect first. */

@@ -55,14 +55,18 @@ interface Asking {
 
 /** The accounts that the organization has or could connect, by server; of servers in the caller's scopes. */
 async function list({ database }: AccountsState, { organizationId, scopes }: Asking) {
-  const [{ sources }, own, used] = await Promise.all([
-    listSources(database.read, kind, { limit: sourcesMax, offset: 0 }),
+  const page = { limit: sourcesMax, offset: 0 };
+  const { sources } = await listSources(database.read, kind, page);
+  const open = sources.filter((source) => hasScopes(scopes, [categoryOf(source)]));
+  const [own, used] = await Promise.all([
     listAccounts(database.read, organizationId),
-    sourcesWithAccounts(database.read),
+    sourcesWithAccounts(
+      database.read,
+      open.map(({ id }) => id),
+    ),
   ]);
   const accounts = new Map(own.map((row) => [row.source_id, row]));
-  return sources
-    .filter((source) => hasScopes(scopes, [categoryOf(source)]))
+  return open
     .filter((source) => isConnectable(source, used.has(source.id)))
     .map((source) => accountView(source, accounts.get(source.id)));
 }
