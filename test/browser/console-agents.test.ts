@@ -145,9 +145,10 @@ describe.skipIf(!(await isInstalled('Chromium')))('in the console', () => {
       { task: 'How many berths?' },
       { 'x-agent-id': 'spender' },
     );
-    await page.getByRole('row', { name: /1,200 34 1,234 0 1$/ }).waitFor();
+    await page.getByRole('row', { name: /1,200 34 1,234 0 0 unknown 1$/ }).waitFor();
     await page.getByRole('button', { name: 'Edit budget' }).click();
     await dialog().getByLabel('Tokens a day').fill('5,000');
+    await dialog().getByLabel('US dollars a month').fill('12.5');
     await isSound();
     await dialog().getByRole('button', { name: 'Save budget' }).click();
 
@@ -158,9 +159,13 @@ describe.skipIf(!(await isInstalled('Chromium')))('in the console', () => {
     expect(await api('GET', '/api/agents/spender/budget')).toMatchObject({
       tokens_per_day: 5_000,
       tokens_per_month: null,
+      usd_per_month: 12.5,
     });
+    const money = page.getByRole('meter', { name: /^Cost this month/ });
+    expect(await money.getAttribute('aria-valuetext')).toBe('$0.00 of $12.50');
     await page.getByRole('button', { name: 'Edit budget' }).click();
     await dialog().getByLabel('Tokens a day').fill('');
+    await dialog().getByLabel('US dollars a month').fill('');
     await dialog().getByRole('button', { name: 'Save budget' }).click();
     await meter.waitFor({ state: 'detached' });
   });

@@ -34,7 +34,7 @@ export function Allowance({ label, period }: { label: string; period: OwnUsage['
         amount={{ ...period, unit: ' tokens', text: countText }}
       />
       <AmountUsed
-        label="Cost"
+        label={`Cost ${label.toLowerCase()}`}
         what="money used of the budget"
         amount={cost}
         note={period.cost_is_partial ? 'Some calls have no known price.' : null}
