@@ -74,7 +74,7 @@ export function withoutStopWords(words: readonly string[]): readonly string[] {
 }
 
 /** One word alone tells nothing: `hat` and `die` are nouns and verbs elsewhere. */
-function likelyLanguages(words: readonly string[]): Language[] {
+export function likelyLanguages(words: readonly string[]): Language[] {
   const hits = new Map<Language, number>();
   for (const word of words.slice(0, lookedAtMax)) {
     for (const language of languagesByWord.get(word) ?? []) {

@@ -13,7 +13,8 @@ const memoryTools = [
   {
     name: 'remember',
     description:
-      'Keeps something for later conversations: of the user of this run, unless whose is agent.',
+      'Keeps something for later conversations: of the user of this run, unless whose is agent. Where the same is known ' +
+      'already, or with another number, that memory is updated, and the answer has updated and old_content.',
     parameters: {
       type: 'object',
       properties: {

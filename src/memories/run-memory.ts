@@ -9,10 +9,12 @@ import { bind } from '../kernel/bind.ts';
 import type { Clock } from '../kernel/clock.ts';
 import { isId } from '../kernel/ids.ts';
 import { permanentError } from '../kernel/permanent-error.ts';
-import { checkBytes, type MemoryFields } from './fields.ts';
+import { canonicalJson } from '../kernel/text.ts';
+import { checkBytes, defaultTag, type MemoryFields, queryCharsMax } from './fields.ts';
 import { findMemory, listMemories, type VisibleMemoryRow } from './memories.store.ts';
 import { type RunMemoryView, runMemoryView } from './memories.ts';
 import { type MemoryMode, type MemoryVerb, memoryFault } from './memory-verbs.ts';
+import { likenessOf } from './near-duplicates.ts';
 import { type OfUser, type Owning, ownersOf, ownersSeen } from './owners.ts';
 import { queryOf } from './query.ts';
 import { type MemoryChanges, type NewMemory, newMemory, type Source } from './record.ts';
@@ -28,13 +30,23 @@ import {
 } from './run-questions.ts';
 import { countOf, inOrder, matchesOf, mayHaveExpired } from './search.ts';
 import { createTurns } from './turns.ts';
+import { readWords } from './words.ts';
+
+/** Memories that a new one is compared with: the best that a search for its words finds. */
+const comparedMax = 20;
 
 /** Bytes of an answer as JSON text; an executor takes no larger one. */
 const answerBytesMax = 1_000_000;
 
 /** One thing that a part of a run did to the memory, as JSON. */
 export type MemoryChange =
-  | { readonly remembered: RunMemoryView & { readonly step: number | null } }
+  | {
+      readonly remembered: RunMemoryView & {
+        readonly step: number | null;
+        /** Whether it replaced an earlier one, whose id it has. */
+        readonly updated?: boolean;
+      };
+    }
   | { readonly forgotten: string };
 
 /** The memory of an attempt of this agent; to be made when the attempt first asks for it. */
@@ -58,6 +70,8 @@ interface AttemptMemory extends MemoryOfRun {
   readonly clock: Clock;
   readonly bounds: RunBounds;
   readonly remembered: Map<string, Remembered>;
+  /** What the run remembered and then replaced, by id, the last one last. */
+  readonly replaced: Map<string, Remembered[]>;
   /** What the run remembered and forgot again. */
   readonly dropped: Map<string, Remembered>;
   readonly forgotten: Set<string>;
@@ -85,6 +99,7 @@ export function createRunMemories(
       turn,
       bounds: createRunBounds(),
       remembered: new Map(),
+      replaced: new Map(),
       dropped: new Map(),
       forgotten: new Set(),
       mode: () => modeOf(run.organizationId, run.agentId),
@@ -125,9 +140,14 @@ async function ask(
       attempt.bounds.countRemembered(refusing(() => checkBytes(fields)));
       return inTurn(attempt, async () => {
         await requireAllowed(attempt, verb);
-        const memory = remember(attempt, fields, { userId, step: asker.step });
-        asker.note({ remembered: { ...memory, step: asker.step } });
-        return memory;
+        const before = await similarTo(attempt, fields, userId);
+        const making = { userId, step: asker.step, ...(before && { before }) };
+        const memory = remember(attempt, fields, making);
+        const isUpdate = before !== undefined && { updated: true };
+        asker.note({ remembered: { ...memory, step: asker.step, ...isUpdate } });
+        return before === undefined
+          ? memory
+          : { ...memory, ...isUpdate, old_content: before.content };
       });
     }
     case 'recall': {
@@ -166,21 +186,70 @@ function userOf({ userId }: MemoryOfRun, whose: Whose | undefined): string | nul
 }
 
 function remember(
-  { clock, bounds, remembered, jobId, conversationId }: AttemptMemory,
+  attempt: AttemptMemory,
   fields: MemoryFields & { content: string },
-  { userId, step, id, now = clock.now() }: Remembering,
+  { userId, step, before, id = before?.id, now = attempt.clock.now() }: Remembering,
 ) {
+  const { bounds, remembered, jobId, conversationId } = attempt;
   const source: Source = { job_id: jobId, conversation_id: conversationId, step };
   const memory = newMemory(fields, { now, userId, source, ...(id !== undefined && { id }) });
   bounds.countWords(memory.word_count);
-  remembered.set(memory.id, memory);
-  return runMemoryView(memory);
+  const made = before === undefined ? memory : { ...memory, ...momentsAfter(before, now) };
+  if (before !== undefined) replace(attempt, before);
+  remembered.set(made.id, made);
+  return runMemoryView(made);
 }
+
+/** Of a memory that replaces an earlier one. */
+function momentsAfter({ created_at, updated_at }: Replaced, now: number) {
+  return { created_at, updated_at: Math.max(now, updated_at + 1) };
+}
+
+/** The earlier memory is deleted where the new one is recorded, under the same id. */
+function replace(
+  { bounds, remembered, replaced, forgotten }: AttemptMemory,
+  { id, ...before }: Replaced,
+) {
+  const own = remembered.get(id);
+  if (own !== undefined) replaced.set(id, [...(replaced.get(id) ?? []), own]);
+  else {
+    bounds.countForgotten(before.word_count);
+    forgotten.add(id);
+  }
+}
+
+/** What a new memory replaces: one that says the same, or else another number of the same thing; if there is one. */
+async function similarTo(
+  attempt: AttemptMemory,
+  { content, tag = defaultTag, metadata = {} }: MemoryFields & { content: string },
+  userId: string | null,
+): Promise<Replaced | undefined> {
+  // What stands in quotes is no phrase here.
+  const query = [...content.replaceAll(/["\u201c\u201d\u201e]/g, ' ')]
+    .slice(0, queryCharsMax)
+    .join('');
+  const wanted = { tag, userId, limit: comparedMax };
+  const json = canonicalJson(metadata);
+  const others = (await found(attempt, wanted, query))
+    .filter((one) => canonicalJson(JSON.parse(one.metadata)) === json)
+    .map((one) => ({ one, likeness: likenessOf(one.content, content) }));
+  const like =
+    others.find(({ likeness }) => likeness === 'same') ??
+    others.find(({ likeness }) => likeness === 'changed');
+  if (like === undefined) return undefined;
+  const { one } = like;
+  const own = attempt.remembered.get(one.id);
+  return { ...one, word_count: own?.word_count ?? readWords(one.content).length };
+}
+
+/** A memory that another one replaces. */
+type Replaced = Pick<Remembered, 'id' | 'content' | 'created_at' | 'updated_at' | 'word_count'>;
 
 /** Whose it is and which part of the run remembers it; again under its id, where it is restored. */
 interface Remembering {
   readonly userId: string | null;
   readonly step: number | null;
+  readonly before?: Replaced;
   readonly id?: string;
   readonly now?: number;
 }
@@ -284,9 +353,28 @@ async function restore(attempt: AttemptMemory, changes: readonly MemoryChange[])
       // A version before there were memories of users has recorded none of the two.
       const userId = more.user_id ?? null;
       const step = more.step ?? null;
-      await inTurn(attempt, () => remember(attempt, fields, { userId, step, id, now }));
+      const making = { userId, step, id, now };
+      await inTurn(attempt, () => {
+        if (more.updated === true) return rememberAgain(attempt, fields, making, more.updated_at);
+        return remember(attempt, fields, making);
+      });
     }
   }
+}
+
+/** Replaces again what an earlier attempt has replaced. */
+function rememberAgain(
+  attempt: AttemptMemory,
+  fields: MemoryFields & { content: string },
+  making: Remembering & { readonly id: string; readonly now: number },
+  updatedAt: string,
+) {
+  const { id, now: created_at } = making;
+  const own = attempt.remembered.get(id);
+  const updated_at = Date.parse(updatedAt);
+  const moments = { created_at, updated_at: updated_at - 1 };
+  const before = { id, content: '', word_count: own?.word_count ?? 0, ...moments };
+  return remember(attempt, fields, { ...making, before, now: updated_at });
 }
 
 /** What a repeated attempt does again is on record. */
@@ -294,13 +382,24 @@ const ofRecord: Asker = { step: null, note() {} };
 
 /** Takes back what a part of the run did that begins again; it counts against the bounds still. */
 function undo(attempt: AttemptMemory, changes: readonly MemoryChange[]): Promise<void> {
-  const { remembered, dropped, forgotten } = attempt;
+  const { remembered, replaced, dropped, forgotten } = attempt;
   return inTurn(attempt, () => {
     for (const change of changes.toReversed()) {
-      if ('remembered' in change) remembered.delete(change.remembered.id);
-      else if (!forgotten.delete(change.forgotten)) {
+      if ('remembered' in change) {
+        const { id, updated } = change.remembered;
+        const before = updated === true ? replaced.get(id)?.pop() : undefined;
+        if (before !== undefined) remembered.set(id, before);
+        else {
+          remembered.delete(id);
+          forgotten.delete(id);
+        }
+      } else {
         const own = dropped.get(change.forgotten);
-        if (own !== undefined) remembered.set(own.id, own);
+        if (own === undefined) forgotten.delete(change.forgotten);
+        else {
+          dropped.delete(own.id);
+          remembered.set(own.id, own);
+        }
       }
     }
   });

@@ -259,6 +259,10 @@ export interface Memory {
   readonly updated_at: string;
   /** From then on it is not found; null for never. */
   readonly expires_at: string | null;
+  /** In the answer to `remember`: true where it replaced a memory that said nearly the same; else left out. */
+  readonly updated?: boolean;
+  /** The content of that memory. */
+  readonly old_content?: string;
 }
 
 /**

@@ -4,6 +4,7 @@
  */
 import { timestamp } from '../kernel/clock.ts';
 import { permanentError } from '../kernel/permanent-error.ts';
+import { canonicalJson } from '../kernel/text.ts';
 import { checkBytes, defaultTag, type MemoryFields } from '../memories/fields.ts';
 import type { MemoryVerb } from '../memories/memory-verbs.ts';
 import { createRunBounds, type RunBounds } from '../memories/run-bounds.ts';
@@ -99,9 +100,13 @@ export async function askMemory(
   }
   const { whose, ...fields } = readRemember(payload, state.now());
   const userId = userOf(state.userId, whose);
-  const remembered = remember(state, fields, { userId, now: state.now(), id: state.newId() });
-  note({ remembered: { ...remembered, step: null } });
-  return remembered;
+  const before = await similarTo(state, fields, userId);
+  if (before !== undefined) forget(state, before.id);
+  const id = before?.id ?? state.newId();
+  const made = remember(state, fields, { userId, now: state.now(), id });
+  const isUpdate = before !== undefined && { updated: true };
+  note({ remembered: { ...made, step: null, ...isUpdate } });
+  return before === undefined ? made : { ...made, ...isUpdate, old_content: before.memory.content };
 }
 
 /** Does again what a recorded step did. */
@@ -115,9 +120,28 @@ export async function restoreMemory(
       const { id, created_at, content, tag, metadata, user_id, expires_at } = change.remembered;
       const ends = expires_at === null ? null : Date.parse(expires_at);
       const fields = { content, tag, metadata, expires_at: ends };
+      if (change.remembered.updated === true) forget(state, id);
       remember(state, fields, { userId: user_id, now: Date.parse(created_at), id });
     }
   }
+}
+
+/** The memory that a new one replaces, by the rules of the platform. */
+async function similarTo(
+  { entries }: ScriptedMemory,
+  { content, tag = defaultTag, metadata = {} }: NewMemory,
+  userId: string | null,
+): Promise<Entry | undefined> {
+  const json = canonicalJson(metadata);
+  const others = entries.filter(
+    ({ memory }) =>
+      memory.user_id === userId && memory.tag === tag && canonicalJson(memory.metadata) === json,
+  );
+  if (others.length === 0) return undefined;
+  const { likenessOf } = await import('../memories/near-duplicates.ts');
+  const found = (wanted: 'same' | 'changed') =>
+    others.find(({ memory }) => likenessOf(memory.content, content) === wanted);
+  return found('same') ?? found('changed');
 }
 
 /** Whose memory it is. */

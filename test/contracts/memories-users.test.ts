@@ -2,7 +2,7 @@
 import { describe, expect, test } from 'vitest';
 import { insertDefaultAgent } from '../../src/agents/agents.ts';
 import { composeAgents } from '../../src/composition/agents.ts';
-import { createRunMemories } from '../../src/memories/run-memory.ts';
+import { createRunMemories, type MemoryChange } from '../../src/memories/run-memory.ts';
 import { type Engine, engines } from '../support/databases.ts';
 import { manualClock } from '../support/manual-clock.ts';
 import { expectMemoriesConsistent } from '../support/memories.ts';
@@ -187,6 +187,103 @@ describe.each(await engines())('on $name', (engine) => {
 
     expect(await listed()).toEqual({ contents: [], total: 0 });
     await expectMemoriesConsistent(database);
+  });
+
+  describe('what a run remembers again', () => {
+    const prefers = 'Ada prefers short answers.';
+
+    test('updates the memory in place, and says so with the old text', async () => {
+      const all = await world(engine);
+      const { memories, clock, database } = all;
+      const before = await memories.create(own, { content: prefers }, 'ada');
+      clock.advance(1_000);
+      const memory = all.runFor('ada');
+
+      const told = await memory.ask('remember', { content: 'Ada really prefers short answers' });
+
+      const now = new Date(clock.now()).toISOString();
+      const { source: _, agent_id: __, ...view } = before;
+      const after = { ...view, content: 'Ada really prefers short answers', updated_at: now };
+      expect(told).toEqual({ ...after, updated: true, old_content: prefers });
+      expect(await memory.ask('recall', {})).toEqual([after]);
+      expect(await memory.ask('recall', { query: 'answers' })).toEqual([after]);
+      await keep(all, memory, 'ada');
+      const listed = await memories.list(own, {}, page);
+      expect(listed).toMatchObject({ memories: [after], total: 1 });
+      expect(listed.memories[0]?.source).toMatchObject({ job_id: 'job' });
+      await expectMemoriesConsistent(database);
+    });
+
+    test('replaces a number of the same thing, also one of the same run', async () => {
+      const all = await world(engine);
+      const memory = all.runFor('alice');
+      await memory.ask('remember', { content: "Alice's salary is 5,000" });
+
+      const told = await memory.ask('remember', { content: "Alice's salary is 6,000" });
+
+      expect(told).toMatchObject({ updated: true, old_content: "Alice's salary is 5,000" });
+      await keep(all, memory, 'alice');
+      expect(await all.listed()).toEqual({ contents: ["Alice's salary is 6,000"], total: 1 });
+      await expectMemoriesConsistent(all.database);
+    });
+
+    test('stays beside another fact, another owner, another tag and other metadata', async () => {
+      const all = await world(engine);
+      await all.given([prefers, null], [prefers, 'bob']);
+      const memory = all.runFor('ada');
+      const asked = [
+        { content: prefers },
+        { content: prefers, tag: 'preference' },
+        { content: prefers, metadata: { customer: 7 } },
+        { content: 'Ada prefers long answers.' },
+        { content: 'Order 4711 was delivered' },
+        { content: 'Order 4712 was delivered' },
+      ];
+
+      for (const one of asked) {
+        expect(await memory.ask('remember', one)).not.toHaveProperty('updated');
+      }
+      await keep(all, memory, 'ada');
+      expect(await all.listed()).toMatchObject({ total: 8 });
+    });
+
+    test('is updated again by a repetition, and as before where that is taken back', async () => {
+      const all = await world(engine);
+      await all.memories.create(own, { content: prefers }, 'ada');
+      const noted: MemoryChange[] = [];
+      const asker = { step: null, note: (change: MemoryChange) => void noted.push(change) };
+      const first = all.runFor('ada');
+      await first.ask('remember', { content: 'Ada prefers very short answers' }, asker);
+      await first.ask('remember', { content: 'Ada still prefers short answers' }, asker);
+      const made = await first.ask('recall', {});
+
+      const second = all.runFor('ada');
+      await second.restore(JSON.parse(JSON.stringify(noted)));
+      expect(await second.ask('recall', {})).toEqual(made);
+      await first.undo(noted.slice(1));
+      expect(await recall(first)).toEqual(['Ada prefers very short answers']);
+      await first.undo(noted.slice(0, 1));
+      expect(await recall(first)).toEqual([prefers]);
+      await keep(all, second, 'ada');
+      expect(await all.listed()).toEqual({
+        contents: ['Ada still prefers short answers'],
+        total: 1,
+      });
+      await expectMemoriesConsistent(all.database);
+    });
+
+    test('is forgotten with what it replaced', async () => {
+      const all = await world(engine);
+      const [stored] = await all.given([prefers, 'ada']);
+      const memory = all.runFor('ada');
+      await memory.ask('remember', { content: 'Ada prefers very short answers' });
+
+      expect(await memory.ask('forget', stored?.id)).toBe(true);
+      expect(await recall(memory)).toEqual([]);
+      await keep(all, memory, 'ada');
+      expect(await all.listed()).toEqual({ contents: [], total: 0 });
+      await expectMemoriesConsistent(all.database);
+    });
   });
 
   test('a run does with the memory only what its agent may', async () => {
