@@ -125,6 +125,22 @@ export const Agent = Type.Object(
   { title: 'Agent', description: 'The agent.', examples: [example] },
 );
 
+/** What of an agent a job may have instead of what is saved. */
+export const AgentOverrides = Type.Partial(
+  Type.Object({
+    instructions: fields.instructions,
+    model: fields.model,
+    model_settings: fields.model_settings,
+    fallback_models: fields.fallback_models,
+  }),
+  {
+    title: 'AgentOverrides',
+    additionalProperties: false,
+    minProperties: 1,
+    examples: [{ instructions: 'Answer in one sentence.' }],
+  },
+);
+
 const optionalFields = Type.Partial(Type.Object(fields)).properties;
 
 export const NewAgent = Type.Object(

@@ -9,7 +9,7 @@ import type { PageAsked } from '../database/page-bytes.ts';
 import { appendEvents } from '../events/outbox.ts';
 import { bind } from '../kernel/bind.ts';
 import type { Clock } from '../kernel/clock.ts';
-import { notFound, PlatformError } from '../kernel/errors.ts';
+import { invalidIn, notFound, PlatformError } from '../kernel/errors.ts';
 import { createShortCache, type ShortCache } from '../kernel/short-cache.ts';
 import type { AgentChanges } from './agent-changes.ts';
 import { type AgentFields, agentBody, calledModel, columnsOf, emptyAgent } from './agent-rows.ts';
@@ -90,6 +90,7 @@ export function createAgents({ max, ...deps }: AgentsDeps) {
       get,
       update,
       remove,
+      requireOverridable,
     }),
     lock,
     statusIn,
@@ -204,6 +205,23 @@ async function update(
   statuses.forget(keyOf(organizationId, id));
   changes?.tell(organizationId);
   return agentBody(row);
+}
+
+/** Throws `400 validation_error` for fields that the agent could not be changed to. */
+async function requireOverridable(
+  state: AgentsState,
+  organizationId: string,
+  id: string,
+  fields: AgentFields,
+): Promise<void> {
+  const row = { ...(await find(state, organizationId, id)), ...columnsOf(fields) };
+  try {
+    requireTaken(calledModel(row), state.models);
+  } catch (error) {
+    if (!(error instanceof PlatformError)) throw error;
+    const details = error.extras.details?.map((one) => ({ ...one, field: `agent.${one.field}` }));
+    throw details === undefined ? error : invalidIn(details);
+  }
 }
 
 /** Deletes an agent with all that belongs to it; `409 conflict` while a resource names it. */

@@ -2,6 +2,7 @@
 
 import type { JournalJob } from '../journal/step-rows.ts';
 import { isUnavailable, notFound, PlatformError } from '../kernel/errors.ts';
+import { type AgentFields, columnsOf } from './agent-rows.ts';
 import type { AgentRow } from './agents.store.ts';
 import { ThinkingError } from './thinking-error.ts';
 
@@ -37,10 +38,7 @@ export async function agentOf(
 }
 
 function overridden(saved: AgentRow, overrides: string): AgentRow {
-  return {
-    ...saved,
-    ...(JSON.parse(overrides) as Pick<Partial<AgentRow>, 'instructions' | 'model'>),
-  };
+  return { ...saved, ...columnsOf(JSON.parse(overrides) as AgentFields) };
 }
 
 /** The scopes of the key that a job runs for; refuses a key that was revoked or has expired. */

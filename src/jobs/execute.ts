@@ -3,6 +3,7 @@
  * docs/decisions/order-of-checks.md: skill and agent (404), scope (403), input (400), then state (422).
  */
 import { createHash } from 'node:crypto';
+import type { AgentFields } from '../agents/agent-rows.ts';
 import { type Agents, defaultAgentId } from '../agents/agents.ts';
 import type { Conversations } from '../conversations/conversations.ts';
 import type { Database } from '../database/database.ts';
@@ -27,9 +28,11 @@ export interface Target {
 
 /** The other parts of a request to run a skill; the first are recorded with its job. */
 export interface ExecutionOptions
-  extends Pick<WorkRequest, 'userId' | 'isForUser' | 'triggerType' | 'agentOverrides'> {
+  extends Pick<WorkRequest, 'userId' | 'isForUser' | 'triggerType'> {
   /** The field of the request's body that the input is; by default the input is the body. */
   readonly inputField?: string;
+  /** Fields of the agent that the job has instead of the saved ones. */
+  readonly overrides?: AgentFields;
   /** Makes repeats of the request one job. */
   readonly idempotency?:
     | {
@@ -86,14 +89,16 @@ async function execute(
   caller: Caller,
   { skill, agentId, conversationId, isPaused }: Target,
   input: unknown,
-  { inputField, ...options }: ExecutionOptions,
+  { inputField, overrides, ...options }: ExecutionOptions,
 ): Promise<{ job: AcceptedJob; isReplay: boolean }> {
   refuseInvalid(skill, input, inputField);
+  if (overrides) await deps.agents.requireOverridable(caller.organizationId, agentId, overrides);
+  const agentOverrides = overrides && JSON.stringify(overrides);
   if (conversationId !== undefined && !skill.continuesConversations) {
     throw invalid('x-conversation-id', `is not for ${skill.name}, which begins its own`);
   }
   const idempotency = options.idempotency && {
-    fingerprint: fingerprintOf(skill, agentId, input, conversationId, options.agentOverrides),
+    fingerprint: fingerprintOf(skill, agentId, input, conversationId, agentOverrides),
     ...options.idempotency,
   };
   if (isPaused) {
@@ -112,6 +117,7 @@ async function execute(
     maxAttempts: skill.maxAttempts,
     input: JSON.stringify(input),
     retryOf: null,
+    ...(agentOverrides === undefined ? {} : { agentOverrides }),
     ...(conversationId === undefined ? {} : { conversationId }),
   });
   if (acceptance.kind === 'conversation_active') {
@@ -182,7 +188,7 @@ function fingerprintOf(
   agentId: string,
   input: unknown,
   conversationId = '',
-  overrides: string | null = '',
+  overrides = '',
 ): string {
   return createHash('sha256')
     .update(`${skill.id}\n${agentId}\n${canonicalJson(input)}${conversationId}${overrides}`)

@@ -1,10 +1,10 @@
 /** Jobs as clients see them. */
 import type { Static } from 'typebox';
+import type { AgentOverrides } from '../agents/agents.schemas.ts';
 import type { TokenStats } from '../conversations/conversations.ts';
 import { timestamp, timestampOrNull } from '../kernel/clock.ts';
 import type { AcceptedJob } from './accept.ts';
 import type { ListedJobRow, TimedJob } from './job-lists.store.ts';
-import type { AgentOverrides } from './jobs.schemas.ts';
 import type { JobRow } from './jobs.store.ts';
 import { queueOf } from './queues.ts';
 import type { JobError } from './states.ts';

@@ -1,5 +1,6 @@
 /** What jobs look like on the wire (docs/decisions/jobs.md). */
 import { Type } from 'typebox';
+import { AgentOverrides } from '../agents/agents.schemas.ts';
 import {
   approvalStatuses,
   jobStatuses,
@@ -18,7 +19,6 @@ import {
   Words,
 } from '../http/schemas.ts';
 import { runErrorCodes } from '../kernel/errors.ts';
-import { longTextMax } from '../kernel/long-text.ts';
 import { queueNames } from '../kernel/queues.ts';
 import { cancelledError } from './states.ts';
 
@@ -63,27 +63,20 @@ const parent = {
 
 export const JobError = Type.Object({ code: Words(runErrorCodes), message: Type.String() });
 
-/** What of an agent a job may have instead of what is saved. */
-export const AgentOverrides = Type.Object(
+export const NewTrial = Type.Object(
   {
-    instructions: Type.Optional(
-      Type.String({ maxLength: longTextMax, description: 'The system prompt.' }),
-    ),
-    model: Type.Optional(
-      Nullable(
-        Type.String({
-          pattern: '^[^/\\s]+/\\S+$',
-          maxLength: 200,
-          description: "provider/model; null for the platform's DEFAULT_MODEL.",
-        }),
-      ),
-    ),
+    agent: AgentOverrides,
+    input: Type.Unknown({ description: 'The input of agent/v1.0/run-task.' }),
   },
   {
-    title: 'AgentOverrides',
+    title: 'NewTrial',
     additionalProperties: false,
-    minProperties: 1,
-    examples: [{ instructions: 'Answer in one sentence.' }],
+    examples: [
+      {
+        agent: { instructions: 'Answer in one sentence.' },
+        input: { task: 'When is the harbour open?' },
+      },
+    ],
   },
 );
 

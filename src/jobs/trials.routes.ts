@@ -17,7 +17,7 @@ import {
   executionHeaders,
   executionResponses,
 } from './execution-answer.ts';
-import { AgentOverrides } from './jobs.schemas.ts';
+import { NewTrial } from './jobs.schemas.ts';
 
 /** The skill with which an agent works on a task. */
 const runTask = { category: 'agent', version: 'v1.0', skillName: 'run-task' };
@@ -32,22 +32,7 @@ const trialSchema = {
     'agent itself is not changed. The job has the fields as agent_overrides; a retry has them too.',
   params: Type.Object({ agentId: Type.String({ description: 'The id of the agent.' }) }),
   headers: Type.Object(executionHeaders),
-  body: Type.Object(
-    {
-      agent: AgentOverrides,
-      input: Type.Unknown({ description: 'The input of agent/v1.0/run-task.' }),
-    },
-    {
-      title: 'NewTrial',
-      additionalProperties: false,
-      examples: [
-        {
-          agent: { instructions: 'Answer in one sentence.' },
-          input: { task: 'When is the harbour open?' },
-        },
-      ],
-    },
-  ),
+  body: NewTrial,
   response: {
     ...executionResponses,
     ...apiRefusals(
@@ -84,7 +69,7 @@ export function trialRoutes(server: Server, deps: AnswerDeps & { readonly execut
       {
         ...userFor(request, caller),
         triggerType: 'api',
-        agentOverrides: JSON.stringify(agent),
+        overrides: agent,
         inputField: 'input',
         idempotency: key === undefined ? undefined : { owner: caller.keyId, key },
       },

@@ -135,6 +135,40 @@ describe.skipIf(!(await isInstalled('Chromium')))('the chat of an agent', () => 
     await seen('chat-tool');
   });
 
+  test('the trace of a run has its steps as a tree, with tokens, and the jobs of other agents', async () => {
+    await api('POST', '/api/agents', { id: 'tides', description: 'Knows the tides.' });
+    await api('POST', '/api/agents', { id: 'pilot', agents: ['tides'], skills: ['text/*'] });
+    provider.script(({ tools, toolResults }) =>
+      tools.includes('agent__tides') && toolResults.length === 0
+        ? { toolCalls: [{ name: 'agent__tides', input: { task: 'When?' } }] }
+        : { text: 'At noon.' },
+    );
+    const { body: job } = await world.platform.run(
+      world.key,
+      'agent/v1.0/run-task',
+      { task: 'When is the water high?' },
+      { 'x-agent-id': 'pilot' },
+    );
+    expect(job.status).toBe('completed');
+
+    await world.open(`/jobs/${job.job_id}`);
+    const trace = page().getByRole('table', { name: 'Timeline of the job' });
+    const tool = trace.getByRole('row', { name: /agent\/tides/ }).first();
+    await expect.poll(() => tool.textContent()).toMatch(/\d+ tokens/);
+    const rows = await trace.getByRole('row').count();
+    await trace
+      .getByRole('button', { name: /^Hide the steps below openai/ })
+      .first()
+      .click();
+    expect(await trace.getByRole('row').count()).toBe(rows - 2);
+    await trace.getByRole('button', { name: /^Show the steps below openai/ }).click();
+    await trace.getByRole('button', { name: 'agent/tides', exact: true }).last().click();
+    await page().getByRole('button', { name: 'Show the steps of this job' }).click();
+    const started = page().getByRole('table', { name: 'Timeline of a job that it started' });
+    await started.getByRole('row', { name: /openai/ }).waitFor();
+    await seen('trace');
+  });
+
   test('an answer is stopped, and given again', async () => {
     const never = Promise.withResolvers<void>();
     provider.script(answering('It will be long', { hold: { after: 1, until: never.promise } }));
@@ -168,6 +202,13 @@ describe.skipIf(!(await isInstalled('Chromium')))('the chat of an agent', () => 
     expect(provider.requests.at(-1)?.system).toContain('Talk like a sailor.');
     expect((await api('GET', '/api/agents/harbour')).instructions).toContain('Be kind.');
     await seen('chat-trial');
+    await messages().getByRole('link', { name: 'Unsaved instructions' }).click();
+    await page()
+      .getByRole('region', { name: 'Settings of this run' })
+      .getByText('sailor')
+      .waitFor();
+    await page().goBack();
+    await messages().getByText('Aye.').waitFor();
 
     await page().reload();
     expect(await instructions.inputValue()).toContain('sailor');

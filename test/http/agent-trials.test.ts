@@ -64,6 +64,17 @@ test('a trial continues a conversation, and what it leaves out is the agent’s'
   });
 });
 
+test('a trial has its own settings of the model', async () => {
+  const { post } = await newThinker(world.platform);
+  world.provider.script(answering('Aye.'));
+  const agent = { model_settings: { temperature: 0.5 }, fallback_models: ['openai/second'] };
+
+  const { body: job } = await post(path, { agent, input: { task: 'x' } }, waiting);
+
+  expect(job).toMatchObject({ status: 'completed', agent_overrides: agent });
+  expect(asked()?.body.temperature).toBe(0.5);
+});
+
 test('a retry of a trial is the same trial', async () => {
   const { post, jobIn } = await newThinker(world.platform);
   world.provider.script(() => ({ fault: { status: 400 } }));
@@ -97,6 +108,11 @@ test.each([
   ['agent.skills', { agent: { skills: ['*'] }, input: { task: 'x' } }],
   ['agent.model', { agent: { model: 'gpt' }, input: { task: 'x' } }],
   ['agent.instructions', { agent: { instructions: '🏔'.repeat(16_385) }, input: { task: 'x' } }],
+  ['agent.fallback_models.0', { agent: { fallback_models: ['gpt'] }, input: { task: 'x' } }],
+  [
+    'agent.model_settings.max_output_tokens',
+    { agent: { model_settings: { max_output_tokens: 900_000 } }, input: { task: 'x' } },
+  ],
   ['input.task', { agent: overrides, input: {} }],
   ['input', { agent: overrides }],
   ['more', { agent: overrides, input: { task: 'x' }, more: 1 }],

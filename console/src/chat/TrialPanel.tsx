@@ -1,8 +1,10 @@
 /** Instructions and a model for this chat alone, beside the saved ones. */
+import { useState } from 'react';
 import { changeAgent } from '../api/agents.ts';
 import type { Overrides } from '../api/chat.ts';
 import type { Schema } from '../api/client.ts';
 import { FormProblem } from '../forms/FormProblem.tsx';
+import { jsonText, ObjectField, parseObject } from '../forms/ObjectField.tsx';
 import { Button } from '../ui/Button.tsx';
 import { issueOf, TextAreaField, TextField } from '../ui/Field.tsx';
 import { useAct } from '../ui/useAct.ts';
@@ -30,10 +32,12 @@ export function TrialPanel({
   });
   /** What is as it was saved is no override. */
   function edit(changed: Overrides) {
-    const { instructions, model } = { ...overrides, ...changed };
+    const { instructions, model, model_settings } = { ...overrides, ...changed };
     const next: Overrides = {
       ...(instructions !== undefined && instructions !== agent.instructions && { instructions }),
       ...(model !== undefined && model !== agent.model && { model }),
+      ...(model_settings !== undefined &&
+        jsonText(model_settings) !== jsonText(agent.model_settings) && { model_settings }),
     };
     onOverrides(Object.keys(next).length === 0 ? null : next);
   }
@@ -66,10 +70,17 @@ export function TrialPanel({
         placeholder="the default"
         className="font-mono text-[13px]"
       />
+      <ModelSettings
+        // What is saved or discarded is written anew.
+        key={`${overrides === null} ${jsonText(agent.model_settings)}`}
+        settings={overrides?.model_settings ?? agent.model_settings}
+        onSettings={(next) => edit({ model_settings: next })}
+        error={issueOf(save.error, 'model_settings')}
+      />
       {overrides !== null && (
         <>
           <Compared agent={agent} overrides={overrides} />
-          <FormProblem error={save.error} fields={['instructions', 'model']} />
+          <FormProblem error={save.error} fields={['instructions', 'model', 'model_settings']} />
           <div className="flex flex-wrap items-center gap-2">
             <p className="mr-auto rounded bg-warn-soft px-1.5 py-0.5 text-xs text-warn-text">
               Not saved
@@ -96,8 +107,40 @@ export function TrialPanel({
   );
 }
 
+type Settings = Schema<'Agent'>['model_settings'];
+
+/** Settings that are no JSON yet count for nothing. */
+function ModelSettings({
+  settings,
+  onSettings,
+  error,
+}: {
+  settings: Settings;
+  onSettings: (settings: Settings) => void;
+  error: string | undefined;
+}) {
+  const [text, setText] = useState(() => (settings === null ? '' : jsonText(settings)));
+  const { issue } = parseObject(text);
+  function write(next: string) {
+    setText(next);
+    const { value } = parseObject(next);
+    if (value !== undefined) onSettings(Object.keys(value).length === 0 ? null : value);
+  }
+  return (
+    <ObjectField
+      label="Model settings (a JSON object)"
+      optional
+      hint="Such as temperature, effort, max_output_tokens or timeout_ms."
+      rows={2}
+      value={text}
+      onValue={write}
+      error={issue ?? error}
+    />
+  );
+}
+
 function Compared({ agent, overrides }: { agent: Schema<'Agent'>; overrides: Overrides }) {
-  const { instructions, model } = overrides;
+  const { instructions, model, model_settings: settings } = overrides;
   return (
     <details className="group">
       <summary className="text-[13px] font-medium">Compare with the saved ones</summary>
@@ -114,6 +157,13 @@ function Compared({ agent, overrides }: { agent: Schema<'Agent'>; overrides: Ove
             label="Difference of the model"
             from={agent.model ?? 'the default'}
             to={model ?? 'the default'}
+          />
+        )}
+        {settings !== undefined && (
+          <Difference
+            label="Difference of the model settings"
+            from={jsonText(agent.model_settings)}
+            to={jsonText(settings)}
           />
         )}
       </div>

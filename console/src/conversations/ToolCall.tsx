@@ -2,8 +2,9 @@ import { ChevronRight, Wrench } from 'lucide-react';
 import type { ReactNode } from 'react';
 import type { Message } from '../api/conversations.ts';
 import { ErrorWords } from '../jobs/ErrorWords.tsx';
+import { type StepUsage, usageText } from '../jobs/step-usage.ts';
 import { Status } from '../ui/Status.tsx';
-import { countText, Duration, Time } from '../ui/Time.tsx';
+import { Duration, Time } from '../ui/Time.tsx';
 import { Labelled } from '../ui/Value.tsx';
 import { toolUseOf } from './content.ts';
 import { Folded } from './Folded.tsx';
@@ -14,7 +15,7 @@ const glimpseMax = 160;
 /** What a call took: tokens of the models that it asked itself. */
 export interface Took {
   readonly ms: number | null;
-  readonly tokens: number | null;
+  readonly usage: StepUsage | undefined;
 }
 
 /** A recorded tool call. */
@@ -27,7 +28,7 @@ export function ToolCall({ message, took }: { message: Message; took: Took | und
       aside={
         <>
           {use?.error && <Status value="failed" />}
-          {took?.tokens != null && took.tokens > 0 && <span>{countText(took.tokens)} tokens</span>}
+          {took?.usage && <span>{usageText(took.usage)}</span>}
           {took?.ms != null ? <Duration ms={took.ms} /> : <Time value={message.created_at} />}
         </>
       }

@@ -6,6 +6,7 @@ import type { Message, TokenUsage } from '../api/conversations.ts';
 import { hasEnded, type JobListItem, type JobStep, jobStepsQuery } from '../api/jobs.ts';
 import { liveMs } from '../api/queries.ts';
 import { ErrorWords } from '../jobs/ErrorWords.tsx';
+import { type StepUsage, usageOfSteps } from '../jobs/step-usage.ts';
 import { Markdown } from '../markdown/Markdown.tsx';
 import { Button } from '../ui/Button.tsx';
 import { Json } from '../ui/Code.tsx';
@@ -16,7 +17,7 @@ import { countText, Time } from '../ui/Time.tsx';
 import { contentOf } from './content.ts';
 import { Folded } from './Folded.tsx';
 import { ToolCall } from './ToolCall.tsx';
-import { type Entry, entriesOf, isBroken, needsSteps, type Turn, tokensBelow } from './turns.ts';
+import { type Entry, entriesOf, isBroken, needsSteps, type Turn } from './turns.ts';
 
 type Tokens = TokenUsage['breakdown'][number];
 
@@ -24,7 +25,7 @@ type Tokens = TokenUsage['breakdown'][number];
 const measuredTurns = 10;
 
 /** What the steps of a turn say of its messages. */
-type StepOf = (messageId: string) => { step: JobStep; all: readonly JobStep[] } | undefined;
+type StepOf = (messageId: string) => { step: JobStep; usage: StepUsage | undefined } | undefined;
 
 const speakers: Record<string, { name: string; icon: LucideIcon; look: string }> = {
   user: { name: 'User', icon: User, look: 'bg-accent-soft text-accent-text' },
@@ -62,9 +63,10 @@ export function Transcript({
       {turns.map((turn, i) => {
         const all = steps.get(turn.job?.job_id ?? '');
         const byMessage = new Map(all?.map((step) => [step.message_id, step]));
+        const usages = usageOfSteps(all ?? []);
         const stepOf: StepOf = (messageId) => {
           const step = byMessage.get(messageId);
-          return step && { step, all: all ?? [] };
+          return step && { step, usage: usages.get(step.step) };
         };
         const retry = i === turns.length - 1 && onRetry ? () => onRetry(turn) : undefined;
         return (
@@ -129,7 +131,7 @@ function Statement({
       <li className="pt-1.5">
         <ToolCall
           message={message}
-          took={known && { ...tokensBelow(known.step, known.all), ms: known.step.duration_ms }}
+          took={known && { ms: known.step.duration_ms, usage: known.usage }}
         />
         {below}
       </li>

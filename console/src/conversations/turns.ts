@@ -100,26 +100,3 @@ function parentBySteps(messages: readonly Message[], steps: readonly JobStep[]):
     return step?.message_id ?? undefined;
   };
 }
-
-/** The tokens of all calls of models below a step, with those of the jobs that it started; null where none is known. */
-export function tokensBelow(
-  { step }: JobStep,
-  all: readonly JobStep[],
-): { readonly tokens: number | null } {
-  const below = new Set([step]);
-  let tokens: number | null = null;
-  // A step comes after the one that caused it.
-  for (const one of all) {
-    if (one.parent_step_id === null || !below.has(one.parent_step_id)) continue;
-    below.add(one.step);
-    const own = tokensOfStep(one);
-    if (own !== null) tokens = (tokens ?? 0) + own;
-  }
-  return { tokens };
-}
-
-function tokensOfStep({ kind, prompt_tokens, completion_tokens, waits_for }: JobStep) {
-  if (kind === 'run') return waits_for?.token_stats?.total_tokens ?? null;
-  if (prompt_tokens === null && completion_tokens === null) return null;
-  return (prompt_tokens ?? 0) + (completion_tokens ?? 0);
-}

@@ -36,7 +36,12 @@ export function JobOverview({
     <div className="flex flex-col gap-5">
       {job.error && job.status !== 'cancelled' && <ErrorWords error={job.error} />}
       {waits}
-      <Section title="Timeline" flush>
+      {job.agent_overrides && (
+        <Section title="Tried with settings that are not the agent’s">
+          <Value label="Settings of this run" value={job.agent_overrides} />
+        </Section>
+      )}
+      <Section title="Trace" flush>
         <Timeline spans={spansOf(job, events, steps)} events={events} />
         {pages}
       </Section>

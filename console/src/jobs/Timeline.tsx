@@ -16,19 +16,26 @@ import {
   Moon,
   Play,
   Radio,
+  SquareMinus,
+  SquarePlus,
   UserCheck,
   Wrench,
 } from 'lucide-react';
 import { Fragment, useEffect, useState } from 'react';
 import type { JobEvent } from '../api/follow.ts';
+import { type JobStep, stepsPageSize } from '../api/jobs.ts';
+import { Button, IconButton } from '../ui/Button.tsx';
 import { classes } from '../ui/classes.ts';
-import { durationText } from '../ui/Time.tsx';
+import { Problem, Skeleton } from '../ui/Loading.tsx';
+import { countText, durationText } from '../ui/Time.tsx';
 import { lengthOf } from './intervals.ts';
 import { SpanDetails } from './SpanDetails.tsx';
-import { isMoment, isOverDays, type Span, spanText } from './spans.ts';
+import { isMoment, isOverDays, type Span, spansOf, spanText, unfolded } from './spans.ts';
+import { type StepUsage, usageOfSteps, usageText } from './step-usage.ts';
 import { Grid, Ticks, usePlace } from './TimelineAxis.tsx';
 import { Bar, useCrosshair } from './TimelineBar.tsx';
 import { timeScale } from './time-scale.ts';
+import { useRunningJob } from './useRunningJob.ts';
 
 /** How often active bars grow. */
 const growsEveryMs = 200;
@@ -73,16 +80,22 @@ function useEnd(spans: readonly Span[]): number {
 }
 
 export function Timeline({
-  spans,
+  spans: all,
   events,
+  caption = 'Timeline of the job',
 }: {
   spans: readonly Span[];
   events: readonly JobEvent[];
+  caption?: string;
 }) {
+  const [folded, setFolded] = useState<ReadonlySet<string>>(new Set());
+  const spans = unfolded(all, folded);
+  const usages = usageOfSteps(all.flatMap(({ step }) => step ?? []).sort(byNumber));
+  const isCounted = usages.size > 0;
   const [open, setOpen] = useState<string | null>(null);
   const [pointed, setPointed] = useState<string | null>(null);
-  const end = useEnd(spans);
-  const scale = timeScale(spans, end);
+  const end = useEnd(all);
+  const scale = timeScale(all, end);
   const hasDay = isOverDays(scale.start, end);
   const { axis, line, label, onPointerMove, onPointerLeave } = useCrosshair(scale);
   const { left, width } = usePlace(axis);
@@ -93,7 +106,7 @@ export function Timeline({
       <div className="relative" onPointerMove={onPointerMove} onPointerLeave={onPointerLeave}>
         <Grid scale={scale} left={left} width={width} />
         <table className="w-full table-fixed text-[13px]">
-          <caption className="sr-only">Timeline of the job</caption>
+          <caption className="sr-only">{caption}</caption>
           <thead>
             <tr className="border-b bg-sunken text-left text-xs text-muted">
               <th scope="col" className="w-64 px-4 font-medium max-lg:w-48 max-sm:w-36 max-sm:px-3">
@@ -103,6 +116,11 @@ export function Timeline({
                 <span className="sr-only">When</span>
                 <Ticks scale={scale} room={width} />
               </th>
+              {isCounted && (
+                <th scope="col" className="w-48 px-4 text-right font-medium max-lg:hidden">
+                  Models
+                </th>
+              )}
               <th scope="col" className="w-28 px-4 text-right font-medium max-sm:w-24 max-sm:px-3">
                 Duration
               </th>
@@ -123,6 +141,8 @@ export function Timeline({
                       span={span}
                       isOpen={open === span.key}
                       onToggle={() => setOpen(open === span.key ? null : span.key)}
+                      isFolded={folded.has(span.key)}
+                      onFold={() => setFolded(folded.symmetricDifference(new Set([span.key])))}
                     />
                   </th>
                   <td className="p-0">
@@ -131,6 +151,11 @@ export function Timeline({
                       <Bar span={span} scale={scale} end={end} />
                     </div>
                   </td>
+                  {isCounted && (
+                    <td className="truncate px-4 text-right text-muted tabular-nums max-lg:hidden">
+                      <Spent usage={usages.get(span.step?.step ?? 0)} />
+                    </td>
+                  )}
                   <td className="px-4 text-right whitespace-nowrap text-muted tabular-nums max-sm:px-3">
                     {!isMoment(span) && durationText((span.to ?? end) - span.from)}
                   </td>
@@ -139,7 +164,13 @@ export function Timeline({
                   <tr className="border-b border-line/60 last:border-0">
                     <td colSpan={3} className="relative z-10 bg-sunken px-4 py-3 max-sm:px-3">
                       <SpanDetails span={span} events={events} />
+                      {span.step?.waits_for?.job_id !== undefined && (
+                        <StartedTrace jobId={span.step.waits_for.job_id} />
+                      )}
                     </td>
+                    {isCounted && (
+                      <td aria-hidden className="relative z-10 bg-sunken max-lg:hidden" />
+                    )}
                   </tr>
                 )}
               </Fragment>
@@ -175,32 +206,101 @@ export function Timeline({
   );
 }
 
-function Name({ span, isOpen, onToggle }: { span: Span; isOpen: boolean; onToggle: () => void }) {
+const byNumber = (a: JobStep, b: JobStep) => a.step - b.step;
+
+/** What a step took of models, with all steps below it. */
+function Spent({ usage }: { usage: StepUsage | undefined }) {
+  return usage === undefined ? null : <span title={usageText(usage)}>{usageText(usage)}</span>;
+}
+
+/** The steps of a job that a step started, once they are asked for. */
+function StartedTrace({ jobId }: { jobId: string }) {
+  const [isOpen, setOpen] = useState(false);
+  return (
+    <div className="mt-3">
+      <Button size="small" aria-expanded={isOpen} onClick={() => setOpen(!isOpen)}>
+        {isOpen ? 'Hide the steps of this job' : 'Show the steps of this job'}
+      </Button>
+      {isOpen && <Steps jobId={jobId} />}
+    </div>
+  );
+}
+
+function Steps({ jobId }: { jobId: string }) {
+  const { job, steps, events, isReady } = useRunningJob(jobId);
+  if (job.error !== null && job.data === undefined) return <Problem error={job.error} />;
+  if (!isReady || job.data === undefined) return <Skeleton lines={3} />;
+  const total = steps?.total ?? 0;
+  return (
+    <div className="mt-2 overflow-hidden rounded-md border bg-surface">
+      <Timeline
+        caption="Timeline of a job that it started"
+        spans={spansOf(job.data, events, steps?.data ?? [])}
+        events={events}
+      />
+      {total > stepsPageSize && (
+        <p className="border-t px-4 py-2 text-xs text-muted">
+          The first {stepsPageSize} of {countText(total)} steps: the page of the job has all.
+        </p>
+      )}
+    </div>
+  );
+}
+
+function Name({
+  span,
+  isOpen,
+  onToggle,
+  isFolded,
+  onFold,
+}: {
+  span: Span;
+  isOpen: boolean;
+  onToggle: () => void;
+  /** Whether the steps below it are hidden. */
+  isFolded: boolean;
+  onFold: () => void;
+}) {
   const Icon = span.kind === 'settled' && span.tone !== 'good' ? CircleX : icons[span.kind];
   return (
-    <button
-      type="button"
-      aria-expanded={isOpen}
-      onClick={onToggle}
+    <span
       className={classes(
-        'flex h-8 w-full min-w-0 items-center gap-2 text-left outline-none after:absolute after:inset-0 focus-visible:after:outline-2 focus-visible:after:-outline-offset-2 focus-visible:after:outline-accent',
+        'flex min-w-0 items-center',
         span.depth !== undefined && indents[Math.min(span.depth, indents.length - 1)],
       )}
     >
-      <ChevronRight
-        aria-hidden
-        className={classes(
-          'size-3.5 shrink-0 text-muted transition-transform max-sm:hidden',
-          isOpen && 'rotate-90',
-        )}
-      />
-      <Icon
-        aria-hidden
-        className={classes('size-3.5 shrink-0', span.error ? 'text-bad' : 'text-muted')}
-      />
-      <span className={classes('truncate', span.kind === 'attempt' && 'font-medium')}>
-        {span.label}
-      </span>
-    </button>
+      <button
+        type="button"
+        aria-expanded={isOpen}
+        onClick={onToggle}
+        className="flex h-8 w-full min-w-0 items-center gap-2 text-left outline-none after:absolute after:inset-0 focus-visible:after:outline-2 focus-visible:after:-outline-offset-2 focus-visible:after:outline-accent"
+      >
+        <ChevronRight
+          aria-hidden
+          className={classes(
+            'size-3.5 shrink-0 text-muted transition-transform max-sm:hidden',
+            isOpen && 'rotate-90',
+          )}
+        />
+        <Icon
+          aria-hidden
+          className={classes('size-3.5 shrink-0', span.error ? 'text-bad' : 'text-muted')}
+        />
+        <span className={classes('truncate', span.kind === 'attempt' && 'font-medium')}>
+          {span.label}
+        </span>
+      </button>
+      {span.isParent && (
+        <IconButton
+          label={
+            isFolded ? `Show the steps below ${span.label}` : `Hide the steps below ${span.label}`
+          }
+          icon={isFolded ? <SquarePlus /> : <SquareMinus />}
+          aria-expanded={!isFolded}
+          onClick={onFold}
+          className="relative z-10 size-6!"
+        />
+      )}
+    </span>
   );
 }

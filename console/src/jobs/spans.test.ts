@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest';
 import type { Job, JobStep } from '../api/jobs.ts';
-import { isOverDays, spansOf, spanText, tickStep } from './spans.ts';
+import { isOverDays, spansOf, spanText, tickStep, unfolded } from './spans.ts';
+import { usageOfSteps } from './step-usage.ts';
 
 const start = Date.parse('2026-01-01T00:00:00.000Z');
 const at = (ms: number) => new Date(start + ms).toISOString();
@@ -235,4 +236,36 @@ test('times are told with their day on a timeline of several days', () => {
   expect(spanText(attempt!, start + 3 * day, true)).toBe(
     '01-01 00:00:00.010 – 01-04 00:00:00.000 UTC · 3 d · completed',
   );
+});
+
+const asked = (number: number, fields: Partial<JobStep>) =>
+  step(number, number, { kind: 'model', prompt_tokens: 10, completion_tokens: 2, ...fields });
+
+test('a step has what all steps below it took of models; an unknown price makes it partial', () => {
+  const steps = [
+    asked(1, { cost_usd: 0.5 }),
+    step(2, 20, { parent_step_id: 1 }),
+    asked(3, { parent_step_id: 2, cost_usd: null }),
+    asked(4, { parent_step_id: 2, cost_usd: 0.25 }),
+    step(5, 30),
+  ];
+
+  expect([...usageOfSteps(steps)].sort(([a], [b]) => a - b)).toEqual([
+    [1, { tokens: 36, cost: 0.75, isPartial: true }],
+    [2, { tokens: 24, cost: 0.25, isPartial: true }],
+    [3, { tokens: 12, cost: null, isPartial: false }],
+    [4, { tokens: 12, cost: 0.25, isPartial: false }],
+  ]);
+});
+
+test('the steps below a folded one are left out', () => {
+  const steps = [asked(1, {}), step(2, 20, { parent_step_id: 1 }), asked(3, { parent_step_id: 2 })];
+  const spans = spansOf(job(), [], steps);
+  const shown = (...folded: string[]) =>
+    unfolded(spans, new Set(folded)).flatMap(({ step: one }) => one?.step ?? []);
+
+  expect(shown()).toEqual([1, 2, 3]);
+  expect(shown('step 2')).toEqual([1, 2]);
+  expect(shown('step 1', 'step 2')).toEqual([1]);
+  expect(unfolded(spans, new Set(['step 1'])).at(-1)?.kind).toBe('settled');
 });

@@ -29,6 +29,8 @@ export interface Span {
   readonly step?: JobStep;
   /** How many steps of the attempt led to this one. */
   readonly depth?: number;
+  /** Whether other steps are shown below it. */
+  readonly isParent?: boolean;
   /** Of an attempt: when it only waited, so that its run was unloaded. */
   readonly idle?: readonly Interval[];
 }
@@ -218,7 +220,7 @@ function idleIn(steps: readonly JobStep[]): Interval[] {
   return without(union(waits.map(intervalOf)), union(active.map(intervalOf)));
 }
 
-function spanOfStep({ step, depth }: { step: JobStep; depth: number }): Span {
+function spanOfStep({ step, depth, isParent }: NestedStep): Span {
   const { status, kind, due_at, error } = step;
   const { from, to } = intervalOf(step);
   return {
@@ -233,18 +235,38 @@ function spanOfStep({ step, depth }: { step: JobStep; depth: number }): Span {
     ...(due_at !== null && kind !== 'run' && { dueAt: Date.parse(due_at) }),
     step,
     depth,
+    isParent,
   };
 }
 
+interface NestedStep {
+  readonly step: JobStep;
+  readonly depth: number;
+  readonly isParent: boolean;
+}
+
 /** Steps as a tree that is read from top to bottom. The parent of a step may be of an earlier attempt. */
-function nested(steps: readonly JobStep[]): { step: JobStep; depth: number }[] {
+function nested(steps: readonly JobStep[]): NestedStep[] {
   const numbers = new Set(steps.map(({ step }) => step));
   const below = Map.groupBy(steps, ({ parent_step_id: parent }) =>
     parent !== null && numbers.has(parent) ? parent : null,
   );
-  const visit = (parent: number | null, depth: number): { step: JobStep; depth: number }[] =>
-    (below.get(parent) ?? []).flatMap((step) => [{ step, depth }, ...visit(step.step, depth + 1)]);
+  const visit = (parent: number | null, depth: number): NestedStep[] =>
+    (below.get(parent) ?? []).flatMap((step) => {
+      const isParent = below.has(step.step);
+      return [{ step, depth, isParent }, ...visit(step.step, depth + 1)];
+    });
   return visit(null, 0);
+}
+
+/** Without the steps below those that are folded. */
+export function unfolded(spans: readonly Span[], folded: ReadonlySet<string>): readonly Span[] {
+  let deepest = Number.POSITIVE_INFINITY;
+  return spans.filter(({ key, depth = -1 }) => {
+    if (depth > deepest) return false;
+    deepest = folded.has(key) ? depth : Number.POSITIVE_INFINITY;
+    return true;
+  });
 }
 
 const toneOfStep: Record<JobStep['status'], Tone> = {

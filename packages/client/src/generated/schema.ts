@@ -2870,6 +2870,10 @@ export interface components {
             /** @description The system prompt. */
             instructions?: string;
             model?: string | null;
+            /** @description How the model is called, as a whole; null when nothing is set. */
+            model_settings?: components["schemas"]["ModelSettings"] | null;
+            /** @description Models that are asked in place of the model, in this order, while its provider is out of order or limits the rate. */
+            fallback_models?: string[];
         };
         Job: {
             /** Format: uuid */
