@@ -34,6 +34,7 @@ export function emptyAgent(organizationId: string, id: string, now: number): Age
     metadata: '{}',
     memory: 'read_write',
     recall: null,
+    version: 1,
     created_at: now,
     updated_at: now,
   };

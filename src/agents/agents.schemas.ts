@@ -58,10 +58,8 @@ const ModelSettings = Type.Object(
   { additionalProperties: false, title: 'ModelSettings', examples: [{ temperature: 0.2 }] },
 );
 
-const fields = {
-  name: Name(),
-  description: Type.String({ maxLength: longTextMax }),
-  status: Words(['active', 'paused']),
+/** What decides how an agent works: each change of these makes a version. */
+const versioned = {
   instructions: Type.String({ maxLength: longTextMax, description: 'The system prompt.' }),
   model: Nullable(ModelName),
   model_settings: {
@@ -84,7 +82,6 @@ const fields = {
     description:
       'Ids of agents that it may give tasks to as tools. None of them may lead back to the agent.',
   }),
-  metadata: FreeObject,
   memory: {
     ...Words(['read_write', 'read', 'off']),
     description: 'What its runs and its model may do with its memory; read_write by default.',
@@ -100,6 +97,22 @@ const fields = {
       'How many memories, the best for the task, come into the prompt by themselves; null for none.',
   },
 };
+export type VersionedField = keyof typeof versioned;
+export const versionedFields = Object.keys(versioned) as VersionedField[];
+export const VersionedFields = Type.Object(versioned, { title: 'VersionedFields' });
+
+const fields = {
+  name: Name(),
+  description: Type.String({ maxLength: longTextMax }),
+  status: Words(['active', 'paused']),
+  ...versioned,
+  metadata: FreeObject,
+};
+
+const AgentVersionNumber = Type.Integer({
+  description:
+    'The number of the present version: each change of what decides how it works counts.',
+});
 
 const example = {
   id: 'support',
@@ -116,12 +129,19 @@ const example = {
   metadata: {},
   memory: 'read_write',
   recall: { limit: 5 },
+  version: 1,
   created_at: '2026-01-01T00:00:00.000Z',
   updated_at: '2026-01-01T00:00:00.000Z',
 };
 
 export const Agent = Type.Object(
-  { id: Slug, ...fields, created_at: Timestamp, updated_at: Timestamp },
+  {
+    id: Slug,
+    ...fields,
+    version: AgentVersionNumber,
+    created_at: Timestamp,
+    updated_at: Timestamp,
+  },
   { title: 'Agent', description: 'The agent.', examples: [example] },
 );
 

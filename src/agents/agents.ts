@@ -13,6 +13,7 @@ import { invalidIn, notFound, PlatformError } from '../kernel/errors.ts';
 import { createShortCache, type ShortCache } from '../kernel/short-cache.ts';
 import type { AgentChanges } from './agent-changes.ts';
 import { type AgentFields, agentBody, calledModel, columnsOf, emptyAgent } from './agent-rows.ts';
+import { versionAfter } from './agent-versions.ts';
 import {
   type AgentRow,
   deleteAgent,
@@ -178,12 +179,13 @@ async function get(state: AgentsState, organizationId: string, id: string) {
   return agentBody(await find(state, organizationId, id));
 }
 
-/** Changes the given fields; a changed status appends an event. */
+/** Changes the given fields. A changed status appends an event; a changed field of a version makes one. */
 async function update(
   { database, clock, models, statuses, changes }: AgentsState,
   organizationId: string,
   id: string,
   fields: AgentFields,
+  restoredFrom: number | null = null,
 ) {
   const row = await database.write(async (tx) => {
     const before = await lock(tx, organizationId, id);
@@ -194,7 +196,14 @@ async function update(
       requireTaken(calledModel({ ...before, ...columns }), models);
     }
     const now = clock.now();
-    const after = found(await updateAgent(tx, organizationId, id, { ...columns, updated_at: now }));
+    const version = await versionAfter(
+      tx,
+      before,
+      { ...before, ...columns },
+      { now, restoredFrom },
+    );
+    const changes = { ...columns, version, updated_at: now };
+    const after = found(await updateAgent(tx, organizationId, id, changes));
     if (after.status !== before.status) {
       const data = { previous_status: before.status, status: after.status };
       const event = { type: 'agent.status_changed', organizationId, agentId: id, data } as const;

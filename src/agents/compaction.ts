@@ -82,7 +82,7 @@ async function summarize(
 ): Promise<Pick<Summary, 'text'>> {
   const { attempt, generation } = asking;
   const { estimates, bounds, deps, run, generations, resting } = attempt;
-  const { id, parent, call: to } = generation;
+  const { id, parent, agentVersion, call: to } = generation;
   const [model = to.model] = modelsInOrder(generation, 0, resting, deps.clock.monotonic());
   const output = Math.min(generation.output, 2 * max);
   const system = instructions(max);
@@ -94,7 +94,7 @@ async function summarize(
   try {
     await requireKey(deps, run.job);
     const expected = estimates.expected(model, size);
-    const wanted = { generation: id, parent, turn: 0, model, expected };
+    const wanted = { generation: id, parent, turn: 0, model, agentVersion, expected };
     const begun = await generations.beginCall({ ...wanted, ...need, output: permit.output });
     if (begun.kind !== 'begun') throw new ThinkingError('budget_exceeded', begun.message);
     const answer = await call(asking, begun.call, system, prompt);

@@ -28,6 +28,8 @@ export interface Generation {
   readonly parent: number | null;
   /** What its calls of the model have in common. */
   readonly call: Omit<ModelCall, 'messages' | 'tools' | 'maxOutputTokens' | 'onText'>;
+  /** The version of the agent. */
+  readonly agentVersion: number;
   /** Models that stand in for the one of `call`, in their order. */
   readonly fallbacks: readonly string[];
   /** Settings that were left out of calls, so that the log says so once. */

@@ -16,6 +16,7 @@ import {
   insertSteps,
   listActiveSteps,
   listStepsOfGeneration,
+  noteAgentVersion,
   restartStep,
   startApprovedTool,
 } from '../journal/step-queries.ts';
@@ -104,6 +105,8 @@ export interface WantedCall extends CallNeed {
   readonly parent: number | null;
   readonly turn: number;
   readonly model: string;
+  /** The version of the agent that asks. */
+  readonly agentVersion: number;
   /** Tokens that its prompt most likely has; `prompt` is the most that it may have. */
   readonly expected: number;
 }
@@ -177,7 +180,7 @@ function placeOf({ id: key, parent, nth }: WantedGeneration): AskedStep {
 
 async function beginCall(claim: ThinkingClaim, wanted: WantedCall): Promise<Beginning> {
   const { job, deps } = claim;
-  const { generation, parent, turn, model, prompt, expected, output } = wanted;
+  const { generation, parent, turn, model, agentVersion, prompt, expected, output } = wanted;
   const counter = await claim.numbers();
   const owning = { organizationId: job.organization_id, owners: await claim.owners() };
   const now = deps.clock.now();
@@ -203,6 +206,12 @@ async function beginCall(claim: ThinkingClaim, wanted: WantedCall): Promise<Begi
       price: price === null ? null : JSON.stringify(priceBodyOf(price)),
     };
     const { attempt } = job;
+    if (claim.noted.agentVersion !== agentVersion) {
+      await noteAgentVersion(tx, job.id, agentVersion);
+      tx.afterCommit(() => {
+        claim.noted.agentVersion = agentVersion;
+      });
+    }
     await insertSteps(tx, [activeStep(job, { ...step, attempt, started_at: now })]);
     const begin = { n, startedAt: now, reserved, reservedCost, output: reservation.output };
     const call = { generation, turn, model, expected, price, ...begin };

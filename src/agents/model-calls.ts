@@ -153,11 +153,12 @@ async function begin(
   ready: Promise<unknown>,
 ): Promise<BegunCall> {
   const { generations } = attempt;
-  const { id, parent } = generation;
+  const { id, parent, agentVersion } = generation;
   const { signal } = generation.call;
+  const wanted = { generation: id, parent, turn, model, agentVersion };
   for (let tries = 1; ; tries++) {
     if (signal.aborted) throw stopped();
-    const beginning = generations.beginCall({ generation: id, parent, turn, model, ...need });
+    const beginning = generations.beginCall({ ...wanted, ...need });
     const [isReady] = await Promise.allSettled([ready, beginning]);
     const begun = await beginning;
     if (isReady.status === 'rejected') {

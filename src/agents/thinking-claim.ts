@@ -25,6 +25,8 @@ export interface ThinkingClaim extends OpenClaim {
   readonly deps: GenerationDeps;
   /** The owners whose budgets pay for the calls of the job. */
   owners(): Promise<UsageOwner[]>;
+  /** What this claim has recorded of the job. */
+  readonly noted: { agentVersion: number | null };
   /** Generations that this claim has opened. */
   readonly opened: Set<string>;
   /** Bytes of the whole results of tools that this claim has kept. */
@@ -37,6 +39,7 @@ export function openThinkingClaim(deps: GenerationDeps, claim: OpenClaim): Think
     ...claim,
     deps,
     owners: lazily(() => ownersOf(deps, deps.database.read, claim.job)),
+    noted: { agentVersion: null },
     opened: new Set(),
     kept: { bytes: 0 },
   };

@@ -177,6 +177,7 @@ async function askOn(
       schema: request.schema,
       signal,
     },
+    agentVersion: agent.version,
     fallbacks: fallbacksOf(agent),
     leftOut: new Set(),
     output,

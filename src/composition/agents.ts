@@ -1,5 +1,6 @@
 /** Agents and their memories, and what other slices store about an agent. */
 import { createAgentChanges } from '../agents/agent-changes.ts';
+import { createAgentVersions, versionsOfAgent } from '../agents/agent-versions.ts';
 import { type AgentDependent, createAgents } from '../agents/agents.ts';
 import { namedByAgents } from '../agents/called-agents.ts';
 import type { Config } from '../config/config.ts';
@@ -22,6 +23,7 @@ const agentDependents: readonly AgentDependent[] = [
   webhooksOfAgent,
   budgetsOfAgent,
   namedByAgents,
+  versionsOfAgent,
 ];
 
 /** Those of the platform's settings that agents need. */
@@ -43,5 +45,7 @@ export function composeAgents(
   const agentChanges = createAgentChanges(bus);
   const dependents = agentDependents;
   const agents = createAgents({ database, clock, models, dependents, max, changes: agentChanges });
-  return { agents, agentChanges, memories: createMemories({ database, clock, agents }) };
+  const agentVersions = createAgentVersions({ database, agents });
+  const memories = createMemories({ database, clock, agents });
+  return { agents, agentChanges, agentVersions, memories };
 }

@@ -1,5 +1,6 @@
 /** Which routes there are, and what stands before them: the whole API in one place. */
 
+import { agentVersionRoutes } from '../agents/agent-versions.routes.ts';
 import { agentRoutes } from '../agents/agents.routes.ts';
 import { apiKeyRoutes } from '../api-keys/api-keys.routes.ts';
 import { approvalRoutes } from '../approvals/approvals.routes.ts';
@@ -128,6 +129,7 @@ function apiRoutes(scope: Server, deps: RoutesDeps, sessions: Sessions): void {
   skillSettingsRoutes(scope, { skills, settings: slices.skillSettings });
   accountRoutes(scope, { ...slices.remoteSkills, baseOf: browserAddress(parts.config) });
   agentRoutes(scope, { agents });
+  agentVersionRoutes(scope, { agents, agentVersions: slices.agentVersions });
   memoryRoutes(scope, { memories, clock });
   conversationRoutes(scope, { conversations });
   triggerRoutes(scope, { triggers, calls, publicUrl: parts.config.publicUrl });

@@ -38,7 +38,8 @@ export async function composeSlices(parts: Parts, clock: Clock, writer: string) 
   const apiKeys = createApiKeys(database, clock, insertDefaultAgent, config.apiKeysMax);
   const conversations = createConversations(database);
   const bus = cluster?.bus ?? null;
-  const { agents, agentChanges, memories } = composeAgents(base, config, bus);
+  const composed = composeAgents(base, config, bus);
+  const { agents, memories } = composed;
   const processes = await composeProcesses(parts, clock);
   const secrets = await composeSecrets(parts, clock, processes.cluster);
   const { credentials, signingSecrets, skillSettings } = secrets;
@@ -90,9 +91,7 @@ export async function composeSlices(parts: Parts, clock: Clock, writer: string) 
     metrics,
     processes,
     apiKeys,
-    agents,
-    agentChanges,
-    memories,
+    ...composed,
     userData: { database, clock, log, writer, memories },
     conversations,
     skills,

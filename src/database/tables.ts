@@ -244,8 +244,25 @@ export interface AgentsTable {
   memory: Generated<'read_write' | 'read' | 'off'>;
   /** JSON `{limit}`: the memories that come into a prompt by themselves; null for none. */
   recall: Generated<string | null>;
+  /** Which version it is. */
+  version: Generated<number>;
   created_at: number;
   updated_at: number;
+}
+
+/** An agent as it was: one row a version. */
+export interface AgentVersionsTable {
+  organization_id: string;
+  agent_id: string;
+  /** Counts from 1. */
+  n: number;
+  /** JSON object: what decided how it works. */
+  fields: string;
+  /** JSON array: the fields that differ from the version before. */
+  changed: string;
+  /** The version whose fields it has again; null for others. */
+  restored_from: number | null;
+  created_at: number;
 }
 
 export interface JobsTable extends SkillVersion {
@@ -294,6 +311,8 @@ export interface JobsTable extends SkillVersion {
   input: string;
   /** JSON: fields of the agent that it has instead of the saved ones; null for the agent as it is. */
   agent_overrides: string | null;
+  /** The agent's version at its last request to a model; null before one. */
+  agent_version: Generated<number | null>;
   /** JSON, null until completed. */
   output: string | null;
   /** JSON `{code, message}`, null unless failed or cancelled. */
@@ -973,6 +992,7 @@ export interface TriggerCallsTable {
 
 export interface Tables {
   organizations: OrganizationsTable;
+  agent_versions: AgentVersionsTable;
   api_keys: ApiKeysTable;
   console_secrets: ConsoleSecretsTable;
   skills: SkillsTable;

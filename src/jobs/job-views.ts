@@ -59,6 +59,7 @@ export function jobView(row: JobRow, tokens: TokenStats) {
       row.agent_overrides === null
         ? null
         : (JSON.parse(row.agent_overrides) as Static<typeof AgentOverrides>),
+    agent_version: row.agent_version,
     progress:
       row.progress === null
         ? null

@@ -131,6 +131,7 @@ const completedJob = {
   queue: 'skill-execution',
   retry_of: null,
   agent_overrides: null,
+  agent_version: null,
   progress: null,
   erased_at: null,
   token_stats: noTokenStats,
@@ -167,6 +168,11 @@ export const FullJob = Type.Object(
       description:
         'The fields that this job has instead of those that are saved with its agent; null for ' +
         'the agent as it is saved.',
+    },
+    agent_version: {
+      ...Nullable(Type.Integer()),
+      description:
+        'The version of the agent at the last request of the job to a model; null where it has asked none.',
     },
     progress: Nullable(Type.Object({ fraction: Type.Number(), note: Nullable(Type.String()) })),
     erased_at: {

@@ -62,7 +62,8 @@ type Defaults =
   | 'progress'
   | 'resumed_at'
   | 'active_ms'
-  | 'erased_at';
+  | 'erased_at'
+  | 'agent_version';
 
 /** The order in which many jobs are locked, so that two transactions never deadlock. */
 export const inIdOrder = (a: { id: string }, b: { id: string }) => (a.id < b.id ? -1 : 1);

@@ -12,6 +12,15 @@ export function insertSteps(tx: Transaction, rows: readonly Insertable<JobStepsT
   return tx.insert('job_steps', rows);
 }
 
+/** Records the version of the agent that asks a model for a job. */
+export async function noteAgentVersion(tx: Transaction, id: string, version: number) {
+  await tx.kysely
+    .updateTable('jobs')
+    .set({ agent_version: version })
+    .where('id', '=', id)
+    .execute();
+}
+
 /** What the end of a step changes. */
 export interface EndedStep
   extends Omit<

@@ -205,6 +205,7 @@ describe.each(await engines())('on $name', (engine) => {
         parent: null,
         turn: 1,
         model: 'm/m',
+        agentVersion: 1,
         prompt: 1,
         expected: 1,
         output: 1,

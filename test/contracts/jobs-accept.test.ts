@@ -57,6 +57,7 @@ describe.each(await engines())('on $name', (engine) => {
         retry_of: null,
         input: '{"text":"hi"}',
         agent_overrides: null,
+        agent_version: null,
         for_user: 0,
         erased_at: null,
         output: null,

@@ -170,6 +170,7 @@ describe.each(await engines())('on $name', (engine) => {
         fallback_models: [],
         memory: 'read_write',
         recall: null,
+        version: 1,
         skills: ['web/*'],
         approvals: [],
         agents: [],
@@ -251,6 +252,7 @@ describe.each(await engines())('on $name', (engine) => {
       expect(await agents.update('default', 'bob', { model: null })).toEqual({
         ...before,
         model: null,
+        version: 2,
         updated_at: new Date(clock.now()).toISOString(),
       });
     });

@@ -502,7 +502,7 @@ const workerLost: AttemptOutcome = {
 /** A call of a model that has begun on record, and nowhere else. */
 async function beginCall(world: JobsWorld, job: ClaimedJob) {
   const journal = openWholeJournal(world, job);
-  const place = { generation: 'the only one', parent: null, turn: 1 };
+  const place = { generation: 'the only one', parent: null, turn: 1, agentVersion: 1 };
   const begun = await journal.beginCall({
     ...place,
     model: 'a/model',

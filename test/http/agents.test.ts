@@ -47,6 +47,7 @@ const defaults = {
   fallback_models: [],
   memory: 'read_write',
   recall: null,
+  version: 1,
   skills: [],
   approvals: [],
   agents: [],
@@ -62,7 +63,7 @@ describe('POST /api/agents', () => {
     const { status, body, headers } = await tenant.post('/api/agents', full);
 
     expect(status).toBe(201);
-    expect(body).toEqual({ ...full, created_at: aTimestamp, updated_at: aTimestamp });
+    expect(body).toEqual({ ...full, version: 1, created_at: aTimestamp, updated_at: aTimestamp });
     expect(headers.get('location')).toBe('/api/agents/support');
     expect((await tenant.get('/api/agents/support')).body).toEqual(body);
   });

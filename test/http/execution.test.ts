@@ -167,6 +167,7 @@ describe('Prefer: wait=N', () => {
     duration_ms: expect.any(Number),
     retry_of: null,
     agent_overrides: null,
+    agent_version: null,
     erased_at: null,
     is_trial: false,
     progress: null,

@@ -17,6 +17,7 @@ export const wanted = {
   parent: null,
   turn: 1,
   model,
+  agentVersion: 1,
   prompt: 100,
   expected: 60,
   output: 50,

@@ -814,6 +814,60 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/agents/{agentId}/versions": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** List the versions of an agent, newest first */
+        get: operations["listAgentVersions"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/agents/{agentId}/versions/{version}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Get a version of an agent, and how it differs from another one */
+        get: operations["getAgentVersion"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/agents/{agentId}/versions/{version}/restore": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Go back to a version of an agent
+         * @description Gives the agent the fields of the version again, as a new version. Nothing changes where it has them.
+         */
+        post: operations["restoreAgentVersion"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/agents/{agentId}/memories": {
         parameters: {
             query?: never;
@@ -2776,9 +2830,6 @@ export interface components {
             approvals?: string[];
             /** @description Ids of agents that it may give tasks to as tools. None of them may lead back to the agent. */
             agents?: string[];
-            metadata?: {
-                [key: string]: unknown;
-            };
             /**
              * @description What its runs and its model may do with its memory; read_write by default.
              * @enum {string}
@@ -2788,6 +2839,9 @@ export interface components {
             recall?: {
                 limit: number;
             } | null;
+            metadata?: {
+                [key: string]: unknown;
+            };
         };
         Agent: {
             id: string;
@@ -2808,9 +2862,6 @@ export interface components {
             approvals: string[];
             /** @description Ids of agents that it may give tasks to as tools. None of them may lead back to the agent. */
             agents: string[];
-            metadata: {
-                [key: string]: unknown;
-            };
             /**
              * @description What its runs and its model may do with its memory; read_write by default.
              * @enum {string}
@@ -2820,6 +2871,11 @@ export interface components {
             recall: {
                 limit: number;
             } | null;
+            metadata: {
+                [key: string]: unknown;
+            };
+            /** @description The number of the present version: each change of what decides how it works counts. */
+            version: number;
             /** Format: date-time */
             created_at: string;
             /** Format: date-time */
@@ -2843,9 +2899,6 @@ export interface components {
             approvals?: string[];
             /** @description Ids of agents that it may give tasks to as tools. None of them may lead back to the agent. */
             agents?: string[];
-            metadata?: {
-                [key: string]: unknown;
-            };
             /**
              * @description What its runs and its model may do with its memory; read_write by default.
              * @enum {string}
@@ -2855,6 +2908,65 @@ export interface components {
             recall?: {
                 limit: number;
             } | null;
+            metadata?: {
+                [key: string]: unknown;
+            };
+        };
+        AgentVersionSummary: {
+            /** @description Counts from 1 inside the agent. */
+            version: number;
+            /** @description The fields that differ from the version before it. */
+            changed: ("instructions" | "model" | "model_settings" | "fallback_models" | "skills" | "approvals" | "agents" | "memory" | "recall")[];
+            /** @description The version that it restored; null where it restored none. */
+            restored_from: number | null;
+            is_current: boolean;
+            /** Format: date-time */
+            created_at: string;
+        };
+        VersionedFields: {
+            /** @description The system prompt. */
+            instructions: string;
+            model: string | null;
+            /** @description How the model is called, as a whole; null when nothing is set. */
+            model_settings: components["schemas"]["ModelSettings"] | null;
+            /** @description Models that are asked in place of the model, in this order, while its provider is out of order or limits the rate. */
+            fallback_models: string[];
+            /** @description Skills that the agent may call as tools: web/* or text/v1.0/summarize. */
+            skills: string[];
+            /** @description Skills whose call as a tool waits for a person who approves it: web/v1.0/http-request. */
+            approvals: string[];
+            /** @description Ids of agents that it may give tasks to as tools. None of them may lead back to the agent. */
+            agents: string[];
+            /**
+             * @description What its runs and its model may do with its memory; read_write by default.
+             * @enum {string}
+             */
+            memory: "read_write" | "read" | "off";
+            /** @description How many memories, the best for the task, come into the prompt by themselves; null for none. */
+            recall: {
+                limit: number;
+            } | null;
+        };
+        AgentVersion: {
+            /** @description Counts from 1 inside the agent. */
+            version: number;
+            /** @description The fields that differ from the version before it. */
+            changed: ("instructions" | "model" | "model_settings" | "fallback_models" | "skills" | "approvals" | "agents" | "memory" | "recall")[];
+            /** @description The version that it restored; null where it restored none. */
+            restored_from: number | null;
+            is_current: boolean;
+            /** Format: date-time */
+            created_at: string;
+            fields: components["schemas"]["VersionedFields"];
+            /** @description The version that differences are told from; null for the first one. */
+            compared_to: number | null;
+            differences: {
+                /** @enum {string} */
+                field: "instructions" | "model" | "model_settings" | "fallback_models" | "skills" | "approvals" | "agents" | "memory" | "recall";
+                /** @description In the version of compared_to. */
+                before: unknown;
+                after: unknown;
+            }[];
         };
         Memory: {
             /** Format: uuid */
@@ -3400,6 +3512,8 @@ export interface components {
             retry_of: string | null;
             /** @description The fields that this job has instead of those that are saved with its agent; null for the agent as it is saved. */
             agent_overrides: components["schemas"]["AgentOverrides"] | null;
+            /** @description The version of the agent at the last request of the job to a model; null where it has asked none. */
+            agent_version: number | null;
             progress: {
                 fraction: number;
                 note: string | null;
@@ -10273,6 +10387,7 @@ export interface operations {
                      *           "recall": {
                      *             "limit": 5
                      *           },
+                     *           "version": 1,
                      *           "created_at": "2026-01-01T00:00:00.000Z",
                      *           "updated_at": "2026-01-01T00:00:00.000Z"
                      *         }
@@ -10416,6 +10531,7 @@ export interface operations {
                      *       "recall": {
                      *         "limit": 5
                      *       },
+                     *       "version": 1,
                      *       "created_at": "2026-01-01T00:00:00.000Z",
                      *       "updated_at": "2026-01-01T00:00:00.000Z"
                      *     }
@@ -10580,6 +10696,7 @@ export interface operations {
                      *       "recall": {
                      *         "limit": 5
                      *       },
+                     *       "version": 1,
                      *       "created_at": "2026-01-01T00:00:00.000Z",
                      *       "updated_at": "2026-01-01T00:00:00.000Z"
                      *     }
@@ -10727,6 +10844,7 @@ export interface operations {
                      *       "recall": {
                      *         "limit": 5
                      *       },
+                     *       "version": 1,
                      *       "created_at": "2026-01-01T00:00:00.000Z",
                      *       "updated_at": "2026-01-01T00:00:00.000Z"
                      *     }
@@ -10900,6 +11018,418 @@ export interface operations {
             };
             /** @description `conflict`: It would conflict with what is there. */
             409: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                    "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                    "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description `rate_limit_exceeded`: The key has used up its requests of this minute. */
+            429: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                    "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                    "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description `internal_error`: An unexpected error occurred; the log has it under the x-request-id. */
+            500: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                    "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                    "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description `service_unavailable`: It cannot be done right now; try again after Retry-After seconds. */
+            503: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                    "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                    "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    listAgentVersions: {
+        parameters: {
+            query?: {
+                /** @description Entries of a page, at most. */
+                limit?: number;
+                /** @description Entries before the page. */
+                offset?: number;
+            };
+            header?: never;
+            path: {
+                /** @description The id of the agent. */
+                agentId: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description A page of versions. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                    "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                    "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "data": [
+                     *         {
+                     *           "version": 3,
+                     *           "changed": [
+                     *             "instructions"
+                     *           ],
+                     *           "restored_from": null,
+                     *           "is_current": true,
+                     *           "created_at": "2026-01-01T00:00:00.000Z"
+                     *         }
+                     *       ],
+                     *       "total": 1,
+                     *       "limit": 50,
+                     *       "offset": 0
+                     *     }
+                     */
+                    "application/json": {
+                        data: components["schemas"]["AgentVersionSummary"][];
+                        total: number;
+                        limit: number;
+                        offset: number;
+                    };
+                };
+            };
+            /** @description `validation_error`: The request is malformed or breaks a rule; details name the field. */
+            400: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                    "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                    "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description `authentication_required`: No credentials were sent. `invalid_api_key`: The key is unknown or revoked. `api_key_expired`: The key has expired. */
+            401: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description `not_found`: There is no such thing for these credentials. */
+            404: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                    "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                    "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description `rate_limit_exceeded`: The key has used up its requests of this minute. */
+            429: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                    "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                    "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description `internal_error`: An unexpected error occurred; the log has it under the x-request-id. */
+            500: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                    "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                    "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description `service_unavailable`: It cannot be done right now; try again after Retry-After seconds. */
+            503: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                    "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                    "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    getAgentVersion: {
+        parameters: {
+            query?: {
+                /** @description The version to compare with; the one before it by default. */
+                compare?: number;
+            };
+            header?: never;
+            path: {
+                /** @description The id of the agent. */
+                agentId: string;
+                /** @description The number of the version. */
+                version: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The version. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                    "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                    "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "version": 3,
+                     *       "changed": [
+                     *         "instructions"
+                     *       ],
+                     *       "restored_from": null,
+                     *       "is_current": true,
+                     *       "created_at": "2026-01-01T00:00:00.000Z",
+                     *       "fields": {
+                     *         "instructions": "Be brief.",
+                     *         "model": null,
+                     *         "model_settings": null,
+                     *         "fallback_models": [],
+                     *         "skills": [],
+                     *         "approvals": [],
+                     *         "agents": [],
+                     *         "memory": "read_write",
+                     *         "recall": null
+                     *       },
+                     *       "compared_to": 2,
+                     *       "differences": [
+                     *         {
+                     *           "field": "instructions",
+                     *           "before": "",
+                     *           "after": "Be brief."
+                     *         }
+                     *       ]
+                     *     }
+                     */
+                    "application/json": components["schemas"]["AgentVersion"];
+                };
+            };
+            /** @description `validation_error`: The request is malformed or breaks a rule; details name the field. */
+            400: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                    "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                    "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description `authentication_required`: No credentials were sent. `invalid_api_key`: The key is unknown or revoked. `api_key_expired`: The key has expired. */
+            401: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description `not_found`: There is no such thing for these credentials. */
+            404: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                    "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                    "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description `rate_limit_exceeded`: The key has used up its requests of this minute. */
+            429: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                    "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                    "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description `internal_error`: An unexpected error occurred; the log has it under the x-request-id. */
+            500: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                    "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                    "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description `service_unavailable`: It cannot be done right now; try again after Retry-After seconds. */
+            503: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                    "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                    "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    restoreAgentVersion: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The id of the agent. */
+                agentId: string;
+                /** @description The number of the version. */
+                version: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The agent. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                    "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                    "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "id": "support",
+                     *       "name": "Support",
+                     *       "description": "Answers customers.",
+                     *       "status": "active",
+                     *       "instructions": "",
+                     *       "model": null,
+                     *       "model_settings": {
+                     *         "max_output_tokens": 8000,
+                     *         "effort": "low"
+                     *       },
+                     *       "fallback_models": [
+                     *         "anthropic/claude-sonnet-4-5"
+                     *       ],
+                     *       "skills": [
+                     *         "web/*",
+                     *         "text/v1.0/word-count"
+                     *       ],
+                     *       "approvals": [
+                     *         "web/v1.0/http-request"
+                     *       ],
+                     *       "agents": [
+                     *         "researcher"
+                     *       ],
+                     *       "metadata": {},
+                     *       "memory": "read_write",
+                     *       "recall": {
+                     *         "limit": 5
+                     *       },
+                     *       "version": 1,
+                     *       "created_at": "2026-01-01T00:00:00.000Z",
+                     *       "updated_at": "2026-01-01T00:00:00.000Z"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Agent"];
+                };
+            };
+            /** @description `validation_error`: The request is malformed or breaks a rule; details name the field. */
+            400: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                    "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                    "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description `authentication_required`: No credentials were sent. `invalid_api_key`: The key is unknown or revoked. `api_key_expired`: The key has expired. */
+            401: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description `not_found`: There is no such thing for these credentials. */
+            404: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
@@ -14672,6 +15202,7 @@ export interface operations {
                      *       "queue": "skill-execution",
                      *       "retry_of": null,
                      *       "agent_overrides": null,
+                     *       "agent_version": null,
                      *       "progress": null,
                      *       "erased_at": null,
                      *       "token_stats": {
@@ -14822,6 +15353,7 @@ export interface operations {
                      *       "queue": "skill-execution",
                      *       "retry_of": null,
                      *       "agent_overrides": null,
+                     *       "agent_version": null,
                      *       "progress": null,
                      *       "erased_at": null,
                      *       "token_stats": {
@@ -14878,6 +15410,7 @@ export interface operations {
                      *       "queue": "skill-execution",
                      *       "retry_of": null,
                      *       "agent_overrides": null,
+                     *       "agent_version": null,
                      *       "progress": null,
                      *       "erased_at": null,
                      *       "token_stats": {
@@ -19502,6 +20035,7 @@ export interface operations {
                      *       "queue": "skill-execution",
                      *       "retry_of": null,
                      *       "agent_overrides": null,
+                     *       "agent_version": null,
                      *       "progress": null,
                      *       "erased_at": null,
                      *       "token_stats": {
@@ -19780,6 +20314,7 @@ export interface operations {
                      *       "queue": "skill-execution",
                      *       "retry_of": null,
                      *       "agent_overrides": null,
+                     *       "agent_version": null,
                      *       "progress": null,
                      *       "erased_at": null,
                      *       "token_stats": {

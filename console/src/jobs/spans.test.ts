@@ -24,6 +24,7 @@ function job(fields: Partial<Job> = {}): Job {
       resumed_at: null,
       is_trial: false,
       agent_overrides: null,
+      agent_version: null,
       erased_at: null,
     },
     ...{ queue: 'skill-execution', token_stats: tokens },

@@ -340,6 +340,25 @@ export interface AgentsApi {
   ): Promise<Schemas['Agent']>;
   /** Delete an agent: `DELETE /api/agents/{agentId}`. */
   delete(agentId: string, options?: CallOptions): Promise<void>;
+  /** List the versions of an agent, newest first: `GET /api/agents/{agentId}/versions`. */
+  listVersions(
+    agentId: string,
+    query?: NonNullable<operations['listAgentVersions']['parameters']['query']>,
+    options?: CallOptions,
+  ): Pages<Schemas['AgentVersionSummary']>;
+  /** Get a version of an agent, and how it differs from another one: `GET /api/agents/{agentId}/versions/{version}`. */
+  getVersion(
+    agentId: string,
+    version: string,
+    query?: NonNullable<operations['getAgentVersion']['parameters']['query']>,
+    options?: CallOptions,
+  ): Promise<Schemas['AgentVersion']>;
+  /** Go back to a version of an agent: `POST /api/agents/{agentId}/versions/{version}/restore`. */
+  restoreVersion(
+    agentId: string,
+    version: string,
+    options?: CallOptions,
+  ): Promise<Schemas['Agent']>;
   /** Try an agent with fields that are not saved: `POST /api/agents/{agentId}/trials`. */
   try(
     agentId: string,
@@ -1078,6 +1097,27 @@ export const operationTable: OperationTable = {
       path: '/api/agents/{agentId}',
       credential: 'key',
       result: 'nothing',
+    },
+    listVersions: {
+      verb: 'GET',
+      path: '/api/agents/{agentId}/versions',
+      credential: 'key',
+      input: 'query',
+      isPaged: true,
+      result: 'page',
+    },
+    getVersion: {
+      verb: 'GET',
+      path: '/api/agents/{agentId}/versions/{version}',
+      credential: 'key',
+      input: 'query',
+      result: 'json',
+    },
+    restoreVersion: {
+      verb: 'POST',
+      path: '/api/agents/{agentId}/versions/{version}/restore',
+      credential: 'key',
+      result: 'json',
     },
     try: {
       verb: 'POST',

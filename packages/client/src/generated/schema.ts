@@ -660,6 +660,54 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/agents/{agentId}/versions": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get: operations["listAgentVersions"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/agents/{agentId}/versions/{version}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get: operations["getAgentVersion"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/agents/{agentId}/versions/{version}/restore": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post: operations["restoreAgentVersion"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/agents/{agentId}/memories": {
         parameters: {
             query?: never;
@@ -2292,9 +2340,6 @@ export interface components {
             approvals?: string[];
             /** @description Ids of agents that it may give tasks to as tools. None of them may lead back to the agent. */
             agents?: string[];
-            metadata?: {
-                [key: string]: unknown;
-            };
             /**
              * @description What its runs and its model may do with its memory; read_write by default.
              * @enum {string}
@@ -2304,6 +2349,9 @@ export interface components {
             recall?: {
                 limit: number;
             } | null;
+            metadata?: {
+                [key: string]: unknown;
+            };
         };
         Agent: {
             id: string;
@@ -2324,9 +2372,6 @@ export interface components {
             approvals: string[];
             /** @description Ids of agents that it may give tasks to as tools. None of them may lead back to the agent. */
             agents: string[];
-            metadata: {
-                [key: string]: unknown;
-            };
             /**
              * @description What its runs and its model may do with its memory; read_write by default.
              * @enum {string}
@@ -2336,6 +2381,11 @@ export interface components {
             recall: {
                 limit: number;
             } | null;
+            metadata: {
+                [key: string]: unknown;
+            };
+            /** @description The number of the present version: each change of what decides how it works counts. */
+            version: number;
             /** Format: date-time */
             created_at: string;
             /** Format: date-time */
@@ -2359,9 +2409,6 @@ export interface components {
             approvals?: string[];
             /** @description Ids of agents that it may give tasks to as tools. None of them may lead back to the agent. */
             agents?: string[];
-            metadata?: {
-                [key: string]: unknown;
-            };
             /**
              * @description What its runs and its model may do with its memory; read_write by default.
              * @enum {string}
@@ -2371,6 +2418,65 @@ export interface components {
             recall?: {
                 limit: number;
             } | null;
+            metadata?: {
+                [key: string]: unknown;
+            };
+        };
+        AgentVersionSummary: {
+            /** @description Counts from 1 inside the agent. */
+            version: number;
+            /** @description The fields that differ from the version before it. */
+            changed: ("instructions" | "model" | "model_settings" | "fallback_models" | "skills" | "approvals" | "agents" | "memory" | "recall")[];
+            /** @description The version that it restored; null where it restored none. */
+            restored_from: number | null;
+            is_current: boolean;
+            /** Format: date-time */
+            created_at: string;
+        };
+        VersionedFields: {
+            /** @description The system prompt. */
+            instructions: string;
+            model: string | null;
+            /** @description How the model is called, as a whole; null when nothing is set. */
+            model_settings: components["schemas"]["ModelSettings"] | null;
+            /** @description Models that are asked in place of the model, in this order, while its provider is out of order or limits the rate. */
+            fallback_models: string[];
+            /** @description Skills that the agent may call as tools: web/* or text/v1.0/summarize. */
+            skills: string[];
+            /** @description Skills whose call as a tool waits for a person who approves it: web/v1.0/http-request. */
+            approvals: string[];
+            /** @description Ids of agents that it may give tasks to as tools. None of them may lead back to the agent. */
+            agents: string[];
+            /**
+             * @description What its runs and its model may do with its memory; read_write by default.
+             * @enum {string}
+             */
+            memory: "read_write" | "read" | "off";
+            /** @description How many memories, the best for the task, come into the prompt by themselves; null for none. */
+            recall: {
+                limit: number;
+            } | null;
+        };
+        AgentVersion: {
+            /** @description Counts from 1 inside the agent. */
+            version: number;
+            /** @description The fields that differ from the version before it. */
+            changed: ("instructions" | "model" | "model_settings" | "fallback_models" | "skills" | "approvals" | "agents" | "memory" | "recall")[];
+            /** @description The version that it restored; null where it restored none. */
+            restored_from: number | null;
+            is_current: boolean;
+            /** Format: date-time */
+            created_at: string;
+            fields: components["schemas"]["VersionedFields"];
+            /** @description The version that differences are told from; null for the first one. */
+            compared_to: number | null;
+            differences: {
+                /** @enum {string} */
+                field: "instructions" | "model" | "model_settings" | "fallback_models" | "skills" | "approvals" | "agents" | "memory" | "recall";
+                /** @description In the version of compared_to. */
+                before: unknown;
+                after: unknown;
+            }[];
         };
         Memory: {
             /** Format: uuid */
@@ -2916,6 +3022,8 @@ export interface components {
             retry_of: string | null;
             /** @description The fields that this job has instead of those that are saved with its agent; null for the agent as it is saved. */
             agent_overrides: components["schemas"]["AgentOverrides"] | null;
+            /** @description The version of the agent at the last request of the job to a model; null where it has asked none. */
+            agent_version: number | null;
             progress: {
                 fraction: number;
                 note: string | null;
@@ -5120,6 +5228,89 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content?: never;
+            };
+        };
+    };
+    listAgentVersions: {
+        parameters: {
+            query?: {
+                /** @description Entries of a page, at most. */
+                limit?: number;
+                /** @description Entries before the page. */
+                offset?: number;
+            };
+            header?: never;
+            path: {
+                /** @description The id of the agent. */
+                agentId: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        data: components["schemas"]["AgentVersionSummary"][];
+                        total: number;
+                        limit: number;
+                        offset: number;
+                    };
+                };
+            };
+        };
+    };
+    getAgentVersion: {
+        parameters: {
+            query?: {
+                /** @description The version to compare with; the one before it by default. */
+                compare?: number;
+            };
+            header?: never;
+            path: {
+                /** @description The id of the agent. */
+                agentId: string;
+                /** @description The number of the version. */
+                version: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["AgentVersion"];
+                };
+            };
+        };
+    };
+    restoreAgentVersion: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The id of the agent. */
+                agentId: string;
+                /** @description The number of the version. */
+                version: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Agent"];
+                };
             };
         };
     };
