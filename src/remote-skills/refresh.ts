@@ -6,6 +6,7 @@
 import type { Transaction } from '../database/database.ts';
 import { addSecrets, redacted } from '../executors/redaction.ts';
 import { notFound } from '../kernel/errors.ts';
+import type { Json } from '../kernel/json.ts';
 import { checkSchema } from '../kernel/json-schema.ts';
 import { SchemaError } from '../kernel/schema-rules.ts';
 import { cleanText, isCleanText } from '../kernel/text.ts';
@@ -127,11 +128,12 @@ async function store(
     .map(({ tool, reason }) => ({ tool, reason: shortText(reason) }));
   const about = { ...discovered.about, left_out: leftOut, left_out_total: checked.leftOut.length };
   // First, because it locks the source: another process may look at it too.
-  const source = await updateSource(tx, row.id, {
+  const locked = await updateSource(tx, row.id, {
     ...{ status: 'available', fault: null, fault_at: null },
     ...{ about: JSON.stringify(about), refreshed_at: now, updated_at: now },
   });
-  if (source === undefined) throw notFound('Source');
+  if (locked === undefined) throw notFound('Source');
+  const source = await storeLearned(tx, row, locked, discovered.learned);
   const known = await listVersions(tx, row.id);
   const isFirst = row.refreshed_at === null && known.length === 0;
   const { named } = checked;
@@ -139,6 +141,19 @@ async function store(
   await storeCompared(tx, compared, now);
   await registerVersions(tx, clock, source);
   return source;
+}
+
+/** Stores what a look has found out of the settings that it was made with. */
+async function storeLearned(
+  tx: Transaction,
+  before: SourceRow,
+  now: SourceRow,
+  learned: Json | undefined,
+): Promise<SourceRow> {
+  const isChanged = now.settings !== before.settings || now.secrets !== before.secrets;
+  if (learned === undefined || isChanged) return now;
+  const settings = JSON.stringify({ ...(JSON.parse(now.settings) as Json), ...learned });
+  return (await updateSource(tx, now.id, { settings })) ?? now;
 }
 
 async function storeCompared(

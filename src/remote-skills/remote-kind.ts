@@ -15,6 +15,8 @@ export interface RemoteSource {
   readonly secrets: Json;
   /** The text that describes it, where the operator gave one; null in calls. */
   readonly document: string | null;
+  /** What the last look that succeeded told of it; empty before the first. */
+  readonly about: Json;
 }
 
 /** A tool, as its service describes it. Nothing of it is trusted. */
@@ -49,6 +51,8 @@ export interface Discovered {
   readonly leftOut: readonly LeftOutTool[];
   /** What it says of itself, to be shown. */
   readonly about: Json;
+  /** Settings that the look has found out, to be stored; not where they were changed meanwhile. */
+  readonly learned?: Json;
 }
 
 /** What a service asks a person. Nothing of it is trusted. */

@@ -24,7 +24,8 @@ export function openSource(
 ): RemoteSource {
   const { id, name } = row;
   const settings = JSON.parse(row.settings) as Json;
-  return { id, name, settings, secrets: openSecrets(cipher, row), document };
+  const about = JSON.parse(row.about) as Json;
+  return { id, name, settings, secrets: openSecrets(cipher, row), document, about };
 }
 
 function openSecrets(cipher: Cipher | null, row: SourceRow): Json {

@@ -325,6 +325,28 @@ describe('a request is refused', () => {
     expectInvalid(await post({ name: 'none', url, surprise: 1 }), 'surprise');
   });
 
+  test('that keeps stored secrets for another address or issuer', async () => {
+    const server = await startMcpServer();
+    const [a, b] = ['https://a.example', 'https://b.example'];
+    const oauth = { grant: 'authorization_code', client_id: 'us', issuer: a };
+    const { path } = await added(server, {
+      ...{ headers: { 'x-a': 'the-secret' }, oauth: { ...oauth, client_secret: 'the-secret' } },
+    });
+    const put = (body: object) => platform.admin('PUT', path, body);
+    const headers = { 'x-a': null };
+    expectInvalid(await put({ url: 'https://other.example/mcp', headers }), 'headers.x-a');
+    const moved = { ...oauth, issuer: b, client_secret: null };
+    expectInvalid(await put({ url: server.url, oauth: moved }), 'oauth.client_secret');
+    const kept = { url: `${server.url}?a`, headers, oauth: { ...oauth, client_secret: null } };
+    expect((await put(kept)).body).toMatchObject({ oauth: { has_client_secret: true } });
+  });
+
+  test('with a client whose issuer the server would name', async () => {
+    const oauth = { grant: 'authorization_code', client_id: 'us' };
+    const body = { name: 'none', url: 'https://mcp.example', oauth };
+    expectInvalid(await platform.admin('POST', '/admin/mcp-servers', body), 'oauth.issuer');
+  });
+
   test('with a name that is taken', async () => {
     const server = await startMcpServer();
     const { name } = await added(server);

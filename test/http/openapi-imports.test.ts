@@ -234,6 +234,69 @@ describe('an operation that was changed', () => {
   });
 });
 
+describe('credentials', () => {
+  const auth = (value: string | null) => ({ type: 'header', name: 'authorization', value });
+  const sent = (server: ApiServer) => server.received.map(({ headers }) => headers.authorization);
+
+  test('that are set for another address are not sent to the one that was accepted', async () => {
+    const [before, after] = [await startApiServer(), await startApiServer()];
+    const { path, run } = await imported({ document: orders(before), auth: auth('secret-of-a') });
+    const base_url = `${after.url}/v2`;
+    const changed = { document: null, base_url, auth: auth('secret-of-b') };
+    const { body } = await platform.admin('PUT', path, changed);
+    const { body: job } = await run('put-ping', {});
+    expect(job.error.code).toBe('missing_credentials');
+    expect(job.error.message).toContain(`the credentials are for ${after.url}`);
+    const next = body.skills.filter(({ state }: { state: string }) => state === 'quarantined');
+    const versions = next.map(({ skill_name, version, digest }: Record<string, string>) => ({
+      ...{ skill_name, version, digest },
+    }));
+    await platform.admin('POST', `${path}/activate`, { versions });
+    expect((await run('put-ping', {}, 'v1.1')).body.status).toBe('completed');
+    expect([sent(before), sent(after)]).toEqual([[], ['secret-of-b']]);
+  });
+
+  test('do not follow a document that names another host afterwards', async () => {
+    const [before, after] = [await startApiServer(), await startApiServer()];
+    const { path, run } = await imported({ document: orders(before), auth: auth('secret-of-a') });
+    const { body } = await platform.admin('PUT', path, {
+      ...{ document: orders(after), auth: auth(null) },
+    });
+    expect((await run('put-ping', {})).body.status).toBe('completed');
+    const { skill_name, version, digest } = body.skills.find(
+      ({ state, skill_name: name }: Record<string, string>) =>
+        state === 'quarantined' && name === 'put-ping',
+    );
+    await platform.admin('POST', `${path}/activate`, {
+      versions: [{ skill_name, version, digest }],
+    });
+    expect((await run('put-ping', {}, 'v1.1')).body.error.code).toBe('missing_credentials');
+    expect([sent(before), sent(after)]).toEqual([['secret-of-a'], []]);
+  });
+
+  test('are not kept for another base_url or another server of tokens', async () => {
+    const [before, after] = [await startApiServer(), await startApiServer()];
+    const base_url = before.url;
+    const { path, name } = await imported({
+      ...{ document: orders(before), base_url, auth: auth('secret-of-a') },
+    });
+    const moved = { document: null, base_url: after.url, auth: auth(null) };
+    expectInvalid(await platform.admin('PUT', path, moved), 'auth.value');
+    const preview = { name, url: `${after.url}/openapi.json`, ...moved, document: undefined };
+    const previewed = await platform.admin('POST', '/admin/openapi-imports/preview', preview);
+    expectInvalid(previewed, 'auth.value');
+    const oauth = {
+      ...{ type: 'oauth_client_credentials', token_url: `${after.url}/token`, client_id: 'us' },
+      client_secret: null,
+    };
+    const other = await platform.admin('PUT', path, { document: null, base_url, auth: oauth });
+    expectInvalid(other, 'auth.client_secret');
+    const kept = await platform.admin('PUT', path, { document: null, base_url, auth: auth(null) });
+    expect(kept.status).toBe(200);
+    expect(after.received).toEqual([]);
+  });
+});
+
 describe('a service that refuses or fails', () => {
   test('fails the run with the status and the beginning of what it says, without secrets', async () => {
     const server = await startApiServer();

@@ -2125,10 +2125,10 @@ export interface components {
              * @enum {string}
              */
             grant: "client_credentials" | "authorization_code";
-            /** @description The id of the client; required for client_credentials. One is registered for authorization_code where it is left out. */
+            /** @description The id of the client; required for client_credentials. For authorization_code one is registered where it is left out. */
             client_id?: string;
             client_secret?: string | null;
-            /** @description The authorization server, required for client_credentials: client and secret are sent to no other. */
+            /** @description The authorization server, required with a client_id: client and secret are sent to no other. */
             issuer?: string;
             /** @description Scopes to ask for, separated by spaces. */
             scope?: string;
@@ -2142,11 +2142,11 @@ export interface components {
             command?: string;
             /** @description Arguments of the command. */
             args?: string[];
-            /** @description Environment of the command, stored encrypted and never shown; null keeps the stored value. */
+            /** @description Environment of the command, stored encrypted and never shown; null keeps the stored value for the same command. */
             env?: {
                 [key: string]: string | null;
             };
-            /** @description Headers of each request, stored encrypted and never shown; null keeps the stored value. */
+            /** @description Headers of each request, stored encrypted and never shown; null keeps the stored value for the same origin. */
             headers?: {
                 [key: string]: string | null;
             };
@@ -2252,11 +2252,11 @@ export interface components {
             command?: string;
             /** @description Arguments of the command. */
             args?: string[];
-            /** @description Environment of the command, stored encrypted and never shown; null keeps the stored value. */
+            /** @description Environment of the command, stored encrypted and never shown; null keeps the stored value for the same command. */
             env?: {
                 [key: string]: string | null;
             };
-            /** @description Headers of each request, stored encrypted and never shown; null keeps the stored value. */
+            /** @description Headers of each request, stored encrypted and never shown; null keeps the stored value for the same origin. */
             headers?: {
                 [key: string]: string | null;
             };

@@ -194,8 +194,8 @@ function OauthFields({ draft, set, error }: PartProps) {
       />
       <TextField
         label="Issuer"
-        optional={isCode}
-        hint="The authorization server; client and secret go to no other."
+        optional={isCode && draft.clientId === ''}
+        hint="The authorization server of the client; client and secret go to no other."
         error={issueOf(error, 'oauth.issuer')}
         type="url"
         value={draft.issuer}

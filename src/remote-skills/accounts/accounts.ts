@@ -106,6 +106,8 @@ async function authorize(
   const { headers = {}, client_secret: secret } = openSource(state.cipher, source)
     .secrets as McpSecrets;
   const { client_id: id, issuer, scope } = settings.oauth ?? {};
+  // Rows of earlier versions may have none: the server would name who gets the secret.
+  if (id !== undefined && issuer === undefined) throw lacksIssuer(name);
   const client = id === undefined ? undefined : { client_id: id, ...withSecret(secret) };
   const server = { ...serverOf(source, settings.url), headers, issuer, scope, client };
   const begun = await begin(
@@ -215,6 +217,12 @@ const takesNone = (name: string) =>
   new PlatformError(
     'conflict',
     `The server ${name} takes no accounts: its operator has set other credentials`,
+  );
+
+const lacksIssuer = (name: string) =>
+  new PlatformError(
+    'conflict',
+    `The server ${name} has a client_id without an issuer: its operator has to set oauth.issuer`,
   );
 
 /** An account in responses: without tokens. */

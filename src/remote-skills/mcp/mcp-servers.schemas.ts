@@ -36,7 +36,7 @@ const fields = {
       {
         maxProperties: 50,
         description:
-          'Environment of the command, stored encrypted and never shown; null keeps the stored value.',
+          'Environment of the command, stored encrypted and never shown; null keeps the stored value for the same command.',
       },
     ),
   ),
@@ -47,7 +47,7 @@ const fields = {
       {
         maxProperties: 50,
         description:
-          'Headers of each request, stored encrypted and never shown; null keeps the stored value.',
+          'Headers of each request, stored encrypted and never shown; null keeps the stored value for the same origin.',
       },
     ),
   ),
@@ -62,7 +62,7 @@ const fields = {
         client_id: Type.Optional(
           Text(
             500,
-            'The id of the client; required for client_credentials. One is registered for authorization_code where it is left out.',
+            'The id of the client; required for client_credentials. For authorization_code one is registered where it is left out.',
           ),
         ),
         client_secret: Type.Optional(
@@ -70,14 +70,14 @@ const fields = {
             Type.String({
               ...{ minLength: 8, maxLength: 4_096 },
               description:
-                'Required for client_credentials. Stored encrypted and never shown; null keeps the stored value.',
+                'Required for client_credentials. Stored encrypted and never shown; null keeps the stored value for the same issuer.',
             }),
           ),
         ),
         issuer: Type.Optional(
           Text(
             2_048,
-            'The authorization server, required for client_credentials: client and secret are sent to no other.',
+            'The authorization server, required with a client_id: client and secret are sent to no other.',
           ),
         ),
         scope: Type.Optional(Text(1_000, 'Scopes to ask for, separated by spaces.')),

@@ -60,7 +60,8 @@ async function replace(deps: McpServersDeps, name: string, fields: McpServerFiel
   const source = await remote.find(kind, name);
   const given = [fields.headers, fields.env, fields.oauth];
   const keeps = given.some((one) => Object.values(one ?? {}).includes(null));
-  const stored: McpSecrets = keeps ? remote.secretsOf(source) : {};
+  const secrets: McpSecrets = keeps ? remote.secretsOf(source) : {};
+  const stored = { settings: JSON.parse(source.settings) as McpSettings, secrets };
   return detail(deps, await remote.replace(source, sourceFieldsOf(rules, fields, stored)));
 }
 

@@ -52,7 +52,10 @@ export function takesAccounts(
   return oauth === undefined || oauth === null || oauth.grant === 'authorization_code';
 }
 
-/** As the API takes it. In `headers`, `env` and `oauth.client_secret` null keeps the stored value. */
+/**
+ * As the API takes it. In `headers`, `env` and `oauth.client_secret` null keeps the stored value, while what gets it is
+ * the same: the origin of `url`, the command, the issuer.
+ */
 export interface McpServerFields {
   readonly url?: string;
   readonly command?: string;
@@ -71,19 +74,21 @@ export interface McpRules {
   readonly allowed: AllowList;
 }
 
+/** What is stored now, for a change. */
+export interface StoredServer {
+  readonly settings: McpSettings;
+  readonly secrets: McpSecrets;
+}
+
 /** What is stored of the fields. Throws `400` for what cannot be used. */
 export function sourceFieldsOf(
   rules: McpRules,
   fields: McpServerFields,
-  stored: McpSecrets = {},
+  stored?: StoredServer,
 ): SourceFields {
   refuseUnusable(rules, fields);
-  const headers = merged('headers', fields.headers ?? {}, stored.headers);
-  const env = merged('env', fields.env ?? {}, stored.env);
-  const { client_secret, ...oauth } = fields.oauth ?? {};
-  const secret = { client_secret: stored.client_secret };
-  const kept: Record<string, string> =
-    client_secret === undefined ? {} : merged('oauth', { client_secret }, secret);
+  const { headers, env, kept } = secretsOf(fields, stored);
+  const { client_secret: _, ...oauth } = fields.oauth ?? {};
   const settings: McpSettings = {
     url: fields.url ?? null,
     command: fields.command ?? null,
@@ -108,6 +113,24 @@ export function sourceFieldsOf(
   };
   return { settings: { ...settings }, secrets };
 }
+
+function secretsOf(fields: McpServerFields, stored?: StoredServer) {
+  const { secrets = {}, settings } = stored ?? {};
+  const { client_secret } = fields.oauth ?? {};
+  const secret = { client_secret: secrets.client_secret };
+  const forHeaders = { before: originOf(settings?.url), now: originOf(fields.url) };
+  const forEnv = { before: settings?.command, now: fields.command };
+  const forSecret = { before: settings?.oauth?.issuer, now: fields.oauth?.issuer };
+  const kept: Record<string, string> =
+    client_secret === undefined ? {} : merged('oauth', { client_secret }, secret, forSecret);
+  return {
+    headers: merged('headers', fields.headers ?? {}, secrets.headers, forHeaders),
+    env: merged('env', fields.env ?? {}, secrets.env, forEnv),
+    kept,
+  };
+}
+
+const originOf = (url: string | null | undefined) => (url ? new URL(url).origin : undefined);
 
 function refuseUnusable(rules: McpRules, fields: McpServerFields): void {
   const { url, command, args, env, headers, oauth } = fields;
@@ -145,6 +168,10 @@ function refuseUnusableOauth(rules: McpRules, oauth: OAuthFields): void {
   if (oauth.client_secret !== undefined && oauth.client_id === undefined) {
     throw invalid('oauth.client_id', 'is required for a client_secret');
   }
+  // Else the server names who gets the client's secret.
+  if (oauth.client_id !== undefined && issuer === undefined) {
+    throw invalid('oauth.issuer', 'is required for a client_id');
+  }
   if (issuer !== undefined) refuseAddress(rules, 'oauth.issuer', issuer);
 }
 
@@ -169,14 +196,28 @@ function isReserved(name: string): boolean {
   return reserved.has(lower) || lower.startsWith('mcp-');
 }
 
+/** Who got the secrets, and who would get them now. */
+interface Receiver {
+  readonly before: string | null | undefined;
+  readonly now: string | undefined;
+}
+
+/** A stored secret is for its receiver alone. */
 function merged(
   field: string,
   given: Readonly<Record<string, string | null>>,
   stored: Readonly<Record<string, string | undefined>> = {},
+  { before, now }: Receiver,
 ): Record<string, string> {
   return Object.fromEntries(
     Object.entries(given).map(([name, value]) => {
       const kept = value ?? stored[name];
+      if (value === null && kept !== undefined && before !== now) {
+        throw invalid(
+          `${field}.${name}`,
+          `is stored for ${before ?? 'no certain issuer'}, and not for ${now ?? 'another'}: give it again`,
+        );
+      }
       if (kept !== undefined) return [name, kept];
       throw new PlatformError('validation_error', `${field}.${name} has no stored value`, {
         details: [{ field: `${field}.${name}`, issue: 'is null, and there is no stored value' }],

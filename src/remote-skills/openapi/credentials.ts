@@ -7,7 +7,12 @@ import { RemoteFault, type RemoteRun, type RemoteSource } from '../remote-kind.t
 import type { BuiltRequest } from './build-request.ts';
 import type { SetByCredentials } from './operation-input.ts';
 import { encodeAll } from './parameter-styles.ts';
-import type { OpenapiSecrets, OpenapiSettings, StoredAuth } from './settings.ts';
+import {
+  credentialsOriginOf,
+  type OpenapiSecrets,
+  type OpenapiSettings,
+  type StoredAuth,
+} from './settings.ts';
 
 const tokenBytesMax = 65_536;
 const tokenCharsMax = 16_384;
@@ -23,7 +28,10 @@ export function setByCredentials(auth: StoredAuth): SetByCredentials | null {
   return auth.type === 'header' ? { in: 'header', name: auth.name } : null;
 }
 
-/** The request with the credentials of its import. Throws RemoteFault where no token can be had. */
+/**
+ * The request with the credentials of its import, which are for one origin. Throws RemoteFault where it goes to another
+ * one, as that of a version does which was accepted before the address was changed, and where no token can be had.
+ */
 export async function authorized(
   tokens: Tokens,
   source: RemoteSource,
@@ -31,7 +39,9 @@ export async function authorized(
   signal: AbortSignal,
   run?: RemoteRun,
 ): Promise<BuiltRequest> {
-  const { auth } = source.settings as unknown as OpenapiSettings;
+  const settings = source.settings as unknown as OpenapiSettings;
+  const { auth } = settings;
+  if (auth.type !== 'none') refuseOtherOrigin(credentialsOriginOf(settings, source.about), request);
   const { value = '', basic = '' } = source.secrets as OpenapiSecrets;
   const withHeader = (name: string, text: string) => ({
     ...request,
@@ -57,6 +67,17 @@ export async function authorized(
   }
 }
 
+function refuseOtherOrigin(origin: string | null, { url }: BuiltRequest): void {
+  const asked = new URL(url).origin;
+  if (asked === origin) return;
+  const isFor =
+    origin === null
+      ? 'it is not known yet what the credentials are for: refresh the import'
+      : `the credentials are for ${origin}: activate the version of that address, or set the credentials again`;
+  const message = `The request is for ${asked}, and ${isFor}`;
+  throw new RemoteFault(message, { code: 'missing_credentials', hadNoEffect: true });
+}
+
 type OauthAuth = Extract<StoredAuth, { type: 'oauth_client_credentials' }>;
 
 export interface Tokens {
@@ -79,8 +100,13 @@ interface TokenDeps {
 /** Keeps one token for each source, in memory. Calls at the same time share the request for one. */
 export function createTokens(deps: TokenDeps): Tokens {
   const tokens = new Map<string, Promise<Token>>();
+  const usedFor = new Map<string, string>();
   return {
     async of(source, auth, signal) {
+      // Another process may have changed the import: a token of the credentials before is none of these.
+      const described = JSON.stringify([auth, source.secrets]);
+      if (usedFor.get(source.id) !== described) tokens.delete(source.id);
+      usedFor.set(source.id, described);
       const pending = tokens.get(source.id);
       const kept = await pending?.catch(() => undefined);
       if (kept !== undefined && deps.clock.monotonic() < kept.until) return kept.text;
@@ -96,6 +122,8 @@ export function createTokens(deps: TokenDeps): Tokens {
       return (await asked).text;
     },
     forget(sourceId) {
+      if (sourceId !== undefined) usedFor.delete(sourceId);
+      else usedFor.clear();
       if (sourceId !== undefined) return tokens.delete(sourceId);
       tokens.clear();
       return true;

@@ -22,7 +22,7 @@ import { isIdempotentMethod, type Operation, type OperationPlan } from './operat
 import { createOutputChecks, type OutputChecks } from './output-checks.ts';
 import { type AnswerFault, readAnswer } from './read-answer.ts';
 import type { ListedOperations, ReadDocument, ReadRequest } from './read-document.ts';
-import { documentBytesMax, type OpenapiSettings } from './settings.ts';
+import { credentialsOriginOf, documentBytesMax, type OpenapiSettings } from './settings.ts';
 
 /** The module that the sandboxed process imports. */
 const reader = new URL(`./read-document${extname(import.meta.url)}`, import.meta.url).href;
@@ -76,7 +76,17 @@ async function discover(
     credentials: setByCredentials(settings.auth),
     ...{ baseUrl: settings.base_url, documentUrl: settings.url },
   } satisfies ReadRequest)) as ReadDocument;
-  return { tools: operations.map(toolOf), leftOut, about: { ...about } };
+  const learned = learnedOf(source, { ...about });
+  return { tools: operations.map(toolOf), leftOut, about: { ...about }, ...learned };
+}
+
+/** The origin that the credentials are for, where this is the first look after they were set. */
+function learnedOf(source: RemoteSource, about: Json): Pick<Discovered, 'learned'> {
+  const settings = source.settings as unknown as OpenapiSettings;
+  const { credentials_origin: stored, ...told } = settings;
+  if (settings.auth.type === 'none' || typeof stored === 'string') return {};
+  const origin = credentialsOriginOf(settings, source.about) ?? credentialsOriginOf(told, about);
+  return { learned: { credentials_origin: origin } };
 }
 
 async function fetchDocument(
@@ -84,11 +94,16 @@ async function fetchDocument(
   source: RemoteSource,
   signal: AbortSignal,
 ): Promise<string> {
-  const { url, base_url: base } = source.settings as unknown as OpenapiSettings;
+  const settings = source.settings as unknown as OpenapiSettings;
+  const { url, base_url: base } = settings;
   if (url === null) throw new RemoteFault('There is no document: set document or url');
   const plain: BuiltRequest = { method: 'GET', url, headers: { accept: '*/*' }, body: null };
   // Credentials are for the service; the document may be anywhere.
-  const isSameHost = base !== null && new URL(base).origin === new URL(url).origin;
+  const { origin } = new URL(url);
+  const isSameHost =
+    base !== null &&
+    new URL(base).origin === origin &&
+    credentialsOriginOf(settings, source.about) === origin;
   try {
     const request = isSameHost ? await authorized(tokens, source, plain, signal) : plain;
     const { status, body } = await egress.request(request.url, {

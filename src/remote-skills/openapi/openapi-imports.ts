@@ -14,6 +14,7 @@ import { categoryOf } from '../state.ts';
 import { countsByState, versionViews } from '../version-views.ts';
 import type { ListedOperations } from './read-document.ts';
 import {
+  credentialsOriginOf,
   type OpenapiFields,
   type OpenapiSecrets,
   type OpenapiSettings,
@@ -84,10 +85,12 @@ function changedFields(
   source: SourceRow,
   fields: OpenapiFields,
 ): SourceFields {
-  const { url } = settingsOf(source);
+  const settings = settingsOf(source);
   const keepsSecret = Object.values(fields.auth ?? {}).includes(null);
   const secrets: OpenapiSecrets = keepsSecret ? remote.secretsOf(source) : {};
-  return sourceFieldsOf(allowed, fields, { hasDocument: url === null, secrets });
+  const origin = credentialsOriginOf(settings, JSON.parse(source.about) as Json);
+  const stored = { hasDocument: settings.url === null, secrets, auth: settings.auth, origin };
+  return sourceFieldsOf(allowed, fields, stored);
 }
 
 /** The operations of a document, of which none is stored. `name` is an import that keeps what is null. */
@@ -99,7 +102,7 @@ async function preview(deps: OpenapiImportsDeps, name: string | null, fields: Op
   const kept = document === undefined && stored !== null ? await remote.documentOf(stored) : null;
   const source = {
     ...{ id: `preview-${newId()}`, name: name ?? 'the document', settings, secrets },
-    document: document ?? kept,
+    ...{ document: document ?? kept, about: {} },
   };
   try {
     return await deps.operationsOf(source, AbortSignal.timeout(previewMs));

@@ -29,6 +29,11 @@ export interface OpenapiSettings {
   readonly base_url: string | null;
   readonly operations: readonly string[] | null;
   readonly auth: StoredAuth;
+  /**
+   * The origin that gets the credentials, and no other. Null until the document has told it: the first look after they
+   * were set. Absent where rows are older.
+   */
+  readonly credentials_origin?: string | null;
   readonly timeout_ms: number;
   /** Operations, such as `POST /orders`, that may be called again whatever their method. */
   readonly idempotent_tools: readonly string[];
@@ -43,7 +48,7 @@ export interface OpenapiSecrets {
   readonly basic?: string;
 }
 
-/** As the API takes it. A secret that is null keeps the stored value. */
+/** As the API takes it. A secret that is null keeps the stored value, while what gets it is the same. */
 interface GivenAuth {
   readonly type: StoredAuth['type'];
   readonly name?: string;
@@ -100,13 +105,20 @@ export interface OpenapiFields {
 export interface StoredImport {
   readonly hasDocument: boolean;
   readonly secrets: OpenapiSecrets;
+  readonly auth: StoredAuth;
+  /** The origin that the secrets are for; null where it is not known yet. */
+  readonly origin: string | null;
 }
+
+const nothingStored: StoredImport = {
+  ...{ hasDocument: false, secrets: {}, auth: { type: 'none' }, origin: null },
+};
 
 /** What is stored of the fields. Throws `400` for what cannot be used. */
 export function sourceFieldsOf(
   allowed: AllowList,
   fields: OpenapiFields,
-  stored: StoredImport = { hasDocument: false, secrets: {} },
+  stored: StoredImport = nothingStored,
 ): SourceFields {
   const { document, url, base_url: base, auth = { type: 'none' } } = fields;
   if ((url === undefined) === (document === undefined)) {
@@ -119,9 +131,11 @@ export function sourceFieldsOf(
   if (base !== undefined) refuseUnusableUrl('base_url', base, allowed);
   if (base?.includes('?')) throw invalid('base_url', 'must not have a query');
   refuseUnusableAuth(auth, allowed);
+  refuseOtherReceiver(auth, base, stored);
   const settings: OpenapiSettings = {
     ...{ url: url ?? null, base_url: base ?? null, operations: fields.operations ?? null },
-    ...{ auth: storedAuth(auth), timeout_ms: fields.timeout_ms ?? 60_000 },
+    ...{ auth: storedAuth(auth), credentials_origin: originFor(auth, base, stored) },
+    timeout_ms: fields.timeout_ms ?? 60_000,
     ...{ idempotent_tools: fields.retried_operations ?? [], trust_annotations: true },
   };
   return {
@@ -180,6 +194,40 @@ function storedAuth(auth: GivenAuth): StoredAuth {
     case 'oauth_client_credentials':
       return { type, token_url, client_id, scope, audience, credentials_in };
   }
+}
+
+function keepsSecret(auth: GivenAuth): boolean {
+  const field = secretOfAuth[auth.type];
+  return field !== null && auth[field] === null;
+}
+
+/** A stored secret is for the origin that it was set for, and that of OAuth for its server of tokens. */
+function refuseOtherReceiver(auth: GivenAuth, base: string | undefined, stored: StoredImport) {
+  if (!keepsSecret(auth) || stored.secrets.value === undefined) return;
+  const field = `auth.${secretOfAuth[auth.type]}`;
+  const refuseUnlessFor = (before: string | null, now: string | null) => {
+    if (before === null || before === now) return;
+    throw invalid(field, `is stored for ${before}, and not for ${now}: give it again`);
+  };
+  if (base !== undefined) refuseUnlessFor(stored.origin, new URL(base).origin);
+  const before = stored.auth.type === 'oauth_client_credentials' ? stored.auth.token_url : null;
+  if (before !== null) refuseUnlessFor(before, auth.token_url ?? 'the service itself');
+  else if (auth.token_url !== undefined) {
+    refuseUnlessFor(stored.origin ?? 'the service', new URL(auth.token_url).origin);
+  }
+}
+
+function originFor(auth: GivenAuth, base: string | undefined, stored: StoredImport) {
+  if (keepsSecret(auth) && stored.origin !== null) return stored.origin;
+  return base === undefined ? null : new URL(base).origin;
+}
+
+/** The origin that gets the credentials of an import; null where it is not known yet. */
+export function credentialsOriginOf(settings: OpenapiSettings, about: Json): string | null {
+  const { credentials_origin: origin, base_url: base } = settings;
+  if (origin !== undefined) return origin;
+  const told = base ?? about['base_url'];
+  return typeof told === 'string' && URL.canParse(told) ? new URL(told).origin : null;
 }
 
 function secretsOf(auth: GivenAuth, stored: OpenapiSecrets): OpenapiSecrets {
