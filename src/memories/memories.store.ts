@@ -1,6 +1,6 @@
 /**
  * Every query on memories. Those on their index are in `index.store.ts`, on owners in `owners.store.ts`, searches in
- * `search.store.ts`.
+ * `search.store.ts`. It has more than 300 lines because most of them are short and are read beside each other.
  */
 import { type ExpressionBuilder, type Selectable, sql } from 'kysely';
 import type { Handle, Transaction } from '../database/database.ts';

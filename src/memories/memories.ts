@@ -1,7 +1,8 @@
 /**
  * Memories: texts that an agent can look up in later runs. Listing, searching, adding, changing and
  * deleting them, for clients and for runs. Each writer locks the agent first, so that writers of one
- * agent take turns and no memory outlives its agent. Another organization's memories are not found.
+ * agent take turns and no memory outlives its agent. Another organization's memories are not found. It has more than 300
+ * lines because all verbs on memories are bound here.
  */
 import type { Database, Transaction } from '../database/database.ts';
 import type { PageAsked } from '../database/page-bytes.ts';

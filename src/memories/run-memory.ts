@@ -2,7 +2,8 @@
  * The memory of one attempt. Its changes are kept here, visible to the attempt at once and to no
  * other, until the transaction that completes the job records it; when the attempt ends
  * otherwise, it is dropped. Questions are answered one after another, in the order in which they
- * were asked, and each in a turn of the event loop of its own: on SQLite an answer blocks it.
+ * were asked, and each in a turn of the event loop of its own: on SQLite an answer blocks it. It has more than 300 lines
+ * because each change can be made, made again and taken back, which has to be read together.
  */
 import type { Database } from '../database/database.ts';
 import { bind } from '../kernel/bind.ts';
