@@ -47,6 +47,7 @@ const sameOnCluster = [
     'errors',
     'guide',
     'http-parser',
+    'mcp-servers-commands',
     'mcp-servers-hostile',
     'memories-examples',
     'openapi',

@@ -254,6 +254,40 @@ describe('a call of a server', () => {
     expect(looks()).toBe(2);
   });
 
+  test('that floods it with messages ends with a sentence, in one stream or as a batch', async () => {
+    const { run, server } = await turned((one) => {
+      one.answers['tools/call'] = (params, _message, response) => {
+        const { progressToken } = params['_meta'] as { progressToken: number };
+        const told = { method: 'notifications/progress', params: { progressToken, progress: 1 } };
+        response.writeHead(200, { 'content-type': 'text/event-stream' });
+        const event = `data: ${JSON.stringify({ jsonrpc: '2.0', ...told })}\n\n`;
+        for (let i = 0; i < 50; i++) response.write(event.repeat(1_000));
+      };
+    });
+    const before = server.asked.length;
+    const { error } = await run();
+    expect(error.message).toContain('sent more than 10000 messages during a call');
+    expect(server.asked.slice(before).filter((one) => one === 'tools/call echo')).toHaveLength(1);
+    server.answers['tools/call'] = (_params, _message, response) => {
+      const one = { jsonrpc: '2.0', method: 'notifications/progress' };
+      response.writeHead(200, { 'content-type': 'application/json' });
+      response.end(JSON.stringify(Array.from({ length: 1_000 }, () => one)));
+    };
+    expect((await run()).error.message).toContain('answered with a batch of messages');
+  });
+
+  test('is told of its end by the time limit, before the connection is closed', async () => {
+    const { run, server } = await turned(
+      (one) => {
+        one.answers['tools/call'] = () => undefined;
+      },
+      { timeout_ms: 1_000 },
+    );
+    expect((await run()).error.code).toBe('skill_timeout');
+    const isTold = () => server.asked.includes('notifications/cancelled');
+    await waitFor(isTold, { describe: 'the cancellation at the server' });
+  });
+
   test('that refuses the credentials says so', async () => {
     const { run } = await turned((server) => {
       server.answers['initialize'] = (_params, _message, response) => {

@@ -128,7 +128,7 @@ describe('the tools of a server', () => {
     await platform.request('POST', `/api/jobs/${accepted.job_id}/cancel`, { key });
     const { body: job } = await platform.jobIn(key, accepted.job_id, 'cancelled');
     expect(job.status).toBe('cancelled');
-    // The child goes on with other calls.
+    // Another child takes the next call.
     const answer = await platform.run(key, 'mcp-slow/v1.0/echo', { message: 'again' });
     expect(answer.body.status).toBe('completed');
   });

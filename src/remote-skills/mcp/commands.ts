@@ -1,13 +1,16 @@
 /**
- * Servers that are commands: child processes that speak on their standard input and output. A process of the platform
- * has one child of a source, which all its calls share; it ends when it was not used for a while, when its source
- * changes, and with the platform. Once a server has asked a question, a child takes one call at a time and others get
- * further children, because nothing says in which call a child asks. Its environment has nothing of the platform's but where programs are found.
+ * Servers that are commands: child processes that speak on their standard input and output. In a process of the platform
+ * an organization has one child of a source, which all its calls share and those of no other organization: nothing says
+ * of which call a child speaks. The child ends when it was not used for a while, when its source changes, and with the
+ * platform. Once a call has ended without its answer, its child takes no further calls. Once a server has asked a
+ * question, a child takes one call at a time. Its environment has nothing of the platform's but where programs are found.
  */
+import type { ChildProcess } from 'node:child_process';
 import { StdioClientTransport } from '@modelcontextprotocol/client/stdio';
 import { aborted } from '../../kernel/aborted.ts';
 import { withDeadline } from '../../kernel/with-deadline.ts';
 import { RemoteFault, type RemoteSource } from '../remote-kind.ts';
+import type { AccountUse } from './account-provider.ts';
 import { type ClientHooks, type Connection, newClient } from './client-of.ts';
 import type { Transports } from './connection.ts';
 import type { McpSecrets, McpSettings } from './settings.ts';
@@ -24,26 +27,35 @@ const childrenMax = 20;
 
 export interface Commands {
   /** The child's connection; `close` gives it back. */
-  connect(source: RemoteSource, signal: AbortSignal): Promise<Connection>;
-  /** Ends the child of a source, or all. */
+  connect(source: RemoteSource, use: CommandUse, signal: AbortSignal): Promise<Connection>;
+  /** Ends the children of a source, or all. */
   end(sourceId?: string): Promise<void>;
 }
 
+/** Whose call it is; null for a look at the server. */
+type CommandUse = Pick<AccountUse, 'organizationId'>;
+
 interface Child {
   readonly sourceId: string;
+  /** Whose calls it takes; null before its first one. */
+  organizationId: string | null;
   /** Its settings and secrets; another one is started when they change. */
   readonly described: string;
   readonly connected: Promise<Connection>;
   users: number;
   idle: NodeJS.Timeout | undefined;
-  /** Requests that were given up, whose answers may still come. */
-  readonly late: { count: number };
+  readonly givenUp: GivenUp;
+}
+
+/** Calls of a child that have ended without their answer. */
+interface GivenUp {
+  /** Whether there are any: then the child takes no further calls. */
+  any: boolean;
+  /** Answers that may still come. */
+  late: number;
 }
 
 interface CommandsState extends Pick<Transports, 'version' | 'onToolsChanged'> {
-  /** Those that calls share, by source. */
-  readonly shared: Map<string, Child>;
-  /** All of them. */
   readonly running: Set<Child>;
   /** Sources that have asked a question. */
   readonly asking: Set<string>;
@@ -53,10 +65,10 @@ export function createCommands(deps: Pick<Transports, 'version' | 'onToolsChange
   const { version, onToolsChanged } = deps;
   const state: CommandsState = {
     ...{ version, onToolsChanged: (id) => onToolsChanged(id) },
-    ...{ shared: new Map(), running: new Set(), asking: new Set() },
+    ...{ running: new Set(), asking: new Set() },
   };
   return {
-    connect: (source, signal) => connect(state, source, signal),
+    connect: (source, use, signal) => connect(state, source, use, signal),
     async end(sourceId) {
       const ended = [...state.running].filter(
         (child) => sourceId === undefined || child.sourceId === sourceId,
@@ -69,24 +81,27 @@ export function createCommands(deps: Pick<Transports, 'version' | 'onToolsChange
 async function connect(
   state: CommandsState,
   source: RemoteSource,
+  use: CommandUse,
   signal: AbortSignal,
 ): Promise<Connection> {
-  const child = await childFor(state, source);
+  const child = childFor(state, source, use);
   clearTimeout(child.idle);
   child.users += 1;
   const release = async () => {
     child.users -= 1;
-    if (signal.aborted) child.late.count += 1;
-    if (child.users > 0) return;
-    if (!state.running.has(child)) return;
-    // A call that was given up may still ask, and would ask in the name of the next one.
-    if (signal.aborted && state.asking.has(source.id)) return await drop(state, child);
+    if (child.users > 0 || !state.running.has(child)) return;
+    if (child.givenUp.any) return await drop(state, child);
     child.idle = setTimeout(() => void drop(state, child), idleMs).unref();
   };
   try {
     const connection = await Promise.race([child.connected, aborted(signal)]);
     connection.broken.catch(() => void drop(state, child));
-    return { ...connection, close: release };
+    const close = () => {
+      // The server may go on with a call that was given up, and speak of it.
+      if (signal.aborted) giveUp(child);
+      return release();
+    };
+    return { ...connection, close };
   } catch (error) {
     await release();
     if (!signal.aborted) await drop(state, child);
@@ -94,48 +109,65 @@ async function connect(
   }
 }
 
-/** The child that all calls share; of a source that asks one without a call. */
-async function childFor(state: CommandsState, source: RemoteSource): Promise<Child> {
-  const { shared, running, asking } = state;
+function giveUp({ givenUp }: Child): void {
+  givenUp.any = true;
+  givenUp.late += 1;
+}
+
+/** The child that the calls of an organization share; of a source that asks one without a call. */
+function childFor(
+  state: CommandsState,
+  source: RemoteSource,
+  { organizationId }: CommandUse,
+): Child {
+  const { running, asking } = state;
   const { id, name, settings, secrets } = source;
   const described = JSON.stringify([settings, secrets]);
-  const known = shared.get(id);
-  if (known !== undefined && known.described !== described) await drop(state, known);
-  const isShared = !asking.has(id);
   const children = [...running].filter(({ sourceId }) => sourceId === id);
-  const free = children.find((one) => one.users === 0 && one.described === described);
-  const found = isShared ? shared.get(id) : free;
-  if (found !== undefined) return found;
-  if (children.length >= childrenMax) {
-    const message = `${childrenMax} calls of ${name} are under way, each in a process of its own`;
-    throw new RemoteFault(message, { code: 'upstream_unavailable', retryable: true });
+  for (const one of children) if (one.described !== described) void drop(state, one);
+  const found = children.find((one) => {
+    const isFree = one.users === 0 || !asking.has(id);
+    const isOurs = organizationId === null || [null, organizationId].includes(one.organizationId);
+    return one.described === described && isOurs && isFree && !one.givenUp.any;
+  });
+  if (found !== undefined) {
+    found.organizationId ??= organizationId;
+    return found;
   }
-  const child = start(state, source, described);
+  if (children.length >= childrenMax) {
+    const unused = children.find((one) => one.users === 0);
+    if (unused === undefined) {
+      const message = `${childrenMax} processes of ${name} are at work on other calls`;
+      throw new RemoteFault(message, { code: 'upstream_unavailable', retryable: true });
+    }
+    void drop(state, unused);
+  }
+  const child = start(state, source, { organizationId, described });
   running.add(child);
-  if (isShared) shared.set(id, child);
   return child;
 }
 
-async function drop({ shared, running }: CommandsState, child: Child): Promise<void> {
+async function drop({ running }: CommandsState, child: Child): Promise<void> {
   running.delete(child);
-  if (shared.get(child.sourceId) === child) shared.delete(child.sourceId);
   clearTimeout(child.idle);
   await (await child.connected.catch(() => undefined))?.close();
 }
 
-function start(state: CommandsState, source: RemoteSource, described: string): Child {
-  const late = { count: 0 };
-  const { id } = source;
+function start(
+  state: CommandsState,
+  source: RemoteSource,
+  of: Pick<Child, 'organizationId' | 'described'>,
+): Child {
+  const givenUp: GivenUp = { any: false, late: 0 };
+  const { id: sourceId } = source;
   const connected = startCommand(source, state.version, {
-    isLate: () => late.count > 0 && late.count-- > 0,
-    onAsked() {
-      state.asking.add(id);
-      state.shared.delete(id);
-    },
-    onToolsChanged: () => state.onToolsChanged(id),
+    isLate: () => givenUp.late > 0 && givenUp.late-- > 0,
+    hasUnanswered: () => givenUp.any,
+    onAsked: () => void state.asking.add(sourceId),
+    onToolsChanged: () => state.onToolsChanged(sourceId),
   });
   connected.catch(() => {});
-  return { sourceId: id, described, connected, users: 0, idle: undefined, late };
+  return { ...of, sourceId, connected, users: 0, idle: undefined, givenUp };
 }
 
 async function startCommand(
@@ -153,7 +185,9 @@ async function startCommand(
   transport.stderr?.on('data', (chunk: Buffer) => {
     said = (said + chunk.toString('utf8')).slice(-errorCharsMax);
   });
-  const { client, calls, broken } = newClient(source.name, version, hooks);
+  readInTurns(transport);
+  const { client, begin, broken, watch } = newClient(source.name, version, hooks);
+  watch(transport);
   const ended = Promise.withResolvers<never>();
   ended.promise.catch(() => {});
   const close = () => endChild(transport);
@@ -170,7 +204,24 @@ async function startCommand(
     const message = `The command of ${source.name} has ended${lastLine(said)}`;
     ended.reject(new RemoteFault(message, { code: 'upstream_unavailable', retryable: true }));
   };
-  return { client, calls, broken: Promise.race([broken, ended.promise]), close };
+  return { client, begin, broken: Promise.race([broken, ended.promise]), close };
+}
+
+/**
+ * Reads a chunk of the child's output in each turn of the event loop, so that other requests are answered while a child
+ * floods it. The SDK reads all there is, and offers no way to pause it.
+ */
+function readInTurns(transport: StdioClientTransport): void {
+  const start = transport.start.bind(transport);
+  transport.start = async () => {
+    await start();
+    const { _process: child } = transport as unknown as { _process?: ChildProcess };
+    const stdout = child?.stdout;
+    stdout?.on('data', () => {
+      stdout.pause();
+      setImmediate(() => stdout.resume());
+    });
+  };
 }
 
 /** The SDK adds where programs are found and whose they are; these it would pass on too. */

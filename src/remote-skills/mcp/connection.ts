@@ -27,7 +27,7 @@ export async function connect(
   signal: AbortSignal,
 ): Promise<Connection> {
   const { headers = {} } = source.secrets as McpSecrets;
-  const { client, calls, broken } = newClient(source.name, transports.version, {
+  const { client, begin, broken, watch } = newClient(source.name, transports.version, {
     onToolsChanged: () => transports.onToolsChanged(source.id),
   });
   const authProvider =
@@ -41,8 +41,11 @@ export async function connect(
       ...{ maxReconnectionDelay: 1_000, reconnectionDelayGrowFactor: 1 },
     },
   });
-  const ended = endOfCalls(transport, source.name);
+  watch(transport);
+  const { ended, cancelling } = endOfCalls(transport, source.name);
   const close = async () => {
+    // A server of 2025 goes on with a call until it is told, so this goes out before the connection is closed.
+    await withDeadline(cancelling(), closeMs);
     if (transport.sessionId !== undefined) {
       const ended = transport.terminateSession().catch(() => {});
       await withDeadline(ended, closeMs);
@@ -55,17 +58,29 @@ export async function connect(
     await close();
     throw error;
   }
-  return { client, calls, broken: Promise.race([broken, ended]), close };
+  return { client, begin, broken: Promise.race([broken, ended]), close };
 }
 
-/** Rejects when the stream of a call ends without the answer to it, which the SDK would wait for until its time is up. */
-function endOfCalls(transport: StreamableHTTPClientTransport, server: string): Promise<never> {
+interface EndOfCalls {
+  /** Rejects when the stream of a call ends without the answer to it, which the SDK would wait for until its time is up. */
+  readonly ended: Promise<never>;
+  /** Resolves when the server has been told of the cancelled calls, or cannot be told. */
+  cancelling(): Promise<void>;
+}
+
+function endOfCalls(transport: StreamableHTTPClientTransport, server: string): EndOfCalls {
   const ended = Promise.withResolvers<never>();
   // It is raced with each request; one that ends as it should leaves this one unread.
   ended.promise.catch(() => {});
+  let cancelling = Promise.resolve();
   const send = transport.send.bind(transport);
   transport.send = (message, options = {}) => {
     const method = !Array.isArray(message) && 'method' in message ? message.method : '';
+    if (method === 'notifications/cancelled') {
+      const sent = send(message, options);
+      cancelling = sent.catch(() => {});
+      return sent;
+    }
     if (!called.has(method)) return send(message, options);
     const onRequestStreamEnd = () => {
       const fault = { code: 'upstream_unavailable', retryable: true } as const;
@@ -78,7 +93,7 @@ function endOfCalls(transport: StreamableHTTPClientTransport, server: string): P
     };
     return send(message, { ...options, onRequestStreamEnd });
   };
-  return ended.promise;
+  return { ended: ended.promise, cancelling: () => cancelling };
 }
 
 const called = new Set(['tools/call', 'resources/read']);
@@ -99,6 +114,20 @@ function withHeaders(
     for (const [name, value] of new Headers(init.headers)) sent.set(name, value);
     const token = /^Bearer (.+)$/.exec(sent.get('authorization') ?? '')?.[1];
     if (token !== undefined) onToken?.(token);
-    return fetch(url, { ...init, headers: sent });
+    return fetch(url, { ...init, headers: sent }).then(withoutBatch);
   };
+}
+
+/**
+ * Refuses a batch, which the protocol does not have any more: all its messages would be handled in one turn of the event
+ * loop.
+ */
+async function withoutBatch(response: Response): Promise<Response> {
+  if (!/^application\/json/i.test(response.headers.get('content-type') ?? '')) return response;
+  const text = await response.text();
+  if (text.trimStart().startsWith('[')) {
+    throw new RemoteFault('The server answered with a batch of messages, which the protocol lacks');
+  }
+  const { status, headers } = response;
+  return new Response(text === '' ? null : text, { status, headers });
 }

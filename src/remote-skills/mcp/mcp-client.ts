@@ -93,7 +93,7 @@ async function asked<T>(
     const { url } = source.settings as unknown as McpSettings;
     connection =
       url === null
-        ? await ways.commands.connect(source, signal)
+        ? await ways.commands.connect(source, use, signal)
         : await connect(ways, source, { url, use }, signal);
     return await Promise.race([ask(connection), connection.broken]);
   } catch (error) {
@@ -213,12 +213,12 @@ async function callTool(connection: Connection, called: ToolCall): Promise<unkno
     log: (message, level) => run.log(message, level),
     ask: async (params) => (await run.ask(questionOf('', params, place))) as ElicitResult,
   };
-  connection.calls.add(listening);
+  const end = connection.begin(listening);
   try {
     const result = await send(connection, called);
     return inputRequired(result) ? questionsOf(result, place) : outputIn(tool.name, result);
   } finally {
-    connection.calls.delete(listening);
+    end();
   }
 }
 
