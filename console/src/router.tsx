@@ -121,7 +121,7 @@ const agent = createRoute({
   ...within,
   path: '/agents/$agentId',
   /** `conversation` is the one that the chat goes on with; the others filter its memories. */
-  validateSearch: words('tab', 'q', 'tag', 'user', 'whose', 'conversation'),
+  validateSearch: words('tab', 'q', 'tag', 'user', 'whose', 'conversation', 'version'),
   component: lazyPage(async () => (await import('./pages/AgentPage.tsx')).AgentPage),
 });
 const memories = createRoute({

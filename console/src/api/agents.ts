@@ -34,3 +34,34 @@ export const changeAgent = (agentId: string, changes: Schema<'AgentChanges'>) =>
 
 export const deleteAgent = (agentId: string) =>
   body(api.DELETE('/api/agents/{agentId}', { params: { path: { agentId } } }));
+
+export const agentVersionsQuery = (agentId: string, version: number, page: number, size: number) =>
+  queryOptions({
+    queryKey: ['agents', agentId, 'versions', version, page],
+    queryFn: () =>
+      pageOf({ limit: size, offset: (page - 1) * size }, (query) =>
+        api.GET('/api/agents/{agentId}/versions', { params: { path: { agentId }, query } }),
+      ),
+  });
+
+/** `compare`: the version to compare with; the one before it when left out. */
+export const agentVersionQuery = (agentId: string, version: number, compare?: number) =>
+  queryOptions({
+    queryKey: ['agents', agentId, 'version', version, compare ?? null],
+    queryFn: () =>
+      body(
+        api.GET('/api/agents/{agentId}/versions/{version}', {
+          params: {
+            path: { agentId, version: `${version}` },
+            query: compare === undefined ? {} : { compare },
+          },
+        }),
+      ),
+  });
+
+export const restoreAgentVersion = (agentId: string, version: number) =>
+  body(
+    api.POST('/api/agents/{agentId}/versions/{version}/restore', {
+      params: { path: { agentId, version: `${version}` } },
+    }),
+  );

@@ -6,6 +6,7 @@ import { AgentFacts } from '../agents/AgentFacts.tsx';
 import { AgentJobs } from '../agents/AgentJobs.tsx';
 import { AgentSettings } from '../agents/AgentSettings.tsx';
 import { AgentStatus } from '../agents/AgentStatus.tsx';
+import { AgentVersions } from '../agents/AgentVersions.tsx';
 import { agentQuery, changeAgent, deleteAgent } from '../api/agents.ts';
 import type { Schema } from '../api/client.ts';
 import { liveMs } from '../api/queries.ts';
@@ -39,7 +40,7 @@ export function AgentPage() {
 }
 
 function AgentTabs({ agent }: { agent: Schema<'Agent'> }) {
-  const { tab = 'chat', conversation, ...search } = route.useSearch();
+  const { tab = 'chat', conversation, version, ...search } = route.useSearch();
   const navigate = route.useNavigate();
   return (
     <Tabs
@@ -75,6 +76,19 @@ function AgentTabs({ agent }: { agent: Schema<'Agent'> }) {
               search={search}
               onSearch={(next, replace) =>
                 void navigate({ search: { tab: 'memories', ...next }, replace })
+              }
+            />
+          ),
+        },
+        {
+          value: 'versions',
+          label: 'Versions',
+          content: (
+            <AgentVersions
+              agent={agent}
+              chosen={/^[1-9]\d*$/.test(version ?? '') ? Number(version) : undefined}
+              onChosen={(next) =>
+                void navigate({ search: { tab: 'versions', version: `${next}` }, replace: true })
               }
             />
           ),

@@ -4,7 +4,23 @@ import { type DifferentLines, sideBySide } from './difference.ts';
 
 /** Two versions side by side, line by line; one below the other on a phone. */
 export function Difference({ label, text }: { label: string; text: string }) {
-  const rows = sideBySide(text);
+  return (
+    <SideBySide label={label} heads={['Accepted', 'New']} rows={sideBySide(text)} text={text} />
+  );
+}
+
+/** Rows of lines under two heads; `text` is shown where there are no rows. */
+export function SideBySide({
+  label,
+  heads: [before, after],
+  rows,
+  text = '',
+}: {
+  label: string;
+  heads: readonly [string, string];
+  rows: readonly DifferentLines[];
+  text?: string;
+}) {
   return (
     <section
       aria-label={label}
@@ -20,10 +36,10 @@ export function Difference({ label, text }: { label: string; text: string }) {
           <thead className="max-sm:sr-only">
             <tr className="text-left text-muted">
               <th scope="col" className="border-r border-b px-3 py-1.5 font-medium">
-                Accepted
+                {before}
               </th>
               <th scope="col" className="border-b px-3 py-1.5 font-medium">
-                New
+                {after}
               </th>
             </tr>
           </thead>
