@@ -36,7 +36,7 @@ export function resultOf(skill: ResultSkill | undefined, job: EndedJob): CallToo
     };
   }
   const { output } = job;
-  if (skill?.mcp?.content === true) return { content: blocksOf(output), _meta };
+  if (skill?.mcp?.content === true) return { ...blocksOf(output), _meta };
   const text = typeof output === 'string' ? output : JSON.stringify(output);
   const isStructured = outputSchemaOf(skill) !== undefined || objectOf(output) !== null;
   const content = [{ type: 'text' as const, text }];
@@ -49,9 +49,20 @@ export function errorResult(text: string, details: readonly Issue[] = []): CallT
   return { content: [{ type: 'text', text: [text, ...lines].join('\n') }], isError: true };
 }
 
-/** The blocks of an output that holds them. The SDK refuses a result whose blocks are malformed. */
-function blocksOf(output: unknown): CallToolResult['content'] {
-  const content = objectOf(output)?.['content'];
-  if (Array.isArray(content)) return content as CallToolResult['content'];
-  return [{ type: 'text', text: JSON.stringify(output) }];
+/**
+ * An output that is `{ content }` with blocks, or `{ content, structuredContent }`, as the result that it says; any other
+ * one as structured content. The SDK refuses a result whose blocks are malformed.
+ */
+function blocksOf(output: unknown): Pick<CallToolResult, 'content' | 'structuredContent'> {
+  const fields = objectOf(output);
+  const { content, structuredContent } = fields ?? {};
+  if (!Array.isArray(content)) {
+    const text = { type: 'text' as const, text: JSON.stringify(output) };
+    return { content: [text], ...(fields === null ? {} : { structuredContent: fields }) };
+  }
+  const structured = objectOf(structuredContent);
+  return {
+    content: content as CallToolResult['content'],
+    ...(structured === null ? {} : { structuredContent: structured }),
+  };
 }

@@ -15,9 +15,9 @@ import {
 } from '@modelcontextprotocol/server';
 import type { SkillsExtension } from '@modelcontextprotocol/server/ext/skills';
 import { activeTaskSkill } from '../agents/called-agents.ts';
-import type { Caller } from '../kernel/caller.ts';
+import { type Caller, hasScopes } from '../kernel/caller.ts';
 import { PlatformError } from '../kernel/errors.ts';
-import { objectOf } from '../kernel/json.ts';
+import { type Json, objectOf } from '../kernel/json.ts';
 import type { Logger } from '../kernel/log.ts';
 import { agentOfTool, agentTool } from './agent-tools.ts';
 import { abandon, begin, type CallOptions, type CallsDeps, follow } from './calls.ts';
@@ -118,13 +118,26 @@ export function createServer(deps: McpServerDeps, { era, authInfo }: McpRequestC
   // The SDK asks these two before it gives a call to its handler.
   mcp.toolInputSchemaJson = (name) => deps.list.tools().byName.get(name)?.listed.inputSchema;
   mcp.resolveScopeChallenge = ({ request }) => {
-    if (request.method !== 'tools/call') return undefined;
-    const tool = deps.list.tools().byName.get(String(request.params?.['name']));
-    if (tool === undefined || mayCall(sender.caller, tool)) return undefined;
-    const [first = '', ...others] = tool.skill.requiredScopes;
+    const needed = neededScopes(deps, request);
+    if (hasScopes(sender.caller.scopes, needed)) return undefined;
+    const [first = '', ...others] = needed;
     return { scopes: [first, ...others] };
   };
   return mcp;
+}
+
+/** The scopes without which a request is refused, whatever it names. */
+function neededScopes(
+  { list }: Pick<McpServerDeps, 'list'>,
+  { method, params }: { readonly method: string; readonly params?: Json | undefined },
+): readonly string[] {
+  if (method === 'tasks/update') return ['approvals'];
+  if (method !== 'tools/call') return [];
+  const name = String(params?.['name']);
+  const known = list.tools().byName.get(name)?.skill;
+  const skill =
+    known ?? (agentOfTool(name) === undefined ? undefined : activeTaskSkill(list.skills));
+  return skill?.requiredScopes ?? [];
 }
 
 interface Calling extends McpServerDeps {
@@ -179,6 +192,10 @@ async function toolNamed(
   const agentId = agentOfTool(name);
   const skill = activeTaskSkill(list.skills);
   if (agentId === undefined || skill === undefined) throw invalidParams(`Unknown tool: ${name}`);
+  // Before the agent is looked up: a key without the scope learns of no agent whether there is one.
+  if (!hasScopes(caller.scopes, skill.requiredScopes)) {
+    throw invalidParams('This key lacks a scope of the tools that are agents');
+  }
   try {
     const agent = await list.agents.find(caller.organizationId, agentId);
     return { tool: agentTool(agent, skill), agentId };

@@ -6,8 +6,8 @@
 import { createHmac, timingSafeEqual } from 'node:crypto';
 import type { InputRequests } from '@modelcontextprotocol/server';
 import type { Jobs } from '../jobs/jobs.ts';
-import type { Caller } from '../kernel/caller.ts';
-import { invalid, notFound } from '../kernel/errors.ts';
+import { type Caller, hasScopes } from '../kernel/caller.ts';
+import { invalid, notFound, PlatformError } from '../kernel/errors.ts';
 import type { Skill } from '../skills/registry.ts';
 import { abandon, type CallsDeps, pendingQuestions } from './calls.ts';
 import { canAnswer, decideAnswered, formsOf } from './questions.ts';
@@ -78,7 +78,9 @@ export async function updateTask(
 ): Promise<void> {
   const jobId = jobOfTask(deps, caller.organizationId, taskId);
   await deps.calls.jobs.find(caller.organizationId, jobId);
-  if (!canAnswer(caller, { elicitation: {} })) return;
+  if (!hasScopes(caller.scopes, ['approvals'])) {
+    throw new PlatformError('insufficient_scope', 'The scope approvals is needed to decide');
+  }
   const questions = await pendingQuestions(deps.calls, caller.organizationId, jobId);
   const asked = Object.fromEntries(questions.map(({ approval_id: id }) => [id, id]));
   const { refusals } = await decideAnswered(deps.calls, caller, { asked }, answers);

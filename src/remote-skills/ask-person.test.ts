@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest';
 import { type Asker, answersTo, askHeld } from './ask-person.ts';
+import { createHeldQuestions } from './held-questions.ts';
 import { type PersonQuestion, RemoteQuestions } from './remote-kind.ts';
 
 const fields = { type: 'object', properties: { size: { type: 'string' } } };
@@ -23,6 +24,7 @@ function askerWith(value: object) {
     },
     signal: new AbortController().signal,
     say: (line) => said.push(line),
+    hold: () => () => {},
   };
   return { asker, waits, said };
 }
@@ -67,4 +69,29 @@ test('a held call asks 20 questions at most, and equal ones are told apart', asy
   expect(said).toEqual([
     'A question of the service was declined. It has asked 20 questions in this call',
   ]);
+});
+
+test('a process holds 50 questions of a source and 200 of all; one beyond them is cancelled', async () => {
+  const held = createHeldQuestions();
+  const decided = Promise.withResolvers<object>();
+  const asking = (source: string) => {
+    const { asker, said } = askerWith({});
+    const handlers = { onAsk: () => decided.promise };
+    const hold = () => held.hold(source);
+    return { answer: askHeld({ ...asker, handlers, hold }, question()), said };
+  };
+  const asked = ['a', 'b', 'c', 'd'].flatMap((source) =>
+    Array.from({ length: 50 }, () => asking(source).answer),
+  );
+  const ofSource = asking('a');
+  const ofOther = asking('e');
+  expect(await ofSource.answer).toEqual({ action: 'cancel' });
+  expect(ofSource.said).toEqual([
+    'A question of the service was cancelled. 50 calls of it wait for a person already',
+  ]);
+  expect(await ofOther.answer).toEqual({ action: 'cancel' });
+  expect(ofOther.said[0]).toContain('200 calls wait for a person already');
+  decided.resolve({ value: { approved: true, by } });
+  await Promise.all(asked);
+  expect(await asking('a').answer).toMatchObject({ action: 'accept' });
 });

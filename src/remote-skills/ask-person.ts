@@ -36,6 +36,8 @@ export interface Asker {
   /** Questions so far, by their digests. */
   readonly asked: Map<string, number>;
   say(line: string): void;
+  /** Counts a question that holds its call: what ends it, or why it cannot be asked. */
+  hold(): (() => void) | string;
 }
 
 /** The questions of an earlier claim of the job, in the given call; undefined where it was not made. */
@@ -98,7 +100,16 @@ export async function askHeld(asker: Asker, question: PersonQuestion): Promise<P
   // The same question of a call that is made again is the same approval.
   const digest = digestOf(canonicalJson(read));
   const wait = { name: tool, digest, nth: count(asker, digest), ...read, timeoutMs: heldMs };
-  return answerIn(await handlers.onAsk('held-wait', wait, signal, null));
+  const end = asker.hold();
+  if (typeof end === 'string') {
+    asker.say(`A question of the service was cancelled. ${end}`);
+    return { action: 'cancel' };
+  }
+  try {
+    return answerIn(await handlers.onAsk('held-wait', wait, signal, null));
+  } finally {
+    end();
+  }
 }
 
 function count({ asked }: Asker, what: string): number {

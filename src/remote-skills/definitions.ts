@@ -26,6 +26,8 @@ export interface RemoteSkill {
   readonly definition: RemoteDefinition;
   readonly timeoutMs: number;
   readonly isIdempotent: boolean;
+  /** Whether its output may be blocks of content, as the Model Context Protocol has them. */
+  readonly hasContent: boolean;
 }
 
 /** The skill, as the registry has it. */
@@ -40,6 +42,7 @@ export function factsOf(skill: RemoteSkill): SkillFacts {
     output: output ?? {
       description: 'What the tool returned: its structured content, or {content}.',
     },
+    mcp: skill.hasContent && output === null ? { content: true } : null,
     maxAttempts: isIdempotent ? attemptsOfIdempotent : 1,
   };
 }

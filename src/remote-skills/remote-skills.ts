@@ -9,6 +9,7 @@ import { notFound, PlatformError } from '../kernel/errors.ts';
 import { newId } from '../kernel/ids.ts';
 import type { Json } from '../kernel/json.ts';
 import { recordRemoteSkills } from '../skills/remote-skills.ts';
+import { createHeldQuestions } from './held-questions.ts';
 import { noticeChange } from './notice-change.ts';
 import { refresh } from './refresh.ts';
 import { run, whyWithdrawn } from './run-remote.ts';
@@ -44,7 +45,8 @@ export type RemoteSkills = ReturnType<typeof createRemoteSkills>;
 
 export function createRemoteSkills(deps: RemoteSkillsDeps) {
   const looks = { looking: new Map(), lookedAt: new Map(), noticed: new Map() };
-  const state: RemoteSkillsState = { ...deps, ...looks };
+  const held = createHeldQuestions();
+  const state: RemoteSkillsState = { ...deps, ...looks, held };
   return bind(state, {
     ...{ add, find, list, versionsOf, secretsOf, documentOf, replace, look },
     ...{ activate, reject, remove, run, whyWithdrawn, noticeChange, close },

@@ -88,7 +88,8 @@ async function call(
   const { input, output, request: how } = skill.definition;
   running.outputSchema = kind.areOutputsChecked ? output : null;
   const tool = { name: skill.tool, input, output, ...(how !== undefined && { request: how }) };
-  const asker = askerOf(running, skill.tool, signal);
+  const hold = () => state.held.hold(sourceId);
+  const asker = askerOf(running, skill.tool, signal, hold);
   let answered: RemoteAnswers | null = null;
   for (let round = 1; round <= roundsMax; round++) {
     const remoteRun = remoteRunOf(running, signal, asker, answered);

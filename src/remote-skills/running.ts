@@ -45,10 +45,15 @@ export function newRunning(request: RunRequest, handlers: RunHandlers): Running 
   };
 }
 
-export function askerOf(running: Running, tool: string, signal: AbortSignal): Asker {
+export function askerOf(
+  running: Running,
+  tool: string,
+  signal: AbortSignal,
+  hold: Asker['hold'],
+): Asker {
   const { handlers, end } = running;
   return {
-    ...{ tool, handlers, asked: new Map<string, number>() },
+    ...{ tool, handlers, hold, asked: new Map<string, number>() },
     // A call may learn more of them, such as a token.
     get secrets() {
       return running.secrets;

@@ -8,6 +8,7 @@ import type { SkillRegistry } from '../skills/registry.ts';
 import { recordRemoteSkills } from '../skills/remote-skills.ts';
 import { definitionIn } from './compare-tools.ts';
 import { factsOf, type RemoteSkill } from './definitions.ts';
+import type { HeldQuestions } from './held-questions.ts';
 import type { RemoteKind } from './remote-kind.ts';
 import type { SourceRow } from './sources.store.ts';
 import { listVersions, type VersionRow } from './versions.store.ts';
@@ -27,6 +28,8 @@ export interface RemoteSkillsState extends RemoteSkillsDeps {
   readonly looking: Map<string, Promise<SourceRow>>;
   /** When this process last looked at a source, monotonic. */
   readonly lookedAt: Map<string, number>;
+  /** The questions of this process that hold their calls. */
+  readonly held: HeldQuestions;
   /** Looks that sources have asked for, and that are to be made, by source. */
   readonly noticed: Map<string, NodeJS.Timeout>;
 }
@@ -56,6 +59,7 @@ export function remoteSkillOf(source: SourceRow, row: VersionRow): RemoteSkill {
     tool: row.tool,
     definition,
     timeoutMs: settings.timeout_ms ?? timeoutMsDefault,
+    hasContent: source.kind === 'mcp',
     isIdempotent: isTrusted || settings.idempotent_tools?.includes(row.tool) === true,
   };
 }

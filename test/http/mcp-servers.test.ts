@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { expectInvalid, expectRefusal } from '../support/expectations.ts';
+import { askMcp } from '../support/mcp.ts';
 import { echoTool, type McpTestServer, startMcpServer } from '../support/mcp-server.ts';
 import type { Platform } from '../support/platform.ts';
 import { acting, play, startStaged } from '../support/staged.ts';
@@ -70,6 +71,21 @@ describe('a server', () => {
       status: 'failed',
       error: { code: 'skill_execution_failed', message: 'The ticket is closed' },
     });
+  });
+
+  test('gives its blocks of content to MCP clients of the platform, also beside structured content', async () => {
+    const server = await startMcpServer();
+    const { name } = await added(server);
+    const image = { type: 'image', data: 'aGk=', mimeType: 'image/png' };
+    const content = [{ type: 'text', text: 'A chart' }, image];
+    const params = { name: `mcp-${name}.echo`, arguments: { text: '' } };
+    const call = async () => (await askMcp(platform, key, 'tools/call', params)).result;
+    server.answers['tools/call'] = () => ({ content });
+    expect((await call()).content).toEqual(content);
+    server.answers['tools/call'] = () => ({ content, structuredContent: { n: 1 } });
+    expect(await call()).toMatchObject({ content, structuredContent: { n: 1 } });
+    server.answers['tools/call'] = () => ({ content: [], structuredContent: { n: 2 } });
+    expect((await call()).structuredContent).toEqual({ n: 2 });
   });
 
   test('is asked again after a failure only for a tool that the operator names', async () => {

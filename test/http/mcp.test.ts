@@ -93,6 +93,24 @@ describe('credentials', () => {
     expect(challenge).toContain('/.well-known/oauth-protected-resource/mcp');
   });
 
+  test.each(['an agent', 'no agent'])('a call of %s without its scope is 403', async (what) => {
+    const narrow = await platform.key({ scopes: ['text'] });
+    const id = what === 'an agent' ? await newAgent() : 'no-agent';
+    const params = { name: `agent.${id}`, arguments: { task: 'x' } };
+    const { status, headers } = await askMcp(platform, narrow, 'tools/call', params);
+    expect(status).toBe(403);
+    expect(headers.get('www-authenticate')).toContain('scope="agent"');
+  });
+
+  test('an update of a task without the scope approvals is 403 and names it', async () => {
+    const narrow = await platform.key({ scopes: ['text'] });
+    const capabilities = { extensions: { 'io.modelcontextprotocol/tasks': {} } };
+    const params = { taskId: 'x', inputResponses: {} };
+    const answer = await askMcp(platform, narrow, 'tasks/update', params, { capabilities });
+    expect(answer.status).toBe(403);
+    expect(answer.headers.get('www-authenticate')).toContain('scope="approvals"');
+  });
+
   test('a key over its limit is 429, and other keys are not', async () => {
     const limited = await platform.key({ rate_limit: 1 });
     await askMcp(platform, limited, 'tools/list');

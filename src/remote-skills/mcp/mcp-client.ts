@@ -211,12 +211,18 @@ async function callTool(connection: Connection, called: ToolCall): Promise<unkno
   const place = { service: source.name, tool: tool.name, input };
   const listening: CallOnConnection = {
     log: (message, level) => run.log(message, level),
-    ask: async (params) => (await run.ask(questionOf('', params, place))) as ElicitResult,
+    ask: (params) => {
+      const answer = run.ask(questionOf('', params, place)) as Promise<ElicitResult>;
+      // A call that was given up answers nothing more: the server is told that the call was cancelled.
+      return answer.catch((error) =>
+        run.signal.aborted ? new Promise<never>(() => {}) : Promise.reject(error),
+      );
+    },
   };
   const end = connection.begin(listening);
   try {
     const result = await send(connection, called);
-    return inputRequired(result) ? questionsOf(result, place) : outputIn(tool.name, result);
+    return inputRequired(result) ? questionsOf(result, place) : outputIn(called, result);
   } finally {
     end();
   }
@@ -249,7 +255,7 @@ async function send({ client }: Connection, { tool, input, run }: ToolCall): Pro
   return client.callTool(params, { ...options, toolDefinition });
 }
 
-function outputIn(name: string, result: unknown): unknown {
-  if (name === readResource) return { contents: (result as { contents: unknown }).contents };
-  return outputOf(name, result as CallToolResult);
+function outputIn({ tool, run }: ToolCall, result: unknown): unknown {
+  if (tool.name === readResource) return { contents: (result as { contents: unknown }).contents };
+  return outputOf(tool, result as CallToolResult, (line) => run.log(line));
 }
