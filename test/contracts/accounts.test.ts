@@ -192,4 +192,15 @@ describe.each(await engines())('on $name', (engine) => {
     await one.authorize(asking, 'tickets', where);
     expect(by.registrations).toHaveLength(3);
   });
+
+  test('a client that cannot be decrypted, or lost its secret, is registered anew', async () => {
+    const { by, database, one, source, connect } = await world();
+    await one.finish(asking, 'tickets', await connect());
+    await database.write((tx) =>
+      tx.kysely.updateTable('remote_oauth_clients').set({ client: 'not sealed' }).execute(),
+    );
+    await one.finish(asking, 'tickets', await connect());
+    expect(by.registrations).toHaveLength(2);
+    expect(await one.tokenOf(source, 'acme')).toBe(by.given.at(-1));
+  });
 });

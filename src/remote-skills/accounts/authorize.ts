@@ -8,9 +8,10 @@ import { createHash, randomBytes } from 'node:crypto';
 import { sealedContexts } from '../../database/sealed-values.ts';
 import { invalid, PlatformError } from '../../kernel/errors.ts';
 import { cleanText } from '../../kernel/text.ts';
-import type { RemoteSource } from '../remote-kind.ts';
+import { RemoteFault, type RemoteSource } from '../remote-kind.ts';
 import {
   type AccountRow,
+  type ClientRow,
   deleteClients,
   findAccount,
   findClient,
@@ -125,7 +126,8 @@ async function clientOf(
   const { issuer } = found.metadata;
   const key = { source_id: server.id, issuer, redirect_uri: redirectUri };
   const known = isRepeated ? undefined : await findClient(state.database.read, key);
-  if (known !== undefined) return openClient(state.cipher, known);
+  const usable = known === undefined ? undefined : usableClient(state, known);
+  if (usable !== undefined) return usable;
   const client = await oauth.register(
     found.metadata,
     clientMetadataOf(redirectUri, found.metadata),
@@ -135,6 +137,22 @@ async function clientOf(
   const row = { ...key, client: sealed, created_at: state.clock.now() };
   await state.database.write((tx) => putClient(tx, row));
   return client;
+}
+
+/** Undefined where it cannot be decrypted any more, or lacks the secret of its method: another one is registered then. */
+function usableClient(
+  { cipher }: AccountsState,
+  known: ClientRow,
+): OauthClientInformation | undefined {
+  try {
+    const client = openClient(cipher, known);
+    const { token_endpoint_auth_method: method, client_secret: secret } = client;
+    const needsSecret = method !== undefined && method !== 'none';
+    return needsSecret && secret === undefined ? undefined : client;
+  } catch (error) {
+    if (error instanceof RemoteFault) return undefined;
+    throw error;
+  }
 }
 
 /** What the authorization server has sent back by the browser. */
