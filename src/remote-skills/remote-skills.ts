@@ -48,7 +48,7 @@ export function createRemoteSkills(deps: RemoteSkillsDeps) {
   const held = createHeldQuestions();
   const state: RemoteSkillsState = { ...deps, ...looks, held };
   return bind(state, {
-    ...{ add, find, list, versionsOf, secretsOf, documentOf, replace, look },
+    ...{ add, find, list, versionsOf, versionOf, secretsOf, documentOf, replace, look },
     ...{ activate, reject, remove, run, whyWithdrawn, noticeChange, close },
   });
 }
@@ -114,6 +114,17 @@ async function list({ database }: RemoteSkillsState, kind: string, page: PageAsk
 
 async function versionsOf({ database }: RemoteSkillsState, source: SourceRow) {
   return listVersions(database.read, source.id);
+}
+
+/** Throws `404` for an unknown one. */
+async function versionOf(
+  { database }: RemoteSkillsState,
+  source: SourceRow,
+  { skillName, version }: Pick<ReadVersion, 'skillName' | 'version'>,
+) {
+  const row = await findVersion(database.read, source.id, skillName, version);
+  if (row === undefined) throw notFound('Version');
+  return row;
 }
 
 /** The stored secrets, to be kept where a change names none. */

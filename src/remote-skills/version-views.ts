@@ -2,6 +2,7 @@
 import { timestamp, timestampOrNull } from '../kernel/clock.ts';
 import type { Skill } from '../skills/registry.ts';
 import { compareVersions } from '../skills/skill-rows.ts';
+import { definitionIn } from './compare-tools.ts';
 import type { SourceRow } from './sources.store.ts';
 import { categoryOf, remoteSkillOf } from './state.ts';
 import type { VersionRow } from './versions.store.ts';
@@ -23,31 +24,49 @@ export function versionViews(
   versions: readonly VersionRow[],
   skillsOf: (category: string) => readonly Skill[],
 ) {
-  const registered = new Map(
-    skillsOf(categoryOf(source)).map((skill) => [`${skill.version}/${skill.name}`, skill.id]),
-  );
+  const registered = registeredIds(source, skillsOf);
   const sorted = versions.toSorted(
     (a, b) =>
       (a.skill_name < b.skill_name ? -1 : a.skill_name > b.skill_name ? 1 : 0) ||
       compareVersions(a.version, b.version),
   );
-  return sorted.map((row) => {
-    const { category, isIdempotent, definition } = remoteSkillOf(source, row);
-    return {
-      skill: `${category}/${row.version}/${row.skill_name}`,
-      skill_id: registered.get(`${row.version}/${row.skill_name}`) ?? null,
-      skill_name: row.skill_name,
-      version: row.version,
-      tool: row.tool,
-      state: row.state,
-      reason: row.reason,
-      digest: row.digest,
-      description: definition.description,
-      annotations: definition.annotations,
-      retried: isIdempotent,
-      difference: row.difference,
-      created_at: timestamp(row.created_at),
-      activated_at: timestampOrNull(row.activated_at),
-    };
-  });
+  return sorted.map((row) => versionView(source, row, registered));
+}
+
+/** One version with all that is pinned of it, to be read before it is activated. */
+export function pinnedVersionView(
+  source: SourceRow,
+  row: VersionRow,
+  skillsOf: (category: string) => readonly Skill[],
+) {
+  const { title, description, input, output, request = null } = definitionIn(row);
+  return {
+    ...versionView(source, row, registeredIds(source, skillsOf)),
+    definition: { title, description, input, output, request },
+  };
+}
+
+function registeredIds(source: SourceRow, skillsOf: (category: string) => readonly Skill[]) {
+  const skills = skillsOf(categoryOf(source));
+  return new Map(skills.map((skill) => [`${skill.version}/${skill.name}`, skill.id]));
+}
+
+function versionView(source: SourceRow, row: VersionRow, registered: ReadonlyMap<string, string>) {
+  const { category, isIdempotent, definition } = remoteSkillOf(source, row);
+  return {
+    skill: `${category}/${row.version}/${row.skill_name}`,
+    skill_id: registered.get(`${row.version}/${row.skill_name}`) ?? null,
+    skill_name: row.skill_name,
+    version: row.version,
+    tool: row.tool,
+    state: row.state,
+    reason: row.reason,
+    digest: row.digest,
+    description: definition.description,
+    annotations: definition.annotations,
+    retried: isIdempotent,
+    difference: row.difference,
+    created_at: timestamp(row.created_at),
+    activated_at: timestampOrNull(row.activated_at),
+  };
 }

@@ -65,7 +65,8 @@ describe.skipIf(!(await isInstalled('Chromium')))('services outside in the conso
     });
     expect(server.headers.at(-1)?.authorization).toBe('Bearer of-the-server');
 
-    server.tools = [{ ...echoTool, description: 'Echoes, and more.' }];
+    const annotations = { readOnlyHint: true };
+    server.tools = [{ ...echoTool, description: 'Echoes, and more.', annotations }];
     await page.getByRole('button', { name: 'Refresh' }).click();
     const difference = page.getByRole('region', { name: 'What differs in mcp-tickets/v1.1/echo' });
     await difference.getByRole('cell', { name: 'description: Echoes, and more.' }).waitFor();
@@ -73,6 +74,10 @@ describe.skipIf(!(await isInstalled('Chromium')))('services outside in the conso
       .getByRole('cell', { name: 'description: Echoes.', exact: false })
       .first()
       .waitFor();
+    await page.getByText('The whole definition of mcp-tickets/v1.1/echo').click();
+    await page.getByText('description: Echoes, and more.\n').first().waitFor();
+    await page.getByText('"required": [').first().waitFor();
+    await page.getByText('reads only').first().waitFor();
     await looked('mcp-server');
     await page.getByRole('button', { name: 'Reject' }).click();
     await difference.waitFor({ state: 'detached' });

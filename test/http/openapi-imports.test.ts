@@ -212,6 +212,11 @@ describe('an operation that was changed', () => {
       { skill_name: 'get-new', version: 'v1.0' },
     ]);
     expect(waiting[0].difference).toContain('+description: Now without a body.');
+    const { body: pinned } = await platform.admin('GET', `${path}/skills/v1.0/get-new`);
+    expect(pinned.definition).toMatchObject({
+      input: { type: 'object' },
+      request: { method: 'GET', path: '/new', baseUrl: `${server.url}/v2` },
+    });
     expectRefusal(await run('create-order', { body: { id: 'a' } }), 404, 'skill_not_found');
     const versions = waiting.map(({ skill_name, version, digest }: Record<string, string>) => ({
       ...{ skill_name, version, digest },

@@ -21,6 +21,17 @@ export const mcpServerQuery = (name: string) =>
     refetchInterval: liveMs,
   });
 
+/** A version with all that is pinned of it. */
+export const readMcpVersion = (
+  name: string,
+  { version, skill_name: skillName }: Schema<'RemoteSkillVersion'>,
+) =>
+  body(
+    api.GET('/admin/mcp-servers/{name}/skills/{version}/{skillName}', {
+      params: { path: { name, version, skillName } },
+    }),
+  );
+
 export const addMcpServer = (name: string, server: McpServerChange) =>
   body(api.POST('/admin/mcp-servers', { body: { name, ...server } as Schema<'NewMcpServer'> }));
 

@@ -24,6 +24,17 @@ export const openapiImportQuery = (name: string) =>
     refetchInterval: liveMs,
   });
 
+/** A version with all that is pinned of it. */
+export const readOperationVersion = (
+  name: string,
+  { version, skill_name: skillName }: Schema<'RemoteSkillVersion'>,
+) =>
+  body(
+    api.GET('/admin/openapi-imports/{name}/skills/{version}/{skillName}', {
+      params: { path: { name, version, skillName } },
+    }),
+  );
+
 export const addOpenapiImport = (name: string, one: OpenapiImportChange) =>
   body(
     api.POST('/admin/openapi-imports', { body: { name, ...one } as Schema<'NewOpenApiImport'> }),

@@ -318,6 +318,23 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/admin/mcp-servers/{name}/skills/{version}/{skillName}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Get a version of a skill with all that is pinned of it, to be read before it is activated */
+        get: operations["getMcpSkillVersion"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/admin/mcp-servers/{name}/refresh": {
         parameters: {
             query?: never;
@@ -447,6 +464,23 @@ export interface paths {
         post?: never;
         /** Remove an OpenAPI import; its skills become inactive */
         delete: operations["deleteOpenApiImport"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/admin/openapi-imports/{name}/skills/{version}/{skillName}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Get a version of a skill with all that is pinned of it, to be read before it is activated */
+        get: operations["getOpenApiSkillVersion"];
+        put?: never;
+        post?: never;
+        delete?: never;
         options?: never;
         head?: never;
         patch?: never;
@@ -2273,6 +2307,50 @@ export interface components {
              * @default false
              */
             trust_annotations: boolean;
+        };
+        PinnedRemoteSkillVersion: {
+            /** @description category/version/name. */
+            skill: string;
+            skill_id: string | null;
+            skill_name: string;
+            version: string;
+            /** @description Its name at the server. */
+            tool: string;
+            /**
+             * @description quarantined: it waits for an operator; rejected: an operator does not want it; withdrawn: its calls fail.
+             * @enum {string}
+             */
+            state: "active" | "quarantined" | "withdrawn" | "rejected";
+            reason: string | null;
+            /** @description SHA-256 over all that is pinned of the tool. */
+            digest: string;
+            /** @description What the server says of the tool. */
+            description: string;
+            /** @description What the server says of its effects; not trusted. */
+            annotations: {
+                [key: string]: unknown;
+            };
+            /** @description Whether it is called again after a failure. */
+            retried: boolean;
+            difference: string | null;
+            /** Format: date-time */
+            created_at: string;
+            activated_at: string | null;
+            /** @description All that is pinned, as the server told it; its digest is `digest`. */
+            definition: {
+                title: string | null;
+                description: string;
+                /** @description JSON Schema of what it takes. */
+                input: {
+                    [key: string]: unknown;
+                };
+                output: {
+                    [key: string]: unknown;
+                } | null;
+                request: {
+                    [key: string]: unknown;
+                } | null;
+            };
         };
         McpSkillDecision: {
             /** @description The digest of the version as it was read; another one is refused. */
@@ -6427,6 +6505,121 @@ export interface operations {
             };
         };
     };
+    getMcpSkillVersion: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description The name of the server.
+                 * @example tickets
+                 */
+                name: string;
+                /**
+                 * @description The version.
+                 * @example v1.1
+                 */
+                version: string;
+                /**
+                 * @description The name of the skill.
+                 * @example create-ticket
+                 */
+                skillName: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description A version with all that is pinned of it. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "skill": "mcp-tickets/v1.1/create-ticket",
+                     *       "skill_id": null,
+                     *       "skill_name": "create-ticket",
+                     *       "version": "v1.1",
+                     *       "tool": "createTicket",
+                     *       "state": "quarantined",
+                     *       "reason": null,
+                     *       "digest": "0000000000000000000000000000000000000000000000000000000000000000",
+                     *       "description": "Creates a ticket.",
+                     *       "annotations": {},
+                     *       "retried": false,
+                     *       "difference": null,
+                     *       "created_at": "2026-01-01T00:00:00.000Z",
+                     *       "activated_at": null,
+                     *       "definition": {
+                     *         "title": "Create ticket",
+                     *         "description": "Creates a ticket.",
+                     *         "input": {
+                     *           "type": "object"
+                     *         },
+                     *         "output": null,
+                     *         "request": null
+                     *       }
+                     *     }
+                     */
+                    "application/json": components["schemas"]["PinnedRemoteSkillVersion"];
+                };
+            };
+            /** @description `validation_error`: The request is malformed or breaks a rule; details name the field. */
+            400: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description `authentication_required`: No credentials were sent. `invalid_admin_secret`: The admin secret is wrong. */
+            401: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description `not_found`: There is no such thing for these credentials. */
+            404: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description `internal_error`: An unexpected error occurred; the log has it under the x-request-id. */
+            500: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description `service_unavailable`: It cannot be done right now; try again after Retry-After seconds. */
+            503: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
     refreshMcpServer: {
         parameters: {
             query?: never;
@@ -7577,6 +7770,121 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content?: never;
+            };
+            /** @description `validation_error`: The request is malformed or breaks a rule; details name the field. */
+            400: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description `authentication_required`: No credentials were sent. `invalid_admin_secret`: The admin secret is wrong. */
+            401: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description `not_found`: There is no such thing for these credentials. */
+            404: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description `internal_error`: An unexpected error occurred; the log has it under the x-request-id. */
+            500: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description `service_unavailable`: It cannot be done right now; try again after Retry-After seconds. */
+            503: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    getOpenApiSkillVersion: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description The name of the import.
+                 * @example orders
+                 */
+                name: string;
+                /**
+                 * @description The version.
+                 * @example v1.1
+                 */
+                version: string;
+                /**
+                 * @description The name of the skill.
+                 * @example create-order
+                 */
+                skillName: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description A version with all that is pinned of it. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "skill": "mcp-tickets/v1.1/create-ticket",
+                     *       "skill_id": null,
+                     *       "skill_name": "create-ticket",
+                     *       "version": "v1.1",
+                     *       "tool": "createTicket",
+                     *       "state": "quarantined",
+                     *       "reason": null,
+                     *       "digest": "0000000000000000000000000000000000000000000000000000000000000000",
+                     *       "description": "Creates a ticket.",
+                     *       "annotations": {},
+                     *       "retried": false,
+                     *       "difference": null,
+                     *       "created_at": "2026-01-01T00:00:00.000Z",
+                     *       "activated_at": null,
+                     *       "definition": {
+                     *         "title": "Create ticket",
+                     *         "description": "Creates a ticket.",
+                     *         "input": {
+                     *           "type": "object"
+                     *         },
+                     *         "output": null,
+                     *         "request": null
+                     *       }
+                     *     }
+                     */
+                    "application/json": components["schemas"]["PinnedRemoteSkillVersion"];
+                };
             };
             /** @description `validation_error`: The request is malformed or breaks a rule; details name the field. */
             400: {

@@ -6,6 +6,7 @@ import {
   deleteMcpServer,
   type McpServer,
   mcpServerQuery,
+  readMcpVersion,
   refreshMcpServer,
 } from '../api/mcp-servers.ts';
 import { McpServerForm } from '../forms/McpServerForm.tsx';
@@ -19,6 +20,7 @@ const acts = {
   refresh: refreshMcpServer,
   remove: deleteMcpServer,
   decide: decideMcpSkill,
+  read: readMcpVersion,
   form: (server: McpServer, close: () => void) => <McpServerForm server={server} onClose={close} />,
 };
 

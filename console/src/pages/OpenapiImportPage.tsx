@@ -5,6 +5,7 @@ import {
   deleteOpenapiImport,
   type OpenapiImport,
   openapiImportQuery,
+  readOperationVersion,
   refreshOpenapiImport,
 } from '../api/openapi-imports.ts';
 import { OpenapiImportForm } from '../forms/OpenapiImportForm.tsx';
@@ -18,6 +19,7 @@ const acts = {
   refresh: refreshOpenapiImport,
   remove: deleteOpenapiImport,
   decide: decideOperation,
+  read: readOperationVersion,
   form: (one: OpenapiImport, close: () => void) => <OpenapiImportForm one={one} onClose={close} />,
 };
 

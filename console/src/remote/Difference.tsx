@@ -56,11 +56,11 @@ export function SideBySide({
 }
 
 function Line({ row: { kind, before, after } }: { row: DifferentLines }) {
-  if (kind === 'gap') {
+  if (kind === 'gap' || kind === 'cut') {
     return (
       <tr className="max-sm:block">
         <td colSpan={2} className="px-3 py-1 text-muted max-sm:block">
-          …
+          {kind === 'gap' ? '…' : '… (shortened: the whole definition has the rest)'}
         </td>
       </tr>
     );

@@ -4,16 +4,18 @@ import { Pencil, RefreshCw, Trash2 } from 'lucide-react';
 import { type ReactNode, useState } from 'react';
 import type { Schema } from '../api/client.ts';
 import { Button } from '../ui/Button.tsx';
-import { Code } from '../ui/Code.tsx';
 import { Confirm } from '../ui/Dialog.tsx';
 import { Loaded } from '../ui/Loading.tsx';
 import { Menu } from '../ui/Menu.tsx';
 import { Facts, Page, Section } from '../ui/Page.tsx';
 import { Status, type Tone } from '../ui/Status.tsx';
 import { type Column, Table } from '../ui/Table.tsx';
+import { Tags } from '../ui/Tags.tsx';
 import { Time } from '../ui/Time.tsx';
 import { useAct } from '../ui/useAct.ts';
+import { Definition, type PinnedVersion } from './Definition.tsx';
 import { Difference } from './Difference.tsx';
+import { claimsOf } from './definition-text.ts';
 
 type Version = Schema<'RemoteSkillVersion'>;
 type Decision = 'activate' | 'reject';
@@ -45,6 +47,8 @@ interface SourceActs<One extends Source> {
   readonly refresh: (name: string) => Promise<One>;
   readonly remove: (name: string) => Promise<unknown>;
   readonly decide: (decision: Decision, name: string, version: Version) => Promise<unknown>;
+  /** A version with all that is pinned of it. */
+  readonly read: (name: string, version: Version) => Promise<PinnedVersion>;
   /** The form that changes it. */
   readonly form: (source: One, close: () => void) => ReactNode;
 }
@@ -131,7 +135,7 @@ export function SourcePage<One extends Source>({
               />
             </Section>
             {extra?.(source)}
-            <Quarantine source={source} tool={what.tool} decide={acts.decide} changes={changes} />
+            <Quarantine source={source} tool={what.tool} acts={acts} changes={changes} />
             <Skills source={source} what={what} />
             {open === 'edit' && acts.form(source, close)}
           </>
@@ -154,12 +158,12 @@ export function SourcePage<One extends Source>({
 function Quarantine({
   source,
   tool,
-  decide,
+  acts,
   changes,
 }: {
   source: Source;
   tool: string;
-  decide: (decision: Decision, name: string, version: Version) => Promise<unknown>;
+  acts: Pick<SourceActs<never>, 'decide' | 'read'>;
   changes: readonly QueryKey[];
 }) {
   const waiting = source.skills.filter(({ state }) => state === 'quarantined');
@@ -168,24 +172,34 @@ function Quarantine({
       key={version.skill + version.digest}
       version={version}
       tool={tool}
-      decide={(decision) => decide(decision, source.name, version)}
+      read={() => acts.read(source.name, version)}
+      isRead={waiting.length <= readAtOnceMax}
+      decide={(decision) => acts.decide(decision, source.name, version)}
       changes={changes}
     />
   ));
 }
 
+/** Versions whose whole definition is read without a click. */
+const readAtOnceMax = 5;
+
 function Waiting({
   version,
   tool,
+  read,
+  isRead,
   decide,
   changes,
 }: {
   version: Version;
   tool: string;
+  read: () => Promise<PinnedVersion>;
+  isRead: boolean;
   decide: (decision: Decision) => Promise<unknown>;
   changes: readonly QueryKey[];
 }) {
-  const { skill, difference, description } = version;
+  const { skill, difference, annotations } = version;
+  const claims = claimsOf(annotations);
   const deciding = useAct({
     act: decide,
     failed: `${skill} was not changed`,
@@ -215,14 +229,18 @@ function Waiting({
       }
     >
       {difference === null ? (
-        <Code
-          label={`What ${skill} is`}
-          text={`The ${tool} ${version.tool} is new.\n\n${description}`}
-          tall
-        />
+        <p>
+          The {tool} {version.tool} is new.
+        </p>
       ) : (
         <Difference label={`What differs in ${skill}`} text={difference} />
       )}
+      {claims.length > 0 && (
+        <p className="py-2 text-[13px]">
+          Its server’s own claims, which nothing checks: <Tags values={claims} />
+        </p>
+      )}
+      <Definition version={version} read={read} isOpen={isRead && difference === null} />
     </Section>
   );
 }
@@ -272,6 +290,11 @@ const columns: readonly Column<Version>[] = [
     header: 'Retried',
     from: 'lg',
     cell: ({ retried }) => (retried ? 'yes' : <span className="text-muted">no</span>),
+  },
+  {
+    header: 'Claims of its server',
+    from: 'lg',
+    cell: ({ annotations }) => <Tags values={claimsOf(annotations)} />,
   },
   {
     header: 'What it says',

@@ -28,6 +28,13 @@ test('what was removed stands beside what was added, and what was left out is a 
   ]);
 });
 
+test('a difference that was shortened says so at its end', () => {
+  expect(sideBySide('@@ -1 +1 @@\n-a\n+b\n… (shortened)')).toEqual([
+    { kind: 'changed', before: 'a', after: 'b' },
+    { kind: 'cut', before: null, after: null },
+  ]);
+});
+
 test('a text that is no difference has no lines', () => {
   expect(sideBySide('The two differ too much to be compared line by line.')).toEqual([]);
 });

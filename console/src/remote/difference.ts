@@ -1,8 +1,8 @@
 /** A difference of two versions, as two columns of lines. */
 
 export interface DifferentLines {
-  /** `gap` where lines that are equal were left out. */
-  readonly kind: 'same' | 'changed' | 'gap';
+  /** `gap` where lines that are equal were left out, `cut` where the rest of the difference was. */
+  readonly kind: 'same' | 'changed' | 'gap' | 'cut';
   readonly before: string | null;
   readonly after: string | null;
 }
@@ -27,6 +27,9 @@ export function sideBySide(patch: string): DifferentLines[] {
       isInside = true;
     } else if (!isInside || line.startsWith('\\')) {
       // The names of the two, and the note about the end of a file.
+    } else if (line.startsWith('…')) {
+      flush();
+      rows.push({ kind: 'cut', before: null, after: null });
     } else if (line.startsWith('-')) {
       if (added.length > 0) flush();
       removed.push(line.slice(1));

@@ -3,6 +3,7 @@ import { adminRefusals, bodyRefusals } from '../../http/refusals.ts';
 import { Nothing, Page, Paged } from '../../http/schemas.ts';
 import type { Server } from '../../http/server.ts';
 import { requireSource } from '../require-source.ts';
+import { PinnedVersion } from '../versions.schemas.ts';
 import {
   McpServer,
   McpServerChange,
@@ -95,6 +96,19 @@ function changeRoutes(server: Server, mcpServers: McpServers): void {
 }
 
 function versionRoutes(server: Server, mcpServers: McpServers): void {
+  const getSchema = {
+    ...operation,
+    operationId: 'getMcpSkillVersion',
+    summary:
+      'Get a version of a skill with all that is pinned of it, to be read before it is activated',
+    params: McpSkillParams,
+    response: { 200: PinnedVersion, ...adminRefusals('not_found') },
+  };
+  server.get(
+    '/admin/mcp-servers/:name/skills/:version/:skillName',
+    { onRequest: requireSource(mcpServers), schema: getSchema },
+    ({ params: { name, ...version } }) => mcpServers.findVersion(name, version),
+  );
   const refreshSchema = {
     ...operation,
     operationId: 'refreshMcpServer',

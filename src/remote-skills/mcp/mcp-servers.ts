@@ -8,7 +8,7 @@ import type { Accounts } from '../accounts/accounts.ts';
 import type { RemoteSkills } from '../remote-skills.ts';
 import type { SourceRow } from '../sources.store.ts';
 import { categoryOf } from '../state.ts';
-import { countsByState, versionViews } from '../version-views.ts';
+import { countsByState, pinnedVersionView, versionViews } from '../version-views.ts';
 import {
   type McpRules,
   type McpSecrets,
@@ -31,7 +31,8 @@ export interface McpServersDeps {
 }
 
 export function createMcpServers(deps: McpServersDeps) {
-  return bind(deps, { add, require, find, list, replace, refresh, activate, reject, remove });
+  const read = { require, find, findVersion, list };
+  return bind(deps, { ...read, add, replace, refresh, activate, reject, remove });
 }
 
 async function add(deps: McpServersDeps, name: string, fields: McpServerFields) {
@@ -45,6 +46,16 @@ async function require({ remote }: McpServersDeps, name: string): Promise<void> 
 
 async function find(deps: McpServersDeps, name: string) {
   return detail(deps, await deps.remote.find(kind, name));
+}
+
+/** A version with all that is pinned of it. */
+async function findVersion(
+  { remote, skillsOf }: McpServersDeps,
+  name: string,
+  asked: { readonly skillName: string; readonly version: string },
+) {
+  const source = await remote.find(kind, name);
+  return pinnedVersionView(source, await remote.versionOf(source, asked), skillsOf);
 }
 
 async function list({ remote }: McpServersDeps, page: PageAsked) {

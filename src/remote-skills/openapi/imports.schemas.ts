@@ -261,6 +261,10 @@ export const PreviewedOperations = Type.Object(
   },
 );
 
-export const ImportParams = Type.Object({
-  name: Type.String({ description: 'The name of the import.', examples: ['orders'] }),
+const nameParam = Type.String({ description: 'The name of the import.', examples: ['orders'] });
+export const ImportParams = Type.Object({ name: nameParam });
+export const ImportSkillParams = Type.Object({
+  name: nameParam,
+  version: Type.String({ description: 'The version.', examples: ['v1.1'] }),
+  skillName: Type.String({ description: 'The name of the skill.', examples: ['create-order'] }),
 });

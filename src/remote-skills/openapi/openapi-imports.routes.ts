@@ -3,10 +3,12 @@ import { adminRefusals, bodyRefusals } from '../../http/refusals.ts';
 import { Nothing, Page, Paged } from '../../http/schemas.ts';
 import type { Server } from '../../http/server.ts';
 import { requireSource } from '../require-source.ts';
+import { PinnedVersion } from '../versions.schemas.ts';
 import {
   Decisions,
   DocumentPreview,
   ImportParams,
+  ImportSkillParams,
   NewOpenapiImport,
   OpenapiImport,
   OpenapiImportChange,
@@ -106,6 +108,19 @@ function changeRoutes(server: Server, imports: OpenapiImports): void {
 }
 
 function versionRoutes(server: Server, imports: OpenapiImports): void {
+  const getSchema = {
+    ...operation,
+    operationId: 'getOpenApiSkillVersion',
+    summary:
+      'Get a version of a skill with all that is pinned of it, to be read before it is activated',
+    params: ImportSkillParams,
+    response: { 200: PinnedVersion, ...adminRefusals('not_found') },
+  };
+  server.get(
+    '/admin/openapi-imports/:name/skills/:version/:skillName',
+    { onRequest: requireSource(imports), schema: getSchema },
+    ({ params: { name, ...version } }) => imports.findVersion(name, version),
+  );
   const refreshSchema = {
     ...operation,
     operationId: 'refreshOpenApiImport',

@@ -11,7 +11,7 @@ import { RemoteFault, type RemoteSource } from '../remote-kind.ts';
 import type { RemoteSkills, SourceFields } from '../remote-skills.ts';
 import type { SourceRow } from '../sources.store.ts';
 import { categoryOf } from '../state.ts';
-import { countsByState, versionViews } from '../version-views.ts';
+import { countsByState, pinnedVersionView, versionViews } from '../version-views.ts';
 import type { ListedOperations } from './read-document.ts';
 import {
   credentialsOriginOf,
@@ -41,6 +41,7 @@ export function createOpenapiImports(deps: OpenapiImportsDeps) {
     add,
     require,
     find,
+    findVersion,
     list,
     replace,
     refresh,
@@ -63,6 +64,16 @@ async function require({ remote }: OpenapiImportsDeps, name: string): Promise<vo
 
 async function find(deps: OpenapiImportsDeps, name: string) {
   return detail(deps, await deps.remote.find(kind, name));
+}
+
+/** A version with all that is pinned of it. */
+async function findVersion(
+  { remote, skillsOf }: OpenapiImportsDeps,
+  name: string,
+  asked: { readonly skillName: string; readonly version: string },
+) {
+  const source = await remote.find(kind, name);
+  return pinnedVersionView(source, await remote.versionOf(source, asked), skillsOf);
 }
 
 async function list({ remote }: OpenapiImportsDeps, page: PageAsked) {

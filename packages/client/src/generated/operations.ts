@@ -134,6 +134,13 @@ export interface McpServersApi {
   ): Promise<Schemas['McpServer']>;
   /** Remove an MCP server; its skills become inactive: `DELETE /admin/mcp-servers/{name}`. */
   delete(name: string, options?: CallOptions): Promise<void>;
+  /** Get a version of a skill with all that is pinned of it, to be read before it is activated: `GET /admin/mcp-servers/{name}/skills/{version}/{skillName}`. */
+  getMcpSkillVersion(
+    name: string,
+    version: string,
+    skillName: string,
+    options?: CallOptions,
+  ): Promise<Schemas['PinnedRemoteSkillVersion']>;
   /** Compare the skills of an MCP server with its tools of now: `POST /admin/mcp-servers/{name}/refresh`. */
   refresh(name: string, options?: CallOptions): Promise<Schemas['McpServer']>;
   /** Activate a version in quarantine: `POST /admin/mcp-servers/{name}/skills/{version}/{skillName}/activate`. */
@@ -183,6 +190,13 @@ export interface OpenAPIImportsApi {
   ): Promise<Schemas['OpenApiImport']>;
   /** Remove an OpenAPI import; its skills become inactive: `DELETE /admin/openapi-imports/{name}`. */
   deleteOpenApiImport(name: string, options?: CallOptions): Promise<void>;
+  /** Get a version of a skill with all that is pinned of it, to be read before it is activated: `GET /admin/openapi-imports/{name}/skills/{version}/{skillName}`. */
+  getOpenApiSkillVersion(
+    name: string,
+    version: string,
+    skillName: string,
+    options?: CallOptions,
+  ): Promise<Schemas['PinnedRemoteSkillVersion']>;
   /** Compare the skills of an OpenAPI import with its document of now: `POST /admin/openapi-imports/{name}/refresh`. */
   refreshOpenApiImport(name: string, options?: CallOptions): Promise<Schemas['OpenApiImport']>;
   /** Activate versions in quarantine: `POST /admin/openapi-imports/{name}/activate`. */
@@ -791,6 +805,12 @@ export const operationTable: OperationTable = {
       credential: 'admin',
       result: 'nothing',
     },
+    getMcpSkillVersion: {
+      verb: 'GET',
+      path: '/admin/mcp-servers/{name}/skills/{version}/{skillName}',
+      credential: 'admin',
+      result: 'json',
+    },
     refresh: {
       verb: 'POST',
       path: '/admin/mcp-servers/{name}/refresh',
@@ -860,6 +880,12 @@ export const operationTable: OperationTable = {
       path: '/admin/openapi-imports/{name}',
       credential: 'admin',
       result: 'nothing',
+    },
+    getOpenApiSkillVersion: {
+      verb: 'GET',
+      path: '/admin/openapi-imports/{name}/skills/{version}/{skillName}',
+      credential: 'admin',
+      result: 'json',
     },
     refreshOpenApiImport: {
       verb: 'POST',

@@ -260,6 +260,22 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/admin/mcp-servers/{name}/skills/{version}/{skillName}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get: operations["getMcpSkillVersion"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/admin/mcp-servers/{name}/refresh": {
         parameters: {
             query?: never;
@@ -367,6 +383,22 @@ export interface paths {
         put: operations["replaceOpenApiImport"];
         post?: never;
         delete: operations["deleteOpenApiImport"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/admin/openapi-imports/{name}/skills/{version}/{skillName}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get: operations["getOpenApiSkillVersion"];
+        put?: never;
+        post?: never;
+        delete?: never;
         options?: never;
         head?: never;
         patch?: never;
@@ -1783,6 +1815,50 @@ export interface components {
              * @default false
              */
             trust_annotations?: boolean;
+        };
+        PinnedRemoteSkillVersion: {
+            /** @description category/version/name. */
+            skill: string;
+            skill_id: string | null;
+            skill_name: string;
+            version: string;
+            /** @description Its name at the server. */
+            tool: string;
+            /**
+             * @description quarantined: it waits for an operator; rejected: an operator does not want it; withdrawn: its calls fail.
+             * @enum {string}
+             */
+            state: "active" | "quarantined" | "withdrawn" | "rejected";
+            reason: string | null;
+            /** @description SHA-256 over all that is pinned of the tool. */
+            digest: string;
+            /** @description What the server says of the tool. */
+            description: string;
+            /** @description What the server says of its effects; not trusted. */
+            annotations: {
+                [key: string]: unknown;
+            };
+            /** @description Whether it is called again after a failure. */
+            retried: boolean;
+            difference: string | null;
+            /** Format: date-time */
+            created_at: string;
+            activated_at: string | null;
+            /** @description All that is pinned, as the server told it; its digest is `digest`. */
+            definition: {
+                title: string | null;
+                description: string;
+                /** @description JSON Schema of what it takes. */
+                input: {
+                    [key: string]: unknown;
+                };
+                output: {
+                    [key: string]: unknown;
+                } | null;
+                request: {
+                    [key: string]: unknown;
+                } | null;
+            };
         };
         McpSkillDecision: {
             /** @description The digest of the version as it was read; another one is refused. */
@@ -4341,6 +4417,32 @@ export interface operations {
             };
         };
     };
+    getMcpSkillVersion: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The name of the server. */
+                name: string;
+                /** @description The version. */
+                version: string;
+                /** @description The name of the skill. */
+                skillName: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PinnedRemoteSkillVersion"];
+                };
+            };
+        };
+    };
     refreshMcpServer: {
         parameters: {
             query?: never;
@@ -4594,6 +4696,32 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content?: never;
+            };
+        };
+    };
+    getOpenApiSkillVersion: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The name of the import. */
+                name: string;
+                /** @description The version. */
+                version: string;
+                /** @description The name of the skill. */
+                skillName: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PinnedRemoteSkillVersion"];
+                };
             };
         };
     };
