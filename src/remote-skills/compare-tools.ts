@@ -36,7 +36,13 @@ export interface ToolLook {
   readonly isFirst: boolean;
   /** By the names of their skills. */
   readonly named: ReadonlyMap<string, RemoteTool>;
+  /** Other definitions of these tools, which the service gives to other accounts. */
+  readonly variants: ReadonlyMap<string, readonly RemoteTool[]>;
+  /** Whether it may offer more: then a tool that was not seen is not gone. */
+  readonly isPartial: boolean;
   readonly known: readonly VersionRow[];
+  /** What the registry has had of the category, also of a source that was removed: those names are not used again. */
+  readonly registered: readonly Pick<VersionRow, 'skill_name' | 'version'>[];
   readonly now: number;
   /** The text that shows what differs. */
   readonly differenceOf: (before: RemoteDefinition, after: RemoteDefinition) => string;
@@ -49,56 +55,76 @@ export function compareTools(look: ToolLook): Compared {
   const changed: Compared['changed'][number][] = [];
   const versions = Map.groupBy(known, ({ skill_name }) => skill_name);
   for (const name of new Set([...named.keys(), ...versions.keys()])) {
-    const tool = named.get(name);
     const rows = versions.get(name) ?? [];
-    const digest = tool && digestOfTool(tool);
-    const kept = rows.filter((row) => row.activated_at !== null || row.digest === digest);
+    const offers = offersOf(look, name);
+    if (offers.length === 0 && look.isPartial) continue;
+    const kept = rows.filter((row) => row.activated_at !== null || offeredAs(row, offers));
     removed.push(...rows.filter((row) => !kept.includes(row)));
     for (const row of kept) {
-      const { state, reason } = stateOf(row, tool, digest);
+      const { state, reason } = stateOf(row, offers);
       if (state === row.state && reason === row.reason) continue;
       const { source_id, skill_name, version } = row;
       changed.push({ source_id, skill_name, version, state, reason });
     }
-    const isKnown = kept.some((row) => row.digest === digest);
-    if (tool !== undefined && !isKnown) added.push(newVersion(look, name, tool, kept));
+    if (kept.some(isWaiting)) continue;
+    const unknown = offers.find(({ digest }) => !kept.some((row) => row.digest === digest));
+    if (unknown !== undefined) added.push(newVersion(look, name, unknown.tool, kept));
   }
   return { added, removed, changed };
 }
 
-/** What a version is, now that its source offers this tool, or none of that name. */
+interface Offer {
+  readonly tool: RemoteTool;
+  readonly digest: string;
+}
+
+/** The definitions of a tool; the first is that of the account which was connected first. */
+function offersOf({ named, variants }: ToolLook, name: string): Offer[] {
+  const tool = named.get(name);
+  const tools = tool === undefined ? [] : [tool, ...(variants.get(name) ?? [])];
+  return tools.map((one) => ({ tool: one, digest: digestOfTool(one) }));
+}
+
+const offeredAs = (row: VersionRow, offers: readonly Offer[]) =>
+  offers.some(({ digest }) => digest === row.digest);
+const isWaiting = (row: VersionRow) => row.activated_at === null && row.state !== 'rejected';
+
+/** What a version is, now that its source offers a tool by these definitions, or none of that name. */
 function stateOf(
   row: VersionRow,
-  tool: RemoteTool | undefined,
-  digest: string | undefined,
+  offers: readonly Offer[],
 ): { state: RemoteSkillState; reason: string | null } {
   const isAccepted = row.activated_at !== null;
   const withdrawn = (reason: string) => ({ state: 'withdrawn' as const, reason });
-  if (tool === undefined) return withdrawn('The service does not offer the tool any more.');
-  if (row.digest === digest) {
+  if (offers.length === 0) return withdrawn('The service does not offer the tool any more.');
+  if (offeredAs(row, offers)) {
     // A person has read it and does not want it: it stays so until the tool changes again.
     if (row.state === 'rejected') return { state: row.state, reason: row.reason };
     return { state: isAccepted ? 'active' : 'quarantined', reason: null };
   }
-  const [difference] =
-    row.tool === tool.tool
-      ? incompatibilities(schemasOf(definitionIn(row)), schemasOf(definitionOf(tool)))
-      : [`the tool is named ${tool.tool}`];
-  if (difference === undefined) {
+  const differences = offers.map(({ tool }) => differenceFrom(row, tool));
+  if (differences.includes(undefined)) {
     const reason = 'The service has changed the tool, and still takes what this version takes.';
     return { state: 'active', reason };
   }
-  return withdrawn(`The service has changed the tool: ${difference}.`);
+  return withdrawn(`The service has changed the tool: ${differences[0]}.`);
+}
+
+/** What of a version a tool does not take or give; undefined where it does all. */
+function differenceFrom(row: VersionRow, tool: RemoteTool): string | undefined {
+  if (row.tool !== tool.tool) return `the tool is named ${tool.tool}`;
+  return incompatibilities(schemasOf(definitionIn(row)), schemasOf(definitionOf(tool)))[0];
 }
 
 function newVersion(
-  { sourceId, isFirst, now, differenceOf }: ToolLook,
+  { sourceId, isFirst, registered, now, differenceOf }: ToolLook,
   name: string,
   tool: RemoteTool,
   rows: readonly VersionRow[],
 ): VersionRow {
   const [newest] = rows.toSorted((a, b) => compareVersions(b.version, a.version));
-  const minor = newest === undefined ? 0 : Number(newest.version.split('.')[1]) + 1;
+  const taken = [...rows, ...registered].filter(({ skill_name }) => skill_name === name);
+  const minor = Math.max(-1, ...taken.map(({ version }) => Number(version.split('.')[1]))) + 1;
   const definition = definitionOf(tool);
   return {
     source_id: sourceId,

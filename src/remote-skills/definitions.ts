@@ -1,4 +1,6 @@
 /** What is pinned of a tool, and the skill that it is. */
+import { isObject } from '../kernel/json.ts';
+import type { JsonSchema } from '../kernel/json-schema.ts';
 import type { SkillFacts } from '../skills/fields.ts';
 import type { RemoteTool } from './remote-kind.ts';
 
@@ -38,16 +40,36 @@ export function factsOf(skill: RemoteSkill): SkillFacts {
     ...{ category, name, version, timeoutMs },
     displayName: shownText(title ?? '').slice(0, displayNameCharsMax) || tool,
     description: shownText(description) || `The tool ${tool}.`,
-    parameters: input,
-    output: output ?? {
-      description: 'What the tool returned: its structured content, or {content}.',
-    },
+    parameters: shownSchema(input),
+    output: output === null ? untoldOutput : shownSchema(output),
     mcp: skill.hasContent && output === null ? { content: true } : null,
     maxAttempts: isIdempotent ? attemptsOfIdempotent : 1,
   };
 }
 
+const untoldOutput = {
+  description: 'What the tool returned: its structured content, or {content}.',
+};
+
+/** A schema whose texts have no invisible characters: descriptions as well as names, values and examples. */
+export function shownSchema(schema: JsonSchema): JsonSchema {
+  return shownValue(schema) as JsonSchema;
+}
+
+function shownValue(value: unknown): unknown {
+  if (typeof value === 'string') return withoutInvisible(value);
+  if (Array.isArray(value)) return value.map(shownValue);
+  if (!isObject(value)) return value;
+  return Object.fromEntries(
+    Object.entries(value).map(([name, one]) => [withoutInvisible(name), shownValue(one)]),
+  );
+}
+
 /** Without invisible characters, in which instructions for models may hide. */
 export function shownText(text: string): string {
-  return text.replace(/(?![\n\t])[\p{Cc}\p{Cf}\p{Co}\p{Cn}\u{E0000}-\u{E0FFF}]/gu, '').trim();
+  return withoutInvisible(text).trim();
+}
+
+function withoutInvisible(text: string): string {
+  return text.replace(/(?![\n\t])[\p{Cc}\p{Cf}\p{Co}\p{Cn}\u{E0000}-\u{E0FFF}]/gu, '');
 }

@@ -10,12 +10,14 @@ import type { Json } from '../kernel/json.ts';
 import { checkSchema } from '../kernel/json-schema.ts';
 import { SchemaError } from '../kernel/schema-rules.ts';
 import { cleanText, isCleanText } from '../kernel/text.ts';
+import { listRemoteVersions } from '../skills/remote-skills.ts';
 import { type Compared, compareTools, digestOfTool, type ToolLook } from './compare-tools.ts';
+import { shownSchema } from './definitions.ts';
 import { type Discovered, type LeftOutTool, RemoteFault, type RemoteTool } from './remote-kind.ts';
 import { openSource, secretTextsOf } from './secrets.ts';
 import { nameTools } from './skill-names.ts';
 import { findDocument, findSource, type SourceRow, updateSource } from './sources.store.ts';
-import { type RemoteSkillsState, registerVersions } from './state.ts';
+import { categoryOf, type RemoteSkillsState, registerVersions } from './state.ts';
 import { deleteVersion, insertVersions, listVersions, updateVersion } from './versions.store.ts';
 
 /** Milliseconds for everything that a look asks of the service. */
@@ -67,6 +69,8 @@ async function lookAt(state: RemoteSkillsState, sourceId: string): Promise<Sourc
 
 interface Checked {
   readonly named: ReadonlyMap<string, RemoteTool>;
+  /** By the names of their skills, as `named`. */
+  readonly variants: ReadonlyMap<string, readonly RemoteTool[]>;
   readonly leftOut: readonly LeftOutTool[];
 }
 
@@ -80,6 +84,8 @@ async function checkTools(
   const { named, leftOut: unnamed } = nameTools(discovered.tools);
   const leftOut = [...discovered.leftOut, ...unnamed];
   const usable = new Map<string, RemoteTool>();
+  const isUsable = (tool: RemoteTool) =>
+    known.has(digestOfTool(tool)) || faultOf(tool) === undefined;
   for (const [name, tool] of named) {
     const fault = known.has(digestOfTool(tool)) ? undefined : faultOf(tool);
     if (fault === undefined) usable.set(name, tool);
@@ -87,7 +93,27 @@ async function checkTools(
     // Checking a schema takes a moment, and a service may have hundreds.
     await new Promise(setImmediate);
   }
-  return { named: usable, leftOut };
+  return {
+    named: usable,
+    variants: await variantsOf(usable, discovered.variants ?? [], isUsable),
+    leftOut,
+  };
+}
+
+/** The other definitions of tools that can be skills. */
+async function variantsOf(
+  named: ReadonlyMap<string, RemoteTool>,
+  offered: readonly RemoteTool[],
+  isUsable: (tool: RemoteTool) => boolean,
+): Promise<Checked['variants']> {
+  const ofTool = Map.groupBy(offered, ({ tool }) => tool);
+  const variants = new Map<string, RemoteTool[]>();
+  for (const [name, { tool }] of named) {
+    const usable = (ofTool.get(tool) ?? []).filter(isUsable);
+    if (usable.length > 0) variants.set(name, usable);
+    await new Promise(setImmediate);
+  }
+  return variants;
 }
 
 function faultOf({ description, input, output }: RemoteTool): string | undefined {
@@ -103,6 +129,8 @@ function faultOf({ description, input, output }: RemoteTool): string | undefined
 function schemaFault(what: string, schema: RemoteTool['input']): string | undefined {
   try {
     checkSchema(schema);
+    // As the skill has it.
+    checkSchema(shownSchema(schema));
     return undefined;
   } catch (error) {
     if (error instanceof SchemaError) return `has an ${what} schema that ${error.message}`;
@@ -136,8 +164,12 @@ async function store(
   const source = await storeLearned(tx, row, locked, discovered.learned);
   const known = await listVersions(tx, row.id);
   const isFirst = row.refreshed_at === null && known.length === 0;
-  const { named } = checked;
-  const compared = compareTools({ sourceId: row.id, isFirst, named, known, now, differenceOf });
+  const registered = await listRemoteVersions(tx, categoryOf(row));
+  const compared = compareTools({
+    ...{ sourceId: row.id, isFirst, known, registered, now, differenceOf },
+    ...checked,
+    isPartial: discovered.isPartial === true,
+  });
   await storeCompared(tx, compared, now);
   await registerVersions(tx, clock, source);
   return source;

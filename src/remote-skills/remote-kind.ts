@@ -47,6 +47,10 @@ export interface LeftOutTool {
 /** What a service offers. */
 export interface Discovered {
   readonly tools: readonly RemoteTool[];
+  /** Other definitions of these tools, as other accounts at the service see them. */
+  readonly variants?: readonly RemoteTool[];
+  /** Whether the service may offer more to accounts that were not asked. */
+  readonly isPartial?: boolean;
   /** Tools that the kind itself cannot use. */
   readonly leftOut: readonly LeftOutTool[];
   /** What it says of itself, to be shown. */

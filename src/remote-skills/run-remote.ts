@@ -12,7 +12,7 @@ import { compileSchema, issuesText } from '../kernel/json-schema.ts';
 import { cleanText, jsonTextFault } from '../kernel/text.ts';
 import { skillKeyParts } from '../skills/registry.ts';
 import { type Asker, answersTo, recordedQuestions, recordQuestions } from './ask-person.ts';
-import type { RemoteSkill } from './definitions.ts';
+import { type RemoteSkill, shownText } from './definitions.ts';
 import { refresh } from './refresh.ts';
 import {
   type RemoteAnswers,
@@ -218,7 +218,8 @@ function failed({ log }: RemoteSkillsState, running: Running, error: unknown): R
   if (error instanceof RemoteFault) {
     const { code, message, retryAfterMs } = error;
     const retryable = error.retryable && (mayRepeat || error.hadNoEffect);
-    const failed = failure(redacted(running, message), retryable, code);
+    // Cleaned first: a secret with an invisible character in it would not be found.
+    const failed = failure(redacted(running, shownText(message)), retryable, code);
     return retryAfterMs === null ? failed : { ...failed, retryAfterMs };
   }
   log.error({ err: error, skill: request.skill }, 'a remote call failed unexpectedly');

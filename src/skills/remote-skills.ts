@@ -12,6 +12,12 @@ export interface RemoteOwner {
   readonly category: string;
 }
 
+/** The versions of skills that services outside have had in a category, active or not. */
+export async function listRemoteVersions(tx: Transaction, category: string) {
+  const rows = await listCategoryRows(tx, category);
+  return rows.map(({ skill_name, version }) => ({ skill_name, version }));
+}
+
 /**
  * Stores the skills that a service runs now, and marks all others of its category inactive. Call `refresh` of the
  * registry after the commit; other processes learn of it as of any change of a skill.

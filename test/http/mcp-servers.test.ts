@@ -143,6 +143,11 @@ describe('a server', () => {
     expectRefusal(await platform.admin('GET', path), 404, 'not_found');
     const answer = await platform.run(key, `mcp-${name}/v1.0/echo`, { text: '' });
     expectRefusal(answer, 404, 'skill_not_found');
+    const body = { name, url: (await startMcpServer([wider])).url };
+    const again = await platform.admin('POST', '/admin/mcp-servers', body);
+    expect(again.body.skills).toMatchObject([{ version: 'v1.1', state: 'active' }]);
+    const earlier = await platform.run(key, `mcp-${name}/v1.0/echo`, { text: '' });
+    expectRefusal(earlier, 404, 'skill_not_found');
   });
 });
 
@@ -223,6 +228,10 @@ describe('a tool that was changed', () => {
       404,
       'skill_not_found',
     );
+    const { body: pinned } = await platform.admin('GET', `${path}/skills/v1.1/echo`);
+    expect(pinned).toMatchObject({ ...next, definition: { input: echoTool.inputSchema } });
+    expect(pinned.definition.description).toBe(wider.description);
+    expectRefusal(await platform.admin('GET', `${path}/skills/v9.9/echo`), 404, 'not_found');
     const activate = `${path}/skills/v1.1/echo/activate`;
     const other = { digest: old.digest };
     expectRefusal(await platform.admin('POST', activate, other), 409, 'conflict');

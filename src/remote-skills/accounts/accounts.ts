@@ -29,8 +29,8 @@ import { openTokens } from './sealed.ts';
 import type { AccountsDeps, AccountsState } from './state.ts';
 import { needsAuthorization, refuse, tokenOf, withdraw } from './tokens.ts';
 
-/** Organizations whose accounts a look at a server tries. */
-const triedMax = 3;
+/** Organizations whose accounts are told to a look at a server; one more than it asks. */
+const toldMax = 6;
 /** How long the answer to a person waits for a look at the server. */
 const lookMs = 8_000;
 /** Sources of one kind. */
@@ -187,7 +187,7 @@ async function accountsAt({ database }: AccountsState, name: string, page: PageA
 
 /** The organizations with whose accounts a server may be looked at, the first to connect first. */
 function organizationsAt({ database }: AccountsState, sourceId: string): Promise<string[]> {
-  return organizationsWithTokens(database.read, sourceId, triedMax);
+  return organizationsWithTokens(database.read, sourceId, toldMax);
 }
 
 /** Deletes and revokes all accounts at a server that is removed. */

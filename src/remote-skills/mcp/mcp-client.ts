@@ -19,6 +19,7 @@ import { createAuthorizations } from './authorize.ts';
 import type { CallOnConnection, Connection } from './client-of.ts';
 import { type Commands, createCommands } from './commands.ts';
 import { connect, type Transports } from './connection.ts';
+import { discoverWithAccounts } from './discover-with-accounts.ts';
 import { faultOf } from './faults.ts';
 import type { McpKindDeps } from './mcp-kind.ts';
 import { answersOf, inputRequired, questionOf, questionsOf } from './questions.ts';
@@ -106,18 +107,11 @@ async function asked<T>(
   }
 }
 
-/** Looks at a server with the account that was connected first, or another one where that is not usable any more. */
+/** Looks at a server with the accounts at it. */
 async function discoverAs(ways: Ways, source: Source, signal: AbortSignal): Promise<Discovered> {
-  for (const organizationId of await ways.accounts.organizationsAt(source.id)) {
-    try {
-      const use = { organizationId };
-      return await asked(ways, { source, use, signal }, (one) => discover(one, signal));
-    } catch (error) {
-      if (!(error instanceof RemoteFault) || !error.asksForAccount) throw error;
-    }
-  }
-  const use = { organizationId: null };
-  return asked(ways, { source, use, signal }, (one) => discover(one, signal));
+  return discoverWithAccounts(await ways.accounts.organizationsAt(source.id), (organizationId) =>
+    asked(ways, { source, use: { organizationId }, signal }, (one) => discover(one, signal)),
+  );
 }
 
 async function discover({ client }: Connection, signal: AbortSignal): Promise<Discovered> {

@@ -1,0 +1,45 @@
+import { expect, test } from 'vitest';
+import { compareTools, type ToolLook } from './compare-tools.ts';
+import type { RemoteTool } from './remote-kind.ts';
+
+const toolOf = (type: string): RemoteTool => ({
+  ...{ tool: 'echo', description: '', title: null, output: null, annotations: {} },
+  input: { type: 'object', properties: { text: { type } }, required: ['text'] },
+  saysIdempotent: false,
+});
+const lookAt = (look: Partial<ToolLook>) =>
+  compareTools({
+    ...{ sourceId: 'source', isFirst: false, named: new Map(), variants: new Map() },
+    ...{ isPartial: false, known: [], registered: [], now: 1, differenceOf: () => 'differs' },
+    ...look,
+  });
+const accepted = lookAt({ isFirst: true, named: new Map([['echo', toolOf('string')]]) }).added;
+
+test('a version stays active while any account sees the tool as it was', () => {
+  const { changed, added } = lookAt({
+    ...{ known: accepted, named: new Map([['echo', toolOf('integer')]]) },
+    variants: new Map([['echo', [toolOf('string')]]]),
+  });
+  expect(changed).toEqual([]);
+  expect(added).toMatchObject([{ version: 'v1.1', state: 'quarantined' }]);
+});
+
+test('a tool that was not seen is gone only where all was seen', () => {
+  expect(lookAt({ known: accepted, isPartial: true }).changed).toEqual([]);
+  expect(lookAt({ known: accepted }).changed).toMatchObject([{ state: 'withdrawn' }]);
+});
+
+test('a skill gets at most one version that waits, however many definitions there are', () => {
+  const named = new Map([['echo', toolOf('integer')]]);
+  const variants = new Map([['echo', [toolOf('boolean'), toolOf('array')]]]);
+  const { added } = lookAt({ known: accepted, named, variants });
+  expect(added).toHaveLength(1);
+  const again = lookAt({ known: [...accepted, ...added], named, variants });
+  expect([again.added, again.removed]).toEqual([[], []]);
+});
+
+test('a version is numbered after those that the registry has had', () => {
+  const registered = [{ skill_name: 'echo', version: 'v1.4' }];
+  const { added } = lookAt({ registered, named: new Map([['echo', toolOf('string')]]) });
+  expect(added).toMatchObject([{ version: 'v1.5' }]);
+});
