@@ -1,11 +1,13 @@
 import type { ReactNode } from 'react';
 import { classes } from '../ui/classes.ts';
+import { visibleText } from './definition-text.ts';
 import { type DifferentLines, sideBySide } from './difference.ts';
 
 /** Two versions side by side, line by line; one below the other on a phone. */
 export function Difference({ label, text }: { label: string; text: string }) {
+  const shown = visibleText(text);
   return (
-    <SideBySide label={label} heads={['Accepted', 'New']} rows={sideBySide(text)} text={text} />
+    <SideBySide label={label} heads={['Accepted', 'New']} rows={sideBySide(shown)} text={shown} />
   );
 }
 

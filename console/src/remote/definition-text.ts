@@ -1,7 +1,7 @@
 /** What is pinned of a version, and what its server says of its effects, as texts. */
 import type { Schema } from '../api/client.ts';
 
-/** All of it. Invisible characters are written out, because instructions for models may hide in them. */
+/** All of it. */
 export function definitionText({
   title,
   description,
@@ -16,7 +16,12 @@ export function definitionText({
     `input: ${JSON.stringify(input, null, 2)}`,
     `output: ${output === null ? 'none told' : JSON.stringify(output, null, 2)}`,
   ];
-  return parts.join('\n').replace(/(?![\n\t])[\p{Cc}\p{Cf}\p{Co}\p{Cn}]/gu, written);
+  return visibleText(parts.join('\n'));
+}
+
+/** With invisible characters written out, because instructions for models may hide in them. */
+export function visibleText(text: string): string {
+  return text.replace(/(?![\n\t])[\p{Cc}\p{Cf}\p{Co}\p{Cn}]/gu, written);
 }
 
 const written = (char: string) =>
