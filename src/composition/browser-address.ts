@@ -14,7 +14,7 @@ export function browserAddress(config: Pick<Config, 'publicUrl' | 'mcpHosts'>) {
       throw conflict(`Open the console at ${publicUrl}: authorization servers send you back there`);
     }
     const base = origin ?? `http://${host}`;
-    if (URL.parse(base)?.origin === base && hosts.isOrigin(base)) return base;
+    if (URL.parse(base)?.origin === base && hosts.isOrigin(base, host)) return base;
     throw conflict(
       'The address of this page is not known to be that of the platform: set PUBLIC_URL',
     );

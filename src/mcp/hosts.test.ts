@@ -31,8 +31,12 @@ test.each([
   ['https://skills.example.com', true],
   ['https://app.example.com', true],
   ['https://evil.example.com', false],
+  ['http://127.0.0.1:5173', true],
+  ['http://10.1.2.3:3000', true],
+  ['http://10.1.2.4:3000', false],
+  ['http://203.0.113.9', false],
   ['null', false],
   ['', false],
 ])('a request of the origin %j is served: %s', (header, isServed) => {
-  expect(hosts.isOrigin(header)).toBe(isServed);
+  expect(hosts.isOrigin(header, '10.1.2.3:3000')).toBe(isServed);
 });

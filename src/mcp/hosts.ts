@@ -1,13 +1,14 @@
 /**
  * Which hosts and origins a request may name (against DNS rebinding: a page in a browser that reaches a platform on
- * the reader's machine under a name of the page's own). An address is no name that could be rebound.
+ * the reader's machine under a name of the page's own). An address is no name that could be rebound, so any is a host; but
+ * a page at an address is the platform's own only where the request goes to that address.
  */
 import { isIP } from 'node:net';
 
 export interface Hosts {
   isHost(header: string | undefined): boolean;
-  /** A request without an origin is not that of a page. */
-  isOrigin(header: string | undefined): boolean;
+  /** A request without an origin is not that of a page. `host` is the host that the request names. */
+  isOrigin(header: string | undefined, host: string | undefined): boolean;
 }
 
 /** `publicUrl` is the address of the platform, `named` are further hosts, `origins` those of other pages. */
@@ -19,16 +20,24 @@ export function createHosts(
   const names = new Set(['localhost', ...(named ?? [])]);
   const own = publicUrl === null ? undefined : URL.parse(publicUrl)?.hostname;
   if (own !== undefined) names.add(own);
-  const isAllowed = (url: URL | null) =>
-    url !== null && (names.has(url.hostname) || isAddress(url.hostname));
+  const hostOf = (header: string | undefined) =>
+    header === undefined ? undefined : URL.parse(`http://${header}`)?.hostname;
   return {
-    isHost: (header) => header !== undefined && isAllowed(URL.parse(`http://${header}`)),
-    isOrigin(header) {
+    isHost(header) {
+      const host = hostOf(header);
+      return host !== undefined && (names.has(host) || isAddress(host));
+    },
+    isOrigin(header, host) {
       if (header === undefined || origins?.has('*') || origins?.has(header)) return true;
-      return isAllowed(URL.parse(header));
+      const page = URL.parse(header)?.hostname;
+      if (page === undefined) return false;
+      return names.has(page) || loopback.has(page) || (isAddress(page) && page === hostOf(host));
     },
   };
 }
+
+/** The same machine as `localhost`. */
+const loopback: ReadonlySet<string> = new Set(['127.0.0.1', '[::1]']);
 
 function isAddress(hostname: string): boolean {
   return isIP(hostname.replace(/^\[(.*)\]$/, '$1')) !== 0;

@@ -30,7 +30,7 @@ export function refuseHosts(hosts: Hosts, next: Hook): Hook {
     if (!hosts.isHost(host)) {
       const message = 'This host is not that of the platform: set PUBLIC_URL or MCP_HOSTS';
       void reply.status(403).send(rpcError(serverError, message));
-    } else if (!hosts.isOrigin(origin)) {
+    } else if (!hosts.isOrigin(origin, host)) {
       const message = 'Pages of this origin may not use the platform: set CORS_ORIGINS';
       void reply.status(403).send(rpcError(serverError, message));
     } else next(request, reply, done);
@@ -119,15 +119,31 @@ const isStopping = () =>
   new PlatformError('service_unavailable', 'The platform is stopping', { retryAfter: 1 });
 
 const parseError = -32_700;
+const invalidRequest = -32_600;
 const serverError = -32_000;
 
 /** A refusal of the platform as an error of JSON-RPC, which has the refusal as its data. */
 function asJsonRpc(status: number, payload: unknown): unknown {
-  const refusal = JSON.parse(String(payload)) as { jsonrpc?: string; message: string };
+  const refusal = JSON.parse(String(payload)) as Refusal;
   if (refusal.jsonrpc !== undefined) return payload;
-  const code = status === 400 ? parseError : serverError;
-  return JSON.stringify(rpcError(code, refusal.message, refusal));
+  const message = refusal.error === 'authentication_required' ? whereKeysGo : refusal.message;
+  return JSON.stringify(rpcError(codeOf(status, refusal), message, { ...refusal, message }));
 }
+
+interface Refusal {
+  readonly jsonrpc?: string;
+  readonly error: string;
+  readonly message: string;
+  readonly details?: readonly { readonly field: string }[];
+}
+
+/** A body that is no message is one thing, a header or parameter that is refused another one. */
+function codeOf(status: number, { details = [] }: Refusal): number {
+  if (status !== 400) return serverError;
+  return details.every(({ field }) => field === 'body') ? parseError : invalidRequest;
+}
+
+const whereKeysGo = 'Send your API key as Authorization: Bearer, or in the x-api-key header';
 
 function rpcError(code: number, message: string, data?: unknown) {
   return { jsonrpc: '2.0', id: null, error: { code, message, ...(data ? { data } : {}) } };

@@ -11,6 +11,7 @@ import { createShortCache } from '../kernel/short-cache.ts';
 import type { Skill, SkillRegistry } from '../skills/registry.ts';
 import { skillKey } from '../skills/registry.ts';
 import { readSkillFolder } from '../skills/sources/skill-folder-bytes.ts';
+import { invalidParams } from './protocol-errors.ts';
 import { senderOf } from './server.ts';
 
 type Entry = Awaited<ReturnType<typeof skillEntry>>;
@@ -20,7 +21,10 @@ type Files = Readonly<Record<string, Uint8Array>>;
 const keptMs = 10_000;
 /** Folders whose files are kept; each has at most 4 MiB. */
 const keptMax = 20;
-const pageSize = 100;
+/** Skills of a page: the files of each are read for their digests. */
+const pageSize = 20;
+/** Resources of the one page that the SDK has; their files are not read. */
+const resourcesMax = 1_000;
 const scheme = 'skill://';
 const main = 'SKILL.md';
 
@@ -52,11 +56,16 @@ export function createProseSkills(deps: ProseSkillsDeps): SkillsExtension {
         const own = await skillsOf(deps, senderOf(ctx.http?.authInfo).caller);
         const after = own.findIndex((skill) => pathOf(skill) === cursor) + 1;
         const page = own.slice(after, after + pageSize);
-        const found = await Promise.all(page.map(served));
+        if (cursor !== undefined && after === 0) {
+          throw invalidParams('Invalid cursor: begin again without one');
+        }
+        const entries: Entry[] = [];
+        // One after the other, so that the files of one folder are in memory beside those that are kept.
+        for (const skill of page) entries.push(...[(await served(skill))?.entry ?? []].flat());
         const last = page.at(-1);
         const isMore = last !== undefined && after + pageSize < own.length;
         return {
-          skills: found.flatMap((one) => one?.entry ?? []),
+          skills: entries,
           ...(isMore ? { nextCursor: pathOf(last) } : {}),
         };
       },
@@ -71,7 +80,7 @@ export function createProseSkills(deps: ProseSkillsDeps): SkillsExtension {
       },
       async listResources(ctx) {
         const own = await skillsOf(deps, senderOf(ctx.http?.authInfo).caller);
-        return own.slice(0, pageSize).map((skill) => ({
+        return own.slice(0, resourcesMax).map((skill) => ({
           uri: `${scheme}${pathOf(skill)}/${main}`,
           name: skill.name,
           title: skill.displayName,

@@ -20,7 +20,12 @@ const ofServer: ReadonlySet<ErrorCode> = new Set([
 export function refusedCall(error: unknown): CallToolResult {
   if (!(error instanceof PlatformError)) throw error;
   if (!forModel.has(error.code)) throw protocolError(error);
-  return errorResult(`${error.code}: ${error.message}`, error.extras.details);
+  const { code, message, extras } = error;
+  // The message names the first issue already.
+  const others = extras.details?.filter(
+    ({ field, issue }) => !message.endsWith(`${field} ${issue}`),
+  );
+  return errorResult(`${code}: ${message}`, others);
 }
 
 function protocolError({ code, message, extras }: PlatformError): ProtocolError {

@@ -17,10 +17,11 @@ import type { SkillsExtension } from '@modelcontextprotocol/server/ext/skills';
 import { activeTaskSkill } from '../agents/called-agents.ts';
 import { type Caller, hasScopes } from '../kernel/caller.ts';
 import { PlatformError } from '../kernel/errors.ts';
-import { type Json, objectOf } from '../kernel/json.ts';
+import { objectOf } from '../kernel/json.ts';
 import type { Logger } from '../kernel/log.ts';
 import { agentOfTool, agentTool } from './agent-tools.ts';
 import { abandon, begin, type CallOptions, type CallsDeps, follow } from './calls.ts';
+import { neededScopes } from './needed-scopes.ts';
 import { invalidParams, refusedCall } from './protocol-errors.ts';
 import {
   type CallState,
@@ -118,26 +119,12 @@ export function createServer(deps: McpServerDeps, { era, authInfo }: McpRequestC
   // The SDK asks these two before it gives a call to its handler.
   mcp.toolInputSchemaJson = (name) => deps.list.tools().byName.get(name)?.listed.inputSchema;
   mcp.resolveScopeChallenge = ({ request }) => {
-    const needed = neededScopes(deps, request);
+    const needed = neededScopes(deps.list, request);
     if (hasScopes(sender.caller.scopes, needed)) return undefined;
     const [first = '', ...others] = needed;
     return { scopes: [first, ...others] };
   };
   return mcp;
-}
-
-/** The scopes without which a request is refused, whatever it names. */
-function neededScopes(
-  { list }: Pick<McpServerDeps, 'list'>,
-  { method, params }: { readonly method: string; readonly params?: Json | undefined },
-): readonly string[] {
-  if (method === 'tasks/update') return ['approvals'];
-  if (method !== 'tools/call') return [];
-  const name = String(params?.['name']);
-  const known = list.tools().byName.get(name)?.skill;
-  const skill =
-    known ?? (agentOfTool(name) === undefined ? undefined : activeTaskSkill(list.skills));
-  return skill?.requiredScopes ?? [];
 }
 
 interface Calling extends McpServerDeps {

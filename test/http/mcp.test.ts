@@ -62,6 +62,8 @@ describe('credentials', () => {
       'Bearer resource_metadata="https://skills.example.com/.well-known/oauth-protected-resource/mcp"',
     );
     expect(answer.error).toMatchObject({ code: -32_000, data: { error: code } });
+    const message = code === 'authentication_required' ? 'Authorization: Bearer' : '';
+    expect(answer.error?.message).toContain(message);
   });
 
   test.each(['', '/mcp'])('the metadata of the resource is there for anyone (%s)', async (end) => {
@@ -147,6 +149,18 @@ describe('hosts, origins and bodies', () => {
     const answer = await platform.request('POST', '/mcp', { key, headers, body });
     expect(answer.status).toBe(status);
     expect(answer.body).toMatchObject({ jsonrpc: '2.0', id: null, error: { code } });
+  });
+
+  test('a header that is refused is an invalid request, not a body that cannot be read', async () => {
+    const headers = { 'x-user-id': 'x'.repeat(201) };
+    const { status, error } = await askMcp(platform, key, 'tools/list', {}, { headers });
+    expect(status).toBe(400);
+    expect(error).toMatchObject({ code: -32_600, data: { error: 'validation_error' } });
+  });
+
+  test('an issue of an input is told once', async () => {
+    const { result } = await askMcp(platform, key, 'tools/call', { name: 'util.echo' });
+    expect(result.content[0].text.match(/is required/g)).toHaveLength(1);
   });
 
   test('a page of an origin of CORS_ORIGINS may be a client', async () => {
@@ -538,6 +552,10 @@ describe('skills to read', () => {
     }
     const listed = (await ask('resources/list')).result.resources;
     expect(listed).toContainEqual(expect.objectContaining({ uri, mimeType: 'text/markdown' }));
+  });
+
+  test('an unknown cursor of their list is refused', async () => {
+    expect((await ask('skills/list', { cursor: 'none' })).error?.code).toBe(-32_602);
   });
 
   test('are those that the key may run', async () => {

@@ -26,17 +26,21 @@ afterAll(async () => {
   await platform.stop();
 });
 
-test('passes the conformance suite of both revisions, but for the failures with a reason', async () => {
-  const revisions = ['2026-07-28', '2025-11-25'];
-  const results = await Promise.all(
-    revisions.map((revision) => runSuite(proxy.url, '--requirements', revision)),
-  );
-  expect(results.map(({ size }) => size)).toEqual([50, 33]);
-  const failed = results.flatMap((scenarios) =>
-    [...scenarios].filter(([, result]) => result.failed.length > 0).map(([name]) => name),
-  );
-  expect([...new Set(failed)].toSorted()).toEqual(Object.keys(expectedFailures).toSorted());
-});
+test.each([
+  ['2026-07-28', 50],
+  ['2025-11-25', 33],
+] as const)(
+  'passes the conformance suite of %s, but for the failures with a reason',
+  async (revision, size) => {
+    const results = await runSuite(proxy.url, '--requirements', revision);
+    expect(results.size).toBe(size);
+    const failed = [...results].filter(([, result]) => result.failed.length > 0);
+    const expected = Object.entries(expectedFailures[revision]);
+    expect(Object.fromEntries(failed.map(([name, result]) => [name, result.failed]))).toEqual(
+      Object.fromEntries(expected.map(([name, { checks }]) => [name, checks])),
+    );
+  },
+);
 
 test.each(['enumeration', 'manifest', 'directory'])(
   'passes what the suite asks of skills to read: %s',
