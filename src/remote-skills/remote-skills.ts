@@ -157,6 +157,8 @@ async function replace(
   });
   if (row === undefined) throw notFound('Source');
   await kinds.get(row.kind)?.close(id);
+  // A look that is under way was begun with what was set before.
+  await state.looking.get(id)?.catch(() => undefined);
   return refresh(state, id);
 }
 

@@ -279,6 +279,33 @@ describe('credentials', () => {
     expect([sent(before), sent(after)]).toEqual([['secret-of-a'], []]);
   });
 
+  test('that are set while the document is read are for the one that is read then', async () => {
+    const server = await startApiServer();
+    const { promise: asked, resolve: isAsked } = Promise.withResolvers<void>();
+    const { promise: released, resolve: release } = Promise.withResolvers<void>();
+    let isHeld = false;
+    server.answer = async ({ method }, response) => {
+      if (isHeld && method === 'GET') {
+        isAsked();
+        await released;
+      }
+      sendJson(response, 200, orders(server));
+    };
+    const url = `${server.url}/openapi.json`;
+    const { path, run } = await imported({ url });
+    isHeld = true;
+    const refreshed = platform.admin('POST', `${path}/refresh`);
+    await asked;
+    const changed = platform.admin('PUT', path, { url, auth: auth('secret-of-a') });
+    await expect
+      .poll(async () => (await platform.admin('GET', path)).body.auth.type, { timeout: 5_000 })
+      .toBe('header');
+    release();
+    expect([(await refreshed).status, (await changed).status]).toEqual([200, 200]);
+    expect((await run('put-ping', {})).body.status).toBe('completed');
+    expect(sent(server).at(-1)).toBe('secret-of-a');
+  });
+
   test('are not kept for another base_url or another server of tokens', async () => {
     const [before, after] = [await startApiServer(), await startApiServer()];
     const base_url = before.url;
