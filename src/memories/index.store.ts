@@ -53,30 +53,13 @@ function tokensText(dialect: Dialect, { owners, terms }: Omit<Indexed, 'seq'>): 
     .join(' ');
 }
 
-/**
- * Runs what deletes memories so that SQLite keeps no word of theirs in its index: else it only notes that they are
- * deleted until it merges. It costs ten times as much, so other deletions do without. PostgreSQL deletes the row.
- */
-export async function forgettingIndex(tx: Transaction, act: () => Promise<void>): Promise<void> {
-  if (tx.dialect !== 'sqlite') return await act();
-  await secureDelete(tx, 1);
-  try {
-    await act();
-  } finally {
-    await secureDelete(tx, 0);
-  }
-}
-
-async function secureDelete(tx: Transaction, value: 0 | 1): Promise<void> {
-  await sql`insert into memory_index (memory_index, rank) values ('secure-delete', ${sql.lit(value)})`.execute(
-    tx.kysely,
-  );
-}
-
 /** Pages of the index that are merged in one transaction. */
 const mergedPages = 200;
 
-/** Merges a part of SQLite's index, so that no word of a deleted memory stays in it; whether there is more. */
+/**
+ * Merges a part of SQLite's index, so that no word of a deleted memory stays in it; whether there is more. Its option
+ * `secure-delete` would do without, but damages an index of this kind where an entry was replaced before.
+ */
 export async function compactIndex(tx: Transaction, isFirst: boolean): Promise<boolean> {
   if (tx.dialect !== 'sqlite') return false;
   const changes = async () =>

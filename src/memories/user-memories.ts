@@ -1,7 +1,7 @@
 /** All memories of a user, of all agents: read a few at a time, and erased in small transactions. */
 import type { Database, Transaction } from '../database/database.ts';
 import { PlatformError } from '../kernel/errors.ts';
-import { compactIndex, forgettingIndex } from './index.store.ts';
+import { compactIndex } from './index.store.ts';
 import { listMemories, memoriesOfJobs, someMemories } from './memories.store.ts';
 import { deleteEmptyOwner, findAgentOfOwner, findOwnersOfUser } from './owners.store.ts';
 import { agentOf, type Owning } from './owners.ts';
@@ -44,7 +44,7 @@ export async function eraseRowsOfUser(
         await locked(deps, tx, agentOf(owner));
         const rows = await someMemories(tx, owner.id, erasedMax);
         if (rows.length === 0) await deleteEmptyOwner(tx, owner.id, Number.MAX_SAFE_INTEGER);
-        else await forgettingIndex(tx, () => deleteRows(tx, rows));
+        else await deleteRows(tx, rows);
         erased += rows.length;
         return rows.length === 0;
       });
@@ -74,7 +74,7 @@ export async function eraseRowsOfJobs(
       const rows = (await memoriesOfJobs(tx, jobIds, erasedMax)).filter(
         (row) => row.owner === first.owner,
       );
-      await forgettingIndex(tx, () => deleteRows(tx, rows));
+      await deleteRows(tx, rows);
       return rows.length;
     });
   }

@@ -1,4 +1,5 @@
 /** Memories of users, and memories that expire, on every database. */
+import { sql } from 'kysely';
 import { describe, expect, test } from 'vitest';
 import { insertDefaultAgent } from '../../src/agents/agents.ts';
 import { composeAgents } from '../../src/composition/agents.ts';
@@ -306,6 +307,33 @@ describe.each(await engines())('on $name', (engine) => {
     expect(contents(await asked(reading, 'recall'))).toEqual(['known']);
     await agents.update('default', 'support', { memory: 'read_write' });
     expect(await asked(runFor(null), 'forget')).toBe(true);
+  });
+
+  test('the erasure of a user leaves the index whole, also where memories were changed', async () => {
+    const w = await world(engine);
+    const [changed] = await w.given(['Ada likes tea', 'ada'], ['Ada likes cake', 'ada']);
+    await w.given(['Tea for all', null]);
+    await w.memories.update(own, changed?.id ?? '', { content: 'Ada likes green tea' });
+    const memory = w.runFor('ada');
+    await memory.ask('remember', { content: 'Tea for all, in green cups', whose: 'agent' });
+    await keep(w, memory, 'ada');
+
+    expect(await w.memories.eraseUser('default', 'ada', () => false)).toBe(2);
+    await w.memories.eraseOfJobs('default', ['job']);
+    await w.memories.compactIndex();
+    for (let n = 0; n < 30; n++) await w.given([`Tea number ${n}`, null]);
+
+    expect((await w.listed({ q: 'tea' }, { limit: 100, offset: 0 })).total).toBeGreaterThanOrEqual(
+      30,
+    );
+    if (w.database.read.dialect === 'sqlite') {
+      await w.database.write(async (tx) => {
+        await sql`insert into memory_index (memory_index) values ('integrity-check')`.execute(
+          tx.kysely,
+        );
+      });
+    }
+    await expectMemoriesConsistent(w.database);
   });
 
   test('a deleted agent takes the memories of its users along', async () => {
