@@ -118,6 +118,71 @@ describe.skipIf(!(await isInstalled('Chromium')))('in the console', () => {
     expect((await api('GET', '/api/agents/harbour')).error).toBe('not_found');
   });
 
+  test('how the model is called is set for a new agent, by its settings and its chat, and each is a version', async () => {
+    const { page } = world;
+    const pilot = async () => api('GET', '/api/agents/pilot');
+    await api('POST', '/api/agents', { id: 'researcher', model: 'ollama/qwen3' });
+    await world.open('/agents');
+    await page.getByRole('button', { name: 'New agent' }).click();
+    await dialog().getByLabel('Id').fill('pilot');
+    await dialog().getByRole('combobox', { name: 'Agents' }).fill('resea');
+    await page.getByRole('option', { name: /^researcher/ }).click();
+    await dialog().getByText('Fallback models and model settings').click();
+    await dialog().getByRole('combobox', { name: 'Fallback models' }).fill('qwen');
+    await page.getByRole('option', { name: /^ollama\/qwen3/ }).click();
+    await dialog().getByLabel('Longest answer').fill('8');
+    await dialog().getByLabel('Temperature').fill('0,2');
+    await page.getByRole('listbox').waitFor({ state: 'hidden' });
+    await dialog().getByRole('button', { name: 'Create agent' }).click();
+    await expect.poll(() => dialog().getByRole('alert').count()).toBe(2);
+    await isSound();
+    await dialog().getByLabel('Longest answer').fill('8,000');
+    await dialog().getByLabel('Temperature').fill('0.2');
+    await dialog().getByRole('button', { name: 'Create agent' }).click();
+    await titled('pilot');
+    expect(await pilot()).toMatchObject({
+      agents: ['researcher'],
+      fallback_models: ['ollama/qwen3'],
+      model_settings: { max_output_tokens: 8_000, temperature: 0.2 },
+    });
+
+    await page.getByText('Fallback models and model settings').click();
+    await page.getByLabel('Temperature').press('ControlOrMeta+a');
+    await page.getByLabel('Temperature').pressSequentially('0.5');
+    await isSound();
+    await page.getByRole('button', { name: 'Save', exact: true }).click();
+    await told('The agent is saved');
+    expect((await pilot()).model_settings).toEqual({ max_output_tokens: 8_000, temperature: 0.5 });
+
+    await page.getByRole('tab', { name: 'Settings' }).click();
+    const settings = page.getByRole('group', { name: 'Model settings' });
+    await settings.getByLabel('Temperature').fill('');
+    await settings.getByLabel('Effort').selectOption('low');
+    await page.getByRole('button', { name: 'Remove ollama/qwen3' }).click();
+    await page.getByRole('button', { name: 'Save changes' }).click();
+    await told('A change counts from the next call of the model on');
+    expect(await pilot()).toMatchObject({
+      fallback_models: [],
+      model_settings: { max_output_tokens: 8_000, effort: 'low' },
+    });
+    await isSound();
+
+    await page.getByRole('tab', { name: 'Versions' }).click();
+    const changed = page.getByRole('region', { name: 'Model settings: what has changed' });
+    await changed.getByText('"effort": "low"').waitFor();
+    await changed.getByText('"temperature": 0.5').waitFor();
+    await isSound();
+    await page.getByRole('button', { name: /^Version 1/ }).click();
+    await page.getByRole('button', { name: 'Go back to it' }).click();
+    await asked('Go back');
+    await page.getByText('Back to version 1: Model settings').waitFor();
+    expect(await pilot()).toMatchObject({
+      version: 4,
+      fallback_models: ['ollama/qwen3'],
+      model_settings: { max_output_tokens: 8_000, temperature: 0.2 },
+    });
+  });
+
   test('leaving an agent with unsaved changes asks first', async () => {
     const { page } = world;
     await api('POST', '/api/agents', { id: 'careful' });

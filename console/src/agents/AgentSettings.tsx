@@ -4,7 +4,16 @@ import { useState } from 'react';
 import { changeAgent } from '../api/agents.ts';
 import type { Schema } from '../api/client.ts';
 import { CalledAgentsField } from '../forms/CalledAgentsField.tsx';
+import { FallbackModelsField } from '../forms/FallbackModelsField.tsx';
 import { FormProblem } from '../forms/FormProblem.tsx';
+import { ModelSettingsFields } from '../forms/ModelSettingsFields.tsx';
+import {
+  isSame,
+  type SettingTexts,
+  settingIssues,
+  settingsOf,
+  settingTexts,
+} from '../forms/model-settings.ts';
 import { jsonText, ObjectField } from '../forms/ObjectField.tsx';
 import { objectOf } from '../forms/object-of.ts';
 import { AskBeforeField, SkillPatternsField } from '../forms/SkillPatternsField.tsx';
@@ -25,13 +34,16 @@ interface Edited {
   readonly skills?: readonly string[];
   readonly approvals?: readonly string[];
   readonly agents?: readonly string[];
+  readonly fallback_models?: readonly string[];
+  readonly model_settings?: SettingTexts;
 }
 
-/** Those that are lists are edited as they are. */
-type Listed = 'skills' | 'approvals' | 'agents';
+/** Those that are no text of their own. */
+type Listed = 'skills' | 'approvals' | 'agents' | 'fallback_models' | 'model_settings';
 
 const texts = ['name', 'description', 'model', 'instructions', 'metadata', 'memory', 'recall'];
-const fields = [...texts, 'skills', 'approvals', 'agents'];
+const lists = ['skills', 'approvals', 'agents', 'fallback_models'];
+const fields = [...texts, ...lists, ...settingIssues];
 
 function changesOf({
   model,
@@ -41,6 +53,8 @@ function changesOf({
   agents,
   memory,
   recall,
+  fallback_models: fallbacks,
+  model_settings: settings,
   ...rest
 }: Edited): Schema<'AgentChanges'> {
   return {
@@ -48,6 +62,8 @@ function changesOf({
     ...(skills && { skills: [...skills] }),
     ...(approvals && { approvals: [...approvals] }),
     ...(agents && { agents: [...agents] }),
+    ...(fallbacks && { fallback_models: [...fallbacks] }),
+    ...(settings && { model_settings: settingsOf(settings) }),
     ...(model !== undefined && { model: model === '' ? null : model }),
     ...(memory !== undefined && { memory: memory as Schema<'Agent'>['memory'] }),
     ...(recall !== undefined && { recall: recall === '' ? null : { limit: Number(recall) } }),
@@ -74,6 +90,12 @@ export function AgentSettings({ agent }: { agent: Schema<'Agent'> }) {
   const edit = (name: keyof Omit<Edited, Listed>, value: string, stored: string) =>
     setEdited(({ [name]: _, ...others }) =>
       value === stored ? others : { ...others, [name]: value },
+    );
+  const editSettings = (model_settings: SettingTexts) =>
+    setEdited(({ model_settings: _, ...others }) =>
+      isSame(settingsOf(model_settings), agent.model_settings)
+        ? others
+        : { ...others, model_settings },
     );
   const text = (name: keyof Omit<Edited, Listed>, stored: string) => ({
     value: edited[name] ?? stored,
@@ -121,6 +143,20 @@ export function AgentSettings({ agent }: { agent: Schema<'Agent'> }) {
           rows={10}
           className="min-h-40 resize-y"
         />
+        <FallbackModelsField
+          model={edited.model ?? agent.model}
+          values={edited.fallback_models ?? agent.fallback_models}
+          onValues={(fallback_models) => setEdited((before) => ({ ...before, fallback_models }))}
+          error={issueOf(error, 'fallback_models')}
+        />
+        <fieldset>
+          <legend className="mb-3 text-[13px] font-semibold">Model settings</legend>
+          <ModelSettingsFields
+            values={edited.model_settings ?? settingTexts(agent.model_settings)}
+            onValues={editSettings}
+            error={error}
+          />
+        </fieldset>
         <SkillPatternsField
           values={edited.skills ?? agent.skills}
           onValues={(skills) => setEdited((before) => ({ ...before, skills }))}

@@ -206,6 +206,6 @@ function Room({
 
 function hintOf(overrides: Overrides | null, user: string): string {
   const as = user === '' ? '' : ` You write for the user ${user}.`;
-  const with_ = overrides === null ? '' : ' Unsaved instructions or model are used.';
+  const with_ = overrides === null ? '' : ' Unsaved settings are used.';
   return `Enter sends, Shift Enter starts a line.${as}${with_}`;
 }

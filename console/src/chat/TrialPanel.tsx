@@ -1,14 +1,27 @@
-/** Instructions and a model for this chat alone, beside the saved ones. */
+/** Instructions and models for this chat alone, beside the saved ones. */
 import { useState } from 'react';
 import { changeAgent } from '../api/agents.ts';
 import type { Overrides } from '../api/chat.ts';
 import type { Schema } from '../api/client.ts';
+import { FallbackModelsField } from '../forms/FallbackModelsField.tsx';
 import { FormProblem } from '../forms/FormProblem.tsx';
-import { jsonText, ObjectField, parseObject } from '../forms/ObjectField.tsx';
+import { ModelSettingsFields } from '../forms/ModelSettingsFields.tsx';
+import {
+  isSame,
+  type ModelSettings,
+  type SettingTexts,
+  settingIssues,
+  settingsOf,
+  settingTexts,
+} from '../forms/model-settings.ts';
+import { jsonText } from '../forms/ObjectField.tsx';
 import { Button } from '../ui/Button.tsx';
 import { issueOf, TextAreaField, TextField } from '../ui/Field.tsx';
+import { Fold } from '../ui/Fold.tsx';
 import { useAct } from '../ui/useAct.ts';
 import { Difference } from './Difference.tsx';
+
+const folded = ['fallback_models', ...settingIssues];
 
 export function TrialPanel({
   agent,
@@ -32,16 +45,23 @@ export function TrialPanel({
   });
   /** What is as it was saved is no override. */
   function edit(changed: Overrides) {
-    const { instructions, model, model_settings } = { ...overrides, ...changed };
+    const { instructions, model, model_settings, fallback_models } = { ...overrides, ...changed };
     const next: Overrides = {
       ...(instructions !== undefined && instructions !== agent.instructions && { instructions }),
       ...(model !== undefined && model !== agent.model && { model }),
       ...(model_settings !== undefined &&
-        jsonText(model_settings) !== jsonText(agent.model_settings) && { model_settings }),
+        !isSame(model_settings, agent.model_settings) && { model_settings }),
+      ...(fallback_models !== undefined &&
+        fallback_models.join('\n') !== agent.fallback_models.join('\n') && { fallback_models }),
     };
     onOverrides(Object.keys(next).length === 0 ? null : next);
   }
-  const { instructions = agent.instructions, model = agent.model } = overrides ?? {};
+  const {
+    instructions = agent.instructions,
+    model = agent.model,
+    model_settings: settings = agent.model_settings,
+    fallback_models: fallbacks = agent.fallback_models,
+  } = overrides ?? {};
   return (
     <form
       noValidate
@@ -70,17 +90,26 @@ export function TrialPanel({
         placeholder="the default"
         className="font-mono text-[13px]"
       />
-      <ModelSettings
-        // What is saved or discarded is written anew.
-        key={`${overrides === null} ${jsonText(agent.model_settings)}`}
-        settings={overrides?.model_settings ?? agent.model_settings}
-        onSettings={(next) => edit({ model_settings: next })}
-        error={issueOf(save.error, 'model_settings')}
-      />
+      <Fold
+        label="Fallback models and model settings"
+        isNeeded={folded.some((name) => issueOf(save.error, name) !== undefined)}
+      >
+        <FallbackModelsField
+          model={model}
+          values={fallbacks}
+          onValues={(next) => edit({ fallback_models: next })}
+          error={issueOf(save.error, 'fallback_models')}
+        />
+        <TrialSettings
+          settings={settings}
+          onSettings={(next) => edit({ model_settings: next })}
+          error={save.error}
+        />
+      </Fold>
       {overrides !== null && (
         <>
           <Compared agent={agent} overrides={overrides} />
-          <FormProblem error={save.error} fields={['instructions', 'model', 'model_settings']} />
+          <FormProblem error={save.error} fields={['instructions', 'model', ...folded]} />
           <div className="flex flex-wrap items-center gap-2">
             <p className="mr-auto rounded bg-warn-soft px-1.5 py-0.5 text-xs text-warn-text">
               Not saved
@@ -107,40 +136,31 @@ export function TrialPanel({
   );
 }
 
-type Settings = Schema<'Agent'>['model_settings'];
-
-/** Settings that are no JSON yet count for nothing. */
-function ModelSettings({
+/** The fields keep what is typed, such as `0.`, as long as the settings of the chat are what it says. */
+function TrialSettings({
   settings,
   onSettings,
   error,
 }: {
-  settings: Settings;
-  onSettings: (settings: Settings) => void;
-  error: string | undefined;
+  settings: ModelSettings | null;
+  onSettings: (settings: ModelSettings | null) => void;
+  error: unknown;
 }) {
-  const [text, setText] = useState(() => (settings === null ? '' : jsonText(settings)));
-  const { issue } = parseObject(text);
-  function write(next: string) {
-    setText(next);
-    const { value } = parseObject(next);
-    if (value !== undefined) onSettings(Object.keys(value).length === 0 ? null : value);
-  }
+  const [typed, setTyped] = useState<SettingTexts>({});
   return (
-    <ObjectField
-      label="Model settings (a JSON object)"
-      optional
-      hint="Such as temperature, effort, max_output_tokens or timeout_ms."
-      rows={2}
-      value={text}
-      onValue={write}
-      error={issue ?? error}
+    <ModelSettingsFields
+      values={isSame(settingsOf(typed), settings) ? typed : settingTexts(settings)}
+      onValues={(next) => {
+        setTyped(next);
+        onSettings(settingsOf(next));
+      }}
+      error={error}
     />
   );
 }
 
 function Compared({ agent, overrides }: { agent: Schema<'Agent'>; overrides: Overrides }) {
-  const { instructions, model, model_settings: settings } = overrides;
+  const { instructions, model, model_settings: settings, fallback_models: fallbacks } = overrides;
   return (
     <details className="group">
       <summary className="text-[13px] font-medium">Compare with the saved ones</summary>
@@ -157,6 +177,13 @@ function Compared({ agent, overrides }: { agent: Schema<'Agent'>; overrides: Ove
             label="Difference of the model"
             from={agent.model ?? 'the default'}
             to={model ?? 'the default'}
+          />
+        )}
+        {fallbacks !== undefined && (
+          <Difference
+            label="Difference of the fallback models"
+            from={agent.fallback_models.join('\n')}
+            to={fallbacks.join('\n')}
           />
         )}
         {settings !== undefined && (

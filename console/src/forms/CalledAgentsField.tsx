@@ -10,6 +10,7 @@ export function CalledAgentsField({
   onValues,
   error,
 }: {
+  /** The agent itself, which is not offered. */
   agentId: string;
   values: readonly string[];
   onValues: (values: string[]) => void;

@@ -1,30 +1,45 @@
 import { useNavigate } from '@tanstack/react-router';
 import { useState } from 'react';
 import { createAgent } from '../api/agents.ts';
+import type { Schema } from '../api/client.ts';
 import { Dialog } from '../ui/Dialog.tsx';
 import { issueOf, TextAreaField, TextField } from '../ui/Field.tsx';
+import { Fold } from '../ui/Fold.tsx';
 import { useAct } from '../ui/useAct.ts';
+import { CalledAgentsField } from './CalledAgentsField.tsx';
+import { FallbackModelsField } from './FallbackModelsField.tsx';
 import { FormFrame } from './FormFrame.tsx';
+import { ModelSettingsFields } from './ModelSettingsFields.tsx';
+import { type SettingTexts, settingIssues, settingsOf } from './model-settings.ts';
 import { AskBeforeField, SkillPatternsField } from './SkillPatternsField.tsx';
 
-const fields = ['id', 'name', 'model', 'instructions', 'skills', 'approvals'];
+const folded = ['fallback_models', ...settingIssues];
+const shown = ['id', 'name', 'model', 'instructions', 'skills', 'approvals', 'agents'];
+const fields = [...shown, ...folded];
+
+type Lists = Pick<
+  Required<Schema<'NewAgent'>>,
+  'skills' | 'approvals' | 'agents' | 'fallback_models'
+>;
+const noLists: Lists = { skills: [], approvals: [], agents: [], fallback_models: [] };
 
 /** Makes an agent, and goes to it. What is left empty is left to the platform. */
 export function NewAgent({ onClose }: { onClose: () => void }) {
   const navigate = useNavigate();
   const [texts, setTexts] = useState({ id: '', name: '', model: '', instructions: '' });
-  const [skills, setSkills] = useState<string[]>([]);
-  const [approvals, setApprovals] = useState<string[]>([]);
+  const [lists, setLists] = useState(noLists);
+  const [settings, setSettings] = useState<SettingTexts>({});
   const set = (name: keyof typeof texts) => (value: string) =>
     setTexts((before) => ({ ...before, [name]: value }));
+  const list = (name: keyof Lists) => ({
+    values: lists[name],
+    onValues: (values: string[]) => setLists((before) => ({ ...before, [name]: values })),
+    error: issueOf(error, name),
+  });
   const create = useAct({
     act: () => {
-      const given = Object.entries(texts).filter(([, text]) => text !== '');
-      return createAgent({
-        ...Object.fromEntries(given),
-        ...(skills.length > 0 && { skills }),
-        ...(approvals.length > 0 && { approvals }),
-      });
+      const given = Object.entries({ ...texts, ...lists }).filter(([, value]) => value.length > 0);
+      return createAgent({ ...Object.fromEntries(given), model_settings: settingsOf(settings) });
     },
     done: ({ id }) => `The agent ${id} is there`,
     changes: [['agents']],
@@ -94,12 +109,16 @@ export function NewAgent({ onClose }: { onClose: () => void }) {
           rows={5}
           placeholder="You answer customers of a harbour office, in one sentence."
         />
-        <SkillPatternsField values={skills} onValues={setSkills} error={issueOf(error, 'skills')} />
-        <AskBeforeField
-          values={approvals}
-          onValues={setApprovals}
-          error={issueOf(error, 'approvals')}
-        />
+        <SkillPatternsField {...list('skills')} />
+        <AskBeforeField {...list('approvals')} />
+        <CalledAgentsField agentId={texts.id} {...list('agents')} />
+        <Fold
+          label="Fallback models and model settings"
+          isNeeded={folded.some((name) => issueOf(error, name) !== undefined)}
+        >
+          <FallbackModelsField model={texts.model} {...list('fallback_models')} />
+          <ModelSettingsFields values={settings} onValues={setSettings} error={error} />
+        </Fold>
       </FormFrame>
     </Dialog>
   );

@@ -107,7 +107,7 @@ export function PickMany({
               )}
             </Combobox.List>
             <Combobox.Empty className="px-2 py-1.5 text-[13px] text-muted empty:hidden">
-              All are selected. Type to add others.
+              {choices.length === 0 ? 'Type to add one.' : 'All are selected. Type to add others.'}
             </Combobox.Empty>
           </Combobox.Popup>
         </Combobox.Positioner>
