@@ -21,6 +21,7 @@ function skill(path: string, more: Partial<Skill> = {}): Skill {
     maxAttempts: 3,
     continuesConversations: false,
     taskField: null,
+    timeoutField: null,
     answerField: null,
     mcp: null,
     examples: [],

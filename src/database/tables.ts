@@ -79,6 +79,8 @@ export interface SkillsTable {
   /** JSON array of strings. */
   required_scopes: string;
   timeout_ms: number;
+  /** The field of an input that holds another time limit; null when the skill names none. */
+  timeout_field: string | null;
   max_attempts: number;
   /** 1 while a loaded source defines it. */
   defined: number;

@@ -11,6 +11,7 @@ import { continueAfter } from '../kernel/ids.ts';
 import type { QueueName } from '../kernel/queues.ts';
 import { claimOfEach } from '../leases/claims.ts';
 import { type Skill, type SkillRegistry, skillKey, skillKeyParts } from '../skills/registry.ts';
+import { timeLimitOf } from '../skills/time-limits.ts';
 import { claimJobs } from './admission.store.ts';
 import { type ClaimedJob, changeJobCounts, insertJobs, type NewJob } from './jobs.store.ts';
 import { queueOf } from './queues.ts';
@@ -121,8 +122,8 @@ function admit({ skills, isLoaded }: AdmissionDeps, job: ClaimedJob): RunOptions
   if (skill === undefined || !isLoaded(skillOf(job))) return null;
   const { answerField, hasConfig } = skill;
   // The time that the attempt has waited does not count.
-  const timeoutMs =
-    job.active_ms === 0 ? skill.timeoutMs : Math.max(leastMs, skill.timeoutMs - job.active_ms);
+  const limitMs = timeLimitOf(skill, job.input);
+  const timeoutMs = job.active_ms === 0 ? limitMs : Math.max(leastMs, limitMs - job.active_ms);
   return { timeoutMs, alone: runsAlone(job), answerField, configured: hasConfig ? skill : null };
 }
 

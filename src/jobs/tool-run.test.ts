@@ -11,7 +11,7 @@ test.each([
 ])('a tool %s while its executors die', async (_, isOnce, times) => {
   let runs = 0;
   const deps = {
-    skills: { definition: () => ({ timeoutMs: 1_000, remoteSourceId: null }) },
+    skills: { definition: () => ({ timeoutMs: 1_000, timeoutField: null, remoteSourceId: null }) },
     executors: {
       run() {
         runs += 1;
@@ -37,13 +37,39 @@ test.each([
 });
 
 test.each([
+  ['has the time that its input gives it', '{"limit":7200000}', 7_200_000],
+  ['without a time in its input has that of its skill', '{}', 1_000],
+])('a tool %s', async (_, input, expected) => {
+  const limits: number[] = [];
+  const skill = { timeoutMs: 1_000, timeoutField: 'limit', remoteSourceId: null };
+  const deps = {
+    skills: { definition: () => skill },
+    executors: {
+      run({ timeoutMs }: { timeoutMs: number }) {
+        limits.push(timeoutMs);
+        const outcome = Promise.resolve({ kind: 'completed', output: '1' });
+        return { outcome, abort() {}, suspend() {} };
+      },
+    },
+  } as unknown as RunDeps;
+  await runSkill(
+    newAttempt(deps, { id: 'a' } as ClaimedJob),
+    { skill: 'test/v1.0/tool', input, isOnce: false, wasInterrupted: false },
+    wholeRun,
+    new AbortController().signal,
+    createWaitScope(() => {}),
+  );
+  expect(limits).toEqual([expected]);
+});
+
+test.each([
   ['may be called twice', 3, 1],
   ['may not be called twice', 1, 0],
 ])(
   'a tool of a service outside that %s after an attempt that was lost',
   async (_, maxAttempts, times) => {
     let runs = 0;
-    const skill = { timeoutMs: 1_000, remoteSourceId: 'a', maxAttempts };
+    const skill = { timeoutMs: 1_000, timeoutField: null, remoteSourceId: 'a', maxAttempts };
     const deps = {
       skills: { definition: () => skill },
       executors: {

@@ -5,6 +5,7 @@ import type { RunPart } from '../journal/run-part.ts';
 import type { WaitScope } from '../journal/wait-scope.ts';
 import type { MemoryChange } from '../memories/run-memory.ts';
 import { skillKeyParts } from '../skills/registry.ts';
+import { timeLimitOf } from '../skills/time-limits.ts';
 import { type Attempt, memoryOf, remember } from './attempt.ts';
 import { handlersOf } from './run-parts.ts';
 import { findSettings } from './run-settings.ts';
@@ -36,7 +37,7 @@ export async function runSkill(
   if (wasInterrupted && skill.remoteSourceId !== null && skill.maxAttempts === 1) {
     return { kind: 'failed', code: 'worker_lost', message: calledBefore };
   }
-  const { timeoutMs } = skill;
+  const timeoutMs = timeLimitOf(skill, input);
   const request = { skill: name, input, context, timeoutMs, ...(found && { settings: found }) };
   for (let runs = 1; ; runs++) {
     if (signal.aborted) return { kind: 'stopped' };

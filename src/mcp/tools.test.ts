@@ -10,7 +10,13 @@ function skill(key: string, more: Partial<Skill> = {}): Skill {
   return {
     ...{ id: key, category, version, name, displayName: name, description: name, parameters },
     ...{ output: {}, requiredScopes: [category], timeoutMs: 1_000, maxAttempts: 1, mcp: null },
-    ...{ continuesConversations: false, taskField: null, answerField: null, examples: [] },
+    ...{
+      continuesConversations: false,
+      taskField: null,
+      timeoutField: null,
+      answerField: null,
+      examples: [],
+    },
     ...{
       config: {},
       hasConfig: false,

@@ -321,10 +321,10 @@ export interface SkillMcp {
   readonly task?: 'always' | 'never' | 'required';
 }
 
-/** The fields of a type that hold a text; any name where the type is unknown. */
-type TextField<T> = unknown extends T
+/** The fields of a type that hold a value of another one; any name where the type is unknown. */
+type FieldWith<Value, T> = unknown extends T
   ? string
-  : { [Name in keyof T]-?: T[Name] extends string ? Name : never }[keyof T] & string;
+  : { [Name in keyof T]-?: T[Name] extends Value ? Name : never }[keyof T] & string;
 
 /** A versioned unit of work (specification: Skill). */
 export interface SkillDefinition<
@@ -346,6 +346,11 @@ export interface SkillDefinition<
   readonly requiredScopes?: readonly string[];
   /** Milliseconds that one attempt may take; 60,000 when left out. */
   readonly timeoutMs?: number;
+  /**
+   * The field of the input that holds another `timeoutMs` for its run: an integer whose schema bounds it by `minimum`
+   * and `maximum`, 86,400,000 (24 hours) at most.
+   */
+  readonly timeoutField?: FieldWith<number | undefined, Input> | null;
   /** Attempts of a direct run; 3 when left out. */
   readonly maxAttempts?: number;
   /** Whether a request may continue an earlier conversation of the agent (`x-conversation-id`). */
@@ -354,12 +359,12 @@ export interface SkillDefinition<
    * The field of the input that holds the task. Later runs of the conversation show it to the model as the
    * user's message; without it they show the whole input as JSON.
    */
-  readonly taskField?: TextField<Input> | null;
+  readonly taskField?: FieldWith<string, Input> | null;
   /**
    * The field of the output that holds the answer. An output whose answer is the model's last message in the
    * conversation is not added as another message; without it, any field may equal that message.
    */
-  readonly answerField?: TextField<Output> | null;
+  readonly answerField?: FieldWith<string, Output> | null;
   readonly examples?: readonly SkillExample[];
   /** How the skill appears to clients of the Model Context Protocol; by default as `category.name`. */
   readonly mcp?: SkillMcp | null;

@@ -9,6 +9,7 @@ import * as check from './field-checks.ts';
 import type { SkillRow } from './skills.store.ts';
 import { mcpFault } from './sources/mcp-shape.ts';
 import { settingsFault } from './sources/settings-shape.ts';
+import { checkTimeoutField } from './time-limits.ts';
 
 /** The part of a skill's definition that can be sent to another process. */
 export type SkillFacts = Omit<SkillDefinition, 'run'>;
@@ -52,6 +53,11 @@ const fields: { readonly [Name in keyof Facts]: Field<Facts[Name]> } = {
     check: (value) => check.checkInteger(value, 3_600_000),
     column: 'timeout_ms',
     whenLeftOut: () => 60_000,
+  },
+  timeoutField: {
+    check: (value, { parameters }) => checkTimeoutField(value, parameters),
+    column: 'timeout_field',
+    whenLeftOut: () => null,
   },
   maxAttempts: {
     check: (value) => check.checkInteger(value, 20),

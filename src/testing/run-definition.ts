@@ -8,6 +8,7 @@ import { unaskedFault } from '../journal/records.ts';
 import { compileSchema, issuesText } from '../kernel/json-schema.ts';
 import type { SkillDefinition } from '../skills/definition.ts';
 import type { RunSettings } from '../skills/settings.ts';
+import { timeLimitOf } from '../skills/time-limits.ts';
 import type { RunChild } from './answers.ts';
 import { scriptedClock } from './clock.ts';
 import { beginAttempt, endNextWaits, newJournal, type ScriptedJournal } from './journal.ts';
@@ -37,7 +38,9 @@ export async function runDefinition(
 ): Promise<SkillRun> {
   const startedAt = readMoment(options.now ?? startDefault, 'the option now', Date.now());
   const stop = new AbortController();
-  const ms = options.timeoutMs ?? definition.timeoutMs ?? timeoutDefaultMs;
+  const { timeoutMs = timeoutDefaultMs, timeoutField = null } = definition;
+  const limits = { timeoutMs, timeoutField };
+  const ms = options.timeoutMs ?? timeLimitOf(limits, JSON.stringify(input) ?? 'null');
   const late = new DOMException(`The run did not end within ${ms} ms`, 'TimeoutError');
   const timer = setTimeout(() => stop.abort(late), ms);
   const cancel = () => stop.abort(new DOMException('The run was cancelled', 'AbortError'));

@@ -437,6 +437,10 @@ describe('runSkill', () => {
     );
     const late = await runSkill(endless, { n: 1 }, { timeoutMs: 20 });
     expect(late.error).toMatchObject({ code: 'skill_timeout' });
+    const limit = { type: 'integer', minimum: 1, maximum: 1_000 };
+    const limited = { ...endless, parameters: { properties: { n: limit } } };
+    const asked = await runSkill({ ...limited, timeoutField: 'n' }, { n: 20 });
+    expect(asked.error).toMatchObject({ code: 'skill_timeout' });
     const cancelled = await runSkill(endless, { n: 1 }, { signal: AbortSignal.abort() });
     expect(cancelled).toMatchObject({ status: 'cancelled', error: { code: 'cancelled' } });
   });

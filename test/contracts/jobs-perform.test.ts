@@ -83,6 +83,28 @@ describe.each(await engines())('on $name', (engine) => {
       });
     });
 
+    test('has the time that its input gives it, in the field that its skill names', async () => {
+      const world = await jobsWorld(engine);
+      const limit = { type: 'integer', minimum: 1, maximum: 86_400_000 };
+      const parameters = { type: 'object', properties: { limit } };
+      const echo = world.skills.active('test', 'v1.0', 'echo');
+      await world.skills.register([{ ...echo, parameters, timeoutField: 'limit' }]);
+      const limitOf = async (input: string) => {
+        const job = await world.submit({ input });
+        const { run, ended } = await world.begin(job.id);
+        run.end(completed());
+        await ended;
+        return run.request.timeoutMs;
+      };
+
+      expect(await limitOf('{"limit":86400000}')).toBe(86_400_000);
+      expect(await limitOf('{"limit":1}')).toBe(1);
+      expect(await limitOf('{}')).toBe(60_000);
+      // Accepted when the skill had other parameters.
+      expect(await limitOf('{"limit":86400001}')).toBe(60_000);
+      expect(await limitOf('"limit"')).toBe(60_000);
+    });
+
     test('yields its slot while its outcome is being recorded, and takes it back then', async () => {
       const { submit, worker, observed } = await jobsWorld(engine);
       const job = await submit();

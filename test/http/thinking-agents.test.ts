@@ -64,7 +64,10 @@ test("another agent is a tool: it works with its own model and instructions as a
   const offer = first?.body.tools.find((tool: Body) => tool.function.name === 'agent__researcher');
   expect(offer.function).toMatchObject({
     description: 'Gives the agent Researcher a task and returns its answer. Finds things out.',
-    parameters: { type: 'object', required: ['task'] },
+    parameters: {
+      ...{ type: 'object', required: ['task'] },
+      properties: { timeout_ms: { minimum: 1_000, maximum: 86_400_000 } },
+    },
   });
   expect(second).toMatchObject({ protocol: 'messages' });
   expect(second?.system).toMatch(/^You are researcher\./);

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { expectInvalid } from '../support/expectations.ts';
-import { answering } from '../support/scripted-provider.ts';
+import { answering, inTurn } from '../support/scripted-provider.ts';
 import { newThinker, runTask, startThinkers, type Thinkers } from '../support/thinkers.ts';
 
 let world: Thinkers;
@@ -53,10 +53,23 @@ test.each([
   ['task', { task: 7 }],
   ['max_turns', { task: 'x', max_turns: 0 }],
   ['schema', { task: 'x', schema: 'string' }],
+  ['timeout_ms', { task: 'x', timeout_ms: 999 }],
+  ['timeout_ms', { task: 'x', timeout_ms: 86_400_001 }],
 ])('agent/run-task refuses a wrong %s with 400: %j', async (field, input) => {
   const { post, named } = await newThinker(world.platform);
 
   expectInvalid(await post(`/api/${runTask}`, input, named), field);
+});
+
+test('a task has the time that it asks for, in each attempt', async () => {
+  const { task } = await newThinker(world.platform);
+  const { promise: until, resolve: answer } = Promise.withResolvers<void>();
+  world.provider.script(inTurn({ text: 'Too late.', until }, { text: 'In time.' }));
+
+  const job = await task('Wait', { timeout_ms: 1_000 });
+
+  answer();
+  expect(job).toMatchObject({ status: 'completed', attempt: 2, output: { answer: 'In time.' } });
 });
 
 test('a schedule runs a task of its agent, each run in a conversation of its own', async () => {

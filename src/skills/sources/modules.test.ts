@@ -96,6 +96,7 @@ describe('what a module becomes', () => {
       key: 'text/v1.0/word-count',
       requiredScopes: ['text'],
       timeoutMs: 60_000,
+      timeoutField: null,
       maxAttempts: 3,
       examples: [],
       config: {},
@@ -149,6 +150,17 @@ describe('what stops the load', () => {
     [
       'answerField must be the name of a property of output with the type string, got "words"',
       { answerField: 'words', output: { properties: { words: { type: 'integer' } } } },
+    ],
+    [
+      'timeoutField must be the name of a property of parameters with the type integer and with minimum and maximum from 1 to 86400000, got "none"',
+      { timeoutField: 'none' },
+    ],
+    [
+      'timeoutField must be the name of a property of parameters with the type integer and with minimum and maximum from 1 to 86400000, got "ms"',
+      {
+        timeoutField: 'ms',
+        parameters: { properties: { ms: { type: 'integer', minimum: 1, maximum: 86_400_001 } } },
+      },
     ],
     ['has the unknown field "timeoutMS": did you mean timeoutMs?', { timeoutMS: 5 }],
     ['has the unknown field "colour"', { colour: 'red' }],

@@ -60,6 +60,9 @@ describe('is refused', () => {
     ['a schema that is no object', { task: 'x', schema: true }],
     ['no turn', { task: 'x', max_turns: 0 }],
     ['more than a hundred turns', { task: 'x', max_turns: 101 }],
+    ['less than a second', { task: 'x', timeout_ms: 999 }],
+    ['more than 24 hours', { task: 'x', timeout_ms: 86_400_001 }],
+    ['a part of a millisecond', { task: 'x', timeout_ms: 1000.5 }],
   ])('%s', (_what, input) => {
     expect(allows(runTask.parameters, input)).toBe(false);
   });

@@ -8,12 +8,17 @@ import {
   textWith,
 } from '../_support/schemas.ts';
 
+const timeoutMs = 600_000;
 const parameters = objectWith(['task'], {
   task: textWith(65_536, 'What the agent is to do, with all that it needs to know.'),
   schema: anyObject('JSON Schema (draft 2020-12) of the data that `output` is to be.'),
   max_turns: integer(
     { minimum: 1, maximum: 100 },
     "Most calls of the model; the platform's setting when left out.",
+  ),
+  timeout_ms: integer(
+    { minimum: 1000, maximum: 86_400_000, default: timeoutMs },
+    'Milliseconds for one attempt, with all calls of the model and of tools; 24 hours at most.',
   ),
 });
 const output = objectWith(['answer'], {
@@ -34,7 +39,8 @@ export default defineSkill<Input, Output>({
     'memory, and answers; with a JSON Schema also as data.',
   parameters,
   output,
-  timeoutMs: 600_000,
+  timeoutMs,
+  timeoutField: 'timeout_ms',
   continuesConversations: true,
   taskField: 'task',
   answerField: 'answer',
