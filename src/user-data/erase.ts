@@ -15,6 +15,7 @@ import type { Memories } from '../memories/memories.ts';
 import { removeEvents } from '../run-events/retention.ts';
 import { usageOfUser } from '../usage/budgets.ts';
 import {
+  childrenKept,
   conversationsOf,
   deliveriesAbout,
   erasedAmong,
@@ -66,7 +67,7 @@ export async function eraseUser(deps: UserDataDeps, user: OfUser): Promise<Erase
   const erased: Erased = { done: false, memories: 0, conversations: 0, jobs: 0 };
   erased.memories += await memories.eraseUser(user.organizationId, user.userId, isLate);
   for (let ids = await nextConversations(deps, user); ids.length > 0 && !isLate(); ) {
-    for (const id of ids) await eraseConversation(deps, user, id, erased, isLate);
+    for (const id of ids) await eraseConversation({ ...deps, user, erased, isLate }, { id });
     ids = isLate() ? [] : await nextConversations(deps, user);
   }
   if (!isLate()) {
@@ -97,28 +98,74 @@ async function nextConversations({ database: { read } }: UserDataDeps, user: OfU
   return [...new Set(jobs.map(({ conversation_id }) => conversation_id))];
 }
 
-/** All of it, also what jobs for others have said in it: it may repeat what the user said. */
-async function eraseConversation(
-  deps: UserDataDeps,
-  user: OfUser,
-  id: string,
-  erased: Erased,
-  isLate: () => boolean,
-): Promise<void> {
-  const { database, memories } = deps;
+/** An erasure that is under way. */
+interface Erasing extends UserDataDeps {
+  readonly user: OfUser;
+  readonly erased: Erased;
+  readonly isLate: () => boolean;
+}
+
+/** A conversation to erase. */
+interface Erasable {
+  readonly id: string;
+  /** Jobs of it that are to be erased, too, where they have left no message. */
+  readonly jobs?: readonly string[];
+  /** The conversations that wait for the end of this one. */
+  readonly above?: readonly string[];
+}
+
+/** All of it, also what jobs for others have said in it and what these have started: it may repeat what the user said. */
+async function eraseConversation(erasing: Erasing, conversation: Erasable): Promise<void> {
+  const { database, user, erased, isLate } = erasing;
+  const { id, jobs: given = [], above = [] } = conversation;
   for (;;) {
     const inMessages = await jobsIn(database.read, id, messagesMax);
     const isLast = inMessages.length === 0;
     const named = isLast ? await jobsNaming(database.read, user, '', readMax) : [];
     const ofIt = named.filter((job) => job.conversation_id === id).map((job) => job.id);
-    const jobs = isLast ? ofIt : inMessages;
-    // Before the jobs: a transaction locks agents first.
-    erased.memories += await memories.eraseOfJobs(user.organizationId, jobs);
-    await database.write((tx) => eraseJobs(deps, tx, id, jobs));
-    erased.jobs += jobs.length;
+    const gone = isLast ? await erasedAmong(database.read, given) : new Set<string>();
+    const left = new Set([...ofIt, ...given.filter((job) => !gone.has(job))]);
+    const jobs = isLast ? [...left] : inMessages;
+    await eraseBelow(erasing, jobs, [...above, id]);
+    if (isLate()) return;
+    await eraseWithMemories(erasing, id, jobs);
     if (isLast) erased.conversations += 1;
     if (isLast || isLate()) return;
   }
+}
+
+/**
+ * What jobs have started, before themselves: a repetition finds it through them, and below a job that was erased
+ * nothing is left. Stops where it is late.
+ */
+async function eraseBelow(
+  erasing: Erasing,
+  jobs: readonly string[],
+  above: readonly string[],
+): Promise<void> {
+  const { database, isLate } = erasing;
+  while (jobs.length > 0 && !isLate()) {
+    const children = await childrenKept(database.read, jobs, readMax);
+    if (children.length === 0) return;
+    for (const [id, ofIt] of Map.groupBy(children, (child) => child.conversation_id)) {
+      const ids = ofIt.map((child) => child.id);
+      if (!above.includes(id)) await eraseConversation(erasing, { id, jobs: ids, above });
+      else {
+        // Its conversation is erased further above, once all that was started is.
+        await eraseBelow(erasing, ids, above);
+        if (!isLate()) await eraseWithMemories(erasing, id, ids);
+      }
+      if (isLate()) return;
+    }
+  }
+}
+
+async function eraseWithMemories(erasing: Erasing, id: string, jobs: readonly string[]) {
+  const { database, memories, user, erased } = erasing;
+  // Before the jobs: a transaction locks agents first.
+  erased.memories += await memories.eraseOfJobs(user.organizationId, jobs);
+  await database.write((tx) => eraseJobs(erasing, tx, id, jobs));
+  erased.jobs += jobs.length;
 }
 
 async function eraseJobs(

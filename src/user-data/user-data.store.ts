@@ -62,6 +62,18 @@ export async function jobsIn(db: Handle, conversationId: string, limit: number):
   return [...new Set(rows.map(({ job_id }) => job_id))];
 }
 
+/** Jobs that these jobs have started and that are not erased. */
+export function childrenKept(db: Handle, ids: readonly string[], limit: number) {
+  return db.kysely
+    .selectFrom('jobs')
+    .select(['id', 'conversation_id'])
+    .where('parent_job_id', 'is not', null)
+    .where(isIn(db.dialect, sql.ref('parent_job_id'), listValue(ids)))
+    .where('erased_at', 'is', null)
+    .limit(limit)
+    .execute();
+}
+
 const unended = ['queued', 'active', 'waiting'] as const;
 
 /** A job of the user that has not ended. */

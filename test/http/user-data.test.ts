@@ -119,6 +119,60 @@ test('the data of a user are erased from every table, and the rows of its jobs s
   expect(again.body).toEqual({ done: true, memories: 0, conversations: 0, jobs: 0 });
 });
 
+test('what the jobs of others in a conversation of the user have started is erased, too', async () => {
+  const tenant = await newTenant(platform);
+  const family = 'staged/v1.0/family';
+  const subscribed = await tenant.post('/api/agent-webhooks', {
+    agent_id: 'default',
+    url: 'https://example.com/hook',
+    events: ['skill.completed'],
+  });
+  expect(subscribed.status).toBe(201);
+  const { body: first } = await act(tenant, [{ remember: { content: 'marker8 told' } }], alice);
+  const said = { ...acting({ log: 'marker8' }, { message: ['assistant', 'marker8'] }) };
+  const below = { skill: play, input: { ...said, output: 'marker8' } };
+  const bob = { 'x-user-id': 'bob' };
+  const { body: ofBob } = await tenant.run(
+    family,
+    { jobs: [{ skill: family, input: { jobs: [below] } }, below] },
+    bob,
+  );
+  expect(ofBob).toMatchObject({ output: [['marker8'], 'marker8'] });
+  const { kysely } = platform.database.read;
+  const children = await kysely
+    .selectFrom('jobs')
+    .select(['id', 'conversation_id'])
+    .where('parent_job_id', '=', ofBob.job_id)
+    .execute();
+  // Only agents continue conversations. These two are as if they had: that of the user, and that of a child.
+  const { body: later } = await tenant.run(play, { ...said, output: null }, bob);
+  const continues = async (job: typeof later, conversation_id: string) => {
+    for (const [table, key] of [
+      ['jobs', 'id'],
+      ['messages', 'job_id'],
+    ] as const) {
+      await platform.database.write(async (tx) => {
+        await sql`update ${sql.table(table)} set conversation_id = ${conversation_id}
+          where ${sql.ref(key)} = ${job.job_id}`.execute(tx.kysely);
+      });
+    }
+  };
+  await continues(ofBob, first.conversation_id);
+  await continues(later, children[0]?.conversation_id ?? '');
+  const { body: other } = await act(tenant, [{ recall: {} }], bob);
+  expect(await tablesWith('marker8')).toEqual(expect.arrayContaining(['jobs', 'messages']));
+
+  const { body } = await tenant.delete(path);
+
+  expect(body).toEqual({ done: true, memories: 1, conversations: 4, jobs: 6 });
+  expect(await tablesWith('marker8')).toEqual([]);
+  expect((await tenant.get(`/api/jobs/${children[0]?.id}`)).body).toMatchObject({
+    status: 'completed',
+    user_id: 'erased',
+  });
+  expect((await tenant.get(`/api/jobs/${other.job_id}`)).body).toMatchObject({ user_id: 'bob' });
+});
+
 test('an export has memories, conversations with messages, and jobs with input and output', async () => {
   const tenant = await newTenant(platform);
   const { body: job } = await act(tenant, [{ remember: { content: 'likes tea' } }], alice);
