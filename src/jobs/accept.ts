@@ -27,7 +27,13 @@ import {
   type KeysOfBatch,
   takeKeys,
 } from './idempotency.ts';
-import { type ClaimedJob, changeJobCounts, type JobRow, type NewJob } from './jobs.store.ts';
+import {
+  type ClaimedJob,
+  changeJobCounts,
+  findUserOfConversation,
+  type JobRow,
+  type NewJob,
+} from './jobs.store.ts';
 import { sendHint } from './queues.ts';
 
 /** Work to be accepted; its caller has checked it. */
@@ -81,7 +87,9 @@ export type Acceptance =
   /** The Idempotency-Key was used for a different request. */
   | { readonly kind: 'key_reused' }
   /** Another run of the conversation that it continues has not ended. */
-  | { readonly kind: 'conversation_active' };
+  | { readonly kind: 'conversation_active' }
+  /** The conversation that it continues is another user's. */
+  | { readonly kind: 'other_user' };
 
 export interface Accept {
   (request: WorkRequest): Promise<Acceptance>;
@@ -113,9 +121,9 @@ async function accept(
 ): Promise<Acceptance[]> {
   const { clock, admission, writer } = deps;
   const now = clock.now();
-  const made = requests.map((request) => newJob(request, now));
   // All of them are locked first, in the same order as settle locks them.
   const held = await heldConversations(tx, requests);
+  const made = requests.map((request) => newJob(request, now, held));
   const keys = await takeKeys(tx, keyedOf(requests, made), now);
   const acceptances: Acceptance[] = [];
   const jobs: NewJob[] = [];
@@ -163,6 +171,8 @@ function acceptanceOf(
 ): Acceptance {
   const conversation = conversationId === undefined ? undefined : held.get(conversationId);
   if (conversationId !== undefined && !conversation) throw notFound('Conversation');
+  const user = conversation?.user;
+  if (user !== undefined && user !== job.user_id) return { kind: 'other_user' };
   const earlier = idempotency && keys.holder(idempotency);
   if (idempotency && earlier) return repeated(earlier, idempotency);
   if (conversation?.status === 'active') return { kind: 'conversation_active' };
@@ -187,7 +197,9 @@ function keyedOf(
   return keyed;
 }
 
-function newJob(request: WorkRequest, now: number): NewJob {
+function newJob(request: WorkRequest, now: number, held: HeldConversations): NewJob {
+  // A run that continues a user's conversation is for that user, whose messages it reads.
+  const user = request.isForUser ? undefined : held.get(request.conversationId ?? '')?.user;
   return {
     id: newId(),
     organization_id: request.organizationId,
@@ -198,8 +210,8 @@ function newJob(request: WorkRequest, now: number): NewJob {
     skill_name: request.skill.name,
     skill_version: request.skill.version,
     trigger_type: request.triggerType,
-    user_id: request.userId,
-    for_user: request.isForUser === true ? 1 : 0,
+    user_id: user ?? request.userId,
+    for_user: request.isForUser === true || user !== undefined ? 1 : 0,
     max_attempts: request.maxAttempts,
     run_at: now,
     retry_of: request.retryOf,
@@ -233,11 +245,16 @@ function repeated(earlier: Holder<AcceptedJob>, { fingerprint }: IdempotencyKey)
 
 type HeldConversations = Awaited<ReturnType<typeof heldConversations>>;
 
-/** The conversations that requests continue, by id. */
+/** The conversations that requests continue, by id, each with the user whose it is. */
 async function heldConversations(tx: Transaction, requests: readonly WorkRequest[]) {
   const ids = requests.flatMap(({ conversationId }) => conversationId ?? []);
   const rows = ids.length === 0 ? [] : await conversationsHeld(tx, ids);
-  return new Map(rows.map((row) => [row.id, row]));
+  const held = new Map<string, (typeof rows)[number] & { readonly user: string | undefined }>();
+  for (const row of rows) {
+    const first = await findUserOfConversation(tx, { conversationId: row.id });
+    held.set(row.id, { ...row, user: first?.user_id });
+  }
+  return held;
 }
 
 /** Records the conversations that jobs begin, and the user's message of each job. */

@@ -120,10 +120,7 @@ async function execute(
     ...(agentOverrides === undefined ? {} : { agentOverrides }),
     ...(conversationId === undefined ? {} : { conversationId }),
   });
-  if (acceptance.kind === 'conversation_active') {
-    throw conversationActive(conversationId ?? '');
-  }
-  return answer(acceptance);
+  return answer(acceptance, conversationId);
 }
 
 /** Returns the agent's status; throws `404` unless the conversation is the agent's. */
@@ -144,7 +141,7 @@ async function findConversation(
 async function replayOf(
   { database, clock }: ExecuteDeps,
   { owner, key, fingerprint }: Required<NonNullable<ExecutionOptions['idempotency']>>,
-): Promise<Answered | undefined> {
+): Promise<Continued | undefined> {
   const forgotten_before = clock.now() - idempotencyMs;
   const name = { owner, idempotency_key: key };
   const earlier = await findByIdempotencyKey(database.read, { ...name, forgotten_before });
@@ -195,20 +192,38 @@ function fingerprintOf(
     .digest('hex');
 }
 
-/** `409 conflict` for a conversation with an active run (docs/decisions/conversations.md). */
-export function conversationActive(id: string): PlatformError {
-  return new PlatformError(
-    'conflict',
-    `Another run of the conversation ${id} has not ended: wait for it, or cancel it`,
-  );
+/**
+ * `409 conflict` for a conversation with an active run (docs/decisions/conversations.md), or of another user.
+ * Throws nothing for other acceptances.
+ */
+export function refuseContinuing(
+  acceptance: Acceptance,
+  id: string,
+): asserts acceptance is Continued {
+  if (acceptance.kind === 'conversation_active') {
+    throw new PlatformError(
+      'conflict',
+      `Another run of the conversation ${id} has not ended: wait for it, or cancel it`,
+    );
+  }
+  if (acceptance.kind === 'other_user') {
+    throw new PlatformError(
+      'conflict',
+      `The conversation ${id} is another user's: leave x-user-id out to continue it for that user, or begin a new one`,
+    );
+  }
 }
 
-type Answered = Exclude<Acceptance, { kind: 'conversation_active' }>;
+type Continued = Exclude<Acceptance, { kind: 'conversation_active' | 'other_user' }>;
 
-function answer(acceptance: Answered): {
+function answer(
+  acceptance: Acceptance,
+  conversationId = '',
+): {
   job: AcceptedJob;
   isReplay: boolean;
 } {
+  refuseContinuing(acceptance, conversationId);
   if (acceptance.kind === 'key_reused') {
     throw new PlatformError(
       'idempotency_key_reused',

@@ -14,7 +14,8 @@ import type { Jobs } from './jobs.ts';
 export const executionHeaders = {
   'x-user-id': Type.Optional(
     Type.String({
-      description: "The user on whose behalf the client calls; by default the key's client_name.",
+      description:
+        "The user on whose behalf the client calls; by default the user of the conversation that it continues, else the key's client_name. 409 conflict where that conversation is another user's.",
     }),
   ),
   'idempotency-key': IdempotencyKey(

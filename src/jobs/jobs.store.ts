@@ -177,6 +177,19 @@ export function findJob(
   return db.first(byId, { id, organization_id: organizationId });
 }
 
+/** The first user for whom a run of the conversation was; undefined where all were for none. */
+export const findUserOfConversation = firstRow<{ conversationId: string }, Transaction>()((db, p) =>
+  db
+    .selectFrom('messages')
+    .innerJoin('jobs', 'jobs.id', 'messages.job_id')
+    .select('jobs.user_id')
+    .where('messages.conversation_id', '=', p('conversationId'))
+    .where('messages.role', '=', sql.lit('user'))
+    .where('jobs.for_user', '=', sql.lit(1))
+    .orderBy('messages.id')
+    .limit(1),
+);
+
 const byIdsLocked = statement<{ ids: readonly string[] }>()((db, p, dialect) =>
   db
     .selectFrom('jobs')

@@ -5,7 +5,7 @@ import { type Caller, requireScopes } from '../kernel/caller.ts';
 import { PlatformError } from '../kernel/errors.ts';
 import type { SkillRegistry } from '../skills/registry.ts';
 import type { Accept, AcceptedJob } from './accept.ts';
-import { agentPaused, conversationActive, refuseInvalid } from './execute.ts';
+import { agentPaused, refuseContinuing, refuseInvalid } from './execute.ts';
 import type { JobRow } from './jobs.store.ts';
 
 export interface RetryDeps {
@@ -55,6 +55,6 @@ export async function retryJob(
     // A continued conversation is continued again; a job that began its own begins a new one.
     ...(isContinued ? { conversationId: conversation.id } : {}),
   });
-  if (acceptance.kind === 'conversation_active') throw conversationActive(conversation.id);
+  refuseContinuing(acceptance, conversation.id);
   return (acceptance as { job: AcceptedJob }).job;
 }

@@ -1,7 +1,8 @@
 /** What an agent may do with its memory, of whom it is, and what of it comes into a prompt (docs/memories.md). */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { inTurn, type Reply } from '../support/scripted-provider.ts';
-import { newThinker, startThinkers, type Thinkers } from '../support/thinkers.ts';
+import { expectRefusal } from '../support/expectations.ts';
+import { answering, inTurn, type Reply } from '../support/scripted-provider.ts';
+import { newThinker, runTask, startThinkers, type Thinkers } from '../support/thinkers.ts';
 
 let world: Thinkers;
 beforeAll(async () => {
@@ -41,6 +42,57 @@ test('a model remembers for the user of its run, and another user’s model does
   expect(body.data).toMatchObject([
     { content: 'The salary of Alice is 5,000', source: { step: expect.any(Number) } },
   ]);
+});
+
+describe('a conversation of a user', () => {
+  const secret = call('remember', { content: 'Alice lives at the quay' });
+
+  test('is continued for that user, whose facts are no other’s', async () => {
+    const { task, get } = await newThinker(world.platform);
+    world.provider.script(answering('Hello Alice.'));
+    const { conversation_id } = await task('I am Alice', {}, alice);
+    world.provider.script(inTurn(secret, { text: 'Noted.' }));
+
+    const job = await task('I live at the quay', {}, { 'x-conversation-id': conversation_id });
+
+    expect(job).toMatchObject({ status: 'completed', conversation_id, user_id: 'alice' });
+    const { body } = await get(memories);
+    expect(body.data).toMatchObject([{ content: 'Alice lives at the quay', user_id: 'alice' }]);
+  });
+
+  test('is refused to another user with 409, and nothing is recorded', async () => {
+    const { get, messages, named, post, task } = await newThinker(world.platform);
+    world.provider.script(answering('Hello Alice.'));
+    const { conversation_id } = await task('I am Alice', {}, alice);
+    const goesOn = { ...named, 'x-conversation-id': conversation_id };
+    const before = soFar();
+
+    const refused = await post(`/api/${runTask}`, { task: 'Who?' }, { ...goesOn, ...bob });
+
+    expectRefusal(refused, 409, 'conflict');
+    expect(refused.text).toContain("another user's");
+    const trial = { agent: { instructions: 'x' }, input: { task: 'Who?' } };
+    const tried = await post('/api/agents/thinker/trials', trial, { ...goesOn, ...bob });
+    expectRefusal(tried, 409, 'conflict');
+    expect(soFar()).toBe(before);
+    expect(await messages(conversation_id)).toHaveLength(2);
+    expect((await get('/api/jobs')).body.total).toBe(1);
+  });
+
+  test('that began for none is that of the first one for whom it is continued', async () => {
+    const { named, post, task } = await newThinker(world.platform);
+    world.provider.script(answering('Yes.'));
+    const { conversation_id } = await task('Is it open?');
+    const goesOn = { 'x-conversation-id': conversation_id };
+
+    expect((await task('For me?', {}, goesOn)).user_id).toBe('a test');
+    expect((await task('And for Alice?', {}, { ...goesOn, ...alice })).user_id).toBe('alice');
+    expect((await task('And now?', {}, goesOn)).user_id).toBe('alice');
+
+    const headers = { ...named, ...goesOn, ...bob };
+    const refused = await post(`/api/${runTask}`, { task: 'And Bob?' }, headers);
+    expectRefusal(refused, 409, 'conflict');
+  });
 });
 
 describe('the memory of an agent', () => {

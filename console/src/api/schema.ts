@@ -20269,7 +20269,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The user on whose behalf the client calls; by default the key's client_name. */
+                /** @description The user on whose behalf the client calls; by default the user of the conversation that it continues, else the key's client_name. 409 conflict where that conversation is another user's. */
                 "x-user-id"?: string;
                 /** @description Repeats with the same key within 24 hours make no second job. */
                 "idempotency-key"?: string;
@@ -20539,7 +20539,7 @@ export interface operations {
             header?: {
                 /** @description The agent that runs the skill. */
                 "x-agent-id"?: string;
-                /** @description The user on whose behalf the client calls; by default the key's client_name. */
+                /** @description The user on whose behalf the client calls; by default the user of the conversation that it continues, else the key's client_name. 409 conflict where that conversation is another user's. */
                 "x-user-id"?: string;
                 /** @description Repeats with the same key within 24 hours make no second job. */
                 "idempotency-key"?: string;

@@ -1,9 +1,11 @@
 /** A chat with an agent: its conversations, the messages of one, and what it is told for this chat alone. */
+import { useQuery } from '@tanstack/react-query';
 import { useNavigate } from '@tanstack/react-router';
 import { ArrowDown, MessagesSquare, Plus, SlidersHorizontal } from 'lucide-react';
 import { useState } from 'react';
 import type { Overrides } from '../api/chat.ts';
 import type { Schema } from '../api/client.ts';
+import { conversationQuery } from '../api/conversations.ts';
 import { Button, ButtonLink } from '../ui/Button.tsx';
 import { classes } from '../ui/classes.ts';
 import { Empty } from '../ui/Loading.tsx';
@@ -25,7 +27,12 @@ interface ChatProps {
 export function Chat({ agent, conversationId }: ChatProps) {
   const [given, setGiven] = useState<Given>();
   const [overrides, setOverrides] = useKept<Overrides>(`trial ${agent.id}`);
-  const [user, setUser] = useKept<string>(`user ${agent.id}`);
+  // A conversation goes on for its user, unless one is named.
+  const [user, setUser] = useKept<string>(`user ${agent.id} ${conversationId ?? 'new'}`);
+  const conversation = useQuery({
+    ...conversationQuery(conversationId ?? ''),
+    enabled: conversationId !== undefined,
+  });
   /** What is opened where there is no room for all. */
   const [opened, setOpened] = useState<'list' | 'settings'>();
   const [room, setRoom] = useState({ n: 0, conversationId });
@@ -97,6 +104,7 @@ export function Chat({ agent, conversationId }: ChatProps) {
           overrides={overrides ?? null}
           onOverrides={(next) => setOverrides(next ?? undefined)}
           user={user ?? ''}
+          userOfConversation={conversation.data?.user_id}
           onUser={(next) => setUser(next === '' ? undefined : next)}
         />
       </Section>

@@ -28,6 +28,7 @@ export function TrialPanel({
   overrides,
   onOverrides,
   user,
+  userOfConversation,
   onUser,
 }: {
   agent: Schema<'Agent'>;
@@ -35,6 +36,8 @@ export function TrialPanel({
   overrides: Overrides | null;
   onOverrides: (overrides: Overrides | null) => void;
   user: string;
+  /** Undefined while the chat has no conversation. */
+  userOfConversation: string | undefined;
   onUser: (user: string) => void;
 }) {
   const save = useAct({
@@ -128,6 +131,7 @@ export function TrialPanel({
         optional
         hint="On whose behalf you write. The agent remembers what belongs to this user."
         value={user}
+        placeholder={userOfConversation}
         onValue={onUser}
         maxLength={200}
         autoComplete="off"
