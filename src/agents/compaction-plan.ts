@@ -120,7 +120,8 @@ export function transcriptOf(
   const part = messages.slice(covered, point);
   // A task in the middle of what is covered is quoted with it, and one before it again.
   const quoted = covered > task ? [...messages.slice(task, task + 1), ...part] : part;
-  const before = summary === null ? [] : [`[Summary of what was before]\n${summary.text}`];
+  const before =
+    summary === null ? [] : [`[Summary of what was before]\n${unmarked(summary.text)}`];
   for (let max = quotedMax; ; max = Math.floor(max / 2)) {
     const text = [...before, ...quoted.map((message) => quote(message, max))].join('\n\n');
     if (tokensOfText(text) <= tokensMax) return text;
@@ -129,13 +130,18 @@ export function transcriptOf(
 }
 
 function quote(message: DialogueMessage, max: number): string {
-  const text = cutText(message.text, max);
+  const text = unmarked(cutText(message.text, max));
   if (message.role === 'user') return `[User]\n${text}`;
   if (message.role === 'tool') {
     return `[Result of ${message.name}, call ${message.callId}]\n${text}`;
   }
   const calls = message.toolCalls.map(
-    ({ id, name, input }) => `[Calls ${name}, call ${id}]\n${cutText(input, max)}`,
+    ({ id, name, input }) => `[Calls ${name}, call ${id}]\n${unmarked(cutText(input, max))}`,
   );
   return [`[Assistant]\n${text}`, ...calls].join('\n');
+}
+
+/** A text without lines that look like the beginning of another message. */
+function unmarked(text: string): string {
+  return text.replaceAll(/^(\s*)\[(?=(?:user|assistant|result of|calls|summary of)\b)/gim, '$1‹');
 }
