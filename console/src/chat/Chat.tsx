@@ -27,8 +27,10 @@ interface ChatProps {
 export function Chat({ agent, conversationId }: ChatProps) {
   const [given, setGiven] = useState<Given>();
   const [overrides, setOverrides] = useKept<Overrides>(`trial ${agent.id}`);
-  // A conversation goes on for its user, unless one is named.
-  const [user, setUser] = useKept<string>(`user ${agent.id} ${conversationId ?? 'new'}`);
+  // By conversation: one goes on for its own user, not for the one that was typed for another chat.
+  const [users = {}, setUsers] = useKept<Record<string, string>>(`users ${agent.id}`);
+  const place = conversationId ?? 'new';
+  const user = users[place] ?? '';
   const conversation = useQuery({
     ...conversationQuery(conversationId ?? ''),
     enabled: conversationId !== undefined,
@@ -90,7 +92,7 @@ export function Chat({ agent, conversationId }: ChatProps) {
         given={given?.conversationId === conversationId ? given : undefined}
         onGiven={setGiven}
         overrides={overrides ?? null}
-        user={user ?? ''}
+        user={user}
       />
       <Section
         title="This chat"
@@ -103,9 +105,9 @@ export function Chat({ agent, conversationId }: ChatProps) {
           agent={agent}
           overrides={overrides ?? null}
           onOverrides={(next) => setOverrides(next ?? undefined)}
-          user={user ?? ''}
+          user={user}
           userOfConversation={conversation.data?.user_id}
-          onUser={(next) => setUser(next === '' ? undefined : next)}
+          onUser={(next) => setUsers({ ...users, [place]: next })}
         />
       </Section>
     </div>
