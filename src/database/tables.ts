@@ -816,6 +816,8 @@ export interface MemoriesTable {
   step: Generated<number | null>;
   /** From then on it is not found. */
   expires_at: Generated<number | null>;
+  /** Of an agent's own: the user of the run that wrote it; null where that had none, or a client wrote it. */
+  written_for: Generated<string | null>;
 }
 
 /** Full-text index: which memories, by their `seq`, have a term. */

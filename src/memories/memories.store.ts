@@ -37,6 +37,7 @@ export const visibleColumns = [
   'conversation_id',
   'step',
   'expires_at',
+  'written_for',
 ] as const;
 
 /** What a memory is found by. */
@@ -248,6 +249,27 @@ export function memoriesOfJobs(db: Handle, jobIds: readonly string[], max: numbe
     .select(foundBy)
     .where('job_id', 'is not', null)
     .where(isIn(db.dialect, sql.ref('job_id'), listValue(jobIds)))
+    .orderBy('owner')
+    .limit(max)
+    .execute();
+}
+
+/** Up to `max` memories that runs for a user wrote for agents of the organization themselves, with what they are found by. */
+export function memoriesWrittenFor(
+  db: Handle,
+  { organizationId, userId }: { organizationId: string; userId: string },
+  max: number,
+) {
+  const owners = db.kysely
+    .selectFrom('memory_owners')
+    .select('id')
+    .where('organization_id', '=', organizationId)
+    .where('removed', '=', 0);
+  return db.kysely
+    .selectFrom('memories')
+    .select(foundBy)
+    .where('written_for', '=', userId)
+    .where('owner', 'in', owners)
     .orderBy('owner')
     .limit(max)
     .execute();

@@ -29,9 +29,12 @@ export type NewMemory = Readonly<Omit<MemoryRow, 'seq' | 'owner' | 'together' | 
 };
 
 /** Where a memory is from; all null where a client wrote it. */
-export type Source = Pick<MemoryRow, 'job_id' | 'conversation_id' | 'step'>;
+export type Source = Pick<MemoryRow, 'job_id' | 'conversation_id' | 'step'> & {
+  /** The user for whom the run ran. */
+  readonly of_user: string | null;
+};
 
-const ofClient: Source = { job_id: null, conversation_id: null, step: null };
+const ofClient: Source = { job_id: null, conversation_id: null, step: null, of_user: null };
 
 /** What a run has done to its agent's memories. */
 export interface MemoryChanges {
@@ -77,6 +80,7 @@ export function newMemory(
     job_id: source.job_id,
     conversation_id: source.conversation_id,
     step: source.step,
+    written_for: userId === null ? source.of_user : null,
     ...columnsOfWords(readWords(content), tag),
   };
 }

@@ -192,7 +192,8 @@ function remember(
   { userId, step, before, id = before?.id, now = attempt.clock.now() }: Remembering,
 ) {
   const { bounds, remembered, jobId, conversationId } = attempt;
-  const source: Source = { job_id: jobId, conversation_id: conversationId, step };
+  const ofRun = { job_id: jobId, conversation_id: conversationId, of_user: attempt.userId };
+  const source: Source = { ...ofRun, step };
   const memory = newMemory(fields, { now, userId, source, ...(id !== undefined && { id }) });
   bounds.countWords(memory.word_count);
   const made = before === undefined ? memory : { ...memory, ...momentsAfter(before, now) };
@@ -233,6 +234,8 @@ async function similarTo(
   const json = canonicalJson(metadata);
   const others = (await found(attempt, wanted, query))
     .filter((one) => canonicalJson(JSON.parse(one.metadata)) === json)
+    // Erasing a user takes what its runs wrote for the agent: each user's, and a client's, stand for themselves.
+    .filter((one) => userId !== null || one.written_for === attempt.userId)
     .map((one) => ({ one, likeness: likenessOf(one.content, content) }));
   const like =
     others.find(({ likeness }) => likeness === 'same') ??

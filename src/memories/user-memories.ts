@@ -1,8 +1,13 @@
 /** All memories of a user, of all agents: read a few at a time, and erased in small transactions. */
-import type { Database, Transaction } from '../database/database.ts';
+import type { Database, Handle, Transaction } from '../database/database.ts';
 import { PlatformError } from '../kernel/errors.ts';
 import { compactIndex } from './index.store.ts';
-import { listMemories, memoriesOfJobs, someMemories } from './memories.store.ts';
+import {
+  listMemories,
+  memoriesOfJobs,
+  memoriesWrittenFor,
+  someMemories,
+} from './memories.store.ts';
 import { deleteEmptyOwner, findAgentOfOwner, findOwnersOfUser } from './owners.store.ts';
 import { agentOf, type Owning } from './owners.ts';
 import { deleteRows } from './record.ts';
@@ -30,7 +35,10 @@ export async function* rowsOfUser(database: Database, organizationId: string, us
   }
 }
 
-/** Deletes the memories of a user and the user as their owner, until `isLate`; how many memories. */
+/**
+ * Deletes the memories of a user, the user as their owner, and what runs for the user wrote for agents themselves, until
+ * `isLate`; how many memories.
+ */
 export async function eraseRowsOfUser(
   deps: UserMemoriesDeps,
   { organizationId, userId }: { organizationId: string; userId: string },
@@ -50,7 +58,8 @@ export async function eraseRowsOfUser(
       });
     }
   }
-  return erased;
+  const find = (db: Handle) => memoriesWrittenFor(db, { organizationId, userId }, erasedMax);
+  return erased + (await eraseFound(deps, organizationId, find, isLate));
 }
 
 /** Deletes what these jobs remembered, also for an agent itself; how many memories. */
@@ -59,21 +68,29 @@ export async function eraseRowsOfJobs(
   organizationId: string,
   jobIds: readonly string[],
 ): Promise<number> {
-  const { database } = deps;
   if (jobIds.length === 0) return 0;
+  const find = (db: Handle) => memoriesOfJobs(db, jobIds, erasedMax);
+  return await eraseFound(deps, organizationId, find, () => false);
+}
+
+/** Deletes what `find` finds, until it finds nothing or `isLate`; how many memories. */
+async function eraseFound(
+  deps: UserMemoriesDeps,
+  organizationId: string,
+  find: (db: Handle) => ReturnType<typeof memoriesOfJobs>,
+  isLate: () => boolean,
+): Promise<number> {
+  const { database } = deps;
   let erased = 0;
   for (;;) {
-    const found = await memoriesOfJobs(database.read, jobIds, erasedMax);
-    const [first] = found;
+    const [first] = isLate() ? [] : await find(database.read);
     if (first === undefined) return erased;
     const owner = await findAgentOfOwner(database.read, { id: first.owner });
     if (owner?.organization_id !== organizationId) return erased;
     erased += await database.write(async (tx) => {
       await locked(deps, tx, agentOf(owner));
       // Read again, as other writers may have changed them before the lock.
-      const rows = (await memoriesOfJobs(tx, jobIds, erasedMax)).filter(
-        (row) => row.owner === first.owner,
-      );
+      const rows = (await find(tx)).filter((row) => row.owner === first.owner);
       await deleteRows(tx, rows);
       return rows.length;
     });

@@ -228,6 +228,31 @@ describe.each(await engines())('on $name', (engine) => {
       await expectMemoriesConsistent(all.database);
     });
 
+    test('stays beside what a client or another user’s run remembered for the agent', async () => {
+      const all = await world(engine);
+      const told = async (userId: string | null, content: string) => {
+        const memory = all.runFor(userId);
+        const answer = await memory.ask('remember', { content, whose: 'agent' });
+        await keep(all, memory, userId);
+        return answer;
+      };
+      await all.given(['The price is 5', null]);
+
+      expect(await told('alice', 'The price is 6')).not.toHaveProperty('updated');
+      expect(await told('bob', 'The price is 7')).not.toHaveProperty('updated');
+      expect(await told('alice', 'The price is 8')).toMatchObject({
+        old_content: 'The price is 6',
+      });
+      expect(await told(null, 'The price is 9')).toMatchObject({ old_content: 'The price is 5' });
+
+      const contents = (await all.listed()).contents.sort();
+      expect(contents).toEqual(['The price is 7', 'The price is 8', 'The price is 9']);
+      expect(await all.memories.eraseUser('default', 'alice', () => false)).toBe(1);
+      expect(await all.memories.eraseUser('elsewhere', 'bob', () => false)).toBe(0);
+      expect((await all.listed()).contents.sort()).toEqual(['The price is 7', 'The price is 9']);
+      await expectMemoriesConsistent(all.database);
+    });
+
     test('stays beside another fact, another owner, another tag and other metadata', async () => {
       const all = await world(engine);
       await all.given([prefers, null], [prefers, 'bob']);
@@ -318,8 +343,8 @@ describe.each(await engines())('on $name', (engine) => {
     await memory.ask('remember', { content: 'Tea for all, in green cups', whose: 'agent' });
     await keep(w, memory, 'ada');
 
-    expect(await w.memories.eraseUser('default', 'ada', () => false)).toBe(2);
-    await w.memories.eraseOfJobs('default', ['job']);
+    expect(await w.memories.eraseUser('default', 'ada', () => false)).toBe(3);
+    expect(await w.memories.eraseOfJobs('default', ['job'])).toBe(0);
     await w.memories.compactIndex();
     for (let n = 0; n < 30; n++) await w.given([`Tea number ${n}`, null]);
 

@@ -173,6 +173,21 @@ test('what the jobs of others in a conversation of the user have started is eras
   expect((await tenant.get(`/api/jobs/${other.job_id}`)).body).toMatchObject({ user_id: 'bob' });
 });
 
+test('what runs for the user remembered for the agent is erased when their jobs are gone, too', async () => {
+  const tenant = await newTenant(platform);
+  const content = 'marker9 is on leave';
+  const { body } = await act(tenant, [{ remember: { content, whose: 'agent' } }], alice);
+  await platform.database.write(async (tx) => {
+    await tx.kysely.deleteFrom('messages').where('job_id', '=', body.job_id).execute();
+    await tx.kysely.deleteFrom('conversations').where('id', '=', body.conversation_id).execute();
+    await tx.kysely.deleteFrom('jobs').where('id', '=', body.job_id).execute();
+  });
+  expect((await tenant.get(memories)).body).toMatchObject({ data: [{ content }] });
+
+  expect((await tenant.delete(path)).body).toMatchObject({ done: true, memories: 1, jobs: 0 });
+  expect((await tenant.get(memories)).body.total).toBe(0);
+});
+
 test('an export has memories, conversations with messages, and jobs with input and output', async () => {
   const tenant = await newTenant(platform);
   const { body: job } = await act(tenant, [{ remember: { content: 'likes tea' } }], alice);
