@@ -322,7 +322,7 @@ export const variables = {
   ),
   shutdownGraceMs: variable(
     'SHUTDOWN_GRACE_MS',
-    'Time that runs get to finish when the platform stops.',
+    'Time that runs get to finish when the platform stops, however long their time limit is; the others go back to the queue.',
     '25000',
     integer(0, 600_000),
   ),

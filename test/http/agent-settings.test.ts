@@ -60,13 +60,13 @@ test('what a skill asks of a model that is known not to take it is left out, and
 
 test('the dialogue is trimmed to the context of the agent', async () => {
   const thinker = await newThinker(world.platform, {
-    model_settings: { context_tokens: 2_000, max_output_tokens: 100 },
+    model_settings: { context_tokens: 3_000, max_output_tokens: 100 },
   });
   world.provider.script(answering('Noted.'));
-  const first = await thinker.task('a'.repeat(3_500));
+  const first = await thinker.task('a'.repeat(4_500));
   const continued = { 'x-conversation-id': first.conversation_id };
 
-  await thinker.task('b'.repeat(3_500), {}, continued);
+  await thinker.task('b'.repeat(4_500), {}, continued);
 
   const sent = JSON.stringify(lastBody());
   expect(sent).toContain('bbbb');

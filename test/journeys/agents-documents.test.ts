@@ -99,12 +99,18 @@ test('the commands of the page on agents create one, run tasks, follow one and c
   const commands = blocksOf(page('agents'), 'sh').filter((block) => !block.includes('npm start'));
 
   const printed = await printedBy(commands);
-  const [agent, settings, fallbacks, task, withSchema, trial] = printed;
-  const [called, asking, stream = '', goneOn] = printed.slice(6);
+  const [agent, settings, fallbacks, versions, task, withSchema, trial] = printed;
+  const [called, asking, stream = '', goneOn] = printed.slice(7);
 
   expect(JSON.parse(agent ?? '')).toMatchObject({ id: 'harbour', model: null });
   expect(JSON.parse(settings ?? '')).toMatchObject({ id: 'harbour' });
   expect(JSON.parse(fallbacks ?? '')).toMatchObject({ id: 'harbour' });
+  // Three bodies: of the list, of a version compared with the first, and of the agent as it was at first.
+  expect(JSON.parse(`[${versions?.replaceAll('}{', '},{')}]`)).toMatchObject([
+    { total: 3 },
+    { version: 2 },
+    { id: 'harbour', version: 4 },
+  ]);
   expect(JSON.parse(task ?? '')).toMatchObject({
     status: 'completed',
     output: { answer: 'It has six words.' },
