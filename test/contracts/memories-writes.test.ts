@@ -29,8 +29,10 @@ describe.each(await engines())('on $name', (engine) => {
     const world = await jobsWorld(engine, { database: observing });
     const jobs = await Promise.all(Array.from({ length: 6 }, () => world.submit()));
     const runs = await Promise.all(jobs.map(({ id }) => world.begin(id)));
-    for (const { run } of runs) {
-      for (let i = 0; i < 200; i += 1) await run.ask('remember', { content: 'x' });
+    for (const [n, { run }] of runs.entries()) {
+      for (let i = 0; i < 200; i += 1) {
+        await run.ask('remember', { content: `fact ${wordOf(1_000 + n * 200 + i)}` });
+      }
     }
 
     for (const { run } of runs) run.end(completed());
@@ -56,3 +58,6 @@ describe.each(await engines())('on $name', (engine) => {
     expect(writes).toEqual([[0, 0.5, 0.5], [0.25], [3], [0, 1, 0]]);
   });
 });
+
+/** A word of its own for each number: memories that differ by a number alone replace each other. */
+const wordOf = (n: number) => [...String(n)].map((digit) => 'bcdfghjklm'[Number(digit)]).join('');
