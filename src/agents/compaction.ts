@@ -16,7 +16,7 @@ import {
   turnsBefore,
 } from './compaction-plan.ts';
 import { tokensOfText } from './dialogue.ts';
-import { failureOfAll, isPassedOn, modelsInOrder, rest } from './fallbacks.ts';
+import { failureOfAll, isPassedOn, modelsInOrder, rest, unpriced } from './fallbacks.ts';
 import type { BegunCall } from './generations.ts';
 import { quoted } from './result-marks.ts';
 import { requireKey } from './run-agent.ts';
@@ -125,6 +125,7 @@ async function summarizeWith(
     const expected = estimates.expected(model, size);
     const wanted = { generation: id, parent, turn: 0, model, agentVersion, expected };
     const begun = await generations.beginCall({ ...wanted, ...need, output: permit.output });
+    if (begun.kind === 'unpriced') throw unpriced(begun.message, model !== to.model);
     if (begun.kind !== 'begun') throw new ThinkingError('budget_exceeded', begun.message);
     const answer = await call(asking, begun.call, system, prompt);
     return await record(asking, begun.call, answer, dialogue, point);

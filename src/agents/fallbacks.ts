@@ -3,9 +3,10 @@
  * provider is out of order or limits the rate. A model that failed is asked last for a minute, so that a
  * provider that is down does not cost its time limit in every turn.
  */
-import type { ModelError } from '../models/model.ts';
+import { ModelError } from '../models/model.ts';
 import { hasTries, triesKey } from './call-retries.ts';
 import type { Generation } from './generation.ts';
+import { ThinkingError } from './thinking-error.ts';
 
 /** How long a model that failed is asked last, at least. */
 const restMs = 60_000;
@@ -27,6 +28,14 @@ export function modelsInOrder(
   return [...models.filter((model) => !rests(model)), ...models.filter(rests)];
 }
 
+/** The failure of a call that a budget in money refuses, because the price of its model is unknown. */
+export function unpriced(message: string, isFallback: boolean): Error {
+  // A fallback is passed over, as one without credentials: the agent's own model may answer later.
+  return isFallback
+    ? new ModelError('credentials', message)
+    : new ThinkingError('budget_exceeded', message);
+}
+
 /** Notes that a model failed. */
 export function rest(
   resting: RestingModels,
@@ -44,7 +53,10 @@ export function isPassedOn({ fault }: Pick<ModelError, 'fault'>, isFallback: boo
 }
 
 /** The failure of a turn that no model answered: the one that may be repeated first. */
-export function failureOfAll(failures: readonly ModelError[]): ModelError | undefined {
+export function failureOfAll(failures: readonly ModelError[]): ModelError {
   const unavailable = failures.filter(({ fault }) => fault === 'unavailable');
-  return unavailable.toSorted((a, b) => (a.retryAfterMs ?? 0) - (b.retryAfterMs ?? 0))[0];
+  const [first = failures[0]] = unavailable.toSorted(
+    (a, b) => (a.retryAfterMs ?? 0) - (b.retryAfterMs ?? 0),
+  );
+  return first as ModelError;
 }

@@ -61,10 +61,10 @@ export interface BegunCall extends Pick<WantedCall, 'generation' | 'turn' | 'mod
   readonly output: number;
 }
 
-/** `wait` and `exceeded` mean that it has not begun; the message is a sentence that says why. */
+/** All but `begun` mean that it has not begun; the message is a sentence that says why. */
 export type Beginning =
   | { readonly kind: 'begun'; readonly call: BegunCall }
-  | { readonly kind: 'wait' | 'exceeded'; readonly message: string };
+  | { readonly kind: 'wait' | 'exceeded' | 'unpriced'; readonly message: string };
 
 /** How a call of a model ended. */
 export interface CallEnd extends CallCost {

@@ -26,7 +26,7 @@ import {
 import { delayBefore, isOutOfTries, triesKey, unansweredMax } from './call-retries.ts';
 import { compacted } from './compaction.ts';
 import { cutText, fitDialogue, tokensOfText } from './dialogue.ts';
-import { failureOfAll, isPassedOn, modelsInOrder, rest } from './fallbacks.ts';
+import { failureOfAll, isPassedOn, modelsInOrder, rest, unpriced } from './fallbacks.ts';
 import type { Generation } from './generation.ts';
 import type { BegunCall } from './generations.ts';
 import type { CallCost, PlannedTool } from './recorded-generation.ts';
@@ -101,9 +101,10 @@ async function askInOrder(asked: AskedTurn, ready: Promise<unknown>): Promise<Tu
       failures.push(error);
       rest(resting, model, error, deps.clock.monotonic());
       if (next !== undefined) log(attempt, `${error.message}; ${next} is asked in its place`);
+      else if (error.fault === 'credentials') log(attempt, `${error.message}; it is passed over`);
     }
   }
-  throw asThinkingError(attempt, failureOfAll(failures) as ModelError);
+  throw asThinkingError(attempt, failureOfAll(failures));
 }
 
 /** Rejects with a ModelError when the model has no answer, and may be asked no more in this attempt. */
@@ -172,6 +173,7 @@ async function begin(
       return begun.call;
     }
     if (begun.kind === 'exceeded') throw new ThinkingError('budget_exceeded', begun.message);
+    if (begun.kind === 'unpriced') throw unpriced(begun.message, model !== generation.call.model);
     if (tries === 1) log(attempt, begun.message);
     await wait(delayAfter(budgetBackoff, tries), signal);
   }

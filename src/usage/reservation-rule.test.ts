@@ -177,7 +177,7 @@ describe('a budget in money', () => {
 
   test('refuses a model whose price is unknown, because it could not hold', () => {
     expect(decideReservation(wanted, [money()])).toEqual({
-      kind: 'exceeded',
+      kind: 'unpriced',
       message:
         'The agent support has a budget in US dollars, and the price of the model a/model is not known: set it in MODEL_PRICES',
     });

@@ -52,7 +52,7 @@ export function decideReservation(
 ): Reservation {
   const { prompt, output, price } = need;
   const unpriced = budgetStates.find(({ unit }) => unit === 'cost' && price === null);
-  if (unpriced !== undefined) return { kind: 'exceeded', message: unpricedBy(need, unpriced) };
+  if (unpriced !== undefined) return { kind: 'unpriced', message: unpricedBy(need, unpriced) };
   const least = Math.min(output, outputMin);
   const usedUp = budgetStates.find(
     (state) => state.used >= state.limit && needOf(state, need, least) > 0,

@@ -198,6 +198,29 @@ test('a fallback without credentials is passed over, and the job is repeated', a
   });
 });
 
+test('a fallback without a known price is passed over under a budget in money', async () => {
+  const thinker = await newThinker(world.platform, {
+    model: 'openai/gpt-4o',
+    fallback_models: ['openai/unpriced'],
+  });
+  await thinker.put('/api/agents/thinker/budget', { usd_per_day: 5 });
+  let calls = 0;
+  const asked = scripted({
+    'gpt-4o': () => {
+      calls += 1;
+      return calls === 1 ? { fault: { status: 500 } } : { text: 'First.' };
+    },
+  });
+
+  const job = await thinker.task('Think');
+
+  expect(job).toMatchObject({ status: 'completed', attempt: 2, output: { answer: 'First.' } });
+  expect(asked).toEqual(['gpt-4o', 'gpt-4o']);
+  const events = await (await thinker.follow(job.job_id)).ended;
+  const logs = events.filter(({ event }) => event === 'log').map(({ data }) => data.message);
+  expect(logs).toContainEqual(expect.stringMatching(/openai\/unpriced is not known.*passed over/));
+});
+
 test('models that do not take the settings of the agent are refused', async () => {
   const { post, put } = await fallen('openai/gpt-4o');
   const model_settings = { temperature: 0 };
