@@ -38,7 +38,10 @@ export async function agentOf(
 }
 
 function overridden(saved: AgentRow, overrides: string): AgentRow {
-  return { ...saved, ...columnsOf(JSON.parse(overrides) as AgentFields) };
+  const fields = columnsOf(JSON.parse(overrides) as AgentFields);
+  // What is only tried must not change what the agent remembers.
+  const memory = saved.memory === 'read_write' ? 'read' : saved.memory;
+  return { ...saved, ...fields, memory };
 }
 
 /** The scopes of the key that a job runs for; refuses a key that was revoked or has expired. */

@@ -13,6 +13,7 @@ import type { WaitKinds } from '../journal/wait-kinds.ts';
 import type { WaitScope } from '../journal/wait-scope.ts';
 import type { Clock } from '../kernel/clock.ts';
 import type { Logger } from '../kernel/log.ts';
+import { permanentError } from '../kernel/permanent-error.ts';
 import type { RunMemory, StartRunMemory } from '../memories/run-memory.ts';
 import type { YieldSlot } from '../queue/queue.ts';
 import type { SkillRegistry } from '../skills/registry.ts';
@@ -101,14 +102,29 @@ export function streamOf(attempt: Attempt): ReportStream {
 
 export function memoryOf(attempt: Attempt): RunMemory {
   const { job } = attempt;
-  attempt.memory ??= attempt.deps.startMemory({
-    organizationId: job.organization_id,
-    agentId: job.agent_id,
-    userId: memoryUserOf(job),
-    jobId: job.id,
-    conversationId: job.conversation_id,
-  });
+  attempt.memory ??= readOnlyInTrial(
+    job,
+    attempt.deps.startMemory({
+      organizationId: job.organization_id,
+      agentId: job.agent_id,
+      userId: memoryUserOf(job),
+      jobId: job.id,
+      conversationId: job.conversation_id,
+    }),
+  );
   return attempt.memory;
+}
+
+/** A trial reads the agent's memory and does not change it. */
+function readOnlyInTrial({ agent_overrides }: ClaimedJob, memory: RunMemory): RunMemory {
+  if (agent_overrides === null) return memory;
+  return {
+    ...memory,
+    ask: async (verb, payload, asker) => {
+      if (verb !== 'recall') throw permanentError('a trial may only read the memory of its agent');
+      return memory.ask(verb, payload, asker);
+    },
+  };
 }
 
 export function journalOf(attempt: Attempt): Journal {

@@ -29,7 +29,8 @@ const trialSchema = {
   summary: 'Try an agent with fields that are not saved',
   description:
     'Runs agent/v1.0/run-task as this agent, with the given fields instead of the saved ones. The ' +
-    'agent itself is not changed. The job has the fields as agent_overrides; a retry has them too.',
+    'agent itself is not changed. The job has the fields as agent_overrides; a retry has them too. ' +
+    'A trial reads the memory of the agent and does not change it.',
   params: Type.Object({ agentId: Type.String({ description: 'The id of the agent.' }) }),
   headers: Type.Object(executionHeaders),
   body: NewTrial,

@@ -1,7 +1,7 @@
 /** Tasks for an agent with fields that are not saved (docs/agents.md). */
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { expectInvalid, expectRefusal } from '../support/expectations.ts';
-import { answering } from '../support/scripted-provider.ts';
+import { answering, inTurn } from '../support/scripted-provider.ts';
 import { newThinker, startThinkers, type Thinkers } from '../support/thinkers.ts';
 
 let world: Thinkers;
@@ -73,6 +73,21 @@ test('a trial has its own settings of the model', async () => {
 
   expect(job).toMatchObject({ status: 'completed', agent_overrides: agent });
   expect(asked()?.body.temperature).toBe(0.5);
+});
+
+test('a trial reads the memory of the agent and does not change it', async () => {
+  const { post, memories } = await newThinker(world.platform);
+  await post('/api/agents/thinker/memories', { content: 'The harbour opens at six' });
+  const remember = { toolCalls: [{ name: 'remember', input: { content: 'tried' } }] };
+  const recall = { toolCalls: [{ name: 'recall', input: { query: 'harbour' } }] };
+  world.provider.script(inTurn(remember, recall, { text: 'Aye.' }));
+
+  const { body: job } = await post(path, { agent: overrides, input: { task: 'x' } }, waiting);
+
+  expect(job.status).toBe('completed');
+  expect(asked()?.tools).not.toContain('remember');
+  expect(asked()?.toolResults.join()).toContain('The harbour opens at six');
+  expect(await memories()).toMatchObject([{ content: 'The harbour opens at six' }]);
 });
 
 test('a retry of a trial is the same trial', async () => {

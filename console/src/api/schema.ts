@@ -1721,7 +1721,7 @@ export interface paths {
         put?: never;
         /**
          * Try an agent with fields that are not saved
-         * @description Runs agent/v1.0/run-task as this agent, with the given fields instead of the saved ones. The agent itself is not changed. The job has the fields as agent_overrides; a retry has them too.
+         * @description Runs agent/v1.0/run-task as this agent, with the given fields instead of the saved ones. The agent itself is not changed. The job has the fields as agent_overrides; a retry has them too. A trial reads the memory of the agent and does not change it.
          */
         post: operations["tryAgent"];
         delete?: never;
