@@ -191,8 +191,6 @@ const everyChange = [
       exclude: soakOnly,
       ...shared,
       globalSetup,
-      // They wait more than they compute: for a lease, an outage, a process that starts again.
-      maxWorkers: availableParallelism() + 4,
       testTimeout: 300 * seconds,
       // A hook starts up to seven processes.
       hookTimeout: 180 * seconds,
@@ -237,7 +235,7 @@ export default defineConfig({
   test: {
     passWithNoTests: true,
     // More than there are cores: tests often wait for a process, a browser or a timer.
-    maxWorkers: availableParallelism() + 3,
+    maxWorkers: availableParallelism() + 2,
     sequence: { sequencer: LongWaitsFirst },
     globalSetup: ['test/support/server-broker.ts'],
     reporters: ['default', './test/support/closing-line-reporter.ts'],
