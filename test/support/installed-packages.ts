@@ -12,6 +12,8 @@ const wayToRegistry =
   /^(PATH|HOME|NODE_EXTRA_CA_CERTS|SSL_CERT_(FILE|DIR)|(https?|no)_proxy|npm_config_(registry|cache|cafile|userconfig|globalconfig|(https?_|no)?proxy))$/i;
 /** Milliseconds for one program to end. */
 const programMs = 60_000;
+/** An installation unpacks 10,000 files: slow beside tests that use the disk. */
+const installMs = 200_000;
 const environment = Object.fromEntries(
   Object.entries(process.env).filter(([name]) => wayToRegistry.test(name)),
 );
@@ -52,7 +54,7 @@ export async function installPackages(): Promise<InstalledPackages> {
     remove: () => rmSync(directory, { recursive: true, force: true }),
   };
   const options = ['--prefer-offline', '--no-audit', '--no-fund', '--loglevel=error'];
-  const install = () => installed.run('npm', ['install', ...options, ...files]);
+  const install = () => runIn(directory, 'npm', ['install', ...options, ...files], {}, installMs);
   // npm now and then waits for ever while it unpacks; its second try finds the rest in place.
   const { code, stderr } = await install().then((done) => (done.code === 0 ? done : install()));
   if (code !== 0) throw new Error(`npm install failed: ${stderr}`);
@@ -69,11 +71,12 @@ function runIn(
   program: string,
   args: readonly string[],
   env: Readonly<Record<string, string>>,
+  timeout = programMs,
 ): Promise<{ code: number; stdout: string; stderr: string }> {
   return new Promise((resolve) => {
     const options = {
       ...{ cwd, env: { ...environment, ...env }, maxBuffer: 16 * 1024 * 1024 },
-      timeout: programMs,
+      timeout,
       killSignal: 'SIGKILL' as const,
     };
     execFile(program, [...args], options, (error, stdout, stderr) => {
