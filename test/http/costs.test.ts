@@ -201,10 +201,11 @@ describe('a budget in money', () => {
 
   test('of many jobs at once is never exceeded', async () => {
     const thinker = await newThinker(world.platform);
-    world.provider.script(answering('Yes.', { usage: { prompt: 150, completion: 50 } }));
+    // No more tokens than the prompt has bytes, which is what a first call reserves.
+    world.provider.script(answering('Yes.', { usage: { prompt: 50, completion: 70 } }));
     // A call costs 0.0008 dollars, and reserves some more.
     await thinker.put(path, { usd_per_day: 0.01 });
-    const requests = [{ prompt: 'Is it?', maxOutputTokens: 60 }];
+    const requests = [{ prompt: 'Is it?', maxOutputTokens: 80 }];
     const start = () => thinker.start('thinking/v1.0/asks', { requests }, thinker.named);
 
     const ids = await Promise.all(Array.from({ length: 20 }, start));
