@@ -352,7 +352,7 @@ describe.each(await engines())('on $name', (engine) => {
         reservedCost: 196_000,
       });
       expect(await reserve({ price: null })).toMatchObject({
-        kind: 'exceeded',
+        kind: 'unpriced',
         message: expect.stringContaining('the price of the model a/model is not known'),
       });
       const { limits, month } = await usage.ofOwner(named, {});
