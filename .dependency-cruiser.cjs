@@ -25,6 +25,7 @@ const mayUse = {
   models: ['kernel'],
   credentials: [...ground, 'models'],
   usage: [...ground, 'models'],
+  embeddings: [...ground, 'models', 'usage'],
   executors: ['kernel', 'skills'],
   processes: ['kernel', 'database', 'http'],
   journal: [...ground, 'memories', 'conversations'],

@@ -2,18 +2,20 @@ import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
 import { defineConfig, type TestProjectConfiguration } from 'vitest/config';
 import { BaseSequencer, type TestSpecification } from 'vitest/node';
+import { longestFirst } from './test/longest-first.ts';
 import { useScratchDirectory } from './test/support/scratch.ts';
 
 /**
  * One project per kind of test. The broker starts PostgreSQL for the first test that asks for it,
- * once for all of them. Fault tests kill processes and wait for the rest to recover: they run after everything
- * else.
+ * once for all of them.
  *
  * The files of a project share the processes that run them, and Node loads the code as it does in
  * production, so each module is read once in a process instead of once for each file. A test that
  * replaces a module, or needs Vite to compile one, belongs to the project `unit-vite`.
  */
 const seconds = 1000;
+/** More than there are cores: tests often wait for a process, a browser or a timer. */
+const filesAtOnce = availableParallelism() + 3;
 /** Collecting garbage with many threads takes a twentieth more of the processor. */
 const execArgv = ['--single-threaded-gc'];
 const shared = {
@@ -50,6 +52,7 @@ const sameOnCluster = [
     'mcp-servers-commands',
     'mcp-servers-hostile',
     'memories-examples',
+    'memories-outage',
     'openapi',
     'openapi-imports',
     'openapi-skills',
@@ -82,6 +85,8 @@ const sameOnCluster = [
   ...['costs', 'prompt-caching', 'thinking-history'],
   // Looks into a directory of data, in processes of its own.
   'secrets',
+  // About executors.
+  'idle-executors',
   // contracts/skill-settings and credentials; it moves the clock.
   'skill-settings-used',
 ].map((name) => `test/http/${name}.test.ts`);
@@ -112,8 +117,9 @@ const longUnits = [
   'scripts/deploy.test.ts',
   'src/egress/{guarded-fetch,keep-alive}.test.ts',
   'src/executors/{pool,pool.steps,pool.waits,generate}.test.ts',
-  'src/http/{connections,linear-time}.test.ts',
+  'src/http/{connections,linear-time,rate-limit}.test.ts',
   'src/models/{call-settings,loading,models,wire}.test.ts',
+  'src/queue/memory.test.ts',
   'src/sandbox/*.test.ts',
   'src/skills/catalog/**/*.test.ts',
   'src/triggers/mapping*.test.ts',
@@ -130,6 +136,10 @@ const http = { include: ['test/http/**/*.test.ts'] };
 const httpCluster = { ...http, exclude: sameOnCluster };
 const journeys = { include: ['test/journeys/**/*.test.ts'] };
 const browser = { include: ['test/browser/**/*.test.ts'] };
+/** These kill processes and wait for the rest to recover. */
+const faults = { include: ['test/faults/**/*.test.ts', executorFaults], exclude: soakOnly };
+/** A hook of theirs starts up to seven processes. */
+const longest = { ...shared, testTimeout: 300 * seconds, hookTimeout: 180 * seconds };
 const journeysCluster = { include: ['test/journeys/agents-documents.test.ts'] };
 
 /** Named alone, by `--project`. */
@@ -142,21 +152,23 @@ const byKind = [
   { test: { name: 'journeys', ...journeys, ...longer, globalSetup } },
   { test: { name: 'journeys-cluster', ...journeysCluster, ...longer, env: onCluster } },
   { test: { name: 'browser', ...browser, ...longer, globalSetup } },
+  { test: { name: 'faults', ...faults, ...longest, globalSetup } },
 ] satisfies TestProjectConfiguration[];
 
 /**
  * The same files where no project is named: those that need the same of a process share its workers, since
- * each new worker loads Vitest and the program again.
+ * each new worker loads Vitest and the program again. In one project, files that wait for processes to recover run
+ * beside files that compute: Vitest ends a worker where the next file is of another project.
  */
 const together = [
   {
     test: {
       name: 'embedded',
-      include: [browser, unit, unitLong, contracts, http, journeys].flatMap(
+      include: [browser, unit, unitLong, contracts, http, journeys, faults].flatMap(
         ({ include }) => include,
       ),
-      exclude: [executorFaults, ...needVite],
-      ...longer,
+      exclude: [...soakOnly, ...needVite],
+      ...longest,
       globalSetup,
     },
   },
@@ -184,20 +196,9 @@ const everyChange = [
       testTimeout: 60 * seconds,
     },
   },
-  {
-    test: {
-      name: 'faults',
-      include: ['test/faults/**/*.test.ts', executorFaults],
-      exclude: soakOnly,
-      ...shared,
-      globalSetup,
-      testTimeout: 300 * seconds,
-      // A hook starts up to seven processes.
-      hookTimeout: 180 * seconds,
-      sequence: { groupOrder: 1 },
-    },
-  },
 ] satisfies TestProjectConfiguration[];
+
+const everyName = everyChange.map(({ test }) => test.name);
 
 const soak: TestProjectConfiguration = {
   test: {
@@ -211,19 +212,15 @@ const soak: TestProjectConfiguration = {
   },
 };
 
-/** These take long, or mostly wait: begun last, they would leave the cores idle at the end. */
-const waiting =
-  /test\/(browser\/.*|journeys\/demo|faults\/(alerts|cluster-(clocks|deploy|network|redis)))\.test\.ts$/;
-
-/** Vitest's own order, but for the files of a project that mostly wait. */
-class LongWaitsFirst extends BaseSequencer {
+/** Where Vitest is to begin a file: the longest first, else one of them would run alone at the end. */
+const begins = new Map(longestFirst.map((file, index) => [join(import.meta.dirname, file), index]));
+/** The files of a project after those of the projects before it, so that its workers begin once. */
+class LongestFirst extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
-    const sorted = await super.sort(files);
-    const byProject = Map.groupBy(sorted, ({ project }) => project);
-    return [...byProject.values()].flatMap((those) => [
-      ...those.filter(({ moduleId }) => waiting.test(moduleId)),
-      ...those.filter(({ moduleId }) => !waiting.test(moduleId)),
-    ]);
+    const beginOf = ({ moduleId }: TestSpecification) => begins.get(moduleId) ?? begins.size;
+    const sorted = (await super.sort(files)).toSorted((a, b) => beginOf(a) - beginOf(b));
+    const byProject = Map.groupBy(sorted, ({ project }) => everyName.indexOf(project.name));
+    return [...byProject].toSorted(([a], [b]) => a - b).flatMap(([, those]) => those);
   }
 }
 
@@ -234,9 +231,8 @@ process.env['NODE_COMPILE_CACHE'] ??= join(import.meta.dirname, 'node_modules/.c
 export default defineConfig({
   test: {
     passWithNoTests: true,
-    // More than there are cores: tests often wait for a process, a browser or a timer.
-    maxWorkers: availableParallelism() + 2,
-    sequence: { sequencer: LongWaitsFirst },
+    maxWorkers: filesAtOnce,
+    sequence: { sequencer: LongestFirst },
     globalSetup: ['test/support/server-broker.ts'],
     reporters: ['default', './test/support/closing-line-reporter.ts'],
     projects: isSoak ? [soak] : everyChange,

@@ -186,7 +186,12 @@ async function compose(database: Database, dataDir: string): Promise<Platform> {
     clock: systemClock,
     limiter: createMemoryRateLimiter(systemClock),
     health,
-    source: metricsSource(parts, systemClock, slices.webhooks.dispatcher, () => 1),
+    source: metricsSource(
+      parts,
+      systemClock,
+      { dispatcher: slices.webhooks.dispatcher, embeddings: null },
+      () => 1,
+    ),
     document: async () => ({ bytes: Buffer.alloc(0), etag: '' }),
     unmatched: () => notFound('Route'),
     stopping: new AbortController().signal,

@@ -13,9 +13,11 @@ import { clusterParts, measureCluster } from './cluster.ts';
 import { measureConsole } from './console.ts';
 import { measureDurable } from './durable.ts';
 import { type Figure, lessIsBetter, round, table } from './figures.ts';
+import { measureIdle } from './idle.ts';
 import { median, pace, percentile } from './load.ts';
 import { measureMcp } from './mcp.ts';
 import { measureMemories } from './memories.ts';
+import { measureMemorySearches } from './memory-searches.ts';
 import { measureRecall } from './recall.ts';
 import { measureTicks } from './schedules.ts';
 import {
@@ -25,7 +27,6 @@ import {
   type Subject,
   startServer,
   temporaryDirectory,
-  withCommand,
   withServer,
 } from './server.ts';
 import { storeJobs } from './stored-jobs.ts';
@@ -34,12 +35,12 @@ import { echo, measureTurn, type Turn } from './throughput.ts';
 import { webhookFigures } from './webhooks.ts';
 
 const everyPart =
-  'throughput,latency,idle,start,stored,webhooks,ticks,memories,recall,thinking,console,durable,mcp';
+  'throughput,latency,idle,start,stored,webhooks,ticks,memories,searches,recall,thinking,console,durable,mcp';
 
 const help = `npm run bench -- [options]
 
   --only <parts>   of: throughput, latency, idle, start, stored, webhooks, ticks, memories,
-                   recall, thinking, console, durable, mcp (comma-separated; default all)
+                   searches, recall, thinking, console, durable, mcp (comma-separated; default all)
   --cluster        an api, a worker and a scheduler process on PostgreSQL and Redis, which it
                    starts, beside the ceiling of that shape; --only then knows throughput,
                    latency, workers, queued, durable
@@ -98,7 +99,6 @@ const parts = new Set((options.only ?? (options.cluster ? clusterParts : everyPa
 const rounds = Number(options.rounds);
 const loadSeconds = Number(options.seconds);
 const settleMs = 5_000;
-const idleSeconds = 20;
 /** Of each kind of question. */
 const memorySeconds = 4;
 
@@ -124,13 +124,16 @@ async function measureOneProcess(): Promise<void> {
   if (parts.has('throughput')) await throughput();
   if (!options.ceiling) {
     if (parts.has('latency')) await latency();
-    if (parts.has('idle')) await idle();
+    if (parts.has('idle')) figures.push(...(await measureIdle()));
     if (parts.has('start')) await coldStart();
     if (parts.has('stored')) await stored(Number(options.stored));
     if (parts.has('webhooks')) figures.push(...(await webhookFigures()));
     if (parts.has('ticks')) figures.push(...(await measureTicks(Number(options.schedules))));
     if (parts.has('memories')) {
       figures.push(...(await measureMemories(Number(options.memories), memorySeconds)));
+    }
+    if (parts.has('searches')) {
+      figures.push(...(await measureMemorySearches(Number(options.memories))));
     }
     if (parts.has('recall')) figures.push(...(await measureRecall()));
     if (parts.has('console')) figures.push(...(await measureConsole()));
@@ -211,23 +214,6 @@ async function latency(): Promise<void> {
       { floor: 1.5, goal: 1.2, unit: 'ms' },
     ),
   );
-}
-
-async function idle(): Promise<void> {
-  const owed = { floor: 180, goal: 130, unit: 'MiB' };
-  for (const command of [['npm', 'start'], ['./skillwright']] as const) {
-    await withCommand(command, async (pid) => {
-      await pause(settleMs);
-      const memory = residentMiB(pid);
-      figures.push(lessIsBetter(`resident memory, idle, ${command.join(' ')}`, memory, owed));
-      if (command[0] === 'npm') return;
-      const before = cpuMs(pid);
-      await pause(idleSeconds * 1000);
-      const share = (cpuMs(pid) - before) / (10 * idleSeconds);
-      const bounds = { floor: 1, goal: 0.2, unit: '%' };
-      figures.push(lessIsBetter('idle CPU, of a core', share, bounds));
-    });
-  }
 }
 
 async function coldStart(): Promise<void> {

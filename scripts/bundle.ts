@@ -74,6 +74,7 @@ async function write(program: string, entry: string, directory: string): Promise
     plugins: [
       sourcePlaces(join(program, 'src/'), directory),
       unusedServers(),
+      unusedGlob(),
       dynamicImportVarsPlugin(),
       importGlobPlugin(),
     ],
@@ -146,6 +147,22 @@ function unusedServers(): Plugin {
         });
         if (late === code) throw new Error(`${id} imports TLS in another way than before`);
         return { code: late, map: null };
+      },
+    },
+  };
+}
+
+/** The server of files uses it only to make a route for each file, which the platform does not; it takes 1 MiB. */
+function unusedGlob(): Plugin {
+  const loading = "const { glob } = require('glob')";
+  return {
+    name: 'unused-glob',
+    transform: {
+      filter: { id: /\/@fastify\/static\/index\.js$/ },
+      handler(code, id) {
+        if (!code.includes(loading))
+          throw new Error(`${id} imports glob in another way than before`);
+        return { code: code.replace(loading, 'const glob = undefined'), map: null };
       },
     },
   };

@@ -130,6 +130,11 @@ const memories = createRoute({
   validateSearch: words('agent_id', 'q', 'tag', 'user', 'whose'),
   component: lazyPage(async () => (await import('./pages/MemoriesPage.tsx')).MemoriesPage),
 });
+const user = createRoute({
+  ...within,
+  path: '/users/$userId',
+  component: lazyPage(async () => (await import('./pages/UserPage.tsx')).UserPage),
+});
 const schedules = createRoute({
   ...within,
   path: '/schedules',
@@ -248,7 +253,7 @@ const routeTree = root.addChildren([
       agents,
       agent,
     ],
-    ...[connect, memories, schedules, schedule, webhooks, webhook, triggers, trigger],
+    ...[connect, memories, user, schedules, schedule, webhooks, webhook, triggers, trigger],
     ...[accounts, accountCallback, openapiImports, openapiImport],
     ...[apiKeys, apiKey, mcpServers, mcpServer, system, elsewhere],
   ]),

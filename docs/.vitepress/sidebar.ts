@@ -61,7 +61,7 @@ const groups: readonly Group[] = [
     'Settings and console',
     [
       ['Settings of skills', '/skills#settings-and-secrets'],
-      ['Accounts with providers', '/credentials'],
+      ['Credentials for providers', '/credentials'],
       ['The console', '/console'],
       ['Statistics', '/statistics'],
     ],

@@ -12,7 +12,7 @@ import { nothingReported } from '../models/model.ts';
 import { type PriceBody, priceOfBody } from '../models/price.ts';
 import { type Charge, charge } from '../usage/reservations.ts';
 import { costsOf } from './call-costs.ts';
-import { tokensOfBytes } from './dialogue.ts';
+import { tokensOfBytes } from './text-size.ts';
 import { countedOwnersOf, type GenerationDeps, ownersOf } from './thinking-claim.ts';
 
 /** A claim that ends. */
@@ -23,7 +23,7 @@ export interface EndedClaim {
 
 type AbandonedStepsDeps = Pick<
   GenerationDeps,
-  'clock' | 'scheduledJobOf' | 'agentsAbove' | 'streamedBytesOf'
+  'clock' | 'scheduledJobOf' | 'jobsAbove' | 'streamedBytesOf'
 >;
 
 /** Ends the abandoned steps of claims, in the transaction that ends the claims. */

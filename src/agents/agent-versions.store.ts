@@ -14,7 +14,7 @@ export interface OfAgent {
   readonly agentId: string;
 }
 
-/** Adds a version; one that is there stays as it is. */
+/** Adds a version, unless it is recorded already. */
 export async function insertVersion(
   tx: Transaction,
   row: Insertable<AgentVersionsTable>,

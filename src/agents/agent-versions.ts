@@ -90,7 +90,7 @@ export async function versionAfter(
   return n;
 }
 
-/** Records the agent as it is under its number, where that is not on record. */
+/** Records the present state of the agent under its version number, unless that is recorded. */
 async function recordCurrent(tx: Transaction, row: AgentRow): Promise<void> {
   await insertVersion(tx, {
     organization_id: row.organization_id,
@@ -103,7 +103,7 @@ async function recordCurrent(tx: Transaction, row: AgentRow): Promise<void> {
   });
 }
 
-/** The agent, whose present version is on record. */
+/** The agent; its present version is recorded. */
 async function recorded({ database, agents }: VersionsDeps, organizationId: string, id: string) {
   const row = await agents.find(organizationId, id);
   const wanted = { organizationId, agentId: id, n: row.version };

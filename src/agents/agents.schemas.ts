@@ -145,7 +145,7 @@ export const Agent = Type.Object(
   { title: 'Agent', description: 'The agent.', examples: [example] },
 );
 
-/** What of an agent a job may have instead of what is saved. */
+/** The fields of an agent that a trial may override. */
 export const AgentOverrides = Type.Partial(
   Type.Object({
     instructions: fields.instructions,

@@ -81,7 +81,7 @@ export async function answer(
   }
 }
 
-/** What is summarized of the dialogue so far. */
+/** The part of the dialogue that is summarized so far. */
 function compactionOf(
   messages: readonly DialogueMessage[],
   { messages: earlier, ids, tools }: History,

@@ -1,7 +1,8 @@
 /** What a call of a model has cost, as its step, its message and the budgets of its owners record it. Pure. */
 import { mayBeCharged, type Usage } from '../models/model.ts';
-import { costOf, type Price } from '../models/price.ts';
+import { costOf, type Price, ratesFor } from '../models/price.ts';
 import type { BegunCall } from './generations.ts';
+import type { CallCost, PricedCall } from './recorded-generation.ts';
 
 /** The columns of the tokens that were reported. */
 export function countsOf({ prompt, completion, cacheRead, cacheWrite, reasoning }: Usage) {
@@ -29,9 +30,15 @@ export function costsOf(
   }
   const prompt = usage.prompt === null ? Math.min(expected, estimated) : 0;
   const estimate = { prompt, completion: estimated - prompt };
+  const rates = ratesFor(price, usage.prompt ?? prompt);
   return {
-    cost: costOf(usage, price),
-    estimatedCost: costOf(estimate, price) ?? 0,
+    cost: costOf(usage, rates),
+    estimatedCost: costOf(estimate, rates) ?? 0,
     isPriced: true,
   };
+}
+
+/** A call that has ended, with what its reported tokens cost. */
+export function pricedCall({ usage, estimated }: CallCost, call: BegunCall): PricedCall {
+  return { usage, estimated, cost: costsOf(usage, estimated, call).cost };
 }

@@ -11,8 +11,8 @@ import {
   type ToolCall,
   type Usage,
 } from '../models/model.ts';
-import { tokensOfBytes, tokensOfMessages } from './dialogue.ts';
 import type { BegunCall, CallEnd } from './generations.ts';
+import { sizeOfMessages, tokensOfBytes, tokensOfSize } from './text-size.ts';
 import { ThinkingError } from './thinking-error.ts';
 
 /** UTF-8 bytes of a call's arguments; longer ones are refused. */
@@ -92,7 +92,7 @@ export function estimateOf(usage: Usage, { expected }: BegunCall, completion: nu
 
 /** The estimated tokens of an answer, which are at most the tokens that it was allowed. */
 export function lengthOf(message: AssistantMessage, { output }: BegunCall): number {
-  return Math.min(output, tokensOfMessages([message]));
+  return Math.min(output, tokensOfSize(sizeOfMessages([message])));
 }
 
 /** The record of a call without an answer, with its partial text and its cost. */

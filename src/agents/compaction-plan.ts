@@ -5,7 +5,9 @@
  * of a summary. Pure.
  */
 import type { DialogueMessage } from '../models/model.ts';
-import { cutText, tokensOfMessages, tokensOfText } from './dialogue.ts';
+import { cutText, tokensOfMessages } from './dialogue.ts';
+import type { Measure } from './estimates.ts';
+import { sizeOfText } from './text-size.ts';
 
 /** The share of the room that a dialogue may take before it is summarized, and what is left of it then, about. */
 const fullShare = 0.8;
@@ -64,16 +66,20 @@ export function summaryText(text: string): string {
 }
 
 /** The number of messages that a new summary covers; null where none is needed, or would free too little. */
-export function planCompaction(dialogue: Covered, room: number, summaryMax: number): number | null {
+export function planCompaction(
+  dialogue: Covered,
+  { room, tokensOf }: { readonly room: number; readonly tokensOf: Measure },
+  summaryMax: number,
+): number | null {
   const { messages, task, covered } = dialogue;
   const sent = sentOf(dialogue).messages;
-  const tokens = tokensOfMessages(sent);
+  const tokens = tokensOfMessages(sent, tokensOf);
   if (tokens <= room * fullShare && sent.length <= messagesMax) return null;
   const points = pointsOf(messages, task).filter((point) => point > covered);
   const sizeFrom = (point: number) =>
     summaryMax +
-    tokensOfMessages(messages.slice(point)) +
-    (point > task ? tokensOfMessages(messages.slice(task, task + 1)) : 0);
+    tokensOfMessages(messages.slice(point), tokensOf) +
+    (point > task ? tokensOfMessages(messages.slice(task, task + 1), tokensOf) : 0);
   const fits = (point: number) =>
     sizeFrom(point) <= room * keptShare && messages.length - point <= messagesMax / 2;
   const point = points.find(fits) ?? points.at(-1);
@@ -116,7 +122,9 @@ export function transcriptOf(
   { messages, task, covered, summary }: Covered,
   point: number,
   tokensMax: number,
+  tokensOf: Measure,
 ): string {
+  const fits = (text: string) => tokensOf(sizeOfText(text)) <= tokensMax;
   const part = messages.slice(covered, point);
   // A task in the middle of what is covered is quoted with it, and one before it again.
   const quoted = covered > task ? [...messages.slice(task, task + 1), ...part] : part;
@@ -124,9 +132,16 @@ export function transcriptOf(
     summary === null ? [] : [`[Summary of what was before]\n${unmarked(summary.text)}`];
   for (let max = quotedMax; ; max = Math.floor(max / 2)) {
     const text = [...before, ...quoted.map((message) => quote(message, max))].join('\n\n');
-    if (tokensOfText(text) <= tokensMax) return text;
-    if (max < 50) return text.slice(-tokensMax * 2).toWellFormed();
+    if (fits(text)) return text;
+    if (max < 50) return endOf(text, fits);
   }
+}
+
+/** An end of a text that fits, of half of the longest at least. */
+function endOf(text: string, fits: (text: string) => boolean): string {
+  let end = text;
+  while (end !== '' && !fits(end)) end = text.slice(text.length - Math.floor(end.length / 2));
+  return end.toWellFormed();
 }
 
 function quote(message: DialogueMessage, max: number): string {

@@ -8,47 +8,18 @@
  * turn are cut, to equal shares of the room. The task and the model's own text are never cut.
  */
 import type { AssistantMessage, DialogueMessage, ToolCall, ToolMessage } from '../models/model.ts';
+import type { Measure } from './estimates.ts';
 import { endsMidCharacter } from './text-batches.ts';
+import { sizeOfMessages, sizeOfText } from './text-size.ts';
 
-/**
- * UTF-8 bytes of a token, at least: English text has four to five, code and other languages three. So
- * estimates tend to be too high.
- */
-const bytesPerToken = 3;
-/** Tokens that providers add to each message and each tool. */
-const tokensAround = 8;
 /** A tool's result that was cut to fit keeps at least this many characters. */
 const keptOfResult = 400;
-/** Bytes of the note that says how much of a result was left out, beside the id of its call. */
-const noteBytes = 192;
-/** Tokens of the marks around the result of a tool. */
-const tokensOfMarks = 8;
+/** Tokens by which the note on what was left out of a result may grow with the numbers in it. */
+const noteSlack = 16;
 
-/** An upper estimate of the tokens of a text. */
-export function tokensOfText(text: string): number {
-  return tokensOfBytes(Buffer.byteLength(text));
-}
-
-/** The same for a text of so many bytes. */
-export function tokensOfBytes(bytes: number): number {
-  return Math.ceil(bytes / bytesPerToken);
-}
-
-/** The same for messages. */
-export function tokensOfMessages(messages: readonly DialogueMessage[]): number {
-  return messages.reduce((sum, message) => sum + tokensOfMessage(message), 0);
-}
-
-function tokensOfMessage(message: DialogueMessage): number {
-  const text = tokensOfText(message.text) + tokensAround;
-  if (message.role === 'tool') return text + tokensOfMarks;
-  if (message.role !== 'assistant') return text;
-  const opaque = message.opaque === undefined ? 0 : tokensOfText(JSON.stringify(message.opaque));
-  const reasoning = tokensOfText(message.reasoning?.text ?? '');
-  return message.toolCalls.reduce(
-    (sum, { name, input }) => sum + tokensOfText(name) + tokensOfText(input) + tokensAround,
-    text + opaque + reasoning,
-  );
+/** The tokens of messages, as a sum of whole numbers, so that a part of it can be taken from it. */
+export function tokensOfMessages(messages: readonly DialogueMessage[], tokensOf: Measure): number {
+  return messages.reduce((sum, message) => sum + tokensOf(sizeOfMessages([message])), 0);
 }
 
 export interface Fitted {
@@ -66,23 +37,24 @@ export function fitDialogue(
   messages: readonly DialogueMessage[],
   current: number,
   tokensMax: number,
+  tokensOf: Measure,
 ): Fitted {
-  let tokens = tokensOfMessages(messages);
+  let tokens = tokensOfMessages(messages, tokensOf);
   if (tokens <= tokensMax) return { messages, leftOut: 0, cut: 0, fits: true };
   let first = 0;
   while (tokens > tokensMax && first < current) {
     const next = nextExchange(messages, first, current);
-    tokens -= tokensOfMessages(messages.slice(first, next));
+    tokens -= tokensOfMessages(messages.slice(first, next), tokensOf);
     first = next;
   }
   const kept = messages.slice(first);
   if (tokens <= tokensMax) return { messages: kept, leftOut: first, cut: 0, fits: true };
-  const fitted = cutResults(kept, tokens, tokensMax);
+  const fitted = cutResults(kept, tokens, tokensMax, tokensOf);
   return {
     messages: fitted,
     leftOut: first,
     cut: fitted.filter((message, i) => message !== kept[i]).length,
-    fits: tokensOfMessages(fitted) <= tokensMax,
+    fits: tokensOfMessages(fitted, tokensOf) <= tokensMax,
   };
 }
 
@@ -91,28 +63,29 @@ function cutResults(
   messages: readonly DialogueMessage[],
   tokens: number,
   tokensMax: number,
+  tokensOf: Measure,
 ): DialogueMessage[] {
   const turn = messages.findLastIndex(({ role }) => role === 'assistant');
   let left = tokens;
   const earlier = messages.slice(0, turn + 1).map((message) => {
     if (left <= tokensMax || message.role !== 'tool') return message;
     const shorter = cutResult(message, keptOfResult);
-    left += tokensOfMessage(shorter) - tokensOfMessage(message);
+    left += tokensOfMessages([shorter], tokensOf) - tokensOfMessages([message], tokensOf);
     return shorter;
   });
   const last = messages.slice(turn + 1);
   if (left <= tokensMax) return [...earlier, ...last];
-  const sizes = last.map(({ role, text }) => (role === 'tool' ? tokensOfText(text) : 0));
+  const sizes = last.map(({ role, text }) => (role === 'tool' ? tokensOf(sizeOfText(text)) : 0));
   const room = tokensMax - left + sizes.reduce((sum, size) => sum + size, 0);
   const share = equalShare(sizes, room);
   const shared = last.map((message, i) => {
     if (message.role !== 'tool' || (sizes[i] ?? 0) <= share) return message;
-    const note = noteBytes + Buffer.byteLength(message.callId);
-    const bytes = Math.max(0, Math.floor(share) * bytesPerToken - note);
-    return cutResult(message, Math.max(keptOfResult, lengthWithin(message.text, bytes)));
+    const note = tokensOf(sizeOfText(noteOf(message, message.text.length)));
+    const length = lengthWithin(message.text, share - note - noteSlack, tokensOf);
+    return cutResult(message, Math.max(keptOfResult, length));
   });
   const result = [...earlier, ...shared];
-  if (tokensOfMessages(result) <= tokensMax) return result;
+  if (tokensOfMessages(result, tokensOf) <= tokensMax) return result;
   return [
     ...earlier,
     ...last.map((message) =>
@@ -133,9 +106,15 @@ function equalShare(sizes: readonly number[], room: number): number {
   return Number.POSITIVE_INFINITY;
 }
 
-/** The number of leading characters of a text that fit into so many bytes. */
-function lengthWithin(text: string, bytes: number): number {
-  return new TextEncoder().encodeInto(text, new Uint8Array(bytes)).read;
+/** The number of leading characters of a text that take so many tokens at most. */
+function lengthWithin(text: string, tokens: number, tokensOf: Measure): number {
+  let [fitting, tooLong] = [0, text.length + 1];
+  while (tooLong - fitting > 1) {
+    const length = Math.floor((fitting + tooLong) / 2);
+    if (tokensOf(sizeOfText(text.slice(0, length))) <= tokens) fitting = length;
+    else tooLong = length;
+  }
+  return fitting;
 }
 
 function nextExchange(messages: readonly DialogueMessage[], from: number, end: number): number {
@@ -152,11 +131,15 @@ function cutResult(message: ToolMessage, kept: number): ToolMessage {
  * The beginning of a tool's result, with a note of how the model reads on. A text that is itself only the beginning has
  * such a note at its end, of which nothing is kept.
  */
-export function cutResultText({ text, callId, whole }: CutResult, max: number): string {
-  const kept = endsMidCharacter(text.slice(0, max)) ? max - 1 : max;
+export function cutResultText(result: CutResult, max: number): string {
+  const kept = endsMidCharacter(result.text.slice(0, max)) ? max - 1 : max;
+  return `${result.text.slice(0, kept).toWellFormed()}\n${noteOf(result, kept)}`;
+}
+
+function noteOf({ text, callId, whole }: CutResult, kept: number): string {
   const left = (whole?.characters ?? text.length) - kept;
   const how = `read_result reads on: call_id ${JSON.stringify(callId)}, offset ${kept}`;
-  return `${text.slice(0, kept).toWellFormed()}\n[${left} more characters were left out; ${how}]`;
+  return `[${left} more characters were left out; ${how}]`;
 }
 
 type CutResult = Pick<ToolMessage, 'text' | 'callId' | 'whole'>;

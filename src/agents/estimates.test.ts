@@ -15,6 +15,9 @@ const base64 = 'uZ5cVv8yG0bq3Jf9QmT1xKp7rLw2HdNs6AeXoIiYtB4kRgCzMjOUPaDlEnFhWS+/
 const long = (text: string) => text.repeat(Math.ceil(8_000 / Buffer.byteLength(text)));
 const sizeOf = (text: string) => sizeOfText(long(text));
 
+/** The share of its room at which a dialogue is summarized. */
+const summarizedAt = 0.8;
+
 describe('the size of a text', () => {
   const kinds = (text: string) => {
     const { framing: _, ...bytes } = sizeOfText(text);
@@ -30,10 +33,20 @@ describe('the size of a text', () => {
     ['漢字', { three: 6 }],
     ['🚀', { four: 4 }],
     ['\ud83d', { three: 3 }],
-    [`${'x'.repeat(21)}`, { dense: 21 }],
+    [`${'x'.repeat(20)}y`, { runs: 21 }],
+    ['x'.repeat(21), { words: 21 }],
+    ['d41d8cd98f00b204e9800998ecf8427e', { runs: 32 }],
     ['', {}],
   ])('%j has %j', (text, expected) => {
-    expect(kinds(text)).toEqual({ words: 0, dense: 0, two: 0, three: 0, four: 0, ...expected });
+    expect(kinds(text)).toEqual({
+      words: 0,
+      dense: 0,
+      runs: 0,
+      two: 0,
+      three: 0,
+      four: 0,
+      ...expected,
+    });
   });
 
   test('has every byte once', () => {
@@ -76,6 +89,24 @@ describe('without a report', () => {
     expect(expected('a/b', size)).toBeGreaterThan(least * bytes * 0.6);
     expect(expected('a/b', size)).toBeLessThan(largest * bytes * 1.3);
   });
+
+  test.each([
+    ['English', english, 0.2, 0.22],
+    ['Chinese', chinese, 0.24, 0.45],
+    ['Arabic', arabic, 0.18, 0.4],
+    ['emoji', emoji, 0.44, 0.77],
+    ['code', code, 0.4, 0.63],
+    ['base64', base64, 0.68, 0.83],
+  ])(
+    '%s is summarized before it fills a window, and not far too early',
+    (_, text, least, largest) => {
+      const { tokensOf } = createEstimates().measure(['a/b']);
+      const bytes = Buffer.byteLength(long(text));
+
+      expect(tokensOf(sizeOf(text))).toBeGreaterThanOrEqual(largest * bytes * summarizedAt);
+      expect(tokensOf(sizeOf(text))).toBeLessThan(least * bytes * 2.4);
+    },
+  );
 
   test('what is around messages counts as it is', () => {
     const { bound, expected } = createEstimates();
@@ -137,6 +168,28 @@ describe('a report', () => {
 
     expect([bound('a/b', short), expected('a/b', short)]).toEqual([65, 57]);
     expect(bound('a/b', words)).toBe(600 + 51);
+  });
+
+  test('is planned for in a window with a margin of a tenth, those on longer prompts more', () => {
+    const { measure, learn } = createEstimates();
+    const long = { ...words, words: 99_000 };
+
+    learn('a/b', words, 500);
+    learn('a/b', long, 25_000);
+
+    const rate = 0.24 * 1.1 * ((500 * (500 / 240) + 25_000 * (25_000 / 23_760)) / 25_500);
+    expect(measure(['a/b']).tokensOf(long)).toBe(Math.ceil(99_000 * rate));
+    // A model that has not reported yet does not widen what another has reported.
+    expect(measure(['a/c', 'a/b']).tokensOf(long)).toBe(Math.ceil(99_000 * rate));
+    expect(measure(['a/c']).tokensOf(words)).toBe(336);
+  });
+
+  test('of fewer tokens than any tokenizer counts says nothing about a window', () => {
+    const { measure, learn } = createEstimates();
+
+    learn('a/b', words, 100);
+
+    expect(measure(['a/b']).tokensOf(words)).toBe(336);
   });
 
   test('that is absurd is bounded, and one of zero is ignored', () => {

@@ -2,8 +2,9 @@
  * Estimates the tokens of a prompt before it is sent, from its size and from the provider's reports for
  * earlier prompts of the same model. Tokenizers differ between models, and many are not published.
  *
- * Two numbers: `bound` is what a call reserves, and is not exceeded by the tokenizers that are known, in any
- * script; `expected` is what it is charged where its provider does not report the prompt.
+ * Three numbers: `bound` is what a call reserves, and is not exceeded by the tokenizers that are known, in any
+ * script; `expected` is what it is charged where its provider does not report the prompt; `measure` is what has to fit
+ * into a window, with a margin, because a window that is left unused costs as well.
  */
 import { type TextKind, type TextSize, textKinds } from './text-size.ts';
 
@@ -11,6 +12,7 @@ import { type TextKind, type TextSize, textKinds } from './text-size.ts';
 const usual: Readonly<Record<TextKind, number>> = {
   words: 0.24,
   dense: 0.5,
+  runs: 0.72,
   two: 0.3,
   three: 0.33,
   four: 0.55,
@@ -22,10 +24,18 @@ const usual: Readonly<Record<TextKind, number>> = {
 const most: Readonly<Record<TextKind, number>> = {
   words: 0.6,
   dense: 1,
+  runs: 1,
   two: 1,
   three: 1,
   four: 1,
 };
+/**
+ * The tokens that are planned for in a window, as multiples of the usual ones, where a model has not reported on a kind:
+ * Anthropic's tokenizer of 2026 has 1.3 times those of the one before.
+ */
+const unreported = 1.4;
+/** Of the usual tokens of a text, tokenizers have this part at least. */
+const plausibleMin = 0.6;
 /** A report says something about a kind that has this share of the expected tokens. */
 const shareMin = 0.4;
 /** The other kinds of a text that was reported are assumed to have this part of their usual tokens. */
@@ -49,6 +59,8 @@ interface Report {
   readonly bound: number;
   /** Of all kinds of the text together. */
   readonly factor: number;
+  /** The tokens that it was about. */
+  readonly tokens: number;
 }
 
 interface Reports extends Partial<Record<TextKind, readonly Report[]>> {
@@ -57,6 +69,15 @@ interface Reports extends Partial<Record<TextKind, readonly Report[]>> {
 }
 
 const noReports: Reports = { hidden: [0] };
+
+/** Tokens that a text of this size may take of a window; those of two texts are at most their sum. */
+export type Measure = (size: TextSize) => number;
+
+export interface WindowMeasure {
+  readonly tokensOf: Measure;
+  /** Tokens that a provider counts beside what is sent. */
+  readonly hidden: number;
+}
 
 export type Estimates = ReturnType<typeof createEstimates>;
 
@@ -68,6 +89,10 @@ export function createEstimates() {
 
     /** The tokens that a prompt of this size has most likely. */
     expected: (model: string, size: TextSize) => expectedOf(models.get(model) ?? noReports, size),
+
+    /** What a text may take of a window that these models share. */
+    measure: (names: readonly string[]): WindowMeasure =>
+      measureOf(names.map((name) => models.get(name) ?? noReports)),
 
     /** Records the reported tokens of a prompt of this size. */
     learn(model: string, size: TextSize, reported: number): void {
@@ -101,6 +126,25 @@ function expectedOf(reports: Reports, size: TextSize): number {
   return Math.min(whole(tokens), boundOf(reports, size));
 }
 
+function measureOf(all: readonly Reports[]): WindowMeasure {
+  const rates = textKinds.map((kind) => {
+    const known = all.flatMap((reports) => reports[kind] ?? []).filter(isPlausible);
+    if (known.length === 0) return [kind, Math.min(most[kind], usual[kind] * unreported)] as const;
+    // A report on few tokens is mostly about what a provider adds to them.
+    const tokens = known.reduce((sum, report) => sum + report.tokens, 0);
+    const factor = known.reduce((sum, report) => sum + report.factor * report.tokens, 0) / tokens;
+    return [kind, Math.min(1, usual[kind] * factor * margin)] as const;
+  });
+  return {
+    tokensOf: (size) =>
+      whole(rates.reduce((sum, [kind, rate]) => sum + size[kind] * rate, size.framing)),
+    hidden: whole(Math.max(...all.map(hiddenIn)) * margin),
+  };
+}
+
+/** Whether a tokenizer can have counted so; some providers report only what was not cached. */
+const isPlausible = ({ factor }: Report) => factor >= plausibleMin;
+
 function withReport(reports: Reports, size: TextSize, reported: number): Reports {
   const all = usualTokens(size);
   const hidden = Math.min(hiddenMax, Math.max(0, reported - boundOf(noReports, size)));
@@ -111,7 +155,7 @@ function withReport(reports: Reports, size: TextSize, reported: number): Reports
     const own = usualOf(size, kind);
     if (own < all * shareMin) continue;
     const bound = Math.max(factorMin, (seen - (all - own) * othersLeast) / own);
-    next[kind] = [...(next[kind] ?? []), { bound, factor }].slice(-reportsMax);
+    next[kind] = [...(next[kind] ?? []), { bound, factor, tokens: seen }].slice(-reportsMax);
   }
   return next;
 }

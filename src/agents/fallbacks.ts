@@ -4,6 +4,7 @@
  * provider that is down does not cost its time limit in every turn.
  */
 import { ModelError } from '../models/model.ts';
+import { type Asking, log } from './attempt.ts';
 import { hasTries, triesKey } from './call-retries.ts';
 import type { Generation } from './generation.ts';
 import { ThinkingError } from './thinking-error.ts';
@@ -14,8 +15,36 @@ const restMs = 60_000;
 /** By model: until when it rests, on the monotonic clock. */
 export type RestingModels = Map<string, number>;
 
+/**
+ * Asks the models of a turn one after the other, until one has answered. Rejects with the ModelError of the turn
+ * when none has, and with any other error at once.
+ */
+export async function askInOrder<Answer>(
+  { attempt, generation }: Pick<Asking, 'attempt' | 'generation'>,
+  turn: number,
+  ask: (model: string, hasNext: boolean) => Promise<Answer>,
+): Promise<Answer> {
+  const { resting, deps } = attempt;
+  const models = modelsInOrder(generation, turn, resting, deps.clock.monotonic());
+  const failures: ModelError[] = [];
+  for (const [i, model] of models.entries()) {
+    const next = models[i + 1];
+    try {
+      return await ask(model, next !== undefined);
+    } catch (error) {
+      if (!(error instanceof ModelError)) throw error;
+      if (!isPassedOn(error, model !== generation.call.model)) throw error;
+      failures.push(error);
+      rest(resting, model, error, deps.clock.monotonic());
+      if (next !== undefined) log(attempt, `${error.message}; ${next} is asked in its place`);
+      else if (error.fault === 'credentials') log(attempt, `${error.message}; it is passed over`);
+    }
+  }
+  throw failureOfAll(failures);
+}
+
 /** The models of a turn, in the order in which they are asked; those without tries left only where all are. */
-export function modelsInOrder(
+function modelsInOrder(
   { call, fallbacks, unanswered }: Pick<Generation, 'call' | 'fallbacks' | 'unanswered'>,
   turn: number,
   resting: RestingModels,
@@ -37,7 +66,7 @@ export function unpriced(message: string, isFallback: boolean): Error {
 }
 
 /** Notes that a model failed. */
-export function rest(
+function rest(
   resting: RestingModels,
   model: string,
   { retryAfterMs }: Pick<ModelError, 'retryAfterMs'>,
@@ -47,13 +76,13 @@ export function rest(
 }
 
 /** Whether another model is asked in place of one that failed so. */
-export function isPassedOn({ fault }: Pick<ModelError, 'fault'>, isFallback: boolean): boolean {
+function isPassedOn({ fault }: Pick<ModelError, 'fault'>, isFallback: boolean): boolean {
   // A fallback without credentials must not hide that the agent's own model may answer later.
   return fault === 'unavailable' || (isFallback && fault === 'credentials');
 }
 
 /** The failure of a turn that no model answered: the one that may be repeated first. */
-export function failureOfAll(failures: readonly ModelError[]): ModelError {
+function failureOfAll(failures: readonly ModelError[]): ModelError {
   const unavailable = failures.filter(({ fault }) => fault === 'unavailable');
   const [first = failures[0]] = unavailable.toSorted(
     (a, b) => (a.retryAfterMs ?? 0) - (b.retryAfterMs ?? 0),

@@ -3,7 +3,7 @@
 import type { StepError } from '../journal/step-rows.ts';
 import type { ModelCall } from '../models/model.ts';
 import type { Unanswered } from './call-retries.ts';
-import type { CallCost } from './recorded-generation.ts';
+import type { PricedCall } from './recorded-generation.ts';
 import type { TextSize } from './text-size.ts';
 
 /** What a client that follows the job gets while a model works. */
@@ -30,16 +30,16 @@ export interface Generation {
   readonly call: Omit<ModelCall, 'messages' | 'tools' | 'maxOutputTokens' | 'onText'>;
   /** The version of the agent. */
   readonly agentVersion: number;
+  /** Whether the agent may give tasks to others. */
+  readonly mayDelegate: boolean;
   /** Models that stand in for the one of `call`, in their order. */
   readonly fallbacks: readonly string[];
   /** Settings that were left out of calls, so that the log says so once. */
   readonly leftOut: Set<string>;
   /** Most tokens of one answer. */
   readonly output: number;
-  /** Tokens of a request beside its messages and tools, estimated. */
-  readonly overhead: number;
-  /** The size of the same. */
-  readonly overheadSize: TextSize;
+  /** The size of a request beside its messages and tools. */
+  readonly overhead: TextSize;
   /** The model's context window, in tokens. */
   readonly window: number;
   /** Index in the dialogue of the message to be answered; earlier ones may be left out. */
@@ -50,5 +50,5 @@ export interface Generation {
   /** The SKILL.md skill whose files its tools read; empty without one. */
   readonly files: string;
   /** Receives the cost of each call, also of one without an answer. */
-  onCost(cost: CallCost): void;
+  onCost(cost: PricedCall): void;
 }

@@ -2,7 +2,8 @@
  * The requests of a run to models, in its journal: each call of a model is recorded before it is made and
  * after it has ended, each tool before it runs and with its result. A step, its message, its tokens and their
  * charge to budgets change in one transaction, and only while the claim holds the job. A claim that lost its
- * lease records nothing. A repeated attempt continues from what is on record.
+ * lease records nothing. A repeated attempt continues from what is on record. It has more than 300 lines because
+ * the beginning and the end of each step have to be read together.
  */
 import { addDialogue, addMessages } from '../conversations/record.ts';
 import type { Transaction } from '../database/database.ts';
@@ -27,6 +28,7 @@ import type { MemoryChange } from '../memories/run-memory.ts';
 import type { AssistantMessage, ToolMessage } from '../models/model.ts';
 import { type Price, priceBodyOf } from '../models/price.ts';
 import { charge, reserve } from '../usage/reservations.ts';
+import { treeState } from './agent-tree.ts';
 import { costsOf, countsOf } from './call-costs.ts';
 import type { Summary } from './compaction-plan.ts';
 import {
@@ -107,6 +109,8 @@ export interface WantedCall extends CallNeed {
   readonly model: string;
   /** The version of the agent that asks. */
   readonly agentVersion: number;
+  /** Whether it may give tasks to other agents. */
+  readonly mayDelegate?: boolean;
   /** Tokens that its prompt most likely has; `prompt` is the most that it may have. */
   readonly expected: number;
 }
@@ -183,6 +187,9 @@ async function beginCall(claim: ThinkingClaim, wanted: WantedCall): Promise<Begi
   const { generation, parent, turn, model, agentVersion, prompt, expected, output } = wanted;
   const counter = await claim.numbers();
   const owning = { organizationId: job.organization_id, owners: await claim.owners() };
+  const top = await claim.top();
+  const isInTree = wanted.mayDelegate || top.id !== job.id;
+  const bounds = async (tx: Transaction) => (isInTree ? treeState(deps, tx, top, job.id) : []);
   const now = deps.clock.now();
   const price = deps.prices.at(model, now) ?? null;
   let n: number | undefined;
@@ -195,7 +202,8 @@ async function beginCall(claim: ThinkingClaim, wanted: WantedCall): Promise<Begi
       const call = { generation, turn, model, expected, price, ...begin };
       return { kind: 'begun', call };
     }
-    const reservation = await reserve(tx, { ...owning, prompt, output, model, price }, now);
+    const need = { prompt, output, model, price, bounds };
+    const reservation = await reserve(tx, { ...owning, ...need }, now);
     if (reservation.kind !== 'granted') return reservation;
     n ??= counter.next++;
     const { reserved, reservedCost } = reservation;

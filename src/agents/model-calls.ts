@@ -1,7 +1,8 @@
 /**
  * One turn of a model: tokens are reserved, the call is made, its answer and cost are recorded, also when
  * it fails. A call of an overloaded or failing provider is retried, after the delay that the provider
- * names. Each try is a step of its own, because each may cost tokens.
+ * names. Each try is a step of its own, because each may cost tokens. It has more than 300 lines because a try, its
+ * failure and the next one have to be read together.
  */
 import { setTimeout as elapsed } from 'node:timers/promises';
 import { delayAfter } from '../kernel/backoff.ts';
@@ -12,8 +13,10 @@ import {
   type ModelAnswer,
   ModelError,
   type ToolOffer,
+  type Usage,
 } from '../models/model.ts';
 import { type Asking, log, type ThinkingAttempt } from './attempt.ts';
+import { pricedCall } from './call-costs.ts';
 import {
   estimateOf,
   failedEnd,
@@ -25,8 +28,8 @@ import {
 } from './call-ends.ts';
 import { delayBefore, isOutOfTries, triesKey, unansweredMax } from './call-retries.ts';
 import { compacted } from './compaction.ts';
-import { cutText, fitDialogue, tokensOfText } from './dialogue.ts';
-import { failureOfAll, isPassedOn, modelsInOrder, rest, unpriced } from './fallbacks.ts';
+import { cutText, fitDialogue } from './dialogue.ts';
+import { askInOrder, unpriced } from './fallbacks.ts';
 import type { Generation } from './generation.ts';
 import type { BegunCall } from './generations.ts';
 import type { CallCost, PlannedTool } from './recorded-generation.ts';
@@ -34,8 +37,9 @@ import { withMarks } from './result-marks.ts';
 import { requireKey } from './run-agent.ts';
 import type { CallNeed } from './run-bounds.ts';
 import { createTextBatcher } from './text-batches.ts';
-import { sizeOfMessages, sizeOfText, sumOfSizes, type TextSize } from './text-size.ts';
+import { sizeOfMessages, sumOfSizes, type TextSize } from './text-size.ts';
 import { stopped, ThinkingError } from './thinking-error.ts';
+import { roomFor } from './window.ts';
 
 /** Characters of an answer in its `message` event; the `token` events carry all of it. */
 const messageShownMax = 60_000;
@@ -71,40 +75,19 @@ export async function askModel(
   turn: number,
   ready: Promise<unknown>,
 ): Promise<Turn> {
-  const { model } = asking.generation.call;
   const resume = asking.attempt.run.yieldSlot();
   try {
     const sent = await compacted(asking, messages, ready);
     const tools = asking.box.offersAfter(messages, asking.compaction.tools);
-    const request = { turn, model, dialogue: messages, tools, ...fitted(asking, tools, sent) };
-    return await askInOrder({ ...asking, ...request }, ready);
+    const request = { turn, dialogue: messages, tools, ...fitted(asking, tools, sent) };
+    return await askInOrder(asking, turn, (model, hasNext) =>
+      askWithRetries({ ...asking, ...request, model }, ready, hasNext),
+    );
+  } catch (error) {
+    throw error instanceof ModelError ? asThinkingError(asking.attempt, error) : error;
   } finally {
     resume();
   }
-}
-
-/** Asks the models of the turn one after the other, until one has answered. */
-async function askInOrder(asked: AskedTurn, ready: Promise<unknown>): Promise<Turn> {
-  const { attempt, generation } = asked;
-  const { resting, deps } = attempt;
-  const models = modelsInOrder(generation, asked.turn, resting, deps.clock.monotonic());
-  const failures: ModelError[] = [];
-  for (const [i, model] of models.entries()) {
-    const next = models[i + 1];
-    try {
-      return await askWithRetries({ ...asked, model }, ready, next !== undefined);
-    } catch (error) {
-      if (!(error instanceof ModelError)) throw error;
-      if (!isPassedOn(error, model !== generation.call.model)) {
-        throw asThinkingError(attempt, error);
-      }
-      failures.push(error);
-      rest(resting, model, error, deps.clock.monotonic());
-      if (next !== undefined) log(attempt, `${error.message}; ${next} is asked in its place`);
-      else if (error.fault === 'credentials') log(attempt, `${error.message}; it is passed over`);
-    }
-  }
-  throw asThinkingError(attempt, failureOfAll(failures));
 }
 
 /** Rejects with a ModelError when the model has no answer, and may be asked no more in this attempt. */
@@ -154,9 +137,9 @@ async function begin(
   ready: Promise<unknown>,
 ): Promise<BegunCall> {
   const { generations } = attempt;
-  const { id, parent, agentVersion } = generation;
+  const { id, parent, agentVersion, mayDelegate } = generation;
   const { signal } = generation.call;
-  const wanted = { generation: id, parent, turn, model, agentVersion };
+  const wanted = { generation: id, parent, turn, model, agentVersion, mayDelegate };
   for (let tries = 1; ; tries++) {
     if (signal.aborted) throw stopped();
     const beginning = generations.beginCall({ ...wanted, ...need });
@@ -187,7 +170,7 @@ async function callOnce(asked: AskedTurn, call: BegunCall, permitted: number): P
   } catch (error) {
     if (error instanceof ModelError) {
       const end = failedEnd(error, call);
-      spend(asked, end);
+      spend(asked, call, end);
       const { isDialogue } = generation;
       await attempt.generations.endCall(call, { isDialogue, ...end });
     }
@@ -248,8 +231,9 @@ async function recordAnswer(
     const { text } = message;
     throw new ModelError('refused', withheld, { text, usage, seenBytes: Buffer.byteLength(text) });
   }
+  logExcess(attempt, usage, call);
   const estimated = estimateOf(usage, call, lengthOf(answer.message, call));
-  spend(asked, { usage, estimated });
+  spend(asked, call, { usage, estimated });
   const { isDialogue, output } = generation;
   const shortage = finish === 'length' ? shortageOf(message, call, permitted, output) : null;
   const calls = shortage === null ? message.toolCalls : [];
@@ -275,9 +259,19 @@ async function recordAnswer(
   return { message, tools };
 }
 
-function spend({ attempt, generation }: AskedTurn, cost: CallCost): void {
+/** Says where a provider has counted more than was reserved: budgets may be exceeded by that much. */
+function logExcess(attempt: ThinkingAttempt, { prompt, completion }: Usage, call: BegunCall): void {
+  const counted = (prompt ?? 0) + (completion ?? 0);
+  if (counted <= call.reserved) return;
+  log(
+    attempt,
+    `${call.model} counted ${counted} tokens, and ${call.reserved} were reserved: budgets may be exceeded by the difference`,
+  );
+}
+
+function spend({ attempt, generation }: AskedTurn, call: BegunCall, cost: CallCost): void {
   attempt.bounds.count(cost);
-  generation.onCost(cost);
+  generation.onCost(pricedCall(cost, call));
 }
 
 function asThinkingError(attempt: ThinkingAttempt, error: ModelError): ThinkingError {
@@ -304,9 +298,8 @@ function fitted(
   tools: readonly ToolOffer[],
   { messages, task }: Awaited<ReturnType<typeof compacted>>,
 ) {
-  const overhead = generation.overhead + tokensOfText(JSON.stringify(tools));
-  const room = generation.window - generation.output - overhead;
-  const result = fitDialogue(messages, task, room);
+  const { room, tokensOf, offers } = roomFor({ attempt, generation }, tools);
+  const result = fitDialogue(messages, task, room, tokensOf);
   if (!result.fits) {
     throw new ThinkingError(
       'skill_execution_failed',
@@ -318,7 +311,6 @@ function fitted(
     log(attempt, `${leftOut} older messages were left out, to fit the model's window`);
   }
   if (cut > 0) log(attempt, `${cut} results of tools were cut, to fit the model's window`);
-  const offers = sizeOfText(JSON.stringify(tools));
-  const size = sumOfSizes([generation.overheadSize, offers, sizeOfMessages(result.messages)]);
+  const size = sumOfSizes([generation.overhead, offers, sizeOfMessages(result.messages)]);
   return { messages: withMarks(result.messages), size };
 }

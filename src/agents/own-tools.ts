@@ -1,4 +1,4 @@
-/** The platform's own tools, beside those of the agent's memory: what a model is told of them. */
+/** The definitions of the platform's own tools, beside those of the agent's memory. */
 import type { ToolOffer } from '../models/model.ts';
 
 /** Characters of one answer of `read_result`: without a length, and at most. */

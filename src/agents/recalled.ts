@@ -7,8 +7,8 @@ import type { ToolMessage } from '../models/model.ts';
 import type { AgentRow } from './agents.store.ts';
 import type { ThinkingAttempt } from './attempt.ts';
 import type { GenerateOptions } from './generate-request.ts';
+import { quoted } from './quoted.ts';
 import type { RecordedGeneration } from './recorded-generation.ts';
-import { quoted } from './result-marks.ts';
 
 /** Characters of a task that are searched by, and of all that is recalled; the rest is left to the tool. */
 const taskMax = 1_000;
@@ -22,7 +22,7 @@ interface Memory {
   readonly updated_at: string;
 }
 
-/** What is written below a task: empty where nothing is asked for or found. */
+/** The recalled memories, as text below a task; empty where the agent has no recall or nothing is found. */
 export async function recalledFor(
   attempt: ThinkingAttempt,
   agent: AgentRow,
@@ -30,7 +30,7 @@ export async function recalledFor(
   { id, part, recorded }: { id: string; part: RunPart; recorded: RecordedGeneration },
 ): Promise<string> {
   if (recorded.recalled !== null) return below(recorded.recalled);
-  // What has been asked goes on as it was asked.
+  // A recorded request keeps the memories that it was made with.
   const wants = agent.recall !== null && agent.memory !== 'off' && recorded.turns === 0;
   if (!wants || part.depth > 0 || tools === false) return '';
   const { limit } = JSON.parse(agent.recall ?? '{}') as { limit: number };

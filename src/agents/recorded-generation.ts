@@ -41,6 +41,12 @@ export interface CallCost {
   readonly estimated: number;
 }
 
+/** A call with what its reported tokens cost. */
+export interface PricedCall extends CallCost {
+  /** Nano-dollars; null where the price is unknown or no token was reported. */
+  readonly cost: number | null;
+}
+
 export interface RecordedGeneration {
   readonly messages: readonly DialogueMessage[];
   /** The model of each answer. */
@@ -49,7 +55,7 @@ export interface RecordedGeneration {
   /** The last summary of earlier messages, null where there is none. */
   readonly summary: Summary | null;
   /** Of all calls, including those without an answer. */
-  readonly costs: readonly CallCost[];
+  readonly costs: readonly PricedCall[];
   /** Calls without an answer that the provider may have charged, by `triesKey`. */
   readonly unanswered: ReadonlyMap<string, number>;
   /** Tools that were called and have not answered, by call id. */
@@ -70,7 +76,7 @@ export function readGeneration(
 ): RecordedGeneration {
   const messages: DialogueMessage[] = [];
   const models = new Map<DialogueMessage, string>();
-  const costs: CallCost[] = [];
+  const costs: PricedCall[] = [];
   const unanswered: Unanswered = new Map();
   const open = new Map<string, PlannedTool>();
   const memory: MemoryChange[] = [];
@@ -85,7 +91,7 @@ export function readGeneration(
   const calls = rows.filter(({ kind }) => kind === 'model').sort((a, b) => a.turn - b.turn);
   for (const call of calls) {
     const usage = { prompt: call.prompt_tokens, completion: call.completion_tokens };
-    costs.push({ usage, estimated: call.estimated });
+    costs.push({ usage, estimated: call.estimated, cost: call.cost });
     if (call.status === 'failed' && mayBeCharged(usage)) {
       const key = triesKey(call.turn, call.name);
       unanswered.set(key, 1 + (unanswered.get(key) ?? 0));

@@ -39,7 +39,7 @@ export async function agentOf(
 
 function overridden(saved: AgentRow, overrides: string): AgentRow {
   const fields = columnsOf(JSON.parse(overrides) as AgentFields);
-  // What is only tried must not change what the agent remembers.
+  // A trial must not change the memory of the agent.
   const memory = saved.memory === 'read_write' ? 'read' : saved.memory;
   return { ...saved, ...fields, memory };
 }

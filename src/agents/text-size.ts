@@ -9,8 +9,10 @@ import type { DialogueMessage } from '../models/model.ts';
 export interface TextSize {
   /** Words in small Latin letters, with a capital at most, and single spaces. */
   readonly words: number;
-  /** Other ASCII: digits, punctuation, code, base64. */
+  /** Other ASCII: digits, punctuation, code. */
   readonly dense: number;
+  /** Letters and digits in runs longer than words: base64, hexadecimal numbers. */
+  readonly runs: number;
   /** Characters of two bytes: Cyrillic, Greek, Arabic, Hebrew, letters with accents. */
   readonly two: number;
   /** Characters of three bytes: Chinese, Japanese, Korean, the scripts of India. */
@@ -20,13 +22,13 @@ export interface TextSize {
   readonly framing: number;
 }
 
-export const textKinds = ['words', 'dense', 'two', 'three', 'four'] as const;
+export const textKinds = ['words', 'dense', 'runs', 'two', 'three', 'four'] as const;
 export type TextKind = (typeof textKinds)[number];
 
 /** Letters of a word at most; longer runs are no words of a language that tokenizers know. */
 const wordMax = 20;
 
-const noText: TextSize = { words: 0, dense: 0, two: 0, three: 0, four: 0, framing: 0 };
+const noText: TextSize = { words: 0, dense: 0, runs: 0, two: 0, three: 0, four: 0, framing: 0 };
 
 export function sizeOfText(text: string): TextSize {
   const size = { ...noText };
@@ -35,7 +37,7 @@ export function sizeOfText(text: string): TextSize {
     const code = text.charCodeAt(i);
     if (isLetterOrDigit(code)) {
       const end = endOfRun(text, i);
-      size[isWord(text, i, end) ? 'words' : 'dense'] += end - i;
+      size[kindOfRun(text, i, end)] += end - i;
       i = end;
       continue;
     }
@@ -60,6 +62,19 @@ export function sumOfSizes(sizes: readonly TextSize[]): TextSize {
   return sum;
 }
 
+/** UTF-8 bytes of a token, at least on average: English text has four to five, code and other languages three. */
+const bytesPerToken = 3;
+
+/** The tokens of a text of which only the bytes are known, rather too many. */
+export function tokensOfBytes(bytes: number): number {
+  return Math.ceil(bytes / bytesPerToken);
+}
+
+/** The same for a text of which the kinds are known too. */
+export function tokensOfSize(size: TextSize): number {
+  return size.framing + tokensOfBytes(textKinds.reduce((sum, kind) => sum + size[kind], 0));
+}
+
 const space = 0x20;
 const isSmall = (code: number) => code >= 0x61 && code <= 0x7a;
 const isCapital = (code: number) => code >= 0x41 && code <= 0x5a;
@@ -74,10 +89,17 @@ function endOfRun(text: string, from: number): number {
   return end;
 }
 
-/** Small letters after a first one, which may be a capital. */
-function isWord(text: string, from: number, end: number): boolean {
-  if (end - from > wordMax || isDigit(text.charCodeAt(from))) return false;
-  for (let i = from + 1; i < end; i++) if (!isSmall(text.charCodeAt(i))) return false;
+/** A word has small letters after a first one, which may be a capital. One letter again and again has few tokens, too. */
+function kindOfRun(text: string, from: number, end: number): 'words' | 'dense' | 'runs' {
+  if (end - from > wordMax) return isRepeated(text, from, end) ? 'words' : 'runs';
+  if (isDigit(text.charCodeAt(from))) return 'dense';
+  for (let i = from + 1; i < end; i++) if (!isSmall(text.charCodeAt(i))) return 'dense';
+  return 'words';
+}
+
+function isRepeated(text: string, from: number, end: number): boolean {
+  const code = text.charCodeAt(from);
+  for (let i = from + 1; i < end; i++) if (text.charCodeAt(i) !== code) return false;
   return true;
 }
 

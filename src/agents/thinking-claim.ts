@@ -7,13 +7,14 @@ import { lazily } from '../kernel/lazy.ts';
 import type { Usage } from '../models/model.ts';
 import type { Prices } from '../models/prices.ts';
 import type { UsageOwner } from '../usage/reservations.ts';
+import { type JobAndAgent, type TreeDeps, topOf } from './agent-tree.ts';
 
-export interface GenerationDeps extends ClaimDeps {
+export interface GenerationDeps extends ClaimDeps, TreeDeps {
   readonly conversations: Pick<Conversations, 'dataOf'>;
   /** The scheduled job that a job is a run of. */
   scheduledJobOf(db: Handle, jobId: string): Promise<string | undefined>;
-  /** The agents of a job and of those above it: each pays for what it has another one do. */
-  agentsAbove(db: Handle, jobId: string): Promise<string[]>;
+  /** The job and those above it, from itself up: each agent pays for what it has another one do. */
+  jobsAbove(db: Handle, jobId: string): Promise<readonly JobAndAgent[]>;
   readonly prices: Prices;
   /** UTF-8 bytes of the text that each of a job's calls of models is on record to have streamed, by step. */
   streamedBytesOf(db: Handle, jobId: string): Promise<ReadonlyMap<number, number>>;
@@ -25,6 +26,8 @@ export interface ThinkingClaim extends OpenClaim {
   readonly deps: GenerationDeps;
   /** The owners whose budgets pay for the calls of the job. */
   owners(): Promise<UsageOwner[]>;
+  /** The job at the top of the tree of agents in which the job works. */
+  top(): Promise<JobAndAgent>;
   /** What this claim has recorded of the job. */
   readonly noted: { agentVersion: number | null };
   /** Generations that this claim has opened. */
@@ -35,10 +38,14 @@ export interface ThinkingClaim extends OpenClaim {
 
 /** Shares the numbers and the records of the claim. */
 export function openThinkingClaim(deps: GenerationDeps, claim: OpenClaim): ThinkingClaim {
+  const { job } = claim;
+  const { read } = deps.database;
+  const jobsAbove = lazily(() => deps.jobsAbove(read, job.id));
   return {
     ...claim,
     deps,
-    owners: lazily(() => ownersOf(deps, deps.database.read, claim.job)),
+    owners: lazily(async () => ownersOf({ ...deps, jobsAbove }, read, job)),
+    top: lazily(async () => topOf(await jobsAbove()) ?? job),
     noted: { agentVersion: null },
     opened: new Set(),
     kept: { bytes: 0 },
@@ -56,11 +63,12 @@ export function countedOwnersOf(job: JournalJob): UsageOwner[] {
 
 /** The owners whose budgets pay for the calls of a job. */
 export async function ownersOf(
-  { scheduledJobOf, agentsAbove }: Pick<GenerationDeps, 'scheduledJobOf' | 'agentsAbove'>,
+  { scheduledJobOf, jobsAbove }: Pick<GenerationDeps, 'scheduledJobOf' | 'jobsAbove'>,
   db: Handle,
   job: JournalJob,
 ): Promise<UsageOwner[]> {
-  const agents = new Set([job.agent_id, ...(await agentsAbove(db, job.id))]);
+  const above = await jobsAbove(db, job.id);
+  const agents = new Set([job.agent_id, ...above.map(({ agent_id }) => agent_id)]);
   const owners: UsageOwner[] = [
     ...[...agents].map((id) => ({ kind: 'agent' as const, id })),
     { kind: 'api_key', id: job.api_key_id },

@@ -6,12 +6,13 @@
 
 import type { RunPart } from '../journal/run-part.ts';
 import type { WaitScope } from '../journal/wait-scope.ts';
+import { usdOf } from '../kernel/money.ts';
+import type { Usage } from '../models/model.ts';
 import type { Generated } from '../skills/definition.ts';
 import { fallbacksOf, settingsOf } from './agent-rows.ts';
 import type { AgentRow } from './agents.store.ts';
 import { answer } from './answering.ts';
 import type { RunSurroundings, ThinkingAttempt, ThinkingDeps } from './attempt.ts';
-import { tokensOfText } from './dialogue.ts';
 import { createEstimates } from './estimates.ts';
 import {
   type GenerateOptions,
@@ -24,7 +25,7 @@ import { historyBefore, noHistory } from './history.ts';
 import { type LoopResult, recordedResult } from './loop.ts';
 import { callSettings } from './model-settings.ts';
 import { recalledFor } from './recalled.ts';
-import type { CallCost, RecordedGeneration } from './recorded-generation.ts';
+import type { PricedCall, RecordedGeneration } from './recorded-generation.ts';
 import { resultsRule } from './result-marks.ts';
 import { agentOf, modelOf, requireScopes } from './run-agent.ts';
 import { callLimits, createRunBounds } from './run-bounds.ts';
@@ -132,7 +133,7 @@ async function think(
         id: wanted.id,
         isDialogue,
         signal,
-        onCost: (cost: CallCost) => void costs.push(cost),
+        onCost: (cost: PricedCall) => void costs.push(cost),
       };
       result = await askOn(attempt, asked, part, scope, recorded, generation);
     } catch (error) {
@@ -178,13 +179,13 @@ async function askOn(
       signal,
     },
     agentVersion: agent.version,
+    mayDelegate: agent.agents !== '[]',
     fallbacks: fallbacksOf(agent),
     leftOut: new Set(),
     output,
     window,
     task: history.messages.length,
-    overhead: tokensOfText(system) + tokensOfText(schema),
-    overheadSize: sumOfSizes([sizeOfText(system), sizeOfText(schema)]),
+    overhead: sumOfSizes([sizeOfText(system), sizeOfText(schema)]),
     unanswered: new Map(recorded.unanswered),
     files: request.files ?? '',
   };
@@ -228,12 +229,20 @@ function systemOf(
   return [instructions, system, rule, form].filter((part) => part !== '').join('\n\n');
 }
 
-/** The usage that a skill sees; null where a count was not reported. */
-function usageOf(costs: readonly CallCost[]): Generated['usage'] {
+/** The usage that a skill sees; null where a count was not reported, and where nothing of the cost is known. */
+function usageOf(costs: readonly PricedCall[]): Generated['usage'] {
   const sum = (counts: readonly (number | null)[]) =>
     counts.reduce((all, tokens) => (all === null || tokens === null ? null : all + tokens), 0);
   const prompt_tokens = sum(costs.map(({ usage }) => usage.prompt));
   const completion_tokens = sum(costs.map(({ usage }) => usage.completion));
   const total_tokens = sum([prompt_tokens, completion_tokens]);
-  return { prompt_tokens, completion_tokens, total_tokens };
+  const isPartial = costs.some(({ usage, cost }) => cost === null || isUnreported(usage));
+  const known = costs.reduce((all, { cost }) => all + (cost ?? 0), 0);
+  return {
+    ...{ prompt_tokens, completion_tokens, total_tokens },
+    cost_usd: known === 0 && isPartial ? null : usdOf(known),
+    cost_is_partial: isPartial,
+  };
 }
+
+const isUnreported = ({ prompt, completion }: Usage) => prompt === null || completion === null;

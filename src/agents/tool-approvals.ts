@@ -19,7 +19,7 @@ const timeoutMs = 7 * dayMs;
 /** A call that may need an approval; `agent` is the agent that the skill gives a task. */
 type Use = SkillUse & { readonly agent?: string };
 
-/** What a person is asked about, and the model is told of. */
+/** The skill or the agent that is called, as the person and the model are told. */
 const nameOf = ({ skill, agent }: Use) => (agent === undefined ? skill : `agent/${agent}`);
 
 /** What a wait for an approval gives. */
@@ -69,7 +69,8 @@ async function ask(
   const value = JSON.parse(use.input) as unknown;
   const payload = {
     title: `Call ${name}?`,
-    details: isObject(value) ? value : { input: value },
+    // What a model writes is never a page that the person is sent to.
+    details: isObject(value) && !Object.hasOwn(value, 'link') ? value : { input: value },
     timeoutMs,
   };
   // A person cannot be asked about some calls, for example because their arguments are too long.

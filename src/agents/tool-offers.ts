@@ -25,7 +25,7 @@ export function toolName(skill: Skill): string {
   return fitting(name, keyOf(skill));
 }
 
-/** The same of an agent. No skill has such a name, because a skill's ends with its version. */
+/** The name of the tool that is an agent. No skill has such a name, because a skill's name ends with its version. */
 export function agentToolName(id: string): string {
   return fitting(`agent__${id}`, id);
 }

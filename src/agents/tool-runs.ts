@@ -12,6 +12,7 @@ import type { Asking, RunSurroundings } from './attempt.ts';
 import { excessOf } from './call-ends.ts';
 import { cutResultText, cutText } from './dialogue.ts';
 import type { PlannedTool } from './recorded-generation.ts';
+import { resultText } from './result-text.ts';
 import { requireKey } from './run-agent.ts';
 import { endsMidCharacter } from './text-batches.ts';
 import { stopped, ThinkingError } from './thinking-error.ts';
@@ -28,6 +29,8 @@ interface ToolOutcome {
   /** JSON value. */
   readonly output?: unknown;
   readonly error?: StepError;
+  /** What the model and the conversation are told in place of the error's message, which the step keeps. */
+  readonly told?: string;
   readonly said?: readonly SaidMessage[] | undefined;
 }
 
@@ -49,7 +52,7 @@ export async function runTool(asking: Asking, tool: PlannedTool) {
   const { part: own, changes } = innerPart(part, step, `${generation.id}/${call.id}`);
   const excess = excessOf(call);
   const use = excess === null ? box.read(call) : { kind: 'refused' as const, message: excess };
-  const outcome = await outcomeOf(asking, tool, use, own);
+  const outcome = withoutAmounts(await outcomeOf(asking, tool, use, own), name);
   const { message, whole } = messageOf(attempt, tool, outcome);
   asking.results.set(call.id, message);
   const isRecorded = attempt.generations.endTool(tool, {
@@ -62,10 +65,22 @@ export async function runTool(asking: Asking, tool: PlannedTool) {
     memory: changes,
     said: outcome.said ?? [],
   });
-  const { error } = outcome;
+  const error = toldError(outcome);
   const result = error === undefined ? { output: preview(outcome.output) } : { error };
   say({ type: 'tool_result', data: { ...place, ...result } });
   return { message, isRecorded };
+}
+
+/** What a budget has left, in tokens or dollars, is for the operator alone. */
+function withoutAmounts(outcome: ToolOutcome, name: string): ToolOutcome {
+  if (outcome.error?.code !== 'budget_exceeded') return outcome;
+  const told = `${name} could not finish: the tokens or the money that it may use are used up (budget_exceeded)`;
+  return { ...outcome, told };
+}
+
+/** The error as the model, the conversation and the stream have it. */
+function toldError({ error, told }: ToolOutcome): StepError | undefined {
+  return error && { ...error, message: told ?? error.message };
 }
 
 async function outcomeOf(
@@ -227,10 +242,12 @@ async function runAgent(
 function messageOf(
   { generations, run }: Asking['attempt'],
   { n, call: { id: callId, name } }: PlannedTool,
-  { output, error }: ToolOutcome,
+  outcome: ToolOutcome,
 ): { message: ToolMessage; whole: string | null } {
+  const { output } = outcome;
+  const error = toldError(outcome);
   const isError = error !== undefined;
-  const text = isError ? error.message : typeof output === 'string' ? output : textOf(output);
+  const text = isError ? error.message : resultText(output);
   const message = { role: 'tool', callId, name, text, isError } as const;
   if (text.length <= resultMax) return { message, whole: null };
   if (!generations.keepsResult(text)) {
@@ -242,8 +259,9 @@ function messageOf(
 }
 
 /** The content of the conversation's message: the tool, its input and its result. */
-function contentOf(call: ToolCall, tool: string, { output, error }: ToolOutcome): string {
-  const result = error === undefined ? { output: preview(output) } : { error };
+function contentOf(call: ToolCall, tool: string, outcome: ToolOutcome): string {
+  const error = toldError(outcome);
+  const result = error === undefined ? { output: preview(outcome.output) } : { error };
   return JSON.stringify({ tool, input: previewOfJson(call.input), ...result });
 }
 

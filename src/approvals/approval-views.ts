@@ -1,7 +1,8 @@
 /** An approval as clients, webhooks and the run that asked see it. */
 import { envelopeOf, type NewEvent } from '../events/events.ts';
 import { timestamp, timestampOrNull } from '../kernel/clock.ts';
-import type { Json } from '../kernel/json.ts';
+import { type Json, objectOf } from '../kernel/json.ts';
+import { linkOf } from '../kernel/link.ts';
 import type { ApprovalRow } from './approvals.store.ts';
 
 /** What the run gets. */
@@ -10,7 +11,7 @@ export interface ApprovalResult {
   /** Null without a decision. */
   readonly by: { readonly kind: 'api_key' | 'console'; readonly id: string } | null;
   readonly reason: string | null;
-  /** What was filled into the form that was asked. */
+  /** The values of the form. */
   readonly answer?: Json;
 }
 
@@ -25,6 +26,7 @@ export function decisionOf(
 
 export function approvalBody(row: ApprovalRow) {
   const { job_id, agent_id, conversation_id, step, title, digest, status, reason } = row;
+  const details = JSON.parse(row.details) as Json;
   return {
     approval_id: row.id,
     job_id,
@@ -32,7 +34,8 @@ export function approvalBody(row: ApprovalRow) {
     conversation_id,
     step,
     title,
-    details: JSON.parse(row.details) as Record<string, unknown>,
+    details,
+    link: linkOf(objectOf(details['link'])?.['url']),
     digest,
     status,
     requested_at: timestamp(row.requested_at),

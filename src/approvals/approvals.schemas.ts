@@ -25,6 +25,19 @@ export const Approval = Type.Object(
     step: Type.String({ description: 'The name of the step that waits.' }),
     title: Type.String(),
     details: { ...FreeObject, description: 'What is asked, as the run gave it.' },
+    link: Nullable(
+      Type.Object(
+        {
+          url: Type.String({ description: 'To be shown whole.' }),
+          host: Type.String({ description: 'Of the address, in ASCII.' }),
+        },
+        {
+          description:
+            'The page that a person is to open before approving, from `link.url` of the details. Null without one, and ' +
+            'for an address that is not https.',
+        },
+      ),
+    ),
     digest: Type.String({
       description: 'SHA-256, in hex, of title, details and fields: of exactly what is asked.',
     }),
@@ -76,6 +89,7 @@ export const Approval = Type.Object(
         step: 'ship',
         title: 'Ship order 1042?',
         details: { total: '129.00 EUR' },
+        link: null,
         digest: '9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08',
         status: 'pending',
         requested_at: '2026-01-01T00:00:00.000Z',

@@ -43,7 +43,7 @@ export interface Decision {
   readonly status: 'approved' | 'rejected';
   readonly by: Decider;
   readonly reason: string | null;
-  /** What was filled into the form; left out where nothing was. */
+  /** The values of the form; absent without any. */
   readonly answer?: Json | undefined;
 }
 
@@ -89,7 +89,7 @@ async function decide(deps: ApprovalsDeps, organizationId: string, id: string, d
   return approvalBody(row);
 }
 
-/** What is recorded of the form; null without one, and for a rejection. */
+/** The recorded answer to the form; null without a form, and for a rejection. */
 function answerOf({ fields }: ApprovalRow, { status, answer }: Decision): Json | null {
   if (status === 'rejected') {
     if (answer !== undefined) throw invalid('answer', 'is for an approval that is approved');

@@ -8,7 +8,7 @@ import {
 } from '@skillwright/client';
 import { jobFailed } from './errors.ts';
 import { type Io, writeJson } from './io.ts';
-import { eventLine, followJob } from './job-events.ts';
+import { eventLine, writeEvent } from './job-events.ts';
 import { clean, printFields, printValue, styled } from './print.ts';
 
 /** A job as it was accepted, or as it is after a wait. */
@@ -74,13 +74,13 @@ async function showEvents(
   jobId: string,
   { json }: AwaitOptions,
 ): Promise<void> {
-  for await (const event of followJob(client, jobId, { signal: io.interrupted })) {
+  for await (const event of client.job(jobId).events({ signal: io.interrupted })) {
     if (json) {
-      writeJson(io, event);
+      writeEvent(io, event);
       continue;
     }
-    if (event.event === 'token') {
-      io.stderr.write(clean(String(event.data['text'])));
+    if (event.type === 'token') {
+      io.stderr.write(clean(event.data.text));
       continue;
     }
     const line = eventLine(io.stderr, event);
@@ -95,7 +95,7 @@ async function showProgress({ io, client }: AwaitDeps, jobId: string): Promise<v
   const { stderr } = io;
   const width = (stderr.columns ?? 80) - 1;
   try {
-    for await (const event of followJob(client, jobId, { signal: io.interrupted })) {
+    for await (const event of client.job(jobId).events({ signal: io.interrupted })) {
       const plain = { ...stderr, isTTY: true, hasColors: false, write: stderr.write };
       const line = eventLine(plain, event);
       const [first = ''] = line?.split('\n', 1) ?? [];

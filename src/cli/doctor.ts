@@ -76,7 +76,7 @@ interface Check {
 const stores = ['DATA_DIR', 'DATABASE_URL'];
 const model = ['OPENAI', 'ANTHROPIC']
   .flatMap((name) => [`${name}_API_KEY`, `${name}_BASE_URL`])
-  .concat('DEFAULT_MODEL');
+  .concat('DEFAULT_MODEL', 'EMBEDDING_MODEL');
 const skills = ['SKILLS_DIR', 'SKILL_LOAD_MS', 'ROLES'];
 const address = ['PORT', 'HOST', 'ROLES', ...stores];
 

@@ -31,12 +31,15 @@ interface Listening {
 export interface ForwardDeps {
   readonly io: Pick<Io, 'fetch' | 'now' | 'interrupted'>;
   readonly client: Client;
-  /** Where to, and what the requests are signed with. */
-  readonly target: string;
-  readonly secret: string;
-  readonly query: { readonly events: string | undefined; readonly agent_id: string | undefined };
   onListening(listening: Listening, isFirst: boolean): void;
   onForwarded(forwarded: Forwarded): void;
+}
+
+/** Which events are forwarded, to which address, and the secret that signs the requests. */
+interface Forwarding {
+  readonly query: { readonly events: string | undefined; readonly agent_id: string | undefined };
+  readonly target: string;
+  readonly secret: string;
 }
 
 const firstPauseMs = 500;
@@ -45,8 +48,9 @@ const pauseMaxMs = 5_000;
 const timeoutMs = 10_000;
 
 /** Forwards what happens from now on; ends only when interrupted, with the reason of the signal. */
-export async function forwardDeliveries(deps: ForwardDeps): Promise<never> {
-  const { client, io, query, onListening } = deps;
+export async function forwardDeliveries(deps: ForwardDeps, forwarding: Forwarding): Promise<never> {
+  const { client, io, onListening } = deps;
+  const { query } = forwarding;
   let last: string | undefined;
   let pauseMs = firstPauseMs;
   for (;;) {
@@ -55,7 +59,7 @@ export async function forwardDeliveries(deps: ForwardDeps): Promise<never> {
       const request = { method: 'GET', path: '/api/agent-webhooks/listen', query, headers };
       for await (const { id, event, data } of client.stream(request)) {
         if (event === 'listening') onListening(data as Listening, last === undefined);
-        else if (event === 'delivery') await forward(deps, data as Delivery);
+        else if (event === 'delivery') await forward(deps, forwarding, data as Delivery);
         last = id;
         pauseMs = firstPauseMs;
       }
@@ -74,8 +78,11 @@ function mayPass(error: unknown): boolean {
   return error.status === 0 || error.status === 429 || error.status >= 500;
 }
 
-async function forward(deps: ForwardDeps, { id, event, body }: Delivery): Promise<void> {
-  const { io, target, secret, onForwarded } = deps;
+async function forward(
+  { io, onForwarded }: ForwardDeps,
+  { target, secret }: Forwarding,
+  { id, event, body }: Delivery,
+): Promise<void> {
   const headers = messageHeaders({ id, event, body }, secret, io.now());
   const signal = AbortSignal.any([AbortSignal.timeout(timeoutMs), io.interrupted]);
   try {

@@ -1,69 +1,52 @@
 /** Shows the events of a job. */
-import type { Client, JobEvent as ClientEvent } from '@skillwright/client';
-import type { Output } from './io.ts';
+import type { JobEvent } from '@skillwright/client';
+import { type Io, type Output, writeJson } from './io.ts';
 import { clean, state, styled } from './print.ts';
 
-/** An event of a job's stream, as `--json` prints it. */
-export interface JobEvent {
-  readonly id: string;
-  readonly event: ClientEvent['type'];
-  readonly data: Readonly<Record<string, unknown>>;
-}
-
-/** The events of a job from the first one on: until it ends, or with `follow: false` those so far. */
-export async function* followJob(
-  client: Client,
-  jobId: string,
-  options: { signal: AbortSignal; follow?: boolean },
-): AsyncGenerator<JobEvent> {
-  for await (const { id, type, data } of client.job(jobId).events(options)) {
-    yield { id, event: type, data: { ...data } };
-  }
+/** As `--json` prints it. */
+export function writeEvent(io: Pick<Io, 'stdout'>, { id, type, data }: JobEvent): void {
+  writeJson(io, { id, event: type, data });
 }
 
 /** A line for an event; null for one that a person need not see. */
-export function eventLine(output: Output, { event, data }: JobEvent): string | null {
-  const text = (name: string) => clean(asText(data[name]));
+export function eventLine(output: Output, { type, data }: JobEvent): string | null {
   const dim = (what: string) => styled(output, 'dim', what);
-  switch (event) {
+  switch (type) {
     case 'status':
       return statusLine(output, data);
     case 'log':
-      return text('message');
+      return clean(data.message);
     case 'progress': {
-      const { fraction, note } = data;
-      const percent = typeof fraction === 'number' ? `${Math.round(fraction * 100)} %` : '';
-      return [dim(percent), typeof note === 'string' ? clean(note) : ''].filter(Boolean).join(' ');
+      const percent = dim(`${Math.round(data.fraction * 100)} %`);
+      return [percent, clean(data.note ?? '')].filter(Boolean).join(' ');
     }
     case 'message':
-      return `${dim(`${text('role')}:`)} ${text('content')}`;
+      return `${dim(`${clean(data.role)}:`)} ${clean(data.content)}`;
     case 'approval':
-      return `${dim('asks a person:')} ${text('title')}`;
+      return `${dim('asks a person:')} ${clean(data.title)}`;
     case 'tool_call':
-      return `${dim('calls')} ${text('tool')} ${dim(text('input'))}`;
+      return `${dim('calls')} ${clean(data.tool)} ${dim(asText(data.input))}`;
     case 'tool_result':
-      return `${dim('result of')} ${text('tool')} ${dim(text(data['error'] ? 'error' : 'output'))}`;
+      return `${dim('result of')} ${clean(data.tool)} ${dim(asText(data.error ?? data.output))}`;
     default:
       return null;
   }
 }
 
-function statusLine(output: Output, data: JobEvent['data']): string {
-  const { status, attempt, error, due_at: dueAt, run_at: runAt } = data;
+type StatusData = Extract<JobEvent, { type: 'status' }>['data'];
+
+function statusLine(output: Output, data: StatusData): string {
+  const { status, attempt = 1, error, due_at: dueAt, run_at: runAt } = data;
   const notes = [
-    status === 'active' && Number(attempt) > 1 ? `attempt ${attempt}` : '',
-    typeof dueAt === 'string' ? `until ${dueAt} at the latest` : '',
-    isError(error) ? `${error.code}: ${clean(error.message)}` : '',
-    typeof runAt === 'string' ? `again at ${runAt}` : '',
+    status === 'active' && attempt > 1 ? `attempt ${attempt}` : '',
+    dueAt === undefined ? '' : `until ${dueAt} at the latest`,
+    error ? `${error.code}: ${clean(error.message)}` : '',
+    runAt === undefined ? '' : `again at ${runAt}`,
   ].filter(Boolean);
   const note = notes.length > 0 ? ` ${styled(output, 'dim', notes.join(', '))}` : '';
-  return `${state(output, String(status))}${note}`;
-}
-
-function isError(error: unknown): error is { code: string; message: string } {
-  return typeof error === 'object' && error !== null && 'code' in error && 'message' in error;
+  return `${state(output, status)}${note}`;
 }
 
 function asText(value: unknown): string {
-  return typeof value === 'string' ? value : JSON.stringify(value ?? null);
+  return clean(typeof value === 'string' ? value : JSON.stringify(value ?? null));
 }

@@ -87,9 +87,17 @@ export function printFields(
   }
 }
 
-/** JSON for a person on a terminal, one line elsewhere. */
+/** JSON for a person on a terminal, with what a terminal obeys or hides written out; one line elsewhere. */
 export function printValue({ stdout }: Pick<Io, 'stdout'>, value: unknown): void {
-  stdout.write(`${JSON.stringify(value, null, stdout.isTTY ? 2 : 0)}\n`);
+  const json = JSON.stringify(value, null, stdout.isTTY ? 2 : 0) ?? 'null';
+  stdout.write(`${stdout.isTTY ? writtenOut(json) : json}\n`);
+}
+
+/** JSON escapes the other control characters by itself. */
+function writtenOut(json: string): string {
+  return json.replace(/[\u007f-\u009f\u202a-\u202e\u2066-\u2069]/g, (one) => {
+    return `\\u${one.charCodeAt(0).toString(16).padStart(4, '0')}`;
+  });
 }
 
 /** What is left of a list, for a person; other programs read `total` of `--json`. */

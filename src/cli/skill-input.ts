@@ -4,7 +4,7 @@ import { resolve } from 'node:path';
 import { CliError, exitCodes } from './exit-codes.ts';
 import type { Io } from './io.ts';
 
-/** Reads it. Throws CliError for what is none. */
+/** Reads the input. Throws CliError where the words are no input. */
 export async function readSkillInput(
   io: Pick<Io, 'stdin' | 'cwd'>,
   words: readonly string[],

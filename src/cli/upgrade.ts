@@ -50,7 +50,7 @@ async function tryBeside(url: string): Promise<Result> {
   }
 }
 
-/** The copy is beside the data: there is room for it, or the command says so. */
+/** The copy is beside the data; the command fails with a message where there is no room for it. */
 async function tryOnCopy(dataDir: string): Promise<Result> {
   const found = await inspectSqlite(dataDir);
   if (found === null) throw new Error(`DATA_DIR: there is no embedded database in ${dataDir}`);

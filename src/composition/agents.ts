@@ -5,6 +5,7 @@ import { type AgentDependent, createAgents } from '../agents/agents.ts';
 import { namedByAgents } from '../agents/called-agents.ts';
 import type { Config } from '../config/config.ts';
 import type { Bus } from '../kernel/bus.ts';
+import type { Meaning } from '../memories/meaning.ts';
 import { createMemories, memoriesOfAgent } from '../memories/memories.ts';
 import { schedulesOfAgent } from '../schedules/schedules.store.ts';
 import { triggersOfAgent } from '../triggers/triggers.store.ts';
@@ -39,6 +40,7 @@ export function composeAgents(
   { database, clock }: Pick<Foundation, 'database' | 'clock'>,
   config: Partial<AgentsConfig> = {},
   bus: Bus | null = null,
+  meaning: () => Meaning | null = () => null,
 ) {
   const { agentsMax: max, defaultModel, modelContextTokens } = { ...unbounded, ...config };
   const models = { model: defaultModel, contextTokens: modelContextTokens };
@@ -46,6 +48,6 @@ export function composeAgents(
   const dependents = agentDependents;
   const agents = createAgents({ database, clock, models, dependents, max, changes: agentChanges });
   const agentVersions = createAgentVersions({ database, agents });
-  const memories = createMemories({ database, clock, agents });
+  const memories = createMemories({ database, clock, agents, meaning });
   return { agents, agentChanges, agentVersions, memories };
 }

@@ -155,6 +155,7 @@ async function stop(started: Started): Promise<void> {
   // queued.
   if (cluster === null) await endRuns(started, idle, graceEnds);
   stopping.abort();
+  slices.embeddings?.stop();
   const deadlineMs = Math.max(leastDrainMs, graceEnds - clock.monotonic());
   const announceMs = Math.min(announceMaxMs, config.shutdownGraceMs / 8);
   await drain({ deadlineMs, announceMs: cluster === null ? announceMs : null });
@@ -215,7 +216,12 @@ function buildServer(
   const unmatched = rememberRoutes(server, reservedCategories);
   const liveOf = (role: Role) => slices.processes.cluster?.live(role) ?? 1;
   const limiter = parts.limiter ?? limiterOf(parts, clock, () => liveOf('api'));
-  const source = metricsSource(parts, clock, slices.webhooks.dispatcher, liveOf);
+  const source = metricsSource(
+    parts,
+    clock,
+    { dispatcher: slices.webhooks.dispatcher, embeddings: slices.embeddings },
+    liveOf,
+  );
   const deps = { ...built, limiter, source, unmatched, stopping };
 
   /** Registered again on a server that never listens, to document them. */

@@ -158,7 +158,7 @@ function planOf(state: State): LoadPlan {
     }
     if (good !== null) kept.push(good);
     if (fault?.isHostile !== true || isDue || !isFresh(fault.files)) continue;
-    // What it needs may be there now, but the others do not wait for it.
+    // Its imports may exist by now, but the other skills do not wait for it.
     if (strangers.length > 0) deferred.add(file);
     else avoided.push(file);
   }
@@ -183,7 +183,7 @@ function freshness(): (files: readonly LoadedFile[]) => boolean {
   return (files) => files.every(({ path, stamp }) => now(path) === stamp);
 }
 
-/** Remembers what was loaded; the pool says of all files what does not load. */
+/** Remembers the loaded modules; the pool reports all files that do not load. */
 function take(state: State, { avoided }: LoadPlan, pool: ExecutorPool): ExecutorPool {
   const { entries: before, deferred } = state;
   const entries = new Map<string, Entry>();

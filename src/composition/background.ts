@@ -30,6 +30,8 @@ const purgeEveryMs = 10_000;
 /** Between two looks for memories that an earlier version has indexed. */
 const renewEveryMs = 1_000;
 
+/** Between two looks for memories that await a vector. */
+const embedEveryMs = 1_000;
 /** Between two writes of the statistics; a crash loses at most that much. */
 const recordEveryMs = 1_000;
 /** Between two writes of the calls of triggers. */
@@ -62,6 +64,8 @@ export function startBackground(
   if (roles.has('worker')) tasks.push(...workerTasks(parts, slices, clock));
   if (roles.has('scheduler')) {
     tasks.push(...schedulerTasks(slices), ...retentionTasks(parts, slices, clock, writer));
+    const { embeddings } = slices;
+    if (embeddings !== null) tasks.push([embedEveryMs, () => embeddings.embedSome()]);
   }
   tasks.push(...clusterTasks(parts, slices, clock));
   const onTaskError = (err: unknown) =>

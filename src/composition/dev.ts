@@ -2,8 +2,8 @@
 import { readFileSync } from 'node:fs';
 import { relative, resolve } from 'node:path';
 import { styleText } from 'node:util';
-import type { SkillFault } from '../skills/reload.ts';
-import type { ReloadState, Reloads } from '../skills/reload-turns.ts';
+import type { ReloadState, SkillFault } from '../skills/reload.schemas.ts';
+import type { Reloads } from '../skills/reload-turns.ts';
 import { type AuthoredSkills, createAuthoredSkills } from './authored-skills.ts';
 import { preparedLoads, type StartPrepared } from './prepared-loads.ts';
 import { watchSkills } from './watch-skills.ts';
@@ -23,7 +23,7 @@ interface DevDeps {
   readonly print: (text: string) => void;
 }
 
-/** Reloads what was saved, and says in the terminal how that went. */
+/** Reloads the saved files, and prints the result in the terminal. */
 export function reloadOnSave(deps: DevDeps, directory: string): void {
   const root = resolve(directory);
   const { authored, reloads, print } = deps;
@@ -58,7 +58,7 @@ async function reloadSaved(
   const state = await reloads.reloadHere('watch');
   const ms = Math.round(performance.now() - savedAt);
   if (state.status === 'reloaded') print(lineOf(state, namesOf(root, [...paths]), ms));
-  // What was saved and is still at fault is said again.
+  // The fault of a file that was saved again is printed again.
   const told = state.faults.filter((fault) => !known.has(keyOf(fault)) || paths.has(fault.file));
   for (const fault of told) print(textOf(fault));
   if (state.status === 'refused' && told.length === 0) print(refusalOf(state));

@@ -21,7 +21,7 @@ import { queueOf } from '../jobs/queues.ts';
 import { createRecovery } from '../jobs/recover.ts';
 import { createReports } from '../jobs/reports.ts';
 import { type EndJobsOfKey, endJobsOfRevokedKey } from '../jobs/revoked-key.ts';
-import { createRuns } from '../jobs/run.ts';
+import { createRuns, type StartRun } from '../jobs/run.ts';
 import { createSettle, type Settle } from '../jobs/settle.ts';
 import type { Settled } from '../jobs/settle-effects.ts';
 import { abandonWaits } from '../journal/abandoned-waits.ts';
@@ -93,9 +93,9 @@ export interface JobRunsDeps {
 
 /** What runs jobs in this process: performs hints, settles attempts, recovers lost ones. */
 export function composeJobRuns(deps: JobRunsDeps) {
-  const { base, config, slices, feed, executors, workers, times, observer } = deps;
-  const { database, clock, log, writer } = base;
-  const { endAbandonedSteps, thinking } = slices.thinking;
+  const { base, config, slices, feed, workers, times, observer } = deps;
+  const { clock, writer } = base;
+  const { endAbandonedSteps } = slices.thinking;
   const wakeRun = (jobId: string) => {
     performer.wake(jobId);
     deps.elsewhere.wake(jobId);
@@ -130,25 +130,7 @@ export function composeJobRuns(deps: JobRunsDeps) {
     writer: config.isEmbedded ? writer : `${writer}-claims`,
     leaseMs: config.jobLeaseMs,
   });
-  const startRun = createRuns({
-    executors,
-    skills: slices.skills,
-    settings: slices.skillSettings,
-    reports: createReports({
-      database,
-      feed,
-      clock,
-      onError: (err) => log.error({ err }, 'what a run said could not be recorded'),
-    }),
-    startMemory: createRunMemories(database, clock, slices.agents.memoryOf),
-    openJournal: (job) => openJournal({ database, clock, isHeld }, job),
-    thinking,
-    yieldSlot: createYieldSlot(workers, config.modelWaitsMax),
-    clock,
-    log,
-    waitKinds: deps.waitKinds,
-    mayCall: admission.mayCall,
-  });
+  const startRun = composeRunStart(deps, admission);
   const performer = createPerformer({
     ...base,
     admission,
@@ -174,6 +156,25 @@ export function composeJobRuns(deps: JobRunsDeps) {
   return { admission, settle, performer, recovery, endWaits, endMissed, stopRun };
 }
 
+function composeRunStart(deps: JobRunsDeps, { mayCall }: Pick<Admission, 'mayCall'>): StartRun {
+  const { base, slices, feed, executors, workers, waitKinds } = deps;
+  const { database, clock, log } = base;
+  return createRuns({
+    ...{ executors, skills: slices.skills, settings: slices.skillSettings, mayCall },
+    reports: createReports({
+      database,
+      feed,
+      clock,
+      onError: (err) => log.error({ err }, 'what a run said could not be recorded'),
+    }),
+    startMemory: createRunMemories({ ...base, ...slices.memories }, slices.agents.memoryOf),
+    openJournal: (job) => openJournal({ database, clock, isHeld }, job),
+    thinking: slices.thinking.thinking,
+    yieldSlot: createYieldSlot(workers, deps.config.modelWaitsMax),
+    ...{ clock, log, waitKinds },
+  });
+}
+
 /** What accepting and asking for jobs needs. */
 export interface JobVerbsDeps {
   readonly base: Foundation;
@@ -190,17 +191,24 @@ export interface JobVerbsDeps {
   /** Tells the process that runs a job to stop it. */
   stopRun(jobId: string): void;
   readonly observer: Pick<JobObserver, 'accepted'>;
+  /** Starts an executor of this process if there is none. */
+  warm?(): void;
 }
 
 export function composeJobVerbs(deps: JobVerbsDeps) {
-  const { base, slices, feed, admission, settle, begin, stopRun, observer } = deps;
+  const { base, slices, feed, admission, settle, begin, stopRun, observer, warm } = deps;
   const accept = createAccept({ ...base, admission, begin, observe: observer.accepted });
   const jobs = createJobs({ base, slices, accept, settle, feed, stopRun });
   const childJobs = createChildJobs({
     ...{ skills: slices.skills, mayCall: admission.mayCall, accept },
     agentStatus: slices.agents.statusIn,
   });
-  return { accept, jobs, execute: createExecute({ ...base, ...slices, accept }), childJobs };
+  return {
+    accept,
+    jobs,
+    execute: createExecute({ ...base, ...slices, accept, ...(warm && { warm }) }),
+    childJobs,
+  };
 }
 
 export function composeJobs(
@@ -208,9 +216,9 @@ export function composeJobs(
     readonly slices: JobVerbsDeps['slices'];
     /** Null where the platform is embedded. */
     readonly bus: Bus | null;
-  },
+  } & Pick<JobVerbsDeps, 'warm'>,
 ) {
-  const { base, slices, bus, observer } = deps;
+  const { base, slices, bus, observer, warm } = deps;
   const feed = bus === null ? createJobFeed() : createSharedJobFeed(bus);
   const workers = new Map<QueueName, Consumer>();
   const waitKinds = composeWaitKinds();
@@ -222,7 +230,11 @@ export function composeJobs(
   const { performer, stopRun } = runs;
   const begin = (job: ClaimedJob) =>
     workers.get(queueOf(job.trigger_type))?.run(job.id, () => performer.begin(job));
-  const verbs = composeJobVerbs({ base, slices, feed, ...runs, begin, observer });
+  const verbs = composeJobVerbs({
+    ...{ base, slices, feed, begin, observer },
+    ...runs,
+    ...(warm && { warm }),
+  });
   waitKinds.set('run', verbs.childJobs);
   const endJobsOfKey = createEndJobsOfKey(base, verbs.jobs, stopRun);
   return { ...runs, ...verbs, feed, workers, endJobsOfKey, waitKinds };

@@ -11,13 +11,20 @@ import { createSharedRead } from '../kernel/shared-read.ts';
 import { countDeliveries } from '../webhooks/delivery-log.store.ts';
 import type { Dispatcher } from '../webhooks/dispatch.ts';
 import { findOverdue } from '../webhooks/recovery.store.ts';
+import type { ComposedEmbeddings } from './embeddings.ts';
 import type { Parts } from './parts.ts';
+
+/** The slices that gauges are read from. */
+interface Read {
+  readonly dispatcher: Pick<Dispatcher, 'lagMs'>;
+  readonly embeddings: Pick<ComposedEmbeddings, 'countAwaiting'> | null;
+}
 
 /** `liveOf` tells how many processes of a role there are. */
 export function metricsSource(
   { database, queue, executors }: Pick<Parts, 'database' | 'queue' | 'executors'>,
   clock: Clock,
-  dispatcher: Pick<Dispatcher, 'lagMs'>,
+  { dispatcher, embeddings }: Read,
   liveOf: (role: Role) => number,
 ): MetricsSource {
   const ageOf = (dueAt: number | undefined) =>
@@ -25,11 +32,12 @@ export function metricsSource(
   const source: MetricsSource = {
     waiting: createSharedRead(clock, async () => {
       const now = clock.now();
-      const [skills, scheduled, overdue, lagMs] = await Promise.all([
+      const [skills, scheduled, overdue, lagMs, awaitingVectors] = await Promise.all([
         findOldestDue(database.read, 'skill-execution', now),
         findOldestDue(database.read, 'scheduled-jobs', now),
         findOverdue(database.read, now),
         dispatcher.lagMs(),
+        embeddings?.countAwaiting() ?? 0,
       ]);
       return {
         oldestDueMs: {
@@ -39,6 +47,7 @@ export function metricsSource(
         },
         webhookBacklog: overdue.n,
         outboxLagMs: lagMs,
+        awaitingVectors,
       };
     }),
     liveProcesses: () => Object.fromEntries(roles.map((role) => [role, liveOf(role)])),

@@ -20,7 +20,7 @@ export interface Predecessor {
   failed(reason: string): Promise<void>;
 }
 
-/** Null in a process that replaces none. */
+/** Null in a process that replaces no other. */
 export function predecessorOf(
   environment: Readonly<Record<string, string | undefined>>,
 ): Predecessor | null {

@@ -1,4 +1,5 @@
 /** What /health watches (specification: Health and metrics). */
+import type { PoolStats } from '../executors/pool.ts';
 import type { Probe } from '../http/health.ts';
 import { findOldestDue } from '../jobs/oldest-due.store.ts';
 import { jobQueues } from '../jobs/queues.ts';
@@ -8,6 +9,9 @@ import type { Parts } from './parts.ts';
 
 /** A worker is stuck when a job has been due for so long and no worker has claimed any in that time. */
 const stuckMs = 30_000;
+
+/** An executor that is not ready after so long has many skills to load, or cannot start. */
+const slowStartMs = 5_000;
 
 export function probesOf(
   { database, queue, executors }: Parts,
@@ -26,7 +30,7 @@ export function probesOf(
     probes.push({
       name: 'executors',
       isCritical: false,
-      check: async () => assertTrue(executors.stats().executors > 0, 'no executor is ready'),
+      check: async () => assertTrue(canRun(executors.stats()), 'no executor is ready'),
     });
   }
   if (processes !== null) {
@@ -58,6 +62,11 @@ export function probesOf(
     );
   }
   return probes;
+}
+
+/** A worker without runs has no executor, and starts one for the next run. */
+function canRun({ executors, failedStarts, waitedMs }: PoolStats): boolean {
+  return executors > 0 || (failedStarts === 0 && waitedMs < slowStartMs);
 }
 
 function assertTrue(holds: boolean, otherwise: string): void {

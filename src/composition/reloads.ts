@@ -22,7 +22,7 @@ export function composeReloads(
 ): Reloads {
   const members = processes.cluster;
   const register = async (definitions: readonly LoadedSkill[]) => {
-    // The other processes, and this one as the others see it, know first what is loaded here now.
+    // The other processes learn first which skills are loaded here now.
     await members?.beat();
     await skills.register(definitions, members?.skills());
   };

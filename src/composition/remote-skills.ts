@@ -32,11 +32,11 @@ export function composeRemoteSkills(
     outside: {
       ...{ open: oauth.open, close: oauth.close },
       publicUrl: config.publicUrl,
-      onChange: (sourceId) => remote.look({ id: sourceId }),
+      onChange: (sourceId) => remote.refresh(sourceId),
     },
   });
   const openapi = createOpenapiKind({ allowed, clock });
-  const onToolsChanged = (sourceId: string) => remote.noticeChange(sourceId);
+  const onToolsChanged = (sourceId: string) => remote.scheduleRefresh(sourceId);
   const remote: RemoteSkills = createRemoteSkills({
     ...{ database, clock, log, skills, cipher },
     kinds: new Map([

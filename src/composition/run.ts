@@ -23,6 +23,9 @@ const stopMarginMs = 4_000;
 
 const parentLookMs = 500;
 
+/** After the start, for a first run; longer only holds memory. */
+const unusedMs = 5_000;
+
 interface RunMode {
   /** Whether saved skills are reloaded at once, whatever changed. */
   readonly isAuthoring?: boolean;
@@ -105,8 +108,10 @@ async function start(
   if (adminSecret.isNew) show(adminSecret, config.dataDir);
   const { encryptionKey, dataDir, isEmbedded } = config;
   if (predecessor !== null) {
-    await Promise.all([executors, import('./app.ts'), loadStores(config)]);
+    const [pool] = await Promise.all([executors, import('./app.ts'), loadStores(config)]);
     await predecessor.mayStart();
+    // Its executor may have ended meanwhile, and runs come at once.
+    pool?.warm();
   }
   const [{ startApp }, stores] = await Promise.all([import('./app.ts'), openStores(config, log)]);
   const version = packageVersion();
@@ -185,6 +190,7 @@ function startExecutors(
   return startExecutorPool({
     size: config.executors,
     memoryMb: config.executorMemoryMb,
+    ...idleTimesOf(config),
     loadMs: config.skillLoadMs,
     inspectPort: config.executorInspectPort,
     skillsDirs: [catalog, ...(config.skillsDir === null ? [] : [config.skillsDir])],
@@ -194,6 +200,13 @@ function startExecutors(
     },
     ...options,
   });
+}
+
+/** With 0 the executors stay. */
+function idleTimesOf({ executorsIdleSeconds }: Config): Pick<PoolOptions, 'idleMs' | 'unusedMs'> {
+  if (executorsIdleSeconds === 0) return { idleMs: null, unusedMs: null };
+  const idleMs = executorsIdleSeconds * 1000;
+  return { idleMs, unusedMs: Math.min(idleMs, unusedMs) };
 }
 
 function packageVersion(): string {

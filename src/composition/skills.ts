@@ -23,7 +23,7 @@ export async function composeSkills(
   return { skills, isLoaded };
 }
 
-/** What is made of the loaded definitions, made again once a reload has replaced them. */
+/** A value derived from the loaded definitions, computed again after a reload has replaced them. */
 export function fromDefinitions<T>(
   definitions: () => readonly LoadedSkill[],
   make: (definitions: readonly LoadedSkill[]) => T,

@@ -12,8 +12,9 @@ import type { Clock } from '../kernel/clock.ts';
 import { composeAgents } from './agents.ts';
 import { composeApprovals } from './approvals.ts';
 import { type ClusterTimes, clusterTimes } from './cluster-times.ts';
+import type { ComposedEmbeddings, EmbeddingsDeps } from './embeddings.ts';
 import { composeJobs } from './jobs.ts';
-import type { Parts } from './parts.ts';
+import type { Foundation, Parts } from './parts.ts';
 import { composeProcesses } from './processes.ts';
 import { composeRemoteSkills, runnersOf } from './remote-skills.ts';
 import { composeRunEvents } from './run-events.ts';
@@ -34,24 +35,13 @@ export async function composeSlices(parts: Parts, clock: Clock, writer: string) 
   const { config, database, queue, executors, cluster, log } = parts;
   const base = { database, queue, clock, log, writer };
   const times: ClusterTimes = cluster === null ? {} : clusterTimes;
-  const metrics = metricsOf(parts);
-  const apiKeys = createApiKeys(database, clock, insertDefaultAgent, config.apiKeysMax);
-  const conversations = createConversations(database);
-  const bus = cluster?.bus ?? null;
-  const composed = composeAgents(base, config, bus);
-  const { agents, memories } = composed;
-  const processes = await composeProcesses(parts, clock);
-  const secrets = await composeSecrets(parts, clock, processes.cluster);
-  const { credentials, signingSecrets, skillSettings } = secrets;
-  const { skills, isLoaded } = await composeSkills(base, executors, processes.cluster);
-  const remoteSkills = composeRemoteSkills(base, parts, skills);
-  const statistics = composeStatistics(base, skills);
-  const { recorder } = statistics;
-
+  const used = await composeUsed(parts, base);
+  const { agents, apiKeys, skills, metrics, remoteSkills, signingSecrets } = used;
+  const { recorder } = used.statistics;
   const thinking = composeThinking({
     base,
     config,
-    slices: { agents, apiKeys, conversations, credentials, skills },
+    slices: used,
     definitions: () => executors?.definitions ?? [],
     metrics,
     recorder,
@@ -59,53 +49,78 @@ export async function composeSlices(parts: Parts, clock: Clock, writer: string) 
   const jobs = composeJobs({
     base,
     config,
-    slices: { agents, apiKeys, conversations, memories, skills, skillSettings, thinking },
+    slices: { ...used, thinking },
     executors: runnersOf(executors ?? noExecutors, remoteSkills.remote, skills),
-    isLoaded,
+    isLoaded: used.isLoaded,
     whyWithdrawn: remoteSkills.remote.whyWithdrawn,
-    bus,
+    warm: () => executors?.warm(),
+    bus: cluster?.bus ?? null,
     times,
-    observer: createJobObserver(metrics, recorder, processes.local),
+    observer: createJobObserver(metrics, recorder, used.processes.local),
   });
-  const approvals = composeApprovals(base, jobs);
   const running = { agents, apiKeys, skills, ...jobs };
   const runEvents = composeRunEvents(base, jobs);
   const schedules = composeSchedules(base, running, config.scheduledJobsMax);
-  const usage = composeUsage(base, {
-    agents,
-    scheduledJobs: schedules.schedules,
-    organizationOfKey: apiKeys.organizationOf,
-  });
-  const receiving = { ...running, runEvents, secrets: signingSecrets };
-  const triggers = composeTriggers(base, receiving, config.triggersMax);
-  const webhooks = composeWebhooks({
-    base,
-    config,
-    agents,
-    secrets: signingSecrets,
-    egress: parts.webhookEgress,
-    times,
-    observe: createDeliveryObserver(metrics),
-  });
   return {
-    metrics,
-    processes,
-    apiKeys,
-    ...composed,
-    userData: { database, clock, log, writer, memories },
-    conversations,
-    skills,
-    ...{ credentials, signingSecrets, skillSettings },
-    remoteSkills,
-    statistics,
+    ...used,
+    userData: { ...base, memories: used.memories },
     jobs,
-    approvals,
+    approvals: composeApprovals(base, jobs),
     runEvents,
     schedules,
-    usage,
-    triggers,
-    webhooks,
+    usage: composeUsage(base, {
+      agents,
+      scheduledJobs: schedules.schedules,
+      organizationOfKey: apiKeys.organizationOf,
+    }),
+    triggers: composeTriggers(
+      base,
+      { ...running, runEvents, secrets: signingSecrets },
+      config.triggersMax,
+    ),
+    webhooks: composeWebhooks({
+      base,
+      config,
+      agents,
+      secrets: signingSecrets,
+      egress: parts.webhookEgress,
+      times,
+      observe: createDeliveryObserver(metrics),
+    }),
   };
+}
+
+/** The slices that jobs use. */
+async function composeUsed(parts: Parts, base: Foundation) {
+  const { config, database, executors, cluster } = parts;
+  const { clock } = base;
+  const processes = await composeProcesses(parts, clock);
+  const secrets = await composeSecrets(parts, clock, processes.cluster);
+  const { skills, isLoaded } = await composeSkills(base, executors, processes.cluster);
+  const metrics = metricsOf(parts);
+  const embeddings = await loadEmbeddings({ base, config, metrics, ...secrets });
+  return {
+    metrics,
+    embeddings,
+    processes,
+    apiKeys: createApiKeys(database, clock, insertDefaultAgent, config.apiKeysMax),
+    ...composeAgents(base, config, cluster?.bus ?? null, () => embeddings?.meaning ?? null),
+    conversations: createConversations(database),
+    ...secrets,
+    ...{ skills, isLoaded },
+    remoteSkills: composeRemoteSkills(base, parts, skills),
+    statistics: composeStatistics(base, skills),
+  };
+}
+
+/** Null without `EMBEDDING_MODEL`: then nothing of them is loaded. */
+async function loadEmbeddings(
+  deps: Omit<EmbeddingsDeps, 'model'> & { readonly config: Parts['config'] },
+): Promise<ComposedEmbeddings | null> {
+  const model = deps.config.embeddingModel;
+  return model === null
+    ? null
+    : (await import('./embeddings.ts')).composeEmbeddings({ ...deps, model });
 }
 
 function metricsOf({ version, config }: Parts) {

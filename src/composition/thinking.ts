@@ -11,21 +11,20 @@ import type { Conversations } from '../conversations/conversations.ts';
 import type { Credentials } from '../credentials/credentials.ts';
 import type { Transaction } from '../database/database.ts';
 import type { Metrics } from '../http/metrics.ts';
-import { listAgentsAbove } from '../jobs/child-jobs.store.ts';
+import { listJobsAbove, readTreeUse } from '../jobs/child-jobs.store.ts';
 import { streamedBytesOf } from '../jobs/job-events.store.ts';
 import { isHeld } from '../jobs/leases.store.ts';
 import { bind } from '../kernel/bind.ts';
-import type { Logger } from '../kernel/log.ts';
-import { ModelError, type Models } from '../models/model.ts';
+import type { Models } from '../models/model.ts';
 import { createModels } from '../models/models.ts';
 import { createPrices } from '../models/prices.ts';
-import { accessTo, partsOfModel } from '../models/providers.ts';
 import { scheduledRuns } from '../schedules/run-ends.ts';
 import { type SkillRegistry, skillKey } from '../skills/registry.ts';
 import type { LoadedSkill } from '../skills/sources/modules.ts';
 import { readSkillFile } from '../skills/sources/skill-folder.ts';
 import type { Recorder } from '../statistics/recorder.ts';
 import type { Foundation } from './parts.ts';
+import { providerSettings, warnOfModel } from './provider-settings.ts';
 import { fromDefinitions } from './skills.ts';
 
 export interface ComposedThinking {
@@ -74,7 +73,9 @@ export function composeThinking(deps: ThinkingDeps): ComposedThinking {
     clock,
     isHeld,
     scheduledJobOf: scheduledRuns.scheduledJobOf,
-    agentsAbove: listAgentsAbove,
+    jobsAbove: listJobsAbove,
+    readTreeUse,
+    treeTokensMax: config.agentTokensMax,
     prices: createPrices(config.modelPrices),
     streamedBytesOf,
     observe(job, used, cost) {
@@ -82,7 +83,7 @@ export function composeThinking(deps: ThinkingDeps): ComposedThinking {
       metrics.tokensUsed(used, cost);
     },
   };
-  warnOfDefault(config, log);
+  warnOfModel('DEFAULT_MODEL', config.defaultModel, { providers: config.providers, log });
   const thinking = createThinking({
     clock,
     agents,
@@ -111,16 +112,7 @@ function modelsOf({ base, config, metrics, slices }: ThinkingDeps): Models {
       firstTokenMs: config.modelFirstTokenTimeoutMs,
       betweenMs: config.modelSilenceTimeoutMs,
     },
-    async settingsOf(organizationId, provider) {
-      const platform = config.providers.get(provider);
-      const own = await slices.credentials.settingsOf(organizationId, provider);
-      if (own === undefined) return platform;
-      if ('fault' in own) throw new ModelError('credentials', own.fault);
-      // The platform's address serves an organization's key; its key serves no other address.
-      const baseUrl = own.baseUrl ?? platform?.baseUrl ?? null;
-      // A credential with an address and no key belongs to a provider that requires none.
-      return { ...own, baseUrl, isOpen: own.apiKey === null };
-    },
+    settingsOf: providerSettings(config.providers, slices.credentials),
   });
 }
 
@@ -142,16 +134,4 @@ function skillFileReader(
     if (folder === undefined) return { error: `There is no folder of ${skill}.` };
     return readSkillFile(folder, path, { offset: offset ?? 0 });
   };
-}
-
-/** Not the end of a start: organizations may have accounts of their own. */
-function warnOfDefault({ defaultModel, providers }: ThinkingConfig, log: Logger): void {
-  if (defaultModel === null) return;
-  try {
-    const { provider } = partsOfModel(defaultModel);
-    accessTo(provider, providers.get(provider));
-  } catch (error) {
-    const reason = (error as Error).message;
-    log.warn({ default_model: defaultModel, reason }, 'DEFAULT_MODEL cannot be used as it is');
-  }
 }

@@ -106,7 +106,7 @@ function readVariables(environment: Environment): { settings: Settings; faults: 
   return { settings: settings as unknown as Settings, faults };
 }
 
-/** Faults between settings, of which a faulty one counts as set. */
+/** Faults of settings that contradict each other. A setting with a fault of its own counts as set. */
 function contradictions(settings: Settings, faults: readonly ConfigFault[]): ConfigFault[] {
   const { adminSecret, databaseUrl, redisUrl, modelContextTokens, modelOutputTokens } = settings;
   const isFaulty = (name: string) => faults.some(({ variable }) => variable === name);

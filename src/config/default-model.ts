@@ -1,9 +1,9 @@
-/** Whether `DEFAULT_MODEL` can be called with what the environment says of its provider. */
+/** Whether `DEFAULT_MODEL` and `EMBEDDING_MODEL` can be called with what the environment says of their providers. */
 import { nearestName } from '../kernel/misspelt.ts';
 import { accessTo, knownProviders, partsOfModel } from '../models/providers.ts';
 import type { Config } from './config.ts';
 
-export interface DefaultModelFault {
+export interface ModelSettingFault {
   /** Whether there is nothing at all of this name, so that it is probably misspelt. */
   readonly isUnknown: boolean;
   readonly provider: string;
@@ -12,13 +12,13 @@ export interface DefaultModelFault {
   readonly remedy: string;
 }
 
-/** Null where there is no fault, or no default model. */
-export function defaultModelFault({
-  defaultModel,
-  providers,
-}: Pick<Config, 'defaultModel' | 'providers'>): DefaultModelFault | null {
-  if (defaultModel === null) return null;
-  const { provider } = partsOfModel(defaultModel);
+/** Null where there is no fault in a variable that names a model. */
+export function modelSettingFault(
+  variable: string,
+  model: string,
+  providers: Config['providers'],
+): ModelSettingFault | null {
+  const { provider } = partsOfModel(model);
   const settings = providers.get(provider);
   try {
     accessTo(provider, settings);
@@ -28,7 +28,7 @@ export function defaultModelFault({
     const [fault = '', remedy = ''] = (error as Error).message.split(': ');
     const near = isUnknown ? nearestName(provider, [...knownProviders, ...providers.keys()]) : null;
     const meant = near === null ? '' : `did you mean ${near}? Else `;
-    const message = `DEFAULT_MODEL=${defaultModel}: ${lowerFirst(fault)}`;
+    const message = `${variable}=${model}: ${lowerFirst(fault)}`;
     return { isUnknown, provider, message, remedy: `${meant}${remedy}` };
   }
 }

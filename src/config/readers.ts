@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs';
 import { parseAllowList } from '../egress/allow-list.ts';
 import { readOperatorPrices } from '../models/operator-prices.ts';
 import type { ModelPrice } from '../models/prices.ts';
-import { providerPattern } from '../models/providers.ts';
+import { embeddingsFault, partsOfModel, providerPattern } from '../models/providers.ts';
 import { adminSecretRule, isAdminSecret } from './admin-secret.ts';
 
 /** The value, or the end of a sentence: what was expected. */
@@ -79,6 +79,15 @@ export const model: Reader<string> = (value) =>
   new RegExp(`^${providerPattern}/\\S+$`).test(value) && value.length <= 200
     ? { value }
     : { expected: 'provider/model, such as openai/gpt-5' };
+
+/** A model that makes vectors: not of a provider that has none. */
+export const embeddingModel: Reader<string> = (value) => {
+  const read = model(value);
+  const fault = 'value' in read ? embeddingsFault(partsOfModel(value).provider) : '';
+  if (fault === null) return read;
+  const but = fault === '' ? '' : `, but ${fault}`;
+  return { expected: `provider/model, such as openai/text-embedding-3-small${but}` };
+};
 
 /** A JSON list of prices, or the path of a file with one. */
 export const modelPrices: Reader<readonly ModelPrice[]> = (value) => {

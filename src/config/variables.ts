@@ -4,6 +4,7 @@ import {
   addressRanges,
   adminSecret,
   delays,
+  embeddingModel,
   hostList,
   integer,
   model,
@@ -104,6 +105,12 @@ export const variables = {
     null,
     integer(1, 256),
   ),
+  executorsIdleSeconds: variable(
+    'EXECUTORS_IDLE_SECONDS',
+    'Seconds without a run after which a worker ends its executors; the next run starts one. 0 keeps them.',
+    '90',
+    integer(0, 86_400),
+  ),
   workerConcurrency: variable(
     'WORKER_CONCURRENCY',
     'Runs at a time in this process, of each of the two queues that runs come by.',
@@ -163,6 +170,12 @@ export const variables = {
     'Model of agents that name none, as provider/model.',
     null,
     model,
+  ),
+  embeddingModel: variable(
+    'EMBEDDING_MODEL',
+    'Model that makes vectors of memories, as provider/model, so that a search finds what means the same; none when it is not set.',
+    null,
+    embeddingModel,
   ),
   modelContextTokens: variable(
     'MODEL_CONTEXT_TOKENS',

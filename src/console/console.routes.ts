@@ -4,30 +4,13 @@
  */
 import { Type } from 'typebox';
 import type { Server } from '../http/server.ts';
-import { keptByBrowsers } from '../http/static-files.ts';
+import { pageHeaders, sendAsset } from '../http/static-files.ts';
 import type { WrongSecrets } from '../http/wrong-secrets.ts';
 import { notFound } from '../kernel/errors.ts';
 import type { ConsoleFiles } from './files.ts';
 import type { Sessions } from './sessions.ts';
 
-const contentSecurityPolicy = [
-  "default-src 'none'",
-  "script-src 'self'",
-  "style-src 'self'",
-  "font-src 'self'",
-  "img-src 'self' data:",
-  "connect-src 'self'",
-  "base-uri 'none'",
-  "form-action 'self'",
-  "frame-ancestors 'none'",
-].join('; ');
-
-const pageHeaders = {
-  'content-security-policy': contentSecurityPolicy,
-  'referrer-policy': 'same-origin',
-  'x-content-type-options': 'nosniff',
-  'cache-control': 'no-cache',
-};
+const headers = pageHeaders("style-src 'self'", "font-src 'self'", "form-action 'self'");
 
 const SignIn = Type.Object(
   { secret: Type.String({ minLength: 1, maxLength: 4_096 }) },
@@ -72,12 +55,11 @@ export function consoleRoutes(
     const name = (request.params as { '*': string })['*'];
     if (/(?:^|\/)\./.test(name)) throw notFound('File');
     if (name.startsWith('assets/')) {
-      reply.header('x-content-type-options', 'nosniff');
-      return reply.sendFile(name, root, keptByBrowsers);
+      return sendAsset(reply, name, root);
     }
     // Files lie only next to the page; a dot further down belongs to a location, for example v1.0.
     const file = /^[\w-]+\.\w+$/.test(name) ? name : 'index.html';
-    return reply.headers(pageHeaders).sendFile(file, root, { cacheControl: false });
+    return reply.headers(headers).sendFile(file, root, { cacheControl: false });
   });
 }
 

@@ -10,13 +10,14 @@ import {
   Limit,
   Nullable,
   noTokenStats,
+  noTokenSums,
   Offset,
   Page,
   Timestamp,
-  TokenStats,
   Tokens,
   tokenParts,
   tokenStats,
+  tokenSums,
   Words,
 } from '../http/schemas.ts';
 import { openingLength } from './conversations.ts';
@@ -113,11 +114,11 @@ export const getSchema = {
   params,
   response: {
     200: Type.Object(
-      { ...listed, token_stats: TokenStats },
+      { ...listed, ...tokenSums },
       {
         title: 'Conversation',
         description: 'The conversation.',
-        examples: [{ ...example, token_stats: noTokenStats }],
+        examples: [{ ...example, ...noTokenSums }],
       },
     ),
     ...apiRefusals('not_found'),
@@ -168,7 +169,8 @@ export const tokenUsageSchema = {
       },
       {
         title: 'TokenUsage',
-        description: 'The totals are the sums of the whole breakdown.',
+        description:
+          'The totals are the sums of the whole breakdown. Tokens of jobs that those of the conversation have started are in the nested_token_stats of the conversation.',
         ...carries('X-Next-Offset'),
         examples: [{ conversation_id: example.id, ...noTokenStats, breakdown: [] }],
       },

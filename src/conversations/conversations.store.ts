@@ -283,3 +283,6 @@ export const sumTokensByJob = allRows<{ conversationId: string }>()((db, p) =>
     .where(hasTokens)
     .groupBy('job_id'),
 );
+
+/** Sums over messages; `unreported` as in `messages`, `unpriced` the number of those without a cost. */
+export type CountedTokens = Omit<Awaited<ReturnType<typeof sumTokensByJob>>[number], 'job_id'>;

@@ -14,6 +14,7 @@ import {
 } from './conversation-lists.store.ts';
 import {
   type ConversationRow,
+  type CountedTokens,
   findConversation,
   listMessages,
   listMessageTokens,
@@ -21,6 +22,11 @@ import {
   sumTokensByJob,
 } from './conversations.store.ts';
 import { listData, listDialogue } from './dialogue.store.ts';
+import {
+  sumTokensBelow,
+  sumTokensBelowConversation,
+  sumTokensBelowJob,
+} from './nested-tokens.store.ts';
 
 /** Characters of the first message in a list that shows how conversations begin. */
 export const openingLength = 200;
@@ -45,8 +51,31 @@ export interface TokenStats
   readonly cost_is_partial: boolean;
 }
 
-/** Sums over messages; `unreported` as in `messages`, `unpriced` the number of those without a cost. */
-export type CountedTokens = Omit<Awaited<ReturnType<typeof sumTokensByJob>>[number], 'job_id'>;
+/** Tokens of a job or a conversation, of the jobs that it has started, and of both together. */
+export interface TokenSums {
+  readonly token_stats: TokenStats;
+  readonly nested_token_stats: TokenStats;
+  readonly total_token_stats: TokenStats;
+}
+
+export type { CountedTokens };
+
+/** The tokens of all jobs below each of these, by the id of the one above; those without any are left out. */
+export async function tokensBelow(
+  db: Handle,
+  jobIds: readonly string[],
+): Promise<ReadonlyMap<string, CountedTokens>> {
+  return jobIds.length === 0 ? new Map() : sumTokensBelow(db, jobIds);
+}
+
+/** The sums over messages of a job or a conversation, beside those of the jobs below it. */
+function tokenSums(own: readonly CountedTokens[], nested: readonly CountedTokens[]): TokenSums {
+  return {
+    token_stats: tokenStats(own),
+    nested_token_stats: tokenStats(nested),
+    total_token_stats: tokenStats([...own, ...nested]),
+  };
+}
 
 /** Adds up. */
 export function tokenStats(rows: readonly CountedTokens[]): TokenStats {
@@ -131,10 +160,11 @@ async function listOpened(
 
 async function get(db: Handle, organizationId: string, id: string) {
   const row = await find(db, organizationId, id);
-  return {
-    ...conversationView(row),
-    token_stats: tokenStats(await sumTokensByJob(db, { conversationId: id })),
-  };
+  const [own, nested] = await Promise.all([
+    sumTokensByJob(db, { conversationId: id }),
+    sumTokensBelowConversation(db, id),
+  ]);
+  return { ...conversationView(row), ...tokenSums(own, nested) };
 }
 
 async function messages(
@@ -184,10 +214,14 @@ async function dataOf(
   return new Map(rows.flatMap(({ id, data }) => (data === null ? [] : [[id, data]])));
 }
 
-/** Tokens that one job of a conversation used. */
-async function tokensOfJob(db: Handle, conversationId: string, jobId: string): Promise<TokenStats> {
-  const rows = await sumTokensByJob(db, { conversationId });
-  return tokenStats(rows.filter((row) => row.job_id === jobId));
+/** Tokens that one job of a conversation used, and those of the jobs below it. */
+async function tokensOfJob(db: Handle, conversationId: string, jobId: string): Promise<TokenSums> {
+  const [rows, nested] = await Promise.all([
+    sumTokensByJob(db, { conversationId }),
+    sumTokensBelowJob(db, jobId),
+  ]);
+  const own = rows.filter((row) => row.job_id === jobId);
+  return tokenSums(own, nested);
 }
 
 /** Column by column, because PostgreSQL has more of them than are shown. */

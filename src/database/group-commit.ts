@@ -106,7 +106,7 @@ async function commitTogether(
   for (const { unit, value } of done) unit.resolve(value as never);
 }
 
-/** The same when a unit throws: it alone is rolled back, and the others share one commit. */
+/** Runs the units again when one throws: it alone is rolled back, and the others share one commit. */
 async function commitApart(
   writer: Writer,
   handle: Handle,

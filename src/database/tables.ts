@@ -495,7 +495,7 @@ export interface FamilyCancellationsTable {
   job_id: string;
 }
 
-/** An event from outside. Runs that were accepted before it can take it. */
+/** A received event. Runs that were accepted before it can take it. */
 export interface ReceivedEventsTable {
   /** Ordered by time. */
   id: string;
@@ -594,6 +594,7 @@ export const usageOwnerKinds = [
   'scheduled_job',
   'user',
   'skill',
+  'embedding_model',
 ] as const;
 export type UsageOwnerKind = (typeof usageOwnerKinds)[number];
 
@@ -685,6 +686,14 @@ export interface EventsTable {
   /** JSON object. */
   data: string;
   created_at: number;
+}
+
+/** How far an erasure of a user's data that is not done has looked through the events of the organization. */
+export interface UserErasuresTable {
+  organization_id: string;
+  user_id: string;
+  txid: string;
+  seq: number;
 }
 
 export interface IdempotencyKeysTable {
@@ -810,7 +819,7 @@ export interface MemoriesTable {
   user_id: Generated<string | null>;
   /** Id in `memory_owners` of all users together; null for the agent's own. */
   together: Generated<number | null>;
-  /** The job that wrote it last, its conversation and its step; null where a client wrote it. */
+  /** The job that wrote it last, its conversation and its step; null where no job did. */
   job_id: Generated<string | null>;
   conversation_id: Generated<string | null>;
   step: Generated<number | null>;
@@ -818,6 +827,46 @@ export interface MemoriesTable {
   expires_at: Generated<number | null>;
   /** Of an agent's own: the user of the run that wrote it; null where that had none, or a client wrote it. */
   written_for: Generated<string | null>;
+  /** 1 where a client has changed the content after the job. */
+  edited: Generated<number>;
+  /** Id in `embedding_models`: the model that has read it; 0 where none has. */
+  embedding: Generated<number>;
+}
+
+/** Models that make vectors of memories; another one where a model gives vectors of other dimensions. */
+export interface EmbeddingModelsTable {
+  id: Generated<number>;
+  /** `provider/model`. */
+  model: string;
+  /** Null before its first answer. */
+  dimensions: number | null;
+  /** When a process last started with it: the latest one's vectors are made. */
+  activated_at: number;
+  /** The process that makes vectors, and until when. */
+  holder: string | null;
+  leased_until: Generated<number>;
+}
+
+/** What a memory means, by its `seq`; none for a text that the model does not take. */
+export interface MemoryVectorsTable {
+  seq: number;
+  /** Id in `embedding_models`. */
+  model: number;
+  /** 32-bit floats, little-endian, of length 1. */
+  vector: Uint8Array;
+}
+
+/** The signs of each vector's dimensions, by which a search finds those to compare. */
+export interface MemoryCodesTable {
+  /** Grows in the order of recording. */
+  n: Generated<number>;
+  seq: number;
+  /** Ids in `memory_owners`, as the memory has them. */
+  owner: number;
+  together: number | null;
+  model: number;
+  /** Bytes in SQLite, bits in PostgreSQL. */
+  code: Uint8Array;
 }
 
 /** Full-text index: which memories, by their `seq`, have a term. */
@@ -1026,11 +1075,15 @@ export interface Tables {
   credentials: CredentialsTable;
   skill_settings: SkillSettingsTable;
   events: EventsTable;
+  user_erasures: UserErasuresTable;
   idempotency_keys: IdempotencyKeysTable;
   memory_owners: MemoryOwnersTable;
   memory_tags: MemoryTagsTable;
   memories: MemoriesTable;
   memory_index: MemoryIndexTable;
+  embedding_models: EmbeddingModelsTable;
+  memory_vectors: MemoryVectorsTable;
+  memory_codes: MemoryCodesTable;
   scheduled_jobs: ScheduledJobsTable;
   scheduled_job_last_runs: ScheduledJobLastRunsTable;
   scheduled_runs: ScheduledRunsTable;

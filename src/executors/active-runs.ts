@@ -6,26 +6,20 @@
  */
 import { bind } from '../kernel/bind.ts';
 import type { Clock } from '../kernel/clock.ts';
+import { ShortLivedMap } from '../kernel/short-lived-map.ts';
 import {
   type AcceptedRun,
   type ActiveRun,
   type StopRequest,
   timeoutMessage,
 } from './active-run.ts';
+import type { Channel } from './channel.ts';
 import type { Heartbeat } from './heartbeat.ts';
 import type { ContextTuple } from './protocol.ts';
 import type { RunOutcome } from './run.ts';
 
 /** A child that is silent for this many milliseconds counts as blocked. */
 const blockedMs = 100;
-
-/** The way to the child. */
-export interface Channel {
-  /** Puts a message, as JSON text, into the next line. */
-  push(message: string): void;
-  /** Writes the gathered messages at once, and then a line with only a ping. */
-  flushAndPing(): void;
-}
 
 export type ActiveRuns = ReturnType<typeof createActiveRuns>;
 
@@ -49,7 +43,7 @@ interface Probe {
 }
 
 interface State extends ActiveRunsDeps {
-  readonly byId: Map<number, ActiveRun>;
+  readonly byId: ShortLivedMap<number, ActiveRun>;
   /** The runs that were asked to stop. */
   readonly stopRequests: Map<ActiveRun, StopRequest>;
   /** The runs past their deadline that wait for the child to answer a ping. */
@@ -60,7 +54,7 @@ interface State extends ActiveRunsDeps {
 export function createActiveRuns(deps: ActiveRunsDeps) {
   const state: State = {
     ...deps,
-    byId: new Map(),
+    byId: new ShortLivedMap(),
     stopRequests: new Map(),
     probes: new Map(),
     nextId: 1,
@@ -88,7 +82,7 @@ function get({ byId }: State, id: number): ActiveRun | undefined {
 }
 
 function all({ byId }: State): ActiveRun[] {
-  return [...byId.values()];
+  return byId.values();
 }
 
 /** Whether a run that was asked to stop has not ended. */

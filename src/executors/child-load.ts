@@ -17,6 +17,7 @@ import {
 } from '../skills/sources/modules.ts';
 import {
   loadFromSnapshot,
+  type RecordedSkills,
   recordSnapshot,
   type SnapshotRecorder,
 } from '../skills/sources/snapshot.ts';
@@ -32,9 +33,9 @@ export interface LoadDeps {
   readonly setAside: readonly string[];
   /** What runs find, by key. */
   readonly skills: Map<string, Runnable>;
-  /** Says something to the parent, at once: the code that is imported next may never return. */
+  /** Sends a message to the parent at once: the code that is imported next may never return. */
   send(message: ChildMessage): void;
-  /** The same, together with what is said next. */
+  /** Sends a message together with the next one. */
   gather(message: ChildMessage): void;
 }
 
@@ -52,14 +53,14 @@ export async function loadFirst(deps: LoadDeps): Promise<void> {
     ...optionsOf(deps, snapshot),
     onLeftOut: ({ file, message }) => send(['left-out', file, message]),
   });
-  snapshot.seal({ skills: modules.map(recordOf), unchanged: [], kept: [] });
+  snapshot.seal({ ...recordOf(modules), kept: [] });
   for (const module of modules) {
     add(deps, module);
     gather(['skill', module.skill]);
   }
 }
 
-/** A skill that no longer loads fails its own runs; the others are loaded all the same. */
+/** A skill that no longer loads fails its own runs; the other skills are loaded. */
 export async function loadAgain(deps: LoadDeps): Promise<void> {
   const { snapshotFd, skills, send, setAside } = deps;
   const snapshot = loadFromSnapshot(snapshotFd);
@@ -115,7 +116,8 @@ export async function loadByPlan(deps: LoadDeps, plan: LoadPlan): Promise<void> 
     ({ skill: { file, key } }) => files.has(file) && !isLoaded.has(file) && !owners.has(key),
   );
   addKept(deps, kept);
-  snapshot.seal({ skills: loaded.map(recordOf), unchanged, kept });
+  const recorded = recordOf(loaded);
+  snapshot.seal({ ...recorded, unchanged: [...unchanged, ...recorded.unchanged], kept });
   for (const [number, one] of kept.entries()) {
     const { file } = one.skill;
     if (!(await isUsable(deps, one, number, plan))) gather(['failing', file]);
@@ -134,8 +136,15 @@ function optionsOf({ send }: LoadDeps, { read, graph }: SnapshotRecorder) {
   };
 }
 
-function recordOf({ skill: { key, file } }: SkillModule) {
-  return { key, file };
+/** Later executors import those of the platform itself at their first run: that they load is known. */
+function recordOf(modules: readonly SkillModule[]) {
+  const skills: RecordedSkills['skills'][number][] = [];
+  const unchanged: LoadedSkill[] = [];
+  for (const { skill } of modules) {
+    if (isInstalled(skill.file)) unchanged.push(skill);
+    else skills.push({ key: skill.key, file: skill.file });
+  }
+  return { skills, unchanged };
 }
 
 function add({ skills }: LoadDeps, { skill, run }: SkillModule): void {

@@ -5,6 +5,7 @@
  */
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { setTimeout as elapsed } from 'node:timers/promises';
+import { ShortLivedMap } from '../kernel/short-lived-map.ts';
 import type { RunSettings } from '../skills/settings.ts';
 import { describeFailure, type Failure, plainFailure } from './failure.ts';
 import type { Outbox } from './lines.ts';
@@ -46,7 +47,7 @@ interface State {
   readonly outbox: Outbox;
   readonly progress: Progress;
   readonly platform: Platform;
-  readonly inFlight: Map<number, Run>;
+  readonly inFlight: ShortLivedMap<number, Run>;
   /** The run to which the executing code belongs. */
   readonly scope: AsyncLocalStorage<Run>;
 }
@@ -67,7 +68,7 @@ export function createChildRuns(
       progress,
       callSkill: (caller, name, input) => callSkill(skills, caller, name, input),
     },
-    inFlight: new Map(),
+    inFlight: new ShortLivedMap(),
     scope: new AsyncLocalStorage(),
   };
   const { inFlight, scope } = state;

@@ -3,7 +3,6 @@
  * After failed starts the next one waits, and a file of skills that ended a child is left out for a while.
  */
 import type { OrphanGuard } from '../kernel/orphan-guard.ts';
-import { isInstalled } from '../skills/sources/installation.ts';
 import { SkillLoadError } from '../skills/sources/load-error.ts';
 import { isFault } from './death-attribution.ts';
 import { type Executor, startExecutor } from './executor.ts';
@@ -26,8 +25,6 @@ export interface PooledChild {
   readonly executor: Executor;
   /** It reports the skills that it finds. */
   readonly isFirst: boolean;
-  /** It checked schemas, which enlarged it. */
-  hasChecked: boolean;
   /** The port on which it waits for a debugger, or null. */
   readonly port: number | null;
 }
@@ -48,8 +45,8 @@ export interface Processes {
   /** Shared children of a grown pool: 1, and one more each time that those there are were all busy. */
   shared: number;
   isStopped: boolean;
-  /** Spares to keep ready. */
-  spares: number;
+  /** Children that runs which must be alone wait for. */
+  wantedAlone: number;
   deaths: number;
   failedStarts: number;
   /** Pauses since a start succeeded. */
@@ -59,7 +56,20 @@ export interface Processes {
 
 /** How many shared children there should be. */
 export function sharedWanted({ isGrown, shared }: Processes): number {
-  return isGrown ? shared : 1;
+  return isGrown ? shared : 0;
+}
+
+/** How many spares there should be. A run may be waiting for the first shared child, so the spare of later starts after it. */
+export function sparesWanted(processes: Processes): number {
+  const { isGrown, wantedAlone, settings } = processes;
+  if (!isGrown) return 0;
+  const canWait = findChild(processes, isReadyToShare) === undefined;
+  const kept = canWait || settings.inspectPort !== null ? 0 : 1;
+  return Math.max(kept, wantedAlone);
+}
+
+function isReadyToShare({ role, executor }: PooledChild): boolean {
+  return role === 'shared' && executor.isReady;
 }
 
 export function findChild(
@@ -88,8 +98,8 @@ export function replenish(processes: Processes): void {
     if (spare !== undefined) spare.role = 'shared';
     else if (mayFork(processes)) fork(processes, 'shared', false);
   }
-  if (!processes.isGrown) return;
-  for (let spare = countOf(processes, 'spare'); spare < processes.spares; spare++) {
+  const spares = sparesWanted(processes);
+  for (let spare = countOf(processes, 'spare'); spare < spares; spare++) {
     if (mayFork(processes)) fork(processes, 'spare', false);
   }
 }
@@ -135,7 +145,7 @@ function add(processes: Processes, role: Role, isFirst: boolean): void {
     mayDrain: () => countOf(processes, 'draining') < settings.size,
   };
   const executor = startExecutor({ settings, start, events }, processes.snapshot);
-  const child: PooledChild = { role, executor, isFirst, hasChecked: false, port };
+  const child: PooledChild = { role, executor, isFirst, port };
   children.add(child);
   processes.guard?.add(executor.pid);
 }
@@ -152,18 +162,10 @@ function freePort(processes: Processes): number | null {
 function onReady(processes: Processes, child: PooledChild, found: FoundSkills): void {
   processes.failedStarts = 0;
   processes.backoffs = 0;
-  if (child.isFirst) {
-    processes.first.resolve(found);
-    child.hasChecked = found.skills.some(({ file }) => !isInstalled(file));
-  } else if (!processes.isGrown) retireFirst(processes);
-  replenish(processes);
+  if (child.isFirst) processes.first.resolve(found);
+  // The runs that wait begin before another child is started.
   processes.onReady();
-}
-
-/** Ends a first child that checked schemas, because there is one now that only loaded. */
-function retireFirst(processes: Processes): void {
-  const checked = findChild(processes, (child) => child.hasChecked && child.role === 'shared');
-  if (checked?.executor.inFlight === 0) checked.executor.end('retired');
+  replenish(processes);
 }
 
 /** The first child is not retried: the operator should see a mistake in a skill at once. */

@@ -4,7 +4,8 @@
  * child is gone.
  */
 import { type ActiveRun, runFacts } from './active-run.ts';
-import type { ActiveRuns, Channel } from './active-runs.ts';
+import type { ActiveRuns } from './active-runs.ts';
+import type { Channel } from './channel.ts';
 import { type Child, explainExit, killGroup } from './child-process.ts';
 import type { ByteBudget } from './console-budget.ts';
 import type { ConsoleTap } from './console-tap.ts';

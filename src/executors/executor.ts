@@ -6,7 +6,8 @@
 import { canReadProc } from '../kernel/proc.ts';
 import type { LoadPlan } from '../skills/sources/load-plan.ts';
 import type { AcceptedRun } from './active-run.ts';
-import { type Channel, createActiveRuns } from './active-runs.ts';
+import { createActiveRuns } from './active-runs.ts';
+import { openChannel } from './channel.ts';
 import { logStrayMessage, takeRunMessage } from './child-messages.ts';
 import { spawnChild } from './child-process.ts';
 import { createByteBudget } from './console-budget.ts';
@@ -22,7 +23,7 @@ import {
 } from './executor-end.ts';
 import { createHeartbeat } from './heartbeat.ts';
 import { createRate, frameBytesMax, straysPerSecond } from './limits.ts';
-import { createLineReader, createOutbox } from './lines.ts';
+import { createLineReader } from './lines.ts';
 import { createLoading } from './loading.ts';
 import { memoryLevel, memoryLimitMb } from './memory-limit.ts';
 import { readMark } from './now-running.ts';
@@ -106,19 +107,9 @@ function spawnExecutor(deps: ExecutorDeps, snapshot: SnapshotFile): ExecutorStat
       reportsMemory: !canReadProc,
     },
   });
-  const { pid, socket } = child;
+  const { pid } = child;
   const heartbeat = createHeartbeat(() => clock.monotonic());
-  const outbox = createOutbox(
-    (line) => void socket.write(line),
-    () => `["ping",${heartbeat.next()}]`,
-  );
-  const channel: Channel = {
-    push: outbox.push,
-    flushAndPing() {
-      outbox.flush();
-      socket.write(`[["ping",${heartbeat.next()}]]\n`);
-    },
-  };
+  const channel = openChannel(child.socket, heartbeat);
   const secrets = createKnownSecrets();
   const state: ExecutorState = {
     ...deps,

@@ -6,7 +6,10 @@ import { jsonTextFault } from '../kernel/text.ts';
 import type { GenerateRequest } from '../skills/definition.ts';
 import { createGenerate } from './generate.ts';
 
-const usage = { prompt_tokens: 1, completion_tokens: 1, total_tokens: 2 };
+const usage = {
+  ...{ prompt_tokens: 1, completion_tokens: 1, total_tokens: 2 },
+  ...{ cost_usd: null, cost_is_partial: true },
+};
 
 /** `generate` of a run whose parent answers with one text after the other, the last one again. */
 function answering(...texts: readonly string[]) {

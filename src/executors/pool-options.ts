@@ -6,7 +6,7 @@ import type { LoadPlan } from '../skills/sources/load-plan.ts';
 export type PoolLog = Pick<Logger, 'debug' | 'info' | 'warn' | 'error'>;
 
 export interface PoolOptions {
-  /** Most children that share the runs; while runs go on there is one spare more. */
+  /** Most children that share the runs; while runs go on there is one spare more, and without runs none. */
   readonly size: number;
   /** MB of heap of a child. It is killed above this plus memoryAllowanceMb of private memory. */
   readonly memoryMb: number;
@@ -24,8 +24,10 @@ export interface PoolOptions {
   readonly stallMs?: number;
   /** For the neighbours of a run that did not stop; 10,000. 0 displaces them at once. */
   readonly drainMs?: number;
-  /** Without runs, after which the pool shrinks to one child; 60,000. */
-  readonly idleMs?: number;
+  /** Without runs, after which the pool ends its children; 90,000, so that it keeps them for a run each minute. */
+  readonly idleMs?: number | null;
+  /** The same before the first run; 5,000. Null for either: it keeps its children. */
+  readonly unusedMs?: number | null;
   /** That a child may take to load each file of skills; 60,000. */
   readonly loadMs?: number;
   /**
@@ -51,7 +53,8 @@ export function readPoolOptions(options: PoolOptions): PoolSettings {
     graceMs: 2_000,
     stallMs: 5_000,
     drainMs: 10_000,
-    idleMs: 60_000,
+    idleMs: 90_000,
+    unusedMs: 5_000,
     loadMs: 60_000,
     inspectPort: null,
     plan: null,

@@ -1,8 +1,8 @@
 /** The timers of a pool. Both stand still while nothing runs. */
 import type { Clock } from '../kernel/clock.ts';
 
-export interface PoolTimer {
-  begin(): void;
+export interface PoolTimer<Options extends unknown[] = []> {
+  begin(...options: Options): void;
   stop(): void;
 }
 
@@ -37,21 +37,21 @@ export function createWatch(
   };
 }
 
-/** Calls `onIdle` once `begin` has not been called for `ms`. Calling `begin` often is cheap. */
-export function createIdleTimer(clock: Clock, ms: number, onIdle: () => void): PoolTimer {
+/** Calls `onIdle` at the latest moment that `begin` has named. Calling `begin` often is cheap. */
+export function createIdleTimer(clock: Clock, onIdle: () => void): PoolTimer<[ms: number]> {
   let timer: NodeJS.Timeout | undefined;
-  let since = 0;
+  let idleAt = 0;
   const schedule = (wait: number): void => {
     timer = setTimeout(() => {
       timer = undefined;
-      const left = since + ms - clock.monotonic();
+      const left = idleAt - clock.monotonic();
       if (left > 1) schedule(left);
       else onIdle();
     }, wait).unref();
   };
   return {
-    begin() {
-      since = clock.monotonic();
+    begin(ms) {
+      idleAt = Math.max(idleAt, clock.monotonic() + ms);
       if (timer === undefined) schedule(ms);
     },
     stop() {

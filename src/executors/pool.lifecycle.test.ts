@@ -5,7 +5,7 @@ import { type AddressInfo, createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { afterEach, describe, expect, test } from 'vitest';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import {
   childProcesses,
   goodDir,
@@ -19,6 +19,15 @@ import { waitFor } from '../../test/support/wait-for.ts';
 import { SkillLoadError } from '../skills/sources/load-error.ts';
 import type { PoolStats } from './pool.ts';
 import type { PoolOptions } from './pool-options.ts';
+
+/** Processes of other files that share the worker, such as its pool of executors. */
+let others: ReadonlySet<number> = new Set();
+beforeEach(() => {
+  others = new Set(childProcesses().keys());
+});
+
+/** What the test itself has started, by process id. */
+const ownProcesses = () => new Map([...childProcesses()].filter(([pid]) => !others.has(pid)));
 
 const pools: TestPool[] = [];
 const dirs: string[] = [];
@@ -59,6 +68,9 @@ const wait = (pool: TestPool, ms: number) =>
 const busy = (pool: TestPool) =>
   pool.run(request('hostile/busy', { ms: 600 }), silentHandlers).outcome;
 
+const executors = () =>
+  [...ownProcesses()].filter(([, command]) => /^skill executor|executors\/child/.test(command));
+
 async function pidOf(pool: TestPool, alone = false): Promise<number> {
   const outcome = await pool.run(request('good/context', {}, { alone }), silentHandlers).outcome;
   if (outcome.kind !== 'completed') throw new Error(JSON.stringify(outcome));
@@ -92,29 +104,14 @@ test.each([
 );
 
 describe('the number of executors', () => {
-  test('is one until the first run, then one and a spare, and one again after the idle time', async () => {
-    const pool = await start({ size: 2, idleMs: 100 });
+  test('is one until the first run, then one and a spare, and none after the idle time', async () => {
+    const pool = await start({ size: 2, idleMs: 100, unusedMs: 100 });
+    expect(pool.stats()).toMatchObject({ executors: 1, starting: 0 });
     const long = wait(pool, 1_500);
     await until(pool, { executors: 2, starting: 0, inFlight: 1 });
     await long;
-    await until(pool, { executors: 1, starting: 0, deaths: 0 });
-    expect(await wait(pool, 1)).toMatchObject({ kind: 'completed' });
-  });
-
-  test('stays one when the first, which checked the schemas, makes way after the idle time', async () => {
-    const pool = await start({ idleMs: 100 });
-    const executors = () =>
-      [...childProcesses()].filter(([, command]) =>
-        /^skill executor|executors\/child/.test(command),
-      );
-    const [first] = executors();
-    expect(first).toBeDefined();
-
-    await waitFor(() => executors().every(([pid]) => pid !== first?.[0]), {
-      describe: 'the first is gone',
-    });
-
-    await until(pool, { executors: 1, starting: 0, deaths: 0 });
+    await until(pool, { executors: 0, starting: 0, deaths: 0 });
+    expect(executors()).toEqual([]);
     expect(await wait(pool, 1)).toMatchObject({ kind: 'completed' });
   });
 
@@ -157,6 +154,98 @@ describe('the number of executors', () => {
       },
       { describe: 'two runs are in different executors' },
     );
+  });
+});
+
+describe('a pool that was not used', () => {
+  /** A pool that has ended its first executor. */
+  async function unused(options: Partial<PoolOptions> = {}): Promise<TestPool> {
+    const pool = await start({ size: 2, unusedMs: 1, ...options });
+    await until(pool, { executors: 0, starting: 0 });
+    return pool;
+  }
+
+  test('has no executor; runs that come at once wait for one, and share it', async () => {
+    const pool = await unused();
+    const pids = Array.from({ length: 5 }, () => pidOf(pool));
+    expect(pool.stats()).toMatchObject({ starting: 1, waiting: 5, inFlight: 5 });
+
+    expect(new Set(await Promise.all(pids)).size).toBe(1);
+    await until(pool, { executors: 2, starting: 0, waiting: 0, waitedMs: 0 });
+  });
+
+  test('starts an executor for a run that must be alone', async () => {
+    const pool = await unused({ size: 1 });
+    const alone = await pidOf(pool, true);
+    expect(await pidOf(pool)).not.toBe(alone);
+  });
+
+  test('starts one when it is told that a run will come, and ends it when none comes', async () => {
+    const pool = await unused({ unusedMs: 50 });
+    pool.warm();
+    expect(pool.stats()).toMatchObject({ starting: 1 });
+    pool.warm();
+    expect(pool.stats()).toMatchObject({ starting: 1 });
+    await until(pool, { executors: 0, starting: 0, deaths: 0 });
+
+    pool.warm();
+    expect(await wait(pool, 1)).toMatchObject({ kind: 'completed' });
+  });
+
+  test('keeps its executors when it has no idle time', async () => {
+    const keeping = await start({ idleMs: null, unusedMs: null });
+    const pid = await pidOf(keeping);
+    const other = await unused({ idleMs: 1 });
+    await wait(other, 1);
+    await until(other, { executors: 0, starting: 0 });
+    expect(await pidOf(keeping)).toBe(pid);
+  });
+
+  test('runs the skills that were loaded at the start', async () => {
+    const { dir, file } = dirWith(skillWith('{}', '() => "old"'));
+    const pool = await unused({ skillsDirs: [dir] });
+    writeFileSync(file, skillWith('{}', '() => "new"'));
+    expect(await pool.run(request('a/b'), silentHandlers).outcome).toEqual({
+      kind: 'completed',
+      output: '"old"',
+    });
+  });
+
+  test('goes on to start executors that fail, also after the run has been aborted', async () => {
+    const dir = emptyDir();
+    for (const name of ['a', 'b', 'c']) {
+      writeFileSync(join(dir, `${name}.mjs`), diesWhen(dir, name));
+    }
+    const pool = await unused({ skillsDirs: [goodDir, dir], size: 1, idleMs: 1 });
+    writeFileSync(join(dir, 'flag'), '');
+    const run = pool.run(request('good/wait', { ms: 1 }), silentHandlers);
+    await until(pool, { failedStarts: 1, waiting: 1 });
+    run.abort('not wanted any more');
+    expect(await run.outcome).toEqual({ kind: 'aborted' });
+
+    // Each of the three ends one start, and is passed over by the next.
+    await until(pool, { failedStarts: 0, executors: 0, starting: 0 });
+    expect(pool.stats()).toMatchObject({ deaths: 3 });
+    expect(await wait(pool, 1)).toMatchObject({ kind: 'completed' });
+  });
+
+  test('aborts the run that waits for an executor when it is stopped, and leaves no process', async () => {
+    const pool = await unused();
+    const run = wait(pool, 1);
+    await pool.stop(50);
+    expect(await run).toEqual({ kind: 'aborted' });
+    expect(ownProcesses().size).toBe(0);
+    pool.warm();
+    expect(pool.stats()).toMatchObject({ executors: 0, starting: 0 });
+  });
+
+  test('lets a run that waits for an executor end when it is retired', async () => {
+    const pool = await unused();
+    const run = wait(pool, 1);
+    const retired = pool.retire();
+    expect(await run).toMatchObject({ kind: 'completed' });
+    await retired;
+    expect(ownProcesses().size).toBe(0);
   });
 });
 
@@ -211,7 +300,7 @@ describe('a start that fails', () => {
     const { message } = fault as SkillLoadError;
     expect(message.startsWith(file)).toBe(true);
     expect(message).toMatch(sentence);
-    expect(childProcesses().size).toBe(0);
+    expect(ownProcesses().size).toBe(0);
   });
 
   test('is reported when a module does not return, or the child is never ready', async () => {
@@ -223,7 +312,7 @@ describe('a start that fails', () => {
       );
     });
     await Promise.all(faults);
-    expect(childProcesses().size).toBe(0);
+    expect(ownProcesses().size).toBe(0);
   });
 
   test('after the first start is retried with growing backoff, and logged; runs wait', async () => {
@@ -388,7 +477,7 @@ describe('stop', () => {
     await stopped;
     expect(await ending).toEqual({ kind: 'aborted' });
     expect(await blocking.outcome).toEqual({ kind: 'aborted' });
-    expect(childProcesses().size).toBe(0);
+    expect(ownProcesses().size).toBe(0);
     await pool.stop(50);
   });
 

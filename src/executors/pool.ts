@@ -1,7 +1,8 @@
 /**
  * The pool of executors: takes runs, assigns each to a child, and reports its outcome. Promises exactly
  * one outcome for every run, and that no child outlives the pool or the process that made it. While
- * nothing runs, its only timer is the one that shrinks it. Never runs skill code in this process.
+ * nothing runs, its only timer is the one that ends its children; the next run starts one. Never runs skill
+ * code in this process.
  */
 import { withDeadline } from '../kernel/with-deadline.ts';
 import type { LeftOutSkill } from '../skills/sources/load-error.ts';
@@ -22,6 +23,8 @@ export interface PoolStats {
   readonly inFlight: number;
   /** Runs that no child has taken yet. */
   readonly waiting: number;
+  /** Milliseconds for which the first of them has waited; 0 if none waits. */
+  readonly waitedMs: number;
   /** Children lost to a fault since the start. */
   readonly deaths: number;
   /** Starts that have failed in a row; above 2 the pool waits between them. */
@@ -39,6 +42,8 @@ export interface ExecutorPool {
   readonly failing?: FoundSkills['failing'];
   /** Never throws. A run waits only while no child is ready; its deadline begins after that. */
   run(request: RunRequest, handlers: RunHandlers): RunHandle;
+  /** Starts a child if there is none: a run is about to come. */
+  warm(): void;
   stats(): PoolStats;
   /** Takes no more runs from now on; stops once those that it has taken have ended. Resolves then. */
   retire(): Promise<void>;
@@ -54,6 +59,7 @@ const watchesPerStall = 5;
 /** A run that waits for a child. */
 interface Waiting {
   readonly accepted: AcceptedRun;
+  readonly since: number;
   begin(controls: RunControls): void;
 }
 
@@ -61,7 +67,7 @@ interface State {
   readonly settings: PoolSettings;
   readonly processes: ProcessPool;
   readonly watch: PoolTimer;
-  readonly idleTimer: PoolTimer;
+  readonly idleTimer: PoolTimer<[ms: number]>;
   readonly waiting: Set<Waiting>;
   /** The waiting runs that must be alone. */
   readonly waitingAlone: Set<Waiting>;
@@ -80,15 +86,13 @@ interface State {
  */
 export async function startExecutorPool(options: PoolOptions): Promise<ExecutorPool> {
   const settings = readPoolOptions(options);
-  const { clock, idleMs, stallMs } = settings;
+  const { clock, stallMs } = settings;
   const processes = createProcessPool(settings, () => assignWaiting(state));
   const state: State = {
     settings,
     processes,
     watch: createWatch(clock, Math.min(watchMs, stallMs / watchesPerStall), processes.watch),
-    idleTimer: createIdleTimer(clock, idleMs, () => {
-      if (state.inFlight === 0 && settings.inspectPort === null) processes.shrink();
-    }),
+    idleTimer: createIdleTimer(clock, () => onIdle(state)),
     waiting: new Set(),
     waitingAlone: new Set(),
     inFlight: 0,
@@ -98,13 +102,14 @@ export async function startExecutorPool(options: PoolOptions): Promise<ExecutorP
     onAllEnded: undefined,
   };
   const { skills, leftOut, files, failing } = await processes.start();
-  state.idleTimer.begin();
+  awaitIdle(state, settings.unusedMs);
   return {
     definitions: skills,
     leftOut,
     files,
     failing,
     run: (request, handlers) => run(state, request, handlers),
+    warm: () => warm(state),
     stats: () => stats(state),
     retire: () => retire(state),
     stop: (graceMs) => stopOnce(state, graceMs),
@@ -134,15 +139,33 @@ function run(state: State, request: RunRequest, handlers: RunHandlers): RunHandl
 function onEnd(state: State): void {
   state.inFlight -= 1;
   if (state.inFlight > 0) return;
-  state.idleTimer.begin();
+  awaitIdle(state, state.settings.idleMs);
   state.onAllEnded?.();
   if (state.isRetired) void stopOnce(state, 0);
+}
+
+function warm(state: State): void {
+  if (state.stopping !== undefined || state.isRetired) return;
+  if (state.processes.grow()) awaitIdle(state, state.settings.unusedMs);
+}
+
+/** Ends the children after `ms` without a run. A child at a breakpoint stays, with what its author looks at. */
+function awaitIdle({ settings, idleTimer }: State, ms: number | null): void {
+  if (ms !== null && settings.inspectPort === null) idleTimer.begin(ms);
+}
+
+function onIdle(state: State): void {
+  const { processes, settings, inFlight } = state;
+  if (inFlight > 0) return;
+  // Starts that fail go on, so that /health tells when they succeed again.
+  if (processes.counts().failedStarts > 0) awaitIdle(state, settings.unusedMs);
+  else processes.empty();
 }
 
 function retire(state: State): Promise<void> {
   state.isRetired = true;
   if (state.inFlight === 0) void stopOnce(state, 0);
-  else state.processes.shrink();
+  else if (waitingRuns(state) === 0) state.processes.empty();
   return state.stopped.promise;
 }
 
@@ -184,6 +207,7 @@ function wait(state: State, accepted: AcceptedRun): RunControls {
   };
   const run: Waiting = {
     accepted,
+    since: state.settings.clock.monotonic(),
     begin(given) {
       controls = given;
     },
@@ -193,13 +217,22 @@ function wait(state: State, accepted: AcceptedRun): RunControls {
   return { abort: (reason) => controls.abort(reason), suspend: () => controls.suspend() };
 }
 
-function stats({ processes, inFlight, waiting, waitingAlone }: State): PoolStats {
+function waitingRuns({ waiting, waitingAlone }: State): number {
+  return waiting.size + waitingAlone.size;
+}
+
+function stats(state: State): PoolStats {
+  const { processes, settings, inFlight, waiting, waitingAlone } = state;
   const { ready, starting, deaths, failedStarts } = processes.counts();
+  const [first] = waiting;
+  const [firstAlone] = waitingAlone;
+  const now = settings.clock.monotonic();
   return {
     executors: ready,
     starting,
     inFlight,
-    waiting: waiting.size + waitingAlone.size,
+    waiting: waitingRuns(state),
+    waitedMs: now - Math.min(first?.since ?? now, firstAlone?.since ?? now),
     deaths,
     failedStarts,
   };

@@ -1,8 +1,8 @@
 /**
  * The child processes of a pool: how many there are, and the role of each. Grown, it keeps one shared child
  * and one unused spare; the spare becomes shared when all shared children are busy, up to `size` of them.
- * Shrunk, it keeps one child. A run that asks to be alone gets a child that has never run anything. Knows
- * nothing of runs.
+ * Before and after that it starts none. A run that asks to be alone gets a child that has never run anything.
+ * Knows nothing of runs.
  */
 import { bind } from '../kernel/bind.ts';
 import { startOrphanGuard } from '../kernel/orphan-guard.ts';
@@ -12,10 +12,10 @@ import {
   findChild,
   fork,
   isStarting,
-  type PooledChild,
   type Processes,
   replenish,
   sharedWanted,
+  sparesWanted,
 } from './child-starts.ts';
 import type { Executor } from './executor.ts';
 import type { FoundSkills } from './loading.ts';
@@ -46,18 +46,14 @@ export function createProcessPool(settings: PoolSettings, onReady: () => void) {
     isGrown: false,
     shared: 1,
     isStopped: false,
-    spares: sparesMin(settings),
+    wantedAlone: 0,
     deaths: 0,
     failedStarts: 0,
     backoffs: 0,
     retryTimer: undefined,
   };
-  const verbs = { start, grow, shrink, choose, reserve, release, watch, abortAll, counts, stop };
+  const verbs = { start, grow, empty, choose, reserve, release, watch, abortAll, counts, stop };
   return bind(processes, verbs);
-}
-
-function sparesMin({ inspectPort }: PoolSettings): number {
-  return inspectPort === null ? 1 : 0;
 }
 
 /** Starts the first child; rejects when it does not become ready. */
@@ -82,29 +78,25 @@ async function start(processes: Processes): Promise<FoundSkills> {
   }
 }
 
-/** Starts the children of a grown pool, without waiting for them. */
-function grow(processes: Processes): void {
-  if (processes.isGrown) return;
+/** Starts the children of a grown pool, without waiting for them; false when it is grown already. */
+function grow(processes: Processes): boolean {
+  if (processes.isGrown) return false;
   processes.isGrown = true;
   replenish(processes);
+  return true;
 }
 
-/**
- * Ends all children but one, the spare if it is ready. The first child, if it has checked schemas, is then
- * replaced: it is larger than the others, and a start need not wait for another. Children with runs stay.
- */
-function shrink(processes: Processes): void {
+/** Ends the children without runs, until the pool grows again. */
+function empty(processes: Processes): void {
   processes.isGrown = false;
-  const isIdle = ({ executor }: PooledChild) => executor.isReady && executor.inFlight === 0;
-  const kept =
-    findChild(processes, (child) => child.role === 'spare' && isIdle(child)) ??
-    findChild(processes, (child) => child.role === 'shared' && isIdle(child));
-  if (kept === undefined) return;
-  kept.role = 'shared';
+  processes.shared = 1;
+  processes.wantedAlone = 0;
   for (const child of processes.children) {
-    if (child !== kept && child.executor.inFlight === 0) child.executor.end('retired');
+    if (child.executor.inFlight > 0) continue;
+    // It would count as one that can be waited for.
+    child.role = 'draining';
+    child.executor.end('retired');
   }
-  if (kept.hasChecked) fork(processes, 'shared', false);
 }
 
 /** The child for the next run; undefined while none is ready. */
@@ -128,7 +120,7 @@ function choose({ children }: Processes): Executor | undefined {
 function reserve(processes: Processes, demand: number): Executor | undefined {
   const { settings } = processes;
   const free = settings.size - countOf(processes, 'exclusive');
-  processes.spares = Math.max(sparesMin(settings), Math.min(demand, free));
+  processes.wantedAlone = Math.max(0, Math.min(demand, free));
   replenish(processes);
   if (free <= 0) return undefined;
   const spare = findChild(
@@ -137,6 +129,7 @@ function reserve(processes: Processes, demand: number): Executor | undefined {
   );
   if (spare === undefined) return undefined;
   spare.role = 'exclusive';
+  processes.wantedAlone -= 1;
   return spare.executor;
 }
 
@@ -145,7 +138,7 @@ function release(processes: Processes, executor: Executor): void {
   if (child === undefined || child.role !== 'exclusive') return;
   if (countOf(processes, 'shared') < sharedWanted(processes)) child.role = 'shared';
   else executor.end('retired');
-  if (countOf(processes, 'spare') > processes.spares) {
+  if (countOf(processes, 'spare') > sparesWanted(processes)) {
     findChild(processes, ({ role }) => role === 'spare')?.executor.end('retired');
   }
   processes.onReady();
@@ -153,7 +146,6 @@ function release(processes: Processes, executor: Executor): void {
 
 /** Calls `watch` of all children; false when no child needs another call. */
 function watch(processes: Processes, wasAbsent: boolean): boolean {
-  // Before the children are watched, because an absence of this process excuses their silence there.
   if (!wasAbsent) shareMore(processes);
   let isNeeded = false;
   for (const { executor } of processes.children) if (executor.watch(wasAbsent)) isNeeded = true;

@@ -54,7 +54,7 @@ export async function recordedStep(
   let output: string | undefined;
   try {
     const executed = await execute(step, settings);
-    // What is on record is what the caller gets, so that a repeated run gets the same.
+    // The caller gets the recorded value, so that a repeated run gets the same.
     output = executed === undefined ? undefined : redactedJson(run, executed);
   } catch (error) {
     const failure = failureOf(error, run);

@@ -82,7 +82,7 @@ export function redactedStray(text: string): string {
 export interface Pieces {
   /** The piece without secrets. What may be the beginning of one is held back until the next piece. */
   take(piece: string): string;
-  /** What was held back, at the end of the text. */
+  /** The rest of the text that was held back. */
   rest(): string;
 }
 

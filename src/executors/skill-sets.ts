@@ -41,6 +41,7 @@ export function createSkillSets(first: ExecutorPool, load: () => Promise<Executo
       return state.current.leftOut;
     },
     run: (request, handlers) => state.current.run(request, handlers),
+    warm: () => state.current.warm(),
     stats: () => stats(state),
     async load() {
       const set = await load();

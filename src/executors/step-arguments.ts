@@ -1,4 +1,4 @@
-/** Reads the arguments of steps and waits. What is wrong stays wrong, so each error is permanent. */
+/** Reads the arguments of steps and waits. A retry would have the same arguments, so each error is permanent. */
 import { permanentError } from '../kernel/permanent-error.ts';
 import { isLongerThan, stepNameCharsMax } from '../kernel/step-bounds.ts';
 import { isCleanText } from '../kernel/text.ts';

@@ -81,7 +81,7 @@ function findFaultIn(value: object, level: number, limits: Limits): string | und
   if (level > nestingMax) {
     return `a value that is circular or nested deeper than ${nestingMax} levels`;
   }
-  // A Date, a URL or a Buffer says itself what it is in JSON.
+  // A Date, a URL or a Buffer has its own toJSON.
   if (typeof (value as { toJSON?: unknown }).toJSON === 'function') {
     limits.isExact = false;
     return undefined;

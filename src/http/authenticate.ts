@@ -129,7 +129,7 @@ function admit(
   perMinute = caller.rateLimit,
 ): void | Promise<void> {
   (request as unknown as { caller: Caller }).caller = caller;
-  const decision = limiter.hit(limitedAs, perMinute, acceptsWork(request));
+  const decision = limiter.hit(limitedAs, perMinute, () => acceptsWork(request));
   const apply = (decided: RateDecision) => {
     enforce(reply, decided);
     requests.take(limitedAs, reply);
@@ -146,6 +146,7 @@ declare module 'fastify' {
 /** The `config` of a route that records work. It is served also while Redis cannot count requests. */
 export const acceptingWork = { acceptsWork: true };
 
+/** Fastify makes a new object for each look at the options of a route. */
 function acceptsWork({ routeOptions }: FastifyRequest): boolean {
   return routeOptions.config.acceptsWork === true;
 }

@@ -13,6 +13,7 @@ import { createGunzip } from 'node:zlib';
 import { lazily } from '../kernel/lazy.ts';
 import { refusals } from './refusals.ts';
 import type { Server } from './server.ts';
+import { pageHeaders } from './static-files.ts';
 
 const bundleProgram = fileURLToPath(
   new URL(`./docs-bundle${extname(import.meta.url)}`, import.meta.url),
@@ -56,16 +57,12 @@ const page = Buffer.from(`<!doctype html>
  * Scalar sets styles as attributes and elements as it renders, which no nonce reaches; scripts it
  * needs none but its own.
  */
-const contentSecurityPolicy = [
-  "default-src 'none'",
-  "script-src 'self'",
-  "style-src 'unsafe-inline'",
-  "connect-src 'self'",
-  "img-src 'self' data:",
-  "base-uri 'none'",
-  "form-action 'none'",
-  "frame-ancestors 'none'",
-].join('; ');
+const headers = {
+  ...pageHeaders("style-src 'unsafe-inline'", "form-action 'none'"),
+  'content-type': 'text/html; charset=utf-8',
+  'cache-control': 'no-store',
+  'referrer-policy': 'no-referrer',
+};
 
 /** `GET /docs` and the script that it needs. */
 export function docsRoutes(server: Server) {
@@ -88,16 +85,7 @@ export function docsRoutes(server: Server) {
         },
       },
     },
-    async (_request, reply) =>
-      reply
-        .headers({
-          'content-type': 'text/html; charset=utf-8',
-          'cache-control': 'no-store',
-          'content-security-policy': contentSecurityPolicy,
-          'referrer-policy': 'no-referrer',
-          'x-content-type-options': 'nosniff',
-        })
-        .send(page as never),
+    async (_request, reply) => reply.headers(headers).send(page as never),
   );
 
   // Relative, as the addresses of the page are.

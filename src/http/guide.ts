@@ -8,7 +8,7 @@ import { join } from 'node:path';
 import type { FastifyReply } from 'fastify';
 import { notFound, PlatformError } from '../kernel/errors.ts';
 import type { Server } from './server.ts';
-import { keptByBrowsers } from './static-files.ts';
+import { pageHeaders, sendAsset } from './static-files.ts';
 
 export const builtGuide = join(import.meta.dirname, '../../docs/dist');
 
@@ -16,24 +16,11 @@ export const builtGuide = join(import.meta.dirname, '../../docs/dist');
  * The pages have no inline scripts. Styles are also attributes of elements, as in highlighted code, which no
  * hash of a policy reaches.
  */
-const contentSecurityPolicy = [
-  "default-src 'none'",
-  "script-src 'self'",
+const headers = pageHeaders(
   "style-src 'self'",
   "style-src-attr 'unsafe-inline'",
-  "connect-src 'self'",
-  "img-src 'self' data:",
-  "base-uri 'none'",
   "form-action 'none'",
-  "frame-ancestors 'none'",
-].join('; ');
-
-const pageHeaders = {
-  'content-security-policy': contentSecurityPolicy,
-  'referrer-policy': 'same-origin',
-  'x-content-type-options': 'nosniff',
-  'cache-control': 'no-cache',
-};
+);
 
 /** The path of a page, without its ending. No dot: the path leads to nothing outside of the folder. */
 const pagePath = /^(?:[\w-]+\/)*[\w-]*$/;
@@ -45,11 +32,10 @@ export function guideRoutes(server: Server, { folder }: { folder: string }): voi
     const name = (request.params as { '*': string })['*'];
     if (!existsSync(join(folder, 'index.html'))) throw notBuilt();
     if (name.startsWith('assets/') && !name.includes('/.')) {
-      reply.header('x-content-type-options', 'nosniff');
-      return reply.sendFile(name, folder, keptByBrowsers);
+      return sendAsset(reply, name, folder);
     }
     if (/^[\w-]+\.(?!html$)\w+$/.test(name)) {
-      return reply.headers(pageHeaders).sendFile(name, folder, { cacheControl: false });
+      return reply.headers(headers).sendFile(name, folder, { cacheControl: false });
     }
     return sendPage(reply, folder, name.replace(/\.html$/, ''));
   });
@@ -58,7 +44,7 @@ export function guideRoutes(server: Server, { folder }: { folder: string }): voi
 function sendPage(reply: FastifyReply, folder: string, path: string): FastifyReply {
   if (!pagePath.test(path)) throw notFound('Page');
   const file = path === '' || path.endsWith('/') ? `${path}index.html` : `${path}.html`;
-  reply.headers(pageHeaders);
+  reply.headers(headers);
   if (existsSync(join(folder, file))) return reply.sendFile(file, folder, { cacheControl: false });
   // Without a tag, so that it is never answered with 304 in place of its content.
   const unkept = { cacheControl: false, etag: false, lastModified: false };

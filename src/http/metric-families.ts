@@ -20,6 +20,7 @@ export function createFamilies(registry: Registry) {
   const httpLabels = ['method', 'path', 'status'] as const;
   const backlogHelp =
     'Webhook deliveries that are due and not under way; 10000 stands for more, too';
+  const awaitingHelp = 'Memories without a vector of EMBEDDING_MODEL; 10000 stands for more, too';
   const deathsHelp = 'Child processes that were lost to a fault of what ran in them';
   const outboxHelp = 'How long the oldest event that webhooks have not heard of has waited';
   const errorsHelp = 'Errors by code: refused requests and failed attempts';
@@ -55,6 +56,7 @@ export function createFamilies(registry: Registry) {
     ),
     outboxLag: gauge('service_outbox_lag_seconds', outboxHelp),
     webhookBacklog: gauge('service_webhook_backlog', backlogHelp),
+    awaitingVectors: gauge('service_memories_awaiting_vector', awaitingHelp),
     executorDeaths: counter('service_executor_deaths_total', deathsHelp),
     loopLag: gauge('service_event_loop_lag_seconds', loopHelp),
     liveProcesses: gauge(
@@ -84,6 +86,12 @@ function modelCounters(registers: Registry[]) {
     modelCost: count(
       'service_model_cost_usd_total',
       'US dollars for the tokens that providers of models reported, where their price is known',
+    ),
+    embeddingCalls: count(
+      'service_embedding_calls_total',
+      'Requests for vectors of questions and of memories by how they ended',
+      'purpose',
+      'outcome',
     ),
     unpricedCalls: count(
       'service_model_unpriced_calls_total',

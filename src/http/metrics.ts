@@ -10,6 +10,7 @@ import type { SharedRead } from '../kernel/shared-read.ts';
 import { createFamilies, type MetricFamilies } from './metric-families.ts';
 import { refusals } from './refusals.ts';
 import type { HttpObserver, Server } from './server.ts';
+import { createTallies, type Tallies } from './tally.ts';
 
 /** How many jobs of a queue wait for a slot, are active, and wait for something outside (`waiting`). */
 export interface JobsOfQueue {
@@ -30,6 +31,8 @@ export interface MetricsSource {
     /** Deliveries that are due and not under way; 10,000 stands for more, too. */
     webhookBacklog: number;
     outboxLagMs: number;
+    /** Memories that have no vector of the current model; 10,000 stands for more, too. */
+    awaitingVectors: number;
   }>;
   /** Processes by role. */
   liveProcesses(): Record<string, number>;
@@ -55,6 +58,7 @@ interface UsedTokens {
 
 /** The outcomes of a model call. */
 const callOutcomes = ['answered', 'credentials', 'unavailable', 'refused', 'aborted'] as const;
+type CallOutcome = (typeof callOutcomes)[number];
 
 export type Metrics = ReturnType<typeof createMetrics>;
 
@@ -63,6 +67,7 @@ type LoopDelays = ReturnType<typeof monitorEventLoopDelay>;
 interface MetricsState {
   readonly registry: Registry;
   readonly families: MetricFamilies;
+  readonly tallies: Tallies;
   readonly loopDelays: LoopDelays;
   /** Deaths of executors that are counted. */
   deathsCounted: number;
@@ -76,14 +81,17 @@ export function createMetrics(self: { version: string; roles: string }) {
   beginSeries(families);
   const loopDelays = monitorEventLoopDelay({ resolution: loopResolutionMs });
   loopDelays.enable();
-  const state: MetricsState = { registry, families, loopDelays, deathsCounted: 0 };
+  const tallies = createTallies();
+  const state: MetricsState = { registry, families, tallies, loopDelays, deathsCounted: 0 };
   const { errors, failedJobs, leaseExpiries, modelCalls, modelDuration, modelTokens } = families;
-  const { jobDuration, completedJobs, modelCost, unpricedCalls } = families;
+  const { jobDuration, completedJobs, modelCost, unpricedCalls, embeddingCalls } = families;
   const durations = new Map(queueNames.map((queue) => [queue, jobDuration.labels(queue)]));
-  const completed = new Map(queueNames.map((queue) => [queue, completedJobs.labels(queue)]));
+  const completed = new Map(
+    queueNames.map((queue) => [queue, tallies.of(completedJobs.labels(queue))]),
+  );
 
   return {
-    http: createHttpObserver(families),
+    http: createHttpObserver(families, tallies),
     contentType: 'text/plain; version=0.0.4',
 
     /** An attempt has ended. */
@@ -94,7 +102,7 @@ export function createMetrics(self: { version: string; roles: string }) {
 
     /** A job has ended. */
     jobEnded(queue: QueueName, status: 'completed' | 'failed'): void {
-      if (status === 'completed') completed.get(queue)?.inc();
+      if (status === 'completed') completed.get(queue)?.();
       else failedJobs.inc({ queue });
     },
 
@@ -104,9 +112,14 @@ export function createMetrics(self: { version: string; roles: string }) {
     },
 
     /** A call of a model has ended. */
-    modelCalled(call: { outcome: (typeof callOutcomes)[number]; tookMs: number }): void {
+    modelCalled(call: { outcome: CallOutcome; tookMs: number }): void {
       modelCalls.inc({ outcome: call.outcome });
       modelDuration.observe(call.tookMs / 1000);
+    },
+
+    /** A request for vectors of a question or of memories has ended, or a budget had no room for it. */
+    embedded(labels: { purpose: 'question' | 'memory'; outcome: CallOutcome | 'budget' }): void {
+      embeddingCalls.inc(labels);
     },
 
     /** The tokens of a call are recorded, null where not reported, and its cost in nano-dollars, null where unknown. */
@@ -135,18 +148,37 @@ function beginSeries({ completedJobs, failedJobs, modelCalls, modelTokens }: Met
   for (const type of tokenTypes) modelTokens.inc({ type }, 0);
 }
 
-function createHttpObserver({ httpRequests, httpDuration, errors }: MetricFamilies): HttpObserver {
-  // One series for each route, method and status is looked up once, then only counted.
-  const requestCounters = new Map<string, ReturnType<typeof httpRequests.labels>>();
+/** The answers with one method, route and status. */
+interface Answers {
+  readonly method: string;
+  readonly route: string;
+  readonly status: number;
+  count(): void;
+}
+
+function createHttpObserver(
+  { httpRequests, httpDuration, errors }: MetricFamilies,
+  tallies: Tallies,
+): HttpObserver {
+  const known = new Map<string, Answers>();
+  let last: Answers | undefined;
+  const answersOf = (method: string, route: string, status: number): Answers => {
+    const key = `${method} ${route} ${status}`;
+    let answers = known.get(key);
+    if (answers === undefined) {
+      const count = tallies.of(httpRequests.labels(method, route, String(status)));
+      answers = { method, route, status, count };
+      known.set(key, answers);
+    }
+    return answers;
+  };
   return {
     answered(method, route, status, took) {
-      const key = `${method} ${route} ${status}`;
-      let counter = requestCounters.get(key);
-      if (counter === undefined) {
-        counter = httpRequests.labels(method, route, String(status));
-        requestCounters.set(key, counter);
+      // Most answers are like the last one, and a comparison costs less than the text of a key.
+      if (last?.method !== method || last.route !== route || last.status !== status) {
+        last = answersOf(method, route, status);
       }
-      counter.inc();
+      last.count();
       httpDuration.observe(took);
     },
     refused: (code) => errors.inc({ type: code }),
@@ -154,7 +186,8 @@ function createHttpObserver({ httpRequests, httpDuration, errors }: MetricFamili
 }
 
 async function render(state: MetricsState, source: MetricsSource): Promise<string> {
-  const { families } = state;
+  const { families, tallies } = state;
+  tallies.flush();
   const [byQueue, waiting] = await Promise.all([source.jobsByQueue(), source.waiting()]);
   for (const queue of queueNames) {
     setOrRemove(families.queueDepth, queue, byQueue?.[queue].waiting);
@@ -164,6 +197,7 @@ async function render(state: MetricsState, source: MetricsSource): Promise<strin
   }
   // Better than a number that is no longer true.
   families.outboxLag.set(waiting === null ? Number.NaN : waiting.outboxLagMs / 1000);
+  families.awaitingVectors.set(waiting === null ? Number.NaN : waiting.awaitingVectors);
   families.webhookBacklog.set(waiting === null ? Number.NaN : waiting.webhookBacklog);
   for (const [role, count] of Object.entries(source.liveProcesses())) {
     families.liveProcesses.set({ role }, count);

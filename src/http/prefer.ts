@@ -43,3 +43,21 @@ export function goneSignal(reply: FastifyReply): AbortSignal {
   else reply.raw.once('close', () => gone.abort());
   return gone.signal;
 }
+
+/**
+ * A signal that aborts when the client disconnects or the platform stops. Not `AbortSignal.any`: that takes eleven
+ * microseconds, and `stopping` would refer to all such signals until V8 has marked the whole heap.
+ */
+export function goneOrStopping(reply: FastifyReply, stopping: AbortSignal): AbortSignal {
+  const over = new AbortController();
+  const abort = () => over.abort();
+  if (reply.raw.destroyed || stopping.aborted) abort();
+  else {
+    stopping.addEventListener('abort', abort);
+    reply.raw.once('close', () => {
+      stopping.removeEventListener('abort', abort);
+      abort();
+    });
+  }
+  return over.signal;
+}

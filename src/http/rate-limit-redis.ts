@@ -86,7 +86,7 @@ export function createRedisRateLimiter(
       } catch (err) {
         log.debug({ err }, 'Redis judged no hit');
       }
-      if (!isNeeded) {
+      if (typeof isNeeded === 'function' ? !isNeeded() : !isNeeded) {
         throw new PlatformError(
           'service_unavailable',
           'The store that counts requests cannot be reached right now',

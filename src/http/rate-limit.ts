@@ -23,9 +23,13 @@ export interface RateDecision {
 export interface RateLimiter {
   /**
    * Counts a hit of `key` if it is allowed. Rejects with `service_unavailable` when it cannot decide; with
-   * `isNeeded` it decides in any case.
+   * `isNeeded`, which is asked only then, it decides in any case.
    */
-  hit(key: string, limit: number, isNeeded?: boolean): RateDecision | Promise<RateDecision>;
+  hit(
+    key: string,
+    limit: number,
+    isNeeded?: boolean | (() => boolean),
+  ): RateDecision | Promise<RateDecision>;
 }
 
 /** The limiter of one process: the times of the allowed hits of each key, in a ring buffer. */

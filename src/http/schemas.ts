@@ -95,6 +95,24 @@ export const noTokenStats = {
   cost_is_partial: false,
 };
 export const TokenStats = Type.Object(tokenStats, { title: 'TokenStats' });
+/** The tokens of a job or a conversation, with those of the jobs that it has started. */
+export const tokenSums = {
+  token_stats: {
+    ...TokenStats,
+    description: 'Of its own calls of models, without those of the jobs that it has started.',
+  },
+  nested_token_stats: {
+    ...TokenStats,
+    description:
+      'Of the jobs that it has started, such as those of other agents, and of all below them.',
+  },
+  total_token_stats: { ...TokenStats, description: 'Of both together.' },
+};
+export const noTokenSums = {
+  token_stats: noTokenStats,
+  nested_token_stats: noTokenStats,
+  total_token_stats: noTokenStats,
+};
 
 /** The path of a skill, as `:category/:version/:skillName`. */
 export const SkillPath = Type.Object({

@@ -25,6 +25,7 @@ import {
   errorHeaders,
   refuseTunnel,
 } from './errors.ts';
+import { createOutageLevels } from './outage-levels.ts';
 import { queryHook, queryReader } from './query.ts';
 import { routedUrl } from './url.ts';
 
@@ -58,8 +59,9 @@ export function createServer(
   observer: HttpObserver,
   limits: ConnectionLimits,
 ): Server {
+  const refusing = { observer, outageLevel: createOutageLevels(() => performance.now()) };
   const refuse = (error: unknown, request: FastifyRequest, reply: FastifyReply) =>
-    sendRefusal(observer, error, request, reply);
+    sendRefusal(refusing, error, request, reply);
   const server = Fastify({
     loggerInstance: withoutChildren(log),
     logController: new LogController({ disableRequestLogging: true }),
@@ -156,16 +158,20 @@ function addHooks(server: Server, observer: HttpObserver): void {
   });
 }
 
+interface Refusing {
+  readonly observer: HttpObserver;
+  readonly outageLevel: (cause: unknown) => 'warn' | 'debug';
+}
+
 function sendRefusal(
-  observer: HttpObserver,
+  { observer, outageLevel }: Refusing,
   error: unknown,
   request: FastifyRequest,
   reply: FastifyReply,
 ): FastifyReply {
   const refusal = asPlatformError(error);
   if (refusal.status >= 500) {
-    // A probe has logged the outage once; an error for each request would repeat it.
-    const level = refusal.code === 'service_unavailable' ? 'debug' : 'error';
+    const level = refusal.code === 'service_unavailable' ? outageLevel(refusal.cause) : 'error';
     request.log[level]({ err: refusal.cause ?? refusal, request_id: request.id }, refusal.message);
   }
   observer.refused(refusal.code);

@@ -2,7 +2,8 @@
  * Accept: the one way in for work. One transaction records the job, its conversation, the user's
  * message and the event; the caller is answered and the hint is sent only after its commit. Where
  * admission lets the job start here at once, the same transaction claims it, which saves the hint and a
- * second write. It checks no permission, input or agent: its callers have done that.
+ * second write. It checks no permission, input or agent: its callers have done that. It has more than 300 lines
+ * because what its transaction records has to be read together.
  */
 import {
   addMessages,
@@ -50,13 +51,13 @@ export interface WorkRequest {
   /** The skill's input as JSON text. */
   readonly input: string;
   /** Fields of the agent as JSON text, which the job has instead of the saved ones. */
-  readonly agentOverrides?: string | null;
+  readonly agentOverrides?: string | null | undefined;
   /** The job that this one repeats. */
   readonly retryOf: string | null;
   /** The job whose run starts this one; it is committed together with that job's step. */
   readonly parent?: Parent;
   /** The conversation of the same agent that it continues; without it the job begins a new one. */
-  readonly conversationId?: string;
+  readonly conversationId?: string | undefined;
   readonly idempotency?: IdempotencyKey | undefined;
 }
 
@@ -127,7 +128,8 @@ async function accept(
   const keys = await takeKeys(tx, keyedOf(requests, made), now);
   const acceptances: Acceptance[] = [];
   const jobs: NewJob[] = [];
-  for (const [i, job] of made.entries()) {
+  for (let i = 0; i < made.length; i++) {
+    const job = made[i] as NewJob;
     const request = requests[i] as WorkRequest;
     const acceptance = acceptanceOf(request, job, held, keys);
     acceptances.push(acceptance);
@@ -143,13 +145,8 @@ async function accept(
   await keys.record(tx);
   if (jobs.length === 0) return acceptances;
   const claimed = await admission.recordNew(tx, jobs, now);
-  await recordBeginnings(
-    tx,
-    jobs.filter((job) => !held.has(job.conversation_id)),
-    jobs,
-    now,
-    writer,
-  );
+  const begun = held.size === 0 ? jobs : jobs.filter((job) => !held.has(job.conversation_id));
+  await recordBeginnings(tx, begun, jobs, now, writer);
   await changeJobCounts(
     tx,
     writer,
@@ -191,9 +188,9 @@ function keyedOf(
   jobs: readonly NewJob[],
 ): readonly Candidate<NewJob>[] {
   const keyed: Candidate<NewJob>[] = [];
-  for (const [i, { idempotency }] of requests.entries()) {
+  requests.forEach(({ idempotency }, i) => {
     if (idempotency) keyed.push({ idempotency, job: jobs[i] as NewJob });
-  }
+  });
   return keyed;
 }
 

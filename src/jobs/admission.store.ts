@@ -5,7 +5,7 @@ import { idInLocked } from '../database/ids-in.ts';
 import { statement } from '../database/statement.ts';
 import { type ClaimedJob, claimedColumns, hintedColumns } from './jobs.store.ts';
 
-/** Where a run goes on: after the last thing that was said. Null where no other process can have said it. */
+/** The last recorded report of a run, after which it goes on. Null where no other process can have recorded one. */
 interface LastSaid {
   readonly last_message_id: string | null;
 }

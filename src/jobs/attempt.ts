@@ -12,6 +12,7 @@ import type { RunPart } from '../journal/run-part.ts';
 import type { WaitKinds } from '../journal/wait-kinds.ts';
 import type { WaitScope } from '../journal/wait-scope.ts';
 import type { Clock } from '../kernel/clock.ts';
+import { isUnavailable } from '../kernel/errors.ts';
 import type { Logger } from '../kernel/log.ts';
 import { permanentError } from '../kernel/permanent-error.ts';
 import type { RunMemory, StartRunMemory } from '../memories/run-memory.ts';
@@ -102,17 +103,35 @@ export function streamOf(attempt: Attempt): ReportStream {
 
 export function memoryOf(attempt: Attempt): RunMemory {
   const { job } = attempt;
-  attempt.memory ??= readOnlyInTrial(
-    job,
-    attempt.deps.startMemory({
-      organizationId: job.organization_id,
-      agentId: job.agent_id,
-      userId: memoryUserOf(job),
-      jobId: job.id,
-      conversationId: job.conversation_id,
-    }),
-  );
+  attempt.memory ??= readOnlyInTrial(job, loggingOutages(attempt, startMemory(attempt)));
   return attempt.memory;
+}
+
+const startMemory = ({ deps, job }: Attempt): RunMemory =>
+  deps.startMemory({
+    organizationId: job.organization_id,
+    agentId: job.agent_id,
+    userId: memoryUserOf(job),
+    jobId: job.id,
+    conversationId: job.conversation_id,
+  });
+
+/** The skill learns only that the memory cannot be used; an operator needs the cause. */
+function loggingOutages({ deps: { log }, job }: Attempt, memory: RunMemory): RunMemory {
+  return {
+    ...memory,
+    ask: async (verb, payload, asker) => {
+      try {
+        return await memory.ask(verb, payload, asker);
+      } catch (error) {
+        if (isUnavailable(error)) {
+          const { cause: err = error } = error as Error;
+          log.warn({ err, job_id: job.id, verb }, 'the memory of an agent could not be used');
+        }
+        throw error;
+      }
+    },
+  };
 }
 
 /** A trial reads the agent's memory and does not change it. */

@@ -12,7 +12,7 @@ import { waitMaxMs } from '../kernel/step-bounds.ts';
 import { type Skill, type SkillRegistry, skillKeyParts } from '../skills/registry.ts';
 import type { Accept, WorkRequest } from './accept.ts';
 import type { Admission } from './admission.ts';
-import { findParent, listAgentsAbove } from './child-jobs.store.ts';
+import { findParent, listJobsAbove } from './child-jobs.store.ts';
 
 /** Jobs that one job may start, in all its attempts. */
 const childrenMax = 1_000;
@@ -61,7 +61,7 @@ export function createChildJobs(deps: ChildJobsDeps): WaitKindVerbs {
       };
     },
     begin: (tx, wait) => begin(deps, tx, wait),
-    // The child goes on: it has its own time limits, and what it does may be of use.
+    // The child job goes on: it has its own time limits, and its output may be useful.
     expire: async () => overdue,
     // The end of the parent has cancelled its children.
     async abandon() {},
@@ -135,7 +135,8 @@ async function requireAgent(
   const status = await agentStatus(tx, job.organization_id, agent);
   if (status === undefined) throw permanentError(`there is no agent ${agent}`);
   if (status === 'paused') throw permanentError(`the agent ${agent} is paused`);
-  const above = await listAgentsAbove(tx, job.id);
+  const jobs = await listJobsAbove(tx, job.id);
+  const above = [...new Set(jobs.map(({ agent_id }) => agent_id))];
   if (above.includes(agent)) {
     const way = [...above.toReversed(), agent].join(' → ');
     throw permanentError(`the agent ${agent} works on this task already: ${way}`);

@@ -54,6 +54,8 @@ export interface ExecuteDeps {
   readonly conversations: Pick<Conversations, 'find'>;
   readonly accept: Accept;
   readonly clock: Clock;
+  /** Starts an executor if there is none, while the request is read, checked and recorded. */
+  warm?(): void;
 }
 
 export function createExecute(deps: ExecuteDeps) {
@@ -74,6 +76,7 @@ function targetOf(
   const { agentId = defaultAgentId, conversationId } = asked();
   const withStatus = (status: 'active' | 'paused'): Target => {
     requireScopes(caller.scopes, skill.requiredScopes);
+    if (skill.remoteSourceId === null) deps.warm?.();
     return { skill, agentId, conversationId, isPaused: status === 'paused' };
   };
   const status = deps.agents.statusOf(caller.organizationId, agentId);
@@ -89,8 +92,9 @@ async function execute(
   caller: Caller,
   { skill, agentId, conversationId, isPaused }: Target,
   input: unknown,
-  { inputField, overrides, ...options }: ExecutionOptions,
+  options: ExecutionOptions,
 ): Promise<{ job: AcceptedJob; isReplay: boolean }> {
+  const { inputField, overrides, userId, isForUser = false, triggerType } = options;
   refuseInvalid(skill, input, inputField);
   if (overrides) await deps.agents.requireOverridable(caller.organizationId, agentId, overrides);
   const agentOverrides = overrides && JSON.stringify(overrides);
@@ -107,18 +111,21 @@ async function execute(
     if (!earlier) throw agentPaused(agentId);
     return answer(earlier);
   }
+  // Field by field: copying objects costs a microsecond for each request.
   const acceptance = await deps.accept({
-    ...options,
-    idempotency,
     organizationId: caller.organizationId,
     apiKeyId: caller.keyId,
     agentId,
+    userId,
+    isForUser,
+    triggerType,
     skill,
     maxAttempts: skill.maxAttempts,
     input: JSON.stringify(input),
+    agentOverrides,
     retryOf: null,
-    ...(agentOverrides === undefined ? {} : { agentOverrides }),
-    ...(conversationId === undefined ? {} : { conversationId }),
+    conversationId,
+    idempotency,
   });
   return answer(acceptance, conversationId);
 }

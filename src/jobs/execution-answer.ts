@@ -1,11 +1,19 @@
-/** The answer to a request that runs a skill: the accepted job, or the ended one where the client waits for that. */
-import type { FastifyReply } from 'fastify';
+/**
+ * What all requests that run a skill share: their headers, the options that these set, and the answer: the accepted job,
+ * or the ended one where the client waits for that.
+ */
+import type { FastifyReply, FastifyRequest } from 'fastify';
 import { Type } from 'typebox';
-import { IdempotencyKey } from '../http/idempotency-key.ts';
-import { goneSignal, waitSeconds } from '../http/prefer.ts';
+import type { JobStatus } from '../database/tables.ts';
+import { IdempotencyKey, idempotencyKeyOf } from '../http/idempotency-key.ts';
+import { goneOrStopping, waitSeconds } from '../http/prefer.ts';
+import { apiRefusals, bodyRefusals } from '../http/refusals.ts';
 import { carries } from '../http/response-headers.ts';
+import { userFor } from '../http/user-id.ts';
+import type { Caller } from '../kernel/caller.ts';
 import { isUnavailable } from '../kernel/errors.ts';
 import type { AcceptedJob } from './accept.ts';
+import type { ExecutionOptions } from './execute.ts';
 import { jobSummary } from './job-views.ts';
 import { FullJob, ListedJob } from './jobs.schemas.ts';
 import type { Jobs } from './jobs.ts';
@@ -31,6 +39,17 @@ export const executionHeaders = {
   prefer: Type.Optional(Type.String({ description: 'wait=N, up to 60 seconds.' })),
 };
 
+/** The options of a run that headers set. */
+export function executionOptions(request: FastifyRequest, caller: Caller): ExecutionOptions {
+  const key = idempotencyKeyOf(request);
+  return {
+    ...userFor(request, caller),
+    triggerType: 'api',
+    idempotency: key === undefined ? undefined : { owner: caller.keyId, key },
+  };
+}
+
+/** Answers of every request that runs a skill. */
 export const executionResponses = {
   200: {
     ...FullJob,
@@ -38,6 +57,15 @@ export const executionResponses = {
     description: 'The job, which ended within the wait.',
   },
   202: { ...ListedJob, ...carries('Location', 'Idempotent-Replayed') },
+  ...apiRefusals(
+    'skill_not_found',
+    'not_found',
+    'insufficient_scope',
+    ...bodyRefusals,
+    'conflict',
+    'agent_paused',
+    'idempotency_key_reused',
+  ),
 };
 
 export interface AnswerDeps {
@@ -46,18 +74,27 @@ export interface AnswerDeps {
   readonly stopping: AbortSignal;
 }
 
-export async function answerAccepted(
-  { jobs, stopping }: AnswerDeps,
+/** No promise for a client that does not wait: the answer is sent already. */
+export function answerAccepted(
+  deps: AnswerDeps,
   reply: FastifyReply,
   { job, isReplay }: { readonly job: AcceptedJob; readonly isReplay: boolean },
-): Promise<FastifyReply> {
+): FastifyReply | Promise<FastifyReply> {
   reply.header('location', `/api/jobs/${job.id}`);
   if (isReplay) reply.header('idempotent-replayed', 'true');
   const seconds = waitSeconds(reply.request.headers.prefer);
-  if (seconds === 0) return reply.status(202).send(jobSummary({ ...job, status: 'queued' }));
-  const signal = AbortSignal.any([goneSignal(reply), stopping]);
+  return seconds === 0 ? answerStatus(reply, job, 'queued') : answerEnd(deps, reply, job, seconds);
+}
+
+async function answerEnd(
+  { jobs, stopping }: AnswerDeps,
+  reply: FastifyReply,
+  job: AcceptedJob,
+  seconds: number,
+): Promise<FastifyReply> {
+  const signal = goneOrStopping(reply, stopping);
   const organizationId = job.organization_id;
-  let status: Parameters<typeof jobSummary>[0]['status'] = 'queued';
+  let status: JobStatus = 'queued';
   try {
     const ended = await jobs.awaitEnd(organizationId, job.id, seconds * 1000, signal);
     if (ended !== null) {
@@ -65,8 +102,12 @@ export async function answerAccepted(
     }
     ({ status } = await jobs.find(organizationId, job.id));
   } catch (error) {
-    // Accepted it is all the same; told otherwise, its client would send it again.
+    // The job is accepted. After an error its client would send it again.
     if (!isUnavailable(error)) throw error;
   }
-  return reply.status(202).send(jobSummary({ ...job, status }));
+  return answerStatus(reply, job, status);
+}
+
+function answerStatus(reply: FastifyReply, job: AcceptedJob, status: JobStatus): FastifyReply {
+  return reply.status(202).send(jobSummary(job, status));
 }

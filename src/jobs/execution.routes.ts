@@ -2,17 +2,16 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { type Static, Type } from 'typebox';
 import { acceptingWork, callerOf } from '../http/authenticate.ts';
-import { idempotencyKeyOf, onceGiven } from '../http/idempotency-key.ts';
-import { apiRefusals, bodyRefusals } from '../http/refusals.ts';
+import { onceGiven } from '../http/idempotency-key.ts';
 import { SkillPath } from '../http/schemas.ts';
 import type { Server } from '../http/server.ts';
-import { userFor } from '../http/user-id.ts';
 import type { PlatformError } from '../kernel/errors.ts';
 import type { Execute, Target } from './execute.ts';
 import {
   type AnswerDeps,
   answerAccepted,
   executionHeaders,
+  executionOptions,
   executionResponses,
 } from './execution-answer.ts';
 
@@ -38,18 +37,7 @@ const executeSchema = {
     description: "The skill's input.",
     examples: [{ text: 'hello' }],
   }),
-  response: {
-    ...executionResponses,
-    ...apiRefusals(
-      'skill_not_found',
-      'not_found',
-      'insufficient_scope',
-      ...bodyRefusals,
-      'conflict',
-      'agent_paused',
-      'idempotency_key_reused',
-    ),
-  },
+  response: executionResponses,
 };
 
 export interface ExecutionRoutesDeps extends AnswerDeps {
@@ -71,18 +59,9 @@ export function executionRoutes(server: Server, deps: ExecutionRoutesDeps) {
   };
   server.post('/api/:category/:version/:skillName', options, async (request, reply) => {
     const caller = callerOf(request);
-    const key = idempotencyKeyOf(request);
-    const accepted = await execute.run(
-      caller,
-      (request as unknown as Targeted).target,
-      request.body,
-      {
-        ...userFor(request, caller),
-        triggerType: 'api',
-        idempotency: key === undefined ? undefined : { owner: caller.keyId, key },
-      },
-    );
-    return answerAccepted(deps, reply, accepted);
+    const { target } = request as unknown as Targeted;
+    const given = executionOptions(request, caller);
+    return answerAccepted(deps, reply, await execute.run(caller, target, request.body, given));
   });
 }
 

@@ -125,7 +125,7 @@ export function endsOfChildren(settled: readonly Settled[]): Parameters<EndWaits
   });
 }
 
-/** What its parent gets of a child; null for one that has not ended. The output is JSON text. */
+/** The result of a child for its parent; null for a child that has not ended. The output is JSON text. */
 export function resultOfChild(
   status: JobStatus,
   output: string | null,

@@ -35,7 +35,7 @@ export async function holdForPerson(
   const place = { key, name, nth: nth as number, parent: step };
   const wanted = { ...place, kind: 'approval', payload: asked } as const;
   await recordsOf(attempt);
-  // What holds a connection never counts as waiting, so the run is not unloaded.
+  // A run that holds a connection never counts as waiting, so it is not unloaded.
   const done = scope.work();
   const resume = yieldSlot(attempt, () => deps.yieldSlot(queueOf(job.trigger_type)));
   const turn = {

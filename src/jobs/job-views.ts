@@ -1,7 +1,7 @@
 /** Jobs as clients see them. */
 import type { Static } from 'typebox';
 import type { AgentOverrides } from '../agents/agents.schemas.ts';
-import type { TokenStats } from '../conversations/conversations.ts';
+import type { TokenSums } from '../conversations/conversations.ts';
 import { timestamp, timestampOrNull } from '../kernel/clock.ts';
 import type { AcceptedJob } from './accept.ts';
 import type { ListedJobRow, TimedJob } from './job-lists.store.ts';
@@ -10,12 +10,10 @@ import { queueOf } from './queues.ts';
 import type { JobError } from './states.ts';
 
 /** A job as `202` responses contain it. */
-export function jobSummary(
-  row: Omit<AcceptedJob, 'organization_id'> & { status: JobRow['status'] },
-) {
+export function jobSummary(row: Omit<AcceptedJob, 'organization_id'>, status: JobRow['status']) {
   return {
     job_id: row.id,
-    status: row.status,
+    status,
     conversation_id: row.conversation_id,
     agent_id: row.agent_id,
     skill_category: row.skill_category,
@@ -27,7 +25,7 @@ export function jobSummary(
 
 /** A job as lists contain it. */
 export function listedJob(row: ListedJobRow) {
-  return { ...jobSummary(row), parent_job_id: row.parent_job_id };
+  return { ...jobSummary(row, row.status), parent_job_id: row.parent_job_id };
 }
 
 /** How a job went, or has gone so far. */
@@ -47,7 +45,7 @@ export function timing({ started_at, finished_at, ...row }: Omit<TimedJob, keyof
   };
 }
 
-export function jobView(row: JobRow, tokens: TokenStats) {
+export function jobView(row: JobRow, tokens: TokenSums) {
   return {
     ...listedJob(row),
     input: JSON.parse(row.input) as unknown,
@@ -65,6 +63,6 @@ export function jobView(row: JobRow, tokens: TokenStats) {
         ? null
         : (JSON.parse(row.progress) as { fraction: number; note: string | null }),
     erased_at: timestampOrNull(row.erased_at),
-    token_stats: tokens,
+    ...tokens,
   };
 }

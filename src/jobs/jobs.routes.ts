@@ -3,7 +3,7 @@ import type { FastifyRequest } from 'fastify';
 import { Type } from 'typebox';
 import { acceptingWork, callerOf } from '../http/authenticate.ts';
 import { eventStream, LastEventId, sendEvents } from '../http/event-stream.ts';
-import { goneSignal, waitSeconds } from '../http/prefer.ts';
+import { goneOrStopping, waitSeconds } from '../http/prefer.ts';
 import { apiRefusals } from '../http/refusals.ts';
 import { carries } from '../http/response-headers.ts';
 import { FilterText, Id, Moment, Page, Paged, Words } from '../http/schemas.ts';
@@ -14,6 +14,7 @@ import { invalid } from '../kernel/errors.ts';
 import { endingN, type JobEvent, type Position } from './feed.ts';
 import { JobEventSchema } from './job-events.schemas.ts';
 import { boundedTotalMax, walkedMaxOfKey, walkedMaxOfSqlite } from './job-lists.store.ts';
+import { JobStep, StepStatus } from './job-steps.schemas.ts';
 import { jobSummary } from './job-views.ts';
 import {
   activeJob,
@@ -21,9 +22,7 @@ import {
   FullJob,
   JobListItem,
   JobStatus,
-  JobStep,
   ListedJob,
-  StepStatus,
   TriggerType,
 } from './jobs.schemas.ts';
 import type { Jobs } from './jobs.ts';
@@ -220,7 +219,7 @@ export function jobRoutes(server: Server, deps: JobRoutesDeps) {
   server.post('/api/jobs/:jobId/retry', retryOptions, async (request, reply) => {
     const job = await jobs.retry(callerOf(request), request.params.jobId);
     reply.status(202).header('location', `/api/jobs/${job.id}`);
-    return jobSummary({ ...job, status: 'queued' });
+    return jobSummary(job, 'queued');
   });
   const stepsOptions = { onRequest, schema: stepsSchema };
   server.get('/api/jobs/:jobId/steps', stepsOptions, async ({ params: { jobId }, query }) => {
@@ -252,7 +251,7 @@ function getRoute(
     const seconds = waitSeconds(request.headers.prefer);
     let ended: FoundJob | null = null;
     if (seconds > 0) {
-      const signal = AbortSignal.any([goneSignal(reply), stopping]);
+      const signal = goneOrStopping(reply, stopping);
       ended = await jobs.awaitEnd(organizationId, jobId, seconds * 1000, signal);
       if (ended !== null) reply.header('preference-applied', `wait=${seconds}`);
     }

@@ -8,6 +8,7 @@ import type { Database } from '../database/database.ts';
 import type { RunOutcome } from '../executors/run.ts';
 import type { Clock } from '../kernel/clock.ts';
 import type { Logger } from '../kernel/log.ts';
+import { ShortLivedMap } from '../kernel/short-lived-map.ts';
 import { settlePatiently } from '../leases/settle-patiently.ts';
 import type { YieldSlot } from '../queue/queue.ts';
 import type { SkillSettings } from '../skills/settings.ts';
@@ -80,7 +81,7 @@ const abortReasons = {
 interface Performing extends PerformDeps {
   readonly claim: (jobId: string) => Promise<ClaimedJob | null>;
   /** By job, until they are settled. */
-  readonly running: Map<string, Running>;
+  readonly running: ShortLivedMap<string, Running>;
   /** Jobs being claimed, and whether they are to be cancelled as soon as they run. */
   readonly starting: Map<string, { isCancelled: boolean }>;
   isClosed: boolean;
@@ -91,7 +92,7 @@ export function createPerformer(deps: PerformDeps): Performer {
   const performing: Performing = {
     ...deps,
     claim: createBatch(database, (tx, ids) => admission.claim(tx, ids)),
-    running: new Map(),
+    running: new ShortLivedMap(),
     starting: new Map(),
     isClosed: false,
   };
@@ -149,7 +150,9 @@ async function run(performing: Performing, job: ClaimedJob): Promise<void> {
   try {
     const reported = await attempt.handle.outcome;
     let outcome = outcomeOf(reported, entry.stopped, attempt.thinking?.retryAfterMs ?? null);
-    await attempt.ended();
+    // Most runs have nothing to wait for here, and each `await` costs.
+    const reports = attempt.ended();
+    if (reports !== null) await reports;
     // An earlier claim may have left what this one did not ask for.
     const mayDiverge = attempt.openedJournal || job.epoch > 1;
     if (outcome !== null && mayDiverge) outcome = await attempt.checked(outcome);
@@ -157,12 +160,13 @@ async function run(performing: Performing, job: ClaimedJob): Promise<void> {
     resume = performing.yieldSlot?.(queueOf(job.trigger_type));
     // The entry stays in `running` until it is settled, so that its lease is renewed.
     if (outcome === null) return;
+    const memory = attempt.memoryChanges();
     const settlement = {
       job,
       outcome,
       messages: attempt.messages,
       tookMs: clock.monotonic() - beganAt,
-      memory: await attempt.memoryChanges(),
+      memory: memory && (await memory),
       openedJournal: attempt.openedJournal,
       openWaits: attempt.openWaits(),
       answer: attempt.thinking?.answer ?? null,
@@ -179,7 +183,7 @@ async function run(performing: Performing, job: ClaimedJob): Promise<void> {
 
 function oldestMs({ running, clock }: Performing): number {
   const now = clock.monotonic();
-  return [...running.values()].reduce((most, { beganAt }) => Math.max(most, now - beganAt), 0);
+  return running.values().reduce((most, { beganAt }) => Math.max(most, now - beganAt), 0);
 }
 
 /** Adds a run to those whose leases are renewed and which can be cancelled. */
@@ -234,7 +238,7 @@ function cancel({ running, starting }: Performing, jobId: string): void {
 }
 
 async function renew({ database, clock, leaseMs, running }: Performing): Promise<void> {
-  const entries = [...running.values()];
+  const entries = running.values();
   if (entries.length === 0) return;
   const claims = entries.map(({ job }) => job);
   const rows = await database.write((tx) => renewLeases(tx, claims, clock.now() + leaseMs));
@@ -250,14 +254,14 @@ async function renew({ database, clock, leaseMs, running }: Performing): Promise
 
 async function findCancelled({ database, running }: Performing): Promise<void> {
   if (running.size === 0) return;
-  for (const { id } of await findCancelling(database.read, { ids: [...running.keys()] })) {
+  for (const { id } of await findCancelling(database.read, { ids: running.keys() })) {
     const entry = running.get(id);
     if (entry !== undefined) stop(entry, 'cancelled');
   }
 }
 
 async function lookAtWaits({ running }: Performing): Promise<void> {
-  await Promise.all([...running.values()].map(({ attempt }) => attempt.look()));
+  await Promise.all(running.values().map(({ attempt }) => attempt.look()));
 }
 
 function handBack(performing: Performing): void {

@@ -41,7 +41,7 @@ export async function callRemote(
     handlers,
   );
   const abort = () => {
-    // One that only waits for a person goes on once the run that called it is loaded again.
+    // A call that only waits for a person goes on once the run that made it is loaded again.
     handle.suspend();
     handle.abort('the run that called it was stopped');
   };

@@ -15,7 +15,7 @@ export interface ReplayTurn {
   recorded(end: RecordedEnd): Promise<void>;
   /** It is not answered from the record. Does nothing after `recorded`. */
   notRecorded(): void;
-  /** What it asked for has ended now. Resolves when the answer may be given. */
+  /** The asked step has ended now. Resolves when the answer may be given. */
   ended(n: number): Promise<void>;
 }
 
@@ -55,7 +55,7 @@ interface Order extends Places {
   /** The place of the last new end that the run has got. */
   last: number;
   patience: NodeJS.Timeout | undefined;
-  /** The code did not ask for what is on record, or the run has ended. */
+  /** The code did not ask for the recorded step, or the run has ended. */
   isOver: boolean;
 }
 

@@ -1,6 +1,7 @@
 /**
  * What answers the parts of a run: its own code, and the skills that a model calls as tools. Reports go to
- * the job's stream; questions go to the journal, the agent's memory and its model.
+ * the job's stream; questions go to the journal, the agent's memory and its model. It has more than 300 lines because
+ * all that a run may ask is answered here.
  */
 import type { RunThinking } from '../agents/thinking.ts';
 import type { RunHandlers } from '../executors/run.ts';
@@ -277,7 +278,7 @@ function orderOf(asking: Part, signal: AbortSignal): ReplayOrder {
       // The records are read before the first end has a place.
       next: () => (attempt.records === undefined ? 0 : attempt.records.nextEnd++),
       note: (n, place) => journalOf(attempt).noteTold(n, place),
-      // What is pending is of the run itself: tools are repeated each for itself.
+      // The pending records are those of the run itself: each tool is repeated by itself.
       awaited: () =>
         attempt.records === undefined || within !== undefined
           ? Number.POSITIVE_INFINITY

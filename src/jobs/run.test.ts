@@ -30,7 +30,7 @@ test('a first report that is made while the thinking ends is recorded before the
   await handlers().onAsk('generate', {}, new AbortController().signal, null);
   let hasEnded = false;
 
-  const ended = run.ended().then(() => {
+  const ended = run.ended()?.then(() => {
     hasEnded = true;
   });
   await new Promise(setImmediate);

@@ -36,8 +36,8 @@ export interface Run {
   openWaits(): number[];
   /** Answers those of its waits that have ended. */
   look(): Promise<void>;
-  /** Resolves when all its reports are recorded; to be awaited once it has ended. */
-  ended(): Promise<void>;
+  /** Resolves when all its reports are recorded; to be awaited once it has ended. Null where it made none. */
+  ended(): Promise<void> | null;
   /** The outcome, or a failure where the run no longer fits what is on record of its job. */
   checked(outcome: AttemptOutcome): Promise<AttemptOutcome>;
 }
@@ -104,16 +104,14 @@ class AttemptRun implements Run {
     return this.attempt.memory?.changes();
   }
 
-  ended(): Promise<void> {
-    return isBare(this.attempt) ? nothing : ended(this.attempt);
+  ended(): Promise<void> | null {
+    return isBare(this.attempt) ? null : ended(this.attempt);
   }
 
   checked(outcome: AttemptOutcome): Promise<AttemptOutcome> {
     return checked(this.attempt, outcome);
   }
 }
-
-const nothing = Promise.resolve();
 
 /** Whether the run has neither reported nor asked anything, as most runs have not. */
 function isBare({ thinking, recording, waits, stream }: Attempt): boolean {

@@ -156,16 +156,13 @@ function messagesOf(
   { job, messages, transition, answer = null, answerField = null }: Settled,
   now: number,
 ): NewMessage[] {
-  const said = messages.map((message) => ({
-    ...message,
-    conversation_id: job.conversation_id,
-    job_id: job.id,
-  }));
-  if (transition.status !== 'completed' || tells(transition.output, answer, answerField)) {
-    return said;
+  const { id: job_id, conversation_id } = job;
+  const said: NewMessage[] = messages.map((one) => ({ ...one, conversation_id, job_id }));
+  if (transition.status === 'completed' && !tells(transition.output, answer, answerField)) {
+    const content = messageText(transition.output);
+    said.push({ conversation_id, job_id, role: 'assistant', content, at: now });
   }
-  const output = { role: 'assistant' as const, content: messageText(transition.output), at: now };
-  return [...said, { ...output, conversation_id: job.conversation_id, job_id: job.id }];
+  return said;
 }
 
 /**

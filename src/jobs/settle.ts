@@ -3,7 +3,8 @@
  * its conversation, the messages, the events, the counts. Only the attempt that still holds the lease
  * settles; a late one changes nothing and gets null. A job whose cancellation was requested ends as
  * cancelled, even when its last attempt completed. A job that is queued or waiting is cancelled here too.
- * A run that waits ends its claim, not its attempt.
+ * A run that waits ends its claim, not its attempt. It has more than 300 lines because every way out of a job is
+ * part of one transaction.
  */
 import type { EndedClaim } from '../agents/abandoned-steps.ts';
 import type { Agents } from '../agents/agents.ts';
@@ -274,8 +275,9 @@ async function settleAll(
     decided.map((one) => settledRow(one, now)),
   );
   const results: (Decided | null)[] = [];
-  for (const [i, one] of decided.entries()) {
-    results.push(settled[i] ? one : await settleCancelled(tx, one, now));
+  for (const one of decided) {
+    const isSettled = settled[results.length] === true;
+    results.push(isSettled ? one : await settleCancelled(tx, one, now));
   }
   return results;
 }

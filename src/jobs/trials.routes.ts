@@ -5,16 +5,15 @@
 import type { FastifyRequest } from 'fastify';
 import { Type } from 'typebox';
 import { acceptingWork, callerOf } from '../http/authenticate.ts';
-import { idempotencyKeyOf, onceGiven } from '../http/idempotency-key.ts';
-import { apiRefusals, bodyRefusals } from '../http/refusals.ts';
+import { onceGiven } from '../http/idempotency-key.ts';
 import type { Server } from '../http/server.ts';
-import { userFor } from '../http/user-id.ts';
 import { refuseLong } from '../kernel/long-text.ts';
 import type { Execute, Target } from './execute.ts';
 import {
   type AnswerDeps,
   answerAccepted,
   executionHeaders,
+  executionOptions,
   executionResponses,
 } from './execution-answer.ts';
 import { NewTrial } from './jobs.schemas.ts';
@@ -34,18 +33,7 @@ const trialSchema = {
   params: Type.Object({ agentId: Type.String({ description: 'The id of the agent.' }) }),
   headers: Type.Object(executionHeaders),
   body: NewTrial,
-  response: {
-    ...executionResponses,
-    ...apiRefusals(
-      'skill_not_found',
-      'not_found',
-      'insufficient_scope',
-      ...bodyRefusals,
-      'conflict',
-      'agent_paused',
-      'idempotency_key_reused',
-    ),
-  },
+  response: executionResponses,
 };
 
 export function trialRoutes(server: Server, deps: AnswerDeps & { readonly execute: Execute }) {
@@ -62,19 +50,8 @@ export function trialRoutes(server: Server, deps: AnswerDeps & { readonly execut
     const caller = callerOf(request);
     const { agent, input } = request.body;
     refuseLong('agent.instructions', agent.instructions ?? '');
-    const key = idempotencyKeyOf(request);
-    const accepted = await execute.run(
-      caller,
-      targets.get(request as unknown as FastifyRequest) as Target,
-      input,
-      {
-        ...userFor(request, caller),
-        triggerType: 'api',
-        overrides: agent,
-        inputField: 'input',
-        idempotency: key === undefined ? undefined : { owner: caller.keyId, key },
-      },
-    );
-    return answerAccepted(deps, reply, accepted);
+    const target = targets.get(request as unknown as FastifyRequest) as Target;
+    const given = { ...executionOptions(request, caller), overrides: agent, inputField: 'input' };
+    return answerAccepted(deps, reply, await execute.run(caller, target, input, given));
   });
 }

@@ -119,7 +119,7 @@ function noteTold({ told }: Records, added: Iterable<StepRecord>): void {
   if (told.length > length) told.sort((a, b) => (b.told ?? 0) - (a.told ?? 0));
 }
 
-/** The least place of the ends on record that the run has not got yet; infinite if there is none. */
+/** The least place of the recorded ends that the run has not got yet; infinite without any. */
 export function nextTold({ told, pending }: Records): number {
   for (;;) {
     const last = told.at(-1);
@@ -154,7 +154,7 @@ function addTo(inner: Records['inner'], parent: number, record: StepRecord): voi
   else within.push(record);
 }
 
-/** Notes that a step runs now. What is on record within a called skill is to be asked for. */
+/** Notes that a step runs now. The records within a called skill become pending. */
 export function noteRunning(records: Records, n: number): void {
   const { pending, inner } = records;
   pending.delete(n);

@@ -130,6 +130,7 @@ const columnsOfStep = [
   ...(['job_id', 'n', 'epoch', 'generation', 'parent', 'turn', 'kind', 'name'] as const),
   ...(['call_id', 'status', 'error', 'message_id', 'memory', 'digest', 'attempt'] as const),
   ...(['prompt_tokens', 'completion_tokens', 'reserved', 'estimated', 'started_at'] as const),
+  'cost',
 ] as const;
 export type StepOfGeneration = Pick<StepRow, (typeof columnsOfStep)[number]>;
 

@@ -1,5 +1,10 @@
 /** The steps of jobs, as clients read them, and their deletion together with jobs. */
-import { type CountedTokens, type TokenStats, tokenStats } from '../conversations/conversations.ts';
+import {
+  type CountedTokens,
+  type TokenStats,
+  tokenStats,
+  tokensBelow,
+} from '../conversations/conversations.ts';
 import type { Database, Handle } from '../database/database.ts';
 import type { ApprovalStatus, JobStatus, StepKind } from '../database/tables.ts';
 import { timestamp, timestampOrNull } from '../kernel/clock.ts';
@@ -19,6 +24,8 @@ interface WaitedFor {
   readonly skill?: string;
   readonly agent_id?: string;
   readonly token_stats?: TokenStats;
+  /** With the tokens of the jobs below it. */
+  readonly total_token_stats?: TokenStats;
   /** Of the approval or of the job. */
   readonly status?: ApprovalStatus | JobStatus;
 }
@@ -32,6 +39,9 @@ interface StepPrice {
   readonly cache_write: number;
   readonly output: number;
   readonly reasoning: number;
+  readonly long_prompts?: Omit<StepPrice, 'from' | 'source' | 'long_prompts'> & {
+    readonly over: number;
+  };
 }
 
 /** A page of a job's steps, in order. */
@@ -56,13 +66,21 @@ async function waitedForBy(db: Handle, jobId: string, steps: readonly ListedStep
     approvals.length > 0 ? listApprovalsOfSteps(db, jobId, approvals) : [],
     runs.length > 0 ? listJobsOfSteps(db, jobId, runs) : [],
   ]);
+  const below = await tokensBelow(
+    db,
+    started.map(({ id }) => id),
+  );
   return new Map<number, WaitedFor>([
     ...events.map(({ n, event, key }) => [n, { event, key: key === '' ? null : key }] as const),
     ...asked.map(({ n, id, status }) => [n, { approval_id: id, status }] as const),
     ...started.map(({ n, id, agent_id, status, ...job }) => {
       const skill = [job.skill_category, job.skill_version, job.skill_name].join('/');
-      const token_stats = tokenStats([countsOf(job)]);
-      return [n, { job_id: id, agent_id, skill, status, token_stats }] as const;
+      const own = countsOf(job);
+      const nested = below.get(id);
+      const token_stats = tokenStats([own]);
+      const total_token_stats = tokenStats(nested === undefined ? [own] : [own, nested]);
+      const sums = { token_stats, total_token_stats };
+      return [n, { job_id: id, agent_id, skill, status, ...sums }] as const;
     }),
   ]);
 }

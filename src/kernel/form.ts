@@ -18,7 +18,7 @@ export interface Form {
 
 const fieldsMax = 50;
 const nameCharsMax = 100;
-/** Bytes of JSON: of a form, and of what is filled in. */
+/** Bytes of JSON: of a form, and of its values. */
 const formBytesMax = 32 * 1024;
 const answerBytesMax = 64 * 1024;
 
@@ -37,7 +37,7 @@ const formKeywords = new Set([
 ]);
 const formats = new Set(['email', 'uri', 'date', 'date-time']);
 
-/** The form in a value, or why it is none, as the predicate of a sentence. */
+/** The form in a value, or the reason why it is no form, as the predicate of a sentence. */
 export function readForm(value: unknown): { readonly form: Form } | { readonly fault: string } {
   if (!isObject(value)) return { fault: 'must be a JSON Schema of an object' };
   const json = JSON.stringify(value);
@@ -122,7 +122,7 @@ function schemaFault(schema: JsonSchema): string | null {
   }
 }
 
-/** What is wrong with values for a form; null if nothing is. Values of other names are refused. */
+/** The fault of values for a form; null for valid ones. Values of other names are refused. */
 export function answerIssues(form: Form, answer: Json): readonly Issue[] | null {
   const json = JSON.stringify(answer);
   if (Buffer.byteLength(json) > answerBytesMax) {

@@ -178,6 +178,35 @@ describe('what is wrong with a value', () => {
     ]);
   });
 
+  test('of a field that may be null is one issue, which says so', () => {
+    const orNull = (schema: object) => ({ anyOf: [schema, { type: 'null' }] });
+    const refuse = compileSchema({
+      properties: {
+        limit: orNull({ type: 'integer', minimum: 1 }),
+        usd: orNull({ type: 'number', minimum: 0.1 }),
+        both: { anyOf: [{ type: 'string' }, { type: 'number' }, { type: 'null' }] },
+        effort: orNull({ type: 'string', enum: ['low', 'high'] }),
+        settings: orNull({ properties: { depth: orNull({ type: 'integer' }) }, type: 'object' }),
+      },
+    });
+
+    expect(refuse({ limit: '5', usd: true, both: [], effort: 'deep', settings: 1 })).toEqual([
+      { field: 'limit', issue: 'must be integer or null' },
+      { field: 'usd', issue: 'must be number or null' },
+      { field: 'both', issue: 'must be string or number or null' },
+      { field: 'effort', issue: 'must be one of "low", "high", null' },
+      { field: 'settings', issue: 'must be object or null' },
+    ]);
+    expect(refuse({ effort: 3 })).toEqual([
+      { field: 'effort', issue: 'must be one of "low", "high", null' },
+    ]);
+    expect(refuse({ limit: 1.5, usd: 0, settings: { depth: '1' } })).toEqual([
+      { field: 'limit', issue: 'must be integer or null' },
+      { field: 'usd', issue: 'must be >= 0.1' },
+      { field: 'settings.depth', issue: 'must be integer or null' },
+    ]);
+  });
+
   test('is told of at most 50 fields, and names are cut', () => {
     const many = Object.fromEntries(Array.from({ length: 1_000 }, (_, n) => [`f${n}`, n]));
     expect(validate({ name: 'ab', count: 1, ...many })).toHaveLength(50);

@@ -203,28 +203,47 @@ function describeErrors(all: readonly ErrorObject[]): Issue[] {
 }
 
 /**
- * Of `X or null`, for a value that is of X's type and breaks one of its rules, that rule alone: not
- * that it is no null either.
+ * Of `X or null`: for a value that is of X's type and breaks one of its rules, that rule alone, not that it is no null
+ * either; for a value of another type one error that names the types, in place of one for each.
  */
 function withoutNoise(errors: readonly ErrorObject[]): readonly ErrorObject[] {
-  const noise = new Set<ErrorObject>();
+  /** What stands for an error; undefined for one that is left out. */
+  const replaced = new Map<ErrorObject, ErrorObject | undefined>();
   for (const whole of errors.filter(({ keyword }) => keyword === 'anyOf')) {
     const branches = errors.filter(
       ({ schemaPath, instancePath }) =>
         schemaPath.startsWith(`${whole.schemaPath}/`) &&
         (instancePath === whole.instancePath || instancePath.startsWith(`${whole.instancePath}/`)),
     );
-    const noNull = branches.filter(
-      ({ keyword, params, instancePath }) =>
-        keyword === 'type' && params['type'] === 'null' && instancePath === whole.instancePath,
+    const isOfType = ({ keyword, instancePath }: ErrorObject) =>
+      keyword === 'type' && instancePath === whole.instancePath;
+    const types = branches.filter(isOfType);
+    const noNull = types.filter(({ params }) => params['type'] === 'null');
+    if (noNull.length !== 1) continue;
+    for (const error of [whole, ...noNull]) replaced.set(error, undefined);
+    const rules = branches.filter((error) => !isOfType(error));
+    for (const rule of rules) {
+      const { keyword, instancePath, params } = rule;
+      if (keyword !== 'enum' || instancePath !== whole.instancePath) continue;
+      const allowedValues = [...params['allowedValues'], null];
+      replaced.set(rule, { ...rule, params: { ...params, allowedValues } });
+    }
+    const others = types.filter((error) => !noNull.includes(error));
+    // The allowed values say of what type they are.
+    const isListed = rules.some(
+      ({ keyword, instancePath }) => keyword === 'enum' && instancePath === whole.instancePath,
     );
-    const rules = branches.filter(
-      ({ keyword, instancePath }) => keyword !== 'type' || instancePath !== whole.instancePath,
-    );
-    if (noNull.length !== 1 || rules.length === 0) continue;
-    for (const error of [whole, ...noNull]) noise.add(error);
+    if (isListed) for (const error of others) replaced.set(error, undefined);
+    const [first, ...rest] = others;
+    if (rules.length > 0 || first === undefined) continue;
+    const names = [...new Set(others.flatMap(({ params }) => params['type'] as string | string[]))];
+    replaced.set(first, { ...first, params: { ...first.params, type: [...names, 'null'] } });
+    for (const error of rest) replaced.set(error, undefined);
   }
-  return noise.size === 0 ? errors : errors.filter((error) => !noise.has(error));
+  return errors.flatMap((error) => {
+    const one = replaced.has(error) ? replaced.get(error) : error;
+    return one === undefined ? [] : [one];
+  });
 }
 
 function describeError(error: ErrorObject): Issue {

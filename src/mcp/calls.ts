@@ -68,8 +68,8 @@ export interface Following {
   readonly onProgress?: ((progress: { fraction: number; note: string | null }) => void) | undefined;
   /** Left out where the client does not read the log of the run. */
   readonly onLog?: ((line: Readonly<Record<string, unknown>>) => void) | undefined;
-  /** Whether following ends where the job waits for an approval. */
-  readonly answersQuestions: boolean;
+  /** Which approvals following ends for, where the job waits; left out where for none. */
+  readonly asks?: ((question: Question) => boolean) | undefined;
 }
 
 /** Waits for the end of a job, or for its next question. */
@@ -79,16 +79,16 @@ export async function follow(
   jobId: string,
   following: Following,
 ): Promise<Followed> {
-  const { signal, onProgress, onLog, answersQuestions } = following;
-  if (onProgress === undefined && onLog === undefined && !answersQuestions) {
+  const { signal, onProgress, onLog, asks } = following;
+  if (onProgress === undefined && onLog === undefined && asks === undefined) {
     return ended(await deps.jobs.awaitEnd(organizationId, jobId, waitMs, signal));
   }
   for await (const { type, data } of deps.openStream(organizationId, jobId, signal)) {
     if (type === 'progress') onProgress?.(data as { fraction: number; note: string | null });
     if (type === 'log') onLog?.(data);
     const isAsking = (type === 'status' && data['status'] === 'waiting') || type === 'approval';
-    if (!isAsking || !answersQuestions) continue;
-    const questions = await pendingQuestions(deps, organizationId, jobId);
+    if (!isAsking || asks === undefined) continue;
+    const questions = (await pendingQuestions(deps, organizationId, jobId)).filter(asks);
     if (questions.length > 0) return { kind: 'asks', questions };
   }
   // The stream also ends when too much of it was missed.

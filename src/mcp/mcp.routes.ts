@@ -110,7 +110,7 @@ function baseUrl(
   return publicUrl ?? `http://${headers.host}`;
 }
 
-/** The method of a message; empty for a batch, and for what is no message. */
+/** The method of a message; empty for a batch and for a body that is no message. */
 function methodOf(body: unknown): string {
   return String((body as { method?: unknown }).method ?? '');
 }

@@ -17,7 +17,7 @@ import { senderOf } from './server.ts';
 type Entry = Awaited<ReturnType<typeof skillEntry>>;
 type Files = Readonly<Record<string, Uint8Array>>;
 
-/** How long the files of a folder are kept, so that what is read has the digest that was listed. */
+/** How long the files of a folder are kept, so that a file that is read has the digest that was listed. */
 const keptMs = 10_000;
 /** Folders whose files are kept; each has at most 4 MiB. */
 const keptMax = 20;

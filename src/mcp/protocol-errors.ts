@@ -16,7 +16,7 @@ const ofServer: ReadonlySet<ErrorCode> = new Set([
   'upstream_unavailable',
 ]);
 
-/** The result of a refused call; throws what is no matter of the model. */
+/** The result of a refused call, for the model; throws errors that the model can do nothing about. */
 export function refusedCall(error: unknown): CallToolResult {
   if (!(error instanceof PlatformError)) throw error;
   if (!forModel.has(error.code)) throw protocolError(error);

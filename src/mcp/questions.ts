@@ -34,6 +34,13 @@ export function canAnswer({ scopes }: Caller, capabilities: unknown): boolean {
   return hasForms && hasScopes(scopes, ['approvals']);
 }
 
+/** Whether a client can ask a question of its person: a page that is to be opened is never part of a form. */
+export function canAsk(capabilities: unknown): (question: Question) => boolean {
+  const elicitation = objectOf(objectOf(capabilities)?.['elicitation']);
+  const opensPages = elicitation !== null && 'url' in elicitation;
+  return ({ link }) => link === null || opensPages;
+}
+
 /** Why answers were refused, by approval; those are asked again. */
 export type Refusals = ReadonlyMap<string, string>;
 
@@ -69,9 +76,13 @@ export function formsOf(
 
 /** The form of the approval itself, or else one that asks for the reason of the decision. */
 function formOf(
-  { title, details, fields }: Question,
+  { approval_id: elicitationId, title, details, fields, link }: Question,
   refused: string | undefined,
 ): InputRequests[string] {
+  if (link !== null) {
+    const params = { mode: 'url', message: title, url: link.url, elicitationId };
+    return { method: 'elicitation/create', params } as InputRequests[string];
+  }
   const shown = Object.keys(details).length === 0 ? '' : `\n\n${JSON.stringify(details, null, 2)}`;
   const again = refused === undefined ? '' : `\n\nThe answer was refused: ${refused}`;
   return {

@@ -3,7 +3,7 @@ import type { CallToolResult } from '@modelcontextprotocol/server';
 import type { jobView } from '../jobs/job-views.ts';
 import type { Issue, RunErrorCode } from '../kernel/errors.ts';
 import { type Json, objectOf } from '../kernel/json.ts';
-import { outputSchemaOf, type ResultSkill } from './tools.ts';
+import { besideField, outputSchemaOf, type ResultSkill } from './tools.ts';
 
 const internalError = -32_603;
 const ofPlatform: ReadonlySet<RunErrorCode> = new Set(['worker_lost', 'replay_diverged']);
@@ -37,10 +37,19 @@ export function resultOf(skill: ResultSkill | undefined, job: EndedJob): CallToo
   }
   const { output } = job;
   if (skill?.mcp?.content === true) return { ...blocksOf(output), _meta };
+  if (skill?.mcp?.content === 'beside') return { ...besideOf(output), _meta };
   const text = typeof output === 'string' ? output : JSON.stringify(output);
   const isStructured = outputSchemaOf(skill) !== undefined || objectOf(output) !== null;
   const content = [{ type: 'text' as const, text }];
   return { content, ...(isStructured ? { structuredContent: output as Json } : {}), _meta };
+}
+
+/** An output with blocks beside it. */
+function besideOf(output: unknown): Pick<CallToolResult, 'content' | 'structuredContent'> {
+  const { [besideField]: blocks, ...structuredContent } = objectOf(output) ?? {};
+  const text = { type: 'text' as const, text: JSON.stringify(structuredContent) };
+  const others = Array.isArray(blocks) ? (blocks as CallToolResult['content']) : [];
+  return { content: [text, ...others], structuredContent };
 }
 
 /** A result that tells the model what went wrong. */

@@ -26,6 +26,7 @@ import { invalidParams, refusedCall } from './protocol-errors.ts';
 import {
   type CallState,
   canAnswer,
+  canAsk,
   decideAnswered,
   questionsAsked,
   type Refusals,
@@ -36,7 +37,7 @@ import { createTask, type TasksDeps, tasksExtension } from './tasks.ts';
 import { listTools, type ToolListDeps } from './tool-list.ts';
 import { inputOf, mayCall, type SkillTool } from './tools.ts';
 
-/** How long a client may keep a list of tools, which it is told of when it changes. */
+/** How long a client may keep a list of tools. It is notified when the list changes. */
 const listTtlMs = 60_000;
 
 /** A call that takes longer becomes a task, for clients that know tasks. */
@@ -62,7 +63,7 @@ export interface Sender {
   readonly metadataUrl: string;
   /** Whether lists have each version of a skill under its own name. */
   readonly hasAllVersions: boolean;
-  /** Whether the request may be about skills to read; the others are served without what these need. */
+  /** Whether the request may be about skills to read; other requests are served without loading them. */
   readonly isProse: boolean;
 }
 
@@ -233,6 +234,7 @@ async function followCall(
   const { calls, stopping, states, sender, isModern } = calling;
   const { caller } = sender;
   const gone = ctx.mcpReq.signal;
+  const capabilities = capabilitiesOf(ctx);
   const task = isModern && declaresTasks(ctx) ? tool.skill.mcp?.task : 'never';
   const asTask = () =>
     createTask(calling.tasks, caller, jobId) as Promise<object> as Promise<CallToolResult>;
@@ -242,7 +244,7 @@ async function followCall(
     signal: AbortSignal.any([gone, stopping, ...soon]),
     onProgress: progressTo(ctx),
     onLog: logTo(ctx, isModern),
-    answersQuestions: isModern && canAnswer(caller, capabilitiesOf(ctx)),
+    asks: isModern && canAnswer(caller, capabilities) ? canAsk(capabilities) : undefined,
   });
   if (followed?.kind === 'ended') return endOf(tool, followed.job);
   if (followed?.kind === 'asks') {

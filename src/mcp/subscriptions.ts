@@ -3,6 +3,7 @@
  * agents belong to an organization, so each organization with a listening client has a handler of its own. Clients are
  * told that a list has changed, not what; many changes in a moment are told once.
  */
+import type { ServerResponse } from 'node:http';
 import { toNodeHandler } from '@modelcontextprotocol/node';
 import {
   createMcpHandler,
@@ -15,9 +16,13 @@ const subscriptionsMax = 10_000;
 /** How long changes are gathered. */
 const gatherMs = 100;
 
+type NodeHandler = ReturnType<typeof toNodeHandler>;
+
 interface Listening {
   readonly handler: ReturnType<typeof createMcpHandler>;
-  readonly handle: ReturnType<typeof toNodeHandler>;
+  readonly handle: NodeHandler;
+  /** Clients. */
+  count: number;
 }
 
 export function createSubscriptions(create: McpServerFactory, onerror: (error: Error) => void) {
@@ -41,8 +46,20 @@ export function createSubscriptions(create: McpServerFactory, onerror: (error: E
         maxSubscriptions: subscriptionsMax,
         onerror,
       });
-      const handle = toNodeHandler(handler);
-      byOrganization.set(organizationId, { handler, handle });
+      const answer = toNodeHandler(handler);
+      const handle: NodeHandler = (request, response, body) => {
+        listening.count += 1;
+        (response as unknown as ServerResponse).once('close', () => {
+          listening.count -= 1;
+          // Only organizations that listen have one.
+          if (listening.count > 0 || byOrganization.get(organizationId) !== listening) return;
+          byOrganization.delete(organizationId);
+          void handler.close();
+        });
+        return answer(request, response, body);
+      };
+      const listening: Listening = { handler, handle, count: 0 };
+      byOrganization.set(organizationId, listening);
       return handle;
     },
     skillsChanged() {

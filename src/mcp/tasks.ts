@@ -10,7 +10,7 @@ import { type Caller, hasScopes } from '../kernel/caller.ts';
 import { invalid, notFound, PlatformError } from '../kernel/errors.ts';
 import type { Skill } from '../skills/registry.ts';
 import { abandon, type CallsDeps, pendingQuestions } from './calls.ts';
-import { canAnswer, decideAnswered, formsOf } from './questions.ts';
+import { canAnswer, canAsk, decideAnswered, formsOf } from './questions.ts';
 import { errorOf, resultOf } from './results.ts';
 
 export const tasksExtension = 'io.modelcontextprotocol/tasks';
@@ -39,7 +39,7 @@ export async function createTask(deps: TasksDeps, { organizationId }: Caller, jo
   return { resultType: 'task', ...taskOf(deps, organizationId, job), status: 'working' };
 }
 
-/** A task as it is now, with its result, its error or what it asks. */
+/** The state of a task, with its result, its error or its questions. */
 export async function getTask(
   deps: TasksDeps,
   caller: Caller,
@@ -69,7 +69,7 @@ export async function getTask(
   }
 }
 
-/** Decides the approvals that are answered. The others stay as they are. */
+/** Decides the answered approvals. The others stay pending. */
 export async function updateTask(
   deps: TasksDeps,
   caller: Caller,
@@ -88,7 +88,7 @@ export async function updateTask(
   if (refused !== undefined) throw invalid('inputResponses', `do not fit the form: ${refused}`);
 }
 
-/** Cancels the job of a task; one that has ended stays as it is. */
+/** Cancels the job of a task; a job that has ended is not changed. */
 export async function cancelTask(deps: TasksDeps, caller: Caller, taskId: string): Promise<void> {
   const { organizationId } = caller;
   await abandon(deps.calls, organizationId, jobOfTask(deps, organizationId, taskId));
@@ -101,10 +101,8 @@ async function questionsOf(
   jobId: string,
 ): Promise<InputRequests> {
   if (!canAnswer(caller, capabilities)) return {};
-  return formsOf(
-    await pendingQuestions(calls, caller.organizationId, jobId),
-    (one) => one.approval_id,
-  );
+  const questions = await pendingQuestions(calls, caller.organizationId, jobId);
+  return formsOf(questions.filter(canAsk(capabilities)), (one) => one.approval_id);
 }
 
 function taskOf(deps: TasksDeps, organizationId: string, job: Job) {

@@ -115,7 +115,17 @@ export type ResultSkill = Pick<Skill, 'mcp' | 'output'>;
 /** The schema of the structured content of a skill's results; undefined where it promises none. */
 export function outputSchemaOf(skill: ResultSkill | undefined): Skill['output'] | undefined {
   const isPromised = skill?.mcp?.content !== true && Object.keys(skill?.output ?? {}).length > 0;
-  return isPromised ? skill?.output : undefined;
+  if (!isPromised) return undefined;
+  return skill?.mcp?.content === 'beside' ? withoutBeside(skill.output) : skill?.output;
+}
+
+/** The field of an output that has the blocks beside it. */
+export const besideField = '_content';
+
+/** The blocks are no part of the structured content. */
+function withoutBeside(output: Skill['output']): Skill['output'] {
+  const { [besideField]: _, ...properties } = objectOf(output['properties']) ?? {};
+  return { ...output, properties };
 }
 
 /** The schema of a tool's arguments, which are always an object. */

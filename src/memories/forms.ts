@@ -39,7 +39,7 @@ const compoundCharsMin = 9;
 const partCharsMin = 4;
 /** How many letters at the beginning words of one family have in common. */
 const beginningChars = 5;
-/** Shorter stems are what is left of a name that a stemmer took for a word with an ending. */
+/** A shorter stem is usually the rest of a name that the stemmer took for a word with an ending. */
 const stemCharsMin = 3;
 /** Longer words are names or numbers. */
 const stemmedCharsMax = 32;

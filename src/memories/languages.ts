@@ -46,11 +46,22 @@ const lists: Readonly<Record<Language, string>> = {
     midir da de ki degil var yok daha en cok her hic olarak olan oldu olur icinde uzerinde`,
 };
 
-const languagesByWord = new Map<string, Language[]>();
-for (const [language, list] of Object.entries(lists) as [Language, string][]) {
-  for (const word of new Set(list.split(/\s+/))) {
-    languagesByWord.set(word, [...(languagesByWord.get(word) ?? []), language]);
+/** Made at the first use. */
+let byWord: ReadonlyMap<string, readonly Language[]> | undefined;
+
+function languagesOfWord(word: string): readonly Language[] | undefined {
+  byWord ??= languagesByWord();
+  return byWord.get(word);
+}
+
+function languagesByWord(): ReadonlyMap<string, readonly Language[]> {
+  const found = new Map<string, Language[]>();
+  for (const [language, list] of Object.entries(lists) as [Language, string][]) {
+    for (const word of new Set(list.split(/\s+/))) {
+      found.set(word, [...(found.get(word) ?? []), language]);
+    }
   }
+  return found;
 }
 
 export const allLanguages = Object.keys(lists) as Language[];
@@ -68,7 +79,7 @@ export function languagesOf(words: readonly string[]): readonly Language[] {
 export function withoutStopWords(words: readonly string[]): readonly string[] {
   const likely = likelyLanguages(words);
   const telling = words.filter(
-    (word) => !languagesByWord.get(word)?.some((language) => likely.includes(language)),
+    (word) => !languagesOfWord(word)?.some((language) => likely.includes(language)),
   );
   return telling.length === 0 ? words : telling;
 }
@@ -77,7 +88,7 @@ export function withoutStopWords(words: readonly string[]): readonly string[] {
 export function likelyLanguages(words: readonly string[]): Language[] {
   const hits = new Map<Language, number>();
   for (const word of words.slice(0, lookedAtMax)) {
-    for (const language of languagesByWord.get(word) ?? []) {
+    for (const language of languagesOfWord(word) ?? []) {
       hits.set(language, (hits.get(language) ?? 0) + 1);
     }
   }

@@ -18,10 +18,11 @@ import {
   Timestamp,
 } from '../http/schemas.ts';
 import type { Server } from '../http/server.ts';
+import { hasScopes, requireScopes } from '../kernel/caller.ts';
 import type { Clock } from '../kernel/clock.ts';
 import { longTextMax } from '../kernel/long-text.ts';
 import { defaultTag, type MemoryFields, queryCharsMax } from './fields.ts';
-import type { Memories } from './memories.ts';
+import type { Memories, Reach } from './memories.ts';
 import type { Owning } from './owners.ts';
 
 const operation = { tags: ['Memories'], security: [{ apiKey: [] }] };
@@ -61,7 +62,7 @@ const Memory = Type.Object(
             }),
           ),
         },
-        { description: 'The run that wrote it last; null where a client did.' },
+        { description: 'The run that wrote the content; null where a client wrote or changed it.' },
       ),
     ),
   },
@@ -102,7 +103,8 @@ const listSchema = {
   description:
     'Newest first; with q the memories with any of its words, in any inflection, best first. ' +
     'Words in double quotes must stand together. Letter case and accents are ignored. ' +
-    "Without user_id the agent's own memories and those of all its users.",
+    "Without user_id the agent's own memories and those of all its users; for a key without the scope " +
+    "memories, the agent's own alone.",
   params: agentParams,
   querystring: Type.Object({
     tag: Type.Optional(Type.String({ maxLength: 200, description: 'Exact match.' })),
@@ -116,13 +118,14 @@ const listSchema = {
   }),
   response: {
     200: { ...Paged(Memory, 'A page of memories.'), ...carries('X-Next-Offset') },
-    ...apiRefusals('not_found'),
+    ...apiRefusals('not_found', 'insufficient_scope'),
   },
 };
 const createSchema = {
   ...operation,
   operationId: 'createMemory',
   summary: 'Add a memory to an agent',
+  description: 'A memory of a user needs the scope memories.',
   params: agentParams,
   body: Type.Object(
     {
@@ -144,7 +147,7 @@ const createSchema = {
   ),
   response: {
     201: { ...Memory, ...carries('Location') },
-    ...apiRefusals('not_found', ...bodyRefusals),
+    ...apiRefusals('not_found', 'insufficient_scope', ...bodyRefusals),
   },
 };
 const getSchema = {
@@ -184,32 +187,39 @@ export function memoryRoutes(
   const all = '/api/agents/:agentId/memories';
   const one = `${all}/:memoryId` as const;
   const findAgent = (request: FastifyRequest) => memories.findAgent(owningOf(request));
+  const findAsked = async (request: FastifyRequest) => {
+    await findAgent(request);
+    // As it was sent: the query is checked after this.
+    const { user_id: user = '' } = request.query as { user_id?: unknown };
+    if (user !== '') requireUsersScope(request);
+  };
   const find = (request: FastifyRequest) => {
     const { memoryId } = request.params as { memoryId: string };
-    return memories.find(owningOf(request), memoryId);
+    return memories.find(reachOf(request), memoryId);
   };
-  server.get(all, { onRequest: findAgent, schema: listSchema }, async (request, reply) => {
+  server.get(all, { onRequest: findAsked, schema: listSchema }, async (request, reply) => {
     const { limit, offset, user_id: user, ...filter } = request.query;
     const page = { limit, offset };
-    const whose = { ...filter, userId: user === '' ? null : user };
+    const whose = { ...filter, userId: user === '' ? null : (user ?? reachOf(request).userId) };
     const { memories: data, total, next } = await memories.list(owningOf(request), whose, page);
     tellNext(reply, next);
     return { data, total, ...page };
   });
   server.post(all, { onRequest: findAgent, schema: createSchema }, async (request, reply) => {
     const { user_id: userId, ...body } = request.body;
+    if (typeof userId === 'string') requireUsersScope(request);
     const created = await memories.create(owningOf(request), fieldsOf(body), userId ?? null);
     const location = `/api/agents/${created.agent_id}/memories/${created.id}`;
     return reply.status(201).header('location', location).send(created);
   });
   server.get(one, { onRequest: find, schema: getSchema }, (request) =>
-    memories.get(owningOf(request), request.params.memoryId),
+    memories.get(reachOf(request), request.params.memoryId),
   );
   server.put(one, { onRequest: find, schema: updateSchema }, (request) =>
-    memories.update(owningOf(request), request.params.memoryId, fieldsOf(request.body)),
+    memories.update(reachOf(request), request.params.memoryId, fieldsOf(request.body)),
   );
   server.delete(one, { onRequest: find, schema: deleteSchema }, async (request, reply) => {
-    await memories.remove(owningOf(request), request.params.memoryId);
+    await memories.remove(reachOf(request), request.params.memoryId);
     return reply.status(204).send(null);
   });
 }
@@ -218,6 +228,21 @@ function owningOf(request: FastifyRequest): Owning {
   const { agentId } = request.params as { agentId: string };
   return { organizationId: callerOf(request).organizationId, agentId };
 }
+
+/** A key with one of these reaches the memories of users; any key reaches those of the agents themselves. */
+const usersScopes = ['memories', 'user-data'];
+
+function reachesUsers(request: FastifyRequest): boolean {
+  const { scopes } = callerOf(request);
+  return usersScopes.some((scope) => hasScopes(scopes, [scope]));
+}
+
+function requireUsersScope(request: FastifyRequest): void {
+  if (!reachesUsers(request)) requireScopes(callerOf(request).scopes, usersScopes.slice(0, 1));
+}
+
+const reachOf = (request: FastifyRequest): Reach =>
+  reachesUsers(request) ? owningOf(request) : { ...owningOf(request), userId: null };
 
 type MemoryBody = Omit<MemoryFields, 'expires_at'> & { expires_at?: string | null };
 

@@ -11,6 +11,7 @@ import { firstRow, statement } from '../database/statement.ts';
 import type { MemoriesTable, Tables } from '../database/tables.ts';
 import { type Indexed, indexMemories, unindex } from './index.store.ts';
 import { type Owner, type OwnerRow, ownerKinds } from './owners.store.ts';
+import { deleteVectors } from './vectors.store.ts';
 
 /** Expired memories that are told from others before they are deleted, which takes some seconds. */
 const expiredMax = 10_000;
@@ -21,7 +22,7 @@ export type MemoryRow = Selectable<MemoriesTable>;
 export type VisibleMemoryRow = Pick<MemoryRow, (typeof visibleColumns)[number]>;
 
 /** A memory to record. */
-type RecordedMemory = Omit<MemoryRow, 'seq' | 'terms' | 'owner' | 'together'> & {
+type RecordedMemory = Omit<MemoryRow, 'seq' | 'terms' | 'owner' | 'together' | 'embedding'> & {
   readonly terms: string;
 };
 
@@ -38,6 +39,7 @@ export const visibleColumns = [
   'step',
   'expires_at',
   'written_for',
+  'edited',
 ] as const;
 
 /** What a memory is found by. */
@@ -330,4 +332,5 @@ export async function updateMemory(
 export async function deleteMemories(tx: Transaction, memories: readonly Indexed[]): Promise<void> {
   await tx.each(deleteBySeq, memories);
   await unindex(tx, memories);
+  await deleteVectors(tx, memories);
 }

@@ -14,6 +14,7 @@ import { deleteExpired } from './expiry.ts';
 import { checkBytes, type MemoryFields } from './fields.ts';
 import { reindexMemory } from './index.store.ts';
 import { renewIndex } from './index-all.ts';
+import type { Meaning } from './meaning.ts';
 import {
   deleteMemories,
   expiredMemories,
@@ -51,6 +52,7 @@ import {
   eraseRowsOfUser,
   rowsOfUser,
 } from './user-memories.ts';
+import { deleteVectors } from './vectors.store.ts';
 import { readWords } from './words.ts';
 
 /** Rows deleted in one transaction of the purge, and transactions of one call. */
@@ -70,14 +72,17 @@ interface MemoriesDeps {
   readonly database: Database;
   readonly clock: Clock;
   readonly agents: AgentsOfMemories;
+  /** Null where memories have no vectors. */
+  readonly meaning?: () => Meaning | null;
 }
 
 export function createMemories(deps: MemoriesDeps) {
-  return bind(deps, {
+  const verbs = bind(deps, {
     ...{ findAgent, find, list, get, create, update, remove },
     ...{ keep, purge, renew, expire },
     ...{ ofUser, eraseUser, eraseOfJobs, compactIndex },
   });
+  return { ...verbs, meaning: deps.meaning ?? (() => null) };
 }
 
 /** `404 not_found` for an agent that does not exist. */
@@ -85,15 +90,20 @@ async function findAgent({ agents }: MemoriesDeps, owning: Owning): Promise<void
   await agents.find(owning.organizationId, owning.agentId);
 }
 
+/** The agent, and which of its memories the client reaches: all, or where `userId` is null the agent's own. */
+export interface Reach extends Owning {
+  readonly userId?: null;
+}
+
 /** `404 not_found` for a memory, or an agent, that does not exist. */
-async function find(deps: MemoriesDeps, owning: Owning, id: string): Promise<void> {
-  await findAgent(deps, owning);
-  await findRow(deps, owning, id);
+async function find(deps: MemoriesDeps, reach: Reach, id: string): Promise<void> {
+  await findAgent(deps, reach);
+  await findRow(deps, reach, id);
 }
 
 /** The memory, or `404 not_found`. */
-async function findRow({ database: { read }, clock }: MemoriesDeps, owning: Owning, id: string) {
-  const owners = isId(id) ? await ownersSeen(read, owning, undefined) : [];
+async function findRow({ database: { read }, clock }: MemoriesDeps, reach: Reach, id: string) {
+  const owners = isId(id) ? await ownersSeen(read, reach, reach.userId) : [];
   const row = owners.length > 0 && (await findMemory(read, owners, id, clock.now()));
   if (!row) throw notFound('Memory');
   return row;
@@ -110,7 +120,7 @@ interface ListFilter {
 
 /** A page: newest first, or with `q` best first. */
 async function list(
-  { database: { read }, clock }: MemoriesDeps,
+  { database: { read }, clock, meaning = () => null }: MemoriesDeps,
   owning: Owning,
   { q, tag, userId }: ListFilter,
   page: PageAsked,
@@ -121,7 +131,15 @@ async function list(
   const { rows, total, next } =
     q === undefined
       ? await listNewest(read, seen, page)
-      : await search(read, { ...seen, query: queryOf(q) }, page);
+      : await search(
+          read,
+          {
+            ...seen,
+            query: queryOf(q),
+            nearest: async () => (await meaning()?.nearest(owning, seen, q)) ?? [],
+          },
+          page,
+        );
   return { memories: rows.map((row) => memoryView(owning.agentId, row)), total, next };
 }
 
@@ -139,8 +157,8 @@ async function listNewest(
   return { ...listed, total: all - expired.length };
 }
 
-async function get(deps: MemoriesDeps, owning: Owning, id: string) {
-  return memoryView(owning.agentId, await findRow(deps, owning, id));
+async function get(deps: MemoriesDeps, reach: Reach, id: string) {
+  return memoryView(reach.agentId, await findRow(deps, reach, id));
 }
 
 /** Adds a memory of the agent's own, or of a user. */
@@ -161,13 +179,13 @@ async function create(
 /** Runs `change` on an existing memory, while the agent is locked against other writers. */
 function writeTo<T>(
   { database, clock, agents }: MemoriesDeps,
-  owning: Owning,
+  reach: Reach,
   id: string,
   change: (tx: Transaction, row: LockedRow) => Promise<T>,
 ): Promise<T> {
   return database.write(async (tx) => {
-    await agents.lock(tx, owning.organizationId, owning.agentId);
-    const owners = isId(id) ? await ownersSeen(tx, owning, undefined) : [];
+    await agents.lock(tx, reach.organizationId, reach.agentId);
+    const owners = isId(id) ? await ownersSeen(tx, reach, reach.userId) : [];
     const row = owners.length > 0 && (await lockMemory(tx, owners, id, clock.now()));
     if (!row) throw notFound('Memory');
     return await change(tx, row);
@@ -175,20 +193,21 @@ function writeTo<T>(
 }
 
 /** Changes what `fields` name. */
-async function update(deps: MemoriesDeps, owning: Owning, id: string, fields: MemoryFields) {
+async function update(deps: MemoriesDeps, reach: Reach, id: string, fields: MemoryFields) {
   checkBytes(fields);
   const { content, tag, metadata, expires_at } = fields;
   // Outside of the transaction, because other writers wait for that.
   const words = content === undefined ? null : readWords(content);
   const found = words && columnsOfWords(words, tag ?? '');
-  return await writeTo(deps, owning, id, async (tx, row) => {
-    if (Object.keys(fields).length === 0) return memoryView(owning.agentId, row);
+  return await writeTo(deps, reach, id, async (tx, row) => {
+    if (Object.keys(fields).length === 0) return memoryView(reach.agentId, row);
     const after: VisibleMemoryRow = {
       ...row,
       content: content ?? row.content,
       tag: tag ?? row.tag,
       metadata: metadata === undefined ? row.metadata : JSON.stringify(metadata),
       expires_at: expires_at === undefined ? row.expires_at : expires_at,
+      edited: content === undefined || content === row.content ? row.edited : 1,
       // A clock that was set back, or has not moved, makes no change older than the one before.
       updated_at: Math.max(deps.clock.now(), row.updated_at + 1),
     };
@@ -201,6 +220,7 @@ async function update(deps: MemoriesDeps, owning: Owning, id: string, fields: Me
       ...found,
       terms: isOld ? null : terms,
     });
+    if (after.content !== row.content) await forgetVector(tx, row.seq);
     if (terms !== before.terms) await reindexMemory(tx, before, terms);
     const owners = ownersOfRow(row);
     if (after.tag !== row.tag) {
@@ -208,12 +228,18 @@ async function update(deps: MemoriesDeps, owning: Owning, id: string, fields: Me
       for (const owner of owners) await addToCounts(tx, owner, counts);
     }
     if (after.expires_at !== null) await noteExpiry(tx, owners, after.expires_at);
-    return memoryView(owning.agentId, after);
+    return memoryView(reach.agentId, after);
   });
 }
 
-async function remove(deps: MemoriesDeps, owning: Owning, id: string): Promise<void> {
-  await writeTo(deps, owning, id, (tx, row) => deleteRows(tx, [row]));
+/** Another text means something else: until it has a vector, it is found by its words. */
+async function forgetVector(tx: Transaction, seq: number): Promise<void> {
+  await deleteVectors(tx, [{ seq }]);
+  await updateMemory(tx, seq, { embedding: 0 });
+}
+
+async function remove(deps: MemoriesDeps, reach: Reach, id: string): Promise<void> {
+  await writeTo(deps, reach, id, (tx, row) => deleteRows(tx, [row]));
 }
 
 /**
@@ -278,25 +304,27 @@ async function* ofUser({ database }: MemoriesDeps, organizationId: string, userI
 
 /** Deletes the memories of a user until `isLate`; how many. */
 function eraseUser(
-  { database, agents: { lock } }: MemoriesDeps,
+  { database, agents: { lock }, meaning }: MemoriesDeps,
   organizationId: string,
   userId: string,
   isLate: () => boolean,
 ): Promise<number> {
+  meaning?.()?.clear();
   return eraseRowsOfUser({ database, lock }, { organizationId, userId }, isLate);
 }
 
-/** Deletes what jobs remembered, for their user or an agent itself; how many memories. */
+/** Deletes what jobs remembered, for their user or an agent itself, until `isLate`; how many memories. */
 function eraseOfJobs(
   { database, agents: { lock } }: MemoriesDeps,
-  organizationId: string,
-  jobIds: readonly string[],
+  { organizationId, jobIds }: { organizationId: string; jobIds: readonly string[] },
+  isLate: () => boolean,
 ): Promise<number> {
-  return eraseRowsOfJobs({ database, lock }, organizationId, jobIds);
+  return eraseRowsOfJobs({ database, lock }, { organizationId, jobIds }, isLate);
 }
 
-function compactIndex({ database }: MemoriesDeps): Promise<void> {
-  return compactMemoryIndex(database);
+/** Takes deleted memories out of the index, too, until `isLate`; whether nothing of them is left. */
+function compactIndex({ database }: MemoriesDeps, isLate: () => boolean): Promise<boolean> {
+  return compactMemoryIndex(database, isLate);
 }
 
 /** Makes some of the index entries anew that an earlier version has made; how many. */
@@ -311,8 +339,9 @@ export const memoriesOfAgent = {
   remove: markRemoved,
 };
 
-function columnsOf({ content, tag, metadata, expires_at, updated_at }: VisibleMemoryRow) {
-  return { content, tag, metadata, expires_at, updated_at };
+function columnsOf(row: VisibleMemoryRow) {
+  const { content, tag, metadata, expires_at, edited, updated_at } = row;
+  return { content, tag, metadata, expires_at, edited, updated_at };
 }
 
 /** A memory as runs get it. */
@@ -336,7 +365,8 @@ function memoryView(agent_id: string, row: VisibleMemoryRow) {
   return { id, agent_id, ...others, source: sourceOf(row) };
 }
 
-/** The run that wrote it last; null where a client did. */
-function sourceOf({ job_id, conversation_id, step }: VisibleMemoryRow) {
-  return job_id === null ? null : { job_id, conversation_id: conversation_id ?? '', step };
+/** The run that wrote the content; null where a client did, whose change of it counts. */
+function sourceOf({ job_id, conversation_id, step, edited }: VisibleMemoryRow) {
+  if (job_id === null || edited === 1) return null;
+  return { job_id, conversation_id: conversation_id ?? '', step };
 }

@@ -14,7 +14,7 @@ const comparedWordsMax = 200;
 const growthMax = 3;
 /** Letters at the beginning that inflections of one word have in common. */
 const keptMin = 3;
-/** What they may end with behind those; other endings make other words (`universe`, `university`). */
+/** The endings that may follow; other endings make other words (`universe`, `university`). */
 const endings = new Set(['', ...'s es e en n er em es ed d ing t te ten st'.split(' ')]);
 /** Words behind a number that belong to it, such as a unit: `5,000 euros a month`. */
 const unitWordsMax = 4;

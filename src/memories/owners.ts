@@ -24,7 +24,7 @@ export interface Owning {
 export type OfUser = string | null | undefined;
 
 /** Names of agents have no slash. */
-const usersOf = (agentId: string) => `${agentId}/`;
+export const usersOf = (agentId: string) => `${agentId}/`;
 
 /** The owners of what a client asks for; fewer where there never was a memory. */
 export async function ownersOf(

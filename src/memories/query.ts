@@ -1,4 +1,4 @@
-/** A query as a search takes it: what each of its words is found by, and what has to stand together. */
+/** A query as a search takes it: the terms that each of its words is found by, and its phrases. */
 import { formsIn, pairsOf } from './forms.ts';
 import { allLanguages, withoutStopWords } from './languages.ts';
 import { endTerm, hanOf, isIdeographic, partTerm, runsOf, wordTerm } from './terms.ts';
@@ -13,7 +13,7 @@ const partCharsMin = 5;
 
 /** A word of the query, or two neighbours where nothing separates words. */
 export interface Sought {
-  /** As it stands there; null for what is no word. */
+  /** As it is written in the query; null for a part that is no word. */
   readonly word: string | null;
   /** The word and its stems: a memory with one of these terms has the word. */
   readonly strong: readonly string[];
@@ -24,7 +24,7 @@ export interface Sought {
 /** Words that have to stand together. */
 export interface Phrase {
   readonly words: readonly string[];
-  /** What has to occur in the memory's words, without spaces between these if `isUnspaced`. */
+  /** The text that has to occur in the memory's words, joined without spaces if `isUnspaced`. */
   readonly text: string;
   readonly isUnspaced: boolean;
 }

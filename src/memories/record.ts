@@ -24,7 +24,9 @@ import { readWords } from './words.ts';
  * A memory that is complete but not recorded. Its words and terms, which take too long to make for a transaction, are
  * one text each: an array costs ten times that.
  */
-export type NewMemory = Readonly<Omit<MemoryRow, 'seq' | 'owner' | 'together' | 'terms'>> & {
+export type NewMemory = Readonly<
+  Omit<MemoryRow, 'seq' | 'owner' | 'together' | 'terms' | 'embedding'>
+> & {
   readonly terms: string;
 };
 
@@ -81,6 +83,7 @@ export function newMemory(
     conversation_id: source.conversation_id,
     step: source.step,
     written_for: userId === null ? source.of_user : null,
+    edited: 0,
     ...columnsOfWords(readWords(content), tag),
   };
 }

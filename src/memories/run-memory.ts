@@ -12,6 +12,8 @@ import { isId } from '../kernel/ids.ts';
 import { permanentError } from '../kernel/permanent-error.ts';
 import { canonicalJson } from '../kernel/text.ts';
 import { checkBytes, defaultTag, type MemoryFields, queryCharsMax } from './fields.ts';
+import { fused } from './fusion.ts';
+import type { Meaning } from './meaning.ts';
 import { findMemory, listMemories, type VisibleMemoryRow } from './memories.store.ts';
 import { type RunMemoryView, runMemoryView } from './memories.ts';
 import { type MemoryMode, type MemoryVerb, memoryFault } from './memory-verbs.ts';
@@ -69,6 +71,7 @@ export interface MemoryOfRun extends Owning {
 interface AttemptMemory extends MemoryOfRun {
   readonly database: Database;
   readonly clock: Clock;
+  readonly meaning: () => Meaning | null;
   readonly bounds: RunBounds;
   readonly remembered: Map<string, Remembered>;
   /** What the run remembered and then replaced, by id, the last one last. */
@@ -84,9 +87,15 @@ interface AttemptMemory extends MemoryOfRun {
   answered: Promise<unknown>;
 }
 
+interface RunMemoriesDeps {
+  readonly database: Database;
+  readonly clock: Clock;
+  /** Null where memories have no vectors. */
+  readonly meaning?: () => Meaning | null;
+}
+
 export function createRunMemories(
-  database: Database,
-  clock: Clock,
+  { database, clock, meaning = () => null }: RunMemoriesDeps,
   /** What runs of an agent may do with its memory. */
   modeOf: (organizationId: string, agentId: string) => Promise<MemoryMode>,
 ) {
@@ -98,6 +107,7 @@ export function createRunMemories(
       database,
       clock,
       turn,
+      meaning,
       bounds: createRunBounds(),
       remembered: new Map(),
       replaced: new Map(),
@@ -235,7 +245,7 @@ async function similarTo(
   const others = (await found(attempt, wanted, query))
     .filter((one) => canonicalJson(JSON.parse(one.metadata)) === json)
     // Erasing a user takes what its runs wrote for the agent: each user's, and a client's, stand for themselves.
-    .filter((one) => userId !== null || one.written_for === attempt.userId)
+    .filter((one) => userId !== null || (one.written_for === attempt.userId && !isEditedFor(one)))
     .map((one) => ({ one, likeness: likenessOf(one.content, content) }));
   const like =
     others.find(({ likeness }) => likeness === 'same') ??
@@ -245,6 +255,10 @@ async function similarTo(
   const own = attempt.remembered.get(one.id);
   return { ...one, word_count: own?.word_count ?? readWords(one.content).length };
 }
+
+/** Whether a run for a user remembered it first, and a client has rewritten it. */
+const isEditedFor = ({ written_for, edited }: VisibleMemoryRow) =>
+  written_for !== null && edited === 1;
 
 /** A memory that another one replaces. */
 type Replaced = Pick<Remembered, 'id' | 'content' | 'created_at' | 'updated_at' | 'word_count'>;
@@ -287,7 +301,10 @@ type Wanted = Omit<Recollection, 'whose'> & { readonly userId?: OfUser };
 
 async function recall(attempt: AttemptMemory, wanted: Wanted) {
   const { query } = wanted;
-  const rows = query === undefined ? newest(attempt, wanted) : found(attempt, wanted, query);
+  const rows =
+    query === undefined
+      ? newest(attempt, wanted)
+      : found(attempt, wanted, query, attempt.meaning()?.nearest);
   return fitting(await rows);
 }
 
@@ -315,16 +332,21 @@ async function found(
   attempt: AttemptMemory,
   wanted: Wanted,
   text: string,
+  /** Also what is near in its meaning; what a run has not handed in yet has no vector. */
+  nearest: Meaning['nearest'] = async () => [],
 ): Promise<VisibleMemoryRow[]> {
   const { tag, limit, userId } = wanted;
   const { forgotten, remembered, clock } = attempt;
   const { read } = attempt.database;
   const query = queryOf(text);
   const owners = await seenBy(attempt, userId);
-  const stored =
+  const seen = { owners, tag, now: clock.now() };
+  const [near, stored] = await Promise.all([
+    nearest(attempt, seen, text),
     owners.length === 0
       ? { matches: [], others: [], counts: [] }
-      : await matchesOf(read, { owners, query, tag, now: clock.now() }, forgotten);
+      : matchesOf(read, { ...seen, query }, forgotten),
+  ]);
   const counts = countAmong([...remembered.values()], query).map(({ strong, weak }, i) => ({
     strong: strong + (stored.counts[i]?.strong ?? 0),
     weak: weak + (stored.counts[i]?.weak ?? 0),
@@ -334,7 +356,8 @@ async function found(
   const all: (Ranked & { seq?: number })[] = [...unrecorded, ...stored.matches];
   const best = rank(all, query, weights);
   const ordered = [...best.map(({ id, seq }) => remembered.get(id) ?? seq), ...stored.others];
-  const order = ordered.slice(0, limit);
+  const known = near.filter(({ id }) => !forgotten.has(id)).map(({ seq }) => seq);
+  const order = fused(ordered, known).slice(0, limit);
   const seqs = order.filter((one) => typeof one === 'number');
   const ids = owners.map(({ id }) => id);
   const bySeq = new Map((await inOrder(read, ids, seqs)).map((row) => [row.seq, row]));

@@ -91,42 +91,47 @@ const postgresLists = written<{ queries: string }>()<{ lists: number[][] | null 
     array(select value::tsquery from json_array_elements_text(${p('queries')}::json))) as lists`,
 );
 
+/** How many an expression finds. */
+export async function totalOf(db: Handle, terms: string): Promise<number> {
+  const statement = db.dialect === 'postgres' ? postgresTotal : sqliteTotal;
+  return (await db.first(statement, { terms }))?.total ?? 0;
+}
+
+const sqliteTotal = written<{ terms: string }>()<{ total: number }>(
+  (p) => sql`select count(*) as total from memory_index where memory_index match ${p('terms')}`,
+);
+const postgresTotal = written<{ terms: string }>()<{ total: number }>(
+  (p) => sql`select memory_count(${p('terms')}::tsquery) as total`,
+);
+
 /**
- * What an expression finds: how many, and by `seq` the newest `limit` of them, the last recorded
- * first. A page far back is cut from what this gives, since what costs is to look for them.
+ * By `seq` the newest `limit` that an expression finds, the last recorded first. A page far back is cut from what this
+ * gives, since what costs is to look for them.
  */
 export async function newestMatches(
   db: Handle,
   terms: string,
   limit: number,
-): Promise<{ total: number; seqs: readonly number[] }> {
+): Promise<readonly number[]> {
   const params = { terms, limit: Math.min(limit, integerMax) };
-  if (db.dialect === 'postgres') {
-    return (await db.first(postgresMatches, params)) ?? { total: 0, seqs: [] };
-  }
+  if (db.dialect === 'postgres') return (await db.first(postgresNewest, params))?.seqs ?? [];
   if (limit <= backwardsMax) {
     const found = await db.first(sqliteNewest, params);
-    return { total: found?.total ?? 0, seqs: JSON.parse(found?.seqs ?? '[]') as number[] };
+    return JSON.parse(found?.seqs ?? '[]') as number[];
   }
   const found = await db.first(sqliteList, { terms });
   const seqs = JSON.parse(found?.seqs ?? '[]') as number[];
-  return { total: seqs.length, seqs: seqs.slice(-limit).reverse() };
+  return seqs.slice(-limit).reverse();
 }
 
-const postgresMatches = written<{ terms: string; limit: number }>()<{
-  total: number;
-  seqs: number[];
-}>(
-  (p) => sql`select total, array_to_json(seqs) as seqs
-    from memory_search(${p('terms')}::tsquery, ${p('limit')})`,
+const postgresNewest = written<{ terms: string; limit: number }>()<{ seqs: number[] }>(
+  (p) => sql`select memory_newest(${p('terms')}::tsquery, ${p('limit')}) as seqs`,
 );
-// In one row each: a row for each match takes six times as long.
-const sqliteNewest = written<{ terms: string; limit: number }>()<{ total: number; seqs: string }>(
-  (p) => sql`select
-    (select count(*) from memory_index where memory_index match ${p('terms')}) as total,
-    (select json_group_array(rowid) from (
-      select rowid from memory_index where memory_index match ${p('terms')}
-      order by rowid desc limit ${p('limit')})) as seqs`,
+// In one row: a row for each match takes six times as long.
+const sqliteNewest = written<{ terms: string; limit: number }>()<{ seqs: string }>(
+  (p) => sql`select json_group_array(rowid) as seqs from (
+    select rowid from memory_index where memory_index match ${p('terms')}
+    order by rowid desc limit ${p('limit')})`,
 );
 
 /** Of the newest that an expression finds, those whose words have all the texts; newest first. */
@@ -167,7 +172,8 @@ const sqlitePhrase = written<PhraseParams>()<{ seqs: string }>(
 const postgresPhrase = written<PhraseParams>()<{ seqs: number[] }>(
   (p) => sql`select array_to_json(array(
     select seq from memories
-    where seq = any (array(select unnest(seqs) from memory_search(${p('terms')}::tsquery, ${p('most')})))
+    where seq = any (array(select value::bigint
+      from json_array_elements_text(memory_newest(${p('terms')}::tsquery, ${p('most')}))))
     and not exists (select 1 from json_array_elements_text(${p('spaced')}::json)
       where strpos(words, value) = 0)
     and not exists (select 1 from json_array_elements_text(${p('unspaced')}::json)

@@ -1,17 +1,22 @@
 /**
  * Search: the memories of some owners that have any of the words of a query, or their stems or parts, best first. The
  * 300 that have the rarest words are ranked exactly, fewer when they are long; the others follow,
- * newest first. So a search costs little however many match, and every match is on some page.
+ * newest first. So a search costs little however many match, and every match is on some page. Where memories have
+ * vectors, what is nearest to the query's meaning is put among the first. It has more than 300 lines because both have to
+ * agree on what is found.
  */
 import type { Handle } from '../database/database.ts';
 import { cutPage, type PageAsked } from '../database/page-bytes.ts';
 import { pairsOf } from './forms.ts';
+import { fused } from './fusion.ts';
+import type { Near } from './meaning.ts';
 import { expiredMemories } from './memories.store.ts';
 import type { OwnerRow } from './owners.store.ts';
 import type { Phrase, Query } from './query.ts';
 import {
   type Counts,
   countedMax,
+  matches,
   type Ranked,
   rank,
   splitWords,
@@ -29,6 +34,7 @@ import {
   oneOf,
   phraseMatches,
   sizesOf,
+  totalOf,
   wordsOfMemories,
 } from './search.store.ts';
 import { partTerm, runsOf, tagTerm, termsOfWords, wordTerm } from './terms.ts';
@@ -46,6 +52,9 @@ export interface Wanted {
   readonly tag?: string | undefined;
 }
 
+/** With what is nearest to the meaning of the query; it waits for a provider. */
+type WantedByMeaning = Wanted & { nearest(): Promise<readonly Near[]> };
+
 type Match = Ranked & { readonly seq: number };
 
 /** The matches that come first. */
@@ -59,8 +68,9 @@ interface Head {
 interface Found {
   /** The most promising, at least 300 if there are. */
   readonly seqs: readonly number[];
-  readonly total: number;
   readonly counts: readonly Counts[];
+  /** How many there are. To count them takes longest where they are many, and a run need not know. */
+  total(): Promise<number>;
   /** The newest of all. */
   newest(limit: number): Promise<readonly number[]>;
 }
@@ -69,13 +79,20 @@ interface Found {
  * A page of what is found, how many are found in all, and the offset at which to go on where the page
  * was cut for its bytes.
  */
-export async function search(db: Handle, wanted: Wanted, { limit, offset }: PageAsked) {
+export async function search(db: Handle, wanted: WantedByMeaning, { limit, offset }: PageAsked) {
   const owners = idsOf(wanted);
-  const found = await find(db, wanted, rankedMax);
-  const head = await headOf(db, wanted, found, new Set());
+  const [near, found] = await Promise.all([wanted.nearest(), find(db, wanted, rankedMax)]);
+  const [head, foundTotal] = await Promise.all([
+    headOf(db, wanted, found, new Set()),
+    found.total(),
+  ]);
   const weights = weightsOf(found.counts, countOf(wanted));
-  let order = [...rank(head.matches, wanted.query, weights).map(({ seq }) => seq), ...head.others];
-  if (offset + limit > order.length && found.total > order.length) {
+  const ranked = rank(head.matches, wanted.query, weights).map(({ seq }) => seq);
+  const byWords = [...ranked, ...head.others];
+  const nearSeqs = near.map(({ seq }) => seq);
+  const total = foundTotal + (await countOfOthers(db, wanted, byWords, nearSeqs));
+  let order = fused(byWords, nearSeqs);
+  if (offset + limit > order.length && total > order.length) {
     const there = new Set(order);
     const newest = await found.newest(offset + limit + order.length);
     order = [...order, ...newest.filter((seq) => !there.has(seq))];
@@ -89,7 +106,21 @@ export async function search(db: Handle, wanted: Wanted, { limit, offset }: Page
     { offset },
   );
   const fitting = rows.map(({ seq }) => seq);
-  return { rows: await inOrder(db, owners, fitting), total: found.total, next };
+  return { rows: await inOrder(db, owners, fitting), total, next };
+}
+
+/** How many of the near ones no word finds: what is beyond the first has to be asked. */
+async function countOfOthers(
+  db: Handle,
+  wanted: Wanted,
+  first: readonly number[],
+  near: readonly number[],
+): Promise<number> {
+  const there = new Set(first);
+  const others = near.filter((seq) => !there.has(seq));
+  if (others.length === 0) return 0;
+  const rows = await wordsOfMemories(db, idsOf(wanted), others);
+  return rows.filter((row) => !matches(matchOf(row), wanted.query)).length;
 }
 
 /**
@@ -133,7 +164,8 @@ async function find(db: Handle, wanted: Wanted, most: number): Promise<Found> {
   const gone = found.seqs.length - seqs.length;
   const newest = async (limit: number) =>
     (await found.newest(limit + expired.size)).filter(isCurrent);
-  return { ...found, seqs: seqs.slice(0, most), total: found.total - gone, newest };
+  const total = async () => (await found.total()) - gone;
+  return { ...found, seqs: seqs.slice(0, most), total, newest };
 }
 
 async function findAll(db: Handle, wanted: Wanted, most: number): Promise<Found> {
@@ -149,7 +181,7 @@ async function findAll(db: Handle, wanted: Wanted, most: number): Promise<Found>
   if (query.phrases.length > 0) {
     const terms = query.phrases.flatMap(termsOfPhrase).map((term) => anyOf(db, owners, [term]));
     const seqs = await phraseMatches(db, within(...terms), query.phrases);
-    return { seqs, total: seqs.length, counts, newest: async () => seqs };
+    return { seqs, total: async () => seqs.length, counts, newest: async () => seqs };
   }
   return await findAny(
     db,
@@ -178,12 +210,15 @@ async function findAny(
     .filter(({ count }) => count > 0)
     .sort((a, b) => a.count - b.count);
   const none: readonly number[] = [];
-  if (lists.length === 0) return { seqs: none, total: 0, counts, newest: async () => none };
+  if (lists.length === 0) {
+    return { seqs: none, total: async () => 0, counts, newest: async () => none };
+  }
   const read = lists.slice(0, readable(lists.map(({ count }) => count)));
   const scores = await scoresOf(db, read, within);
   if (read.length === lists.length) {
     const newest = [...scores.keys()].sort((a, b) => b - a);
-    return { seqs: best(scores, most), total: scores.size, counts, newest: async () => newest };
+    const total = async () => scores.size;
+    return { seqs: best(scores, most), total, counts, newest: async () => newest };
   }
   const any = within(
     oneOf(
@@ -191,19 +226,19 @@ async function findAny(
       lists.map(({ expression }) => expression),
     ),
   );
-  const newestOfAny = (limit: number) => newestMatches(db, any, limit);
-  const { total, seqs } = await newestOfAny(most);
+  const newest = (limit: number) => newestMatches(db, any, limit);
+  const seqs = await newest(most);
   // What has all words may have only frequent ones, of which no list was read.
   const strong = expressions.map((one) => one.strong).filter((one) => one !== '');
   const complete = await newestMatches(db, within(...strong), most);
   const sum = weights.reduce((all, one) => all + one.strong, 0);
-  for (const seq of complete.seqs) scores.set(seq, Math.max(sum, scores.get(seq) ?? 0));
+  for (const seq of complete) scores.set(seq, Math.max(sum, scores.get(seq) ?? 0));
   for (const seq of seqs) if (!scores.has(seq)) scores.set(seq, 0);
   return {
     seqs: best(scores, most),
-    total,
+    total: () => totalOf(db, any),
     counts,
-    newest: async (limit) => (await newestOfAny(limit)).seqs,
+    newest,
   };
 }
 
@@ -268,14 +303,16 @@ async function headOf(
   const numbers = there.map(({ seq }) => seq);
   const rows = await wordsOfMemories(db, owners, numbers.slice(0, length));
   return {
-    matches: rows.map((row) => ({
-      ...row,
-      terms: row.terms ?? termsOfWords(splitWords(row.words), ''),
-    })),
+    matches: rows.map(matchOf),
     others: numbers.slice(length),
     counts,
   };
 }
+
+const matchOf = (row: Awaited<ReturnType<typeof wordsOfMemories>>[number]): Match => ({
+  ...row,
+  terms: row.terms ?? termsOfWords(splitWords(row.words), ''),
+});
 
 /** How many of the first are ranked, by their sizes. */
 function rankedLength(sizes: readonly number[]): number {

@@ -12,7 +12,7 @@ import { deleteEmptyOwner, findAgentOfOwner, findOwnersOfUser } from './owners.s
 import { agentOf, type Owning } from './owners.ts';
 import { deleteRows } from './record.ts';
 
-/** Rows read, and erased in one transaction: what leaves the index without a trace costs a millisecond each. */
+/** Rows read at a time, and erased in one transaction, which others wait for: each leaves the index with all of its terms. */
 const readMax = 20;
 const erasedMax = 50;
 
@@ -62,15 +62,15 @@ export async function eraseRowsOfUser(
   return erased + (await eraseFound(deps, organizationId, find, isLate));
 }
 
-/** Deletes what these jobs remembered, also for an agent itself; how many memories. */
+/** Deletes what these jobs remembered, also for an agent itself, until `isLate`; how many memories. */
 export async function eraseRowsOfJobs(
   deps: UserMemoriesDeps,
-  organizationId: string,
-  jobIds: readonly string[],
+  { organizationId, jobIds }: { organizationId: string; jobIds: readonly string[] },
+  isLate: () => boolean,
 ): Promise<number> {
   if (jobIds.length === 0) return 0;
   const find = (db: Handle) => memoriesOfJobs(db, jobIds, erasedMax);
-  return await eraseFound(deps, organizationId, find, () => false);
+  return await eraseFound(deps, organizationId, find, isLate);
 }
 
 /** Deletes what `find` finds, until it finds nothing or `isLate`; how many memories. */
@@ -106,9 +106,16 @@ async function locked({ lock }: UserMemoriesDeps, tx: Transaction, owning: Ownin
   }
 }
 
-/** Takes what was deleted before out of the index, too, in small transactions. */
-export async function compactMemoryIndex(database: Database): Promise<void> {
-  for (let isFirst = true; ; isFirst = false) {
-    if (!(await database.write((tx) => compactIndex(tx, isFirst)))) return;
+/**
+ * Takes what was deleted before out of the index, too, in small transactions until `isLate`; whether that is done. A
+ * repetition goes on with what it had begun.
+ */
+export async function compactMemoryIndex(
+  database: Database,
+  isLate: () => boolean,
+): Promise<boolean> {
+  for (let isFirst = true; !isLate(); isFirst = false) {
+    if (!(await database.write((tx) => compactIndex(tx, isFirst)))) return true;
   }
+  return false;
 }

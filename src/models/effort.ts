@@ -24,7 +24,7 @@ const spokenMin = 256;
 
 /** What a call asks of a model's reasoning, in the SDK's form. */
 export interface EffortOptions {
-  /** What is left of the answer's tokens. */
+  /** The rest of the answer's tokens. */
   readonly maxOutputTokens: number;
   readonly openai?: { readonly reasoningEffort: Effort };
   readonly anthropic?: {

@@ -21,7 +21,8 @@ import {
 } from './model.ts';
 import { type Access, accessTo, type ProviderSettings, partsOfModel } from './providers.ts';
 import { withReasoning } from './reasoning.ts';
-import { openWire, type SilenceLimits, type Wire, type WireFault } from './wire.ts';
+import { openWire, type Wire, type WireFault } from './wire.ts';
+import type { SilenceLimits } from './wire-timers.ts';
 
 interface ModelsDeps {
   /**

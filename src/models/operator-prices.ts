@@ -9,7 +9,7 @@ const rateMax = 1_000_000;
 const fields = ['input', 'cache_read', 'cache_write', 'output', 'reasoning'] as const;
 const names: ReadonlySet<string> = new Set(['model', 'from', ...fields]);
 
-/** The prices, or what is wrong with the text. */
+/** The prices, or the fault of the text. */
 export function readOperatorPrices(
   text: string,
 ): { readonly prices: readonly ModelPrice[] } | { readonly fault: string } {

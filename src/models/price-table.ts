@@ -3,10 +3,27 @@
  * whose prices are certain; others have an unknown price until the operator sets it. A price that changes gets
  * another line with its first day, so that what is in here stays true for its time.
  *
- * Sources: platform.openai.com/docs/pricing and docs.anthropic.com/en/docs/about-claude/pricing, as of November 2025.
- * Anthropic's `cache_write` is that of entries of five minutes, which the platform asks for. OpenAI writes for free
- * beside the input. Reasoning is billed as output by both.
+ * Sources: developers.openai.com/api/docs/pricing and the pages of the models beside it, and
+ * platform.claude.com/docs/en/about-claude/pricing with the pages of the models, as of November 2026; before 2026
+ * platform.openai.com/docs/pricing and docs.anthropic.com/en/docs/about-claude/pricing, as of November 2025. The first
+ * day of a model is that of its release there, and an earlier one only where the release is known to be later.
+ * GPT-5.6 Sol is missing: its price was a promotion until 21 November 2026, and what follows is not known here.
+ *
+ * Anthropic's `cache_write` is that of entries of five minutes, which the platform asks for. OpenAI's is that of
+ * entries of 30 minutes from GPT-5.6 on; before that it writes for free beside the input. Reasoning is billed as output
+ * by both.
  */
+
+/** How many times the rates all tokens of a call with a long prompt cost. */
+interface LongPrompts {
+  /** Tokens of the prompt, with those of the cache. */
+  readonly over: number;
+  readonly input: number;
+  readonly output: number;
+}
+
+const openAiLong: LongPrompts = { over: 272_000, input: 2, output: 1.5 };
+const haikuLong: LongPrompts = { over: 100_000, input: 5, output: 5 };
 
 /** The model, its first day, input, read from a cache, written to a cache, output. */
 type Line = readonly [
@@ -16,9 +33,24 @@ type Line = readonly [
   cacheRead: number,
   cacheWrite: number,
   output: number,
+  long?: LongPrompts,
 ];
 
 export const priceLines: readonly Line[] = [
+  ['openai/gpt-6.2-sol', '2026-10-01', 2, 0.1, 2.5, 10, openAiLong],
+  ['openai/gpt-6.1-sol', '2026-09-29', 2, 0.1, 2.5, 10, openAiLong],
+  ['openai/gpt-6-sol', '2026-09-22', 2, 0.2, 2.5, 10, openAiLong],
+  ['openai/gpt-6-luna', '2026-09-22', 0.1, 0.01, 0.125, 0.5, openAiLong],
+  ['openai/gpt-6-astra', '2026-09-03', 10, 1, 12.5, 50, openAiLong],
+  ['openai/gpt-5.6-terra', '2026-07-30', 2, 0.2, 2.5, 12, openAiLong],
+  ['openai/gpt-5.6-terra', '2026-07-09', 2.5, 0.25, 3.125, 15, openAiLong],
+  ['openai/gpt-5.6-luna', '2026-07-30', 0.2, 0.02, 0.25, 1.2, openAiLong],
+  ['openai/gpt-5.6-luna', '2026-07-09', 1, 0.1, 1.25, 6, openAiLong],
+  ['openai/gpt-5.5', '2026-04-23', 5, 0.5, 5, 30, openAiLong],
+  ['openai/gpt-5.4', '2026-03-05', 2.5, 0.25, 2.5, 15, openAiLong],
+  ['openai/gpt-5.4-mini', '2026-03-17', 0.75, 0.075, 0.75, 4.5],
+  ['openai/gpt-5.4-nano', '2026-03-17', 0.2, 0.02, 0.2, 1.25],
+  ['openai/gpt-5.2', '2025-12-11', 1.75, 0.175, 1.75, 14],
   ['openai/gpt-5.1', '2025-11-13', 1.25, 0.125, 1.25, 10],
   ['openai/gpt-5', '2025-08-07', 1.25, 0.125, 1.25, 10],
   ['openai/gpt-5-mini', '2025-08-07', 0.25, 0.025, 0.25, 2],
@@ -33,6 +65,18 @@ export const priceLines: readonly Line[] = [
   ['openai/o4-mini', '2025-04-16', 1.1, 0.275, 1.1, 4.4],
   ['openai/o3-mini', '2025-01-31', 1.1, 0.55, 1.1, 4.4],
   ['openai/o1', '2024-12-17', 15, 7.5, 15, 60],
+  ['anthropic/claude-fable-5-1', '2026-09-01', 10, 0.25, 12.5, 50],
+  ['anthropic/claude-fable-5', '2026-06-09', 10, 1, 12.5, 50],
+  ['anthropic/claude-opus-5-5', '2026-09-22', 4, 0.2, 5, 20],
+  ['anthropic/claude-opus-5', '2026-07-24', 5, 0.5, 6.25, 25],
+  ['anthropic/claude-opus-4-8', '2026-05-28', 5, 0.5, 6.25, 25],
+  ['anthropic/claude-opus-4-7', '2026-04-16', 5, 0.5, 6.25, 25],
+  ['anthropic/claude-opus-4-6', '2026-02-05', 5, 0.5, 6.25, 25],
+  ['anthropic/claude-sonnet-5-5', '2026-10-07', 2, 0.1, 2.5, 10],
+  ['anthropic/claude-sonnet-5-5', '2026-09-28', 2, 0.2, 2.5, 10],
+  ['anthropic/claude-sonnet-5', '2026-06-30', 2, 0.2, 2.5, 10],
+  ['anthropic/claude-sonnet-4-6', '2026-02-17', 3, 0.3, 3.75, 15],
+  ['anthropic/claude-haiku-5-5', '2026-10-07', 0.1, 0.01, 0.125, 0.5, haikuLong],
   ['anthropic/claude-opus-4-5', '2025-11-24', 5, 0.5, 6.25, 25],
   ['anthropic/claude-opus-4-1', '2025-08-05', 15, 1.5, 18.75, 75],
   ['anthropic/claude-opus-4', '2025-05-22', 15, 1.5, 18.75, 75],

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { readOperatorPrices } from './operator-prices.ts';
-import { costOf, mostCostOf, outputWithin } from './price.ts';
+import { costOf, mostCostOf, outputWithin, type Price, priceBodyOf, priceOfBody } from './price.ts';
 import { createPrices } from './prices.ts';
 
 const at = Date.parse('2026-11-23T12:00:00.000Z');
@@ -49,10 +49,47 @@ describe('the cost of a call', () => {
   });
 });
 
+describe('a call with a long prompt', () => {
+  const long_prompts = { ...price, over: 1_000, input: 6 * usd, cache_write: 7.5 * usd };
+  const tariff = { ...price, long_prompts };
+
+  test('costs the rates of long prompts for all of its tokens', () => {
+    expect(costOf({ prompt: 1_000, completion: 10 }, tariff)).toBe(3_000_000 + 150_000);
+    expect(costOf({ prompt: 1_001, completion: 10 }, tariff)).toBe(6_006_000 + 150_000);
+  });
+
+  test('is bounded by these rates where its prompt may be long', () => {
+    expect(mostCostOf({ prompt: 1_000, output: 0 }, tariff)).toBe(3_750_000);
+    expect(mostCostOf({ prompt: 1_001, output: 0 }, tariff)).toBe(7_507_500);
+    expect(outputWithin(7_507_500 + 16_000, 1_001, tariff)).toBe(1);
+  });
+
+  test('has them on record with its price, in dollars', () => {
+    const known = createPrices([]).at('anthropic/claude-haiku-5-5', at) as Price;
+    const body = priceBodyOf(known);
+
+    expect(body).toMatchObject({
+      ...{ input: 0.1, cache_read: 0.01, cache_write: 0.125, output: 0.5 },
+      long_prompts: {
+        over: 100_000,
+        input: 0.5,
+        cache_read: 0.05,
+        cache_write: 0.625,
+        output: 2.5,
+      },
+    });
+    expect(priceOfBody(body)).toEqual(known);
+  });
+});
+
 describe('the price of a model', () => {
   const { at: builtIn } = createPrices([]);
 
   test.each([
+    ['openai/gpt-6-sol', 2],
+    ['openai/gpt-5.2-2025-12-11', 1.75],
+    ['anthropic/claude-sonnet-5', 2],
+    ['anthropic/claude-opus-4-6', 5],
     ['openai/gpt-4o-mini', 0.15],
     ['openai/gpt-4o-mini-2024-07-18', 0.15],
     ['openai/gpt-4o-2024-05-13', 5],

@@ -16,8 +16,18 @@ export interface Rates {
   readonly reasoning: number;
 }
 
+/** Rates that may be others for all tokens of a call with a long prompt. */
+export interface Tariff extends Rates {
+  readonly long_prompts?: LongPrompts;
+}
+
+interface LongPrompts extends Rates {
+  /** Tokens of a prompt beyond which it is a long one. */
+  readonly over: number;
+}
+
 /** The prices of a model's tokens from a day on. */
-export interface Price extends Rates {
+export interface Price extends Tariff {
   /** The first day, in UTC, `YYYY-MM-DD`. */
   readonly from: string;
   readonly source: 'built-in' | 'operator';
@@ -28,12 +38,19 @@ const tokensOfRate = 1_000_000n;
 /** Amounts of nano-dollars for a million tokens; a rate may be larger than the safe integers allow for sums. */
 const sumOf = (parts: readonly (readonly [tokens: number, rate: number])[]) =>
   parts.reduce((sum, [tokens, rate]) => sum + BigInt(tokens) * BigInt(rate), 0n);
-/** A part of a nano-dollar counts as a whole one. */
+/** Rounded up to a whole nano-dollar. */
 const whole = (amount: bigint) => Number((amount + tokensOfRate - 1n) / tokensOfRate);
 
+/** The rates of a call whose prompt has so many tokens. */
+export function ratesFor(tariff: Tariff, prompt: number): Rates {
+  const { long_prompts: long } = tariff;
+  return long !== undefined && prompt > long.over ? long : tariff;
+}
+
 /** The cost of the tokens that were reported; null where none was. */
-export function costOf(usage: Usage, price: Rates): number | null {
+export function costOf(usage: Usage, tariff: Tariff): number | null {
   const { prompt, completion, cacheRead = 0, cacheWrite = 0, reasoning = 0 } = usage;
+  const price = ratesFor(tariff, prompt ?? 0);
   if (prompt === null && completion === null) return null;
   const input = prompt === null ? 0 : prompt - cacheRead - cacheWrite;
   const output = completion === null ? 0 : completion - reasoning;
@@ -51,8 +68,9 @@ export function costOf(usage: Usage, price: Rates): number | null {
 /** The most that a call of so many tokens can cost, whatever is cached or reasoning. */
 export function mostCostOf(
   { prompt, output }: { prompt: number; output: number },
-  price: Rates,
+  tariff: Tariff,
 ): number {
+  const price = ratesFor(tariff, prompt);
   return whole(
     sumOf([
       [prompt, dearestInput(price)],
@@ -62,7 +80,8 @@ export function mostCostOf(
 }
 
 /** The most tokens of an answer with which a call costs at most `nano`; negative where its prompt costs more. */
-export function outputWithin(nano: number, prompt: number, price: Rates): number {
+export function outputWithin(nano: number, prompt: number, tariff: Tariff): number {
+  const price = ratesFor(tariff, prompt);
   const left = BigInt(nano) * tokensOfRate - sumOf([[prompt, dearestInput(price)]]);
   const rate = BigInt(dearestOutput(price));
   if (left < 0n) return -1;
@@ -76,15 +95,22 @@ const dearestOutput = ({ output, reasoning }: Rates) => Math.max(output, reasoni
 /** A price as a step records it and clients read it: dollars for a million tokens. */
 export type PriceBody = Price;
 
-export function priceBodyOf({ from, source, ...rates }: Price): PriceBody {
-  return { from, source, ...mapped(rates, usdOf) };
+export function priceBodyOf(price: Price): PriceBody {
+  return converted(price, usdOf);
 }
 
-export function priceOfBody({ from, source, ...rates }: PriceBody): Price {
-  return { from, source, ...mapped(rates, nanoOf) };
+export function priceOfBody(body: PriceBody): Price {
+  return converted(body, nanoOf);
 }
 
-function mapped(rates: Rates, by: (amount: number) => number): Rates {
+function converted({ from, source, long_prompts: long, ...rates }: Price, by: Conversion): Price {
+  const more = long && { long_prompts: { over: long.over, ...mapped(long, by) } };
+  return { from, source, ...mapped(rates, by), ...more };
+}
+
+type Conversion = (amount: number) => number;
+
+function mapped(rates: Rates, by: Conversion): Rates {
   const { input, cache_read, cache_write, output, reasoning } = rates;
   return {
     input: by(input),

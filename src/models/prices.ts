@@ -5,7 +5,7 @@
  */
 import { timestamp } from '../kernel/clock.ts';
 import { nanoOf } from '../kernel/money.ts';
-import type { Price } from './price.ts';
+import type { Price, Rates } from './price.ts';
 import { priceLines } from './price-table.ts';
 
 /** The price of `model` (`provider/name`) from a day on. A `*` at its end stands for any rest. */
@@ -20,18 +20,20 @@ export interface Prices {
 }
 
 const builtIn: readonly ModelPrice[] = priceLines.map(
-  ([model, from, input, cacheRead, cacheWrite, output]) => ({
-    model,
-    price: {
-      from,
-      source: 'built-in',
-      input: nanoOf(input),
-      cache_read: nanoOf(cacheRead),
-      cache_write: nanoOf(cacheWrite),
-      output: nanoOf(output),
-      reasoning: nanoOf(output),
-    },
-  }),
+  ([model, from, input, cacheRead, cacheWrite, output, long]) => {
+    const ratesTimes = (times: { readonly input: number; readonly output: number }): Rates => ({
+      input: nanoOf(input * times.input),
+      cache_read: nanoOf(cacheRead * times.input),
+      cache_write: nanoOf(cacheWrite * times.input),
+      output: nanoOf(output * times.output),
+      reasoning: nanoOf(output * times.output),
+    });
+    const more = long && { long_prompts: { over: long.over, ...ratesTimes(long) } };
+    return {
+      model,
+      price: { from, source: 'built-in', ...ratesTimes({ input: 1, output: 1 }), ...more },
+    };
+  },
 );
 
 export function createPrices(operators: readonly ModelPrice[]): Prices {

@@ -126,6 +126,11 @@ export function accessTo(provider: string, settings: ProviderSettings | undefine
   return { provider, protocol, apiKey, baseUrl: addressOf(protocol, baseUrl), source };
 }
 
+/** Why a provider makes no vectors; null for one that may. */
+export function embeddingsFault(provider: string): string | null {
+  return provider === 'anthropic' ? 'the provider anthropic has no models for embeddings' : null;
+}
+
 function unusable(message: string): ModelError {
   return new ModelError('credentials', message);
 }

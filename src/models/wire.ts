@@ -13,6 +13,14 @@ import { messageIn } from './error-body.ts';
 import { createMessagesParser } from './messages-parser.ts';
 import type { Protocol } from './providers.ts';
 import type { StreamParser } from './stream-parser.ts';
+import {
+  type Deadlines,
+  type SilenceLimits,
+  type SilenceTimer,
+  startDeadlines,
+  startSilenceTimer,
+  type TimeLimits,
+} from './wire-timers.ts';
 
 /** Why an exchange ended before its answer did. */
 export type WireFault =
@@ -66,23 +74,7 @@ const usageMs = 5_000;
 const unsent =
   /^(ECONNREFUSED|ENOTFOUND|EAI_|EHOST|ENET|UND_ERR_CONNECT)|^(ERR_TLS|ERR_SSL|UNABLE_TO_)|CERT/;
 
-/** How long a provider may send nothing, in milliseconds. */
-export interface SilenceLimits {
-  /** Before the first part of the answer: a long prompt takes time. */
-  readonly firstTokenMs: number;
-  /** Between two parts of an answer. */
-  readonly betweenMs: number;
-}
-
-/** How long a call may take, in milliseconds. */
-interface TimeLimits extends SilenceLimits {
-  /** Until the first byte of the answer; the head of the response does not count. */
-  readonly firstByteMs?: number | undefined;
-  /** Until its end. */
-  readonly timeoutMs?: number | undefined;
-}
-
-/** The timer below bounds silence. undici's own time limits of five minutes would be too short. */
+/** The timer of wire-timers.ts bounds silence. undici's own time limits of five minutes would be too short. */
 const dispatcher = lazily(async () => {
   const { Agent } = await import('undici');
   return new Agent({ headersTimeout: 0, bodyTimeout: 0 });
@@ -254,7 +246,8 @@ function drainBody(state: State, reader: Reader): void {
     .finally(() => clearTimeout(deadline));
 }
 
-function connectionFault(error: unknown): WireFault {
+/** Why a request has no response. */
+export function connectionFault(error: unknown): WireFault {
   const causes: string[] = [];
   for (let cause = error; cause instanceof Error && causes.length < 5; cause = cause.cause) {
     const { code } = cause as NodeJS.ErrnoException;
@@ -279,59 +272,4 @@ async function errorMessageOf(response: Response, onBytes: () => void): Promise<
   }
   const body = parsed(text);
   return typeof body === 'object' && body !== null ? messageIn(body) : text;
-}
-
-interface Deadlines {
-  /** The first byte has arrived. */
-  begun(): void;
-  stop(): void;
-}
-
-function startDeadlines(
-  { firstByteMs, timeoutMs }: TimeLimits,
-  onFault: (fault: WireFault) => void,
-): Deadlines {
-  const after = (ms: number | undefined, kind: 'silent' | 'late') =>
-    ms === undefined ? undefined : setTimeout(() => onFault({ kind, ms }), ms);
-  const first = after(firstByteMs, 'silent');
-  const last = after(timeoutMs, 'late');
-  return {
-    begun: () => clearTimeout(first),
-    stop() {
-      clearTimeout(first);
-      clearTimeout(last);
-    },
-  };
-}
-
-interface SilenceTimer {
-  reset(): void;
-  stop(): void;
-}
-
-/**
- * Calls `onSilence` when `reset` was not called for as long as `limit` says. Bytes that have arrived are
- * read first: this process may have been too busy to read them in time.
- */
-function startSilenceTimer(limit: () => number, onSilence: (ms: number) => void): SilenceTimer {
-  let resets = 0;
-  let ms = limit();
-  const onTimeout = () => {
-    const before = resets;
-    setImmediate(() => {
-      if (before === resets) onSilence(ms);
-    });
-  };
-  let timer = setTimeout(onTimeout, ms);
-  return {
-    reset() {
-      resets += 1;
-      const now = limit();
-      if (now === ms) return void timer.refresh();
-      ms = now;
-      clearTimeout(timer);
-      timer = setTimeout(onTimeout, ms);
-    },
-    stop: () => clearTimeout(timer),
-  };
 }

@@ -7,7 +7,7 @@ import type { CopiedTable } from './plan.ts';
 const batchRowsMax = 2_000;
 const batchCharactersMax = 2_000_000;
 
-type Value = string | number | null;
+type Value = string | number | Uint8Array | null;
 type Row = Record<string, Value>;
 
 /** Copies all rows, and returns their number. */
@@ -54,10 +54,12 @@ function emptyBatch({ columns }: CopiedTable): Batch {
 
 function add(batch: Batch, { name: table, columns }: CopiedTable, row: Row): void {
   batch.rows += 1;
-  for (const [i, { name }] of columns.entries()) {
-    const element = elementOf(row[name]);
+  for (const [i, { name, type }] of columns.entries()) {
+    const element = elementOf(row[name], type);
     if (element === null) {
-      throw new Error(`The column ${name} of ${table} holds what is neither text nor a number`);
+      throw new Error(
+        `The column ${name} of ${table} holds what is neither text nor a number nor bytes`,
+      );
     }
     batch.characters += element.length;
     batch.columns[i]?.push(element);
@@ -67,9 +69,13 @@ function add(batch: Batch, { name: table, columns }: CopiedTable, row: Row): voi
 const special = /["\\]/g;
 
 /** A value as an element of an array's text; null for one that has no such form. */
-function elementOf(value: unknown): string | null {
+function elementOf(value: unknown, type: string): string | null {
   if (value === null) return 'NULL';
   if (typeof value === 'string') return `"${value.replace(special, '\\$&')}"`;
+  if (value instanceof Uint8Array) {
+    const hex = Buffer.from(value).toString('hex');
+    return type === 'varbit' ? `x${hex}` : `"\\\\x${hex}"`;
+  }
   return Number.isFinite(value) ? String(value) : null;
 }
 

@@ -49,11 +49,29 @@ test.each([
   expect(await answersTo(asker, questions)).toEqual({ size: answer });
 });
 
-test('the title is cut, and neither it nor the message has secrets or invisible characters', async () => {
+test('the title is cut, and neither it, the message nor the form has secrets or invisible characters', async () => {
   const { asker, waits } = askerWith({ approved: true, by });
-  const message = `Use the-token-of-it\u200b? ${'x'.repeat(5_000)}`;
-  await askHeld(asker, question({ message }));
-  const { title, details } = waits[0] as { title: string; details: { message: string } };
+  const message = `Use the-token\u200b-of-it\u200b? ${'x'.repeat(5_000)}`;
+  const size = { type: 'string', title: 'Size\u202e', description: 'the-\u200btoken-of-it' };
+  const choice = { ...size, enum: ['s\u200d', 'l'], enumNames: ['S\u200b', 'L'] };
+  const properties = { title: size, choice };
+  await askHeld(asker, question({ message, fields: { type: 'object', properties } }));
+  const {
+    title,
+    details,
+    fields: form,
+  } = waits[0] as {
+    title: string;
+    details: { message: string };
+    fields: { properties: object };
+  };
+  expect(form.properties).toEqual({
+    title: { type: 'string', title: 'Size', description: '***' },
+    choice: {
+      ...{ type: 'string', title: 'Size', description: '***' },
+      ...{ enum: ['s\u200d', 'l'], enumNames: ['S', 'L'] },
+    },
+  });
   expect(title).toMatch(/^shop asks: Use \*\*\*\? x+…$/);
   expect(title.length).toBe(200);
   expect(details.message.length).toBeLessThanOrEqual(4_000);
@@ -71,27 +89,30 @@ test('a held call asks 20 questions at most, and equal ones are told apart', asy
   ]);
 });
 
-test('a process holds 50 questions of a source and 200 of all; one beyond them is cancelled', async () => {
+test('an organization holds half of what others leave free; a question beyond it is cancelled', async () => {
   const held = createHeldQuestions();
   const decided = Promise.withResolvers<object>();
-  const asking = (source: string) => {
+  const asking = (source: string, organization: string) => {
     const { asker, said } = askerWith({});
     const handlers = { onAsk: () => decided.promise };
-    const hold = () => held.hold(source);
+    const hold = () => held.hold(source, organization);
     return { answer: askHeld({ ...asker, handlers, hold }, question()), said };
   };
   const asked = ['a', 'b', 'c', 'd'].flatMap((source) =>
-    Array.from({ length: 50 }, () => asking(source).answer),
+    Array.from({ length: 50 }, () => asking(source, 'acme').answer),
   );
-  const ofSource = asking('a');
-  const ofOther = asking('e');
+  const ofSource = asking('a', 'acme');
+  const ofOther = asking('e', 'acme');
   expect(await ofSource.answer).toEqual({ action: 'cancel' });
   expect(ofSource.said).toEqual([
     'A question of the service was cancelled. 50 calls of it wait for a person already',
   ]);
   expect(await ofOther.answer).toEqual({ action: 'cancel' });
   expect(ofOther.said[0]).toContain('200 calls wait for a person already');
+  asked.push(...Array.from({ length: 25 }, () => asking('a', 'globex').answer));
+  expect(await asking('a', 'globex').answer).toEqual({ action: 'cancel' });
+  asked.push(asking('a', 'initech').answer);
   decided.resolve({ value: { approved: true, by } });
   await Promise.all(asked);
-  expect(await asking('a').answer).toMatchObject({ action: 'accept' });
+  expect(await asking('a', 'acme').answer).toMatchObject({ action: 'accept' });
 });

@@ -3,15 +3,16 @@
  * called again with the answers: its questions and its state are on record, so the run is unloaded and waits for days. A
  * service that waits for the answer holds its connection: the run stays loaded, and an attempt that is lost asks again.
  */
-import { redacted } from '../executors/redaction.ts';
+import { redacted, redactedValue } from '../executors/redaction.ts';
 import type { RunHandlers } from '../executors/run.ts';
 import { dayMs } from '../kernel/clock.ts';
 import { digestOf } from '../kernel/digest.ts';
 import { type Form, readForm } from '../kernel/form.ts';
 import type { Json } from '../kernel/json.ts';
+import { linkOf } from '../kernel/link.ts';
 import { titleCharsMax } from '../kernel/step-bounds.ts';
 import { canonicalJson, cleanText } from '../kernel/text.ts';
-import { shownText } from './definitions.ts';
+import { shownForm, shownText } from './definitions.ts';
 import {
   type PersonAnswer,
   type PersonQuestion,
@@ -83,7 +84,7 @@ export async function answersTo(
     if ('refusal' in read) return [question.key, refused(asker, read.refusal)];
     const nth = count(asker, tool);
     const wait = { kind: 'approval', name: tool, nth, ...read, timeoutMs: unloadedMs };
-    return [question.key, answerIn(await handlers.onAsk('wait', wait, signal, null))];
+    return [question.key, answerIn(question, await handlers.onAsk('wait', wait, signal, null))];
   });
   return Object.fromEntries(await Promise.all(answers));
 }
@@ -106,7 +107,7 @@ export async function askHeld(asker: Asker, question: PersonQuestion): Promise<P
     return { action: 'cancel' };
   }
   try {
-    return answerIn(await handlers.onAsk('held-wait', wait, signal, null));
+    return answerIn(question, await handlers.onAsk('held-wait', wait, signal, null));
   } finally {
     end();
   }
@@ -123,29 +124,65 @@ function refused({ say }: Asker, why: string): PersonAnswer {
   return { action: 'decline' };
 }
 
+interface Asked {
+  readonly title: string;
+  readonly details: Json;
+  readonly fields?: Form;
+}
+
 /** What a person is asked, or why the question is declined. */
-function readQuestion(
-  asker: Asker,
-  { message, fields, context }: PersonQuestion,
-): { title: string; details: Json; fields: Form } | { refusal: string } {
+function readQuestion(asker: Asker, question: PersonQuestion): Asked | { refusal: string } {
+  const { message, fields, context, link: url } = question;
+  if (url !== undefined) return readLink(asker, question, url);
   if (fields === null) return { refusal: message };
-  const read = readForm(fields);
+  // Cleaned first: a secret with an invisible character in it would not be found.
+  const read = readForm(redactedValue(asker, shownForm(fields)));
   if ('fault' in read) return { refusal: `Its form ${read.fault}` };
-  const text = cleanText(shownText(redacted(asker, message)).slice(0, messageCharsMax));
-  const title = [...`${context['service']} asks: ${text.replaceAll(/\s+/g, ' ')}`];
-  const cut = title.length > titleCharsMax;
+  const text = shownMessage(asker, message);
   return {
-    title: cut ? `${title.slice(0, titleCharsMax - 1).join('')}…` : title.join(''),
+    title: titleOf(`${context['service']} asks: ${text}`),
     details: { ...context, message: text },
     fields: read.form,
   };
 }
 
-function answerIn(answer: unknown): PersonAnswer {
+/** A page that a person is asked to open. Only its address and host are shown, and nothing is fetched. */
+function readLink(
+  asker: Asker,
+  { message, context }: PersonQuestion,
+  url: string,
+): Asked | { refusal: string } {
+  const link = linkOf(url);
+  if (link === null) return { refusal: 'It asks to open an address that no person is sent to' };
+  if (redacted(asker, link.url) !== link.url) {
+    return { refusal: 'It asks to open an address with a secret in it' };
+  }
+  const text = shownMessage(asker, message);
+  return {
+    title: titleOf(`${context['service']} asks to open a page of ${link.host}: ${text}`),
+    details: { ...context, message: text, link },
+  };
+}
+
+function shownMessage(asker: Asker, message: string): string {
+  return cleanText(redacted(asker, shownText(message)).slice(0, messageCharsMax));
+}
+
+function titleOf(text: string): string {
+  const title = [...text.replaceAll(/\s+/g, ' ')];
+  const cut = title.length > titleCharsMax;
+  return cut ? `${title.slice(0, titleCharsMax - 1).join('')}…` : title.join('');
+}
+
+function answerIn({ link }: PersonQuestion, answer: unknown): PersonAnswer {
   const { value } = answer as {
     readonly value: { approved: boolean; by: object | null; answer?: Json };
   };
-  if (value.approved) return { action: 'accept', content: value.answer ?? {} };
+  if (value.approved) {
+    return link === undefined
+      ? { action: 'accept', content: value.answer ?? {} }
+      : { action: 'accept' };
+  }
   // No person has decided.
   return { action: value.by === null ? 'cancel' : 'decline' };
 }

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { compareTools, type ToolLook } from './compare-tools.ts';
+import { type Comparison, compareTools } from './compare-tools.ts';
 import type { RemoteTool } from './remote-kind.ts';
 
 const toolOf = (type: string): RemoteTool => ({
@@ -7,16 +7,17 @@ const toolOf = (type: string): RemoteTool => ({
   input: { type: 'object', properties: { text: { type } }, required: ['text'] },
   saysIdempotent: false,
 });
-const lookAt = (look: Partial<ToolLook>) =>
+const compared = (offered: Partial<Comparison>) =>
   compareTools({
     ...{ sourceId: 'source', isFirst: false, named: new Map(), variants: new Map() },
     ...{ isPartial: false, known: [], registered: [], now: 1, differenceOf: () => 'differs' },
-    ...look,
+    whyUnusable: () => null,
+    ...offered,
   });
-const accepted = lookAt({ isFirst: true, named: new Map([['echo', toolOf('string')]]) }).added;
+const accepted = compared({ isFirst: true, named: new Map([['echo', toolOf('string')]]) }).added;
 
 test('a version stays active while any account sees the tool as it was', () => {
-  const { changed, added } = lookAt({
+  const { changed, added } = compared({
     ...{ known: accepted, named: new Map([['echo', toolOf('integer')]]) },
     variants: new Map([['echo', [toolOf('string')]]]),
   });
@@ -25,21 +26,30 @@ test('a version stays active while any account sees the tool as it was', () => {
 });
 
 test('a tool that was not seen is gone only where all was seen', () => {
-  expect(lookAt({ known: accepted, isPartial: true }).changed).toEqual([]);
-  expect(lookAt({ known: accepted }).changed).toMatchObject([{ state: 'withdrawn' }]);
+  expect(compared({ known: accepted, isPartial: true }).changed).toEqual([]);
+  expect(compared({ known: accepted }).changed).toMatchObject([{ state: 'withdrawn' }]);
+});
+
+test('a version whose calls fail for what is set is withdrawn until they do not', () => {
+  const named = new Map([['echo', toolOf('string')]]);
+  const whyUnusable = () => 'The credentials are for another address';
+  const { changed } = compared({ known: accepted, named, whyUnusable });
+  expect(changed).toMatchObject([{ state: 'withdrawn', reason: whyUnusable() }]);
+  const known = accepted.map((row) => ({ ...row, state: 'withdrawn' as const }));
+  expect(compared({ known, named }).changed).toMatchObject([{ state: 'active', reason: null }]);
 });
 
 test('a skill gets at most one version that waits, however many definitions there are', () => {
   const named = new Map([['echo', toolOf('integer')]]);
   const variants = new Map([['echo', [toolOf('boolean'), toolOf('array')]]]);
-  const { added } = lookAt({ known: accepted, named, variants });
+  const { added } = compared({ known: accepted, named, variants });
   expect(added).toHaveLength(1);
-  const again = lookAt({ known: [...accepted, ...added], named, variants });
+  const again = compared({ known: [...accepted, ...added], named, variants });
   expect([again.added, again.removed]).toEqual([[], []]);
 });
 
 test('a version is numbered after those that the registry has had', () => {
   const registered = [{ skill_name: 'echo', version: 'v1.4' }];
-  const { added } = lookAt({ registered, named: new Map([['echo', toolOf('string')]]) });
+  const { added } = compared({ registered, named: new Map([['echo', toolOf('string')]]) });
   expect(added).toMatchObject([{ version: 'v1.5' }]);
 });

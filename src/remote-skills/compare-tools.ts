@@ -1,5 +1,5 @@
 /**
- * What a look at a service makes of the versions of its skills, pure. A version is a pin: the digest of a tool's
+ * What a refresh of a service makes of the versions of its skills, pure. A version is a pin: the digest of a tool's
  * name, description and schemas. Promises that no version that a person has not accepted becomes active, but for
  * those of the first import, and that an accepted version goes on only while the tool still takes what the version
  * takes and gives what it gives. A tool has at most one version that was not accepted, however often it changes.
@@ -30,9 +30,9 @@ export interface Compared {
   })[];
 }
 
-export interface ToolLook {
+export interface Comparison {
   readonly sourceId: string;
-  /** Whether the source was never imported: then what it offers is accepted. */
+  /** Whether the source was never imported: then its tools are accepted. */
   readonly isFirst: boolean;
   /** By the names of their skills. */
   readonly named: ReadonlyMap<string, RemoteTool>;
@@ -44,31 +44,33 @@ export interface ToolLook {
   /** What the registry has had of the category, also of a source that was removed: those names are not used again. */
   readonly registered: readonly Pick<VersionRow, 'skill_name' | 'version'>[];
   readonly now: number;
+  /** Why calls of a version fail because of what is set of its source; null where they may succeed. */
+  readonly whyUnusable: (row: Pick<VersionRow, 'definition'>) => string | null;
   /** The text that shows what differs. */
   readonly differenceOf: (before: RemoteDefinition, after: RemoteDefinition) => string;
 }
 
-export function compareTools(look: ToolLook): Compared {
-  const { named, known } = look;
+export function compareTools(compared: Comparison): Compared {
+  const { named, known } = compared;
   const added: VersionRow[] = [];
   const removed: VersionRow[] = [];
   const changed: Compared['changed'][number][] = [];
   const versions = Map.groupBy(known, ({ skill_name }) => skill_name);
   for (const name of new Set([...named.keys(), ...versions.keys()])) {
     const rows = versions.get(name) ?? [];
-    const offers = offersOf(look, name);
-    if (offers.length === 0 && look.isPartial) continue;
+    const offers = offersOf(compared, name);
+    if (offers.length === 0 && compared.isPartial) continue;
     const kept = rows.filter((row) => row.activated_at !== null || offeredAs(row, offers));
     removed.push(...rows.filter((row) => !kept.includes(row)));
     for (const row of kept) {
-      const { state, reason } = stateOf(row, offers);
+      const { state, reason } = usableState(compared, row, stateOf(row, offers));
       if (state === row.state && reason === row.reason) continue;
       const { source_id, skill_name, version } = row;
       changed.push({ source_id, skill_name, version, state, reason });
     }
     if (kept.some(isWaiting)) continue;
     const unknown = offers.find(({ digest }) => !kept.some((row) => row.digest === digest));
-    if (unknown !== undefined) added.push(newVersion(look, name, unknown.tool, kept));
+    if (unknown !== undefined) added.push(newVersion(compared, name, unknown.tool, kept));
   }
   return { added, removed, changed };
 }
@@ -79,7 +81,7 @@ interface Offer {
 }
 
 /** The definitions of a tool; the first is that of the account which was connected first. */
-function offersOf({ named, variants }: ToolLook, name: string): Offer[] {
+function offersOf({ named, variants }: Comparison, name: string): Offer[] {
   const tool = named.get(name);
   const tools = tool === undefined ? [] : [tool, ...(variants.get(name) ?? [])];
   return tools.map((one) => ({ tool: one, digest: digestOfTool(one) }));
@@ -110,6 +112,16 @@ function stateOf(
   return withdrawn(`The service has changed the tool: ${differences[0]}.`);
 }
 
+/** A version whose calls fail because of what is set is withdrawn until that is set otherwise. */
+function usableState(
+  { whyUnusable }: Comparison,
+  row: VersionRow,
+  { state, reason }: Pick<VersionRow, 'state' | 'reason'>,
+): Pick<VersionRow, 'state' | 'reason'> {
+  const why = state === 'active' ? whyUnusable(row) : null;
+  return why === null ? { state, reason } : { state: 'withdrawn', reason: why };
+}
+
 /** What of a version a tool does not take or give; undefined where it does all. */
 function differenceFrom(row: VersionRow, tool: RemoteTool): string | undefined {
   if (row.tool !== tool.tool) return `the tool is named ${tool.tool}`;
@@ -117,7 +129,7 @@ function differenceFrom(row: VersionRow, tool: RemoteTool): string | undefined {
 }
 
 function newVersion(
-  { sourceId, isFirst, registered, now, differenceOf }: ToolLook,
+  { sourceId, isFirst, registered, now, differenceOf }: Comparison,
   name: string,
   tool: RemoteTool,
   rows: readonly VersionRow[],

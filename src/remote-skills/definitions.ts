@@ -1,10 +1,10 @@
-/** What is pinned of a tool, and the skill that it is. */
+/** The pinned definition of a tool, and its skill. */
 import { isObject } from '../kernel/json.ts';
 import type { JsonSchema } from '../kernel/json-schema.ts';
 import type { SkillFacts } from '../skills/fields.ts';
 import type { RemoteTool } from './remote-kind.ts';
 
-/** What the source told of a tool when its version was made. */
+/** The definition that the source gave of a tool when its version was made. */
 export type RemoteDefinition = Omit<RemoteTool, 'tool' | 'skillName'>;
 
 export function definitionOf({
@@ -35,17 +35,38 @@ export interface RemoteSkill {
 /** The skill, as the registry has it. */
 export function factsOf(skill: RemoteSkill): SkillFacts {
   const { category, name, version, tool, definition, timeoutMs, isIdempotent } = skill;
-  const { title, description, input, output } = definition;
+  const { title, description, input } = definition;
   return {
     ...{ category, name, version, timeoutMs },
     displayName: shownText(title ?? '').slice(0, displayNameCharsMax) || tool,
     description: shownText(description) || `The tool ${tool}.`,
     parameters: shownSchema(input),
-    output: output === null ? untoldOutput : shownSchema(output),
-    mcp: skill.hasContent && output === null ? { content: true } : null,
+    ...outputOf(skill),
     maxAttempts: isIdempotent ? attemptsOfIdempotent : 1,
   };
 }
+
+/** The schema of the output, and how MCP clients get it. */
+function outputOf({ definition: { output }, hasContent }: RemoteSkill) {
+  if (output === null) return { output: untoldOutput, mcp: hasContent ? { content: true } : null };
+  const shown = shownSchema(output);
+  if (!hasContent || !mayHaveBeside(output)) return { output: shown, mcp: null };
+  const properties = { ...(shown['properties'] as object), [besideField]: besideSchema };
+  return { output: { ...shown, properties }, mcp: { content: 'beside' as const } };
+}
+
+/** The field of an output for blocks beside the structured content, where the tool has no such field of its own. */
+export const besideField = '_content';
+
+export function mayHaveBeside({ type, properties = {} }: JsonSchema): boolean {
+  return type === 'object' && isObject(properties) && !Object.hasOwn(properties, besideField);
+}
+
+const besideSchema = {
+  description: 'Blocks of content that the tool returned beside it, such as images.',
+  type: 'array',
+  items: { type: 'object' },
+};
 
 const untoldOutput = {
   description: 'What the tool returned: its structured content, or {content}.',
@@ -65,11 +86,46 @@ function shownValue(value: unknown): unknown {
   );
 }
 
+/** A form whose labels have no invisible characters; values that an answer has to match stay as they are. */
+export function shownForm(form: unknown): unknown {
+  if (Array.isArray(form)) return form.map(shownForm);
+  if (!isObject(form)) return form;
+  return Object.fromEntries(
+    Object.entries(form).map(([name, one]) => [
+      name,
+      labels.has(name) && !isObject(one) ? shownValue(one) : shownForm(one),
+    ]),
+  );
+}
+
+/** Of forms. A field may have such a name, too: that one is an object. */
+const labels: ReadonlySet<string> = new Set(['title', 'description', 'enumNames']);
+
 /** Without invisible characters, in which instructions for models may hide. */
 export function shownText(text: string): string {
   return withoutInvisible(text).trim();
 }
 
-function withoutInvisible(text: string): string {
-  return text.replace(/(?![\n\t])[\p{Cc}\p{Cf}\p{Co}\p{Cn}\u{E0000}-\u{E0FFF}]/gu, '');
+export function withoutInvisible(text: string): string {
+  return text.replace(
+    /(?![\n\t])[\p{Cc}\p{Cf}\p{Co}\p{Cn}\u{E0000}-\u{E0FFF}]|[\ufe00-\ufe0f]{2,}/gu,
+    '',
+  );
+}
+
+/**
+ * What hides texts, or their order: tags, several selectors of a variation, spaces and operators without width, and
+ * overrides of direction. An output is data, so it keeps what writing needs, such as joiners, and control characters.
+ */
+const hiding =
+  /[\u200b\u2060-\u2064\u206a-\u206f\u202a-\u202e\u2066-\u2069\ufeff\ufff9-\ufffb\u{E0000}-\u{E0FFF}]|[\ufe00-\ufe0f]{2,}/gu;
+
+/** The JSON of an output without characters that hide texts, and how many there were. */
+export function withoutHiding(json: string): { readonly json: string; readonly removed: number } {
+  let removed = 0;
+  const kept = json.replace(hiding, (hidden) => {
+    removed += [...hidden].length;
+    return '';
+  });
+  return { json: kept, removed };
 }

@@ -1,32 +1,41 @@
 /**
  * Counts the questions for which services hold their calls. Each keeps a loaded run, a connection and perhaps a process
- * for as long as a person takes, so their number in a process is bounded.
+ * for as long as a person takes, so their number in a process is bounded. An organization holds at most half of what the
+ * others leave free, so none keeps the others from asking.
  */
+import { mayTake } from './fair-share.ts';
 
 /** Questions of one source, and of all. */
-const sourceMax = 50;
-const processMax = 200;
+const sourceMax = 100;
+const processMax = 400;
 
 export interface HeldQuestions {
   /** Returns what is to be called when the question has ended, or why there cannot be one more. */
-  hold(sourceId: string): (() => void) | string;
+  hold(sourceId: string, organizationId: string): (() => void) | string;
 }
 
 export function createHeldQuestions(): HeldQuestions {
   const counts = new Map<string, number>();
-  let total = 0;
+  const count = (name: string) => counts.get(name) ?? 0;
+  const add = (name: string, n: 1 | -1) => {
+    const sum = count(name) + n;
+    if (sum > 0) counts.set(name, sum);
+    else counts.delete(name);
+  };
   return {
-    hold(sourceId) {
-      const count = counts.get(sourceId) ?? 0;
-      if (count >= sourceMax) return `${sourceMax} calls of it wait for a person already`;
-      if (total >= processMax) return `${processMax} calls wait for a person already`;
-      counts.set(sourceId, count + 1);
-      total += 1;
+    hold(sourceId, organizationId) {
+      const own = JSON.stringify([organizationId]);
+      const ownOfSource = JSON.stringify([organizationId, sourceId]);
+      const names = ['', sourceId, own, ownOfSource];
+      if (!mayTake({ own: count(ownOfSource), all: count(sourceId), max: sourceMax })) {
+        return `${count(ownOfSource)} calls of it wait for a person already`;
+      }
+      if (!mayTake({ own: count(own), all: count(''), max: processMax })) {
+        return `${count(own)} calls wait for a person already`;
+      }
+      for (const name of names) add(name, 1);
       return () => {
-        total -= 1;
-        const left = (counts.get(sourceId) ?? 0) - 1;
-        if (left > 0) counts.set(sourceId, left);
-        else counts.delete(sourceId);
+        for (const name of names) add(name, -1);
       };
     },
   };

@@ -1,7 +1,6 @@
 /**
- * A look at what a service offers. What it finds is compared with the versions that are stored, in one transaction
- * with the registry's rows. A service that is away, slow or hostile costs a recorded sentence: its skills stay as they
- * are.
+ * Refresh: reads what a service offers now and compares it with the stored versions, in one transaction with the
+ * registry's rows. Where the service is away, slow or hostile, the reason is recorded and its skills stay as they are.
  */
 import type { Transaction } from '../database/database.ts';
 import { addSecrets, redacted } from '../executors/redaction.ts';
@@ -11,36 +10,48 @@ import { checkSchema } from '../kernel/json-schema.ts';
 import { SchemaError } from '../kernel/schema-rules.ts';
 import { cleanText, isCleanText } from '../kernel/text.ts';
 import { listRemoteVersions } from '../skills/remote-skills.ts';
-import { type Compared, compareTools, digestOfTool, type ToolLook } from './compare-tools.ts';
+import { type Compared, type Comparison, compareTools, digestOfTool } from './compare-tools.ts';
 import { shownSchema } from './definitions.ts';
 import { type Discovered, type LeftOutTool, RemoteFault, type RemoteTool } from './remote-kind.ts';
 import { openSource, secretTextsOf } from './secrets.ts';
 import { nameTools } from './skill-names.ts';
 import { findDocument, findSource, type SourceRow, updateSource } from './sources.store.ts';
-import { categoryOf, type RemoteSkillsState, registerVersions } from './state.ts';
+import { categoryOf, type RemoteSkillsState, registerVersions, usabilityOf } from './state.ts';
 import { deleteVersion, insertVersions, listVersions, updateVersion } from './versions.store.ts';
 
-/** Milliseconds for everything that a look asks of the service. */
-const lookMs = 30_000;
+/** Milliseconds for all requests of one refresh. */
+const refreshMs = 30_000;
 const descriptionBytesMax = 16_384;
 const faultCharsMax = 1_000;
-/** Tools that the reasons of a look name. */
+/** Left-out tools that are recorded with their reasons. */
 const leftOutMax = 100;
 
-/** Looks at a service and stores what it found, or why it failed. Calls at the same time share one look. */
-export function refresh(state: RemoteSkillsState, sourceId: string): Promise<SourceRow> {
-  const { looking, lookedAt, clock } = state;
-  const underWay = looking.get(sourceId);
-  if (underWay !== undefined) return underWay;
-  const look = lookAt(state, sourceId).finally(() => {
-    looking.delete(sourceId);
-    lookedAt.set(sourceId, clock.monotonic());
-  });
-  looking.set(sourceId, look);
-  return look;
+/** What a refresh has stored. */
+export interface RefreshedSource extends SourceRow {
+  /** What the runs of any organization are told instead of its fault. */
+  readonly faultForRuns?: string;
 }
 
-async function lookAt(state: RemoteSkillsState, sourceId: string): Promise<SourceRow> {
+const faultForRuns =
+  'The service could not be looked at with the accounts at it; the administrator sees why';
+
+/** Refreshes a source and stores what it found, or why it failed. Calls at the same time share one refresh. */
+export function refresh(state: RemoteSkillsState, sourceId: string): Promise<RefreshedSource> {
+  const { refreshes, clock } = state;
+  const underWay = refreshes.underWay.get(sourceId);
+  if (underWay !== undefined) return underWay;
+  const stored = discoverAndStore(state, sourceId).finally(() => {
+    refreshes.underWay.delete(sourceId);
+    refreshes.endedAt.set(sourceId, clock.monotonic());
+  });
+  refreshes.underWay.set(sourceId, stored);
+  return stored;
+}
+
+async function discoverAndStore(
+  state: RemoteSkillsState,
+  sourceId: string,
+): Promise<RefreshedSource> {
   const { database, kinds, cipher, log, skills } = state;
   const row = await findSource(database.read, sourceId);
   if (row === undefined) throw notFound('Source');
@@ -50,7 +61,7 @@ async function lookAt(state: RemoteSkillsState, sourceId: string): Promise<Sourc
   try {
     const source = openSource(cipher, row, await findDocument(database.read, row.id));
     addSecrets(secretive, secretTextsOf(source));
-    const discovered = await kind.discover(source, AbortSignal.timeout(lookMs));
+    const discovered = await kind.discover(source, AbortSignal.timeout(refreshMs));
     const checked = await checkTools(state, sourceId, discovered);
     const { differenceOf } = await import('./difference.ts');
     const stored = await database.write((tx) =>
@@ -63,7 +74,8 @@ async function lookAt(state: RemoteSkillsState, sourceId: string): Promise<Sourc
     if (!(error instanceof RemoteFault)) throw error;
     const fault = redacted(secretive, error.message);
     log.warn({ source: row.name, fault }, 'a remote source could not be looked at');
-    return await storeFault(state, row, fault, error.asksForAccount);
+    const stored = await storeFault(state, row, fault, error.asksForAccount);
+    return error.isOfAccount ? { ...stored, faultForRuns } : stored;
   }
 }
 
@@ -74,7 +86,7 @@ interface Checked {
   readonly leftOut: readonly LeftOutTool[];
 }
 
-/** The tools that can be skills, by name, and why the others cannot. */
+/** The tools that can be skills, by name, and the reasons for which the others cannot. */
 async function checkTools(
   { database }: RemoteSkillsState,
   sourceId: string,
@@ -142,50 +154,50 @@ interface Found {
   readonly row: SourceRow;
   readonly discovered: Discovered;
   readonly checked: Checked;
-  readonly differenceOf: ToolLook['differenceOf'];
+  readonly differenceOf: Comparison['differenceOf'];
 }
 
 async function store(
-  { clock }: RemoteSkillsState,
+  state: RemoteSkillsState,
   tx: Transaction,
   { row, discovered, checked, differenceOf }: Found,
 ): Promise<SourceRow> {
-  const now = clock.now();
+  const now = state.clock.now();
   const leftOut = checked.leftOut
     .slice(0, leftOutMax)
     .map(({ tool, reason }) => ({ tool, reason: shortText(reason) }));
   const about = { ...discovered.about, left_out: leftOut, left_out_total: checked.leftOut.length };
-  // First, because it locks the source: another process may look at it too.
-  const locked = await updateSource(tx, row.id, {
-    ...{ status: 'available', fault: null, fault_at: null },
-    ...{ about: JSON.stringify(about), refreshed_at: now, updated_at: now },
-  });
+  // First, because it locks the source: another process may refresh it too.
+  const locked = await updateSource(tx, row.id, { updated_at: now });
   if (locked === undefined) throw notFound('Source');
-  const source = await storeLearned(tx, row, locked, discovered.learned);
+  if (isSetOtherwise(row, locked)) return locked;
+  const settings = settingsWith(locked, discovered.learned);
+  const available = { status: 'available', fault: null, fault_at: null } as const;
+  const found = { settings, about: JSON.stringify(about), refreshed_at: now };
+  const source = (await updateSource(tx, row.id, { ...available, ...found })) ?? locked;
   const known = await listVersions(tx, row.id);
-  const isFirst = row.refreshed_at === null && known.length === 0;
+  const isFirst = locked.refreshed_at === null && known.length === 0;
   const registered = await listRemoteVersions(tx, categoryOf(row));
   const compared = compareTools({
     ...{ sourceId: row.id, isFirst, known, registered, now, differenceOf },
     ...checked,
     isPartial: discovered.isPartial === true,
+    whyUnusable: usabilityOf(state, source),
   });
   await storeCompared(tx, compared, now);
-  await registerVersions(tx, clock, source);
+  await registerVersions(tx, state.clock, source);
   return source;
 }
 
-/** Stores what a look has found out of the settings that it was made with. */
-async function storeLearned(
-  tx: Transaction,
-  before: SourceRow,
-  now: SourceRow,
-  learned: Json | undefined,
-): Promise<SourceRow> {
-  const isChanged = now.settings !== before.settings || now.secrets !== before.secrets;
-  if (learned === undefined || isChanged) return now;
-  const settings = JSON.stringify({ ...(JSON.parse(now.settings) as Json), ...learned });
-  return (await updateSource(tx, now.id, { settings })) ?? now;
+/** Whether a refresh was made with earlier settings. The refresh that follows the change finds what is there now. */
+function isSetOtherwise(before: SourceRow, now: SourceRow): boolean {
+  return now.settings !== before.settings || now.secrets !== before.secrets;
+}
+
+/** The settings, with those that the discovery has learned. */
+function settingsWith({ settings }: SourceRow, learned: Json | undefined): string {
+  if (learned === undefined) return settings;
+  return JSON.stringify({ ...(JSON.parse(settings) as Json), ...learned });
 }
 
 async function storeCompared(
@@ -211,7 +223,11 @@ async function storeFault(
   const now = clock.now();
   const status = asksForAccount ? ('needs_authorization' as const) : ('failing' as const);
   const changes = { status, fault: shortText(fault), fault_at: now, updated_at: now };
-  const stored = await database.write((tx) => updateSource(tx, row.id, changes));
+  const stored = await database.write(async (tx) => {
+    const locked = await updateSource(tx, row.id, { updated_at: now });
+    const isOther = locked === undefined || isSetOtherwise(row, locked);
+    return isOther ? locked : updateSource(tx, row.id, changes);
+  });
   if (stored === undefined) throw notFound('Source');
   return stored;
 }

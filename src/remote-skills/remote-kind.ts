@@ -15,11 +15,11 @@ export interface RemoteSource {
   readonly secrets: Json;
   /** The text that describes it, where the operator gave one; null in calls. */
   readonly document: string | null;
-  /** What the last look that succeeded told of it; empty before the first. */
+  /** What the last successful refresh recorded of it; empty before the first. */
   readonly about: Json;
 }
 
-/** A tool, as its service describes it. Nothing of it is trusted. */
+/** A tool, as its service describes it: untrusted. */
 export interface RemoteTool {
   /** Its name at the service. */
   readonly tool: string;
@@ -55,24 +55,26 @@ export interface Discovered {
   readonly leftOut: readonly LeftOutTool[];
   /** What it says of itself, to be shown. */
   readonly about: Json;
-  /** Settings that the look has found out, to be stored; not where they were changed meanwhile. */
+  /** Settings that the discovery has learned; stored unless they were changed meanwhile. */
   readonly learned?: Json;
 }
 
-/** What a service asks a person. Nothing of it is trusted. */
+/** A service's question to a person: untrusted. */
 export interface PersonQuestion {
   /** Unique among the questions of one answer. */
   readonly key: string;
   readonly message: string;
   /** JSON Schema of the form; null for what no form can ask, which `message` says. */
   readonly fields: unknown;
+  /** The address that a person is to open, where it asks for that instead of a form. */
+  readonly link?: string;
   /** Who asks, and in which call: shown with the message. */
   readonly context: Json & { readonly service: string };
 }
 
 /** As the Model Context Protocol has them. */
 export type PersonAnswer =
-  | { readonly action: 'accept'; readonly content: Json }
+  | { readonly action: 'accept'; readonly content?: Json }
   /** The person refused, or the platform could not ask. */
   | { readonly action: 'decline' }
   /** No person answered in time. */
@@ -90,7 +92,7 @@ export class RemoteQuestions {
   }
 }
 
-/** What goes with a call that is made again. */
+/** The answers and the state that a repeated call has. */
 export interface RemoteAnswers extends Pick<RemoteQuestions, 'state'> {
   readonly answers: Readonly<Record<string, PersonAnswer>>;
 }
@@ -132,6 +134,7 @@ interface RemoteFaultOptions {
   readonly hadNoEffect?: boolean;
   readonly retryAfterMs?: number | null;
   readonly asksForAccount?: boolean;
+  readonly isOfAccount?: boolean;
   readonly cause?: unknown;
 }
 
@@ -146,6 +149,8 @@ export class RemoteFault extends Error {
   readonly retryAfterMs: number | null;
   /** Whether a person has to connect an account at the service first. */
   readonly asksForAccount: boolean;
+  /** Whether the account of an organization met it, so that it is for the administrator and not for other organizations. */
+  readonly isOfAccount: boolean;
 
   constructor(
     message: string,
@@ -155,6 +160,7 @@ export class RemoteFault extends Error {
       hadNoEffect = false,
       retryAfterMs = null,
       asksForAccount = false,
+      isOfAccount = false,
       cause,
     }: RemoteFaultOptions = {},
   ) {
@@ -165,6 +171,7 @@ export class RemoteFault extends Error {
     this.hadNoEffect = hadNoEffect;
     this.retryAfterMs = retryAfterMs;
     this.asksForAccount = asksForAccount;
+    this.isOfAccount = isOfAccount;
   }
 }
 
@@ -172,16 +179,24 @@ export interface RemoteKind {
   /** How it is stored, and what the categories of its skills begin with. */
   readonly kind: string;
   /**
-   * Milliseconds after which a call is preceded by another look at what the service offers; null where that cannot
+   * Milliseconds after which a call is preceded by another refresh; null where what the service offers cannot
    * change by itself.
    */
   readonly checkEveryMs: number | null;
   /** Whether an output that breaks its tool's schema fails the run. */
   readonly areOutputsChecked: boolean;
+  /**
+   * Why calls of a tool that was pinned with this request fail now, because of what is set of its source; null where they
+   * may succeed. Left out where nothing that is set can do that.
+   */
+  whyUnusable?(
+    source: Pick<RemoteSource, 'settings' | 'about'>,
+    request: Json | undefined,
+  ): string | null;
   /** Throws RemoteFault. */
   discover(source: RemoteSource, signal: AbortSignal): Promise<Discovered>;
-  /** Calls a tool and returns its output, a JSON value, or what it has to be called again with. Throws RemoteFault. */
+  /** Calls a tool and returns its output, a JSON value, or RemoteQuestions. Throws RemoteFault. */
   call(source: RemoteSource, tool: CalledTool, input: unknown, run: RemoteRun): Promise<unknown>;
-  /** Ends what it keeps open, of one source or of all. */
+  /** Closes its connections to one source or to all. */
   close(sourceId?: string): Promise<void>;
 }

@@ -1,8 +1,9 @@
 /**
- * Remote skills: services outside whose tools are skills. A source is added and changed by an operator. Looking at it
+ * Remote skills: services outside whose tools are skills. An operator adds and changes a source. A refresh
  * makes versions of its skills, and a version that differs from what was accepted waits in quarantine until an
  * operator activates it.
  */
+import type { Transaction } from '../database/database.ts';
 import type { PageAsked } from '../database/page-bytes.ts';
 import { bind } from '../kernel/bind.ts';
 import { notFound, PlatformError } from '../kernel/errors.ts';
@@ -10,9 +11,9 @@ import { newId } from '../kernel/ids.ts';
 import type { Json } from '../kernel/json.ts';
 import { recordRemoteSkills } from '../skills/remote-skills.ts';
 import { createHeldQuestions } from './held-questions.ts';
-import { noticeChange } from './notice-change.ts';
 import { refresh } from './refresh.ts';
 import { run, whyWithdrawn } from './run-remote.ts';
+import { scheduleRefresh } from './schedule-refresh.ts';
 import { openSource, sealSecrets } from './secrets.ts';
 import {
   countSources,
@@ -29,6 +30,7 @@ import {
   type RemoteSkillsDeps,
   type RemoteSkillsState,
   registerVersions,
+  usabilityOf,
 } from './state.ts';
 import {
   countVersions,
@@ -44,16 +46,16 @@ const sourcesMax = 200;
 export type RemoteSkills = ReturnType<typeof createRemoteSkills>;
 
 export function createRemoteSkills(deps: RemoteSkillsDeps) {
-  const looks = { looking: new Map(), lookedAt: new Map(), noticed: new Map() };
+  const refreshes = { underWay: new Map(), endedAt: new Map(), scheduled: new Map() };
   const held = createHeldQuestions();
-  const state: RemoteSkillsState = { ...deps, ...looks, held };
+  const state: RemoteSkillsState = { ...deps, refreshes, held };
   return bind(state, {
-    ...{ add, find, list, versionsOf, versionOf, secretsOf, documentOf, replace, look },
-    ...{ activate, reject, remove, run, whyWithdrawn, noticeChange, close },
+    ...{ add, find, list, versionsOf, versionOf, secretsOf, documentOf, replace, refresh },
+    ...{ activate, reject, remove, run, whyWithdrawn, scheduleRefresh, close },
   });
 }
 
-/** What an operator says of a source; the form is that of its kind. */
+/** What an operator sets for a source; the form is that of its kind. */
 export interface SourceFields {
   readonly settings: Json;
   readonly secrets: Json;
@@ -61,7 +63,7 @@ export interface SourceFields {
   readonly document?: string | null | undefined;
 }
 
-/** Adds a source and looks at it. Throws `409 conflict` for a name that is taken. */
+/** Adds a source and refreshes it. Throws `409 conflict` for a name that is taken. */
 async function add(
   state: RemoteSkillsState,
   kind: string,
@@ -137,7 +139,7 @@ function documentOf({ database }: RemoteSkillsState, { id }: SourceRow): Promise
   return findDocument(database.read, id);
 }
 
-/** Replaces what the operator said of a source, and looks at it. */
+/** Replaces what the operator has set for a source, and refreshes it. */
 async function replace(
   state: RemoteSkillsState,
   { id }: SourceRow,
@@ -151,20 +153,32 @@ async function replace(
       ...(document !== undefined && { document }),
       updated_at: clock.now(),
     });
-    // Its time limit and its retries are set even if the service is away.
-    if (changed !== undefined) await registerVersions(tx, clock, changed);
+    if (changed === undefined) return undefined;
+    // What is set counts even if the service is away.
+    await withdrawUnusable(state, tx, changed);
+    await registerVersions(tx, clock, changed);
     return changed;
   });
   if (row === undefined) throw notFound('Source');
   await kinds.get(row.kind)?.close(id);
-  // A look that is under way was begun with what was set before.
-  await state.looking.get(id)?.catch(() => undefined);
+  // A refresh that is under way was begun with the earlier settings.
+  await state.refreshes.underWay.get(id)?.catch(() => undefined);
   return refresh(state, id);
 }
 
-/** Looks at a source now. */
-function look(state: RemoteSkillsState, { id }: Pick<SourceRow, 'id'>): Promise<SourceRow> {
-  return refresh(state, id);
+/** Withdraws the versions whose calls would fail with the present settings. The refresh that follows may find more. */
+async function withdrawUnusable(
+  state: RemoteSkillsState,
+  tx: Transaction,
+  source: SourceRow,
+): Promise<void> {
+  const whyUnusable = usabilityOf(state, source);
+  for (const row of await listVersions(tx, source.id)) {
+    const reason = row.state === 'active' ? whyUnusable(row) : null;
+    if (reason === null) continue;
+    const updated_at = state.clock.now();
+    await updateVersion(tx, row, { state: 'withdrawn', reason, updated_at });
+  }
 }
 
 /** A version that an operator has read; `digest` is that of what was read. */
@@ -185,11 +199,12 @@ async function reject(state: RemoteSkillsState, source: SourceRow, read: ReadVer
 }
 
 async function decide(
-  { database, clock, skills }: RemoteSkillsState,
+  state: RemoteSkillsState,
   source: SourceRow,
   { skillName, version, digest }: ReadVersion,
   decision: 'active' | 'rejected',
 ): Promise<void> {
+  const { database, clock, skills } = state;
   await database.write(async (tx) => {
     const now = clock.now();
     const locked = await updateSource(tx, source.id, { updated_at: now });
@@ -201,6 +216,8 @@ async function decide(
     if (row.state === decision) return;
     if (row.state === 'withdrawn') throw conflict(`is withdrawn. ${row.reason ?? ''}`);
     if (row.state === 'active') throw conflict('is active already');
+    const why = decision === 'active' ? usabilityOf(state, locked)(row) : null;
+    if (why !== null) throw conflict(`cannot be called. ${why}`);
     const activated_at = decision === 'active' ? now : null;
     await updateVersion(tx, row, { state: decision, activated_at, updated_at: now });
     await registerVersions(tx, clock, locked);
@@ -210,24 +227,24 @@ async function decide(
 
 /** Removes a source; its skills become inactive, and jobs of theirs fail. */
 async function remove(
-  { database, clock, skills, kinds, lookedAt, noticed }: RemoteSkillsState,
+  { database, clock, skills, kinds, refreshes }: RemoteSkillsState,
   source: SourceRow,
 ): Promise<void> {
-  clearTimeout(noticed.get(source.id));
-  noticed.delete(source.id);
+  clearTimeout(refreshes.scheduled.get(source.id));
+  refreshes.scheduled.delete(source.id);
   const owner = { id: source.id, category: categoryOf(source) };
   await database.write(async (tx) => {
     await deleteVersions(tx, source.id);
     await deleteSource(tx, source.id);
     await recordRemoteSkills(tx, clock, owner, []);
   });
-  lookedAt.delete(source.id);
+  refreshes.endedAt.delete(source.id);
   await kinds.get(source.kind)?.close(source.id);
   await skills.refresh();
 }
 
 /** Ends what is kept open for sources. */
-async function close({ kinds, noticed }: RemoteSkillsState): Promise<void> {
-  for (const timer of noticed.values()) clearTimeout(timer);
+async function close({ kinds, refreshes }: RemoteSkillsState): Promise<void> {
+  for (const timer of refreshes.scheduled.values()) clearTimeout(timer);
   await Promise.all([...kinds.values()].map((kind) => kind.close()));
 }

@@ -8,12 +8,19 @@ import { outputBytesMax } from '../executors/limits.ts';
 import { addSecrets, redacted, redactedJson } from '../executors/redaction.ts';
 import type { RunHandle, RunHandlers, RunOutcome, RunRequest } from '../executors/run.ts';
 import { aborted } from '../kernel/aborted.ts';
-import { compileSchema, issuesText } from '../kernel/json-schema.ts';
+import { isObject } from '../kernel/json.ts';
+import { compileSchema, issuesText, type JsonSchema } from '../kernel/json-schema.ts';
 import { cleanText, jsonTextFault } from '../kernel/text.ts';
 import { skillKeyParts } from '../skills/registry.ts';
 import { type Asker, answersTo, recordedQuestions, recordQuestions } from './ask-person.ts';
-import { type RemoteSkill, shownText } from './definitions.ts';
-import { refresh } from './refresh.ts';
+import {
+  besideField,
+  mayHaveBeside,
+  type RemoteSkill,
+  shownText,
+  withoutHiding,
+} from './definitions.ts';
+import { type RefreshedSource, refresh } from './refresh.ts';
 import {
   type RemoteAnswers,
   RemoteFault,
@@ -21,7 +28,7 @@ import {
   RemoteQuestions,
   type RemoteSource,
 } from './remote-kind.ts';
-import { askerOf, newRunning, type Running, remoteRunOf } from './running.ts';
+import { askerOf, logLine, newRunning, type Running, remoteRunOf } from './running.ts';
 import { openSource, secretTextsOf } from './secrets.ts';
 import { findSource, type SourceRow } from './sources.store.ts';
 import { type RemoteSkillsState, remoteSkillOf } from './state.ts';
@@ -88,7 +95,7 @@ async function call(
   const { input, output, request: how } = skill.definition;
   running.outputSchema = kind.areOutputsChecked ? output : null;
   const tool = { name: skill.tool, input, output, ...(how !== undefined && { request: how }) };
-  const hold = () => state.held.hold(sourceId);
+  const hold = () => state.held.hold(sourceId, request.context.organizationId);
   const asker = askerOf(running, skill.tool, signal, hold);
   let answered: RemoteAnswers | null = null;
   for (let round = 1; round <= roundsMax; round++) {
@@ -149,9 +156,10 @@ async function open(
   const found = await findSource(database.read, sourceId);
   const kind = found && kinds.get(found.kind);
   if (found === undefined || kind === undefined) throw new RemoteFault(`${key} has no service`);
-  const row = isDue(state, found, kind) ? await refresh(state, sourceId) : found;
-  if (row.status === 'failing' && row !== found)
-    throw new RemoteFault(away(row.fault), unavailable);
+  const row: RefreshedSource = isDue(state, found, kind) ? await refresh(state, sourceId) : found;
+  if (row.status === 'failing' && row !== found) {
+    throw new RemoteFault(away(row.faultForRuns ?? row.fault), unavailable);
+  }
   const pinned = await findVersion(database.read, sourceId, name, version);
   if (pinned?.state !== 'active') throw new RemoteFault(inactive(key, pinned));
   return { kind, source: openSource(cipher, row), skill: remoteSkillOf(row, pinned) };
@@ -175,9 +183,9 @@ const inactive = (key: string, row: VersionRow | undefined) =>
 const unavailable = { code: 'upstream_unavailable', retryable: true } as const;
 const away = (fault: string | null) => fault ?? 'The service could not be looked at';
 
-/** Whether this process has not looked at the source for a while, or the last look failed. */
-function isDue({ lookedAt, clock }: RemoteSkillsState, source: SourceRow, kind: RemoteKind) {
-  const before = lookedAt.get(source.id);
+/** Whether this process has not refreshed the source for a while, or the last refresh failed. */
+function isDue({ refreshes, clock }: RemoteSkillsState, source: SourceRow, kind: RemoteKind) {
+  const before = refreshes.endedAt.get(source.id);
   if (kind.checkEveryMs === null) return false;
   if (source.status !== 'available') return true;
   return before === undefined || clock.monotonic() - before >= kind.checkEveryMs;
@@ -185,19 +193,34 @@ function isDue({ lookedAt, clock }: RemoteSkillsState, source: SourceRow, kind: 
 
 function completed(running: Running, output: unknown): RunOutcome {
   const { outputSchema } = running;
-  const json = cleanJson(redactedJson(running, JSON.stringify(output ?? null)));
+  // Cleaned first: a secret with an invisible character in it would not be found.
+  const visible = withoutHiding(JSON.stringify(output ?? null));
+  if (visible.removed > 0) logLine(running, hidText(visible.removed));
+  const json = cleanJson(redactedJson(running, visible.json));
   const bytes = Buffer.byteLength(json);
   if (bytes > outputBytesMax) {
     return invalidOutput(`The output has ${bytes} bytes, more than ${outputBytesMax}`);
   }
   const fault = jsonTextFault(json);
   if (fault !== null) return invalidOutput(`The output ${fault}`);
-  const issues = outputSchema === null ? null : compileSchema(outputSchema)(JSON.parse(json));
+  const issues =
+    outputSchema === null ? null : compileSchema(outputSchema)(pinnedPart(outputSchema, json));
   if (issues !== null) {
     const text = issuesText(issues).slice(0, errorCharsMax);
     return invalidOutput(`The output does not fit the tool's schema: ${text}`);
   }
   return { kind: 'completed', output: json };
+}
+
+const hidText = (count: number) =>
+  `The output had invisible characters, in which texts may hide. They were removed: ${count}.`;
+
+/** The output without the blocks beside it, of which the pinned schema says nothing. */
+function pinnedPart(schema: JsonSchema, json: string): unknown {
+  const output = JSON.parse(json) as unknown;
+  if (!isObject(output) || !mayHaveBeside(schema)) return output;
+  const { [besideField]: _, ...pinned } = output;
+  return pinned;
 }
 
 function invalidOutput(message: string): RunOutcome {

@@ -6,7 +6,7 @@ import type { JsonSchema } from '../kernel/json-schema.ts';
 import { cleanText } from '../kernel/text.ts';
 import { newTimeLimit, type TimeLimit } from '../kernel/time-limit.ts';
 import { type Asker, askHeld } from './ask-person.ts';
-import type { RemoteSkill } from './definitions.ts';
+import { type RemoteSkill, withoutInvisible } from './definitions.ts';
 import type { RemoteAnswers, RemoteRun } from './remote-kind.ts';
 
 /** Least time between two reports of progress, and most lines of a log. */
@@ -21,7 +21,7 @@ export interface Running {
   readonly handlers: RunHandlers;
   /** Aborts when the run ends. */
   readonly end: AbortController;
-  /** Whether all that the run does is to wait for persons, and what unloads it then. */
+  /** Whether the run only waits for persons, so that it may be unloaded. */
   isWaiting: boolean;
   /** Lines of its log. */
   lines: number;
@@ -29,7 +29,7 @@ export interface Running {
   /** Whether the service may have got the call. */
   isSent: boolean;
   skill: RemoteSkill | undefined;
-  /** What its output has to fit; null where anything does. */
+  /** The schema of its output; null where any output is valid. */
   outputSchema: JsonSchema | null;
   /** Of the source, in the forms that are kept out of what the service says. */
   secrets: readonly string[] | undefined;
@@ -59,7 +59,7 @@ export function askerOf(
       return running.secrets;
     },
     signal: AbortSignal.any([signal, end.signal]),
-    say: (line) => log(running, line),
+    say: (line) => logLine(running, line),
   };
 }
 
@@ -96,25 +96,27 @@ export function remoteRunOf(
       reportedAt = now;
       const clamped = Math.min(1, Math.max(0, fraction));
       if (!Number.isFinite(clamped)) return;
-      const said =
-        note === undefined
-          ? {}
-          : { note: cleanText(redacted(running, note).slice(0, noteCharsMax)) };
+      const said = note === undefined ? {} : { note: saidText(running, note, noteCharsMax) };
       handlers.onReport({ type: 'progress', fraction: clamped, ...said });
     },
     addSecret(text) {
       addSecrets(running, [text]);
     },
-    log: (message, level) => log(running, message, level),
+    log: (message, level) => logLine(running, message, level),
   };
 }
 
 /** Reports a line to the log of the run, until it has ended and up to a bound. */
-function log(running: Running, message: string, level?: string): void {
+export function logLine(running: Running, message: string, level?: string): void {
   const { handlers, end } = running;
   running.lines += 1;
   if (end.signal.aborted || running.lines > logLinesMax) return;
-  const line = cleanText(redacted(running, message).slice(0, logCharsMax));
+  const line = saidText(running, message, logCharsMax);
   const fields = level === undefined ? {} : { fields: { level } };
   handlers.onReport({ type: 'log', message: line, ...fields, at: Date.now() });
+}
+
+/** What a service says, for people. Cleaned first: a secret with an invisible character in it would not be found. */
+function saidText(running: Running, text: string, charsMax: number): string {
+  return cleanText(redacted(running, withoutInvisible(text)).slice(0, charsMax));
 }

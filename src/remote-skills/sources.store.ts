@@ -4,7 +4,7 @@ import type { Handle, Transaction } from '../database/database.ts';
 import type { PageAsked } from '../database/page-bytes.ts';
 import type { RemoteSourcesTable } from '../database/tables.ts';
 
-/** Without its document, which may have megabytes and is needed only when the source is looked at. */
+/** Without its document, which may have megabytes and is needed only for a refresh. */
 export type SourceRow = Omit<Selectable<RemoteSourcesTable>, 'document'>;
 
 const columns = [

@@ -24,14 +24,16 @@ export interface RemoteSkillsDeps {
 }
 
 export interface RemoteSkillsState extends RemoteSkillsDeps {
-  /** Looks under way, by source. */
-  readonly looking: Map<string, Promise<SourceRow>>;
-  /** When this process last looked at a source, monotonic. */
-  readonly lookedAt: Map<string, number>;
+  /** Refreshes of this process, by source. */
+  readonly refreshes: {
+    readonly underWay: Map<string, Promise<SourceRow>>;
+    /** When the last one ended, monotonic. */
+    readonly endedAt: Map<string, number>;
+    /** Those that a service has asked for and that have not begun. */
+    readonly scheduled: Map<string, NodeJS.Timeout>;
+  };
   /** The questions of this process that hold their calls. */
   readonly held: HeldQuestions;
-  /** Looks that sources have asked for, and that are to be made, by source. */
-  readonly noticed: Map<string, NodeJS.Timeout>;
 }
 
 /** The settings that sources of all kinds have. */
@@ -62,6 +64,18 @@ export function remoteSkillOf(source: SourceRow, row: VersionRow): RemoteSkill {
     hasContent: source.kind === 'mcp',
     isIdempotent: isTrusted || settings.idempotent_tools?.includes(row.tool) === true,
   };
+}
+
+/** Why calls of a source's versions fail because of what is set of it; null for those that may succeed. */
+export function usabilityOf(
+  { kinds }: Pick<RemoteSkillsState, 'kinds'>,
+  source: SourceRow,
+): (row: Pick<VersionRow, 'definition'>) => string | null {
+  const kind = kinds.get(source.kind);
+  if (kind?.whyUnusable === undefined) return () => null;
+  const settings = JSON.parse(source.settings) as Json;
+  const about = JSON.parse(source.about) as Json;
+  return (row) => kind.whyUnusable?.({ settings, about }, definitionIn(row).request) ?? null;
 }
 
 /** Makes the registry's rows agree with the versions that are active. */

@@ -1,4 +1,4 @@
-/** The bounds of events from outside. */
+/** The bounds of received events. */
 import { stepNameCharsMax } from '../kernel/step-bounds.ts';
 
 /** The scope of keys that send events, themselves or through a trigger. */

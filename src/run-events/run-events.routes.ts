@@ -1,4 +1,4 @@
-/** `POST /api/events`: events from outside, for which runs wait (docs/decisions/runs-that-wait.md). */
+/** `POST /api/events`: received events, for which runs wait (docs/decisions/runs-that-wait.md). */
 import type { FastifyRequest } from 'fastify';
 import { Type } from 'typebox';
 import { acceptingWork, callerOf } from '../http/authenticate.ts';

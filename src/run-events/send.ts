@@ -1,5 +1,5 @@
 /**
- * Send: records an event from outside and tells it to the jobs that wait for it, in one transaction. The
+ * Send: records a received event and tells it to the jobs that wait for it, in one transaction. The
  * caller is answered after the commit. The event is stored too, if there are jobs that were accepted before it
  * and may wait for it later. Equal requests with one Idempotency-Key make one event.
  */
@@ -149,7 +149,7 @@ async function requireUnended(tx: Transaction, organizationId: string, jobId: st
   if (hasEnded) throw new PlatformError('conflict', 'The job has ended and takes no more events');
 }
 
-/** Throws `409` where a bound is reached, also once what stood in the way for nothing is deleted. */
+/** Throws `409` where a bound is reached, even after events that no job can take any more are deleted. */
 async function requireSpace(
   tx: Transaction,
   event: ReceivedEvent,

@@ -80,7 +80,7 @@ export async function tell(
     waiting.map(({ job_id, n }) => ({ job_id, n, result })),
     now,
   );
-  // A wait whose step has ended otherwise waits for nothing any more.
+  // These rows are not needed any more, also where the step has ended for another reason.
   await removeWaits(tx, waiting);
   const given = waiting.filter((_, i) => ended[i]);
   const address = { organization_id, event: event.event, key };

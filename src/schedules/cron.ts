@@ -52,6 +52,16 @@ export function parseCron(text: string): Cron {
   return cron;
 }
 
+/** Null for a stored expression that is invalid, so that one such scheduled job does not stop the others. */
+export function parseStoredCron(text: string): Cron | null {
+  try {
+    return parseCron(text);
+  } catch (error) {
+    if (error instanceof CronError) return null;
+    throw error;
+  }
+}
+
 /** The normal form by which expressions are compared, without regard to spaces and letter case. */
 export function normalForm(text: string): string {
   return words(text).join(' ').toUpperCase();

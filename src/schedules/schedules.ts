@@ -185,7 +185,7 @@ function runNow(
     const record = { slot: null, outcome: 'run_now', slots: 1, message: null } as const;
     await insertRuns(tx, [newRun(row, record, job.id, now)]);
     await beginLastRuns(tx, [{ scheduled_job_id: id, at: now, job_id: job.id }]);
-    return jobSummary({ ...job, status: 'queued' });
+    return jobSummary(job, 'queued');
   });
 }
 

@@ -20,18 +20,13 @@ import type { Clock } from '../kernel/clock.ts';
 import { isUnavailable } from '../kernel/errors.ts';
 import type { Logger } from '../kernel/log.ts';
 import { createSetBackWatch } from '../kernel/set-back.ts';
-import { type Cron, CronError, nextMatch, parseCron } from './cron.ts';
+import { parseCron, parseStoredCron } from './cron.ts';
 import { beginLastRuns, clampLastRuns } from './last-runs.store.ts';
+import { planAnew } from './plan-anew.ts';
 import { type Decision, decide, type Refusal, recordsDue } from './run-due.ts';
 import { runRequest } from './run-request.ts';
 import { findRunning, findTakenSlots, insertRuns, newRun, type RunRow } from './runs.store.ts';
-import {
-  findAhead,
-  findDue,
-  findScheduledJobs,
-  lockDue,
-  planScheduledJobs,
-} from './schedules.store.ts';
+import { findDue, findScheduledJobs, lockDue, planScheduledJobs } from './schedules.store.ts';
 
 /** Scheduled jobs handled in one transaction. */
 const batchMax = 500;
@@ -103,25 +98,6 @@ async function planAfterSetback(state: TickState): Promise<void> {
   state.mustPlan = false;
 }
 
-/** Plans again what is not due at the clock's present time. Slots that are on record stay as they are. */
-async function planAnew({ database, clock }: TickDeps): Promise<void> {
-  let after = '';
-  for (;;) {
-    const now = clock.now();
-    const ahead = await findAhead(database.read, { now, after, limit: batchMax });
-    const moved = ahead.flatMap(({ id, updated_at, cron_expression, next_run_at: from }) => {
-      const cron = parsed(cron_expression);
-      const to = cron === null ? from : nextMatch(cron, now);
-      return to === from ? [] : [{ id, updated_at, from, to }];
-    });
-    if (moved.length > 0) await database.write((tx) => planScheduledJobs(tx, moved));
-    const last = ahead.at(-1);
-    if (last === undefined) return;
-    after = last.id;
-    await nextTurn();
-  }
-}
-
 async function nextBatch({ database, clock }: TickDeps): Promise<ScheduledJob[]> {
   const now = clock.now();
   const ids: string[] = [];
@@ -143,7 +119,7 @@ function recordsOf(
 ): number {
   // Within the minute of a slot there is no other one.
   if (now - next_run_at < minuteMs) return 1;
-  const cron = parsed(cron_expression);
+  const cron = parseStoredCron(cron_expression);
   return cron === null ? 1 : recordsDue(cron, next_run_at, now);
 }
 
@@ -262,16 +238,6 @@ function logSkipped(log: Logger, { job, decision }: Decided): void {
   if (last === undefined || decision.runs !== null) return;
   const { slot, outcome, message } = last;
   log.info({ scheduled_job_id: job.id, slot, outcome }, message ?? 'a slot was skipped');
-}
-
-/** Null for an invalid expression, which is handled per scheduled job, so that the others run. */
-function parsed(expression: string): Cron | null {
-  try {
-    return parseCron(expression);
-  } catch (error) {
-    if (error instanceof CronError) return null;
-    throw error;
-  }
 }
 
 const outcomeOf: Record<Obstacle['code'], Refusal['outcome']> = {

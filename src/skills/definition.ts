@@ -1,6 +1,7 @@
 /**
  * The types for authors of skills. A skill is a plain object with two schemas and a function, and is the
- * default export of its module. `defineSkill` only types it.
+ * default export of its module. `defineSkill` only types it. It has more than 300 lines because all that an author
+ * imports is read here, with what it promises.
  */
 
 /** A JSON Schema (draft 2020-12, or draft-07 when `$schema` says so). */
@@ -98,7 +99,7 @@ export interface SkillContext<Config extends SkillConfig = SkillConfig> {
   /** Waits until a moment, at most 365 days away; a moment in the past is over at once. */
   sleepUntil(name: string, moment: Date | string | number): Promise<void>;
   /**
-   * Waits for an event from outside (`POST /api/events`) of this name and key; null at the timeout, which is 30
+   * Waits for a received event (`POST /api/events`) of this name and key; null at the timeout, which is 30
    * days when left out and 365 at most. An event that came after the job was accepted counts too.
    */
   waitForEvent<Data = unknown>(
@@ -169,7 +170,7 @@ export interface MapOptions extends StepOptions {
   readonly concurrency?: number | undefined;
 }
 
-/** An event from outside, as the run gets it. */
+/** A received event, as the run gets it. */
 export interface ReceivedEvent<Data = unknown> {
   readonly id: string;
   readonly event: string;
@@ -238,11 +239,15 @@ export interface Generated {
   readonly isCut: boolean;
   /** Number of model calls. */
   readonly turns: number;
-  /** Tokens of these calls; null where the provider did not report them. */
+  /** Tokens of these calls, null where the provider did not report them, and what they cost. */
   readonly usage: {
     readonly prompt_tokens: number | null;
     readonly completion_tokens: number | null;
     readonly total_tokens: number | null;
+    /** US dollars for the reported tokens; null where nothing of it is known. */
+    readonly cost_usd: number | null;
+    /** Whether some tokens were not reported or have no known price. */
+    readonly cost_is_partial: boolean;
   };
 }
 
@@ -311,9 +316,10 @@ export interface SkillMcp {
   readonly name?: string;
   /**
    * Whether the output is `{ content }`, with the blocks that the client gets, such as
-   * `{ type: 'image', data, mimeType }`. Else a client gets the output itself, as JSON.
+   * `{ type: 'image', data, mimeType }`. Else a client gets the output itself, as JSON. `beside`: the output is
+   * structured content, and its field `_content`, if it has one, are blocks that go with it.
    */
-  readonly content?: boolean;
+  readonly content?: boolean | 'beside';
   /**
    * Whether a call becomes a task, which the client asks about: `always` at once, `never`, or by default when it
    * takes longer than two seconds. `required` is `always`, and refuses clients that do not know tasks.

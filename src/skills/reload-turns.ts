@@ -8,29 +8,19 @@ import type { Bus } from '../kernel/bus.ts';
 import { type Clock, timestamp } from '../kernel/clock.ts';
 import { PlatformError } from '../kernel/errors.ts';
 import { newId } from '../kernel/ids.ts';
-import type { Reload, ReloadResult, ReloadTrigger, SkillFault } from './reload.ts';
+import {
+  noReload,
+  type ReloadResult,
+  type ReloadState,
+  type ReloadTrigger,
+  type SkillFault,
+} from './reload.schemas.ts';
+import type { Reload } from './reload.ts';
 
 /** Milliseconds between two signs of a process that it is reloading. */
 const signEveryMs = 1_000;
 /** Milliseconds without a sign after which the leader gives a process up. */
 const silentMs = 10_000;
-
-/** What became of one process. */
-interface ProcessReload {
-  readonly id: string;
-  readonly status: 'reloaded' | 'refused';
-  readonly reason: string | null;
-}
-
-/** The last reload, as this process knows it. */
-export type ReloadState = Omit<ReloadResult, 'status' | 'ended_at' | 'trigger' | 'started_at'> & {
-  readonly status: 'none' | 'running' | 'reloaded' | 'refused';
-  readonly trigger: ReloadTrigger | null;
-  readonly started_at: string | null;
-  readonly ended_at: string | null;
-  /** In the order of their turns. */
-  readonly processes: readonly ProcessReload[];
-};
 
 /** The right to lead a reload, held by one process; it lapses by itself. */
 export interface ReloadLock {
@@ -46,7 +36,7 @@ export interface ReloadTurnsDeps {
   /** Null in a process that runs no skills. */
   readonly reload: Reload | null;
   /** What does not load of the skills that this process has. */
-  faults(): readonly SkillFault[];
+  faults(): SkillFault[];
   readonly clock: Clock;
   /** Null where the platform is one process. */
   readonly cluster: {
@@ -78,25 +68,8 @@ export interface Reloads {
   stop(): void;
 }
 
-const nothing: ReloadState = {
-  status: 'none',
-  trigger: null,
-  started_at: null,
-  ended_at: null,
-  added: [],
-  changed: [],
-  removed: [],
-  reason: null,
-  file: null,
-  line: null,
-  column: null,
-  differences: [],
-  faults: [],
-  processes: [],
-};
-
 export function createReloads(deps: ReloadTurnsDeps): Reloads {
-  const state: State = { ...deps, last: { ...nothing, faults: deps.faults() }, turns: new Map() };
+  const state: State = { ...deps, last: { ...noReload, faults: deps.faults() }, turns: new Map() };
   const listening = deps.cluster?.bus.listen('reloads', (text) => take(state, text));
   return {
     reloadAll: (trigger) => reloadAll(state, trigger),
@@ -128,8 +101,14 @@ async function reloadThese(
   ids: readonly string[],
 ): Promise<ReloadState> {
   const started_at = timestamp(state.clock.now());
-  publish(state, { ...nothing, faults: state.last.faults, status: 'running', trigger, started_at });
-  const processes: ProcessReload[] = [];
+  publish(state, {
+    ...noReload,
+    faults: state.last.faults,
+    status: 'running',
+    trigger,
+    started_at,
+  });
+  const processes: ReloadState['processes'] = [];
   let first: ReloadResult | undefined;
   for (const id of ids) {
     const result = await reloadOne(state, trigger, id);
@@ -144,7 +123,7 @@ async function reloadThese(
     const ended_at = timestamp(state.clock.now());
     const reason = 'no process that runs skills is live';
     const outcome = { status: 'refused', trigger, started_at, ended_at, reason } as const;
-    return publish(state, { ...nothing, faults: state.last.faults, ...outcome });
+    return publish(state, { ...noReload, faults: state.last.faults, ...outcome });
   }
   const ended_at = timestamp(state.clock.now());
   return publish(state, { ...first, started_at, ended_at, processes });
@@ -193,7 +172,7 @@ async function giveTurn(state: State, trigger: ReloadTrigger, id: string): Promi
 
 function refused({ clock, last }: State, trigger: ReloadTrigger, reason: string): ReloadResult {
   const now = timestamp(clock.now());
-  const { added, changed, removed, file, line, column, differences } = nothing;
+  const { added, changed, removed, file, line, column, differences } = noReload;
   const faults = { file, line, column, differences, faults: last.faults };
   const facts = { added, changed, removed, ...faults };
   return { ...facts, status: 'refused', trigger, started_at: now, ended_at: now, reason };

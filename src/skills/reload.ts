@@ -8,6 +8,7 @@ import { timestamp } from '../kernel/clock.ts';
 import type { Logger } from '../kernel/log.ts';
 import { canonicalJson } from '../kernel/text.ts';
 import { incompatibilities } from './compatibility.ts';
+import type { ReloadResult, ReloadTrigger, SkillFault } from './reload.schemas.ts';
 import type { LeftOutSkill } from './sources/load-error.ts';
 import { SkillLoadError } from './sources/load-error.ts';
 import type { LoadedSkill } from './sources/modules.ts';
@@ -31,48 +32,6 @@ export interface ReplaceableSkills<Loaded extends SkillSet> extends SkillSet {
   retire(set: Loaded): Promise<void>;
   draining(): number;
   giveUpOldest(): Promise<void>;
-}
-
-export type ReloadTrigger = 'request' | 'signal' | 'watch';
-
-/** A change of a version that its callers would notice. */
-export interface SkillDifference {
-  /** `category/version/name`. */
-  readonly skill: string;
-  readonly difference: string;
-}
-
-/** A file of skills that does not load. */
-export interface SkillFault {
-  readonly file: string;
-  readonly line: number | null;
-  readonly column: number | null;
-  readonly reason: string;
-  /** The skill of the file whose last version that loaded is in use, as `category/version/name`. */
-  readonly serving: string | null;
-  /** The skill of the file whose runs fail, because its last version does not load any more either. */
-  readonly failing: string | null;
-}
-
-/** How a reload went, as the API shows it. */
-export interface ReloadResult {
-  readonly status: 'reloaded' | 'refused';
-  readonly trigger: ReloadTrigger;
-  readonly started_at: string;
-  readonly ended_at: string;
-  /** Skills, as `category/version/name`, by what became of them. */
-  readonly added: readonly string[];
-  readonly changed: readonly string[];
-  readonly removed: readonly string[];
-  /** Why it was refused: one sentence. */
-  readonly reason: string | null;
-  /** The file and the line at fault, where they are known. */
-  readonly file: string | null;
-  readonly line: number | null;
-  readonly column: number | null;
-  readonly differences: readonly SkillDifference[];
-  /** What does not load now. */
-  readonly faults: readonly SkillFault[];
 }
 
 export interface ReloadDeps<Loaded extends SkillSet> {
@@ -218,7 +177,7 @@ export function faultsOf({ leftOut, definitions }: SkillSet): SkillFault[] {
 function differencesOf(
   before: readonly LoadedSkill[],
   next: readonly LoadedSkill[],
-): SkillDifference[] {
+): ReloadResult['differences'] {
   const earlier = byKey(before);
   return next
     .flatMap((skill) => {

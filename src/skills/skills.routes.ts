@@ -3,91 +3,18 @@ import type { FastifyRequest } from 'fastify';
 import { type Static, Type } from 'typebox';
 import { callerOf } from '../http/authenticate.ts';
 import { adminRefusals, apiRefusals } from '../http/refusals.ts';
-import { FilterText, FreeObject, Id, SkillPath, Timestamp, Words } from '../http/schemas.ts';
+import { FilterText, SkillPath, Words } from '../http/schemas.ts';
 import type { Server } from '../http/server.ts';
 import { hasScopes } from '../kernel/caller.ts';
 import { timestamp } from '../kernel/clock.ts';
 import type { Skill, SkillRegistry } from './registry.ts';
-import { Setting } from './settings.routes.ts';
 import type { SkillSettings } from './settings.ts';
+import { FullSkill, IncludedParts, LeftOut, ListedSkill, listedExample } from './skills.schemas.ts';
 import type { LeftOutSkill } from './sources/load-error.ts';
 
 const tags = ['Skills'];
 const security = [{ apiKey: [] }];
 const adminSecurity = [{ adminBearer: [] }, { adminHeader: [] }];
-
-const listed = {
-  id: Id,
-  category: Type.String(),
-  skill_name: Type.String(),
-  version: Type.String(),
-  display_name: Type.String(),
-  description: Type.String(),
-  required_scopes: Type.Array(Type.String()),
-  is_active: Type.Boolean(),
-  created_at: Timestamp,
-  updated_at: Timestamp,
-};
-const example = {
-  id: '01990a5e-7c1b-7000-8f1e-0c5a7e9b2d11',
-  category: 'util',
-  skill_name: 'echo',
-  version: 'v1.0',
-  display_name: 'Echo',
-  description: 'Returns its input.',
-  required_scopes: ['util'],
-  is_active: true,
-  created_at: '2026-01-01T00:00:00.000Z',
-  updated_at: '2026-01-01T00:00:00.000Z',
-};
-const schemas = {
-  parameters_schema: { type: 'object', properties: { text: { type: 'string' } } },
-  output_schema: { type: 'object', properties: { text: { type: 'string' } } },
-  examples: [{ input: { text: 'hello' }, output: { text: 'hello' } }],
-};
-const ListedSkill = Type.Object(listed, { title: 'ListedSkill' });
-const examples = Type.Array(
-  Type.Object({
-    input: Type.Unknown(),
-    output: Type.Optional(
-      Type.Unknown({ description: 'Absent if it depends on external services.' }),
-    ),
-  }),
-  { description: 'Example inputs with their outputs.' },
-);
-const FullSkill = Type.Object(
-  {
-    ...listed,
-    parameters_schema: FreeObject,
-    output_schema: FreeObject,
-    examples: Type.Optional(examples),
-    config: Type.Optional(
-      Type.Array(Setting, {
-        description: 'The settings that it declares; absent when it declares none.',
-      }),
-    ),
-  },
-  {
-    title: 'Skill',
-    description: 'The skill with both schemas and its settings, and its examples if requested.',
-    examples: [{ ...example, ...schemas }],
-  },
-);
-
-const including = Type.Object({
-  include: Type.Optional({
-    ...Words(['examples']),
-    description: 'examples: adds example inputs.',
-  }),
-});
-
-const LeftOut = Type.Object(
-  {
-    file: Type.String({ description: 'Path of the SKILL.md on the machine of the platform.' }),
-    reason: Type.String({ description: 'The rule that it breaks.' }),
-  },
-  { title: 'LeftOutSkill' },
-);
 
 export interface SkillRoutesDeps {
   readonly skills: SkillRegistry;
@@ -140,7 +67,7 @@ function listSkillsRoute(server: Server, skills: SkillRegistry): void {
         response: {
           200: Type.Array(ListedSkill, {
             description: 'Active skills by category, name and version, without their schemas.',
-            examples: [[example]],
+            examples: [[listedExample]],
           }),
           ...apiRefusals(),
         },
@@ -173,7 +100,7 @@ function getSkillRoute(
         operationId: 'getSkill',
         summary: 'Get an active skill with its schemas',
         params: SkillPath,
-        querystring: including,
+        querystring: IncludedParts,
         response: { 200: FullSkill, ...apiRefusals('skill_not_found') },
       },
     },
@@ -237,7 +164,7 @@ function listAllSkillsRoute(server: Server, skills: SkillRegistry): void {
         response: {
           200: Type.Array(ListedSkill, {
             description: 'All versions by category, name and version, without their schemas.',
-            examples: [[example, { ...example, version: 'v0.9', is_active: false }]],
+            examples: [[listedExample, { ...listedExample, version: 'v0.9', is_active: false }]],
           }),
           ...adminRefusals(),
         },
@@ -262,7 +189,7 @@ function getAnySkillRoute(server: Server, skills: SkillRegistry): void {
         summary: 'Get a version with its schemas, active or not',
         description: 'Without its settings, whose values differ from organization to organization.',
         params: SkillPath,
-        querystring: including,
+        querystring: IncludedParts,
         response: { 200: FullSkill, ...adminRefusals('skill_not_found') },
       },
     },

@@ -22,12 +22,14 @@ export async function answerModel(
   const turnsMax = Math.min(request.maxTurns ?? turnsDefault, turnsDefault);
   let results: readonly ToolResult[] = [];
   let tokens: number | null = null;
+  const costs: (number | undefined)[] = [];
   for (let turns = 1; turns <= turnsMax; turns++) {
     const answer = await nextAnswer(script, request, results);
     if (answer instanceof Error) throw answer;
     const given = typeof answer === 'string' ? { text: answer } : answer;
     if (given.totalTokens !== undefined) tokens = (tokens ?? 0) + given.totalTokens;
-    if (!('toolCalls' in given)) return generated(given, turns, tokens);
+    costs.push(given.costUsd);
+    if (!('toolCalls' in given)) return generated(given, turns, tokens, costs);
     const calls = given.toolCalls.map((call) => callTool({ script, tool }, request, call));
     results = await Promise.all(calls);
     script.toolCalls.push(...results);
@@ -59,12 +61,18 @@ function generated(
   given: Exclude<ModelAnswer, string | Error | { toolCalls: unknown }>,
   turns: number,
   tokens: number | null,
+  costs: readonly (number | undefined)[],
 ): Generated {
+  const known = costs.filter((cost) => cost !== undefined);
+  const cost = {
+    cost_usd: known.length === 0 ? null : known.reduce((sum, usd) => sum + usd, 0),
+    cost_is_partial: known.length < costs.length,
+  };
   return {
     text: 'text' in given ? given.text : JSON.stringify(given.output),
     isCut: 'isCut' in given && given.isCut === true,
     turns,
-    usage: { prompt_tokens: null, completion_tokens: null, total_tokens: tokens },
+    usage: { prompt_tokens: null, completion_tokens: null, total_tokens: tokens, ...cost },
   };
 }
 

@@ -244,26 +244,27 @@ describe('runSkill', () => {
       skill(async ({ n }, ctx) => {
         const { text, turns, usage } = await ctx.generate({ prompt: 'Count', tools: ['own/*'] });
         await ctx.sleep('a while', '1h');
-        return { n, text, turns, tokens: usage.total_tokens };
+        return { n, text, turns, tokens: usage.total_tokens, usd: usage.cost_usd };
       }),
       { n: 1 },
       {
         models: [
           {
             totalTokens: 5,
+            costUsd: 0.25,
             toolCalls: [
               { skill: 'own/v1.0/double', input: { n: 4 } },
               { skill: 'own/v1.0/double', input: { n: 'four' } },
               { skill: 'other/v1.0/secret' },
             ],
           },
-          { text: 'eight', totalTokens: 6 },
+          { text: 'eight', totalTokens: 6, costUsd: 0.5 },
         ],
         skills: { 'own/v1.0/double': other },
       },
     );
 
-    expect(run.output).toEqual({ n: 1, text: 'eight', turns: 2, tokens: 11 });
+    expect(run.output).toEqual({ n: 1, text: 'eight', turns: 2, tokens: 11, usd: 0.75 });
     expect(run.toolCalls).toEqual([
       { skill: 'own/v1.0/double', input: { n: 4 }, output: { twice: 8 } },
       {

@@ -16,10 +16,19 @@ import type {
 export type ModelAnswer =
   | string
   | Error
-  | { readonly text: string; readonly isCut?: boolean; readonly totalTokens?: number }
-  | { readonly output: unknown; readonly totalTokens?: number }
+  | {
+      readonly text: string;
+      readonly isCut?: boolean;
+      readonly totalTokens?: number;
+      readonly costUsd?: number;
+    }
+  | { readonly output: unknown; readonly totalTokens?: number; readonly costUsd?: number }
   /** The model calls skills as tools, and its next answer is one to their results. */
-  | { readonly toolCalls: readonly ScriptedToolCall[]; readonly totalTokens?: number };
+  | {
+      readonly toolCalls: readonly ScriptedToolCall[];
+      readonly totalTokens?: number;
+      readonly costUsd?: number;
+    };
 
 /** A call of a skill, named `category/version/name`, by the model. The option `skills` says what the skill does. */
 export interface ScriptedToolCall {

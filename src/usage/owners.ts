@@ -5,7 +5,10 @@ import type { OwnerKey } from './usage.store.ts';
 
 /** An owner that exists. */
 export interface Owner extends UsageOwner {
-  readonly kind: Exclude<UsageOwner['kind'], 'deleted_agent' | 'user' | 'skill'>;
+  readonly kind: Exclude<
+    UsageOwner['kind'],
+    'deleted_agent' | 'user' | 'skill' | 'embedding_model'
+  >;
   readonly organizationId: string;
 }
 

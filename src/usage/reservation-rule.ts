@@ -4,17 +4,23 @@
  */
 import type { UsageOwnerKind } from '../database/tables.ts';
 import { usdOf } from '../kernel/money.ts';
-import { mostCostOf, outputWithin, type Rates } from '../models/price.ts';
+import { mostCostOf, outputWithin, type Tariff } from '../models/price.ts';
 import type { Reservation, UsageOwner } from './reservations.ts';
 
 /** The least tokens of an answer for which a call is made. */
 export const outputMin = 16;
 
-/** A budget for a day or month, with its use. */
+/** The jobs of agents that give tasks to each other, by the one at the top; bounded as a whole. */
+export interface TreeOwner {
+  readonly kind: 'tree';
+  readonly id: string;
+}
+
+/** A budget for a day or month, or another bound on tokens, with its use. */
 export interface BudgetState {
-  readonly owner: UsageOwner;
-  /** The day or the month. */
-  readonly period: string;
+  readonly owner: UsageOwner | TreeOwner;
+  /** The day or the month; null for a bound without one. */
+  readonly period: string | null;
   /** Of the numbers: tokens, or nano-dollars. */
   readonly unit: 'tokens' | 'cost';
   readonly limit: number;
@@ -32,17 +38,19 @@ export interface ReservationNeed {
   readonly output: number;
   readonly model: string;
   /** Null where it is unknown. */
-  readonly price: Rates | null;
+  readonly price: Tariff | null;
 }
 
 /** The kinds of owners in messages. */
-const nouns: Record<UsageOwnerKind, string> = {
+const nouns: Record<UsageOwnerKind | TreeOwner['kind'], string> = {
   agent: 'agent',
   deleted_agent: 'deleted agent',
   api_key: 'API key',
   scheduled_job: 'scheduled job',
   user: 'user',
   skill: 'skill',
+  embedding_model: 'embedding model',
+  tree: 'tree of agents below the job',
 };
 
 /** Decides on a call under all budgets that apply to it. */
@@ -73,7 +81,7 @@ export function decideReservation(
   const outputs = short.map((state) =>
     state.unit === 'tokens'
       ? leftOf(state) - prompt
-      : outputWithin(leftOf(state), prompt, price as Rates),
+      : outputWithin(leftOf(state), prompt, price as Tariff),
   );
   return granted(need, Math.min(...outputs));
 }
@@ -85,7 +93,7 @@ function granted({ prompt, price }: ReservationNeed, output: number): Reservatio
 
 /** What a call with an answer of so many tokens needs of a budget. */
 function needOf({ unit }: BudgetState, { prompt, price }: ReservationNeed, output: number): number {
-  return unit === 'tokens' ? prompt + output : mostCostOf({ prompt, output }, price as Rates);
+  return unit === 'tokens' ? prompt + output : mostCostOf({ prompt, output }, price as Tariff);
 }
 
 /** What is left without the held amount. */
@@ -113,7 +121,8 @@ function shortageOf(state: BudgetState, needed: number): string {
 function useOf(state: BudgetState): string {
   const { owner, period, unit, used, limit } = state;
   const noun = unit === 'tokens' ? ' tokens' : '';
-  return `The ${nouns[owner.kind]} ${owner.id} has used ${amount(state, used)} of its ${amount(state, limit)}${noun} for ${period} (UTC)`;
+  const during = period === null ? '' : ` for ${period} (UTC)`;
+  return `The ${nouns[owner.kind]} ${owner.id} has used ${amount(state, used)} of its ${amount(state, limit)}${noun}${during}`;
 }
 
 function unpricedBy({ model }: ReservationNeed, { owner }: BudgetState): string {

@@ -30,6 +30,8 @@ export interface UsageOwner {
 export interface ReservationRequest extends ReservationNeed {
   readonly organizationId: string;
   readonly owners: readonly UsageOwner[];
+  /** Other bounds, read once the owners are locked, so that two reservations never get the same last tokens. */
+  bounds?(tx: Transaction): Promise<readonly BudgetState[]>;
 }
 
 export type Reservation =
@@ -71,7 +73,7 @@ export interface Charge {
 /** Reservations for the same owner are serialized, so that two never get the same last tokens. */
 export async function reserve(
   tx: Transaction,
-  { organizationId, owners, ...need }: ReservationRequest,
+  { organizationId, owners, bounds, ...need }: ReservationRequest,
   now: number,
 ): Promise<Reservation> {
   const day = dayOf(now);
@@ -98,7 +100,8 @@ export async function reserve(
   if (locksByWrite) await add(1, ahead, aheadCost);
   const own = { tokens: ahead, cost: aheadCost };
   const budgetStates = await readBudgetStates(tx, organizationId, keys, day, own);
-  const decision = decideReservation(need, budgetStates);
+  const others = (await bounds?.(tx)) ?? [];
+  const decision = decideReservation(need, [...budgetStates, ...others]);
   if (decision.kind === 'granted') {
     const missing = decision.reserved - ahead;
     const missingCost = decision.reservedCost - aheadCost;

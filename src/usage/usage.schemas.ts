@@ -31,6 +31,10 @@ const limits = {
 const usd = Type.Number({ minimum: 0 });
 const Day = Type.String({ format: 'date', description: 'A day in UTC.' });
 
+const costIsPartial = Type.Boolean({
+  description: 'Whether some tokens were not reported or have no known price.',
+});
+
 const unknown = 'Null where nothing is known of it: the provider did not report it.';
 const ofDay = {
   day: Day,
@@ -41,9 +45,7 @@ const ofDay = {
   estimated_tokens: { ...tokens, description: 'Charged for tokens that were not reported.' },
   cost_usd: Cost('US dollars for the reported tokens; null where nothing of it is known.'),
   estimated_cost_usd: { ...usd, description: 'US dollars for the estimated tokens.' },
-  cost_is_partial: Type.Boolean({
-    description: 'Whether some tokens were not reported or have no known price.',
-  }),
+  cost_is_partial: costIsPartial,
   calls: {
     ...tokens,
     description: 'Calls of models that began on this day; of users and skills, those that ended.',
@@ -93,7 +95,7 @@ const Period = Type.Object(
     reserved_usd: usd,
     limit_usd: Nullable(usd),
     left_usd: Nullable(usd),
-    cost_is_partial: Type.Boolean({ description: 'Whether some calls have no known price.' }),
+    cost_is_partial: costIsPartial,
   },
   { title: 'UsageOfPeriod' },
 );

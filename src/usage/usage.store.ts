@@ -142,7 +142,7 @@ const use = statement<UseParams>()((db, p, dialect) => {
   const held = sql`reserved_tokens`;
   const cost = sql`cost + estimated_cost`;
   const heldCost = sql`reserved_cost`;
-  const unknown = sql`unpriced_calls`;
+  const partial = sql`unreported_calls + unpriced_calls`;
   return db
     .selectFrom('token_usage')
     .select([
@@ -156,8 +156,8 @@ const use = statement<UseParams>()((db, p, dialect) => {
       sum(ofDay(heldCost)).as('day_held_cost'),
       sum(cost).as('month_cost'),
       sum(heldCost).as('month_held_cost'),
-      sum(ofDay(unknown)).as('day_unpriced'),
-      sum(unknown).as('month_unpriced'),
+      sum(ofDay(partial)).as('day_partial'),
+      sum(partial).as('month_partial'),
     ])
     .where('organization_id', '=', p('organization_id'))
     .where(isOneOf(dialect, p('owners')))

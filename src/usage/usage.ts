@@ -54,11 +54,11 @@ async function ofOwner({ database, clock }: UsageDeps, owner: Owner, asked: Requ
     limits,
     today: {
       ...periodBody(limits.tokens_per_day, tokensOfDay(use)),
-      ...costBody(budget?.cost_per_day ?? null, costOfDay(use), use?.day_unpriced),
+      ...costBody(budget?.cost_per_day ?? null, costOfDay(use), use?.day_partial),
     },
     month: {
       ...periodBody(limits.tokens_per_month, tokensOfMonth(use)),
-      ...costBody(budget?.cost_per_month ?? null, costOfMonth(use), use?.month_unpriced),
+      ...costBody(budget?.cost_per_month ?? null, costOfMonth(use), use?.month_partial),
     },
     days: days.map(dayBody),
   };
@@ -92,13 +92,13 @@ function periodBody(limit: number | null, { used, held }: Use) {
   return { used, reserved: held, limit, left: leftBody(limit, { used, held }) };
 }
 
-function costBody(limit: number | null, use: Use, unpriced = 0) {
+function costBody(limit: number | null, use: Use, partialCalls = 0) {
   return {
     used_usd: usdOf(use.used),
     reserved_usd: usdOf(use.held),
     limit_usd: usdOrNull(limit),
     left_usd: usdOrNull(leftBody(limit, use)),
-    cost_is_partial: unpriced > 0,
+    cost_is_partial: partialCalls > 0,
   };
 }
 

@@ -14,30 +14,24 @@ import type { Logger } from '../kernel/log.ts';
 import type { Memories } from '../memories/memories.ts';
 import { removeEvents } from '../run-events/retention.ts';
 import { usageOfUser } from '../usage/budgets.ts';
+import { endErasure, eraseDeliveries, eraseEvents } from './erase-events.ts';
 import {
   childrenKept,
   conversationsOf,
-  deliveriesAbout,
   erasedAmong,
-  erasedData,
   erasedUser,
-  eventsAfter,
   hasEnded,
   jobsIn,
   jobsNaming,
   lockedStates,
   type OfUser,
-  redactDelivery,
-  redactEvent,
   redactJobs,
   unendedJob,
 } from './user-data.store.ts';
 
-/** Messages of one transaction, whose jobs are erased in it; conversations, deliveries and events read at a time. */
-const messagesMax = 200;
+/** Messages of one transaction, whose jobs are erased in it; conversations read at a time. */
+const messagesMax = 100;
 const readMax = 50;
-const deliveriesMax = 100;
-const eventsMax = 500;
 /** After so long the request is answered, and a repetition goes on. */
 const budgetMs = 20_000;
 
@@ -49,53 +43,94 @@ export interface UserDataDeps {
   readonly memories: Pick<Memories, 'eraseUser' | 'eraseOfJobs' | 'compactIndex' | 'ofUser'>;
 }
 
-/** How much a request erased; `done` is false where a repetition has to go on. */
+/** What a request erased; `done` is false where a repetition has to go on. */
 export interface Erased {
   done: boolean;
+  /** The job that a repetition has to wait for. */
+  waits_for: string | null;
   memories: number;
   conversations: number;
   jobs: number;
 }
 
-/** Throws `409 conflict` while a job of the user has not ended. */
+/** A job whose data cannot be erased yet. */
+class JobNotEnded extends PlatformError {
+  readonly jobId: string;
+
+  constructor(jobId: string) {
+    super('conflict', `The job ${jobId} of the user has not ended: cancel it or wait for its end`);
+    this.jobId = jobId;
+  }
+}
+
+/**
+ * Throws `409 conflict` where a job of the user has not ended, and then nothing was erased. A job that is accepted
+ * meanwhile is left, and `waits_for` names it.
+ */
 export async function eraseUser(deps: UserDataDeps, user: OfUser): Promise<Erased> {
-  const { database, clock, memories, log } = deps;
+  const { database, clock, log } = deps;
   const until = clock.monotonic() + budgetMs;
   const isLate = () => clock.monotonic() >= until;
   const running = await unendedJob(database.read, user);
-  if (running !== undefined) throw notEnded(running);
-  const erased: Erased = { done: false, memories: 0, conversations: 0, jobs: 0 };
-  erased.memories += await memories.eraseUser(user.organizationId, user.userId, isLate);
-  for (let ids = await nextConversations(deps, user); ids.length > 0 && !isLate(); ) {
-    for (const id of ids) await eraseConversation({ ...deps, user, erased, isLate }, { id });
-    ids = isLate() ? [] : await nextConversations(deps, user);
-  }
-  if (!isLate()) {
-    await eraseEvents(deps, user);
-    await database.write((tx) =>
-      usageOfUser.rename(tx, user.organizationId, user.userId, erasedUser),
-    );
-    await memories.compactIndex();
-    erased.done = true;
-  }
+  if (running !== undefined) throw new JobNotEnded(running);
+  const erased: Erased = { done: false, waits_for: null, memories: 0, conversations: 0, jobs: 0 };
+  erased.done = await eraseAll({ ...deps, user, erased, isLate });
   const { organizationId: organization_id, userId: user_id } = user;
   log.info({ organization_id, user_id, ...erased }, 'data of a user was erased');
   return erased;
 }
 
-function notEnded(jobId: string): PlatformError {
-  return new PlatformError(
-    'conflict',
-    `The job ${jobId} of the user has not ended: cancel it or wait for its end`,
+/** Whether nothing is left. */
+async function eraseAll(erasing: Erasing): Promise<boolean> {
+  const { database, memories, user, erased, isLate } = erasing;
+  const sum = () => erased.memories + erased.conversations + erased.jobs;
+  // Again after each that found something, because more may have come meanwhile.
+  for (let before = -1; sum() > before; ) {
+    before = sum();
+    erased.memories += await memories.eraseUser(user.organizationId, user.userId, isLate);
+    await eraseConversations(erasing);
+    if (isLate() || erased.waits_for !== null) return false;
+  }
+  // Events about what was erased just now may stand before those that an earlier request has looked through.
+  if (sum() > 0) await endErasure({ database }, user);
+  if (!(await eraseEvents({ database, isLate }, user))) return false;
+  await database.write((tx) =>
+    usageOfUser.rename(tx, user.organizationId, user.userId, erasedUser),
   );
+  if (!(await memories.compactIndex(isLate))) return false;
+  await endErasure({ database }, user);
+  return true;
 }
 
-/** Conversations that were begun for the user, or else that a job for the user has continued. */
-async function nextConversations({ database: { read } }: UserDataDeps, user: OfUser) {
-  const own = await conversationsOf(read, user, '', readMax);
-  if (own.length > 0) return own.map(({ id }) => id);
-  const jobs = await jobsNaming(read, user, '', readMax);
-  return [...new Set(jobs.map(({ conversation_id }) => conversation_id))];
+/** Conversations that were begun for the user, and then those that a job for the user has continued. */
+async function eraseConversations(erasing: Erasing): Promise<void> {
+  const { database, user, isLate } = erasing;
+  const own = async (after: string) => {
+    const found = await conversationsOf(database.read, user, after, readMax);
+    return found.map(({ id }) => ({ id, conversationId: id }));
+  };
+  const continued = async (after: string) => {
+    const found = await jobsNaming(database.read, user, after, readMax);
+    return found.map(({ id, conversation_id }) => ({ id, conversationId: conversation_id }));
+  };
+  for (const read of [own, continued]) {
+    for (let after: string | undefined = ''; after !== undefined && !isLate(); ) {
+      const found: Awaited<ReturnType<typeof own>> = await read(after);
+      const ids = new Set(found.map(({ conversationId }) => conversationId));
+      for (const id of ids) if (!isLate()) await eraseOrLeave(erasing, id);
+      after = found.at(-1)?.id;
+    }
+  }
+}
+
+/** A conversation in which a job has not ended is left for a repetition. */
+async function eraseOrLeave(erasing: Erasing, id: string): Promise<void> {
+  try {
+    await eraseConversation(erasing, { id });
+  } catch (error) {
+    if (!(error instanceof JobNotEnded)) throw error;
+    erasing.erased.waits_for ??= error.jobId;
+  }
 }
 
 /** An erasure that is under way. */
@@ -116,7 +151,7 @@ interface Erasable {
 
 /** All of it, also what jobs for others have said in it and what these have started: it may repeat what the user said. */
 async function eraseConversation(erasing: Erasing, conversation: Erasable): Promise<void> {
-  const { database, user, erased, isLate } = erasing;
+  const { database, user, isLate } = erasing;
   const { id, jobs: given = [], above = [] } = conversation;
   for (;;) {
     const inMessages = await jobsIn(database.read, id, messagesMax);
@@ -127,9 +162,7 @@ async function eraseConversation(erasing: Erasing, conversation: Erasable): Prom
     const left = new Set([...ofIt, ...given.filter((job) => !gone.has(job))]);
     const jobs = isLast ? [...left] : inMessages;
     await eraseBelow(erasing, jobs, [...above, id]);
-    if (isLate()) return;
-    await eraseWithMemories(erasing, id, jobs);
-    if (isLast) erased.conversations += 1;
+    if (isLate() || !(await eraseWithMemories(erasing, id, jobs))) return;
     if (isLast || isLate()) return;
   }
 }
@@ -160,69 +193,43 @@ async function eraseBelow(
   }
 }
 
-async function eraseWithMemories(erasing: Erasing, id: string, jobs: readonly string[]) {
-  const { database, memories, user, erased } = erasing;
-  // Before the jobs: a transaction locks agents first.
-  erased.memories += await memories.eraseOfJobs(user.organizationId, jobs);
-  await database.write((tx) => eraseJobs(erasing, tx, id, jobs));
+/** Jobs of a conversation with all that tells of them; false where it was too late, and the jobs are left. */
+async function eraseWithMemories(
+  erasing: Erasing,
+  id: string,
+  jobs: readonly string[],
+): Promise<boolean> {
+  const { database, memories, user, erased, isLate } = erasing;
+  const { organizationId } = user;
+  // Before the jobs, by which a repetition finds them.
+  erased.memories += await memories.eraseOfJobs({ organizationId, jobIds: jobs }, isLate);
+  if (!(await eraseDeliveries({ database, isLate }, [id, ...jobs]))) return false;
+  const isGone = await database.write((tx) => eraseJobs(erasing, tx, id, jobs));
   erased.jobs += jobs.length;
+  if (isGone) erased.conversations += 1;
+  return true;
 }
 
+/** Whether the conversation is gone with them. */
 async function eraseJobs(
   { clock, writer }: UserDataDeps,
   tx: Transaction,
   conversationId: string,
   ids: readonly string[],
-): Promise<void> {
+): Promise<boolean> {
   const [conversation] = await conversationsHeld(tx, [conversationId]);
   const rows = ids.length === 0 ? [] : await lockedStates(tx, ids);
   const running = rows.find((row) => !hasEnded(row));
-  if (running !== undefined) throw notEnded(running.id);
-  if (conversation?.status === 'active') throw notEnded(ids.at(-1) ?? '');
+  if (running !== undefined) throw new JobNotEnded(running.id);
+  if (conversation?.status === 'active') throw new JobNotEnded(ids.at(-1) ?? '');
   if (ids.length > 0) {
     await redactJobs(tx, ids, clock.now());
     await removeSteps(tx, ids);
     await removeApprovals(tx, ids);
     await removeEvents(tx, ids);
   }
-  await eraseDeliveries(tx, [conversationId, ...ids]);
   // Of jobs that are gone, too: their messages are here.
   const gone = ids.map((id) => ({ id, conversation_id: conversationId }));
   await forgetJobs(tx, [...gone, { id: '', conversation_id: conversationId }], writer);
-}
-
-async function eraseDeliveries(tx: Transaction, subjects: readonly string[]): Promise<void> {
-  for (;;) {
-    const rows = await deliveriesAbout(tx, subjects, deliveriesMax);
-    for (const { id, body } of rows) {
-      const { data: _, ...head } = JSON.parse(body) as Record<string, unknown>;
-      await redactDelivery(tx, id, `${JSON.stringify(head).slice(0, -1)},"data":${erasedData}}`);
-    }
-    if (rows.length < deliveriesMax) return;
-  }
-}
-
-/** Of the events that webhooks read, those about erased jobs, and about conversations of the user. */
-async function eraseEvents({ database }: UserDataDeps, user: OfUser): Promise<void> {
-  for (let after = -1; ; ) {
-    const rows = await eventsAfter(database.read, user.organizationId, after, eventsMax);
-    const last = rows.at(-1);
-    if (last === undefined) return;
-    after = Number(last.seq);
-    const told = rows.map(({ seq, data }) => ({ seq, ...(JSON.parse(data) as EventData) }));
-    const jobs = told.flatMap(({ job_id }) => job_id ?? []);
-    const erased = await erasedAmong(database.read, [...new Set(jobs)]);
-    const seqs = told
-      .filter(({ job_id, user_id }) => user_id === user.userId || erased.has(job_id ?? ''))
-      .map(({ seq }) => Number(seq));
-    if (seqs.length === 0) continue;
-    await database.write(async (tx) => {
-      for (const seq of seqs) await redactEvent(tx, seq);
-    });
-  }
-}
-
-interface EventData {
-  readonly job_id?: string | null;
-  readonly user_id?: string;
+  return conversation !== undefined && (await conversationsHeld(tx, [conversationId])).length === 0;
 }

@@ -1,5 +1,5 @@
 /** All that is kept of a user, one line of JSON for each thing. Reads a few rows at a time, however much there is. */
-import { noTokenStats } from '../http/schemas.ts';
+import { noTokenSums } from '../http/schemas.ts';
 import { jobView } from '../jobs/job-views.ts';
 import { timestamp } from '../kernel/clock.ts';
 import type { UserDataDeps } from './erase.ts';
@@ -98,7 +98,12 @@ async function* jobLines(
   ids: readonly string[],
 ): AsyncGenerator<Line> {
   for (const row of await jobsById(database.read, organizationId, ids)) {
-    const { token_stats: _, ...job } = jobView(row, noTokenStats);
+    const {
+      token_stats: _,
+      nested_token_stats: _nested,
+      total_token_stats: _total,
+      ...job
+    } = jobView(row, noTokenSums);
     yield { type: 'job', ...job };
   }
 }

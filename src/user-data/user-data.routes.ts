@@ -4,7 +4,7 @@ import type { FastifyRequest } from 'fastify';
 import { Type } from 'typebox';
 import { callerOf } from '../http/authenticate.ts';
 import { apiRefusals } from '../http/refusals.ts';
-import { Name } from '../http/schemas.ts';
+import { Id, Name, Nullable } from '../http/schemas.ts';
 import type { Server } from '../http/server.ts';
 import { requireScopes } from '../kernel/caller.ts';
 import { eraseUser, type UserDataDeps } from './erase.ts';
@@ -45,6 +45,11 @@ const exportSchema = {
 const Erased = Type.Object(
   {
     done: Type.Boolean({ description: 'False where the request has to be repeated to go on.' }),
+    waits_for: Nullable({
+      ...Id,
+      description:
+        'A job in a conversation of the user that has not ended, whose data are left: repeat the request after its end.',
+    }),
     memories: Type.Integer(),
     conversations: Type.Integer(),
     jobs: Type.Integer({ description: 'Jobs whose input, output and record were erased.' }),
@@ -52,7 +57,7 @@ const Erased = Type.Object(
   {
     title: 'ErasedUserData',
     description: 'What this request has erased.',
-    examples: [{ done: true, memories: 12, conversations: 3, jobs: 9 }],
+    examples: [{ done: true, waits_for: null, memories: 12, conversations: 3, jobs: 9 }],
   },
 );
 const eraseSchema = {
@@ -61,7 +66,8 @@ const eraseSchema = {
   summary: 'Erase all that is kept of a user',
   description:
     'Needs the scope user-data. Deletes memories, conversations and messages, and all text of jobs; ' +
-    'the rows of the jobs stay. 409 conflict while a job of the user has not ended. May be repeated.',
+    'the rows of the jobs stay. Works for 20 seconds at most: where done is false, send it again. ' +
+    '409 conflict while a job of the user has not ended; nothing was erased then.',
   params,
   response: { 200: Erased, ...apiRefusals('insufficient_scope', 'validation_error', 'conflict') },
 };

@@ -158,46 +158,6 @@ export async function redactJobs(tx: Transaction, ids: readonly string[], now: n
     .execute();
 }
 
-/** Deliveries of webhooks that tell of these jobs or conversations, and are not erased yet. */
-export function deliveriesAbout(tx: Transaction, subjects: readonly string[], limit: number) {
-  return tx.kysely
-    .selectFrom('webhook_deliveries')
-    .select(['id', 'body'])
-    .where('subject', 'in', subjects)
-    .where('body', 'not like', `%${erasedData}%`)
-    .orderBy('id')
-    .limit(limit)
-    .execute();
-}
-
-/** What stands in place of the data of an event or a delivery. */
-export const erasedData = '{"erased":true}';
-
-export async function redactDelivery(tx: Transaction, id: string, body: string) {
-  await tx.kysely.updateTable('webhook_deliveries').set({ body }).where('id', '=', id).execute();
-  await tx.kysely
-    .updateTable('webhook_attempts')
-    .set({ response: null })
-    .where('delivery_id', '=', id)
-    .execute();
-}
-
-/** Events of an organization after `after`, by `seq`. */
-export function eventsAfter(db: Handle, organizationId: string, after: number, limit: number) {
-  return db.kysely
-    .selectFrom('events')
-    .select(['seq', 'data'])
-    .where('organization_id', '=', organizationId)
-    .where('seq', '>', after)
-    .orderBy('seq')
-    .limit(limit)
-    .execute();
-}
-
-export async function redactEvent(tx: Transaction, seq: number): Promise<void> {
-  await tx.kysely.updateTable('events').set({ data: erasedData }).where('seq', '=', seq).execute();
-}
-
 /** Which of these jobs were erased. */
 export async function erasedAmong(db: Handle, ids: readonly string[]): Promise<Set<string>> {
   if (ids.length === 0) return new Set();

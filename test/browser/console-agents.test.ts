@@ -1,4 +1,5 @@
 /** Agents with memories and usage, API keys, and the platform, in the console. */
+import { readFile } from 'node:fs/promises';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { type ConsoleWorld, dialogOf, startConsole } from '../support/console.ts';
 import {
@@ -127,6 +128,11 @@ describe.skipIf(!(await isInstalled('Chromium')))('in the console', () => {
     await dialog().getByLabel('Id').fill('pilot');
     await dialog().getByRole('combobox', { name: 'Agents' }).fill('resea');
     await page.getByRole('option', { name: /^researcher/ }).click();
+    await dialog().getByLabel('Description').fill('Brings ships in');
+    await dialog().getByLabel('Memory', { exact: true }).selectOption('read');
+    await dialog().getByLabel('Memories in the prompt').fill('many');
+    await dialog().getByText('Metadata', { exact: true }).click();
+    await dialog().getByLabel('Metadata (a JSON object)').fill('{"berth": 4}');
     await dialog().getByText('Fallback models and model settings').click();
     await dialog().getByRole('combobox', { name: 'Fallback models' }).fill('qwen');
     await page.getByRole('option', { name: /^ollama\/qwen3/ }).click();
@@ -134,14 +140,16 @@ describe.skipIf(!(await isInstalled('Chromium')))('in the console', () => {
     await dialog().getByLabel('Temperature').fill('0,2');
     await page.getByRole('listbox').waitFor({ state: 'hidden' });
     await dialog().getByRole('button', { name: 'Create agent' }).click();
-    await expect.poll(() => dialog().getByRole('alert').count()).toBe(2);
+    await expect.poll(() => dialog().getByRole('alert').count()).toBe(3);
     await isSound();
+    await dialog().getByLabel('Memories in the prompt').fill('3');
     await dialog().getByLabel('Longest answer').fill('8,000');
     await dialog().getByLabel('Temperature').fill('0.2');
     await dialog().getByRole('button', { name: 'Create agent' }).click();
     await titled('pilot');
     expect(await pilot()).toMatchObject({
-      agents: ['researcher'],
+      ...{ description: 'Brings ships in', memory: 'read', recall: { limit: 3 } },
+      ...{ metadata: { berth: 4 }, agents: ['researcher'] },
       fallback_models: ['ollama/qwen3'],
       model_settings: { max_output_tokens: 8_000, temperature: 0.2 },
     });
@@ -246,7 +254,7 @@ describe.skipIf(!(await isInstalled('Chromium')))('in the console', () => {
     await page.getByLabel('Search memories').pressSequentially('creme');
     await page.getByRole('button', { name: /^Berth 12/ }).waitFor({ state: 'detached' });
     await page.getByRole('button', { name: /^Crème/ }).waitFor();
-    expect(page.url()).toContain('q=creme');
+    await expect.poll(() => page.url()).toContain('q=creme');
     await page.getByLabel('Search memories').fill('nothing of the kind');
     await told('No memories found');
     await page.getByRole('button', { name: 'Clear the search' }).click();
@@ -259,7 +267,7 @@ describe.skipIf(!(await isInstalled('Chromium')))('in the console', () => {
     await dialog().getByRole('button', { name: 'Add memory' }).click();
     await page.getByRole('button', { name: 'preference' }).click();
     await page.getByRole('button', { name: /^Berth 12/ }).waitFor({ state: 'detached' });
-    expect(page.url()).toContain('tag=preference');
+    await expect.poll(() => page.url()).toContain('tag=preference');
 
     await page.getByRole('button', { name: /^Ada prefers short/ }).click();
     await dialog().getByLabel('Content').fill('Ada prefers long answers.');
@@ -287,7 +295,7 @@ describe.skipIf(!(await isInstalled('Chromium')))('in the console', () => {
 
     await page.getByRole('button', { name: 'grace', exact: true }).click();
     await page.getByRole('button', { name: /^Open on/ }).waitFor({ state: 'detached' });
-    expect(page.url()).toContain('user=grace');
+    await expect.poll(() => page.url()).toContain('user=grace');
     await page.getByRole('button', { name: /^Likes a window/ }).click();
     await dialog()
       .getByText(/^Of grace, for default, since .*, from a client$/)
@@ -301,6 +309,38 @@ describe.skipIf(!(await isInstalled('Chromium')))('in the console', () => {
     ]);
   });
 
+  test('the data of a user are exported, and erased once the user’s id is typed', async () => {
+    const { page } = world;
+    const heidi = { 'x-user-id': 'heidi/7', prefer: 'wait=20' };
+    await api('POST', '/api/util/v1.0/echo', { text: 'for heidi' }, heidi);
+    const made = { content: 'Skis on Sundays.', user_id: 'heidi/7' };
+    await api('POST', '/api/agents/default/memories', made);
+    await world.open('/memories?agent_id=default&user=heidi%2F7');
+    await page.getByRole('link', { name: 'Data of this user' }).click();
+    await titled('heidi/7');
+    await isSound();
+
+    const [download] = await Promise.all([
+      page.waitForEvent('download'),
+      page.getByRole('button', { name: 'Export the data' }).click(),
+    ]);
+    const lines = (await readFile(await download.path(), 'utf8')).trim().split('\n');
+    expect(JSON.parse(lines.at(-1) ?? '')).toMatchObject({ type: 'end', memories: 1, jobs: 1 });
+
+    await page.getByRole('button', { name: 'Erase the data' }).click();
+    const erase = dialog().getByRole('button', { name: 'Erase the data' });
+    await dialog().getByLabel('Type heidi/7 to confirm').fill('heidi');
+    expect(await erase.isDisabled()).toBe(true);
+    await isSound();
+    await dialog().getByLabel('Type heidi/7 to confirm').fill('heidi/7');
+    await erase.click();
+    await told('Erased. Memories: 1, conversations: 1, jobs without their text: 1.');
+    await isSound();
+    expect((await api('GET', '/api/agents/default/memories?user_id=heidi/7')).total).toBe(0);
+    await page.getByRole('link', { name: 'Conversations of this user' }).click();
+    await page.getByRole('link', { name: 'Data of this user' }).waitFor();
+  });
+
   test('a key is made for a new organization, shown once, and revoked', async () => {
     const { page, platform } = world;
     await world.open('/api-keys');
@@ -309,14 +349,14 @@ describe.skipIf(!(await isInstalled('Chromium')))('in the console', () => {
     await dialog().getByLabel('Requests a minute').fill('0');
     await dialog().getByRole('button', { name: 'Create key' }).click();
     // Every field says what is wrong with it, after one attempt.
-    for (const field of ['Name', 'Organization', 'Categories', 'Requests a minute']) {
+    for (const field of ['Name', 'Organization', 'Scopes of the key', 'Requests a minute']) {
       const control = dialog().getByLabel(new RegExp(`^${field}`));
       await control.and(page.locator('[aria-invalid]')).waitFor();
     }
     expect(await dialog().getByRole('alert').count()).toBe(4);
     await dialog().getByLabel('Name').fill('nightly reports');
     await dialog().getByRole('combobox', { name: 'Organization' }).fill('acme');
-    await dialog().getByRole('combobox', { name: 'Categories' }).fill('tex');
+    await dialog().getByRole('combobox', { name: 'Scopes of the key' }).fill('tex');
     await page.getByRole('option', { name: /text/ }).first().waitFor();
     await page.keyboard.press('Enter');
     await dialog().getByRole('button', { name: 'Remove text' }).waitFor();
@@ -438,7 +478,7 @@ describe.skipIf(!(await isInstalled('Chromium')))('in the console', () => {
     await page.getByLabel('Counted for').selectOption('API keys');
 
     await page.getByRole('link', { name: 'counted' }).waitFor({ state: 'detached' });
-    expect(page.url()).toContain('owner_kind=api_key');
+    await expect.poll(() => page.url()).toContain('owner_kind=api_key');
     for (const path of ['/docs', '/openapi.json', '/metrics']) {
       expect(await page.locator(`a[href="${path}"]`).count()).toBe(1);
     }

@@ -72,7 +72,7 @@ describe.skipIf(!(await isInstalled('Chromium')))('in the console', () => {
 
     await page.getByLabel('Status').selectOption('rejected');
     await articles.getByText('Out of stock').waitFor();
-    expect(new URL(page.url()).search).toBe('?status=rejected');
+    await expect.poll(() => new URL(page.url()).search).toBe('?status=rejected');
     expect(world.errors).toEqual([]);
   });
 

@@ -298,7 +298,7 @@ describe.skipIf(!(await isInstalled('Chromium')))('the console', () => {
       await dialog().getByText('delivered', { exact: true }).waitFor();
       await page.keyboard.press('Escape');
       await dialog().waitFor({ state: 'detached' });
-      expect(page.url()).not.toContain('delivery=');
+      await expect.poll(() => page.url()).not.toContain('delivery=');
     });
 
     test('rotates the secret to one that was made in the browser', async () => {

@@ -50,7 +50,7 @@ describe.skipIf(!(await isInstalled('Chromium')))('in the console', () => {
 
     await page.getByLabel('Status').selectOption('failed');
     await rows.filter({ hasText: 'echo' }).waitFor({ state: 'detached' });
-    expect(new URL(page.url()).search).toBe('?status=failed');
+    await expect.poll(() => new URL(page.url()).search).toBe('?status=failed');
     expect(await rows.filter({ hasText: 'The shop answered 503' }).count()).toBe(1);
     await ended(play, acting({ fail: { message: 'Out of paper', retryable: false } }));
     await rows.filter({ hasText: 'Out of paper' }).waitFor();
@@ -85,7 +85,7 @@ describe.skipIf(!(await isInstalled('Chromium')))('in the console', () => {
     expect(await world.faultsInBoth()).toEqual([]);
     await page.getByRole('tab', { name: 'Logs' }).click();
     await page.getByRole('log').getByText('page 1').first().waitFor();
-    expect(new URL(page.url()).search).toBe('?tab=logs');
+    await expect.poll(() => new URL(page.url()).search).toBe('?tab=logs');
     expect(await world.faultsInBoth()).toEqual([]);
     halfway.open();
     await page.getByRole('log').getByText('completed').waitFor();
@@ -130,7 +130,7 @@ describe.skipIf(!(await isInstalled('Chromium')))('in the console', () => {
 
     await page.getByRole('button', { name: 'Retry' }).click();
     await page.getByRole('link', { name: job_id }).waitFor();
-    expect(page.url()).not.toContain(job_id);
+    await expect.poll(() => page.url()).not.toContain(job_id);
     await page.getByRole('link', { name: 'Run with changes' }).click();
     await page.waitForURL(/\/skills\/staged\/v1.0\/play\?tab=run&from=/);
   });

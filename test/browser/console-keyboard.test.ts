@@ -84,6 +84,6 @@ describe.skipIf(!(await isInstalled('Chromium')))('without a mouse', () => {
     await page.keyboard.press('Tab');
     await page.keyboard.press('Enter');
 
-    expect(page.url()).toMatch(/#content$/);
+    await expect.poll(() => page.url()).toMatch(/#content$/);
   });
 });

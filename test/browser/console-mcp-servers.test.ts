@@ -99,7 +99,9 @@ describe.skipIf(!(await isInstalled('Chromium')))('services outside in the conso
     await page.getByText('needs authorization').first().waitFor();
     await page.getByRole('button', { name: 'Connect' }).click();
     await page.getByText('The account is connected').waitFor();
-    expect(page.url()).toBe(`${world.platform.url}/console/o/default/oauth/callback/guarded`);
+    await expect
+      .poll(() => page.url())
+      .toBe(`${world.platform.url}/console/o/default/oauth/callback/guarded`);
     await page.getByRole('link', { name: 'Server', exact: true }).click();
     await page.getByText('mcp-guarded/v1.0/echo').waitFor();
     if (folder !== undefined) await looked('mcp-server-account');

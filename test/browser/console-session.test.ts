@@ -46,7 +46,7 @@ describe.skipIf(!(await isInstalled('Chromium')))('the console', () => {
     await page.goto(platform.url);
 
     await titled('Sign in');
-    expect(page.url()).toBe(`${platform.url}/console/`);
+    await expect.poll(() => page.url()).toBe(`${platform.url}/console/`);
   });
 
   test('lets in who knows the admin secret, and remembers it over a reload', async () => {
@@ -105,7 +105,7 @@ describe.skipIf(!(await isInstalled('Chromium')))('the console', () => {
     await find('schedu', /Schedules/);
 
     await titled('Schedules');
-    expect(page.url()).toMatch(/\/console\/o\/default\/schedules$/);
+    await expect.poll(() => page.url()).toMatch(/\/console\/o\/default\/schedules$/);
   });
 
   test('leads from the palette to a skill that it finds by its name', async () => {
@@ -124,10 +124,10 @@ describe.skipIf(!(await isInstalled('Chromium')))('the console', () => {
     await find('new schedule', /New schedule/);
     const dialog = page.getByRole('dialog', { name: 'New schedule' });
     await dialog.waitFor();
-    expect(page.url()).toMatch(/\/console\/o\/default\/schedules\?dialog=new$/);
+    await expect.poll(() => page.url()).toMatch(/\/console\/o\/default\/schedules\?dialog=new$/);
     await dialog.getByRole('button', { name: 'Cancel' }).click();
     await dialog.waitFor({ state: 'detached' });
-    expect(page.url()).toMatch(/\/console\/o\/default\/schedules$/);
+    await expect.poll(() => page.url()).toMatch(/\/console\/o\/default\/schedules$/);
 
     await page.goBack();
     await titled('Overview');

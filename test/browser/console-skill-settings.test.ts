@@ -24,7 +24,7 @@ describe.skipIf(!(await isInstalled('Chromium')))('the settings of a skill', () 
     await page.getByText('Runs cannot start:').waitFor();
     await page.getByRole('button', { name: 'Open settings' }).click();
     await shown('missing');
-    expect(page.url()).toContain('tab=settings');
+    await expect.poll(() => page.url()).toContain('tab=settings');
 
     await field('API_KEY').fill('abc');
     await store();

@@ -241,13 +241,13 @@ describe.skipIf(!(await isInstalled('Chromium')))('skills in the console', () =>
     await expectPhoneFits();
     await page.getByRole('button', { name: 'Last day' }).click();
     await page.getByRole('figure', { name: 'Runs that ended, per 15 minutes' }).waitFor();
-    expect(page.url()).toContain('window=day');
+    await expect.poll(() => page.url()).toContain('window=day');
     await page
       .getByRole('table', { name: 'Most failing skills' })
       .getByRole('link', { name: /query-json/ })
       .click();
     await page.getByRole('heading', { level: 1, name: 'Jobs' }).waitFor();
-    expect(new URL(page.url()).searchParams.get('since')).toBe('24h');
+    await expect.poll(() => new URL(page.url()).searchParams.get('since')).toBe('24h');
     expect(world.errors).toEqual([]);
   });
 });

@@ -111,6 +111,7 @@ describe.each(await engines())('on $name', (engine) => {
       decided_by: null,
       reason: null,
       fields: null,
+      link: null,
       answer: null,
     });
     expect(await world.approvals.get('default', approval.approval_id)).toEqual(approval);

@@ -262,7 +262,11 @@ describe.each(await engines())('on $name', (engine) => {
     await world.skills.register([{ ...echo, taskField: 'task' }]);
     expect(await fields()).toEqual(['task', null, 'task', 'task', null]);
     const own = await world.conversations.tokensOfJob(first.conversation_id, third.id);
-    expect(own).toMatchObject({ prompt_tokens: 3, completion_tokens: 4, total_tokens: 7 });
+    expect(own.token_stats).toMatchObject({
+      prompt_tokens: 3,
+      completion_tokens: 4,
+      total_tokens: 7,
+    });
     const { token_stats } = await world.conversations.get('default', first.conversation_id);
     expect(token_stats).toMatchObject({
       prompt_tokens: 9,

@@ -144,6 +144,18 @@ const broken: Broken[] = [
     async () => [{ DATA_DIR: sound, DEFAULT_MODEL: 'openai/gpt-5' }],
   ],
   [
+    'a provider of vectors that nothing is known of',
+    'model fault',
+    /did you mean openai\?/,
+    async () => [{ DATA_DIR: sound, EMBEDDING_MODEL: 'opnai/text-embedding-3-small' }],
+  ],
+  [
+    'a provider that makes no vectors',
+    'configuration fault',
+    /docs\/configuration/,
+    async () => [{ DATA_DIR: sound, EMBEDDING_MODEL: 'anthropic/claude-opus-4-5' }],
+  ],
+  [
     'a directory of skills that is not there',
     'skills fault',
     /create it/,

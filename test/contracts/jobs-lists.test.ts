@@ -1,4 +1,5 @@
 /** Lists of jobs and conversations: filters, pages, tokens. */
+import { sql } from 'kysely';
 import { describe, expect, test } from 'vitest';
 import type { ConversationFilters } from '../../src/conversations/conversation-lists.store.ts';
 import type { JobFilters } from '../../src/jobs/job-lists.store.ts';
@@ -59,12 +60,18 @@ async function manyJobs(world: JobsWorld): Promise<void> {
 
 /** Counts of a thousand processes that have counted nothing. */
 async function addWriters({ database }: JobsWorld): Promise<void> {
-  const rows = await database.read.kysely.selectFrom('job_counts').selectAll().execute();
-  const writers = Array.from({ length: 1_001 }, (_, i) => `writer ${i}`);
+  const ofDefault = database.read.kysely
+    .selectFrom('job_counts')
+    .selectAll()
+    .where('organization_id', '=', 'default');
+  const columns = Object.keys((await ofDefault.limit(1).execute())[0] ?? {});
+  const values: Readonly<Record<string, string>> = { writer: `'writer ' || n`, count: '0' };
+  const written = sql.join(columns.map((name) => sql.raw(values[name] ?? name)));
   await database.write((tx) =>
-    tx.insert(
-      'job_counts',
-      rows.flatMap((row) => writers.map((writer) => ({ ...row, writer, count: 0 }))),
+    sql`insert into job_counts (${sql.join(columns.map((name) => sql.ref(name)))})
+      with recursive writers(n) as (select 1 union all select n + 1 from writers where n < 1001)
+      select ${written} from job_counts, writers where organization_id = 'default'`.execute(
+      tx.kysely,
     ),
   );
 }

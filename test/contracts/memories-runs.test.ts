@@ -379,7 +379,7 @@ describe.each(await engines())('on $name', (engine) => {
       const world = await jobsWorld(engine, { freeSlots: () => 1 });
       await world.submit();
       const job = world.begun[0] as ClaimedJob;
-      const start = createRunMemories(world.database, world.clock, world.agents.memoryOf);
+      const start = createRunMemories(world, world.agents.memoryOf);
       return {
         world,
         begin: () =>

@@ -20,7 +20,7 @@ async function world(engine: Engine) {
     await database.write((tx) => insertDefaultAgent(tx, 'default', 0));
     await agents.create('default', { id: 'support' });
   }
-  const start = createRunMemories(database, clock, agents.memoryOf);
+  const start = createRunMemories({ database, clock }, agents.memoryOf);
   const runFor = (userId: string | null) =>
     start({ ...own, userId, jobId: 'job', conversationId: 'conversation' });
   const listed = async (filter: Parameters<typeof memories.list>[1] = {}, at = page) => {
@@ -190,6 +190,36 @@ describe.each(await engines())('on $name', (engine) => {
     await expectMemoriesConsistent(database);
   });
 
+  test('the source is the run that wrote the content, until a client rewrites it', async () => {
+    const all = await world(engine);
+    const { memories } = all;
+    const told = all.runFor('alice');
+    await told.ask('remember', { content: 'Closed on Mondays', whose: 'agent' });
+    await keep(all, told, 'alice');
+    const [{ id } = { id: '' }] = (await memories.list(own, {}, page)).memories;
+    const changed = async (fields: Parameters<typeof memories.update>[2]) =>
+      (await memories.update(own, id, fields)).source;
+
+    const kept = expect.objectContaining({ job_id: 'job' });
+    expect(await changed({ tag: 'hours', metadata: { a: 1 } })).toEqual(kept);
+    expect(await changed({ content: 'Closed on Mondays', tag: 'fact', metadata: {} })).toEqual(
+      kept,
+    );
+    expect(await changed({ content: 'Closed on Tuesdays' })).toBeNull();
+    expect(await changed({ tag: 'hours' })).toBeNull();
+    expect((await memories.list(own, {}, page)).memories[0]?.source).toBeNull();
+    await changed({ tag: 'fact' });
+    // What a client wrote for all is not replaced by what is said in a run for one user.
+    const again = all.runFor('alice');
+    const answer = await again.ask('remember', {
+      content: 'closed on TUESDAYS',
+      whose: 'agent',
+    });
+    expect(answer).not.toHaveProperty('updated');
+    // It may still tell of the user.
+    expect(await memories.eraseUser('default', 'alice', () => false)).toBe(1);
+  });
+
   describe('what a run remembers again', () => {
     const prefers = 'Ada prefers short answers.';
 
@@ -344,8 +374,9 @@ describe.each(await engines())('on $name', (engine) => {
     await keep(w, memory, 'ada');
 
     expect(await w.memories.eraseUser('default', 'ada', () => false)).toBe(3);
-    expect(await w.memories.eraseOfJobs('default', ['job'])).toBe(0);
-    await w.memories.compactIndex();
+    const ofJobs = { organizationId: 'default', jobIds: ['job'] };
+    expect(await w.memories.eraseOfJobs(ofJobs, () => false)).toBe(0);
+    await w.memories.compactIndex(() => false);
     for (let n = 0; n < 30; n++) await w.given([`Tea number ${n}`, null]);
 
     expect((await w.listed({ q: 'tea' }, { limit: 100, offset: 0 })).total).toBeGreaterThanOrEqual(

@@ -10,7 +10,8 @@ import type { Memories } from '../../src/memories/memories.ts';
 import { queryOf } from '../../src/memories/query.ts';
 import { indexedAs, newMemory } from '../../src/memories/record.ts';
 import { findAmong, splitWords } from '../../src/memories/relevance.ts';
-import { columnsOfWords, termsOfWords } from '../../src/memories/terms.ts';
+import { anyOf, newestMatches, totalOf } from '../../src/memories/search.store.ts';
+import { columnsOfWords, termsOfWords, wordTerm } from '../../src/memories/terms.ts';
 import { readWords } from '../../src/memories/words.ts';
 import { type Engine, engines } from '../support/databases.ts';
 import { manualClock } from '../support/manual-clock.ts';
@@ -46,6 +47,34 @@ const found = async (memories: Memories, q: string, more: { tag?: string } = {},
   (await memories.list(owning, { q, ...more }, page)).memories.map(({ content }) => content);
 
 describe.each(await engines())('on $name', (engine) => {
+  test('the newest with a word are the same, whether the last memories are enough or older ones are needed', async () => {
+    const { database, memories } = await world(engine);
+    const make = async (owning: typeof ada, count: number) => {
+      for (let i = 0; i < count; i++) {
+        await memories.create(owning, { content: i % 2 === 0 ? 'green tea' : 'black coffee' });
+      }
+    };
+    await make(ada, 24);
+    const rows = await database.read.kysely
+      .selectFrom('memories')
+      .select(['seq', 'owner', 'words'])
+      .execute();
+    const tea = rows.filter(({ words }) => words.includes('tea')).map(({ seq }) => seq);
+    const newestFirst = tea.toSorted((a, b) => b - a);
+    const terms = anyOf(database.read, [rows[0]?.owner ?? 0], [wordTerm('tea')]);
+    const expectNewest = async () => {
+      for (const limit of [1, 3, 11, 12, 13, 2_000, 5_000]) {
+        const found = await newestMatches(database.read, terms, limit);
+        expect(found).toEqual(newestFirst.slice(0, limit));
+      }
+      expect(await totalOf(database.read, terms)).toBe(12);
+    };
+
+    await expectNewest();
+    await make(bob, 9);
+    await expectNewest();
+  });
+
   test('a memory has the given fields, and defaults for the others', async () => {
     const { memories, clock } = await world(engine);
     const now = new Date(clock.now()).toISOString();

@@ -57,7 +57,9 @@ const texts = [
 const integers = [0, 1, -1, 2_147_483_647];
 const bigints = [...integers, Number.MAX_SAFE_INTEGER, Number.MIN_SAFE_INTEGER];
 
-type Row = Record<string, string | number | null>;
+const bytes = [Buffer.from([]), Buffer.from([0, 255, 92, 34]), Buffer.from('7fff0001', 'hex')];
+
+type Row = Record<string, string | number | Uint8Array | null>;
 
 /** Texts of a form that the database itself reads. */
 const formedValues: Record<string, string> = {
@@ -98,7 +100,8 @@ function fillEveryTable(dataDir: string): Map<string, Row[]> {
           return [name, isText ? `${texts[i % texts.length]} ${i}` : i + 1];
         }
         if (notnull === 0 && (i + c) % 3 === 0) return [name, null];
-        const values = isText ? texts : type === 'integer' ? integers : bigints;
+        const numbers = type === 'integer' ? integers : bigints;
+        const values = isText ? texts : type === 'blob' ? bytes : numbers;
         return [name, values[(i + c) % values.length]];
       });
       return Object.fromEntries(fields) as Row;
@@ -117,7 +120,20 @@ function fillEveryTable(dataDir: string): Map<string, Row[]> {
   return filled;
 }
 
-const inOrder = (rows: readonly Row[]) => rows.map((row) => JSON.stringify(row)).toSorted();
+/** Bytes as their bits, which is what PostgreSQL gives of those that it keeps as bits. */
+const bitsOf = (some: Uint8Array) =>
+  [...some].map((byte) => byte.toString(2).padStart(8, '0')).join('');
+const inOrder = (rows: readonly Row[]) =>
+  rows
+    .map((row) =>
+      JSON.stringify(
+        Object.entries(row).map(([name, value]) => [
+          name,
+          value instanceof Uint8Array ? bitsOf(value) : value,
+        ]),
+      ),
+    )
+    .toSorted();
 
 describe.each(servers)('a move into PostgreSQL', (engine) => {
   test('knows every table and column that there is in either database', async () => {

@@ -239,7 +239,7 @@ describe.each(await engines())('on $name', (engine) => {
       const gate = Promise.withResolvers<void>();
       const ending = {
         ...world,
-        agentsAbove: async () => [],
+        jobsAbove: async () => [],
         streamedBytesOf,
         async scheduledJobOf(_db: unknown, jobId: string) {
           if (jobId === second.id) {

@@ -63,7 +63,7 @@ describe.skipIf(!(await canRunClusters()))('a rolling deploy', () => {
     const others = cluster.of('worker');
     const old = await cluster.add('worker', { environment: { SHUTDOWN_GRACE_MS: '500' } });
     for (const other of others) await cluster.remove(other);
-    const load = await loadCluster(cluster, { perSecond: 10, input: () => ({ waitMs: 3_000 }) });
+    const load = await loadCluster(cluster, { perSecond: 6, input: () => ({ waitMs: 3_000 }) });
     await waitFor(() => readEffects(load.log).length >= 10, { describe: 'ten run' });
 
     await cluster.add('worker');

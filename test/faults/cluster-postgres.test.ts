@@ -23,7 +23,7 @@ import { waitFor } from '../support/wait-for.ts';
 const recoveryMs = 30_000;
 const crashes = rounds(2, 3);
 /** Of a fault that comes again and again. */
-const times = rounds(5, 10);
+const times = rounds(3, 10);
 
 describe.skipIf(!(await canRunClusters()))('a cluster whose PostgreSQL', () => {
   let cluster: Cluster;

@@ -25,7 +25,7 @@ const resumeMs = 10_000;
 /** Long enough to be found out. */
 const awayMs = () => randomInteger(rounds(2_500, 3_000), rounds(3_000, 5_000));
 /** Of a fault that comes again and again. */
-const times = rounds(5, 10);
+const times = rounds(3, 10);
 
 describe.skipIf(!(await canRunClusters()))('a cluster whose Redis', () => {
   let cluster: Cluster;

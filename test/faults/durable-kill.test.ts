@@ -119,8 +119,8 @@ describe.each(durableEngines)('a platform on $name that is killed', ({ name, ope
       beginChance();
       attend();
       const runs: Begun[] = [];
-      // On each change a fifth of them on either engine, all in a soak.
-      const every = rounds(5, 1);
+      // On each change an eighth of them on either engine, all in a soak.
+      const every = rounds(8, 1);
       const at = name === 'SQLite' ? 1 : 2;
       for (const { acts } of boundaries().filter((_one, i) => i % every === at % every)) {
         runs.push(await begin(acts));

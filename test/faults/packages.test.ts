@@ -61,7 +61,7 @@ test('hold compiled code with its types, a licence and a README, and nothing tha
   expect(globSync('console/dist/*licen*', options).sort()).toEqual(licences);
 });
 
-test('bring along what they need, in the versions that the tests of the checkout run with', () => {
+test('bring along what they need, in the versions that the tests of the checkout run with', async () => {
   const { packages } = readPacked(root, 'package-lock.json') as {
     packages: Record<string, Locked>;
   };
@@ -81,6 +81,9 @@ test('bring along what they need, in the versions that the tests of the checkout
     (name) => !name.startsWith('.') && !/^node-[a-z-]+-(?:x64|arm64)$/.test(name),
   );
   expect(besideIt.sort()).toEqual(['@skillwright', 'skillwright']);
+  // npm would name what is missing, or of another version than a package asks for.
+  const listed = await installed.run('npm', ['ls', '--all']);
+  expect(listed.code, listed.stderr).toBe(0);
 });
 
 test('without its Node, on one that is too old, the command says what to do', async () => {

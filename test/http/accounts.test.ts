@@ -428,6 +428,61 @@ describe('an authorization server', () => {
     expect(by.registrations).toEqual([]);
   });
 
+  test('that gives no new tokens is told to the administrator, and to no other organization', async () => {
+    const { by, connect, run, admin } = await world();
+    await connect(await session());
+    by.tokens = 'broken';
+    clock.advance(61 * minute);
+    const { body: job } = await run('globex');
+    expect(job.error.code).toBe('upstream_unavailable');
+    expect(job.error.message).toContain('The service could not be looked at with the accounts');
+    expect(job.error.message).not.toContain('acme');
+    const { body } = await platform.admin('GET', admin);
+    expect(body.fault).toContain('The account of acme at the server');
+  });
+
+  test('that repeats what it was sent shows no code, verifier or secret of the client', async () => {
+    const { by, path, agreed } = await world();
+    const as = await session();
+    const answer = await agreed(as);
+    by.tokens = (form) => ({
+      error: 'invalid_request',
+      error_description: `No: ${form.get('code')?.replace('-', '-\u200b')} ${form.get('code_verifier')}`,
+    });
+    const { body, text } = await as('POST', `${path}/complete`, answer);
+    expect(body.message).toContain('No: *** ***');
+    expect(text).not.toContain(answer['code']);
+  });
+
+  test('that publishes no metadata is the server itself, with the default endpoints of 2025-03-26', async () => {
+    const { server, name, path, run } = await world();
+    const { origin } = new URL(server.url);
+    const asked: URLSearchParams[] = [];
+    Object.assign(server.paths, {
+      '/.well-known/oauth-protected-resource/mcp': () => ({ resource: server.url }),
+      '/register': (body: string) => ({ ...JSON.parse(body), client_id: 'c', client_secret: 's' }),
+      '/token': (body: string) => {
+        asked.push(new URLSearchParams(body));
+        return { access_token: 'the-token-of-acme', token_type: 'Bearer' };
+      },
+    });
+    server.guard = ({ headers, url }, response) => {
+      if (url === '/mcp' && headers.authorization === 'Bearer the-token-of-acme') return false;
+      response.writeHead(url === '/mcp' ? 401 : 404).end();
+      return true;
+    };
+    const as = await session();
+    const { body } = await as('POST', `${path}/authorize`);
+    const at = new URL(body.authorization_url);
+    expect(`${at.origin}${at.pathname}`).toBe(`${origin}/authorize`);
+    expect(at.searchParams.get('code_challenge_method')).toBe('S256');
+    const answer = { state: at.searchParams.get('state'), code: 'the-code' };
+    const { body: account } = await as('POST', `${path}/complete`, answer);
+    expect(account).toMatchObject({ server: name, status: 'connected', issuer: origin });
+    expect(asked[0]?.get('code_verifier')).toEqual(expect.any(String));
+    expect((await run()).body.status).toBe('completed');
+  });
+
   test('of another server than that which was named by the server is not asked', async () => {
     const { server, path } = await world();
     server.paths['/.well-known/oauth-protected-resource/mcp'] = () => ({

@@ -63,10 +63,10 @@ test('the dialogue is trimmed to the context of the agent', async () => {
     model_settings: { context_tokens: 3_000, max_output_tokens: 100 },
   });
   world.provider.script(answering('Noted.'));
-  const first = await thinker.task('a'.repeat(4_500));
+  const first = await thinker.task('a'.repeat(5_600));
   const continued = { 'x-conversation-id': first.conversation_id };
 
-  await thinker.task('b'.repeat(4_500), {}, continued);
+  await thinker.task('b'.repeat(5_600), {}, continued);
 
   const sent = JSON.stringify(lastBody());
   expect(sent).toContain('bbbb');

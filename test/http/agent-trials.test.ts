@@ -90,6 +90,38 @@ test('a trial reads the memory of the agent and does not change it', async () =>
   expect(await memories()).toMatchObject([{ content: 'The harbour opens at six' }]);
 });
 
+test('a trial remembers, updates and forgets nothing, neither in its model’s tools nor in its code', async () => {
+  const { post, memories } = await newThinker(world.platform, { skills: ['staged/*'] });
+  const salary = 'The harbour master earns 5,000';
+  const { body: known } = await post('/api/agents/thinker/memories', { content: salary });
+  const raised = 'The harbour master earns 6,000';
+  const steps = [
+    { remember: { content: raised } },
+    { forget: known.id },
+    { remember: { content: 'new' } },
+  ];
+  const byCode = steps.map((step) => ({
+    toolCalls: [{ name: 'staged__memory__v1_0', input: { attempts: [[step]] } }],
+  }));
+  const byTools = [
+    { toolCalls: [{ name: 'remember', input: { content: raised } }] },
+    { toolCalls: [{ name: 'remember', input: { content: 'new' } }] },
+    { toolCalls: [{ name: 'forget', input: { id: known.id } }] },
+  ];
+  world.provider.script(inTurn(...byCode, ...byTools, { text: 'Aye.' }));
+  const before = world.provider.requests.length;
+
+  const { body: job } = await post(path, { agent: overrides, input: { task: 'x' } }, waiting);
+
+  expect(job.status).toBe('completed');
+  const results = world.provider.requests
+    .slice(before + 1)
+    .map(({ toolResults }) => toolResults.at(-1));
+  expect(results).toHaveLength(6);
+  for (const result of results.slice(0, 3)) expect(result).toMatch(/may only read/);
+  expect(await memories()).toEqual([known]);
+});
+
 test('a retry of a trial is the same trial', async () => {
   const { post, jobIn } = await newThinker(world.platform);
   world.provider.script(() => ({ fault: { status: 400 } }));
@@ -143,7 +175,7 @@ test('a trial needs the scope of agents, and an agent that takes work', async ()
   const { post, put } = await newThinker(world.platform);
 
   expectRefusal(await limited.post(path, body), 403, 'insufficient_scope');
-  expectRefusal(await post('/api/agents/nobody/trials', {}), 404, 'not_found');
+  expectRefusal(await post('/api/agents/unknown/trials', {}), 404, 'not_found');
   await put('/api/agents/thinker', { status: 'paused' });
   expectRefusal(await post(path, body), 422, 'agent_paused');
 });

@@ -78,7 +78,7 @@ test('an unknown agent or version is 404, and an invalid query 400', async () =>
   const other = await newTenant(world.platform);
 
   for (const answer of [
-    await get('/api/agents/nobody/versions'),
+    await get('/api/agents/unknown/versions'),
     await other.get(versions),
     ...(await Promise.all(
       ['2', '0', '-1', '1.5', 'x', '01', '99999999999'].flatMap((n) => [

@@ -89,6 +89,7 @@ describe('GET /api/approvals', () => {
       decided_by: null,
       reason: null,
       fields: null,
+      link: null,
       answer: null,
     });
     expect((await tenant.get(first.at)).body).toEqual(first.approval);

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { noTokenStats } from '../../src/http/schemas.ts';
+import { noTokenSums } from '../../src/http/schemas.ts';
 import { anId, aTimestamp, expectInvalid, expectRefusal } from '../support/expectations.ts';
 import { hostileLimits, hostileOffsets } from '../support/hostile-pages.ts';
 import type { Platform } from '../support/platform.ts';
@@ -209,7 +209,7 @@ describe('GET /api/conversations/:id', () => {
       user_id: 'a test',
       status: 'completed',
       trigger_type: 'api',
-      token_stats: noTokenStats,
+      ...noTokenSums,
       created_at: aTimestamp,
       updated_at: aTimestamp,
     });

@@ -121,6 +121,73 @@ test('a loop with a cache costs less than a quarter of what it costs without', a
   expect(cached).toBeLessThan(whole / 4);
 });
 
+test('what was not reported makes the cost of the day partial, and that of today alike', async () => {
+  const thinker = await newThinker(world.platform);
+  world.provider.script(
+    inTurn({ text: 'Yes.', usage: { prompt: 100, completion: 10 } }, { text: 'No.', usage: null }),
+  );
+  await thinker.task('Is it?');
+  const whole = (await thinker.get('/api/agents/thinker/usage')).body;
+  await thinker.task('And now?');
+
+  const { today, month, days } = (await thinker.get('/api/agents/thinker/usage')).body;
+
+  expect([whole.today, whole.days[0]]).toMatchObject([
+    { cost_is_partial: false },
+    { cost_is_partial: false },
+  ]);
+  expect([today, month, days[0]]).toMatchObject([
+    { cost_is_partial: true },
+    { cost_is_partial: true },
+    { cost_is_partial: true, unreported_calls: 1, unpriced_calls: 0 },
+  ]);
+});
+
+test('a provider that counts more than was reserved is charged for, and the stream says so', async () => {
+  const thinker = await newThinker(world.platform, { model: 'openai/surprising' });
+  await thinker.put('/api/agents/thinker/budget', { tokens_per_day: 3_000 });
+  world.provider.script(answering('Yes.', { usage: { prompt: 3_900, completion: 100 } }));
+
+  const job = await thinker.task('Is it?');
+
+  expect(job.status).toBe('completed');
+  const { today } = (await thinker.get('/api/agents/thinker/usage')).body;
+  expect(today).toMatchObject({ used: 4_000, reserved: 0, limit: 3_000, left: 0 });
+  const events = await (await thinker.follow(job.job_id)).ended;
+  expect(events.filter(({ event }) => event === 'log').map(({ data }) => data.message)).toEqual([
+    'openai/surprising counted 4000 tokens, and 3000 were reserved: budgets may be exceeded by the difference',
+  ]);
+  expect(await thinker.task('And now?')).toMatchObject({ error: { code: 'budget_exceeded' } });
+});
+
+test('a skill is told what its request has cost, with all turns and what is not known', async () => {
+  const { asking, put } = await newThinker(world.platform, { skills: ['text/*'] });
+  const reply = { text: 'Two.', usage: { prompt: 1_000, completion: 100 } };
+  const script = () =>
+    inTurn(
+      { toolCalls: [counting], usage: { prompt: 1_000, completion: 100 } },
+      reply,
+      { ...reply, usage: null },
+      reply,
+    );
+  const requests = [{ prompt: 'Count', tools: true }, { prompt: 'And now?' }];
+  const usagesOf = async () => {
+    world.provider.script(script());
+    const job = await asking(requests);
+    return job.output.map(({ usage }: { usage: object }) => usage);
+  };
+
+  expect(await usagesOf()).toMatchObject([
+    { total_tokens: 2_200, cost_usd: 0.006, cost_is_partial: false },
+    { total_tokens: null, cost_usd: null, cost_is_partial: true },
+  ]);
+  await put('/api/agents/thinker', { model: 'openai/other' });
+  expect(await usagesOf()).toMatchObject([
+    { total_tokens: 2_200, cost_usd: null, cost_is_partial: true },
+    { cost_usd: null, cost_is_partial: true },
+  ]);
+});
+
 describe('a model without a price', () => {
   test('has an unknown cost, and sums with it say that they are partial', async () => {
     const thinker = await newThinker(world.platform, { model: 'openai/other' });
@@ -201,11 +268,11 @@ describe('a budget in money', () => {
 
   test('of many jobs at once is never exceeded', async () => {
     const thinker = await newThinker(world.platform);
-    // No more tokens than the prompt has bytes, which is what a first call reserves.
-    world.provider.script(answering('Yes.', { usage: { prompt: 50, completion: 70 } }));
-    // A call costs 0.0008 dollars, and reserves some more.
-    await thinker.put(path, { usd_per_day: 0.01 });
-    const requests = [{ prompt: 'Is it?', maxOutputTokens: 80 }];
+    // No more tokens than a first call reserves for its prompt, and than its answer may have.
+    world.provider.script(answering('Yes.', { usage: { prompt: 15, completion: 16 } }));
+    // A call costs 0.00019 dollars, and reserves some more.
+    await thinker.put(path, { usd_per_day: 0.0026 });
+    const requests = [{ prompt: 'Is it so?', maxOutputTokens: 16 }];
     const start = () => thinker.start('thinking/v1.0/asks', { requests }, thinker.named);
 
     const ids = await Promise.all(Array.from({ length: 20 }, start));
@@ -213,8 +280,8 @@ describe('a budget in money', () => {
 
     const completed = jobs.filter(({ body }) => body.status === 'completed').length;
     const { today } = (await thinker.get('/api/agents/thinker/usage')).body;
-    expect(today).toMatchObject({ reserved_usd: 0, used_usd: (completed * 8) / 10_000 });
-    expect(today.used_usd).toBeLessThanOrEqual(0.01);
+    expect(today).toMatchObject({ reserved_usd: 0, used_usd: (completed * 19) / 100_000 });
+    expect(today.used_usd).toBeLessThanOrEqual(0.0026);
     expect(completed).toBeGreaterThan(8);
     expect(completed).toBeLessThan(20);
   });

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { noTokenStats } from '../../src/http/schemas.ts';
+import { noTokenSums } from '../../src/http/schemas.ts';
 import { anId, aTimestamp, expectInvalid, expectRefusal } from '../support/expectations.ts';
 import { manualClock } from '../support/manual-clock.ts';
 import { embeddedTest, type Platform } from '../support/platform.ts';
@@ -171,7 +171,7 @@ describe('Prefer: wait=N', () => {
     erased_at: null,
     is_trial: false,
     progress: null,
-    token_stats: noTokenStats,
+    ...noTokenSums,
     parent_job_id: null,
   };
 

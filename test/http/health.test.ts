@@ -25,7 +25,10 @@ async function startFragile() {
       queue: { ...queue, isConnected: () => !failing.queue && queue.isConnected() },
       executors: {
         ...executors,
-        stats: () => ({ ...executors.stats(), ...(failing.executors ? { executors: 0 } : {}) }),
+        stats: () => ({
+          ...executors.stats(),
+          ...(failing.executors ? { executors: 0, failedStarts: 1 } : {}),
+        }),
       },
     },
   });

@@ -98,6 +98,7 @@ describe('GET /api/jobs/:jobId/steps', () => {
         {
           ...{ job_id: childId, agent_id: 'default', skill: echo, status: 'completed' },
           token_stats: noTokenStats,
+          total_token_stats: noTokenStats,
         },
         due,
       ],

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { noTokenStats } from '../../src/http/schemas.ts';
+import { noTokenSums } from '../../src/http/schemas.ts';
 import { anId, aTimestamp, expectInvalid, expectRefusal } from '../support/expectations.ts';
 import { hostileLimits, hostileOffsets } from '../support/hostile-pages.ts';
 import { manualClock } from '../support/manual-clock.ts';
@@ -42,7 +42,7 @@ const fullFields = [
     'agent_version',
     'erased_at',
   ],
-  ...['retry_of', 'progress', 'token_stats'],
+  ...['retry_of', 'progress', 'token_stats', 'nested_token_stats', 'total_token_stats'],
 ].sort();
 
 const keysOf = (value: object) => Object.keys(value).sort();
@@ -106,7 +106,7 @@ describe('GET /api/jobs/:jobId', () => {
       is_trial: false,
       parent_job_id: null,
       progress: { fraction: 0.25, note: 'a quarter' },
-      token_stats: noTokenStats,
+      ...noTokenSums,
     });
   });
 

@@ -1,6 +1,7 @@
 /** Outside servers that are away, slow or hostile: each costs a sentence, not the platform. */
 import { pipeline } from 'node:stream/promises';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
+import { follow } from '../support/event-stream.ts';
 import { manualClock } from '../support/manual-clock.ts';
 import { echoTool, type McpTestServer, startMcpServer } from '../support/mcp-server.ts';
 import type { Platform } from '../support/platform.ts';
@@ -38,7 +39,7 @@ async function turned(turn: (server: McpTestServer) => void, fields = {}) {
   return { ...one, server };
 }
 
-describe('a look at a server', () => {
+describe('a refresh of a server', () => {
   test('that is away records a sentence, and its skills stay', async () => {
     const server = await startMcpServer();
     const { refresh, run } = await added(server);
@@ -148,6 +149,22 @@ describe('a look at a server', () => {
     expect(job.error.message).toBe('No ***');
   });
 
+  test('whose output hides text loses what hides it, with a line in the log', async () => {
+    const server = await startMcpServer();
+    const { name } = await added(server, { headers: { 'x-secret': 'a-long-secret' } });
+    const kept = 'می\u200cخواهم 👩\u200d💻\r\n';
+    const text = `Fine\u{e0041}\u{e0042}😀\ufe00\ufe0f\u{e0100} ✔\ufe0f \u202ea-long-\u200bsecret ${kept}`;
+    server.answers['tools/call'] = () => ({ content: [{ type: 'text', text }] });
+    const { body: job } = await platform.run(key, `mcp-${name}/v1.0/echo`, { text: 'a' });
+    expect(job.output.content).toEqual([{ type: 'text', text: `Fine😀 ✔\ufe0f *** ${kept}` }]);
+    const path = `${platform.url}/api/jobs/${job.job_id}/events`;
+    const events = await (await follow(path, { 'x-api-key': key })).ended;
+    const logged = events.filter(({ event }) => event === 'log');
+    expect(logged.map(({ data }) => data.message)).toEqual([
+      'The output had invisible characters, in which texts may hide. They were removed: 7.',
+    ]);
+  });
+
   test('does not follow a redirect to another host', async () => {
     const other = await startMcpServer();
     const server = await startMcpServer();
@@ -225,7 +242,7 @@ describe('a call of a server', () => {
     expect(JSON.stringify(await run())).not.toContain('token-0123456789');
   });
 
-  test('that has changed the tool since the last look fails, and is not made', async () => {
+  test('that has changed the tool since the last refresh fails, and is not made', async () => {
     const { run, refresh, server } = await turned((one) => {
       const inputSchema = { type: 'object', properties: { id: { type: 'integer' } } };
       one.tools = [{ ...echoTool, inputSchema: { ...inputSchema, required: ['id'] } }];
@@ -243,7 +260,7 @@ describe('a call of a server', () => {
     ]);
   });
 
-  test('that says its tools have changed is looked at again, and once in half a minute', async () => {
+  test('that says its tools have changed is refreshed, and once in half a minute', async () => {
     const { name, run, server } = await turned((one) => {
       one.answers['tools/call'] = (_params, { id }, response) => {
         one.tools = [{ ...echoTool, description: `Changed ${id}.` }];
@@ -255,7 +272,7 @@ describe('a call of a server', () => {
         response.end();
       };
     });
-    const looks = () => server.asked.filter((method) => method === 'tools/list').length;
+    const refreshes = () => server.asked.filter((method) => method === 'tools/list').length;
     clock.advance(31_000);
     await run();
     const states = async () => {
@@ -266,10 +283,10 @@ describe('a call of a server', () => {
       describe: 'the changed tool',
     });
     expect(await states()).toEqual(['active', 'quarantined']);
-    expect(looks()).toBe(2);
+    expect(refreshes()).toBe(2);
     await run();
     await run();
-    expect(looks()).toBe(2);
+    expect(refreshes()).toBe(2);
   });
 
   test('that floods it with messages ends with a sentence, in one stream or as a batch', async () => {

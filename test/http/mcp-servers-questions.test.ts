@@ -9,6 +9,7 @@ import {
 } from '../support/asking-server.ts';
 import { follow } from '../support/event-stream.ts';
 import { askMcp } from '../support/mcp.ts';
+import { startMcpServer } from '../support/mcp-server.ts';
 import type { Platform } from '../support/platform.ts';
 import { callingTools } from '../support/scripted-provider.ts';
 import { acting, dataDirectory, play, startStaged } from '../support/staged.ts';
@@ -156,6 +157,66 @@ describe('a server that is called again with the answers', () => {
     expect(done).toMatchObject({ status: 'completed', attempt: 1 });
     expect(server.calls.at(-1)).toMatchObject({ state: 'state-1' });
     expect(server.calls).toHaveLength(2);
+  });
+});
+
+describe('a server that asks to open a page', () => {
+  const page = { message: 'Pay first.', url: 'https://pay.example/o/1?t=x', elicitationId: 'e1' };
+  const link = { url: page.url, host: 'pay.example' };
+
+  test('is called again once a person has approved, who sees the host and the whole address', async () => {
+    const server = await startAskingServer();
+    server.questions = { page: { mode: 'url', ...page } };
+    const job = await begin(await added(server));
+    const [approval] = await pendingOf(job);
+    expect(approval).toMatchObject({
+      title: expect.stringMatching(/^asks-\d+ asks to open a page of pay\.example: Pay first\.$/),
+      ...{ link, fields: null },
+    });
+    await decide(approval.approval_id, 'approve');
+    expect((await ended(job)).output).toEqual({ answers: { page: { action: 'accept' } } });
+  });
+
+  test.each([
+    ['approve', 'completed', 2],
+    ['reject', 'failed', 1],
+  ])('and refuses the call until then (-32042): %s', async (verb, status, calls) => {
+    const server = await startMcpServer();
+    let refused = 0;
+    server.answers['tools/call'] = (_params, { id }) => {
+      refused += 1;
+      if (refused > 1) return { content: [] };
+      const data = { elicitations: [{ mode: 'url', ...page }] };
+      return { jsonrpc: '2.0', id, error: { code: -32_042, message: 'Pay first', data } };
+    };
+    const job = await begin(await added(server));
+    await platform.jobIn(key, job, 'waiting');
+    const [approval] = await pendingOf(job);
+    expect(approval).toMatchObject({ link });
+    await decide(approval.approval_id, verb);
+    expect(await ended(job)).toMatchObject({ status });
+    expect(refused).toBe(calls);
+  });
+
+  test('while it holds the call gets no content with the answer; an address in clear is declined', async () => {
+    const server = await startHoldingServer({ mode: 'url', ...page });
+    const job = await begin(await added(server));
+    const [approval] = await pendingOf(job);
+    await decide(approval.approval_id, 'approve');
+    expect((await ended(job)).output).toEqual({ answer: { action: 'accept' } });
+    const plain = await startHoldingServer({ mode: 'url', ...page, url: 'http://pay.example/' });
+    const declined = await ended(await begin(await added(plain)));
+    expect(declined.output).toEqual({ answer: { action: 'decline' } });
+  });
+
+  test('asks it of an MCP client that opens pages, and of no other one', async () => {
+    const skill = await added(await startHoldingServer({ mode: 'url', ...page }));
+    const [category = '', , name = ''] = skill.split('/');
+    const params = { name: `${category}.${name}`, arguments: { text: 'a' } };
+    const capabilities = { elicitation: { form: {}, url: {} } };
+    const { result } = await askMcp(platform, key, 'tools/call', params, { capabilities });
+    const [request] = Object.values(result.inputRequests) as { params: object }[];
+    expect(request?.params).toMatchObject({ mode: 'url', url: page.url });
   });
 });
 

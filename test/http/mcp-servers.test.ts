@@ -88,6 +88,35 @@ describe('a server', () => {
     expect((await call()).structuredContent).toEqual({ n: 2 });
   });
 
+  test('gives blocks beside the structured content of a tool with an output schema', async () => {
+    const outputSchema = {
+      ...{ type: 'object', properties: { n: { type: 'integer' } } },
+      ...{ required: ['n'], additionalProperties: false },
+    };
+    const server = await startMcpServer([{ ...echoTool, outputSchema }]);
+    const { name } = await added(server);
+    const image = { type: 'image', data: 'aGk=', mimeType: 'image/png' };
+    const said = { type: 'text', text: 'A chart' };
+    const structuredContent = { n: 1 };
+    const again = { type: 'text', text: '{ "n": 1 }' };
+    server.answers['tools/call'] = () => ({ content: [again, said, image], structuredContent });
+    const { body: job } = await platform.run(key, `mcp-${name}/v1.0/echo`, { text: '' });
+    expect(job.output).toEqual({ n: 1, _content: [said, image] });
+    const params = { name: `mcp-${name}.echo`, arguments: { text: '' } };
+    const { result } = await askMcp(platform, key, 'tools/call', params);
+    const text = { type: 'text', text: '{"n":1}' };
+    expect(result).toMatchObject({ content: [text, said, image], structuredContent });
+    expect(result.structuredContent).toEqual(structuredContent);
+    const { result: list } = await askMcp(platform, key, 'tools/list', {});
+    const tool = list.tools.find((one: { name: string }) => one.name === params.name);
+    expect(tool.outputSchema).toEqual(outputSchema);
+    const more = { ...structuredContent, _content: 'unsaid' };
+    const moreAgain = { type: 'text', text: JSON.stringify(more) };
+    server.answers['tools/call'] = () => ({ content: [moreAgain], structuredContent: more });
+    const { body: plain } = await platform.run(key, `mcp-${name}/v1.0/echo`, { text: '' });
+    expect(plain.output).toEqual({ n: 1 });
+  });
+
   test('is asked again after a failure only for a tool that the operator names', async () => {
     const server = await startMcpServer();
     const { name, path } = await added(server);
@@ -211,6 +240,31 @@ describe('a server that takes tokens', () => {
     expect(answer.fault).toContain('could not be given a token');
     expect(tokens).toEqual([]);
   });
+});
+
+test('a look with what was set before says nothing of what is set now', async () => {
+  const [before, after] = [await startMcpServer(), await startMcpServer([wider])];
+  const list = Promise.withResolvers<void>();
+  before.guard = (_request, response) => response.writeHead(503).end() && true;
+  const { path, answer, refresh } = await added(before);
+  expect(answer.status).toBe('failing');
+  before.guard = () => false;
+  const usual = before.tools;
+  before.answers['tools/list'] = async () => {
+    await list.promise;
+    return { tools: usual };
+  };
+  const refreshed = refresh();
+  await expect.poll(() => before.asked).toContain('tools/list');
+  const changed = platform.admin('PUT', path, { url: after.url });
+  const urlNow = async () => (await platform.admin('GET', path)).body.url;
+  await expect.poll(urlNow, { timeout: 5_000 }).toBe(after.url);
+  list.resolve();
+  await refreshed;
+  const { skills } = (await changed).body;
+  expect(skills).toMatchObject([
+    { version: 'v1.0', state: 'active', reason: null, description: wider.description },
+  ]);
 });
 
 describe('a tool that was changed', () => {

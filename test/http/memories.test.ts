@@ -29,6 +29,54 @@ const contents = async (tenant: Tenant, query: string) => {
   return body.data.map(({ content }: { content: string }) => content);
 };
 
+describe('a key without the scope memories', () => {
+  async function withUsers() {
+    const owner = await newTenant(platform);
+    const { organization: organization_id } = owner;
+    const { body: shared } = await owner.post(path, { content: 'Tea at four' });
+    const { body: secret } = await owner.post(path, { content: 'Tea for ada', user_id: 'ada' });
+    const keyWith = (scopes: string[]) => newTenant(platform, { organization_id, scopes });
+    return { owner, shared, secret, keyWith };
+  }
+
+  test('reaches the agent’s own memories, and finds none of users', async () => {
+    const { owner, shared, secret, keyWith } = await withUsers();
+    const narrow = await keyWith(['agent']);
+    const one = `${path}/${secret.id}`;
+
+    for (const query of ['', '?user_id=', '?q=tea', '?tag=fact']) {
+      const { body } = await narrow.get(`${path}${query}`);
+      expect(body).toMatchObject({ data: [{ id: shared.id }], total: 1 });
+    }
+    expect((await narrow.put(`${path}/${shared.id}`, { tag: 'hour' })).status).toBe(200);
+    expectRefusal(await narrow.get(one), 404, 'not_found');
+    expectRefusal(await narrow.put(one, { content: 'changed' }), 404, 'not_found');
+    expectRefusal(await narrow.delete(one), 404, 'not_found');
+    expect((await owner.get(one)).body).toEqual(secret);
+  });
+
+  test('is refused where it names a user', async () => {
+    const { keyWith } = await withUsers();
+    const narrow = await keyWith(['agent', 'approvals']);
+
+    for (const query of ['?user_id=ada', '?user_id=ada&limit=x']) {
+      expectRefusal(await narrow.get(`${path}${query}`), 403, 'insufficient_scope');
+    }
+    const made = { content: 'x', user_id: 'ada' };
+    expectRefusal(await narrow.post(path, made), 403, 'insufficient_scope');
+    expect((await narrow.post(path, { content: 'x', user_id: null })).status).toBe(201);
+  });
+
+  test.each(['memories', 'user-data'])('with %s it reaches them all', async (scope) => {
+    const { secret, keyWith } = await withUsers();
+    const clerk = await keyWith([scope]);
+
+    expect((await clerk.get(path)).body).toMatchObject({ total: 2 });
+    expect((await clerk.get(`${path}?user_id=ada`)).body).toMatchObject({ data: [secret] });
+    expect((await clerk.delete(`${path}/${secret.id}`)).status).toBe(204);
+  });
+});
+
 describe('POST /api/agents/:agentId/memories', () => {
   test('answers 201 with the memory, and Location', async () => {
     const tenant = await newTenant(platform);

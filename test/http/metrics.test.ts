@@ -65,6 +65,8 @@ describe('GET /metrics', () => {
     ['service_model_cost_usd_total', 'counter'],
     ['service_model_unpriced_calls_total', 'counter'],
     ['service_model_call_duration_seconds', 'histogram'],
+    ['service_embedding_calls_total', 'counter'],
+    ['service_memories_awaiting_vector', 'gauge'],
     ['service_oldest_due_job_age_seconds', 'gauge'],
     ['service_lease_expiries_total', 'counter'],
     ['service_outbox_lag_seconds', 'gauge'],
@@ -83,7 +85,7 @@ describe('GET /metrics', () => {
   test('has no other family of the service', async () => {
     const families = (await scrape()).match(/^# TYPE service_\w+/gm);
 
-    expect(families).toHaveLength(25);
+    expect(families).toHaveLength(27);
   });
 
   test.each([

@@ -249,9 +249,12 @@ describe('credentials', () => {
     const base_url = `${after.url}/v2`;
     const changed = { document: null, base_url, auth: auth('secret-of-b') };
     const { body } = await platform.admin('PUT', path, changed);
-    const { body: job } = await run('put-ping', {});
-    expect(job.error.code).toBe('missing_credentials');
-    expect(job.error.message).toContain(`the credentials are for ${after.url}`);
+    const old = body.skills.filter(({ version }: { version: string }) => version === 'v1.0');
+    for (const { state, reason } of old) {
+      expect(state).toBe('withdrawn');
+      expect(reason).toContain(`the credentials are for ${after.url}`);
+    }
+    expectRefusal(await run('put-ping', {}), 404, 'skill_not_found');
     const next = body.skills.filter(({ state }: { state: string }) => state === 'quarantined');
     const versions = next.map(({ skill_name, version, digest }: Record<string, string>) => ({
       ...{ skill_name, version, digest },
@@ -272,10 +275,10 @@ describe('credentials', () => {
       ({ state, skill_name: name }: Record<string, string>) =>
         state === 'quarantined' && name === 'put-ping',
     );
-    await platform.admin('POST', `${path}/activate`, {
-      versions: [{ skill_name, version, digest }],
-    });
-    expect((await run('put-ping', {}, 'v1.1')).body.error.code).toBe('missing_credentials');
+    const versions = [{ skill_name, version, digest }];
+    const refused = await platform.admin('POST', `${path}/activate`, { versions });
+    expectRefusal(refused, 409, 'conflict');
+    expect(refused.body.message).toContain('set the credentials again');
     expect([sent(before), sent(after)]).toEqual([['secret-of-a'], []]);
   });
 

@@ -1,11 +1,22 @@
+import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { anthropicCache, prefixCache } from '../support/prompt-cache.ts';
 import type { Reply, ScriptedRequest } from '../support/scripted-provider.ts';
-import { newThinker, startThinkers, type Thinkers, toolNamed } from '../support/thinkers.ts';
+import {
+  newThinker,
+  startThinkers,
+  type Thinkers,
+  thinkersSkills,
+  toolNamed,
+} from '../support/thinkers.ts';
 
 let world: Thinkers;
 beforeAll(async () => {
-  world = await startThinkers();
+  // With the catalog there are more tools than a model is shown at once.
+  const more = ['data', 'util', 'web'].map((category) =>
+    join(import.meta.dirname, '../../src/skills/catalog', category),
+  );
+  world = await startThinkers({ skillsDirs: [...thinkersSkills, ...more] });
 });
 afterAll(() => world.stop());
 
@@ -101,4 +112,78 @@ test('tools are offered in the same order by two agents with the same skills in 
   const [one, other] = world.provider.requests.slice(before);
   expect(one?.body.tools.length).toBeGreaterThan(5);
   expect(JSON.stringify(one?.body)).toBe(JSON.stringify(other?.body));
+});
+
+describe('a loop of 20 turns', () => {
+  const newSum = (from: number) => {
+    const costs = world.provider.requests.slice(from).map(({ cost }) => cost);
+    const prompt = sum(costs.map((cost) => cost?.prompt ?? 0));
+    return { prompt, billed: prompt - sum(costs.map((cost) => cost?.cacheRead ?? 0)), costs };
+  };
+
+  test.each([
+    ['anthropic/test', anthropicCache],
+    ['openai/test', prefixCache],
+  ] as const)(
+    'of %s that finds tools on its way is billed as new for a quarter at most',
+    async (model, cache) => {
+      const { task } = await newThinker(world.platform, { model, skills: ['*'], instructions });
+      const count = cache();
+      const before = world.provider.requests.length;
+      const loop = looping(20, 1, count);
+      world.provider.script((request) => {
+        const turn = request.messages.filter(({ role }) => role === 'assistant').length + 1;
+        if (turn !== 2 && turn !== 9) return loop(request);
+        const query = turn === 2 ? 'convert a CSV file' : 'hash of a text';
+        return {
+          toolCalls: [{ name: 'find_tools', input: { query } }],
+          usage: { ...count(request), completion: 20 },
+        };
+      });
+
+      const job = await task('Count all of it');
+
+      expect(job).toMatchObject({ status: 'completed' });
+      const { prompt, billed, costs } = newSum(before);
+      expect(costs).toHaveLength(20);
+      const offered = world.provider.requests.slice(before).map(({ tools }) => tools.length);
+      expect(offered[0]).toBeLessThan(offered[2] as number);
+      expect(offered[2]).toBeLessThan(offered[9] as number);
+      expect(billed).toBeLessThan(prompt / 4);
+    },
+  );
+
+  test.each([
+    ['anthropic/test', anthropicCache],
+    ['openai/test', prefixCache],
+  ] as const)(
+    'of %s that is summarized on its way is billed as new for a quarter at most',
+    async (model, cache) => {
+      const { task, steps } = await newThinker(world.platform, {
+        model,
+        skills: ['text/*'],
+        instructions,
+        model_settings: { context_tokens: 20_000, max_output_tokens: 1_000 },
+      });
+      const count = cache();
+      const before = world.provider.requests.length;
+      let turn = 0;
+      world.provider.script((request) => {
+        const usage = { ...count(request), completion: 20 };
+        if (request.system.startsWith('You summarize')) return { text: 'What was counted.', usage };
+        turn += 1;
+        if (turn === 20) return { text: 'Done.', usage };
+        const input = { text: `The words of turn ${turn} are these. `.repeat(80) };
+        return { toolCalls: [{ name: wordCount, input, id: `call_${turn}` }], usage };
+      });
+
+      const job = await task('Count all of it');
+
+      expect(job).toMatchObject({ status: 'completed' });
+      const made = await steps(job.job_id);
+      expect(made.filter(({ kind }) => kind === 'summary').length).toBeGreaterThanOrEqual(1);
+      const { prompt, billed } = newSum(before);
+      expect(billed / prompt).toBeLessThan(0.25);
+    },
+  );
 });

@@ -2,7 +2,7 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { type Platform, startPlatform } from '../support/platform.ts';
+import { embeddedTest, type Platform, startPlatform } from '../support/platform.ts';
 import { gate, play, stagedSkills } from '../support/staged.ts';
 import { waitFor } from '../support/wait-for.ts';
 
@@ -89,18 +89,21 @@ test('a reload gives new runs the new code, and a run that has begun ends with t
 const more = `export default { category: 'text', name: 'more', version: 'v1.0', displayName: 'More',
     description: 'More.', parameters: {}, output: {}, run: () => ({}) };`;
 
-test('a skill that does not load leaves all as it was, and the answer names file, line and reason', async () => {
-  await begin();
+embeddedTest(
+  'a skill that does not load leaves all as it was, and the answer names file, line and reason',
+  async () => {
+    await begin();
 
-  writeFileSync(file, 'const a = 1;\nexport default { category: a b };');
-  const answer = await reload();
+    writeFileSync(file, 'const a = 1;\nexport default { category: a b };');
+    const answer = await reload();
 
-  expect(answer.status).toBe(409);
-  expect(answer.body.message).toContain(`${file}: cannot be loaded: `);
-  const state = await platform.admin('GET', '/admin/skills/reload');
-  expect(state.body).toMatchObject({ status: 'refused', file, line: 2, faults: [] });
-  expect(await textOf()).toBe('Hello');
-});
+    expect(answer.status).toBe(409);
+    expect(answer.body.message).toContain(`${file}: cannot be loaded: `);
+    const state = await platform.admin('GET', '/admin/skills/reload');
+    expect(state.body).toMatchObject({ status: 'refused', file, line: 2, faults: [] });
+    expect(await textOf()).toBe('Hello');
+  },
+);
 
 test('a version that takes less than before is refused with the difference', async () => {
   await begin();
@@ -121,21 +124,24 @@ test('a version that takes less than before is refused with the difference', asy
   expect(await textOf()).toBe('Hello');
 });
 
-test('a reload names the skills whose code has changed, also that of a module which they import', async () => {
-  await begin();
-  const helper = join(directory, '_helper.ts');
-  writeFileSync(helper, `export const text = 'One';`);
-  const before = readFileSync(file, 'utf8');
-  const importing = before.replace(/"Hello"/, 'text');
-  writeFileSync(file, `import { text } from './_helper.ts';\n${importing}`);
-  expect(await reloaded()).toMatchObject({ changed: [greet] });
-  expect(await reloaded()).toMatchObject({ changed: [] });
+embeddedTest(
+  'a reload names the skills whose code has changed, also that of a module which they import',
+  async () => {
+    await begin();
+    const helper = join(directory, '_helper.ts');
+    writeFileSync(helper, `export const text = 'One';`);
+    const before = readFileSync(file, 'utf8');
+    const importing = before.replace(/"Hello"/, 'text');
+    writeFileSync(file, `import { text } from './_helper.ts';\n${importing}`);
+    expect(await reloaded()).toMatchObject({ changed: [greet] });
+    expect(await reloaded()).toMatchObject({ changed: [] });
 
-  writeFileSync(helper, `export const text = 'Two';`);
+    writeFileSync(helper, `export const text = 'Two';`);
 
-  expect(await reloaded()).toMatchObject({ changed: [greet], added: [], removed: [] });
-  expect(await textOf()).toBe('Two');
-});
+    expect(await reloaded()).toMatchObject({ changed: [greet], added: [], removed: [] });
+    expect(await textOf()).toBe('Two');
+  },
+);
 
 test('no job is lost or run twice while the skills are reloaded under load', async () => {
   await begin();
@@ -174,26 +180,29 @@ test('no job is lost or run twice while the skills are reloaded under load', asy
   expect([...texts]).toContain('Hello');
 });
 
-test('two earlier sets with runs are the most: a further reload is refused until one has ended', async () => {
-  await begin();
-  const held = [gate(), gate()];
-  const jobs: string[] = [];
-  for (const { path } of held) {
-    const begun = await platform.request('POST', `/api/${play}`, {
-      key,
-      body: { attempts: [[{ until: path }]] },
-    });
-    await platform.jobIn(key, begun.body.job_id, 'active');
-    jobs.push(begun.body.job_id);
-    expect((await reload()).status).toBe(200);
-  }
+embeddedTest(
+  'two earlier sets with runs are the most: a further reload is refused until one has ended',
+  async () => {
+    await begin();
+    const held = [gate(), gate()];
+    const jobs: string[] = [];
+    for (const { path } of held) {
+      const begun = await platform.request('POST', `/api/${play}`, {
+        key,
+        body: { attempts: [[{ until: path }]] },
+      });
+      await platform.jobIn(key, begun.body.job_id, 'active');
+      jobs.push(begun.body.job_id);
+      expect((await reload()).status).toBe(200);
+    }
 
-  const third = await reload();
+    const third = await reload();
 
-  expect(third.body.message).toContain('two earlier sets of skills still finish their runs');
-  for (const { open } of held) open();
-  for (const id of jobs) await platform.jobIn(key, id, 'completed');
-});
+    expect(third.body.message).toContain('two earlier sets of skills still finish their runs');
+    for (const { open } of held) open();
+    for (const id of jobs) await platform.jobIn(key, id, 'completed');
+  },
+);
 
 test('a reload needs the admin secret', async () => {
   expect((await platform.request('POST', '/admin/skills/reload')).status).toBe(401);

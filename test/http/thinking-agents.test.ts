@@ -94,6 +94,155 @@ test("another agent is a tool: it works with its own model and instructions as a
     status: 'completed',
   });
   expect(job.token_stats.total_tokens).toBe(220);
+  expect(job.nested_token_stats.total_tokens).toBe(110);
+  expect(job.total_token_stats).toMatchObject({ prompt_tokens: 300, total_tokens: 330 });
+});
+
+test('a job and its conversation show the tokens of agents on all levels below, which no day counts twice', async () => {
+  const team = await newTeam({}, {});
+  await team.post('/api/agents', { id: 'reader', instructions: 'You are reader.' });
+  await team.put('/api/agents/researcher', { agents: ['reader'] });
+  world.provider.script(
+    byAgent({
+      lead: [
+        { ...asking('researcher', 'Ask'), usage },
+        { text: 'Done.', usage },
+      ],
+      researcher: [
+        { ...asking('reader', 'Read'), usage },
+        { text: 'Found.', usage },
+      ],
+      reader: [{ text: 'Read.', usage: null }],
+    }),
+  );
+
+  const job = await team.task('Go');
+
+  expect(job.token_stats).toMatchObject({ total_tokens: 220, tokens_are_partial: false });
+  const nested = { total_tokens: 220, tokens_are_partial: true, cost_is_partial: true };
+  const total = { total_tokens: 440, tokens_are_partial: true, cost_is_partial: true };
+  expect(job.nested_token_stats).toMatchObject(nested);
+  expect(job.total_token_stats).toMatchObject(total);
+  const { body: conversation } = await team.get(`/api/conversations/${job.conversation_id}`);
+  expect(conversation).toMatchObject({
+    token_stats: { total_tokens: 220 },
+    nested_token_stats: nested,
+    total_token_stats: total,
+  });
+  const run = (await team.steps(job.job_id)).find(({ kind }) => kind === 'run');
+  expect(run.waits_for).toMatchObject({
+    token_stats: { total_tokens: 220, tokens_are_partial: false },
+    total_token_stats: nested,
+  });
+  const { body: child } = await team.get(`/api/jobs/${run.waits_for.job_id}`);
+  expect(child).toMatchObject({
+    token_stats: { total_tokens: 220 },
+    nested_token_stats: { total_tokens: null },
+  });
+  const path = `/admin/usage?organization_id=${team.organization}&owner_kind=`;
+  for (const kind of ['api_key', 'user', 'skill']) {
+    const { body } = await world.platform.admin('GET', `${path}${kind}`);
+    expect(body.data).toMatchObject([{ total_tokens: 440, calls: 5, unreported_calls: 1 }]);
+  }
+});
+
+describe('the tokens of a tree of agents', () => {
+  const tokensMax = 60_000;
+  let small: Thinkers;
+  beforeAll(async () => {
+    small = await startThinkers({ environment: { AGENT_TOKENS_MAX: String(tokensMax) } });
+  });
+  afterAll(() => small.stop());
+
+  test('are bounded together as those of one agent are; the first one is told and can say so', async () => {
+    const team = await newThinker(small.platform, { instructions: 'You are lead.' });
+    const { body: created } = await team.post('/api/agents', {
+      id: 'researcher',
+      instructions: 'You are researcher.',
+    });
+    await team.put('/api/agents/thinker', { agents: [created.id] });
+    const before = small.provider.requests.length;
+    const heavy = { prompt: 12_000, completion: 1_000 };
+    let asked = 0;
+    small.provider.script((request) => {
+      if (request.system.startsWith('You are researcher.')) return { text: 'Found.', usage: heavy };
+      if (/used up/.test(request.toolResults.at(-1) ?? '')) {
+        return { text: 'That is all that I know.', usage };
+      }
+      asked += 1;
+      return { ...asking('researcher', `Question ${asked}`, `call_${asked}`), usage };
+    });
+
+    const job = await team.task('Go');
+
+    expect(job).toMatchObject({
+      status: 'completed',
+      output: { answer: 'That is all that I know.' },
+    });
+    expect(job.total_token_stats.total_tokens).toBeLessThanOrEqual(tokensMax);
+    // Each of the other agent's jobs alone is far from its bound.
+    expect(asked).toBeGreaterThan(2);
+    expect(asked).toBeLessThan(6);
+    const told = small.provider.requests.at(-1)?.toolResults.at(-1);
+    expect(told).toBe(
+      'agent/researcher could not finish: the tokens or the money that it may use are used up (budget_exceeded)',
+    );
+    expect(small.provider.requests.length).toBeGreaterThan(before);
+    const steps = await team.steps(job.job_id);
+    const refused = steps.find(({ kind, status }) => kind === 'tool' && status === 'failed');
+    expect(refused.error).toMatchObject({
+      code: 'budget_exceeded',
+      message: expect.stringMatching(
+        `^The tree of agents below the job ${job.job_id} has used [0-9,]+ of its 48,000 tokens`,
+      ),
+    });
+  });
+
+  test('of one job are not those of the next one, and agents alone have what they had', async () => {
+    const team = await newThinker(small.platform, { instructions: 'You are lead.' });
+    await team.post('/api/agents', { id: 'researcher', instructions: 'You are researcher.' });
+    await team.put('/api/agents/thinker', { agents: ['researcher'] });
+    const heavy = { prompt: 12_000, completion: 1_000 };
+    let turn = 0;
+    small.provider.script((request) => {
+      if (request.system.startsWith('You are researcher.')) return { text: 'Found.', usage: heavy };
+      turn += 1;
+      return turn % 3 === 0
+        ? { text: 'Done.', usage }
+        : { ...asking('researcher', 'Ask', `call_${turn}`), usage };
+    });
+
+    for (let n = 0; n < 3; n += 1) {
+      expect(await team.task(`Go ${n}`)).toMatchObject({ output: { answer: 'Done.' } });
+    }
+  });
+});
+
+test('a budget that another agent has used up is told to the model without its amounts, which are on record', async () => {
+  const team = await newTeam();
+  const before = soFar();
+  await team.put('/api/agents/researcher/budget', { tokens_per_day: 7 });
+  world.provider.script(
+    byAgent({ lead: [asking('researcher', 'Try'), { text: 'It could not.' }], researcher: [] }),
+  );
+
+  const job = await team.task('Go');
+
+  expect(job).toMatchObject({ status: 'completed', output: { answer: 'It could not.' } });
+  const [told] = since(before).at(-1)?.toolResults ?? [];
+  expect(told).toMatch(/budget_exceeded/);
+  expect(told).not.toMatch(/\d/);
+  const said = JSON.stringify(await team.messages(job.conversation_id));
+  expect(said).not.toContain('of its 7 tokens');
+  const steps = await team.steps(job.job_id);
+  const amount = expect.stringContaining('7 tokens');
+  expect(steps[1]).toMatchObject({
+    kind: 'tool',
+    error: { code: 'budget_exceeded', message: amount },
+  });
+  const run = steps.find(({ kind }) => kind === 'run');
+  const { body: child } = await team.get(`/api/jobs/${run.waits_for.job_id}`);
+  expect(child.error).toMatchObject({ code: 'budget_exceeded', message: amount });
 });
 
 test('the tokens of another agent are charged to it and to the one that asked it', async () => {

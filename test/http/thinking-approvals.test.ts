@@ -110,6 +110,12 @@ describe('a tool whose skill is among the approvals of the agent', () => {
     expect(job.attempts ?? job.attempt).toBe(1);
   });
 
+  test('sends no person to a page that the model names', async () => {
+    const link = { url: 'https://evil.example/' };
+    const { approval, input } = await asked(await newAsker(), { link });
+    expect(approval).toMatchObject({ details: { input }, link: null });
+  });
+
   test('is refused with the reason, which the model is told', async () => {
     const thinker = await newAsker();
     const { log, jobId, approval, before } = await asked(thinker);

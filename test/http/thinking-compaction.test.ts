@@ -93,7 +93,7 @@ test('later runs of the conversation are sent the summary, and what it covers no
   const before = soFar();
   world.provider.script(working(0, () => ({ text: 'SUMMARY-LATER' })));
 
-  for (let n = 1; n < 12; n += 1) await task(`question ${n} ${'a b c '.repeat(80)}`, {}, headers);
+  for (let n = 1; n < 12; n += 1) await task(`question ${n} ${'a b c '.repeat(230)}`, {}, headers);
 
   const { asked, summaries } = since(before);
   expect(asked).toHaveLength(11);
@@ -109,6 +109,36 @@ test('later runs of the conversation are sent the summary, and what it covers no
   expect(said.filter(({ role }) => role === 'user')).toHaveLength(12);
   expect(said.filter(({ role }) => role === 'tool')).toHaveLength(5);
 });
+
+test.each([
+  ['Chinese', '客户询问从未到达的订单的退款情况我们随后检查了记录', 1],
+  ['base64', 'uZ5cVv8yG0bq3Jf9QmT1xKp7rLw2HdNs6AeXoIiYtB4kRgCzMjOUPaDlEnFhWS09', 0.8],
+])(
+  'a conversation in %s is summarized before its window is full',
+  async (_, text, perCharacter) => {
+    const { task, put } = await newThinker(world.platform);
+    // Most of the window's tokens are left to the dialogue.
+    await put('/api/agents/thinker', { model: `openai/reads-${perCharacter}` });
+    const before = soFar();
+    const read = ({ system, messages }: ScriptedRequest) =>
+      Math.ceil(system.length / 4 + JSON.stringify(messages).length * perCharacter);
+    world.provider.script((request) => ({
+      text: isSummary(request) ? 'SUMMARY' : 'Done.',
+      usage: { prompt: read(request), completion: 3 },
+    }));
+    const first = await task('begin');
+    const headers = { 'x-conversation-id': first.conversation_id };
+
+    for (let n = 1; n < 20; n += 1) await task(`${n} ${text.repeat(6)}`, {}, headers);
+
+    const { asked, summaries } = since(before);
+    const sizes = asked.map(read);
+    expect(Math.max(...sizes)).toBeLessThan(4_000 - 400);
+    // Nor is most of the window left unused.
+    expect(Math.max(...sizes)).toBeGreaterThan(1_500);
+    expect(summaries.length).toBeGreaterThanOrEqual(1);
+  },
+);
 
 test('what is summarized cannot end its mark, and fallback models are asked in place of the first', async () => {
   const { task, steps } = await newThinker(world.platform, {
@@ -179,7 +209,7 @@ test.each<[string, Reply]>([
   ['is empty', { text: '' }],
 ])('where the summary %s, messages are cut as before, with a note', async (_, reply) => {
   const { task, steps, follow, post } = await newThinker(world.platform);
-  await post('/api/agents/thinker/memories', { content: 'x'.repeat(900) });
+  await post('/api/agents/thinker/memories', { content: 'x'.repeat(1_300) });
   const recall = { toolCalls: [{ name: 'recall', input: {} }] };
   const work = inTurn(...Array(10).fill(recall), { text: 'Done.' });
   world.provider.script((request) => (isSummary(request) ? reply : work(request)));

@@ -55,7 +55,10 @@ test("an operator's own skill from SKILLS_DIR calls the model of its agent", asy
     output: {
       text: 'old pond',
       turns: 1,
-      usage: { prompt_tokens: 9, completion_tokens: 2, total_tokens: 11 },
+      usage: {
+        ...{ prompt_tokens: 9, completion_tokens: 2, total_tokens: 11 },
+        ...{ cost_usd: null, cost_is_partial: true },
+      },
     },
   });
   const [request] = since(before);

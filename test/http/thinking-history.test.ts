@@ -157,7 +157,7 @@ describe("what is longer than the model's window", () => {
 
   test('cuts results of tools, the oldest first, where one exchange alone is too long', async () => {
     const { task, post, follow } = await newThinker(small.platform);
-    await post('/api/agents/thinker/memories', { content: 'x'.repeat(900) });
+    await post('/api/agents/thinker/memories', { content: 'x'.repeat(1_300) });
     const recall = { toolCalls: [{ name: 'recall', input: {} }] };
     small.provider.script(
       unsummarized(inTurn(recall, recall, recall, recall, recall, { text: 'Done.' })),

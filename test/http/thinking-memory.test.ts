@@ -118,6 +118,26 @@ describe.each(['openai/test', 'anthropic/test'])(
   },
 );
 
+test('a support agent knows each of its users by the header alone, as the guide has it', async () => {
+  const { task, post, get } = await newThinker(world.platform, { recall: { limit: 5 } });
+  const alice = { 'x-user-id': 'alice' };
+  await post('/api/agents/thinker/memories', { content: 'The shop is closed on Mondays.' });
+  const brompton = 'The customer rides a Brompton bicycle.';
+  world.provider.script(inTurn(call('remember', { content: brompton }), { text: 'Yes.' }));
+  await task('My bicycle is a Brompton. Which tyres fit?', {}, alice);
+  world.provider.script(inTurn({ text: 'A Brompton.' }, { text: 'I do not know.' }));
+  const before = soFar();
+
+  await task('Which bicycle do I have?', {}, alice);
+  await task('Which bicycle do I have?', {}, { 'x-user-id': 'bob' });
+
+  const [ofAlice, ofBob] = since(before).map(({ body }) => JSON.stringify(body));
+  expect(ofAlice).toContain(brompton);
+  expect(ofBob).not.toContain('Brompton');
+  const { body: known } = await get('/api/agents/thinker/memories?user_id=alice');
+  expect(known).toMatchObject({ total: 1, data: [{ content: brompton, user_id: 'alice' }] });
+});
+
 test('memories of many concurrent calls are all kept', async () => {
   const { task, memories } = await newThinker(world.platform);
   const contents = Array.from({ length: 30 }, (_, n) => `fact ${n}`);

@@ -1,6 +1,11 @@
 /** What is kept of a user: taken out and erased (docs/memories.md). */
 import { sql } from 'kysely';
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { composeAgents } from '../../src/composition/agents.ts';
+import { systemClock } from '../../src/kernel/clock.ts';
+import { newId } from '../../src/kernel/ids.ts';
+import { createLogger } from '../../src/kernel/log.ts';
+import { type Erased, eraseUser, type UserDataDeps } from '../../src/user-data/erase.ts';
 import type { MemoryStep } from '../fixtures/skills/staged/memory.ts';
 import { expectRefusal } from '../support/expectations.ts';
 import type { Platform } from '../support/platform.ts';
@@ -84,7 +89,7 @@ test('the data of a user are erased from every table, and the rows of its jobs s
 
   expect({ status, body }).toEqual({
     status: 200,
-    body: { done: true, memories: 3, conversations: 4, jobs: 4 },
+    body: { done: true, waits_for: null, memories: 3, conversations: 4, jobs: 4 },
   });
   expect(await tablesWith('marker7')).toEqual([]);
   expect((await tenant.get('/api/jobs')).body.total).toBe(jobsBefore);
@@ -116,7 +121,53 @@ test('the data of a user are erased from every table, and the rows of its jobs s
     ...{ memories: 2, conversations: 4, messages: expect.any(Number), jobs: 4 },
   });
   const again = await tenant.delete(path);
-  expect(again.body).toEqual({ done: true, memories: 0, conversations: 0, jobs: 0 });
+  expect(again.body).toEqual({
+    done: true,
+    waits_for: null,
+    memories: 0,
+    conversations: 0,
+    jobs: 0,
+  });
+});
+
+/** What an erasure works with, on the platform's database; its clock jumps 20 s when it has been read so often. */
+function erasureLateAfter(reads: number, { organization }: Tenant) {
+  const { database } = platform;
+  const { memories } = composeAgents({ database, clock: systemClock });
+  let left = Infinity;
+  const clock = {
+    ...systemClock,
+    monotonic: () => {
+      left -= 1;
+      return left < 0 ? 20_000 : 0;
+    },
+  };
+  const deps = { database, clock, memories, writer: 'test', log: createLogger('silent') };
+  const user = { organizationId: organization, userId: 'alice marker7' };
+  return {
+    ...deps,
+    erase: (changed: Partial<UserDataDeps> = {}) => {
+      left = reads;
+      return eraseUser({ ...deps, ...changed }, user);
+    },
+  };
+}
+
+test('an erasure that is late each time ends after some repetitions', async () => {
+  const { tenant } = await withTraces();
+  const { erase } = erasureLateAfter(12, tenant);
+  const answers: Erased[] = [];
+
+  for (let isDone = false; !isDone && answers.length < 50; isDone = answers.at(-1)?.done === true) {
+    answers.push(await erase());
+  }
+
+  expect(answers.length).toBeGreaterThan(2);
+  expect(answers.at(-1)).toMatchObject({ done: true });
+  const sum = (name: 'memories' | 'conversations' | 'jobs') =>
+    answers.reduce((all, one) => all + one[name], 0);
+  expect([sum('memories'), sum('conversations'), sum('jobs')]).toEqual([3, 4, 4]);
+  expect(await tablesWith('marker7')).toEqual([]);
 });
 
 test('what the jobs of others in a conversation of the user have started is erased, too', async () => {
@@ -164,7 +215,7 @@ test('what the jobs of others in a conversation of the user have started is eras
 
   const { body } = await tenant.delete(path);
 
-  expect(body).toEqual({ done: true, memories: 1, conversations: 4, jobs: 6 });
+  expect(body).toEqual({ done: true, waits_for: null, memories: 1, conversations: 4, jobs: 6 });
   expect(await tablesWith('marker8')).toEqual([]);
   expect((await tenant.get(`/api/jobs/${children[0]?.id}`)).body).toMatchObject({
     status: 'completed',
@@ -226,6 +277,74 @@ test('the data of a user are not erased while one of its jobs runs', async () =>
   held.open();
   await tenant.jobIn(id, 'completed');
   expect((await tenant.delete(path)).body).toMatchObject({ done: true, memories: 1, jobs: 1 });
+});
+
+test('a repetition looks through the events from where the one before stopped', async () => {
+  const tenant = await newTenant(platform);
+  const { erase, database } = erasureLateAfter(6, tenant);
+  const event = (i: number) => ({
+    ...{ id: newId(), organization_id: tenant.organization, agent_id: 'default' },
+    ...{ type: 'conversation.created', created_at: 0 },
+    data: JSON.stringify({ user_id: i % 1_000 === 999 ? 'alice marker7' : 'bob', i }),
+  });
+  await database.write((tx) =>
+    tx.insert(
+      'events',
+      Array.from({ length: 3_000 }, (_, i) => event(i)),
+    ),
+  );
+  const { kysely } = database.read;
+  const progress = () =>
+    kysely
+      .selectFrom('user_erasures')
+      .select('user_id')
+      .where('organization_id', '=', tenant.organization)
+      .execute();
+
+  expect(await erase()).toMatchObject({ done: false });
+  expect(await progress()).toEqual([{ user_id: 'alice marker7' }]);
+  const first = kysely
+    .selectFrom('events')
+    .select('seq')
+    .where('organization_id', '=', tenant.organization)
+    .orderBy('seq')
+    .limit(1);
+  const data = JSON.stringify({ user_id: 'alice marker7', first: true });
+  await database.write((tx) =>
+    tx.kysely.updateTable('events').set({ data }).where('seq', '=', first).execute(),
+  );
+  let answer = await erase();
+  for (let i = 0; i < 20 && !answer.done; i++) answer = await erase();
+
+  expect(answer).toMatchObject({ done: true });
+  expect(await progress()).toEqual([]);
+  const told = kysely.selectFrom('events').select('data').where('data', 'like', '%alice marker7%');
+  expect(await told.execute()).toEqual([{ data }]);
+  await tenant.delete(path);
+  expect(await told.execute()).toEqual([]);
+});
+
+test('a job that is accepted during an erasure is left, and named', async () => {
+  const tenant = await newTenant(platform);
+  const held = gate();
+  const steps = [{ remember: { content: 'likes tea' } }];
+  const before = await act(tenant, steps, alice);
+  const { memories, erase } = erasureLateAfter(Infinity, tenant);
+  let started = '';
+  const eraseMemories: typeof memories.eraseUser = async (...asked) => {
+    const erased = await memories.eraseUser(...asked);
+    started ||= await tenant.start(memory, { attempts: [[{ until: held.path }]] }, alice);
+    return erased;
+  };
+
+  const answer = await erase({ memories: { ...memories, eraseUser: eraseMemories } });
+
+  expect(answer).toMatchObject({ done: false, waits_for: started, memories: 1, jobs: 1 });
+  expect((await tenant.get(`/api/jobs/${before.body.job_id}`)).body.user_id).toBe('erased');
+  expectRefusal(await tenant.delete(path), 409, 'conflict');
+  held.open();
+  await tenant.jobIn(started, 'completed');
+  expect((await tenant.delete(path)).body).toMatchObject({ done: true, waits_for: null, jobs: 1 });
 });
 
 test('other organizations and keys without the scope reach no data of a user', async () => {

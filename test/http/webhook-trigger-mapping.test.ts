@@ -4,6 +4,7 @@ import { manualClock } from '../support/manual-clock.ts';
 import type { Answer, Platform } from '../support/platform.ts';
 import { startStaged } from '../support/staged.ts';
 import { newTenant, type Tenant } from '../support/tenant.ts';
+import { waitFor } from '../support/wait-for.ts';
 
 let platform: Platform;
 beforeAll(async () => {
@@ -133,6 +134,12 @@ test('the result of a mapping is checked by the schema of the skill', async () =
   expectInvalid(answer, 'item.name');
 });
 
+/** The answer to a call whose mapping asks for too much: 503 while a busy machine gives it too little time. */
+async function decided(mapping: string): Promise<Answer> {
+  const { answer } = await mapped(mapping, { body: { text: `${'a'.repeat(60)}!` } });
+  return answer.status === 503 ? await decided(mapping) : answer;
+}
+
 test.each([
   ['a loop without end', '($f := function() { $f() }; $f())'],
   ['a regular expression that backtracks for ever', '$match(body.text, /^(a+)+$/)'],
@@ -141,20 +148,27 @@ test.each([
   ['a call of itself without end', '($f := function($x) { $f($x) + 1 }; $f(1))'],
   ['an error', '$error("not for us")'],
 ])('%s is 400, /health answers meanwhile, and the next call is fine', async (_title, mapping) => {
-  const bad = mapped(mapping, { body: { text: `${'a'.repeat(60)}!` } });
+  const bad = decided(mapping);
   let isOver = false;
   void bad.finally(() => {
     isOver = true;
   });
-  const slowest: number[] = [];
-  do {
-    const begun = performance.now();
-    expect((await platform.request('GET', '/health')).status).toBe(200);
-    slowest.push(performance.now() - begun);
-  } while (!isOver);
+  let slowest = 0;
+  const statuses = new Set<number>();
+  // With a pause between the looks, which would otherwise take the processor from the mapping.
+  await waitFor(
+    async () => {
+      const begun = performance.now();
+      statuses.add((await platform.request('GET', '/health')).status);
+      slowest = Math.max(slowest, performance.now() - begun);
+      return isOver;
+    },
+    { describe: 'the mapping is over', everyMs: 20, deadlineMs: 50_000 },
+  );
 
-  expectInvalid((await bad).answer, 'mapping');
-  expect(Math.max(...slowest)).toBeLessThan(5_000);
+  expectInvalid(await bad, 'mapping');
+  expect([...statuses]).toEqual([200]);
+  expect(slowest).toBeLessThan(5_000);
   expect((await mapped('{"a": body.a}', { body: { a: 1 } })).input).toEqual({ a: 1 });
 });
 

@@ -9,7 +9,6 @@ import { promisify } from 'node:util';
 const scripts = join(import.meta.dirname, '../../scripts');
 
 export default async function setup(): Promise<void> {
-  for (const name of ['bundle.ts', 'console-build.ts']) {
-    await promisify(execFile)(process.execPath, [join(scripts, name)]);
-  }
+  const build = (name: string) => promisify(execFile)(process.execPath, [join(scripts, name)]);
+  await Promise.all([build('bundle.ts'), build('console-build.ts')]);
 }

@@ -23,7 +23,7 @@ export const effect = 'staged/v1.0/effect';
  * Executions a second while something fails. Each takes 20 ms of the processor, so there are few of them on
  * each change; no fault needs more.
  */
-export const loadPerSecond = rounds(6, 30);
+export const loadPerSecond = rounds(4, 30);
 
 /** How many the load begins in so long a time. */
 export const begunIn = (ms: number) => Math.ceil((ms / 1_000) * loadPerSecond);

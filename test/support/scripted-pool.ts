@@ -97,12 +97,14 @@ export function scriptedPool(): ScriptedPool {
     },
 
     begun,
+    warm() {},
 
     stats: () => ({
       executors: 1,
       starting: 0,
       inFlight,
       waiting: 0,
+      waitedMs: 0,
       deaths: 0,
       failedStarts: 0,
     }),

@@ -1,6 +1,7 @@
 /** The journal of a claim with all kinds of steps, as a run and its thinking share it. */
 import { type Generations, openGenerations } from '../../src/agents/generations.ts';
 import type { GenerationDeps } from '../../src/agents/thinking-claim.ts';
+import { readTreeUse } from '../../src/jobs/child-jobs.store.ts';
 import { streamedBytesOf } from '../../src/jobs/job-events.store.ts';
 import { isHeld } from '../../src/jobs/leases.store.ts';
 import { openJournal, type Journal as RunJournal } from '../../src/journal/journal.ts';
@@ -24,9 +25,9 @@ export function openWholeJournal(
 ): Journal {
   const { database, clock, conversations } = world;
   const scheduledJobOf = async () => 'nightly';
-  const agentsAbove = async () => [];
+  const tree = { jobsAbove: async () => [], readTreeUse, treeTokensMax: 1_000_000 };
   const prices = createPrices(testPrices);
-  const known = { isHeld, scheduledJobOf, agentsAbove, prices, streamedBytesOf };
+  const known = { isHeld, scheduledJobOf, ...tree, prices, streamedBytesOf };
   const deps = { database, clock, conversations, ...known, ...more };
   const journal = openJournal(deps, job);
   return { ...journal, ...openGenerations(deps, journal.claim) };

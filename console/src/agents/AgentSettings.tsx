@@ -3,6 +3,7 @@ import { useBlocker } from '@tanstack/react-router';
 import { useState } from 'react';
 import { changeAgent } from '../api/agents.ts';
 import type { Schema } from '../api/client.ts';
+import { AgentMemoryFields, memoryOf, recallOf } from '../forms/AgentMemoryFields.tsx';
 import { CalledAgentsField } from '../forms/CalledAgentsField.tsx';
 import { FallbackModelsField } from '../forms/FallbackModelsField.tsx';
 import { FormProblem } from '../forms/FormProblem.tsx';
@@ -19,7 +20,7 @@ import { objectOf } from '../forms/object-of.ts';
 import { AskBeforeField, SkillPatternsField } from '../forms/SkillPatternsField.tsx';
 import { Button } from '../ui/Button.tsx';
 import { Confirm } from '../ui/Dialog.tsx';
-import { Field, issueOf, NumberField, Select, TextAreaField, TextField } from '../ui/Field.tsx';
+import { issueOf, TextAreaField, TextField } from '../ui/Field.tsx';
 import { Section } from '../ui/Page.tsx';
 import { useAct } from '../ui/useAct.ts';
 
@@ -65,8 +66,8 @@ function changesOf({
     ...(fallbacks && { fallback_models: [...fallbacks] }),
     ...(settings && { model_settings: settingsOf(settings) }),
     ...(model !== undefined && { model: model === '' ? null : model }),
-    ...(memory !== undefined && { memory: memory as Schema<'Agent'>['memory'] }),
-    ...(recall !== undefined && { recall: recall === '' ? null : { limit: Number(recall) } }),
+    ...(memory !== undefined && { memory: memoryOf(memory) }),
+    ...(recall !== undefined && { recall: recallOf(recall) }),
     ...(metadata !== undefined && { metadata: objectOf(metadata, 'metadata') }),
   };
 }
@@ -101,6 +102,7 @@ export function AgentSettings({ agent }: { agent: Schema<'Agent'> }) {
     value: edited[name] ?? stored,
     onValue: (value: string) => edit(name, value, stored),
   });
+  const stored = { memory: agent.memory, recall: String(agent.recall?.limit ?? '') };
   function forget() {
     setEdited({});
     save.reset();
@@ -173,28 +175,14 @@ export function AgentSettings({ agent }: { agent: Schema<'Agent'> }) {
           onValues={(agents) => setEdited((before) => ({ ...before, agents }))}
           error={issueOf(error, 'agents')}
         />
-        <div className="grid gap-5 sm:grid-cols-2">
-          <Field label="Memory" error={issueOf(error, 'memory')}>
-            {(control) => (
-              <Select
-                {...control}
-                value={edited.memory ?? agent.memory}
-                onChange={({ target }) => edit('memory', target.value, agent.memory)}
-              >
-                <option value="read_write">reads and writes</option>
-                <option value="read">reads only</option>
-                <option value="off">off</option>
-              </Select>
-            )}
-          </Field>
-          <NumberField
-            label="Memories in the prompt"
-            optional
-            hint="The best for the task, 1 to 20. If empty, none."
-            error={issueOf(error, 'recall')}
-            {...text('recall', String(agent.recall?.limit ?? ''))}
-          />
-        </div>
+        <AgentMemoryFields
+          values={{
+            memory: edited.memory ?? stored.memory,
+            recall: edited.recall ?? stored.recall,
+          }}
+          onValue={(name, value) => edit(name, value, stored[name])}
+          error={error}
+        />
         <ObjectField
           label="Metadata (a JSON object)"
           hint="Any further data about the agent."

@@ -12,7 +12,7 @@ export interface ChatTask {
   /** On whose behalf it is given; empty where no user is named. */
   readonly user: string;
   readonly overrides: Overrides | null;
-  /** The same for each try, so that one whose answer was lost is not given twice. */
+  /** The same for each try, so that a try whose answer was lost does not give the task twice. */
   readonly idempotencyKey: string;
 }
 

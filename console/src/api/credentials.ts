@@ -1,4 +1,4 @@
-/** Organizations' own accounts with providers of models; for the administrator alone. */
+/** Organizations' credentials for providers of models; for the administrator alone. */
 import { queryOptions } from '@tanstack/react-query';
 import { api, body, type Schema } from './client.ts';
 

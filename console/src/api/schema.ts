@@ -911,11 +911,14 @@ export interface paths {
         };
         /**
          * List or search the memories of an agent
-         * @description Newest first; with q the memories with any of its words, in any inflection, best first. Words in double quotes must stand together. Letter case and accents are ignored. Without user_id the agent's own memories and those of all its users.
+         * @description Newest first; with q the memories with any of its words, in any inflection, best first. Words in double quotes must stand together. Letter case and accents are ignored. Without user_id the agent's own memories and those of all its users; for a key without the scope memories, the agent's own alone.
          */
         get: operations["listMemories"];
         put?: never;
-        /** Add a memory to an agent */
+        /**
+         * Add a memory to an agent
+         * @description A memory of a user needs the scope memories.
+         */
         post: operations["createMemory"];
         delete?: never;
         options?: never;
@@ -1446,7 +1449,7 @@ export interface paths {
         post?: never;
         /**
          * Erase all that is kept of a user
-         * @description Needs the scope user-data. Deletes memories, conversations and messages, and all text of jobs; the rows of the jobs stay. 409 conflict while a job of the user has not ended. May be repeated.
+         * @description Needs the scope user-data. Deletes memories, conversations and messages, and all text of jobs; the rows of the jobs stay. Works for 20 seconds at most: where done is false, send it again. 409 conflict while a job of the user has not ended; nothing was erased then.
          */
         delete: operations["eraseUserData"];
         options?: never;
@@ -2677,7 +2680,7 @@ export interface components {
             reserved_usd: number;
             limit_usd: number | null;
             left_usd: number | null;
-            /** @description Whether some calls have no known price. */
+            /** @description Whether some tokens were not reported or have no known price. */
             cost_is_partial: boolean;
         };
         UsageOfDay: {
@@ -2753,7 +2756,7 @@ export interface components {
         OwnerUsageOfDay: {
             organization_id: string;
             /** @enum {string} */
-            owner_kind: "agent" | "deleted_agent" | "api_key" | "scheduled_job" | "user" | "skill";
+            owner_kind: "agent" | "deleted_agent" | "api_key" | "scheduled_job" | "user" | "skill" | "embedding_model";
             owner_id: string;
             /**
              * Format: date
@@ -3151,6 +3154,8 @@ export interface components {
             /** Format: date-time */
             updated_at: string;
             token_stats: components["schemas"]["TokenStats"];
+            nested_token_stats: components["schemas"]["TokenStats"];
+            total_token_stats: components["schemas"]["TokenStats"];
         };
         Message: {
             /** Format: uuid */
@@ -3599,6 +3604,8 @@ export interface components {
             /** @description When its input, output and record were erased on behalf of its user; else null. */
             erased_at: string | null;
             token_stats: components["schemas"]["TokenStats"];
+            nested_token_stats: components["schemas"]["TokenStats"];
+            total_token_stats: components["schemas"]["TokenStats"];
             /** @description With include=origin: the scheduled job that started it, until that is deleted. */
             scheduled_job_id?: string | null;
             /** @description With include=origin: the trigger whose call started it, as long as that call is kept. */
@@ -3636,6 +3643,21 @@ export interface components {
             output: number;
             /** @description US dollars for a million tokens. */
             reasoning: number;
+            /** @description The rates for all tokens of a call whose prompt is longer. */
+            long_prompts?: {
+                /** @description Tokens of the prompt. */
+                over: number;
+                /** @description US dollars for a million tokens. */
+                input: number;
+                /** @description US dollars for a million tokens. */
+                cache_read: number;
+                /** @description US dollars for a million tokens. */
+                cache_write: number;
+                /** @description US dollars for a million tokens. */
+                output: number;
+                /** @description US dollars for a million tokens. */
+                reasoning: number;
+            };
         };
         WaitedFor: {
             event?: string;
@@ -3653,6 +3675,7 @@ export interface components {
             /** @description Of that job: category/version/name. */
             skill?: string;
             token_stats?: components["schemas"]["TokenStats"];
+            total_token_stats?: components["schemas"]["TokenStats"];
             /**
              * @description Of the approval, or of the job.
              * @enum {string}
@@ -3858,6 +3881,12 @@ export interface components {
             details: {
                 [key: string]: unknown;
             };
+            link: {
+                /** @description To be shown whole. */
+                url: string;
+                /** @description Of the address, in ASCII. */
+                host: string;
+            } | null;
             /** @description SHA-256, in hex, of title, details and fields: of exactly what is asked. */
             digest: string;
             /** @enum {string} */
@@ -3910,6 +3939,7 @@ export interface components {
         ErasedUserData: {
             /** @description False where the request has to be repeated to go on. */
             done: boolean;
+            waits_for: string | null;
             memories: number;
             conversations: number;
             /** @description Jobs whose input, output and record were erased. */
@@ -8875,7 +8905,7 @@ export interface operations {
                 /** @description The usage of this organization. */
                 organization_id?: string;
                 /** @description The usage of owners of this kind. */
-                owner_kind?: "agent" | "deleted_agent" | "api_key" | "scheduled_job" | "user" | "skill";
+                owner_kind?: "agent" | "deleted_agent" | "api_key" | "scheduled_job" | "user" | "skill" | "embedding_model";
                 /** @description The usage of this owner. */
                 owner_id?: string;
                 /** @description Entries of a page, at most. */
@@ -11884,6 +11914,19 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
+            /** @description `insufficient_scope`: The key lacks a scope that this requires. */
+            403: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                    "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                    "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
             /** @description `not_found`: There is no such thing for these credentials. */
             404: {
                 headers: {
@@ -12013,6 +12056,19 @@ export interface operations {
             401: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description `insufficient_scope`: The key lacks a scope that this requires. */
+            403: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                    "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                    "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -12650,6 +12706,28 @@ export interface operations {
                      *         "tokens_are_partial": false,
                      *         "cost_usd": 0,
                      *         "cost_is_partial": false
+                     *       },
+                     *       "nested_token_stats": {
+                     *         "prompt_tokens": 0,
+                     *         "completion_tokens": 0,
+                     *         "total_tokens": 0,
+                     *         "cache_read_tokens": 0,
+                     *         "cache_write_tokens": 0,
+                     *         "reasoning_tokens": 0,
+                     *         "tokens_are_partial": false,
+                     *         "cost_usd": 0,
+                     *         "cost_is_partial": false
+                     *       },
+                     *       "total_token_stats": {
+                     *         "prompt_tokens": 0,
+                     *         "completion_tokens": 0,
+                     *         "total_tokens": 0,
+                     *         "cache_read_tokens": 0,
+                     *         "cache_write_tokens": 0,
+                     *         "reasoning_tokens": 0,
+                     *         "tokens_are_partial": false,
+                     *         "cost_usd": 0,
+                     *         "cost_is_partial": false
                      *       }
                      *     }
                      */
@@ -12876,7 +12954,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description The totals are the sums of the whole breakdown. */
+            /** @description The totals are the sums of the whole breakdown. Tokens of jobs that those of the conversation have started are in the nested_token_stats of the conversation. */
             200: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -15523,6 +15601,28 @@ export interface operations {
                      *         "tokens_are_partial": false,
                      *         "cost_usd": 0,
                      *         "cost_is_partial": false
+                     *       },
+                     *       "nested_token_stats": {
+                     *         "prompt_tokens": 0,
+                     *         "completion_tokens": 0,
+                     *         "total_tokens": 0,
+                     *         "cache_read_tokens": 0,
+                     *         "cache_write_tokens": 0,
+                     *         "reasoning_tokens": 0,
+                     *         "tokens_are_partial": false,
+                     *         "cost_usd": 0,
+                     *         "cost_is_partial": false
+                     *       },
+                     *       "total_token_stats": {
+                     *         "prompt_tokens": 0,
+                     *         "completion_tokens": 0,
+                     *         "total_tokens": 0,
+                     *         "cache_read_tokens": 0,
+                     *         "cache_write_tokens": 0,
+                     *         "reasoning_tokens": 0,
+                     *         "tokens_are_partial": false,
+                     *         "cost_usd": 0,
+                     *         "cost_is_partial": false
                      *       }
                      *     }
                      */
@@ -15674,6 +15774,28 @@ export interface operations {
                      *         "tokens_are_partial": false,
                      *         "cost_usd": 0,
                      *         "cost_is_partial": false
+                     *       },
+                     *       "nested_token_stats": {
+                     *         "prompt_tokens": 0,
+                     *         "completion_tokens": 0,
+                     *         "total_tokens": 0,
+                     *         "cache_read_tokens": 0,
+                     *         "cache_write_tokens": 0,
+                     *         "reasoning_tokens": 0,
+                     *         "tokens_are_partial": false,
+                     *         "cost_usd": 0,
+                     *         "cost_is_partial": false
+                     *       },
+                     *       "total_token_stats": {
+                     *         "prompt_tokens": 0,
+                     *         "completion_tokens": 0,
+                     *         "total_tokens": 0,
+                     *         "cache_read_tokens": 0,
+                     *         "cache_write_tokens": 0,
+                     *         "reasoning_tokens": 0,
+                     *         "tokens_are_partial": false,
+                     *         "cost_usd": 0,
+                     *         "cost_is_partial": false
                      *       }
                      *     }
                      */
@@ -15722,6 +15844,28 @@ export interface operations {
                      *       "progress": null,
                      *       "erased_at": null,
                      *       "token_stats": {
+                     *         "prompt_tokens": 0,
+                     *         "completion_tokens": 0,
+                     *         "total_tokens": 0,
+                     *         "cache_read_tokens": 0,
+                     *         "cache_write_tokens": 0,
+                     *         "reasoning_tokens": 0,
+                     *         "tokens_are_partial": false,
+                     *         "cost_usd": 0,
+                     *         "cost_is_partial": false
+                     *       },
+                     *       "nested_token_stats": {
+                     *         "prompt_tokens": 0,
+                     *         "completion_tokens": 0,
+                     *         "total_tokens": 0,
+                     *         "cache_read_tokens": 0,
+                     *         "cache_write_tokens": 0,
+                     *         "reasoning_tokens": 0,
+                     *         "tokens_are_partial": false,
+                     *         "cost_usd": 0,
+                     *         "cost_is_partial": false
+                     *       },
+                     *       "total_token_stats": {
                      *         "prompt_tokens": 0,
                      *         "completion_tokens": 0,
                      *         "total_tokens": 0,
@@ -16300,6 +16444,7 @@ export interface operations {
                      *           "details": {
                      *             "total": "129.00 EUR"
                      *           },
+                     *           "link": null,
                      *           "digest": "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08",
                      *           "status": "pending",
                      *           "requested_at": "2026-01-01T00:00:00.000Z",
@@ -16436,6 +16581,7 @@ export interface operations {
                      *       "details": {
                      *         "total": "129.00 EUR"
                      *       },
+                     *       "link": null,
                      *       "digest": "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08",
                      *       "status": "pending",
                      *       "requested_at": "2026-01-01T00:00:00.000Z",
@@ -16579,6 +16725,7 @@ export interface operations {
                      *       "details": {
                      *         "total": "129.00 EUR"
                      *       },
+                     *       "link": null,
                      *       "digest": "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08",
                      *       "status": "pending",
                      *       "requested_at": "2026-01-01T00:00:00.000Z",
@@ -16766,6 +16913,7 @@ export interface operations {
                      *       "details": {
                      *         "total": "129.00 EUR"
                      *       },
+                     *       "link": null,
                      *       "digest": "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08",
                      *       "status": "pending",
                      *       "requested_at": "2026-01-01T00:00:00.000Z",
@@ -17047,6 +17195,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "done": true,
+                     *       "waits_for": null,
                      *       "memories": 12,
                      *       "conversations": 3,
                      *       "jobs": 9
@@ -20356,6 +20505,28 @@ export interface operations {
                      *         "tokens_are_partial": false,
                      *         "cost_usd": 0,
                      *         "cost_is_partial": false
+                     *       },
+                     *       "nested_token_stats": {
+                     *         "prompt_tokens": 0,
+                     *         "completion_tokens": 0,
+                     *         "total_tokens": 0,
+                     *         "cache_read_tokens": 0,
+                     *         "cache_write_tokens": 0,
+                     *         "reasoning_tokens": 0,
+                     *         "tokens_are_partial": false,
+                     *         "cost_usd": 0,
+                     *         "cost_is_partial": false
+                     *       },
+                     *       "total_token_stats": {
+                     *         "prompt_tokens": 0,
+                     *         "completion_tokens": 0,
+                     *         "total_tokens": 0,
+                     *         "cache_read_tokens": 0,
+                     *         "cache_write_tokens": 0,
+                     *         "reasoning_tokens": 0,
+                     *         "tokens_are_partial": false,
+                     *         "cost_usd": 0,
+                     *         "cost_is_partial": false
                      *       }
                      *     }
                      */
@@ -20626,6 +20797,28 @@ export interface operations {
                      *       "progress": null,
                      *       "erased_at": null,
                      *       "token_stats": {
+                     *         "prompt_tokens": 0,
+                     *         "completion_tokens": 0,
+                     *         "total_tokens": 0,
+                     *         "cache_read_tokens": 0,
+                     *         "cache_write_tokens": 0,
+                     *         "reasoning_tokens": 0,
+                     *         "tokens_are_partial": false,
+                     *         "cost_usd": 0,
+                     *         "cost_is_partial": false
+                     *       },
+                     *       "nested_token_stats": {
+                     *         "prompt_tokens": 0,
+                     *         "completion_tokens": 0,
+                     *         "total_tokens": 0,
+                     *         "cache_read_tokens": 0,
+                     *         "cache_write_tokens": 0,
+                     *         "reasoning_tokens": 0,
+                     *         "tokens_are_partial": false,
+                     *         "cost_usd": 0,
+                     *         "cost_is_partial": false
+                     *       },
+                     *       "total_token_stats": {
                      *         "prompt_tokens": 0,
                      *         "completion_tokens": 0,
                      *         "total_tokens": 0,

@@ -8,6 +8,7 @@ import { Fields } from '../ui/Fields.tsx';
 import { AgentLink, textLink } from '../ui/Links.tsx';
 import { Status } from '../ui/Status.tsx';
 import { Time } from '../ui/Time.tsx';
+import { AskedPage } from './AskedPage.tsx';
 import { fieldNames } from './answer-schema.ts';
 
 /** What is asked, by whom, and what was decided; with buttons while it is open. */
@@ -23,7 +24,8 @@ export function ApprovalCard({
   brief?: boolean;
   heading?: 'h2' | 'h3';
 }) {
-  const { approval_id: approvalId, title, details, fields, status, job_id: jobId, step } = approval;
+  const { approval_id: approvalId, title, details, fields, link, status, step } = approval;
+  const jobId = approval.job_id;
   const id = useId();
   return (
     <div className="flex flex-col gap-3 p-4">
@@ -87,6 +89,7 @@ export function ApprovalCard({
         )}
       </div>
       <Fields label="What is asked" value={details} brief={brief} />
+      {status === 'pending' && <AskedPage link={link} />}
       {status === 'pending' && fields !== null && <Wanted fields={fields} />}
       <Decision approval={approval} />
     </div>

@@ -6,6 +6,7 @@ import { issueOf, issuesWithin, TextAreaField } from '../ui/Field.tsx';
 import { Fields } from '../ui/Fields.tsx';
 import { lazyPart } from '../ui/lazily.tsx';
 import { useAct } from '../ui/useAct.ts';
+import { AskedPage } from './AskedPage.tsx';
 import { answerSchema, defaultsOf } from './answer-schema.ts';
 
 const SchemaForm = lazyPart(async () => (await import('../forms/SchemaForm.tsx')).SchemaForm);
@@ -72,6 +73,7 @@ export function DecisionDialog({
         onCancel={onClose}
       >
         <Fields label="What is asked" value={approval.details} />
+        {verb === 'approve' && <AskedPage link={approval.link} />}
         {schema && (
           <SchemaForm
             prefix="answer"

@@ -17,7 +17,7 @@ export function ChatTranscript({
 }: {
   conversationId: string;
   given: Given | undefined;
-  /** Told of the job that is going on, undefined for none. */
+  /** Called with the active job, undefined without one. */
   onRunning: (jobId: string | undefined) => void;
   /** Called before earlier messages are added above. */
   onEarlier: () => void;

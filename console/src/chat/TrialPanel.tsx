@@ -46,7 +46,7 @@ export function TrialPanel({
     changes: [['agents']],
     quiet: true,
   });
-  /** What is as it was saved is no override. */
+  /** A field with its saved value is no override. */
   function edit(changed: Overrides) {
     const { instructions, model, model_settings, fallback_models } = { ...overrides, ...changed };
     const next: Overrides = {

@@ -1,4 +1,4 @@
-/** A conversation as a chat shows it: its last messages, what is going on in it, and what ended last. */
+/** A conversation as a chat shows it: its last messages, its active job and the job that ended last. */
 import { useQueries, useQuery } from '@tanstack/react-query';
 import { useEffect, useState } from 'react';
 import {
@@ -48,7 +48,7 @@ export function useChat(conversationId: string, given: Given | undefined) {
   const isAhead = given !== undefined && given.jobId > (newest?.job_id ?? '');
   const isRead =
     !isAhead && newest !== undefined && hasEnded(newest) && !pages.at(-1)?.isPlaceholderData;
-  // What is being said stays until it can be read among the messages.
+  // The streamed text stays until it is among the stored messages.
   const running = isAhead ? given.jobId : isRead && !isActive ? undefined : newest?.job_id;
   const turns = turnsOf(messages, jobs.data?.data ?? [], true);
   return {

@@ -1,4 +1,4 @@
-/** Giving tasks to an agent, one after the other, and stopping what is going on. */
+/** Gives tasks to an agent, one after the other, and stops the active one. */
 import { useMutation, useQueryClient } from '@tanstack/react-query';
 import { useRef } from 'react';
 import { type ChatTask, giveTask } from '../api/chat.ts';

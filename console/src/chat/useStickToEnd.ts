@@ -1,6 +1,6 @@
 import { useEffect, useRef, useState } from 'react';
 
-/** Nearer to its end than that, a reader follows what is added. */
+/** A reader who is nearer to the end than this follows new content. */
 const nearPx = 48;
 
 /**

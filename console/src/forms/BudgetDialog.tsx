@@ -1,13 +1,29 @@
 import { useState } from 'react';
 import { deleteBudget, type Owner, type OwnUsage, setBudget } from '../api/usage.ts';
-import { Dialog } from '../ui/Dialog.tsx';
 import { issueOf, NumberField } from '../ui/Field.tsx';
-import { useAct } from '../ui/useAct.ts';
-import { FormFrame } from './FormFrame.tsx';
+import { FormDialog } from './FormDialog.tsx';
 import { numberOf } from './numbers.ts';
 
-const fields = ['tokens_per_day', 'tokens_per_month', 'usd_per_day', 'usd_per_month'];
-const textOf = (limit: number | null) => (limit === null ? '' : String(limit));
+type Limit = keyof OwnUsage['limits'];
+
+const limitFields: readonly { name: Limit; label: string; hint?: string }[] = [
+  {
+    name: 'tokens_per_day',
+    label: 'Tokens a day',
+    hint: 'Days begin at midnight UTC. If empty, no limit.',
+  },
+  {
+    name: 'tokens_per_month',
+    label: 'Tokens a month',
+    hint: 'A calendar month. If empty, no limit.',
+  },
+  {
+    name: 'usd_per_day',
+    label: 'US dollars a day',
+    hint: 'With a decimal point: 12.5. Calls of models without a known price are then refused.',
+  },
+  { name: 'usd_per_month', label: 'US dollars a month' },
+];
 
 /** How many tokens an owner may use, and for how much money. All fields empty is no budget. */
 export function BudgetDialog({
@@ -19,75 +35,42 @@ export function BudgetDialog({
   limits: OwnUsage['limits'];
   onClose: () => void;
 }) {
-  const [day, setDay] = useState(textOf(limits.tokens_per_day));
-  const [month, setMonth] = useState(textOf(limits.tokens_per_month));
-  const [usdDay, setUsdDay] = useState(textOf(limits.usd_per_day));
-  const [usdMonth, setUsdMonth] = useState(textOf(limits.usd_per_month));
-  const save = useAct({
-    act: () => {
-      const budget = {
-        tokens_per_day: numberOf(day),
-        tokens_per_month: numberOf(month),
-        usd_per_day: numberOf(usdDay),
-        usd_per_month: numberOf(usdMonth),
-      };
-      const isNone = Object.values(budget).every((limit) => limit === null);
-      return isNone ? deleteBudget(owner) : setBudget(owner, budget);
-    },
-    done: 'The budget is saved',
-    changes: [['usage']],
-    quiet: true,
-  });
+  const [texts, setTexts] = useState(() => mapLimits((name) => `${limits[name] ?? ''}`));
+  const save = () => {
+    const budget = mapLimits((name) => numberOf(texts[name], { isDecimal: isMoney(name) }));
+    const isNone = Object.values(budget).every((limit) => limit === null);
+    return isNone ? deleteBudget(owner) : setBudget(owner, budget);
+  };
   return (
-    <Dialog
-      open
-      isForm
-      onClose={onClose}
+    <FormDialog
       title="Budget"
       description="When it is used up, jobs fail with budget_exceeded before their next call of a model."
+      verb="Save budget"
+      fields={limitFields.map(({ name }) => name)}
+      act={save}
+      done="The budget is saved"
+      changes={[['usage']]}
+      onClose={onClose}
     >
-      <FormFrame
-        error={save.error}
-        fields={fields}
-        verb="Save budget"
-        busy={save.isPending}
-        onSubmit={() => save.mutate(undefined, { onSuccess: onClose })}
-        onCancel={onClose}
-      >
-        <NumberField
-          placeholder="No limit"
-          label="Tokens a day"
-          hint="Days begin at midnight UTC. If empty, no limit."
-          error={issueOf(save.error, 'tokens_per_day')}
-          value={day}
-          onValue={setDay}
-        />
-        <NumberField
-          placeholder="No limit"
-          label="Tokens a month"
-          hint="A calendar month. If empty, no limit."
-          error={issueOf(save.error, 'tokens_per_month')}
-          value={month}
-          onValue={setMonth}
-        />
-        <NumberField
-          placeholder="No limit"
-          label="US dollars a day"
-          hint="Calls of models without a known price are then refused."
-          error={issueOf(save.error, 'usd_per_day')}
-          value={usdDay}
-          inputMode="decimal"
-          onValue={setUsdDay}
-        />
-        <NumberField
-          placeholder="No limit"
-          label="US dollars a month"
-          error={issueOf(save.error, 'usd_per_month')}
-          value={usdMonth}
-          inputMode="decimal"
-          onValue={setUsdMonth}
-        />
-      </FormFrame>
-    </Dialog>
+      {(error) =>
+        limitFields.map(({ name, label, hint }) => (
+          <NumberField
+            key={name}
+            placeholder="No limit"
+            label={label}
+            hint={hint}
+            error={issueOf(error, name)}
+            value={texts[name]}
+            inputMode={isMoney(name) ? 'decimal' : 'numeric'}
+            onValue={(text) => setTexts({ ...texts, [name]: text })}
+          />
+        ))
+      }
+    </FormDialog>
   );
 }
+
+const isMoney = (name: Limit) => name.startsWith('usd');
+
+const mapLimits = <Value,>(limitOf: (name: Limit) => Value) =>
+  Object.fromEntries(limitFields.map(({ name }) => [name, limitOf(name)])) as Record<Limit, Value>;

@@ -1,5 +1,5 @@
-import { Field, issueOf, NumberField } from '../ui/Field.tsx';
-import { type Choice, PickMany } from '../ui/PickMany.tsx';
+import { issueOf, NumberField } from '../ui/Field.tsx';
+import { type Choice, PickManyField } from '../ui/PickMany.tsx';
 
 /** How calls of a service outside are made: their time, and which may be made again. */
 export interface CallSettings {
@@ -37,17 +37,16 @@ export function CallFields({
 }) {
   return (
     <>
-      <Field label={`Retried ${what}`} hint={hint} error={issueOf(error, field)} optional>
-        {(control) => (
-          <PickMany
-            {...control}
-            values={settings.retried}
-            onValues={(retried) => onSettings({ ...settings, retried })}
-            choices={choices}
-            placeholder="Choose or type…"
-          />
-        )}
-      </Field>
+      <PickManyField
+        label={`Retried ${what}`}
+        hint={hint}
+        error={issueOf(error, field)}
+        optional
+        values={settings.retried}
+        onValues={(retried) => onSettings({ ...settings, retried })}
+        choices={choices}
+        placeholder="Choose or type…"
+      />
       <NumberField
         label="Seconds of one call"
         optional

@@ -1,7 +1,6 @@
 import { useQuery } from '@tanstack/react-query';
 import { agentsQuery } from '../api/agents.ts';
-import { Field } from '../ui/Field.tsx';
-import { type Choice, PickMany } from '../ui/PickMany.tsx';
+import { type Choice, PickManyField } from '../ui/PickMany.tsx';
 
 /** The agents that an agent may give tasks to. */
 export function CalledAgentsField({
@@ -23,21 +22,15 @@ export function CalledAgentsField({
     return { value: id, about };
   });
   return (
-    <Field
+    <PickManyField
       label="Agents"
       optional
       error={error}
       hint="Agents that its model may give tasks to. Each works by its own instructions, model and skills, as a job of its own."
-    >
-      {(control) => (
-        <PickMany
-          {...control}
-          values={values}
-          onValues={onValues}
-          choices={choices}
-          placeholder={values.length === 0 ? 'the id of an agent' : 'Add…'}
-        />
-      )}
-    </Field>
+      values={values}
+      onValues={onValues}
+      choices={choices}
+      placeholder="the id of an agent"
+    />
   );
 }

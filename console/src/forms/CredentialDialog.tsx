@@ -6,7 +6,7 @@ import { FormDialog } from './FormDialog.tsx';
 
 const fields = ['provider', 'api_key', 'base_url'];
 
-/** Stores an account with a provider, or another one in its place. A stored key is never shown. */
+/** Stores a credential for a provider, or another one in its place. A stored key is never shown. */
 export function CredentialDialog({
   organizationId,
   credential,

@@ -1,7 +1,6 @@
 import { useQuery } from '@tanstack/react-query';
 import { agentsQuery } from '../api/agents.ts';
-import { Field } from '../ui/Field.tsx';
-import { PickMany } from '../ui/PickMany.tsx';
+import { PickManyField } from '../ui/PickMany.tsx';
 
 /** The models that stand in for the agent's own. Those of other agents are offered. */
 export function FallbackModelsField({
@@ -20,21 +19,15 @@ export function FallbackModelsField({
   const used = (data?.data ?? []).flatMap((agent) => [agent.model, ...agent.fallback_models]);
   const others = used.filter((one): one is string => one !== null && one !== model);
   return (
-    <Field
+    <PickManyField
       label="Fallback models"
       optional
       error={error}
       hint="Up to 5, asked in this order while the provider before them is out of order or limits the rate."
-    >
-      {(control) => (
-        <PickMany
-          {...control}
-          values={values}
-          onValues={onValues}
-          choices={[...new Set(others)].map((value) => ({ value, about: 'Used by an agent' }))}
-          placeholder={values.length === 0 ? 'provider/model' : 'Add…'}
-        />
-      )}
-    </Field>
+      values={values}
+      onValues={onValues}
+      choices={[...new Set(others)].map((value) => ({ value, about: 'Used by an agent' }))}
+      placeholder="provider/model"
+    />
   );
 }

@@ -1,12 +1,13 @@
 import { useState } from 'react';
 import { addMcpServer, changeMcpServer, type McpServer } from '../api/mcp-servers.ts';
+import { storedWords } from '../remote/words.ts';
 import { Choice } from '../ui/Choice.tsx';
-import { Field, issueOf, Select, TextAreaField, TextField } from '../ui/Field.tsx';
+import { issueOf, SelectField, TextAreaField, TextField } from '../ui/Field.tsx';
 import { CallFields } from './CallFields.tsx';
 import { FormDialog } from './FormDialog.tsx';
 import { authKinds, changeOf, draftOf, type McpServerDraft } from './mcp-server.ts';
 import { NamedSecrets, newSecret } from './NamedSecrets.tsx';
-import { SecretField } from './SecretField.tsx';
+import { StoredSecretField } from './SecretField.tsx';
 
 const fields = [
   ...['name', 'url', 'headers', 'command', 'args', 'env', 'timeout_ms', 'idempotent_tools'],
@@ -37,7 +38,7 @@ export function McpServerForm({
     <FormDialog
       wide
       title={server === null ? 'Add an outside server' : `Edit ${server.name}`}
-      description="Its tools become skills. Those of the first look are active at once."
+      description="Its tools become skills. Those of the first refresh are active at once."
       verb={server === null ? 'Add' : 'Save'}
       fields={fields}
       act={() =>
@@ -45,11 +46,7 @@ export function McpServerForm({
           ? addMcpServer(draft.name, changeOf(draft))
           : changeMcpServer(server.name, changeOf(draft))
       }
-      done={({ name, status, skills }) =>
-        status === 'available'
-          ? `${name} has ${skills.length === 1 ? 'one skill' : `${skills.length} skills`}`
-          : `${name} is stored, and could not be read yet`
-      }
+      done={storedWords}
       changes={[['mcp-servers'], ['skills'], ['accounts']]}
       onClose={onClose}
     >
@@ -127,25 +124,15 @@ function AddressFields({ draft, set, error }: PartProps) {
         placeholder="https://tickets.example.com/mcp"
         className="font-mono text-[13px]"
       />
-      <Field label="Authorization">
-        {(control) => (
-          <Select
-            {...control}
-            value={auth}
-            onChange={({ target }) => {
-              const next = target.value as McpServerDraft['auth'];
-              const isFirst = next === 'headers' && headers.length === 0;
-              set({ auth: next, headers: isFirst ? [newSecret('authorization')] : headers });
-            }}
-          >
-            {authKinds.map(({ value, label }) => (
-              <option key={value} value={value}>
-                {label}
-              </option>
-            ))}
-          </Select>
-        )}
-      </Field>
+      <SelectField
+        label="Authorization"
+        value={auth}
+        options={authKinds}
+        onValue={(next) => {
+          const isFirst = next === 'headers' && headers.length === 0;
+          set({ auth: next, headers: isFirst ? [newSecret('authorization')] : headers });
+        }}
+      />
       {(auth === 'client_credentials' || auth === 'authorization_code') && (
         <OauthFields draft={draft} set={set} error={error} />
       )}
@@ -179,15 +166,10 @@ function OauthFields({ draft, set, error }: PartProps) {
         onValue={(clientId) => set({ clientId })}
         className={mono}
       />
-      <SecretField
+      <StoredSecretField
         label="Client secret"
-        type="password"
+        isStored={draft.hasSecret}
         optional={isCode || draft.hasSecret}
-        hint={
-          draft.hasSecret
-            ? 'If empty, the stored one stays.'
-            : 'Kept encrypted, and never shown again.'
-        }
         error={issueOf(error, 'oauth.client_secret')}
         value={draft.clientSecret}
         onValue={(clientSecret) => set({ clientSecret })}

@@ -1,5 +1,5 @@
 /** How the model of an agent is called. */
-import { Field, issueOf, NumberField, Select } from '../ui/Field.tsx';
+import { issueOf, NumberField, SelectField } from '../ui/Field.tsx';
 import type { ModelSettings, SettingTexts } from './model-settings.ts';
 
 /** Complete by its type, in the order of their strength. */
@@ -12,6 +12,10 @@ const efforts: Record<NonNullable<ModelSettings['effort']>, true> = {
   xhigh: true,
   max: true,
 };
+const effortOptions = [
+  { value: '', label: 'the provider’s' },
+  ...Object.keys(efforts).map((value) => ({ value })),
+];
 
 interface Fields {
   readonly values: SettingTexts;
@@ -49,20 +53,14 @@ export function ModelSettingsFields({ values, onValues, error }: Fields) {
           inputMode="decimal"
           {...bind('temperature')}
         />
-        <Field
+        <SelectField
           label="Effort"
           hint="How much the model reasons. Some models refuse it."
           error={effortIssue}
-        >
-          {(control) => (
-            <Select {...control} value={effort} onChange={({ target }) => setEffort(target.value)}>
-              <option value="">the provider’s</option>
-              {Object.keys(efforts).map((one) => (
-                <option key={one}>{one}</option>
-              ))}
-            </Select>
-          )}
-        </Field>
+          value={effort}
+          options={effortOptions}
+          onValue={setEffort}
+        />
         <NumberField
           label="Longest call (ms)"
           hint="To the end of the answer: 100 to 21,600,000 (6 hours)."

@@ -6,27 +6,36 @@ import { Dialog } from '../ui/Dialog.tsx';
 import { issueOf, TextAreaField, TextField } from '../ui/Field.tsx';
 import { Fold } from '../ui/Fold.tsx';
 import { useAct } from '../ui/useAct.ts';
+import { AgentMemoryFields, memoryOf, recallOf } from './AgentMemoryFields.tsx';
 import { CalledAgentsField } from './CalledAgentsField.tsx';
 import { FallbackModelsField } from './FallbackModelsField.tsx';
 import { FormFrame } from './FormFrame.tsx';
 import { ModelSettingsFields } from './ModelSettingsFields.tsx';
 import { type SettingTexts, settingIssues, settingsOf } from './model-settings.ts';
+import { ObjectField } from './ObjectField.tsx';
+import { objectOf } from './object-of.ts';
 import { AskBeforeField, SkillPatternsField } from './SkillPatternsField.tsx';
 
 const folded = ['fallback_models', ...settingIssues];
-const shown = ['id', 'name', 'model', 'instructions', 'skills', 'approvals', 'agents'];
+const shown = [
+  ...['id', 'name', 'description', 'model', 'instructions', 'skills', 'approvals', 'agents'],
+  ...['memory', 'recall', 'metadata'],
+];
 const fields = [...shown, ...folded];
 
 type Lists = Pick<
   Required<Schema<'NewAgent'>>,
   'skills' | 'approvals' | 'agents' | 'fallback_models'
 >;
+const noTexts = { id: '', name: '', description: '', model: '', instructions: '' };
 const noLists: Lists = { skills: [], approvals: [], agents: [], fallback_models: [] };
 
 /** Makes an agent, and goes to it. What is left empty is left to the platform. */
 export function NewAgent({ onClose }: { onClose: () => void }) {
   const navigate = useNavigate();
-  const [texts, setTexts] = useState({ id: '', name: '', model: '', instructions: '' });
+  const [texts, setTexts] = useState(noTexts);
+  const [memory, setMemory] = useState({ memory: 'read_write', recall: '' });
+  const [metadata, setMetadata] = useState('{}');
   const [lists, setLists] = useState(noLists);
   const [settings, setSettings] = useState<SettingTexts>({});
   const set = (name: keyof typeof texts) => (value: string) =>
@@ -37,9 +46,15 @@ export function NewAgent({ onClose }: { onClose: () => void }) {
     error: issueOf(error, name),
   });
   const create = useAct({
-    act: () => {
+    act: async () => {
       const given = Object.entries({ ...texts, ...lists }).filter(([, value]) => value.length > 0);
-      return createAgent({ ...Object.fromEntries(given), model_settings: settingsOf(settings) });
+      return createAgent({
+        ...Object.fromEntries(given),
+        model_settings: settingsOf(settings),
+        memory: memoryOf(memory.memory),
+        recall: recallOf(memory.recall),
+        metadata: objectOf(metadata, 'metadata'),
+      });
     },
     done: ({ id }) => `The agent ${id} is there`,
     changes: [['agents']],
@@ -89,6 +104,14 @@ export function NewAgent({ onClose }: { onClose: () => void }) {
             placeholder="Support"
           />
         </div>
+        <TextAreaField
+          label="Description"
+          optional
+          error={issueOf(error, 'description')}
+          value={texts.description}
+          onValue={set('description')}
+          rows={2}
+        />
         <TextField
           label="Model"
           optional
@@ -112,12 +135,27 @@ export function NewAgent({ onClose }: { onClose: () => void }) {
         <SkillPatternsField {...list('skills')} />
         <AskBeforeField {...list('approvals')} />
         <CalledAgentsField agentId={texts.id} {...list('agents')} />
+        <AgentMemoryFields
+          values={memory}
+          onValue={(name, value) => setMemory((before) => ({ ...before, [name]: value }))}
+          error={error}
+        />
         <Fold
           label="Fallback models and model settings"
           isNeeded={folded.some((name) => issueOf(error, name) !== undefined)}
         >
           <FallbackModelsField model={texts.model} {...list('fallback_models')} />
           <ModelSettingsFields values={settings} onValues={setSettings} error={error} />
+        </Fold>
+        <Fold label="Metadata" isNeeded={issueOf(error, 'metadata') !== undefined}>
+          <ObjectField
+            label="Metadata (a JSON object)"
+            hint="Any further data about the agent."
+            rows={4}
+            value={metadata}
+            onValue={setMetadata}
+            error={issueOf(error, 'metadata')}
+          />
         </Fold>
       </FormFrame>
     </Dialog>

@@ -1,7 +1,7 @@
-import { Field, issueOf, Select, TextField } from '../ui/Field.tsx';
+import { issueOf, SelectField, TextField } from '../ui/Field.tsx';
 import type { ImportPartProps } from './OpenapiImportForm.tsx';
-import { type AuthKind, authKinds } from './openapi-import.ts';
-import { SecretField } from './SecretField.tsx';
+import { authKinds } from './openapi-import.ts';
+import { StoredSecretField } from './SecretField.tsx';
 
 /** What each kind has: the name of the first field, its secret, and their fields in the API. */
 const parts = {
@@ -17,6 +17,11 @@ const parts = {
   },
 } as const;
 
+const placesOfCredentials = [
+  { value: 'header', label: 'a header' },
+  { value: 'body', label: 'the body' },
+] as const;
+
 const mono = 'font-mono text-[13px]';
 
 /** How requests are authorized. */
@@ -25,21 +30,12 @@ export function OpenapiAuthFields({ draft, set, error }: ImportPartProps) {
   const isStored = draft.auth === draft.storedAuth;
   return (
     <>
-      <Field label="Authorization">
-        {(control) => (
-          <Select
-            {...control}
-            value={draft.auth}
-            onChange={({ target }) => set({ auth: target.value as AuthKind })}
-          >
-            {authKinds.map(({ value, label }) => (
-              <option key={value} value={value}>
-                {label}
-              </option>
-            ))}
-          </Select>
-        )}
-      </Field>
+      <SelectField
+        label="Authorization"
+        value={draft.auth}
+        options={authKinds}
+        onValue={(auth) => set({ auth })}
+      />
       {part !== null && (
         <div className="grid gap-4 sm:grid-cols-2">
           <TextField
@@ -51,15 +47,9 @@ export function OpenapiAuthFields({ draft, set, error }: ImportPartProps) {
             autoComplete="off"
             className={mono}
           />
-          <SecretField
+          <StoredSecretField
             label={part.secret}
-            type="password"
-            optional={isStored}
-            hint={
-              isStored
-                ? 'If empty, the stored one stays.'
-                : 'Kept encrypted, and never shown again.'
-            }
+            isStored={isStored}
             error={issueOf(error, part.secretField)}
             value={draft.secret}
             onValue={(secret) => set({ secret })}
@@ -85,18 +75,12 @@ function TokenFields({ draft, set, error }: ImportPartProps) {
         placeholder="https://login.example.com/token"
         className={mono}
       />
-      <Field label="Client and secret are sent in">
-        {(control) => (
-          <Select
-            {...control}
-            value={draft.credentialsIn}
-            onChange={({ target }) => set({ credentialsIn: target.value as 'header' | 'body' })}
-          >
-            <option value="header">a header</option>
-            <option value="body">the body</option>
-          </Select>
-        )}
-      </Field>
+      <SelectField
+        label="Client and secret are sent in"
+        value={draft.credentialsIn}
+        options={placesOfCredentials}
+        onValue={(credentialsIn) => set({ credentialsIn })}
+      />
       <TextField
         label="Scopes"
         optional

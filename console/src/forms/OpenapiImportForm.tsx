@@ -6,11 +6,12 @@ import {
   type OpenapiImport,
   previewOpenapiImport,
 } from '../api/openapi-imports.ts';
+import { storedWords } from '../remote/words.ts';
 import { Button } from '../ui/Button.tsx';
 import { Choice } from '../ui/Choice.tsx';
 import { Field, issueOf, TextAreaField, TextField } from '../ui/Field.tsx';
 import { Problem } from '../ui/Loading.tsx';
-import { type Choice as Operation, PickMany } from '../ui/PickMany.tsx';
+import { type Choice as Operation, PickManyField } from '../ui/PickMany.tsx';
 import { useAct } from '../ui/useAct.ts';
 import { CallFields } from './CallFields.tsx';
 import { FormDialog } from './FormDialog.tsx';
@@ -58,11 +59,7 @@ export function OpenapiImportForm({
           ? addOpenapiImport(draft.name, changeOf(draft))
           : changeOpenapiImport(one.name, changeOf(draft))
       }
-      done={({ name, status, skills }) =>
-        status === 'available'
-          ? `${name} has ${skills.length === 1 ? 'one skill' : `${skills.length} skills`}`
-          : `${name} is stored, and could not be read yet`
-      }
+      done={storedWords}
       changes={[['openapi-imports'], ['skills']]}
       onClose={onClose}
     >
@@ -226,24 +223,18 @@ function OperationFields({
         )}
       </div>
       {!draft.isAll && (
-        <Field
+        <PickManyField
           label="Chosen operations"
           hint={
             reading.data &&
             `The document has ${reading.data.total} operations. 500 can be skills at most.`
           }
           error={issueOf(error, 'operations')}
-        >
-          {(control) => (
-            <PickMany
-              {...control}
-              values={draft.operations}
-              onValues={(chosen) => set({ operations: chosen })}
-              choices={operations}
-              placeholder="GET /orders, or an operationId…"
-            />
-          )}
-        </Field>
+          values={draft.operations}
+          onValues={(chosen) => set({ operations: chosen })}
+          choices={operations}
+          placeholder="GET /orders, or an operationId…"
+        />
       )}
       {reading.error !== null && <Problem error={reading.error} />}
     </>

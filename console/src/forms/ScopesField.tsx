@@ -1,10 +1,17 @@
 import { useQuery } from '@tanstack/react-query';
 import { useId } from 'react';
 import { skillsQuery } from '../api/skills.ts';
-import { Field } from '../ui/Field.tsx';
-import { PickMany } from '../ui/PickMany.tsx';
+import { PickManyField } from '../ui/PickMany.tsx';
 
 const everything = ['*'];
+
+/** The scopes that are no categories of skills. */
+const others = [
+  { value: 'approvals', about: 'decide what runs ask a person' },
+  { value: 'events', about: 'send events to runs that wait' },
+  { value: 'memories', about: 'read and change the memories of users' },
+  { value: 'user-data', about: 'take out and erase all that is kept of a user' },
+];
 
 /** The scopes of a key: all skills, or selected categories. */
 export function ScopesField({
@@ -25,6 +32,8 @@ export function ScopesField({
       .map(({ skill_name }) => skill_name);
     return { value, about: [...new Set(names)].join(', ') };
   });
+  const known = new Set(choices.map(({ value }) => value));
+  const all = [...choices, ...others.filter(({ value }) => !known.has(value))];
   return (
     <fieldset className="flex min-w-0 flex-col gap-2">
       <legend className="mb-1.5 text-[13px] font-medium">Scopes</legend>
@@ -37,8 +46,10 @@ export function ScopesField({
           onChange={() => onValues([])}
         />
         <span>
-          Skills of some categories
-          <span className="block text-xs text-muted">The key can run nothing else.</span>
+          Some scopes
+          <span className="block text-xs text-muted">
+            Categories of skills that it may run, and what else it may do.
+          </span>
         </span>
       </label>
       <label className="flex items-baseline gap-2 text-[13px]">
@@ -50,22 +61,21 @@ export function ScopesField({
           onChange={() => onValues(everything)}
         />
         <span>
-          All skills <code className="text-xs text-muted">*</code>
-          <span className="block text-xs text-muted">Also skills of future categories.</span>
+          Everything <code className="text-xs text-muted">*</code>
+          <span className="block text-xs text-muted">
+            All skills, also of future categories, and all data.
+          </span>
         </span>
       </label>
       {!isAll && (
-        <Field label="Categories" error={error}>
-          {(control) => (
-            <PickMany
-              {...control}
-              values={values}
-              onValues={onValues}
-              choices={choices}
-              placeholder={values.length === 0 ? 'Choose categories…' : 'Add…'}
-            />
-          )}
-        </Field>
+        <PickManyField
+          label="Scopes of the key"
+          error={error}
+          values={values}
+          onValues={onValues}
+          choices={all}
+          placeholder="Choose scopes…"
+        />
       )}
     </fieldset>
   );

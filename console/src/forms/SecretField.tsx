@@ -7,3 +7,18 @@ export function SecretField(props: ComponentProps<typeof TextField>) {
     <TextField className="font-mono" autoComplete="off" spellCheck={false} optional {...props} />
   );
 }
+
+/** For a secret of the platform's users, which is stored encrypted; an empty one keeps the stored one. */
+export function StoredSecretField({
+  isStored,
+  ...props
+}: Omit<ComponentProps<typeof TextField>, 'hint' | 'type'> & { readonly isStored: boolean }) {
+  return (
+    <SecretField
+      type="password"
+      optional={isStored}
+      hint={isStored ? 'If empty, the stored one stays.' : 'Kept encrypted, and never shown again.'}
+      {...props}
+    />
+  );
+}

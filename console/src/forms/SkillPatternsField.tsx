@@ -1,8 +1,7 @@
 import { useQuery } from '@tanstack/react-query';
 import { skillsQuery } from '../api/skills.ts';
-import { Field } from '../ui/Field.tsx';
 import { listedSkillPath } from '../ui/Pickers.tsx';
-import { type Choice, PickMany } from '../ui/PickMany.tsx';
+import { type Choice, PickManyField } from '../ui/PickMany.tsx';
 
 interface Patterns {
   readonly values: readonly string[];
@@ -37,16 +36,15 @@ export function SkillPatternsField({
     { value: '*', about: 'Every skill, also those to come' },
   ];
   return (
-    <Field label={label} optional error={error} hint={hint}>
-      {(control) => (
-        <PickMany
-          {...control}
-          values={values}
-          onValues={onValues}
-          choices={choices}
-          placeholder={values.length === 0 ? 'text/* or text/v1.0/summarize' : 'Add…'}
-        />
-      )}
-    </Field>
+    <PickManyField
+      label={label}
+      optional
+      error={error}
+      hint={hint}
+      values={values}
+      onValues={onValues}
+      choices={choices}
+      placeholder="text/* or text/v1.0/summarize"
+    />
   );
 }

@@ -1,5 +1,6 @@
 /** The settings of an agent's model as the texts that a form has, and back. */
 import type { Schema } from '../api/client.ts';
+import { readNumber } from './numbers.ts';
 
 export type ModelSettings = NonNullable<Schema<'Agent'>['model_settings']>;
 type SettingName = keyof ModelSettings;
@@ -38,9 +39,7 @@ export function settingsOf(texts: SettingTexts): ModelSettings | null {
 export const isSame = (one: ModelSettings | null, other: ModelSettings | null) =>
   JSON.stringify(settingTexts(one)) === JSON.stringify(settingTexts(other));
 
-/** A comma groups the digits of whole numbers. In a temperature it could be the decimal sign. */
 function sentValue(name: SettingName, text: string): string | number {
   if (name === 'effort') return text;
-  const number = Number(name === 'temperature' ? text : text.replaceAll(/[\s,_]/g, ''));
-  return Number.isNaN(number) ? text : number;
+  return readNumber(text, { isDecimal: name === 'temperature' }) ?? text;
 }

@@ -45,7 +45,7 @@ function Children({ of, depth }: { of: Pick<Job, 'job_id' | 'status'>; depth: nu
   const [page, setPage] = useState(1);
   const query = useQuery({
     ...childJobsQuery(of.job_id, page),
-    // What was running may have gone on elsewhere since the list above was read.
+    // A job that was running may have changed its state since the list above was read.
     refetchInterval: ({ state }) => {
       const isQuiet = hasEnded(of) && (state.data?.data.every(hasEnded) ?? false);
       return isQuiet ? false : liveMs;

@@ -1,8 +1,7 @@
 import { useQuery } from '@tanstack/react-query';
-import { agentsQuery } from '../api/agents.ts';
 import { skillsQuery } from '../api/skills.ts';
 import { FilterChip, FilterSelect, Filters } from '../ui/Filters.tsx';
-import { listedSkillPath } from '../ui/Pickers.tsx';
+import { AgentFilter, listedSkillPath } from '../ui/Pickers.tsx';
 import { sourceOptions } from './words.ts';
 
 /** The words of the page's url that narrow the list down. */
@@ -36,7 +35,6 @@ export function JobFilters({
   onSearch: (change: { [K in keyof JobSearch]: JobSearch[K] | undefined }) => void;
   clear: (() => void) | undefined;
 }) {
-  const agents = useQuery(agentsQuery()).data?.data ?? [];
   const skills = useQuery(skillsQuery()).data ?? [];
   const paths = skills.map(listedSkillPath);
   return (
@@ -53,12 +51,7 @@ export function JobFilters({
         onValue={(skill) => onSearch({ skill })}
         options={plain(paths)}
       />
-      <FilterSelect
-        label="Agent"
-        value={search.agent_id}
-        onValue={(agent_id) => onSearch({ agent_id })}
-        options={agents.map(({ id }) => ({ value: id }))}
-      />
+      <AgentFilter value={search.agent_id} onValue={(agent_id) => onSearch({ agent_id })} />
       <FilterSelect
         label="Source"
         value={search.trigger_type}

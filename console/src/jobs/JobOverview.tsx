@@ -5,9 +5,9 @@ import { hasEnded, type Job, type JobStep } from '../api/jobs.ts';
 import { classes } from '../ui/classes.ts';
 import { Id } from '../ui/Id.tsx';
 import { textLink } from '../ui/Links.tsx';
-import { moneyText } from '../ui/Money.ts';
 import { Facts, Section } from '../ui/Page.tsx';
-import { countText, Duration, Time } from '../ui/Time.tsx';
+import { Duration, Time } from '../ui/Time.tsx';
+import { costFact, tokensFact } from '../ui/tokens.ts';
 import { Value } from '../ui/Value.tsx';
 import { ChildJobs } from './ChildJobs.tsx';
 import { ErrorWords } from './ErrorWords.tsx';
@@ -119,7 +119,7 @@ function Ids({ job }: { job: Job }) {
 }
 
 function Numbers({ job }: { job: Job }) {
-  const { prompt_tokens, completion_tokens, cost_usd, cost_is_partial } = job.token_stats;
+  const cost = costFact(job);
   return (
     <Facts
       facts={[
@@ -129,8 +129,8 @@ function Numbers({ job }: { job: Job }) {
         ['Finished', <Time key="finished" value={job.finished_at} exact />],
         ['Last attempt', <Duration key="duration" ms={job.duration_ms} />],
         ['Attempts', `${job.attempt} of at most ${job.max_attempts}`],
-        ['Tokens', `${countText(prompt_tokens)} in, ${countText(completion_tokens)} out`],
-        cost_usd !== 0 && ['Cost', moneyText(cost_usd, cost_is_partial)],
+        ['Tokens', tokensFact(job)],
+        cost !== null && ['Cost', cost],
       ]}
     />
   );

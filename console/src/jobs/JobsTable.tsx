@@ -1,7 +1,8 @@
 import { Link } from '@tanstack/react-router';
 import { hasEnded, type JobListItem } from '../api/jobs.ts';
+import { AgentLink } from '../ui/Links.tsx';
 import { Status } from '../ui/Status.tsx';
-import { aboveRowLink, type Column, rowLink, Table } from '../ui/Table.tsx';
+import { type Column, rowLink, Table } from '../ui/Table.tsx';
 import { Duration, Time, useNow } from '../ui/Time.tsx';
 import { sourceText } from './words.ts';
 
@@ -51,19 +52,7 @@ const columns: readonly Column<JobListItem>[] = [
         </span>
       ),
   },
-  {
-    header: 'Agent',
-    from: 'md',
-    cell: ({ agent_id }) => (
-      <Link
-        to="/agents/$agentId"
-        params={{ agentId: agent_id }}
-        className={`${aboveRowLink} hover:underline`}
-      >
-        {agent_id}
-      </Link>
-    ),
-  },
+  { header: 'Agent', from: 'md', cell: ({ agent_id }) => <AgentLink id={agent_id} isInRow /> },
   {
     header: 'Source',
     from: 'lg',

@@ -9,7 +9,8 @@ import { Status } from '../ui/Status.tsx';
 import { countText, durationText } from '../ui/Time.tsx';
 import { Labelled } from '../ui/Value.tsx';
 import { ErrorWords } from './ErrorWords.tsx';
-import { isMoment, type Span } from './spans.ts';
+import { isMoment } from './span-text.ts';
+import type { Span } from './spans.ts';
 import { eventText } from './waits.ts';
 
 /** With milliseconds, which count here. */
@@ -87,7 +88,7 @@ function waitFacts({ waits_for }: JobStep): [string, ReactNode][] {
   const { event, job_id: jobId, approval_id: approvalId } = waits_for;
   if (event !== undefined) return [['Event', eventText(waits_for)]];
   if (jobId !== undefined) {
-    const { agent_id: agentId, token_stats: tokens } = waits_for;
+    const { agent_id: agentId, total_token_stats: tokens } = waits_for;
     return [
       ['Job', <StartedJob key="job" {...waits_for} jobId={jobId} />],
       ...(agentId === undefined ? [] : [['Agent', agentId] as [string, ReactNode]]),

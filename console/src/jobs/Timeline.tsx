@@ -2,35 +2,17 @@
  * What a job did, drawn to scale: a table whose middle column is an axis of time, so that it can be
  * read, and gone through with the keyboard, like any other. A row opens to show the rest.
  */
-import {
-  Brain,
-  Check,
-  ChevronRight,
-  CircleCheck,
-  CircleDot,
-  CircleX,
-  Clock,
-  CornerDownRight,
-  FoldVertical,
-  type LucideIcon,
-  Moon,
-  Play,
-  Radio,
-  SquareMinus,
-  SquarePlus,
-  UserCheck,
-  Wrench,
-} from 'lucide-react';
 import { Fragment, useEffect, useState } from 'react';
 import type { JobEvent } from '../api/follow.ts';
 import { type JobStep, stepsPageSize } from '../api/jobs.ts';
-import { Button, IconButton } from '../ui/Button.tsx';
-import { classes } from '../ui/classes.ts';
+import { Button } from '../ui/Button.tsx';
 import { Problem, Skeleton } from '../ui/Loading.tsx';
 import { countText, durationText } from '../ui/Time.tsx';
 import { lengthOf } from './intervals.ts';
 import { SpanDetails } from './SpanDetails.tsx';
-import { isMoment, isOverDays, type Span, spansOf, spanText, unfolded } from './spans.ts';
+import { SpanName } from './SpanName.tsx';
+import { isMoment, isOverDays, spanText } from './span-text.ts';
+import { type Span, spansOf, unfolded } from './spans.ts';
 import { type StepUsage, usageOfSteps, usageText } from './step-usage.ts';
 import { Grid, Ticks, usePlace } from './TimelineAxis.tsx';
 import { Bar, useCrosshair } from './TimelineBar.tsx';
@@ -39,31 +21,6 @@ import { useRunningJob } from './useRunningJob.ts';
 
 /** How often active bars grow. */
 const growsEveryMs = 200;
-
-const icons: Record<Span['kind'], LucideIcon> = {
-  accepted: CircleDot,
-  queued: Clock,
-  attempt: Play,
-  model: Brain,
-  summary: FoldVertical,
-  generate: Brain,
-  tool: Wrench,
-  skill: Wrench,
-  step: Check,
-  sleep: Moon,
-  event: Radio,
-  approval: UserCheck,
-  run: CornerDownRight,
-  settled: CircleCheck,
-};
-/** Indents by depth of a step; deeper steps use the last one. */
-const indents = [
-  'pl-4 max-sm:pl-2',
-  'pl-8 max-sm:pl-4',
-  'pl-12 max-sm:pl-6',
-  'pl-16 max-sm:pl-8',
-  'pl-20 max-sm:pl-10',
-];
 
 /** The end of the axis: the present while the job is active. */
 function useEnd(spans: readonly Span[]): number {
@@ -137,7 +94,7 @@ export function Timeline({
                   className="relative border-b border-line/60 transition-colors last:border-0 hover:bg-hover"
                 >
                   <th scope="row" className="px-4 py-0 text-left font-normal max-sm:px-3">
-                    <Name
+                    <SpanName
                       span={span}
                       isOpen={open === span.key}
                       onToggle={() => setOpen(open === span.key ? null : span.key)}
@@ -244,63 +201,5 @@ function Steps({ jobId }: { jobId: string }) {
         </p>
       )}
     </div>
-  );
-}
-
-function Name({
-  span,
-  isOpen,
-  onToggle,
-  isFolded,
-  onFold,
-}: {
-  span: Span;
-  isOpen: boolean;
-  onToggle: () => void;
-  /** Whether the steps below it are hidden. */
-  isFolded: boolean;
-  onFold: () => void;
-}) {
-  const Icon = span.kind === 'settled' && span.tone !== 'good' ? CircleX : icons[span.kind];
-  return (
-    <span
-      className={classes(
-        'flex min-w-0 items-center',
-        span.depth !== undefined && indents[Math.min(span.depth, indents.length - 1)],
-      )}
-    >
-      <button
-        type="button"
-        aria-expanded={isOpen}
-        onClick={onToggle}
-        className="flex h-8 w-full min-w-0 items-center gap-2 text-left outline-none after:absolute after:inset-0 focus-visible:after:outline-2 focus-visible:after:-outline-offset-2 focus-visible:after:outline-accent"
-      >
-        <ChevronRight
-          aria-hidden
-          className={classes(
-            'size-3.5 shrink-0 text-muted transition-transform max-sm:hidden',
-            isOpen && 'rotate-90',
-          )}
-        />
-        <Icon
-          aria-hidden
-          className={classes('size-3.5 shrink-0', span.error ? 'text-bad' : 'text-muted')}
-        />
-        <span className={classes('truncate', span.kind === 'attempt' && 'font-medium')}>
-          {span.label}
-        </span>
-      </button>
-      {span.isParent && (
-        <IconButton
-          label={
-            isFolded ? `Show the steps below ${span.label}` : `Hide the steps below ${span.label}`
-          }
-          icon={isFolded ? <SquarePlus /> : <SquareMinus />}
-          aria-expanded={!isFolded}
-          onClick={onFold}
-          className="relative z-10 size-6!"
-        />
-      )}
-    </span>
   );
 }

@@ -1,7 +1,7 @@
 import { type RefObject, useLayoutEffect, useState } from 'react';
 import { durationText } from '../ui/Time.tsx';
-import { tickStep } from './spans.ts';
 import type { TimeScale } from './time-scale.ts';
+import { tickStep } from './time-scale.ts';
 
 const ticksMin = 4;
 const ticksMax = 6;
@@ -34,7 +34,7 @@ const hatched = {
   backgroundImage: 'repeating-linear-gradient(-45deg, var(--line) 0 1px, transparent 1px 5px)',
 };
 
-/** Behind all rows: lines at the ticks of an axis that is to scale, or else what is folded, hatched. */
+/** Behind all rows: lines at the ticks of an axis that is to scale; on a folded one, the folded stretches, hatched. */
 export function Grid({ scale, left, width }: { scale: TimeScale; left: number; width: number }) {
   const { length, stretches } = scale;
   const lines = {
@@ -69,7 +69,7 @@ interface Tick {
   readonly isLength?: boolean;
 }
 
-/** Times since the beginning; on an axis that is not to scale, where a stretch begins, and how long what is folded is. */
+/** Times since the beginning; on a folded axis, the beginning of each stretch and the length of each fold. */
 export function Ticks({ scale, room }: { scale: TimeScale; room: number }) {
   const told: Tick[] = [];
   // One that would meet the one before, or run into the next column, is left out.

@@ -1,7 +1,8 @@
 import { type PointerEvent, useRef } from 'react';
 import { classes } from '../ui/classes.ts';
 import type { Tone } from '../ui/Status.tsx';
-import { clockText, isMoment, isOverDays, type Span } from './spans.ts';
+import { clockText, isMoment, isOverDays } from './span-text.ts';
+import type { Span } from './spans.ts';
 import type { TimeScale } from './time-scale.ts';
 import { isWait } from './waits.ts';
 

@@ -1,7 +1,9 @@
 import { expect, test } from 'vitest';
 import type { Job, JobStep } from '../api/jobs.ts';
-import { isOverDays, spansOf, spanText, tickStep, unfolded } from './spans.ts';
+import { isOverDays, spanText } from './span-text.ts';
+import { spansOf, unfolded } from './spans.ts';
 import { usageOfSteps } from './step-usage.ts';
+import { tickStep } from './time-scale.ts';
 
 const start = Date.parse('2026-01-01T00:00:00.000Z');
 const at = (ms: number) => new Date(start + ms).toISOString();
@@ -27,7 +29,12 @@ function job(fields: Partial<Job> = {}): Job {
       agent_version: null,
       erased_at: null,
     },
-    ...{ queue: 'skill-execution', token_stats: tokens },
+    ...{
+      queue: 'skill-execution',
+      token_stats: tokens,
+      nested_token_stats: tokens,
+      total_token_stats: tokens,
+    },
     ...fields,
   };
 }

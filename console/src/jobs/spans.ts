@@ -3,7 +3,6 @@
 import type { JobEvent } from '../api/follow.ts';
 import { hasEnded, type Job, type JobStep } from '../api/jobs.ts';
 import type { Tone } from '../ui/Status.tsx';
-import { durationText } from '../ui/Time.tsx';
 import { type Interval, union, without } from './intervals.ts';
 import { isWait, waitOutcome } from './waits.ts';
 
@@ -276,39 +275,3 @@ const toneOfStep: Record<JobStep['status'], Tone> = {
   failed: 'bad',
   interrupted: 'warn',
 };
-
-/** A moment between two spans, without length or end. */
-export const isMoment = ({ kind }: Span): boolean => kind === 'accepted' || kind === 'settled';
-
-const steps = [1, 2, 5, 10, 20, 50, 100, 200, 500].concat(
-  ...[1, 2, 5, 10, 15, 30].map((s) => s * 1_000),
-  ...[1, 2, 5, 10, 15, 30].map((min) => min * 60_000),
-  ...[1, 2, 3, 6, 12, 24, 48, 96, 168].map((h) => h * 3_600_000),
-);
-
-/** Milliseconds between two ticks of an axis that is so long, so that there are at most `most`. */
-export function tickStep(length: number, most: number): number {
-  return steps.find((step) => length / step <= most) ?? length / most;
-}
-
-/** In UTC, within its day or with the day: `09:00:00.000`, `11-25 09:00:00.000`. */
-export const clockText = (ms: number, hasDay = false): string =>
-  new Date(ms)
-    .toISOString()
-    .slice(hasDay ? 5 : 11, 23)
-    .replace('T', ' ');
-
-/** Whether times have to be told with their day. */
-export const isOverDays = (start: number, end: number): boolean =>
-  clockText(start, true).slice(0, 5) !== clockText(end, true).slice(0, 5);
-
-/** All that there is to say of a span, in one line, on a timeline that ends at `end`. */
-export function spanText(span: Span, end: number, hasDay = false): string {
-  const { from, to, outcome, error } = span;
-  const reason = error === null ? '' : `${error.code}: ${error.message}`;
-  const at = clockText(from, hasDay);
-  if (isMoment(span)) return [`${at} UTC`, reason].filter(Boolean).join(' · ');
-  const until = to === null ? 'now' : clockText(to, hasDay);
-  const parts = [`${at} – ${until} UTC`, durationText((to ?? end) - from), outcome];
-  return [...parts, reason].filter(Boolean).join(' · ');
-}

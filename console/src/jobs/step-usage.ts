@@ -39,7 +39,7 @@ const sum = (a: StepUsage, b: StepUsage): StepUsage => ({
 function ownUsage(step: JobStep): StepUsage | undefined {
   const { kind, status, prompt_tokens: prompt, completion_tokens: completion, waits_for } = step;
   if (kind === 'run') {
-    const started = waits_for?.token_stats;
+    const started = waits_for?.total_token_stats;
     if (started === undefined || started.total_tokens === 0) return undefined;
     const { total_tokens, cost_usd, cost_is_partial } = started;
     return {

@@ -96,3 +96,14 @@ function stretchWhere(
 ): Stretch {
   return stretches.find(isHere) ?? (stretches.at(-1) as Stretch);
 }
+
+const tickSteps = [1, 2, 5, 10, 20, 50, 100, 200, 500].concat(
+  ...[1, 2, 5, 10, 15, 30].map((s) => s * 1_000),
+  ...[1, 2, 5, 10, 15, 30].map((min) => min * 60_000),
+  ...[1, 2, 3, 6, 12, 24, 48, 96, 168].map((h) => h * 3_600_000),
+);
+
+/** Milliseconds between two ticks of an axis that is so long, so that there are at most `most`. */
+export function tickStep(length: number, most: number): number {
+  return tickSteps.find((step) => length / step <= most) ?? length / most;
+}

@@ -7,7 +7,7 @@ import type { Schema } from '../api/client.ts';
 import { deleteMemory, memoriesQuery } from '../api/memories.ts';
 import { liveMs } from '../api/queries.ts';
 import { MemoryDialog } from '../forms/MemoryDialog.tsx';
-import { Button } from '../ui/Button.tsx';
+import { Button, ButtonLink } from '../ui/Button.tsx';
 import { classes } from '../ui/classes.ts';
 import { Confirm } from '../ui/Dialog.tsx';
 import { Select } from '../ui/Field.tsx';
@@ -117,6 +117,11 @@ export function Memories({
           suggestions={users}
           className="w-40"
         />
+        {user && (
+          <ButtonLink to="/users/$userId" params={{ userId: user }}>
+            Data of this user
+          </ButtonLink>
+        )}
         {create}
       </div>
       <Section flush>

@@ -80,7 +80,7 @@ function KeyFacts({ apiKey }: { apiKey: Schema<'ApiKey'> }) {
       facts={[
         ['Id', <Id key="id" value={id} label="id" />],
         ['Organization', organization_id],
-        ['Scopes', scopes.includes('*') ? 'All skills' : <Tags key="scopes" values={scopes} />],
+        ['Scopes', scopes.includes('*') ? 'Everything' : <Tags key="scopes" values={scopes} />],
         ['Limit', `${countText(rate_limit)} requests a minute`],
         ['Created', <Time key="created" value={created_at} />],
         [

@@ -1,7 +1,6 @@
 import { useQuery } from '@tanstack/react-query';
 import { getRouteApi } from '@tanstack/react-router';
 import { UserCheck } from 'lucide-react';
-import { agentsQuery } from '../api/agents.ts';
 import { type ApprovalFilters, approvalsQuery } from '../api/approvals.ts';
 import { ApprovalFeed, FeedKeys } from '../approvals/ApprovalFeed.tsx';
 import { Button } from '../ui/Button.tsx';
@@ -10,6 +9,7 @@ import { FilterChip, FilterSelect, Filters } from '../ui/Filters.tsx';
 import { Empty, Loaded } from '../ui/Loading.tsx';
 import { Page, Section } from '../ui/Page.tsx';
 import { Pagination } from '../ui/Pagination.tsx';
+import { AgentFilter } from '../ui/Pickers.tsx';
 import { changed } from '../ui/search.ts';
 
 const route = getRouteApi('/shell/approvals');
@@ -23,7 +23,6 @@ export function ApprovalsPage() {
   const navigate = route.useNavigate();
   const asked = { ...others, ...(status !== anyStatus && { status }) } as ApprovalFilters;
   const query = useQuery(approvalsQuery(asked, shownMax, (page - 1) * shownMax));
-  const agents = useQuery(agentsQuery()).data?.data ?? [];
   const isFiltered = status !== 'pending' || Object.keys(others).length > 0;
   const clear = () => void navigate({ search: {} });
   const narrow = (change: {
@@ -42,12 +41,7 @@ export function ApprovalsPage() {
           }
           options={statuses.map((value) => ({ value }))}
         />
-        <FilterSelect
-          label="Agent"
-          value={others.agent_id}
-          onValue={(agent_id) => narrow({ agent_id })}
-          options={agents.map(({ id }) => ({ value: id }))}
-        />
+        <AgentFilter value={others.agent_id} onValue={(agent_id) => narrow({ agent_id })} />
         {others.job_id && (
           <FilterChip
             label="Job"

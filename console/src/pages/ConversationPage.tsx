@@ -19,14 +19,14 @@ import { JobsTable } from '../jobs/JobsTable.tsx';
 import { sourceText } from '../jobs/words.ts';
 import { ButtonLink } from '../ui/Button.tsx';
 import { Id } from '../ui/Id.tsx';
-import { AgentLink } from '../ui/Links.tsx';
+import { AgentLink, UserLink } from '../ui/Links.tsx';
 import { Empty, Loaded, Skeleton } from '../ui/Loading.tsx';
-import { moneyText } from '../ui/Money.ts';
 import { Page, Section } from '../ui/Page.tsx';
 import { Pagination } from '../ui/Pagination.tsx';
 import { Status } from '../ui/Status.tsx';
 import { Strip } from '../ui/Strip.tsx';
 import { countText, Time } from '../ui/Time.tsx';
+import { costFact, tokensFact } from '../ui/tokens.ts';
 
 const route = getRouteApi('/shell/conversations/$conversationId');
 const parent = { label: 'Conversations', to: '/conversations' };
@@ -51,23 +51,17 @@ export function ConversationPage() {
       actions={conversation.data && <Continue {...conversation.data} />}
     >
       <Loaded query={conversation}>
-        {({ agent_id, user_id, trigger_type, created_at, updated_at, token_stats, status }) => (
+        {({ agent_id, user_id, trigger_type, created_at, updated_at, status, ...sums }) => (
           <>
             <Strip
               facts={[
                 ['Agent', <AgentLink key="agent" id={agent_id} />],
-                ['User', user_id],
+                ['User', <UserLink key="user" id={user_id} />],
                 ['Source', sourceText(trigger_type)],
                 ['Started', <Time key="started" value={created_at} />],
                 ['Changed', <Time key="changed" value={updated_at} />],
-                [
-                  'Tokens',
-                  `${countText(token_stats.prompt_tokens)} in · ${countText(token_stats.completion_tokens)} out`,
-                ],
-                token_stats.cost_usd !== 0 && [
-                  'Cost',
-                  moneyText(token_stats.cost_usd, token_stats.cost_is_partial),
-                ],
+                ['Tokens', tokensFact(sums)],
+                costFact(sums) !== null && ['Cost', costFact(sums)],
                 ['Id', <Id key="id" value={conversationId} label="conversation id" />],
               ]}
             />

@@ -1,7 +1,6 @@
 import { useQuery } from '@tanstack/react-query';
 import { getRouteApi, Link } from '@tanstack/react-router';
 import { MessagesSquare } from 'lucide-react';
-import { agentsQuery } from '../api/agents.ts';
 import type { Schema } from '../api/client.ts';
 import { conversationsQuery } from '../api/conversations.ts';
 import { liveMs } from '../api/queries.ts';
@@ -9,12 +8,14 @@ import { openingWords } from '../conversations/content.ts';
 import { sourceOptions, sourceText } from '../jobs/words.ts';
 import { Button, ButtonLink } from '../ui/Button.tsx';
 import { FilterSelect, Filters, FilterText } from '../ui/Filters.tsx';
+import { AgentLink } from '../ui/Links.tsx';
 import { Empty, Loaded } from '../ui/Loading.tsx';
 import { Page, Section } from '../ui/Page.tsx';
 import { Pagination, pageSize } from '../ui/Pagination.tsx';
+import { AgentFilter } from '../ui/Pickers.tsx';
 import { Status } from '../ui/Status.tsx';
 import { changed } from '../ui/search.ts';
-import { aboveRowLink, type Column, rowLink, Table } from '../ui/Table.tsx';
+import { type Column, rowLink, Table } from '../ui/Table.tsx';
 import { Time } from '../ui/Time.tsx';
 
 const route = getRouteApi('/shell/conversations');
@@ -38,19 +39,7 @@ const columns: readonly Column<Schema<'ListedConversation'>>[] = [
       </Link>
     ),
   },
-  {
-    header: 'Agent',
-    from: 'sm',
-    cell: ({ agent_id }) => (
-      <Link
-        to="/agents/$agentId"
-        params={{ agentId: agent_id }}
-        className={`${aboveRowLink} hover:underline`}
-      >
-        {agent_id}
-      </Link>
-    ),
-  },
+  { header: 'Agent', from: 'sm', cell: ({ agent_id }) => <AgentLink id={agent_id} isInRow /> },
   { header: 'User', from: 'md', cell: ({ user_id }) => user_id },
   { header: 'Source', from: 'lg', cell: ({ trigger_type }) => sourceText(trigger_type) },
   {
@@ -65,7 +54,6 @@ const columns: readonly Column<Schema<'ListedConversation'>>[] = [
 export function ConversationsPage() {
   const { page = 1, ...filters } = route.useSearch();
   const navigate = route.useNavigate();
-  const agents = useQuery(agentsQuery()).data?.data ?? [];
   const conversations = useQuery({
     ...conversationsQuery({
       ...(filters as Asked),
@@ -80,7 +68,16 @@ export function ConversationsPage() {
   const set = (change: { [K in keyof typeof filters]: string | undefined }) =>
     void navigate({ search: (before) => changed(before, change) });
   return (
-    <Page title="Conversations">
+    <Page
+      title="Conversations"
+      actions={
+        filters.user_id && (
+          <ButtonLink to="/users/$userId" params={{ userId: filters.user_id }}>
+            Data of this user
+          </ButtonLink>
+        )
+      }
+    >
       <Filters label="Filter conversations" clear={isFiltered ? clear : undefined}>
         <FilterSelect
           label="Status"
@@ -88,12 +85,7 @@ export function ConversationsPage() {
           onValue={(status) => set({ status })}
           options={statuses}
         />
-        <FilterSelect
-          label="Agent"
-          value={filters.agent_id}
-          onValue={(agent_id) => set({ agent_id })}
-          options={agents.map(({ id }) => ({ value: id }))}
-        />
+        <AgentFilter value={filters.agent_id} onValue={(agent_id) => set({ agent_id })} />
         <FilterSelect
           label="Source"
           value={filters.trigger_type}

@@ -156,10 +156,13 @@ function Head({ job }: { job: Job }) {
         ['Accepted', <Time key="accepted" value={job.created_at} />],
         [hasEnded(job) ? 'Took' : 'So far', <Took key="took" job={job} />],
         job.attempt > 1 && ['Attempt', `${job.attempt} of ${job.max_attempts}`],
-        job.token_stats.total_tokens !== 0 && ['Tokens', countText(job.token_stats.total_tokens)],
-        job.token_stats.cost_usd !== 0 && [
+        job.total_token_stats.total_tokens !== 0 && [
+          'Tokens',
+          countText(job.total_token_stats.total_tokens),
+        ],
+        job.total_token_stats.cost_usd !== 0 && [
           'Cost',
-          moneyText(job.token_stats.cost_usd, job.token_stats.cost_is_partial),
+          moneyText(job.total_token_stats.cost_usd, job.total_token_stats.cost_is_partial),
         ],
       ]}
     />

@@ -1,14 +1,13 @@
 import { useQuery } from '@tanstack/react-query';
-import { getRouteApi, Link } from '@tanstack/react-router';
+import { getRouteApi } from '@tanstack/react-router';
 import { Cable } from 'lucide-react';
 import type { Schema } from '../api/client.ts';
 import { mcpServersQuery } from '../api/mcp-servers.ts';
 import { McpServerForm } from '../forms/McpServerForm.tsx';
-import { SourceStatus, summaryColumns } from '../remote/SourcePage.tsx';
+import { summaryColumns } from '../remote/SourcePage.tsx';
 import { AdministratorOnly } from '../shell/AdministratorOnly.tsx';
 import { ListPage } from '../ui/ListPage.tsx';
 import { pageSize } from '../ui/Pagination.tsx';
-import { type Column, rowLink } from '../ui/Table.tsx';
 
 const route = getRouteApi('/shell/mcp-servers');
 
@@ -39,21 +38,7 @@ function McpServers() {
   );
 }
 
-const columns: readonly Column<Schema<'McpServerSummary'>>[] = [
-  {
-    header: 'Name',
-    cell: ({ name }) => (
-      <Link to="/mcp-servers/$name" params={{ name }} className={rowLink}>
-        {name}
-      </Link>
-    ),
-  },
-  { header: 'State', cell: ({ status }) => <SourceStatus value={status} /> },
-  {
-    header: 'Address',
-    from: 'md',
-    grows: true,
-    cell: ({ url, command }) => <span className="font-mono text-xs">{url ?? command}</span>,
-  },
-  ...summaryColumns,
-];
+const columns = summaryColumns<Schema<'McpServerSummary'>>(
+  '/mcp-servers/$name',
+  ({ url, command }) => url ?? command,
+);

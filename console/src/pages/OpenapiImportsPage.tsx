@@ -1,14 +1,13 @@
 import { useQuery } from '@tanstack/react-query';
-import { getRouteApi, Link } from '@tanstack/react-router';
+import { getRouteApi } from '@tanstack/react-router';
 import { FileJson } from 'lucide-react';
 import type { Schema } from '../api/client.ts';
 import { openapiImportsQuery } from '../api/openapi-imports.ts';
 import { OpenapiImportForm } from '../forms/OpenapiImportForm.tsx';
-import { SourceStatus, summaryColumns } from '../remote/SourcePage.tsx';
+import { summaryColumns } from '../remote/SourcePage.tsx';
 import { AdministratorOnly } from '../shell/AdministratorOnly.tsx';
 import { ListPage } from '../ui/ListPage.tsx';
 import { pageSize } from '../ui/Pagination.tsx';
-import { type Column, rowLink } from '../ui/Table.tsx';
 
 const route = getRouteApi('/shell/openapi-imports');
 
@@ -39,21 +38,7 @@ function OpenapiImports() {
   );
 }
 
-const columns: readonly Column<Schema<'OpenApiImportSummary'>>[] = [
-  {
-    header: 'Name',
-    cell: ({ name }) => (
-      <Link to="/openapi-imports/$name" params={{ name }} className={rowLink}>
-        {name}
-      </Link>
-    ),
-  },
-  { header: 'State', cell: ({ status }) => <SourceStatus value={status} /> },
-  {
-    header: 'Address',
-    from: 'md',
-    grows: true,
-    cell: ({ base_url }) => <span className="font-mono text-xs">{base_url ?? '–'}</span>,
-  },
-  ...summaryColumns,
-];
+const columns = summaryColumns<Schema<'OpenApiImportSummary'>>(
+  '/openapi-imports/$name',
+  ({ base_url }) => base_url,
+);

@@ -1,5 +1,5 @@
 import type { QueryKey, UseQueryResult } from '@tanstack/react-query';
-import { useNavigate } from '@tanstack/react-router';
+import { Link, useNavigate } from '@tanstack/react-router';
 import { Pencil, RefreshCw, Trash2 } from 'lucide-react';
 import { type ReactNode, useState } from 'react';
 import type { Schema } from '../api/client.ts';
@@ -9,16 +9,14 @@ import { Loaded } from '../ui/Loading.tsx';
 import { Menu } from '../ui/Menu.tsx';
 import { Facts, Page, Section } from '../ui/Page.tsx';
 import { Status, type Tone } from '../ui/Status.tsx';
-import { type Column, Table } from '../ui/Table.tsx';
+import { type Column, rowLink, Table } from '../ui/Table.tsx';
 import { Tags } from '../ui/Tags.tsx';
 import { Time } from '../ui/Time.tsx';
 import { useAct } from '../ui/useAct.ts';
-import { Definition, type PinnedVersion } from './Definition.tsx';
-import { Difference } from './Difference.tsx';
 import { claimsOf } from './definition-text.ts';
+import { Quarantine, type VersionActs } from './Quarantine.tsx';
 
 type Version = Schema<'RemoteSkillVersion'>;
-type Decision = 'activate' | 'reject';
 
 /** What all kinds of services outside show. */
 export interface Source {
@@ -35,7 +33,7 @@ export interface Source {
 /** The states of services outside that have other colours than the states of jobs with the same words. */
 const sourceTones: Record<string, Tone> = { needs_authorization: 'warn' };
 
-export const SourceStatus = ({ value }: { value: string }) => {
+const SourceStatus = ({ value }: { value: string }) => {
   const tone = sourceTones[value];
   return <Status value={value} {...(tone === undefined ? {} : { tone })} />;
 };
@@ -43,17 +41,14 @@ export const SourceStatus = ({ value }: { value: string }) => {
 export type Fact = readonly [name: string, value: ReactNode] | null | false;
 
 /** How a kind of services outside is read and changed. */
-interface SourceActs<One extends Source> {
+interface SourceActs<One extends Source> extends VersionActs {
   readonly refresh: (name: string) => Promise<One>;
   readonly remove: (name: string) => Promise<unknown>;
-  readonly decide: (decision: Decision, name: string, version: Version) => Promise<unknown>;
-  /** A version with all that is pinned of it. */
-  readonly read: (name: string, version: Version) => Promise<PinnedVersion>;
   /** The form that changes it. */
   readonly form: (source: One, close: () => void) => ReactNode;
 }
 
-/** The page of a service outside: what was set, what waits to be read, and the skills. */
+/** The page of a remote source: its settings, its versions in quarantine and its skills. */
 export function SourcePage<One extends Source>({
   name,
   parent,
@@ -70,7 +65,7 @@ export function SourcePage<One extends Source>({
   changes: readonly QueryKey[];
   acts: SourceActs<One>;
   facts: (source: One) => readonly Fact[];
-  /** What it is called, and what it offers: `server` and `tool`. */
+  /** The words for the source and for what it offers: `server` and `tool`. */
   what: { readonly source: string; readonly tool: string };
   extra?: (source: One) => ReactNode;
 }) {
@@ -154,97 +149,6 @@ export function SourcePage<One extends Source>({
   );
 }
 
-/** The versions in quarantine: what has changed, to be read before it is accepted or not. */
-function Quarantine({
-  source,
-  tool,
-  acts,
-  changes,
-}: {
-  source: Source;
-  tool: string;
-  acts: Pick<SourceActs<never>, 'decide' | 'read'>;
-  changes: readonly QueryKey[];
-}) {
-  const waiting = source.skills.filter(({ state }) => state === 'quarantined');
-  return waiting.map((version) => (
-    <Waiting
-      key={version.skill + version.digest}
-      version={version}
-      tool={tool}
-      read={() => acts.read(source.name, version)}
-      isRead={waiting.length <= readAtOnceMax}
-      decide={(decision) => acts.decide(decision, source.name, version)}
-      changes={changes}
-    />
-  ));
-}
-
-/** Versions whose whole definition is read without a click. */
-const readAtOnceMax = 5;
-
-function Waiting({
-  version,
-  tool,
-  read,
-  isRead,
-  decide,
-  changes,
-}: {
-  version: Version;
-  tool: string;
-  read: () => Promise<PinnedVersion>;
-  isRead: boolean;
-  decide: (decision: Decision) => Promise<unknown>;
-  changes: readonly QueryKey[];
-}) {
-  const { skill, difference, annotations } = version;
-  const claims = claimsOf(annotations);
-  const deciding = useAct({
-    act: decide,
-    failed: `${skill} was not changed`,
-    changes,
-  });
-  return (
-    <Section
-      title={<span className="wrap-anywhere">{skill} waits in quarantine</span>}
-      actions={
-        <>
-          <Button
-            size="small"
-            disabled={deciding.isPending}
-            onClick={() => deciding.mutate('reject')}
-          >
-            Reject
-          </Button>
-          <Button
-            size="small"
-            look="primary"
-            busy={deciding.isPending}
-            onClick={() => deciding.mutate('activate')}
-          >
-            Activate
-          </Button>
-        </>
-      }
-    >
-      {difference === null ? (
-        <p>
-          The {tool} {version.tool} is new.
-        </p>
-      ) : (
-        <Difference label={`What differs in ${skill}`} text={difference} />
-      )}
-      {claims.length > 0 && (
-        <p className="py-2 text-[13px]">
-          Its server’s own claims, which nothing checks: <Tags values={claims} />
-        </p>
-      )}
-      <Definition version={version} read={read} isOpen={isRead && difference === null} />
-    </Section>
-  );
-}
-
 function Skills({
   source: { skills, left_out: leftOut, left_out_total: total },
   what: { source, tool },
@@ -316,8 +220,26 @@ interface Summary extends Omit<Source, 'skills'> {
   readonly skills: { readonly active: number; readonly quarantined: number };
 }
 
-/** The columns that a list of services outside has after the name and the address. */
-export const summaryColumns: readonly Column<Summary>[] = [
+/** The columns of a list of services outside. */
+export const summaryColumns = <Row extends Summary>(
+  to: '/mcp-servers/$name' | '/openapi-imports/$name',
+  addressOf: (source: Row) => string | null,
+): readonly Column<Row>[] => [
+  {
+    header: 'Name',
+    cell: ({ name }) => (
+      <Link to={to} params={{ name }} className={rowLink}>
+        {name}
+      </Link>
+    ),
+  },
+  { header: 'State', cell: ({ status }) => <SourceStatus value={status} /> },
+  {
+    header: 'Address',
+    from: 'md',
+    grows: true,
+    cell: (source) => <span className="font-mono text-xs">{addressOf(source) ?? '–'}</span>,
+  },
   {
     header: 'Active skills',
     align: 'right',

@@ -1,4 +1,4 @@
-/** What is pinned of a version, and what its server says of its effects, as texts. */
+/** The pinned definition of a version, and its server's claims about its effects, as texts. */
 import type { Schema } from '../api/client.ts';
 
 /** All of it. */
@@ -21,7 +21,10 @@ export function definitionText({
 
 /** With invisible characters written out, because instructions for models may hide in them. */
 export function visibleText(text: string): string {
-  return text.replace(/(?![\n\t])[\p{Cc}\p{Cf}\p{Co}\p{Cn}]/gu, written);
+  return text.replace(
+    /(?![\n\t])[\p{Cc}\p{Cf}\p{Co}\p{Cn}\u{E0000}-\u{E0FFF}]|[\ufe00-\ufe0f]{2,}/gu,
+    (hidden) => Array.from(hidden, written).join(''),
+  );
 }
 
 const written = (char: string) =>
@@ -34,7 +37,7 @@ const hints = [
   ['openWorldHint', 'open world', 'closed world'],
 ] as const;
 
-/** What the server claims of a tool's effects; what it does not say is not there. */
+/** The server's claims about a tool's effects; empty where it makes none. */
 export function claimsOf(annotations: Readonly<Record<string, unknown>>): string[] {
   const claims = hints.flatMap(([name, yes, no]) => {
     const value = annotations[name];

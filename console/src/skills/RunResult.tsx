@@ -34,7 +34,7 @@ export function RunResult({ jobId }: { jobId: string }) {
 }
 
 function Outcome({ job }: { job: Job }) {
-  const { status, progress, token_stats: tokens, error } = job;
+  const { status, progress, total_token_stats: tokens, error } = job;
   return (
     <div className="flex flex-col gap-3 p-4">
       <div className="flex flex-wrap items-center gap-x-4 gap-y-2 text-[13px]">

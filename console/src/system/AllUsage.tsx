@@ -26,6 +26,7 @@ const kinds: readonly [Line['owner_kind'], string][] = [
   ['scheduled_job', 'Schedules'],
   ['user', 'Users'],
   ['skill', 'Skills'],
+  ['embedding_model', 'Models of vectors'],
 ];
 
 export function AllUsage() {

@@ -135,6 +135,38 @@ export function Select({ className, children, ...rest }: SelectHTMLAttributes<HT
   );
 }
 
+/** A choice of one, with all that a `Field` has. */
+export function SelectField<Value extends string>({
+  label,
+  hint,
+  error,
+  value,
+  options,
+  onValue,
+}: Omit<Labelled, 'optional'> & {
+  value: Value;
+  options: readonly { readonly value: Value; readonly label?: string }[];
+  onValue: (value: Value) => void;
+}) {
+  return (
+    <Field label={label} hint={hint} error={error}>
+      {(control) => (
+        <Select
+          {...control}
+          value={value}
+          onChange={({ target }) => onValue(target.value as Value)}
+        >
+          {options.map((option) => (
+            <option key={option.value} value={option.value}>
+              {option.label ?? option.value}
+            </option>
+          ))}
+        </Select>
+      )}
+    </Field>
+  );
+}
+
 export function Switch({
   label,
   ...rest

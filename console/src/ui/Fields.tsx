@@ -10,7 +10,7 @@ const rowsMax = 12;
 const allMax = 1_000;
 const indents = ['pl-0', 'pl-4', 'pl-8', 'pl-12', 'pl-16', 'pl-20', 'pl-24'];
 
-/** Data as a table of names and values, what is nested indented. `brief` shows its beginning at first. */
+/** Data as a table of names and values, with nested values indented. `brief` shows its beginning at first. */
 export function Fields({
   value,
   label,

@@ -1,13 +1,23 @@
 /** Links within text, to the things that are named everywhere. */
 import { Link } from '@tanstack/react-router';
 import { type SkillName, skillPath } from './Pickers.tsx';
+import { aboveRowLink } from './Table.tsx';
 
 /** How a link within text looks. */
 export const textLink = 'text-accent-text hover:underline';
 
-export function AgentLink({ id }: { id: string }) {
+/** The page of a user: of what is kept, and how to take it out. */
+export const UserLink = ({ id }: { id: string }) => (
+  <Link to="/users/$userId" params={{ userId: id }} className={textLink}>
+    {id}
+  </Link>
+);
+
+/** `isInRow`: in a row that leads elsewhere itself. */
+export function AgentLink({ id, isInRow = false }: { id: string; isInRow?: boolean }) {
+  const look = isInRow ? `${aboveRowLink} hover:underline` : textLink;
   return (
-    <Link to="/agents/$agentId" params={{ agentId: id }} className={textLink}>
+    <Link to="/agents/$agentId" params={{ agentId: id }} className={look}>
       {id}
     </Link>
   );

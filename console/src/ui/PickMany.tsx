@@ -1,6 +1,7 @@
 import { Combobox } from '@base-ui/react/combobox';
 import { Check, Plus, X } from 'lucide-react';
-import { useState } from 'react';
+import { type ReactNode, useState } from 'react';
+import { Field } from './Field.tsx';
 
 /** An option and its description. */
 export interface Choice {
@@ -15,7 +16,7 @@ const shownMax = 60;
  * Several of what there is, and what one types besides. Looks like a field of a form; what `Field`
  * tells its control goes to the text that one types.
  */
-export function PickMany({
+function PickMany({
   values,
   onValues,
   choices,
@@ -113,6 +114,38 @@ export function PickMany({
         </Combobox.Positioner>
       </Combobox.Portal>
     </Combobox.Root>
+  );
+}
+
+/** `PickMany` with what a `Field` has. */
+export function PickManyField({
+  label,
+  hint,
+  error,
+  optional = false,
+  placeholder,
+  ...picked
+}: {
+  label: string;
+  hint?: ReactNode;
+  error?: string | undefined;
+  optional?: boolean;
+  values: readonly string[];
+  onValues: (values: string[]) => void;
+  choices: readonly Choice[];
+  /** While nothing is chosen. */
+  placeholder: string;
+}) {
+  return (
+    <Field label={label} hint={hint} error={error} optional={optional}>
+      {(control) => (
+        <PickMany
+          {...control}
+          {...picked}
+          placeholder={picked.values.length === 0 ? placeholder : 'Add…'}
+        />
+      )}
+    </Field>
   );
 }
 

@@ -2,7 +2,8 @@
 import { useQuery } from '@tanstack/react-query';
 import { agentsQuery } from '../api/agents.ts';
 import { skillsQuery } from '../api/skills.ts';
-import { Field, issueOf, Select } from './Field.tsx';
+import { issueOf, SelectField } from './Field.tsx';
+import { FilterSelect } from './Filters.tsx';
 
 export function AgentField({
   value,
@@ -18,17 +19,32 @@ export function AgentField({
   const { data } = useQuery(agentsQuery());
   const ids = data?.data.map(({ id }) => id) ?? [];
   return (
-    <Field label={label} error={error}>
-      {(control) => (
-        <Select {...control} value={value} onChange={(event) => onValue(event.target.value)}>
-          {(ids.includes(value) ? ids : [value, ...ids]).map((id) => (
-            <option key={id} value={id}>
-              {id}
-            </option>
-          ))}
-        </Select>
-      )}
-    </Field>
+    <SelectField
+      label={label}
+      error={error}
+      value={value}
+      options={(ids.includes(value) ? ids : [value, ...ids]).map((id) => ({ value: id }))}
+      onValue={onValue}
+    />
+  );
+}
+
+/** Narrows a list down to those of one agent. */
+export function AgentFilter({
+  value,
+  onValue,
+}: {
+  value: string | undefined;
+  onValue: (id: string | undefined) => void;
+}) {
+  const agents = useQuery(agentsQuery()).data?.data ?? [];
+  return (
+    <FilterSelect
+      label="Agent"
+      value={value}
+      onValue={onValue}
+      options={agents.map(({ id }) => ({ value: id }))}
+    />
   );
 }
 
@@ -74,18 +90,14 @@ export function SkillField({
   const { data } = useQuery(skillsQuery());
   const paths = (data ?? []).map(listedSkillPath);
   const known = paths.includes(value) || value === '' ? paths : [value, ...paths];
+  const options = known.map((path) => ({ value: path, label: path }));
   return (
-    <Field label="Skill" error={error}>
-      {(control) => (
-        <Select {...control} value={value} onChange={(event) => onValue(event.target.value)}>
-          {value === '' && <option value="">Choose a skill…</option>}
-          {known.map((path) => (
-            <option key={path} value={path}>
-              {path}
-            </option>
-          ))}
-        </Select>
-      )}
-    </Field>
+    <SelectField
+      label="Skill"
+      error={error}
+      value={value}
+      options={value === '' ? [{ value, label: 'Choose a skill…' }, ...options] : options}
+      onValue={onValue}
+    />
   );
 }

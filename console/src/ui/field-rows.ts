@@ -15,7 +15,7 @@ export interface FieldRow {
 
 /** What lies deeper is shown as JSON in one line. */
 const depthMax = 6;
-/** A list of short words is told in one line of so many characters. */
+/** A list of short words is shown in one line of at most this many characters. */
 const lineMax = 80;
 
 /** The members of an object or the entries of a list, each with what is within it below. */

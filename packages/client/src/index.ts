@@ -124,7 +124,7 @@ export function createClient(options: ClientOptions): Client {
 
 async function* stream(deps: RequestsDeps, request: ApiRequest): AsyncGenerator<StreamedEvent> {
   const headers = { accept: 'text/event-stream', ...request.headers };
-  // Only the wait for its beginning has an end of its own.
+  // The time limit is for the beginning of the stream alone.
   const slow = new AbortController();
   const timer = setTimeout(() => slow.abort(), deps.timeoutMs);
   try {

@@ -14,7 +14,7 @@ export interface Page<Entry> {
  */
 export interface Pages<Entry> extends PromiseLike<Page<Entry>>, AsyncIterable<Entry> {}
 
-/** A list whose pages are read by `read`, from an offset; null for the page that was asked for. */
+/** A list whose pages `read` reads from an offset; null is the requested page. */
 export function pagesOf<Entry>(
   read: (offset: number | null) => Promise<Page<Entry>>,
 ): Pages<Entry> {

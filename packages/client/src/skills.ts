@@ -66,7 +66,7 @@ interface AnyTree {
   };
 }
 
-/** The skills that have types; any, where none has. */
+/** The skills that have types; any skill where none has. */
 export type SkillTree = [keyof Skills] extends [never] ? AnyTree : TypedTree;
 
 /** Makes the tree; the names of a call lead to `version`, which calls the skill of this id. */
@@ -85,7 +85,7 @@ function branch<Value>(grow: (name: string) => Value): Readonly<Record<string, V
     {},
     {
       get(_target, name) {
-        // What is awaited or printed is asked for these, and is no skill.
+        // Await and console.log read these properties; they name no skill.
         if (typeof name === 'symbol' || name === 'then' || name === 'toJSON') return undefined;
         return grow(name);
       },

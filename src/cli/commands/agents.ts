@@ -1,29 +1,23 @@
 /** `skillwright agents`: who works, and a conversation with one. */
-import type { Client } from '@skillwright/client';
+import type { Client, JobEvent } from '@skillwright/client';
 import type { Command } from 'commander';
-import { connect, listOf, type PageOptions, path } from '../connection.ts';
+import {
+  type ApiOptions,
+  type ListOptions,
+  type Schema,
+  showList,
+  showOne,
+} from '../api-answers.ts';
+import { connect, path } from '../connection.ts';
 import { defineApiCommand, defineCommand, withPage } from '../define-command.ts';
 import { asCliError, jobFailed } from '../errors.ts';
 import { type Io, writeJson } from '../io.ts';
-import { eventLine, followJob } from '../job-events.ts';
-import { clean, printFields, printRest, printTable, styled } from '../print.ts';
-import type { TargetOptions } from '../profile.ts';
+import { eventLine } from '../job-events.ts';
+import { clean, styled } from '../print.ts';
 
-interface Options extends TargetOptions {
-  readonly json?: boolean;
-}
-
-interface ChatOptions extends Options {
+interface ChatOptions extends ApiOptions {
   readonly message?: string;
   readonly conversation?: string;
-}
-
-interface Agent {
-  readonly id: string;
-  readonly name: string;
-  readonly status: string;
-  readonly model: string | null;
-  readonly skills: readonly string[];
 }
 
 export function addAgentCommands(program: Command, io: Io): void {
@@ -37,16 +31,16 @@ export function addAgentCommands(program: Command, io: Io): void {
     { about: 'list agents, newest first (the default of agents)', examples: ['agents --json'] },
     { isDefault: true },
   );
-  withPage(list).action((options: Options & PageOptions) => listAgents(io, options));
+  withPage(list).action((options: ListOptions) => listAgents(io, options));
   defineApiCommand(agents, 'show <agent>', {
     about: 'show an agent',
     examples: ['agents show support'],
-  }).action(async (id: string, options: Options) => {
-    const request = { method: 'GET' as const, path: path`/api/agents/${id}` };
-    const found = await connect(io, options).request<Record<string, unknown>>(request);
-    if (options.json) return writeJson(io, found);
-    printFields(io, found, { times: ['created_at', 'updated_at'] });
-  });
+  }).action((id: string, options: ApiOptions) =>
+    showOne(io, options, {
+      ...{ method: 'GET', path: path`/api/agents/${id}` },
+      times: ['created_at', 'updated_at'],
+    }),
+  );
   defineApiCommand(agents, 'chat <agent>', {
     about: 'talk to an agent: each line of stdin is a task, all in one conversation',
     examples: ['agents chat support', `agents chat support --message 'What is open?'`],
@@ -56,19 +50,17 @@ export function addAgentCommands(program: Command, io: Io): void {
     .action((id: string, options: ChatOptions) => chat(io, id, options));
 }
 
-async function listAgents(io: Io, options: Options & PageOptions): Promise<void> {
-  const { limit, offset } = options;
-  const query = { limit, offset };
-  const page = await listOf<Agent>(connect(io, options), { path: '/api/agents', query });
-  if (options.json) return writeJson(io, page);
-  printTable(io, page.data, [
-    { title: 'AGENT', of: (agent) => agent.id },
-    { title: 'NAME', of: (agent) => agent.name },
-    { title: 'STATUS', of: (agent) => agent.status, as: 'state' },
-    { title: 'MODEL', of: (agent) => agent.model },
-    { title: 'SKILLS', of: (agent) => agent.skills },
-  ]);
-  printRest(io, { shownCount: page.data.length, offset: Number(offset), total: page.total });
+function listAgents(io: Io, options: ListOptions): Promise<void> {
+  return showList<Schema<'Agent'>>(io, options, {
+    path: '/api/agents',
+    columns: [
+      { title: 'AGENT', of: (agent) => agent.id },
+      { title: 'NAME', of: (agent) => agent.name },
+      { title: 'STATUS', of: (agent) => agent.status, as: 'state' },
+      { title: 'MODEL', of: (agent) => agent.model },
+      { title: 'SKILLS', of: (agent) => agent.skills },
+    ],
+  });
 }
 
 interface Talk {
@@ -119,6 +111,12 @@ async function turnOrReason(
   }
 }
 
+/** What one who waits for an answer is shown meanwhile. */
+function isShown(event: JobEvent): boolean {
+  if (event.type === 'status') return event.data.status === 'waiting';
+  return event.type === 'tool_call' || event.type === 'tool_result';
+}
+
 /** One task and its answer; the conversation that it was part of. */
 async function turn(
   { io, client, agent, json }: Talk,
@@ -129,13 +127,13 @@ async function turn(
   const started = await client.start('agent/v1.0/run-task', { task }, options);
   const { job_id, conversation_id } = started.accepted;
   let said = '';
-  for await (const event of followJob(client, job_id, { signal: io.interrupted })) {
+  for await (const event of started.events({ signal: io.interrupted })) {
     if (json) continue;
-    if (event.event === 'token') {
-      const text = clean(String(event.data['text']));
+    if (event.type === 'token') {
+      const text = clean(event.data.text);
       said += text;
       io.stdout.write(text);
-    } else if (event.event.startsWith('tool_') || event.data['status'] === 'waiting') {
+    } else if (isShown(event)) {
       const line = eventLine(io.stderr, event);
       if (line !== null)
         io.stderr.write(`${said.endsWith('\n') || said === '' ? '' : '\n'}${line}\n`);

@@ -1,29 +1,17 @@
 /** `skillwright approvals`: questions of runs to a person. */
 import type { Command } from 'commander';
-import { connect, listOf, type PageOptions, path } from '../connection.ts';
+import { type ApiOptions, type ListOptions, type Schema, showList } from '../api-answers.ts';
+import { connect, path } from '../connection.ts';
 import { defineApiCommand, defineCommand, withPage } from '../define-command.ts';
 import { type FormFields, readAnswer, shownFields } from '../form-answer.ts';
 import { type Io, writeJson } from '../io.ts';
-import { printFields, printRest, printTable } from '../print.ts';
-import type { TargetOptions } from '../profile.ts';
+import { printFields } from '../print.ts';
 
-interface Options extends TargetOptions {
-  readonly json?: boolean;
-}
+type Approval = Schema<'Approval'>;
 
-interface ListOptions extends Options, PageOptions {
+interface ApprovalListOptions extends ListOptions {
   readonly status?: string;
   readonly job?: string;
-}
-
-interface Approval {
-  readonly approval_id: string;
-  readonly job_id: string;
-  readonly title: string;
-  readonly status: string;
-  readonly requested_at: string;
-  readonly expires_at: string;
-  readonly fields: FormFields | null;
 }
 
 const times = { times: ['requested_at', 'expires_at', 'decided_at'] };
@@ -46,16 +34,21 @@ export function addApprovalCommands(program: Command, io: Io): void {
   withPage(list)
     .option('--status <status>', 'pending, approved, rejected, expired or cancelled')
     .option('--job <id>', 'approvals of this job')
-    .action((options: ListOptions) => listApprovals(io, options));
+    .action((options: ApprovalListOptions) => listApprovals(io, options));
   defineApiCommand(approvals, 'show <approval>', {
     about: 'show an approval with what exactly is asked',
     examples: [`approvals show ${anId}`],
-  }).action(async (id: string, options: Options) => {
+  }).action(async (id: string, options: ApiOptions) => {
     const request = { method: 'GET' as const, path: path`/api/approvals/${id}` };
     const approval = await connect(io, options).request<Approval>(request);
     if (options.json) return writeJson(io, approval);
-    const { fields, ...facts } = approval;
-    printFields(io, { ...facts, ...(fields !== null && shownFields(fields)) }, times);
+    const { fields, link, ...facts } = approval;
+    const page = link !== null && { link: link.url, host: link.host };
+    printFields(
+      io,
+      { ...facts, ...page, ...(fields !== null && shownFields(fields as unknown as FormFields)) },
+      times,
+    );
   });
   addDecisions(approvals, io);
 }
@@ -83,22 +76,21 @@ function addDecisions(approvals: Command, io: Io): void {
     );
 }
 
-async function listApprovals(io: Io, options: ListOptions): Promise<void> {
-  const { limit, offset, status, job } = options;
-  const query = { limit, offset, status, job_id: job };
-  const page = await listOf<Approval>(connect(io, options), { path: '/api/approvals', query });
-  if (options.json) return writeJson(io, page);
-  printTable(io, page.data, [
-    { title: 'APPROVAL', of: (one) => one.approval_id },
-    { title: 'STATUS', of: (one) => one.status, as: 'state' },
-    { title: 'ASKED', of: (one) => one.requested_at, as: 'time' },
-    { title: 'EXPIRES', of: (one) => one.expires_at, as: 'time' },
-    { title: 'QUESTION', of: (one) => one.title },
-  ]);
-  printRest(io, { shownCount: page.data.length, offset: Number(offset), total: page.total });
+function listApprovals(io: Io, options: ApprovalListOptions): Promise<void> {
+  return showList<Approval>(io, options, {
+    path: '/api/approvals',
+    query: { status: options.status, job_id: options.job },
+    columns: [
+      { title: 'APPROVAL', of: (one) => one.approval_id },
+      { title: 'STATUS', of: (one) => one.status, as: 'state' },
+      { title: 'ASKED', of: (one) => one.requested_at, as: 'time' },
+      { title: 'EXPIRES', of: (one) => one.expires_at, as: 'time' },
+      { title: 'QUESTION', of: (one) => one.title },
+    ],
+  });
 }
 
-type DecisionOptions = Options & { readonly reason?: string };
+type DecisionOptions = ApiOptions & { readonly reason?: string };
 
 interface Deciding {
   readonly id: string;
@@ -133,5 +125,7 @@ async function answerOf(
 ): Promise<unknown> {
   const request = { method: 'GET' as const, path: path`/api/approvals/${id}` };
   const { fields } = await client.request<Approval>(request);
-  return fields === null && words.length === 0 ? undefined : readAnswer(io, words, fields);
+  return fields === null && words.length === 0
+    ? undefined
+    : readAnswer(io, words, fields as FormFields | null);
 }

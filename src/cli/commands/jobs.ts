@@ -1,28 +1,22 @@
 /** Jobs: `jobs`, `logs`, `events`, `cancel`, `retry`. */
-import type { components, Job, ListedJob } from '@skillwright/client';
+import type { Job, JobEvent, ListedJob } from '@skillwright/client';
 import type { Command } from 'commander';
+import { type ApiOptions, type ListOptions, type Schema, showList } from '../api-answers.ts';
 import { type AwaitOptions, awaitJob } from '../await-job.ts';
-import { connect, listOf, type PageOptions, path } from '../connection.ts';
+import { connect, path } from '../connection.ts';
 import { defineApiCommand, defineCommand, withPage } from '../define-command.ts';
 import { type Io, writeJson } from '../io.ts';
-import { eventLine, followJob, type JobEvent } from '../job-events.ts';
-import { clean, printFields, printRest, printTable } from '../print.ts';
-import type { TargetOptions } from '../profile.ts';
+import { eventLine, writeEvent } from '../job-events.ts';
+import { clean, printFields } from '../print.ts';
 import { readSkillInput } from '../skill-input.ts';
 import { withAwaiting } from './run.ts';
 
-interface Options extends TargetOptions {
-  readonly json?: boolean;
-}
-
-interface ListOptions extends Options, PageOptions {
+interface JobListOptions extends ListOptions {
   readonly status?: string;
   readonly agent?: string;
   readonly skill?: string;
   readonly conversation?: string;
 }
-
-type JobListItem = components['schemas']['JobListItem'];
 
 export function addJobCommands(program: Command, io: Io): void {
   const jobs = defineCommand(program, 'jobs', {
@@ -33,18 +27,18 @@ export function addJobCommands(program: Command, io: Io): void {
   defineApiCommand(jobs, 'show <job>', {
     about: 'show a job with its input, output and error',
     examples: ['jobs show 01990a5e-7c1b-7000-8f1e-0c5a7e9b2d11'],
-  }).action((id: string, options: Options) => showJob(io, id, options));
+  }).action((id: string, options: ApiOptions) => showJob(io, id, options));
   addLogs(program, io);
   addEvents(program, io);
   defineApiCommand(program, 'cancel <job>', {
     about: 'cancel a job: a queued one ends at once, an active one is stopped',
     examples: ['cancel 01990a5e-7c1b-7000-8f1e-0c5a7e9b2d11'],
-  }).action((id: string, options: Options) => cancelJob(io, id, options));
+  }).action((id: string, options: ApiOptions) => cancelJob(io, id, options));
   const retry = defineApiCommand(program, 'retry <job>', {
     about: 'run a failed or cancelled job again, as a new job, and print its output',
     examples: ['retry 01990a5e-7c1b-7000-8f1e-0c5a7e9b2d11 --follow'],
   });
-  withAwaiting(retry).action(async (id: string, options: Options & AwaitOptions) => {
+  withAwaiting(retry).action(async (id: string, options: ApiOptions & AwaitOptions) => {
     const client = connect(io, options);
     const request = { method: 'POST' as const, path: path`/api/jobs/${id}/retry` };
     await awaitJob({ io, client }, await client.request<ListedJob>(request), options);
@@ -66,41 +60,39 @@ function addList(jobs: Command, io: Io): void {
     .option('--agent <id>', 'jobs of this agent')
     .option('--skill <skill>', 'jobs of a skill: category, category/version or all three parts')
     .option('--conversation <id>', 'jobs of this conversation')
-    .action((options: ListOptions) => listJobs(io, options));
+    .action((options: JobListOptions) => listJobs(io, options));
 }
 
-async function listJobs(io: Io, options: ListOptions): Promise<void> {
-  const { limit, offset, status, agent, skill, conversation } = options;
+function listJobs(io: Io, options: JobListOptions): Promise<void> {
+  const { status, agent, skill, conversation } = options;
   const [category, version, name] = skill?.split('/') ?? [];
-  const query = {
-    limit,
-    offset,
-    status,
-    agent_id: agent,
-    skill_category: category,
-    skill_version: version,
-    skill_name: name,
-    conversation_id: conversation,
-    include: 'timing',
-  };
-  const page = await listOf<JobListItem>(connect(io, options), { path: '/api/jobs', query });
-  if (options.json) return writeJson(io, page);
-  printTable(io, page.data, [
-    { title: 'JOB', of: (job) => job.job_id },
-    { title: 'STATUS', of: (job) => job.status, as: 'state' },
-    { title: 'SKILL', of: skillOf },
-    { title: 'AGENT', of: (job) => job.agent_id },
-    { title: 'ACCEPTED', of: (job) => job.created_at, as: 'time' },
-    { title: 'ERROR', of: (job) => job.error?.code },
-  ]);
-  printRest(io, { shownCount: page.data.length, offset: Number(offset), total: page.total });
+  return showList<Schema<'JobListItem'>>(io, options, {
+    path: '/api/jobs',
+    query: {
+      status,
+      agent_id: agent,
+      skill_category: category,
+      skill_version: version,
+      skill_name: name,
+      conversation_id: conversation,
+      include: 'timing',
+    },
+    columns: [
+      { title: 'JOB', of: (job) => job.job_id },
+      { title: 'STATUS', of: (job) => job.status, as: 'state' },
+      { title: 'SKILL', of: skillOf },
+      { title: 'AGENT', of: (job) => job.agent_id },
+      { title: 'ACCEPTED', of: (job) => job.created_at, as: 'time' },
+      { title: 'ERROR', of: (job) => job.error?.code },
+    ],
+  });
 }
 
 function skillOf(job: ListedJob): string {
   return `${job.skill_category}/${job.skill_version}/${job.skill_name}`;
 }
 
-async function showJob(io: Io, id: string, options: Options): Promise<void> {
+async function showJob(io: Io, id: string, options: ApiOptions): Promise<void> {
   const job = await connect(io, options).job(id).get();
   if (options.json) return writeJson(io, job);
   printJob(io, job);
@@ -113,7 +105,7 @@ function printJob(io: Io, job: Job): void {
   printFields(io, shown, { times: ['created_at', 'run_at', 'started_at', 'finished_at'] });
 }
 
-async function cancelJob(io: Io, id: string, options: Options): Promise<void> {
+async function cancelJob(io: Io, id: string, options: ApiOptions): Promise<void> {
   const job = await connect(io, options).job(id).cancel();
   if (options.json) return writeJson(io, job);
   const word = job.status === 'cancelled' ? 'cancelled' : 'being stopped';
@@ -126,8 +118,8 @@ function addLogs(program: Command, io: Io): void {
     examples: ['logs -f 01990a5e-7c1b-7000-8f1e-0c5a7e9b2d11'],
   })
     .option('-f, --follow', 'go on until the job ends')
-    .action((id: string, options: Options & { follow?: boolean }) =>
-      printEvents(io, { id, options, isShown: ({ event }) => event === 'log' }),
+    .action((id: string, options: ApiOptions & { follow?: boolean }) =>
+      printEvents(io, { id, options, isShown: ({ type }) => type === 'log' }),
     );
 }
 
@@ -146,7 +138,7 @@ function addEvents(program: Command, io: Io): void {
     { isDefault: true },
   )
     .option('-f, --follow', 'go on until the job ends')
-    .action((id: string, options: Options & { follow?: boolean }) =>
+    .action((id: string, options: ApiOptions & { follow?: boolean }) =>
       printEvents(io, { id, options, isShown: () => true }),
     );
   defineApiCommand(events, 'send <event> [data...]', {
@@ -156,7 +148,7 @@ function addEvents(program: Command, io: Io): void {
     .option('--event-key <key>', 'which one of that name, such as the id of an order')
     .option('--job <id>', 'the only job that may take it')
     .action(
-      (event: string, words: string[], options: Options & { eventKey?: string; job?: string }) =>
+      (event: string, words: string[], options: ApiOptions & { eventKey?: string; job?: string }) =>
         sendEvent(io, { event, words, options }),
     );
 }
@@ -170,14 +162,14 @@ async function sendEvent(
   }: {
     event: string;
     words: readonly string[];
-    options: Options & { eventKey?: string; job?: string };
+    options: ApiOptions & { eventKey?: string; job?: string };
   },
 ): Promise<void> {
   const { eventKey = null, job = null } = options;
   const data = words.length === 0 ? null : await readSkillInput(io, words);
   const body = { event, key: eventKey, job_id: job, data };
   const request = { method: 'POST' as const, path: '/api/events', body };
-  const receipt = await connect(io, options).request<{ delivered: number }>(request);
+  const receipt = await connect(io, options).request<Schema<'RunEventReceipt'>>(request);
   if (options.json) return writeJson(io, receipt);
   io.stdout.write(`Recorded; jobs that waited for it: ${receipt.delivered}\n`);
 }
@@ -190,20 +182,20 @@ async function printEvents(
     isShown,
   }: {
     id: string;
-    options: Options & { follow?: boolean };
+    options: ApiOptions & { follow?: boolean };
     isShown: (event: JobEvent) => boolean;
   },
 ): Promise<void> {
   const client = connect(io, options);
   const range = { signal: io.interrupted, follow: options.follow === true };
-  for await (const event of followJob(client, id, range)) {
+  for await (const event of client.job(id).events(range)) {
     if (!isShown(event)) continue;
     if (options.json) {
-      writeJson(io, event);
+      writeEvent(io, event);
       continue;
     }
     const line = eventLine(io.stdout, event);
     if (line !== null) io.stdout.write(`${line}\n`);
-    else io.stdout.write(`${event.event} ${clean(JSON.stringify(event.data))}\n`);
+    else io.stdout.write(`${event.type} ${clean(JSON.stringify(event.data))}\n`);
   }
 }

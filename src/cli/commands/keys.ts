@@ -1,31 +1,16 @@
 /** `skillwright keys`: API keys, with the admin secret. */
 import type { Command } from 'commander';
-import { connect, listOf, path } from '../connection.ts';
+import { type ApiOptions, type Schema, showList } from '../api-answers.ts';
+import { connect, path } from '../connection.ts';
 import { defineAdminCommand, defineCommand } from '../define-command.ts';
 import { type Io, writeJson } from '../io.ts';
-import { printFields, printTable } from '../print.ts';
-import type { TargetOptions } from '../profile.ts';
+import { printFields } from '../print.ts';
 
-interface Options extends TargetOptions {
-  readonly json?: boolean;
-}
-
-interface CreateOptions extends Options {
+interface CreateOptions extends ApiOptions {
   readonly scopes: string;
   readonly rateLimit?: string;
   readonly expiresAt?: string;
   readonly organization?: string;
-}
-
-interface Key {
-  readonly id: string;
-  readonly organization_id: string;
-  readonly client_name: string;
-  readonly scopes: readonly string[];
-  readonly rate_limit: number;
-  readonly enabled: boolean;
-  readonly created_at: string;
-  readonly expires_at: string | null;
 }
 
 export function addKeyCommands(program: Command, io: Io): void {
@@ -50,13 +35,13 @@ export function addKeyCommands(program: Command, io: Io): void {
     'list',
     { about: 'list all keys, newest first (the default of keys)', examples: ['keys list --json'] },
     { isDefault: true },
-  ).action((options: Options) => listKeys(io, options));
+  ).action((options: ApiOptions) => listKeys(io, options));
   defineAdminCommand(keys, 'revoke <key>', {
     about: 'revoke a key for good, named by its id',
     examples: ['keys revoke 01990a5e-7c1b-7000-8f1e-0c5a7e9b2d11 --cancel-jobs'],
   })
     .option('--cancel-jobs', 'cancel its active jobs, too')
-    .action((id: string, options: Options & { cancelJobs?: boolean }) =>
+    .action((id: string, options: ApiOptions & { cancelJobs?: boolean }) =>
       revokeKey(io, id, options),
     );
 }
@@ -71,32 +56,33 @@ async function createKey(io: Io, name: string, options: CreateOptions): Promise<
     ...(organization === undefined ? {} : { organization_id: organization }),
   };
   const request = { method: 'POST' as const, path: '/admin/api-keys', body };
-  const made = await connect(io, options).request<Key & { plaintext_key: string }>(request);
+  const made = await connect(io, options).request<Schema<'IssuedApiKey'>>(request);
   if (options.json) return writeJson(io, made);
   const { plaintext_key, ...fields } = made;
   printFields(io, { plaintext_key, ...fields }, { times: ['created_at', 'expires_at'] });
   if (io.stdout.isTTY) io.stderr.write('The key is shown only now.\n');
 }
 
-async function listKeys(io: Io, options: Options): Promise<void> {
-  const page = await listOf<Key>(connect(io, options), { path: '/admin/api-keys' });
-  if (options.json) return writeJson(io, page);
-  printTable(io, page.data, [
-    { title: 'KEY', of: (key) => key.id },
-    { title: 'NAME', of: (key) => key.client_name },
-    { title: 'ORGANIZATION', of: (key) => key.organization_id },
-    { title: 'SCOPES', of: (key) => key.scopes },
-    { title: 'PER MINUTE', of: (key) => key.rate_limit },
-    { title: 'STATE', of: (key) => (key.enabled ? 'enabled' : 'revoked') },
-    { title: 'CREATED', of: (key) => key.created_at, as: 'time' },
-    { title: 'EXPIRES', of: (key) => key.expires_at, as: 'time' },
-  ]);
+function listKeys(io: Io, options: ApiOptions): Promise<void> {
+  return showList<Schema<'ApiKey'>>(io, options, {
+    path: '/admin/api-keys',
+    columns: [
+      { title: 'KEY', of: (key) => key.id },
+      { title: 'NAME', of: (key) => key.client_name },
+      { title: 'ORGANIZATION', of: (key) => key.organization_id },
+      { title: 'SCOPES', of: (key) => key.scopes },
+      { title: 'PER MINUTE', of: (key) => key.rate_limit },
+      { title: 'STATE', of: (key) => (key.enabled ? 'enabled' : 'revoked') },
+      { title: 'CREATED', of: (key) => key.created_at, as: 'time' },
+      { title: 'EXPIRES', of: (key) => key.expires_at, as: 'time' },
+    ],
+  });
 }
 
 async function revokeKey(
   io: Io,
   id: string,
-  options: Options & { cancelJobs?: boolean },
+  options: ApiOptions & { cancelJobs?: boolean },
 ): Promise<void> {
   const query = { cancel_jobs: options.cancelJobs };
   const request = { method: 'DELETE' as const, path: path`/admin/api-keys/${id}`, query };

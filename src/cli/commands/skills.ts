@@ -1,30 +1,11 @@
 /** `skillwright skills`: what a platform can run. */
 import type { Command } from 'commander';
-import { connect, listOf, path } from '../connection.ts';
+import { type ApiOptions, type Schema, showList } from '../api-answers.ts';
+import { connect, path } from '../connection.ts';
 import { defineApiCommand, defineCommand } from '../define-command.ts';
 import { CliError, exitCodes } from '../exit-codes.ts';
 import { type Io, writeJson } from '../io.ts';
-import { printFields, printTable, styled } from '../print.ts';
-import type { TargetOptions } from '../profile.ts';
-
-interface Options extends TargetOptions {
-  readonly json?: boolean;
-}
-
-interface Skill {
-  readonly category: string;
-  readonly version: string;
-  readonly skill_name: string;
-  readonly display_name: string;
-  readonly description: string;
-  readonly required_scopes: readonly string[];
-}
-
-interface FullSkill extends Skill {
-  readonly parameters_schema: object;
-  readonly output_schema: object;
-  readonly examples?: readonly { readonly input: unknown; readonly output?: unknown }[];
-}
+import { printFields, styled } from '../print.ts';
 
 export function addSkillCommands(program: Command, io: Io): void {
   const skills = defineCommand(program, 'skills', {
@@ -38,24 +19,25 @@ export function addSkillCommands(program: Command, io: Io): void {
     { isDefault: true },
   )
     .option('--category <category>', 'skills of this category')
-    .action((options: Options & { category?: string }) => listSkills(io, options));
+    .action((options: ApiOptions & { category?: string }) => listSkills(io, options));
   defineApiCommand(skills, 'show <skill>', {
     about: 'show a skill with the schemas of its input and output',
     examples: ['skills show text/v1.0/word-count'],
-  }).action((skill: string, options: Options) => showSkill(io, skill, options));
+  }).action((skill: string, options: ApiOptions) => showSkill(io, skill, options));
 }
 
-async function listSkills(io: Io, options: Options & { category?: string }): Promise<void> {
-  const query = { category: options.category };
-  const page = await listOf<Skill>(connect(io, options), { path: '/api/skills', query });
-  if (options.json) return writeJson(io, page);
-  printTable(io, page.data, [
-    { title: 'SKILL', of: nameOf },
-    { title: 'WHAT IT DOES', of: ({ description }) => firstSentence(description) },
-  ]);
+function listSkills(io: Io, options: ApiOptions & { category?: string }): Promise<void> {
+  return showList<Schema<'ListedSkill'>>(io, options, {
+    path: '/api/skills',
+    query: { category: options.category },
+    columns: [
+      { title: 'SKILL', of: nameOf },
+      { title: 'WHAT IT DOES', of: ({ description }) => firstSentence(description) },
+    ],
+  });
 }
 
-function nameOf({ category, version, skill_name }: Skill): string {
+function nameOf({ category, version, skill_name }: Schema<'ListedSkill'>): string {
   return `${category}/${version}/${skill_name}`;
 }
 
@@ -64,13 +46,13 @@ function firstSentence(text: string): string {
   return first.length > 100 ? `${first.slice(0, 99)}…` : first;
 }
 
-async function showSkill(io: Io, name: string, options: Options): Promise<void> {
+async function showSkill(io: Io, name: string, options: ApiOptions): Promise<void> {
   const [category, version, skill, ...more] = name.split('/');
   if (!category || !version || !skill || more.length > 0) {
     const message = `A skill is named category/version/name, not ${JSON.stringify(name)}: skillwright skills lists them`;
     throw new CliError(message, exitCodes.usage);
   }
-  const found = await connect(io, options).request<FullSkill>({
+  const found = await connect(io, options).request<Schema<'Skill'>>({
     method: 'GET',
     path: path`/api/skills/${category}/${version}/${skill}`,
     query: { include: 'examples' },

@@ -1,29 +1,19 @@
 /** `skillwright triggers`: addresses that start runs when they are called from outside. */
 import type { Command } from 'commander';
-import { connect, listOf, type PageOptions, path } from '../connection.ts';
+import {
+  type ApiOptions,
+  type ListOptions,
+  type Schema,
+  showList,
+  showOne,
+} from '../api-answers.ts';
+import { path } from '../connection.ts';
 import { defineApiCommand, defineCommand, withPage } from '../define-command.ts';
-import { type Io, writeJson } from '../io.ts';
-import { printFields, printRest, printTable } from '../print.ts';
-import type { TargetOptions } from '../profile.ts';
+import type { Io } from '../io.ts';
 import { readSkillInput } from '../skill-input.ts';
 
-interface Options extends TargetOptions {
-  readonly json?: boolean;
-}
-
-interface CallOptions extends Options {
+interface CallOptions extends ApiOptions {
   readonly signingSecret?: string;
-}
-
-interface Trigger {
-  readonly id: string;
-  readonly name: string;
-  readonly agent_id: string;
-  readonly active: boolean;
-  readonly event: { readonly name: string } | null;
-  readonly skill_category: string;
-  readonly skill_version: string;
-  readonly skill_name: string;
 }
 
 export function addTriggerCommands(program: Command, io: Io): void {
@@ -40,16 +30,16 @@ export function addTriggerCommands(program: Command, io: Io): void {
     },
     { isDefault: true },
   );
-  withPage(list).action((options: Options & PageOptions) => listTriggers(io, options));
+  withPage(list).action((options: ListOptions) => listTriggers(io, options));
   defineApiCommand(triggers, 'show <trigger>', {
     about: 'show a trigger; its token was shown only when it was created',
     examples: ['triggers show 01990a5e-7c1b-7000-8f1e-0c5a7e9b2d11'],
-  }).action(async (id: string, options: Options) => {
-    const request = { method: 'GET' as const, path: path`/api/agent-triggers/${id}` };
-    const found = await connect(io, options).request<Record<string, unknown>>(request);
-    if (options.json) return writeJson(io, found);
-    printFields(io, found, { times: ['created_at', 'updated_at'] });
-  });
+  }).action((id: string, options: ApiOptions) =>
+    showOne(io, options, {
+      ...{ method: 'GET', path: path`/api/agent-triggers/${id}` },
+      times: ['created_at', 'updated_at'],
+    }),
+  );
   defineApiCommand(triggers, 'call <token> [body...]', {
     about: 'call a trigger by its token or its url; the body as the input of run',
     examples: [
@@ -63,22 +53,25 @@ export function addTriggerCommands(program: Command, io: Io): void {
     );
 }
 
-async function listTriggers(io: Io, options: Options & PageOptions): Promise<void> {
-  const { limit, offset } = options;
-  const query = { limit, offset };
-  const page = await listOf<Trigger>(connect(io, options), { path: '/api/agent-triggers', query });
-  if (options.json) return writeJson(io, page);
-  printTable(io, page.data, [
-    { title: 'TRIGGER', of: (one) => one.id },
-    { title: 'NAME', of: (one) => one.name },
-    { title: 'AGENT', of: (one) => one.agent_id },
-    { title: 'STARTS', of: startedBy },
-    { title: 'STATE', of: (one) => (one.active ? 'active' : 'inactive'), as: 'state' },
-  ]);
-  printRest(io, { shownCount: page.data.length, offset: Number(offset), total: page.total });
+function listTriggers(io: Io, options: ListOptions): Promise<void> {
+  return showList<Schema<'AgentTrigger'>>(io, options, {
+    path: '/api/agent-triggers',
+    columns: [
+      { title: 'TRIGGER', of: (one) => one.id },
+      { title: 'NAME', of: (one) => one.name },
+      { title: 'AGENT', of: (one) => one.agent_id },
+      { title: 'STARTS', of: startedBy },
+      { title: 'STATE', of: (one) => (one.active ? 'active' : 'inactive'), as: 'state' },
+    ],
+  });
 }
 
-function startedBy({ event, skill_category, skill_version, skill_name }: Trigger): string {
+function startedBy({
+  event,
+  skill_category,
+  skill_version,
+  skill_name,
+}: Schema<'AgentTrigger'>): string {
   return event ? `event ${event.name}` : `${skill_category}/${skill_version}/${skill_name}`;
 }
 
@@ -86,18 +79,16 @@ async function callTrigger(
   io: Io,
   { token, words, options }: { token: string; words: readonly string[]; options: CallOptions },
 ): Promise<void> {
-  // Sent without the key of the profile, as a sender has none.
+  // Sent without the key of the profile, because a sender has no key.
   const url = URL.parse(token);
   const target = url === null ? options : { ...options, url: url.origin };
   const body = await readSkillInput(io, words);
-  const receipt = await connect(io, target).request<Record<string, unknown>>({
+  await showOne(io, target, {
     method: 'POST',
     path: url?.pathname ?? path`/api/webhooks/agent/${token}`,
     body,
     headers: await signature(options.signingSecret, JSON.stringify(body)),
   });
-  if (options.json) return writeJson(io, receipt);
-  printFields(io, receipt);
 }
 
 async function signature(

@@ -1,30 +1,19 @@
 /** `skillwright webhooks`: what the platform delivers, and its way to a developer's machine. */
 import { randomBytes } from 'node:crypto';
 import type { Command } from 'commander';
-import { connect, listOf } from '../connection.ts';
+import { type ApiOptions, type Schema, showList } from '../api-answers.ts';
+import { connect } from '../connection.ts';
 import { defineApiCommand, defineCommand } from '../define-command.ts';
 import { CliError, exitCodes } from '../exit-codes.ts';
+import type { ForwardDeps } from '../forward-deliveries.ts';
 import { type Io, writeJson } from '../io.ts';
-import { clean, printTable, styled } from '../print.ts';
-import type { TargetOptions } from '../profile.ts';
+import { clean, styled } from '../print.ts';
 
-interface Options extends TargetOptions {
-  readonly json?: boolean;
-}
-
-interface ListenOptions extends Options {
+interface ListenOptions extends ApiOptions {
   readonly forwardTo: string;
   readonly secret?: string;
   readonly agent?: string;
   readonly events?: string;
-}
-
-interface Webhook {
-  readonly id: string;
-  readonly agent_id: string;
-  readonly url: string;
-  readonly events: readonly string[];
-  readonly active: boolean;
 }
 
 export function addWebhookCommands(program: Command, io: Io): void {
@@ -40,7 +29,7 @@ export function addWebhookCommands(program: Command, io: Io): void {
       examples: ['webhooks list --json'],
     },
     { isDefault: true },
-  ).action((options: Options) => listWebhooks(io, options));
+  ).action((options: ApiOptions) => listWebhooks(io, options));
   defineApiCommand(webhooks, 'listen', {
     about:
       'forward events to a local address until Ctrl-C, as webhooks deliver them; needs no webhook',
@@ -56,16 +45,17 @@ export function addWebhookCommands(program: Command, io: Io): void {
     .action((options: ListenOptions) => listen(io, options));
 }
 
-async function listWebhooks(io: Io, options: Options): Promise<void> {
-  const page = await listOf<Webhook>(connect(io, options), { path: '/api/agent-webhooks' });
-  if (options.json) return writeJson(io, page);
-  printTable(io, page.data, [
-    { title: 'WEBHOOK', of: (one) => one.id },
-    { title: 'AGENT', of: (one) => one.agent_id },
-    { title: 'ADDRESS', of: (one) => one.url },
-    { title: 'EVENTS', of: (one) => one.events },
-    { title: 'STATE', of: (one) => (one.active ? 'active' : 'inactive'), as: 'state' },
-  ]);
+function listWebhooks(io: Io, options: ApiOptions): Promise<void> {
+  return showList<Schema<'Webhook'>>(io, options, {
+    path: '/api/agent-webhooks',
+    columns: [
+      { title: 'WEBHOOK', of: (one) => one.id },
+      { title: 'AGENT', of: (one) => one.agent_id },
+      { title: 'ADDRESS', of: (one) => one.url },
+      { title: 'EVENTS', of: (one) => one.events },
+      { title: 'STATE', of: (one) => (one.active ? 'active' : 'inactive'), as: 'state' },
+    ],
+  });
 }
 
 async function listen(io: Io, options: ListenOptions): Promise<void> {
@@ -78,8 +68,8 @@ async function listen(io: Io, options: ListenOptions): Promise<void> {
   const client = connect(io, options);
   const secret = options.secret ?? `whsec_${randomBytes(24).toString('base64')}`;
   const { events, agent: agent_id } = options;
-  await forwardDeliveries({
-    ...{ io, client, target, secret, query: { events, agent_id } },
+  const observed: ForwardDeps = {
+    ...{ io, client },
     onListening({ events: types, resumed }, isFirst) {
       if (isFirst && options.secret === undefined) {
         io.stderr.write(`Signed with the secret ${secret}\n`);
@@ -96,5 +86,6 @@ async function listen(io: Io, options: ListenOptions): Promise<void> {
       const told = styled(io.stdout, isTaken ? 'green' : 'red', clean(end));
       io.stdout.write(`${clean(event)}\t${delivery_id}\t${told}\n`);
     },
-  });
+  };
+  await forwardDeliveries(observed, { target, secret, query: { events, agent_id } });
 }

@@ -11,7 +11,7 @@ const paths = ['DATA_DIR', 'SKILLS_DIR'];
 interface CheckedConfiguration {
   /** Has the default of each setting with a fault. */
   readonly config: Config;
-  /** The settings that a start refuses: what they are for cannot be looked at. */
+  /** The settings that a start refuses. The checks that need them are left out. */
   readonly faulty: ReadonlySet<string>;
   readonly findings: readonly Finding[];
 }

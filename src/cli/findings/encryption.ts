@@ -9,7 +9,7 @@ import { type Finding, fault, warning } from './finding.ts';
 
 const check = 'encryption';
 
-/** Nothing is found where the key's file is damaged: the check of the data directory says so. */
+/** No finding where the key's file is damaged: the check of the data directory reports that. */
 export function checkSealed(
   config: Pick<Config, 'encryptionKey' | 'dataDir' | 'isEmbedded'>,
   sealed: readonly SealedValue[],

@@ -51,7 +51,7 @@ interface Loaded {
 /** In a thread, because the code of a skill may end its process, or never end. */
 async function loadAll(skillsDir: string, loadMs: number): Promise<Loaded> {
   const workerData: LoadSkillsData = { skillsDir };
-  // What skills print is no finding; as in an executor, they see none of the platform's settings.
+  // The output of skills is no finding. As in an executor, they see no settings of the platform.
   const worker = new Worker(thread, { workerData, stdout: true, stderr: true, env: {} });
   const faults: Finding[] = [];
   let isDone = false;

@@ -29,10 +29,10 @@ import { openTokens } from './sealed.ts';
 import type { AccountsDeps, AccountsState } from './state.ts';
 import { needsAuthorization, refuse, tokenOf, withdraw } from './tokens.ts';
 
-/** Organizations whose accounts are told to a look at a server; one more than it asks. */
-const toldMax = 6;
-/** How long the answer to a person waits for a look at the server. */
-const lookMs = 8_000;
+/** Organizations whose accounts a refresh of a server gets; one more than it asks with. */
+const toldMax = 51;
+/** How long the answer to a person waits for a refresh of the server. */
+const refreshMs = 8_000;
 /** Sources of one kind. */
 const sourcesMax = 200;
 const kind = 'mcp';
@@ -122,7 +122,7 @@ async function authorize(
 const withSecret = (secret: string | undefined) =>
   secret === undefined ? {} : { client_secret: secret };
 
-/** Takes what the authorization server has sent back, and looks at the server with the account. */
+/** Takes what the authorization server has sent back, and refreshes the server with the account. */
 async function finish(
   state: AccountsState,
   asking: Asking,
@@ -134,7 +134,7 @@ async function finish(
   if (!takesAccounts(settings)) throw takesNone(name);
   const actor = { organizationId: asking.organizationId, sessionId };
   const row = await complete(state, serverOf(source, settings.url), actor, returned);
-  await look(state, source.id);
+  await refreshed(state, source.id);
   return accountView(source, row);
 }
 
@@ -148,15 +148,15 @@ async function disconnect(
   const row = await state.database.write((tx) => deleteAccount(tx, key));
   if (row === undefined) throw notFound('Account');
   await revoke(state, name, row);
-  await look(state, id);
+  await refreshed(state, id);
 }
 
-/** Looks at a server whose accounts have changed; goes on without the answer where that takes long. */
-async function look({ outside, log }: AccountsState, sourceId: string): Promise<void> {
-  const looked = outside.onChange(sourceId).catch((error: unknown) => {
+/** Refreshes a server whose accounts have changed; goes on without the answer where that takes long. */
+async function refreshed({ outside, log }: AccountsState, sourceId: string): Promise<void> {
+  const refreshing = outside.onChange(sourceId).catch((error: unknown) => {
     log.warn({ err: error }, 'a server was not looked at after its accounts have changed');
   });
-  await withDeadline(looked, lookMs);
+  await withDeadline(refreshing, refreshMs);
 }
 
 /** Never rejects: the tokens are deleted, whether or not they could be revoked. */
@@ -185,7 +185,7 @@ async function accountsAt({ database }: AccountsState, name: string, page: PageA
   return { data, total };
 }
 
-/** The organizations with whose accounts a server may be looked at, the first to connect first. */
+/** The organizations with whose accounts a server may be refreshed, the first to connect first. */
 function organizationsAt({ database }: AccountsState, sourceId: string): Promise<string[]> {
   return organizationsWithTokens(database.read, sourceId, toldMax);
 }

@@ -8,6 +8,7 @@ import { createHash, randomBytes } from 'node:crypto';
 import { sealedContexts } from '../../database/sealed-values.ts';
 import { invalid, PlatformError } from '../../kernel/errors.ts';
 import { cleanText } from '../../kernel/text.ts';
+import { shownText } from '../definitions.ts';
 import { RemoteFault, type RemoteSource } from '../remote-kind.ts';
 import {
   type AccountRow,
@@ -22,11 +23,12 @@ import {
   takeAuthorization,
 } from './accounts.store.ts';
 import { clientMetadataOf, metadataAddressOf, redirectUriOf } from './client-metadata.ts';
-import type { FoundServer, OauthClient, OauthClientInformation } from './oauth-client.ts';
+import type { OauthClient, OauthClientInformation } from './oauth-client.ts';
+import type { FoundServer } from './oauth-discovery.ts';
 import { OauthFault } from './oauth-fault.ts';
 import { openClient, openDetails, requireCipher } from './sealed.ts';
 import type { AccountSource, AccountsState } from './state.ts';
-import { tokenColumns } from './tokens.ts';
+import { tokenColumns, withoutSecrets } from './tokens.ts';
 
 const lifetimeMs = 10 * 60_000;
 const stateBytes = 32;
@@ -128,10 +130,10 @@ async function clientOf(
   const known = isRepeated ? undefined : await findClient(state.database.read, key);
   const usable = known === undefined ? undefined : usableClient(state, known);
   if (usable !== undefined) return usable;
-  const client = await oauth.register(
-    found.metadata,
-    clientMetadataOf(redirectUri, found.metadata),
-  );
+  const asked = clientMetadataOf(redirectUri, found.metadata);
+  const client = await oauth.register(found.metadata, asked).catch((fault: unknown) => {
+    throw found.whyAssumed === null ? fault : new OauthFault('refused', found.whyAssumed, fault);
+  });
   const context = sealedContexts.remote_oauth_clients(key);
   const sealed = requireCipher(state.cipher).encrypt(JSON.stringify(client), context);
   const row = { ...key, client: sealed, created_at: state.clock.now() };
@@ -194,7 +196,7 @@ export async function complete(
     const { code, iss } = returned;
     if (returned.error !== undefined || code === undefined) throw refusal(server.name, returned);
     return oauth.exchange(from, client, { code, iss, verifier, redirectUri });
-  }).catch(async (error: unknown) => {
+  }, [returned.code, verifier, client.client_secret]).catch(async (error: unknown) => {
     const isUnknown = error instanceof PlatformError && clientIsUnknown(error);
     if (isUnknown) {
       await database.write((tx) => deleteClients(tx, server.id, from.metadata.issuer));
@@ -211,7 +213,7 @@ export async function complete(
     ...bound,
     ...{ client_id: client.client_id, status: 'connected' as const, fault: null },
     ...{ required_scope: null, connected_at: clock.now(), ...columns },
-    // What was asked for was granted where the server does not say otherwise (RFC 6749, 5.1).
+    // The requested scope was granted, unless the server names another one (RFC 6749, 5.1).
     scope: columns.scope ?? details.scope ?? null,
   };
   const stored = await database.write((tx) => putAccount(tx, row));
@@ -231,7 +233,7 @@ export async function complete(
 function refusal(name: string, { error, error_description: said }: Returned): PlatformError {
   if (error === undefined) return invalid('code', 'is required where there is no error');
   const why = said === undefined ? error : `${error} (${said})`;
-  const text = cleanText(why.slice(0, textCharsMax));
+  const text = cleanText(shownText(why).slice(0, textCharsMax));
   return new PlatformError('conflict', `The account at ${name} was not granted: ${text}`);
 }
 
@@ -241,13 +243,17 @@ function clientIsUnknown({ extras }: PlatformError): boolean {
   return extras.cause instanceof OauthFault && extras.cause.kind === 'client';
 }
 
-/** What an authorization server does wrong, as a refusal of the request. */
-async function orRefused<T>(act: () => Promise<T>): Promise<T> {
+/** What an authorization server does wrong, as a refusal of the request: without what it may repeat of the secrets sent. */
+async function orRefused<T>(
+  act: () => Promise<T>,
+  secrets: readonly (string | undefined)[] = [],
+): Promise<T> {
   try {
     return await act();
   } catch (error) {
     if (!(error instanceof OauthFault)) throw error;
+    const message = cleanText(withoutSecrets(secrets, shownText(error.message)));
     const code = error.kind === 'away' ? 'upstream_unavailable' : 'conflict';
-    throw new PlatformError(code, cleanText(error.message), { cause: error });
+    throw new PlatformError(code, message, { cause: new OauthFault(error.kind, message) });
   }
 }

@@ -1,10 +1,11 @@
-/** What is stored encrypted of accounts: tokens and clients, with where they may be sent. */
+/** The encrypted values of accounts: tokens and clients, with the addresses that they may be sent to. */
 import { sealedContexts } from '../../database/sealed-values.ts';
 import { type Cipher, DecryptionError } from '../../kernel/encryption.ts';
 import { PlatformError } from '../../kernel/errors.ts';
 import { RemoteFault } from '../remote-kind.ts';
 import type { AccountRow, AuthorizationRow, ClientRow } from './accounts.store.ts';
-import type { OauthClientInformation, TokenSource, Tokens } from './oauth-client.ts';
+import type { OauthClientInformation, Tokens } from './oauth-client.ts';
+import type { TokenSource } from './oauth-discovery.ts';
 
 /** Tokens of an account. Where they are asked for is encrypted with them, so that no other address gets them. */
 export interface AccountTokens {

@@ -17,7 +17,7 @@ export interface AccountsDeps {
     readonly open: () => Promise<OauthClient>;
     /** Address of the platform, if it is set. */
     readonly publicUrl: string | null;
-    /** Ends what it keeps open. */
+    /** Closes its connections. */
     readonly close: () => Promise<void>;
     /** Called when an account at a source was connected or disconnected. */
     readonly onChange: (sourceId: string) => Promise<unknown>;

@@ -5,6 +5,7 @@
  */
 import { sealedContexts } from '../../database/sealed-values.ts';
 import { cleanText } from '../../kernel/text.ts';
+import { shownText } from '../definitions.ts';
 import { RemoteFault } from '../remote-kind.ts';
 import {
   type AccountKey,
@@ -130,7 +131,7 @@ async function refusedBy(
   if (!(fault instanceof OauthFault) || fault.kind === 'away') {
     await release();
     if (!(fault instanceof OauthFault)) return fault;
-    const message = `The account of ${row.organization_id} at the server ${source.name} could not be renewed. ${without(stored, fault.message)}`;
+    const message = `The account of ${row.organization_id} at the server ${source.name} could not be renewed. ${without(stored, shownText(fault.message))}`;
     return new RemoteFault(message, {
       ...{ code: 'upstream_unavailable', retryable: true, hadNoEffect: true, cause: fault },
     });
@@ -142,14 +143,17 @@ async function refusedBy(
   if (fault.kind === 'client') {
     await database.write((tx) => deleteClients(tx, row.source_id, row.issuer));
   }
-  return ended(state, source, row, without(stored, fault.message));
+  return ended(state, source, row, without(stored, shownText(fault.message)));
 }
 
 /** Without the tokens, which a server may repeat. */
 function without({ tokens, client }: AccountTokens, text: string): string {
-  const secrets = [tokens.access_token, tokens.refresh_token, client.client_secret];
+  return withoutSecrets([tokens.access_token, tokens.refresh_token, client.client_secret], text);
+}
+
+export function withoutSecrets(secrets: readonly (string | undefined)[], text: string): string {
   return secrets.reduce<string>(
-    (said, secret) => (secret === undefined ? said : said.replaceAll(secret, '***')),
+    (said, secret) => (secret ? said.replaceAll(secret, '***') : said),
     text,
   );
 }

@@ -2,6 +2,7 @@
 import {
   Client,
   type ElicitRequestFormParams,
+  type ElicitRequestURLParams,
   type ElicitResult,
   type LoggingMessageNotification,
   type Transport,
@@ -13,10 +14,12 @@ const messagesMax = 10_000;
 /** Requests among them: each is answered by a message of ours. */
 const requestsMax = 500;
 
+type ElicitParams = ElicitRequestFormParams | ElicitRequestURLParams;
+
 /** A call under way, which gets what the server says and asks meanwhile. */
 export interface CallOnConnection {
   log(message: string, level?: string): void;
-  ask(params: ElicitRequestFormParams): Promise<ElicitResult>;
+  ask(params: ElicitParams): Promise<ElicitResult>;
 }
 
 export interface Connection {
@@ -38,7 +41,7 @@ const noValidator = {
 };
 
 export interface ClientHooks {
-  /** Whether an answer to an unknown request may be that to one that was given up. */
+  /** Whether an answer to an unknown request may belong to a request that was given up. */
   isLate?(): boolean;
   /** Whether a call has ended without its answer: what the server says may be about that call. */
   hasUnanswered?(): boolean;
@@ -59,14 +62,14 @@ export function newClient(server: string, version: string, hooks: ClientHooks): 
   const client = new Client(
     { name: 'skillwright', title: 'Skillwright', version },
     {
-      capabilities: { elicitation: { form: {} } },
+      capabilities: { elicitation: { form: {}, url: {} } },
       jsonSchemaValidator: noValidator,
       versionNegotiation: { mode: 'auto' },
       inputRequired: { autoFulfill: false },
     },
   );
   const broken = Promise.withResolvers<never>();
-  // It is raced with each request; one that fails by itself leaves this one unread.
+  // Each request is raced with this promise, and none may read its rejection.
   broken.promise.catch(() => {});
   const calls = new Set<CallOnConnection>();
   const count = newCount((what) => broken.reject(new RemoteFault(`The server ${server} ${what}`)));
@@ -77,7 +80,7 @@ export function newClient(server: string, version: string, hooks: ClientHooks): 
   };
   client.setRequestHandler('elicitation/create', ({ params }) => {
     onAsked?.();
-    return askCaller(calls, hooks, params as ElicitRequestFormParams);
+    return askCaller(calls, hooks, params as ElicitParams);
   });
   client.setNotificationHandler('notifications/message', ({ params }) => {
     onlyCall(calls, hooks)?.log(logLine(params), params.level);
@@ -100,7 +103,7 @@ export function newClient(server: string, version: string, hooks: ClientHooks): 
   };
 }
 
-/** Counts what a server sends; `exceeded` is called with what was too much. */
+/** Counts the messages and bytes of a server; `exceeded` is called with the bound that was passed. */
 function newCount(exceeded: (what: string) => void) {
   let messages = 0;
   let requests = 0;
@@ -135,7 +138,7 @@ function onlyCall(
 async function askCaller(
   calls: ReadonlySet<CallOnConnection>,
   hooks: ClientHooks,
-  params: ElicitRequestFormParams,
+  params: ElicitParams,
 ): Promise<ElicitResult> {
   const only = onlyCall(calls, hooks);
   if (only !== undefined) return only.ask(params);

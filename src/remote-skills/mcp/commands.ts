@@ -9,6 +9,7 @@ import type { ChildProcess } from 'node:child_process';
 import { StdioClientTransport } from '@modelcontextprotocol/client/stdio';
 import { aborted } from '../../kernel/aborted.ts';
 import { withDeadline } from '../../kernel/with-deadline.ts';
+import { mayTake } from '../fair-share.ts';
 import { RemoteFault, type RemoteSource } from '../remote-kind.ts';
 import type { AccountUse } from './account-provider.ts';
 import { type ClientHooks, type Connection, newClient } from './client-of.ts';
@@ -22,8 +23,8 @@ const idleMs = 5 * 60_000;
 /** Milliseconds in which a child has to end by itself. */
 const endMs = 1_500;
 const errorCharsMax = 500;
-/** Children of one source. */
-const childrenMax = 20;
+/** Children of one source: an organization has at most half of what the others leave free. */
+const childrenMax = 40;
 
 export interface Commands {
   /** The child's connection; `close` gives it back. */
@@ -32,7 +33,7 @@ export interface Commands {
   end(sourceId?: string): Promise<void>;
 }
 
-/** Whose call it is; null for a look at the server. */
+/** Whose call it is; null for a refresh of the server. */
 type CommandUse = Pick<AccountUse, 'organizationId'>;
 
 interface Child {
@@ -134,18 +135,24 @@ function childFor(
     found.organizationId ??= organizationId;
     return found;
   }
-  if (children.length >= childrenMax) {
-    const unused = children.find((one) => one.users === 0);
-    if (unused === undefined) {
-      const message = `${childrenMax} processes of ${name} are at work on other calls`;
-      throw new RemoteFault(message, { code: 'upstream_unavailable', retryable: true });
-    }
-    void drop(state, unused);
+  const used = children.filter((one) => one.users > 0);
+  // A refresh of the server is not counted for any organization.
+  const own = organizationId === null ? [] : used.filter(isOf(organizationId));
+  if (!mayTake({ own: own.length, all: used.length, max: childrenMax })) {
+    const message = `${own.length} processes of ${name} are at work on other calls`;
+    throw new RemoteFault(message, { code: 'upstream_unavailable', retryable: true });
   }
+  const unused = children.find((one) => one.users === 0);
+  if (unused !== undefined && children.length >= childrenMax) void drop(state, unused);
   const child = start(state, source, { organizationId, described });
   running.add(child);
   return child;
 }
+
+const isOf =
+  (organizationId: string) =>
+  (child: Child): boolean =>
+    child.organizationId === organizationId;
 
 async function drop({ running }: CommandsState, child: Child): Promise<void> {
   running.delete(child);

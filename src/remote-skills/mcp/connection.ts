@@ -1,4 +1,4 @@
-/** A connection to a server over HTTP, for one look or one call: runs share no session. */
+/** A connection to a server over HTTP, for one refresh or one call: runs share no session. */
 import { StreamableHTTPClientTransport } from '@modelcontextprotocol/client';
 import { withDeadline } from '../../kernel/with-deadline.ts';
 import { RemoteFault, type RemoteSource } from '../remote-kind.ts';
@@ -70,7 +70,7 @@ interface EndOfCalls {
 
 function endOfCalls(transport: StreamableHTTPClientTransport, server: string): EndOfCalls {
   const ended = Promise.withResolvers<never>();
-  // It is raced with each request; one that ends as it should leaves this one unread.
+  // Each request is raced with this promise, and none may read its rejection.
   ended.promise.catch(() => {});
   let cancelling = Promise.resolve();
   const send = transport.send.bind(transport);

@@ -5,27 +5,97 @@
 import { digestOfTool } from '../compare-tools.ts';
 import { type Discovered, RemoteFault, type RemoteTool } from '../remote-kind.ts';
 
-/** Accounts of a look: those that were connected first. They are asked at the same time. */
+/** Accounts that each refresh asks with: those that were connected first. */
 const accountsMax = 5;
+/** Further accounts that refreshes ask with in turns. */
+const othersMax = 45;
+/** Tools of all accounts together. */
+const toolsMax = 2_500;
+
+/** What accounts beyond the first ones saw when they were asked last, the longest ago first. */
+export type SeenByOthers = Map<string, readonly RemoteTool[]>;
 
 /** `discoverAs` asks with the account of an organization, or with none. Throws RemoteFault. */
 export async function discoverWithAccounts(
   organizations: readonly string[],
   discoverAs: (organizationId: string | null) => Promise<Discovered>,
+  seenByOthers: SeenByOthers = new Map(),
 ): Promise<Discovered> {
-  const looked = await Promise.allSettled(organizations.slice(0, accountsMax).map(discoverAs));
-  const seen = looked.flatMap((one) => (one.status === 'fulfilled' ? [one.value] : []));
-  // An account that has to be connected again counts as none.
-  const failed = looked.flatMap((one) =>
-    one.status === 'rejected' && !asksForAccount(one.reason) ? [one.reason] : [],
-  );
-  const [first, ...others] = seen;
-  if (first === undefined) {
-    if (failed.length > 0) throw failed[0];
+  const first = await askAll(organizations.slice(0, accountsMax), discoverAs);
+  const others = organizations.slice(accountsMax, accountsMax + othersMax);
+  for (const one of seenByOthers.keys()) if (!others.includes(one)) seenByOthers.delete(one);
+  const due = dueOf(others, seenByOthers);
+  const further: Asked[] = [];
+  for (let i = 0; i < due.length; i += accountsMax) {
+    further.push(...(await askAll(due.slice(i, i + accountsMax), discoverAs)));
+  }
+  const found = [...first, ...further].flatMap(({ seen }) => seen ?? []);
+  // An account that has to be connected again does not count.
+  const failed = [...first, ...further].find(({ fault }) => fault && !asksForAccount(fault));
+  const [one, ...more] = found;
+  if (one === undefined) {
+    if (failed !== undefined) throw ofAccount(failed.fault);
     return discoverAs(null);
   }
-  const isPartial = failed.length > 0 || organizations.length > accountsMax;
-  return { ...merged(first, others), isPartial };
+  const remembered = [...seenByOthers].flatMap(([organization, tools]) =>
+    due.includes(organization) ? [] : [{ tools, leftOut: [], about: {} }],
+  );
+  remember(first, further, seenByOthers);
+  const isPartial = failed !== undefined || organizations.length > first.length + due.length;
+  const all = merged(one, [...more, ...remembered]);
+  return { ...all, isPartial: isPartial || all.isPartial === true };
+}
+
+/** What the account of an organization saw, or why it saw nothing. */
+interface Asked {
+  readonly organization: string;
+  readonly seen?: Discovered;
+  readonly fault?: unknown;
+}
+
+/** Asks with several accounts at the same time. */
+async function askAll(
+  organizations: readonly string[],
+  discoverAs: (organizationId: string) => Promise<Discovered>,
+): Promise<Asked[]> {
+  const answers = await Promise.allSettled(organizations.map(discoverAs));
+  return answers.map((one, i) => {
+    const organization = organizations[i] ?? '';
+    return one.status === 'fulfilled'
+      ? { organization, seen: one.value }
+      : { organization, fault: one.reason };
+  });
+}
+
+/** Those that were never asked, as one that was connected just now; else those that were asked longest ago. */
+function dueOf(others: readonly string[], seenByOthers: SeenByOthers): readonly string[] {
+  const unasked = others.filter((one) => !seenByOthers.has(one));
+  return unasked.length > 0 ? unasked : [...seenByOthers.keys()].slice(0, accountsMax);
+}
+
+/** Keeps what others saw beyond the first ones, until they are asked again. */
+function remember(
+  first: readonly Asked[],
+  further: readonly Asked[],
+  seenByOthers: SeenByOthers,
+): void {
+  const known = new Set(first.flatMap(({ seen }) => seen?.tools.map(digestOfTool) ?? []));
+  for (const { organization, seen } of further) {
+    seenByOthers.delete(organization);
+    if (seen === undefined) continue;
+    const own = seen.tools.filter((tool) => !known.has(digestOfTool(tool)));
+    seenByOthers.set(organization, own);
+    for (const tool of own) known.add(digestOfTool(tool));
+  }
+}
+
+/** The fault of an account is that of its organization. */
+function ofAccount(fault: unknown): unknown {
+  if (!(fault instanceof RemoteFault)) return fault;
+  const { message, code, retryable, hadNoEffect, retryAfterMs } = fault;
+  return new RemoteFault(message, {
+    ...{ code, retryable, hadNoEffect, retryAfterMs, isOfAccount: true, cause: fault },
+  });
 }
 
 function merged(first: Discovered, others: readonly Discovered[]): Discovered {
@@ -34,8 +104,11 @@ function merged(first: Discovered, others: readonly Discovered[]): Discovered {
   const names = new Set(tools.map(({ tool }) => tool));
   const digests = new Set(tools.map(digestOfTool));
   const leftOut = new Map(first.leftOut.map((one) => [one.tool, one]));
+  let isPartial = false;
   for (const { tools: seen, leftOut: unseen } of others) {
-    const unknown = seen.filter((tool) => !digests.has(digestOfTool(tool)));
+    const all = seen.filter((tool) => !digests.has(digestOfTool(tool)));
+    const unknown = all.slice(0, Math.max(0, toolsMax - digests.size));
+    if (unknown.length < all.length) isPartial = true;
     tools.push(...unknown.filter(({ tool }) => !names.has(tool)));
     variants.push(...unknown.filter(({ tool }) => names.has(tool)));
     for (const tool of unknown) {
@@ -44,7 +117,7 @@ function merged(first: Discovered, others: readonly Discovered[]): Discovered {
     }
     for (const one of unseen) leftOut.set(one.tool, leftOut.get(one.tool) ?? one);
   }
-  return { ...first, tools, variants, leftOut: [...leftOut.values()] };
+  return { ...first, tools, variants, isPartial, leftOut: [...leftOut.values()] };
 }
 
 const asksForAccount = (error: unknown) => error instanceof RemoteFault && error.asksForAccount;

@@ -1,5 +1,5 @@
 /**
- * Asks servers of the Model Context Protocol, with its SDK. Each look and each call over HTTP has a client of its own,
+ * Asks servers of the Model Context Protocol, with its SDK. Each refresh and each call over HTTP has a client of its own,
  * so runs share no session. Promises bounds for all that a server sends: bytes, pages, tools and time.
  */
 import type {
@@ -19,10 +19,17 @@ import { createAuthorizations } from './authorize.ts';
 import type { CallOnConnection, Connection } from './client-of.ts';
 import { type Commands, createCommands } from './commands.ts';
 import { connect, type Transports } from './connection.ts';
-import { discoverWithAccounts } from './discover-with-accounts.ts';
+import { discoverWithAccounts, type SeenByOthers } from './discover-with-accounts.ts';
 import { faultOf } from './faults.ts';
 import type { McpKindDeps } from './mcp-kind.ts';
-import { answersOf, inputRequired, questionOf, questionsOf } from './questions.ts';
+import {
+  answersOf,
+  inputRequired,
+  questionOf,
+  questionsInFault,
+  questionsOf,
+  requireOpened,
+} from './questions.ts';
 import { outputOf } from './results.ts';
 import type { McpSettings } from './settings.ts';
 
@@ -52,6 +59,7 @@ export function createMcpClient(
     ...{ fetch: guarded.fetch, version, commands: createCommands(deps), accounts },
     onToolsChanged: (sourceId) => deps.onToolsChanged(sourceId),
     authorizations: createAuthorizations(),
+    seenByOthers: new Map(),
   };
   return {
     async discover(source, signal) {
@@ -65,6 +73,8 @@ export function createMcpClient(
       );
     },
     async close(sourceId) {
+      // What is set of it has changed, or it was removed.
+      if (sourceId !== undefined) ways.seenByOthers.delete(sourceId);
       await ways.commands.end(sourceId);
       if (sourceId === undefined) await guarded.close();
     },
@@ -73,6 +83,8 @@ export function createMcpClient(
 
 interface Ways extends Transports {
   readonly commands: Commands;
+  /** By source. */
+  readonly seenByOthers: Map<string, SeenByOthers>;
 }
 
 type Source = Parameters<RemoteKind['discover']>[0];
@@ -107,10 +119,17 @@ async function asked<T>(
   }
 }
 
-/** Looks at a server with the accounts at it. */
+/** Discovers the tools of a server with the accounts at it. */
 async function discoverAs(ways: Ways, source: Source, signal: AbortSignal): Promise<Discovered> {
-  return discoverWithAccounts(await ways.accounts.organizationsAt(source.id), (organizationId) =>
-    asked(ways, { source, use: { organizationId }, signal }, (one) => discover(one, signal)),
+  const { accounts, seenByOthers } = ways;
+  const organizations = await accounts.organizationsAt(source.id);
+  const seen = seenByOthers.get(source.id) ?? new Map();
+  if (organizations.length > 0) seenByOthers.set(source.id, seen);
+  return discoverWithAccounts(
+    organizations,
+    (organizationId) =>
+      asked(ways, { source, use: { organizationId }, signal }, (one) => discover(one, signal)),
+    seen,
   );
 }
 
@@ -207,7 +226,7 @@ async function callTool(connection: Connection, called: ToolCall): Promise<unkno
     log: (message, level) => run.log(message, level),
     ask: (params) => {
       const answer = run.ask(questionOf('', params, place)) as Promise<ElicitResult>;
-      // A call that was given up answers nothing more: the server is told that the call was cancelled.
+      // No question of a call that was given up is answered: the server has been sent its cancellation.
       return answer.catch((error) =>
         run.signal.aborted ? new Promise<never>(() => {}) : Promise.reject(error),
       );
@@ -217,6 +236,10 @@ async function callTool(connection: Connection, called: ToolCall): Promise<unkno
   try {
     const result = await send(connection, called);
     return inputRequired(result) ? questionsOf(result, place) : outputIn(called, result);
+  } catch (error) {
+    const questions = questionsInFault(error, place);
+    if (questions === undefined) throw error;
+    return questions;
   } finally {
     end();
   }
@@ -237,8 +260,10 @@ async function send({ client }: Connection, { tool, input, run }: ToolCall): Pro
   const isModern = client.getProtocolEra() === 'modern';
   const more = {
     ...(isModern && { _meta: { 'io.modelcontextprotocol/logLevel': 'info' } }),
-    ...(run.answered !== null && answersOf(run.answered)),
+    ...(isModern && run.answered !== null && answersOf(run.answered)),
   };
+  // What a server of 2025 waits for is that a page was opened, and not an answer.
+  if (!isModern && run.answered !== null) requireOpened(run.answered);
   run.sending();
   if (name === readResource) {
     const { uri } = input as { uri: string };

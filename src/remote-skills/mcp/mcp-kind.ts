@@ -7,7 +7,7 @@ import { lazily } from '../../kernel/lazy.ts';
 import type { RemoteKind } from '../remote-kind.ts';
 import type { TokenAccounts } from './account-provider.ts';
 
-/** How long what a server offers counts as known: a tool that was changed since is found at the next call. */
+/** After this time a call refreshes its source first, so that a changed tool is found. */
 const checkEveryMs = 60_000;
 
 export interface McpKindDeps {

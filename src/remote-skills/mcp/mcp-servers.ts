@@ -23,7 +23,7 @@ const kind = 'mcp';
 export type McpServers = ReturnType<typeof createMcpServers>;
 
 export interface McpServersDeps {
-  readonly remote: Omit<RemoteSkills, 'run' | 'whyWithdrawn' | 'noticeChange' | 'close'>;
+  readonly remote: Omit<RemoteSkills, 'run' | 'whyWithdrawn' | 'scheduleRefresh' | 'close'>;
   readonly accounts: Pick<Accounts, 'forget'>;
   readonly rules: McpRules;
   /** The skills of a category, active or not. */
@@ -77,7 +77,7 @@ async function replace(deps: McpServersDeps, name: string, fields: McpServerFiel
 }
 
 async function refresh(deps: McpServersDeps, name: string) {
-  return detail(deps, await deps.remote.look(await deps.remote.find(kind, name)));
+  return detail(deps, await deps.remote.refresh((await deps.remote.find(kind, name)).id));
 }
 
 interface ReadVersion {

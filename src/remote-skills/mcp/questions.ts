@@ -2,8 +2,13 @@
  * What servers ask their callers (elicitation), as questions to a person, in both forms: a request in the middle of a
  * call, and since the revision 2026-07-28 a result with which the call is made again.
  */
-import type { ElicitRequestFormParams, InputRequiredResult } from '@modelcontextprotocol/client';
-import { isObject, type Json } from '../../kernel/json.ts';
+import {
+  type ElicitRequestFormParams,
+  type ElicitRequestURLParams,
+  type InputRequiredResult,
+  ProtocolError,
+} from '@modelcontextprotocol/client';
+import { isObject, type Json, objectOf } from '../../kernel/json.ts';
 import {
   type PersonQuestion,
   type RemoteAnswers,
@@ -48,25 +53,51 @@ export function questionsOf(
 
 export function questionOf(
   key: string,
-  { mode = 'form', message, requestedSchema }: ElicitRequestFormParams | UrlParams,
+  params: ElicitRequestFormParams | ElicitRequestURLParams,
   { service, tool, input }: QuestionPlace,
 ): PersonQuestion {
   const isShort = Buffer.byteLength(JSON.stringify(input) ?? '') <= inputBytesMax;
   const context = { service, tool, ...(isShort && { input }) };
-  return mode === 'form'
-    ? { key, message, fields: requestedSchema, context }
-    : { key, message: urlMode, fields: null, context };
+  const { message } = params;
+  if (params.mode === 'url') {
+    return { key, message, fields: null, link: params.url, context };
+  }
+  return { key, message, fields: params.requestedSchema, context };
 }
 
-type UrlParams = {
-  readonly mode: 'url';
-  readonly message: string;
-  readonly requestedSchema?: never;
-};
+/**
+ * The pages that a person has to open before a call is made again, as a server of 2025 refuses it (-32042); undefined for
+ * any other failure.
+ */
+export function questionsInFault(
+  error: unknown,
+  place: QuestionPlace,
+): RemoteQuestions | undefined {
+  const isAsking = error instanceof ProtocolError && error.code === urlElicitationRequired;
+  const { elicitations } = (isAsking && objectOf(error.data)) || {};
+  if (!Array.isArray(elicitations) || elicitations.length === 0) return undefined;
+  const questions = elicitations.map((one, i) => {
+    const { message, url } = objectOf(one) ?? {};
+    const params = {
+      mode: 'url',
+      message: String(message ?? ''),
+      url: String(url),
+      elicitationId: '',
+    };
+    return questionOf(String(i), params as ElicitRequestURLParams, place);
+  });
+  return new RemoteQuestions(questions, null);
+}
 
-const urlMode = 'It asks to open an address in a browser, which the platform does not pass on.';
+const urlElicitationRequired = -32_042;
 
-/** What goes with a call that is made again. */
+/** Throws RemoteFault where a person did not open a page that the call needs. */
+export function requireOpened({ answers }: RemoteAnswers): void {
+  if (Object.values(answers).every(({ action }) => action === 'accept')) return;
+  throw new RemoteFault('The tool needs a page to be opened, and no person has opened it');
+}
+
+/** The parameters of a call that is made again with answers. */
 export function answersOf({ answers, state }: RemoteAnswers): Json {
   return {
     ...(Object.keys(answers).length > 0 && { inputResponses: answers }),

@@ -1,12 +1,16 @@
 /** What a tool of a server has returned, as the output of a run or as its failure. */
+import { isDeepStrictEqual } from 'node:util';
 import type { CallToolResult } from '@modelcontextprotocol/client';
+import { isObject, parsed } from '../../kernel/json.ts';
+import { besideField, mayHaveBeside } from '../definitions.ts';
 import { type CalledTool, RemoteFault } from '../remote-kind.ts';
 
 const messageCharsMax = 4_000;
 
 /**
- * The structured content, or else `{ content }`; `{ content, structuredContent }` where blocks say more than the
- * structured content. Throws RemoteFault for a result that is an error.
+ * The structured content, or else `{ content }`. Where blocks say more than the structured content, it is `{ content,
+ * structuredContent }`, or of a tool with an output schema the structured content with the blocks in a field. Throws
+ * RemoteFault for a result that is an error.
  */
 export function outputOf(
   { name, output }: Pick<CalledTool, 'name' | 'output'>,
@@ -15,13 +19,23 @@ export function outputOf(
 ): unknown {
   if (isError === true) throw new RemoteFault(messageOf(name, content), { retryable: true });
   if (structuredContent === undefined) return { content };
-  // The text is the structured content again, for clients that know no other.
-  const others = content.filter(({ type }) => type !== 'text');
-  if (others.length === 0) return structuredContent;
+  const others = content.filter((block) => !isAgain(block, structuredContent));
+  if (output !== null && mayHaveBeside(output) && isObject(structuredContent)) {
+    // A server that gives such a field without saying so would pass it by the schema.
+    const { [besideField]: _, ...own } = structuredContent;
+    return others.length === 0 ? own : { ...own, [besideField]: others };
+  }
+  if (others.every(({ type }) => type === 'text')) return structuredContent;
   if (output === null) return { content, structuredContent };
   const types = [...new Set(others.map(({ type }) => type))].join(', ');
   log(`The tool returned ${types} too, for which the schema of its output has no place.`);
   return structuredContent;
+}
+
+/** Whether a block is the structured content as text, for clients that know no other. */
+function isAgain(block: CallToolResult['content'][number], structured: unknown): boolean {
+  if (block.type !== 'text') return false;
+  return isDeepStrictEqual(parsed(block.text), structured);
 }
 
 function messageOf(tool: string, content: CallToolResult['content']): string {

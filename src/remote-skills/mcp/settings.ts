@@ -74,13 +74,13 @@ export interface McpRules {
   readonly allowed: AllowList;
 }
 
-/** What is stored now, for a change. */
+/** The stored values, for a change. */
 export interface StoredServer {
   readonly settings: McpSettings;
   readonly secrets: McpSecrets;
 }
 
-/** What is stored of the fields. Throws `400` for what cannot be used. */
+/** The settings and secrets to be stored. Throws `400` for fields that cannot be used. */
 export function sourceFieldsOf(
   rules: McpRules,
   fields: McpServerFields,

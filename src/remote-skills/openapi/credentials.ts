@@ -8,10 +8,10 @@ import type { BuiltRequest } from './build-request.ts';
 import type { SetByCredentials } from './operation-input.ts';
 import { encodeAll } from './parameter-styles.ts';
 import {
-  credentialsOriginOf,
   type OpenapiSecrets,
   type OpenapiSettings,
   type StoredAuth,
+  whyOtherOrigin,
 } from './settings.ts';
 
 const tokenBytesMax = 65_536;
@@ -41,7 +41,10 @@ export async function authorized(
 ): Promise<BuiltRequest> {
   const settings = source.settings as unknown as OpenapiSettings;
   const { auth } = settings;
-  if (auth.type !== 'none') refuseOtherOrigin(credentialsOriginOf(settings, source.about), request);
+  const why = whyOtherOrigin(settings, source.about, request.url);
+  if (why !== null) {
+    throw new RemoteFault(why, { code: 'missing_credentials', hadNoEffect: true });
+  }
   const { value = '', basic = '' } = source.secrets as OpenapiSecrets;
   const withHeader = (name: string, text: string) => ({
     ...request,
@@ -65,17 +68,6 @@ export async function authorized(
       return withHeader('authorization', `Bearer ${token}`);
     }
   }
-}
-
-function refuseOtherOrigin(origin: string | null, { url }: BuiltRequest): void {
-  const asked = new URL(url).origin;
-  if (asked === origin) return;
-  const isFor =
-    origin === null
-      ? 'it is not known yet what the credentials are for: refresh the import'
-      : `the credentials are for ${origin}: activate the version of that address, or set the credentials again`;
-  const message = `The request is for ${asked}, and ${isFor}`;
-  throw new RemoteFault(message, { code: 'missing_credentials', hadNoEffect: true });
 }
 
 type OauthAuth = Extract<StoredAuth, { type: 'oauth_client_credentials' }>;
@@ -103,7 +95,7 @@ export function createTokens(deps: TokenDeps): Tokens {
   const usedFor = new Map<string, string>();
   return {
     async of(source, auth, signal) {
-      // Another process may have changed the import: a token of the credentials before is none of these.
+      // Another process may have changed the import: a token for its earlier credentials is not used.
       const described = JSON.stringify([auth, source.secrets]);
       if (usedFor.get(source.id) !== described) tokens.delete(source.id);
       usedFor.set(source.id, described);

@@ -25,7 +25,7 @@ const Operations = (description: string) =>
 const authTypes = ['none', 'header', 'query', 'basic', 'oauth_client_credentials'] as const;
 const credentialsIn = Words(['header', 'body'] as const);
 
-/** One object, and no union: what is wrong with it can be said then. `settings.ts` knows which types have which. */
+/** One object instead of a union, so that a refusal can name the field. `settings.ts` knows the fields of each type. */
 const Auth = Type.Object(
   {
     type: { ...Words(authTypes), description: 'What the other fields are.' },

@@ -80,7 +80,7 @@ async function discover(
   return { tools: operations.map(toolOf), leftOut, about: { ...about }, ...learned };
 }
 
-/** The origin that the credentials are for, where this is the first look after they were set. */
+/** The origin that the credentials are for, where this is the first refresh after they were set. */
 function learnedOf(source: RemoteSource, about: Json): Pick<Discovered, 'learned'> {
   const settings = source.settings as unknown as OpenapiSettings;
   const { credentials_origin: stored, ...told } = settings;
@@ -182,7 +182,7 @@ async function call(
   }
 }
 
-/** Sends the request; once more with a new token where the service refuses one that was kept. */
+/** Sends the request; a second time with a new token where the service refuses a cached one. */
 async function send(
   { egress, tokens }: ClientState,
   source: RemoteSource,

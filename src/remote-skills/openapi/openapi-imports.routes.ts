@@ -32,6 +32,7 @@ export function openapiImportRoutes(
   listRoutes(server, openapiImports);
   changeRoutes(server, openapiImports);
   versionRoutes(server, openapiImports);
+  previewRoute(server, openapiImports);
 }
 
 function listRoutes(server: Server, imports: OpenapiImports): void {
@@ -165,6 +166,9 @@ function versionRoutes(server: Server, imports: OpenapiImports): void {
     { onRequest: requireSource(imports), schema: rejectSchema },
     ({ params, body }) => imports.reject(params.name, body.versions),
   );
+}
+
+function previewRoute(server: Server, imports: OpenapiImports): void {
   const previewSchema = {
     ...operation,
     operationId: 'previewOpenApiImport',

@@ -104,7 +104,7 @@ function changedFields(
   return sourceFieldsOf(allowed, fields, stored);
 }
 
-/** The operations of a document, of which none is stored. `name` is an import that keeps what is null. */
+/** The operations of a document; nothing is stored. `name` is an import whose stored values stand for null. */
 async function preview(deps: OpenapiImportsDeps, name: string | null, fields: OpenapiFields) {
   const { remote, allowed } = deps;
   const stored = name === null ? null : await remote.find(kind, name);
@@ -124,7 +124,7 @@ async function preview(deps: OpenapiImportsDeps, name: string | null, fields: Op
 }
 
 async function refresh(deps: OpenapiImportsDeps, name: string) {
-  return detail(deps, await deps.remote.look(await deps.remote.find(kind, name)));
+  return detail(deps, await deps.remote.refresh((await deps.remote.find(kind, name)).id));
 }
 
 /** A version in quarantine, with the digest that was read. */

@@ -84,13 +84,13 @@ function bodySchema(document: Json, bundle: SchemaBundle, response: Json, conten
     const schema = relaxed(bundle.convert(media?.['schema'] ?? {}));
     return { ...(isObject(schema) ? schema : {}), ...about };
   } catch (error) {
-    // It leads out of the document; what is answered is taken as it is.
+    // The reference leads out of the document, so any answer is valid.
     if (error instanceof DocumentError) return about;
     throw error;
   }
 }
 
-/** Keywords that say how a value is made up, and not what it is. */
+/** Keywords that combine schemas without a type of their own. */
 const strictKeywords = new Set([
   ...[
     'additionalProperties',

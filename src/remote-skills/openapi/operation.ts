@@ -1,4 +1,4 @@
-/** What is kept of an operation of an OpenAPI document: the skill that it becomes, and how it is called. */
+/** The stored form of an operation of an OpenAPI document: its skill, and its request. */
 import type { Json } from '../../kernel/json.ts';
 
 export const methods = ['get', 'put', 'post', 'delete', 'options', 'head', 'patch'] as const;
@@ -27,7 +27,7 @@ export interface PlannedParameter {
 
 export type BodyForm = 'json' | 'form' | 'multipart' | 'text' | 'binary';
 
-/** How a part of a form is sent; what is missing here has the defaults of its form. */
+/** How a part of a form is sent; a missing field has the default of the form. */
 export interface PlannedPart {
   readonly style?: string;
   readonly explode?: boolean;
@@ -37,7 +37,7 @@ export interface PlannedPart {
 
 export interface PlannedBody {
   readonly form: BodyForm;
-  /** What is sent as content-type. */
+  /** The content-type of the request. */
   readonly mediaType: string;
   readonly parts: Readonly<Record<string, PlannedPart>>;
 }

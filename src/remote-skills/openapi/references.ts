@@ -41,7 +41,7 @@ export function resolve(document: Json, value: unknown): unknown {
   return resolved;
 }
 
-/** Like `resolve`; null for what is no object. */
+/** Like `resolve`; null where the target is no object. */
 export function resolveObject(document: Json, value: unknown): Json | null {
   const resolved = resolve(document, value);
   return isObject(resolved) ? resolved : null;

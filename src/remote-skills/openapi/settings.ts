@@ -30,7 +30,7 @@ export interface OpenapiSettings {
   readonly operations: readonly string[] | null;
   readonly auth: StoredAuth;
   /**
-   * The origin that gets the credentials, and no other. Null until the document has told it: the first look after they
+   * The origin that gets the credentials, and no other. Null until the document has told it: the first refresh after they
    * were set. Absent where rows are older.
    */
   readonly credentials_origin?: string | null;
@@ -101,7 +101,7 @@ export interface OpenapiFields {
   readonly retried_operations?: readonly string[];
 }
 
-/** What is stored now, for a change. */
+/** The stored values, for a change. */
 export interface StoredImport {
   readonly hasDocument: boolean;
   readonly secrets: OpenapiSecrets;
@@ -114,7 +114,7 @@ const nothingStored: StoredImport = {
   ...{ hasDocument: false, secrets: {}, auth: { type: 'none' }, origin: null },
 };
 
-/** What is stored of the fields. Throws `400` for what cannot be used. */
+/** The settings and secrets to be stored. Throws `400` for fields that cannot be used. */
 export function sourceFieldsOf(
   allowed: AllowList,
   fields: OpenapiFields,
@@ -228,6 +228,19 @@ export function credentialsOriginOf(settings: OpenapiSettings, about: Json): str
   if (origin !== undefined) return origin;
   const told = base ?? about['base_url'];
   return typeof told === 'string' && URL.canParse(told) ? new URL(told).origin : null;
+}
+
+/** Why the credentials of an import cannot go to an address; null where they can, and where there are none. */
+export function whyOtherOrigin(settings: OpenapiSettings, about: Json, url: string): string | null {
+  if (settings.auth.type === 'none') return null;
+  const origin = credentialsOriginOf(settings, about);
+  const asked = new URL(url).origin;
+  if (asked === origin) return null;
+  const isFor =
+    origin === null
+      ? 'it is not known yet what the credentials are for: refresh the import'
+      : `the credentials are for ${origin}: activate the version of that address, or set the credentials again`;
+  return `The request is for ${asked}, and ${isFor}`;
 }
 
 function secretsOf(auth: GivenAuth, stored: OpenapiSecrets): OpenapiSecrets {

@@ -4,6 +4,7 @@ import { isObject } from '../../kernel/json.ts';
 /** What the protocol allows, without the suffix of a version. */
 const namePattern = /^[A-Za-z0-9_.-]{1,90}$/;
 const tasks: readonly unknown[] = [undefined, 'always', 'never', 'required'];
+const contents: readonly unknown[] = [undefined, true, false, 'beside'];
 const fields: readonly string[] = ['name', 'content', 'task'];
 
 /** The fault of the value, or undefined. */
@@ -17,7 +18,5 @@ export function mcpFault(value: unknown): string | undefined {
     return 'must have a name of 1 to 90 letters, digits, dots, hyphens and underscores';
   }
   if (!tasks.includes(value['task'])) return 'must have always, never or required as task';
-  return content === undefined || typeof content === 'boolean'
-    ? undefined
-    : 'must have true or false as content';
+  return contents.includes(content) ? undefined : 'must have true, false or beside as content';
 }

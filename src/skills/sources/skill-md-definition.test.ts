@@ -31,7 +31,10 @@ async function load(frontMatter = '', body = 'Read it.'): Promise<SkillModule> {
   return module as SkillModule;
 }
 
-const usage = { prompt_tokens: 1, completion_tokens: 1, total_tokens: 2 };
+const usage = {
+  ...{ prompt_tokens: 1, completion_tokens: 1, total_tokens: 2 },
+  ...{ cost_usd: null, cost_is_partial: true },
+};
 
 /** What the skill asks its agent's model. */
 async function requestOf({ run }: SkillModule, task = 'Read a.pdf'): Promise<GenerateRequest> {

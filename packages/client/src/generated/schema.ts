@@ -2185,7 +2185,7 @@ export interface components {
             reserved_usd: number;
             limit_usd: number | null;
             left_usd: number | null;
-            /** @description Whether some calls have no known price. */
+            /** @description Whether some tokens were not reported or have no known price. */
             cost_is_partial: boolean;
         };
         UsageOfDay: {
@@ -2261,7 +2261,7 @@ export interface components {
         OwnerUsageOfDay: {
             organization_id: string;
             /** @enum {string} */
-            owner_kind: "agent" | "deleted_agent" | "api_key" | "scheduled_job" | "user" | "skill";
+            owner_kind: "agent" | "deleted_agent" | "api_key" | "scheduled_job" | "user" | "skill" | "embedding_model";
             owner_id: string;
             /**
              * Format: date
@@ -2659,6 +2659,8 @@ export interface components {
             /** Format: date-time */
             updated_at: string;
             token_stats: components["schemas"]["TokenStats"];
+            nested_token_stats: components["schemas"]["TokenStats"];
+            total_token_stats: components["schemas"]["TokenStats"];
         };
         Message: {
             /** Format: uuid */
@@ -3107,6 +3109,8 @@ export interface components {
             /** @description When its input, output and record were erased on behalf of its user; else null. */
             erased_at: string | null;
             token_stats: components["schemas"]["TokenStats"];
+            nested_token_stats: components["schemas"]["TokenStats"];
+            total_token_stats: components["schemas"]["TokenStats"];
             /** @description With include=origin: the scheduled job that started it, until that is deleted. */
             scheduled_job_id?: string | null;
             /** @description With include=origin: the trigger whose call started it, as long as that call is kept. */
@@ -3144,6 +3148,21 @@ export interface components {
             output: number;
             /** @description US dollars for a million tokens. */
             reasoning: number;
+            /** @description The rates for all tokens of a call whose prompt is longer. */
+            long_prompts?: {
+                /** @description Tokens of the prompt. */
+                over: number;
+                /** @description US dollars for a million tokens. */
+                input: number;
+                /** @description US dollars for a million tokens. */
+                cache_read: number;
+                /** @description US dollars for a million tokens. */
+                cache_write: number;
+                /** @description US dollars for a million tokens. */
+                output: number;
+                /** @description US dollars for a million tokens. */
+                reasoning: number;
+            };
         };
         WaitedFor: {
             event?: string;
@@ -3161,6 +3180,7 @@ export interface components {
             /** @description Of that job: category/version/name. */
             skill?: string;
             token_stats?: components["schemas"]["TokenStats"];
+            total_token_stats?: components["schemas"]["TokenStats"];
             /**
              * @description Of the approval, or of the job.
              * @enum {string}
@@ -3366,6 +3386,12 @@ export interface components {
             details: {
                 [key: string]: unknown;
             };
+            link: {
+                /** @description To be shown whole. */
+                url: string;
+                /** @description Of the address, in ASCII. */
+                host: string;
+            } | null;
             /** @description SHA-256, in hex, of title, details and fields: of exactly what is asked. */
             digest: string;
             /** @enum {string} */
@@ -3418,6 +3444,7 @@ export interface components {
         ErasedUserData: {
             /** @description False where the request has to be repeated to go on. */
             done: boolean;
+            waits_for: string | null;
             memories: number;
             conversations: number;
             /** @description Jobs whose input, output and record were erased. */
@@ -4927,7 +4954,7 @@ export interface operations {
                 /** @description The usage of this organization. */
                 organization_id?: string;
                 /** @description The usage of owners of this kind. */
-                owner_kind?: "agent" | "deleted_agent" | "api_key" | "scheduled_job" | "user" | "skill";
+                owner_kind?: "agent" | "deleted_agent" | "api_key" | "scheduled_job" | "user" | "skill" | "embedding_model";
                 /** @description The usage of this owner. */
                 owner_id?: string;
                 /** @description Entries of a page, at most. */

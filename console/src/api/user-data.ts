@@ -1,0 +1,28 @@
+/** All that is kept of a user, taken out and erased. */
+import { ApiError, api, body, consoleHeaders, type Schema } from './client.ts';
+
+export type Erased = Schema<'ErasedUserData'>;
+
+/** The export as a file. It may be large, so it has no time limit; throws where it broke off. */
+export async function exportUser(userId: string): Promise<Blob> {
+  const address = `/api/users/${encodeURIComponent(userId)}/data`;
+  const answer = await fetch(address, { headers: consoleHeaders() });
+  if (!answer.ok) throw new ApiError(answer.status, await answer.json().catch(() => null));
+  const file = await answer.blob();
+  const last = (await file.slice(-2_000).text()).trimEnd().split('\n').at(-1) ?? '';
+  if (last.includes('"type":"end"')) return file;
+  throw new Error('The export broke off before its end. Try it again.');
+}
+
+/** Erases, in as many requests as it takes; the sum of what each has erased. */
+export async function eraseUser(userId: string): Promise<Erased> {
+  const sum = { memories: 0, conversations: 0, jobs: 0 };
+  for (;;) {
+    const params = { path: { userId } };
+    const { done, waits_for, ...erased } = await body(
+      api.DELETE('/api/users/{userId}/data', { params }),
+    );
+    for (const name of ['memories', 'conversations', 'jobs'] as const) sum[name] += erased[name];
+    if (done || waits_for !== null) return { done, waits_for, ...sum };
+  }
+}

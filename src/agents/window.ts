@@ -1,0 +1,25 @@
+/** What of the window of a generation's models is left for the messages of its dialogue. */
+import type { ToolOffer } from '../models/model.ts';
+import type { Asking } from './attempt.ts';
+import type { Measure } from './estimates.ts';
+import { sizeOfText, type TextSize } from './text-size.ts';
+
+export interface Room {
+  /** Tokens. */
+  readonly room: number;
+  readonly tokensOf: Measure;
+  /** Of the tools, as they are sent. */
+  readonly offers: TextSize;
+}
+
+export function roomFor(
+  { attempt, generation }: Pick<Asking, 'attempt' | 'generation'>,
+  tools: readonly ToolOffer[],
+): Room {
+  const { window, output, overhead, call, fallbacks } = generation;
+  // The messages are chosen once for all models that may be asked.
+  const { tokensOf, hidden } = attempt.estimates.measure([call.model, ...fallbacks]);
+  const offers = sizeOfText(JSON.stringify(tools));
+  const taken = output + hidden + tokensOf(overhead) + tokensOf(offers);
+  return { room: window - taken, tokensOf, offers };
+}

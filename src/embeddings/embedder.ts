@@ -1,0 +1,157 @@
+/**
+ * Texts of agents made into vectors by the model of `EMBEDDING_MODEL`: within the budget of the agent, on its ledger, and
+ * with the credentials of its organization. A question has a short deadline and no second try; texts of memories wait
+ * and are tried again. Neither throws for what a provider does.
+ */
+import { type Backoff, delayAfter } from '../kernel/backoff.ts';
+import { bind } from '../kernel/bind.ts';
+import { TextsRefusedError } from '../models/embeddings.ts';
+import { ModelError } from '../models/model.ts';
+import { cut, type Made, makeTexts } from './make-texts.ts';
+import { createQuestionCache, type QuestionCache } from './question-cache.ts';
+import {
+  agentKey,
+  make,
+  noteBad,
+  noteGood,
+  type Owning,
+  type RequestDeps,
+  type RequestState,
+} from './request.ts';
+
+/** After a question had no vector: how long searches go by words without asking. */
+const restMs = 10_000;
+const retry: Backoff = { baseMs: 2_000, maxMs: 10 * 60_000 };
+/** How long the texts of an agent wait whose budget is used up. */
+const budgetWaitMs = 60_000;
+/** UTF-8 bytes of a text: a token has at least one, and most models take 8,192 tokens. */
+const textBytesMax = 8_000;
+/** Texts of one request at most; fewer after a request that failed. */
+const batchMax = 64;
+
+interface EmbedderState extends RequestState {
+  readonly questions: QuestionCache;
+  /** By organization: until when, on the monotonic clock, no question is asked. */
+  readonly resting: Map<string, number>;
+  /** By organization, or agent of one: until when its texts wait, and after how many failures. */
+  readonly waiting: Map<string, { readonly until: number; readonly failures: number }>;
+  /** By organization: texts of its next request, where fewer than the most. */
+  readonly batches: Map<string, number>;
+}
+
+export function createEmbedder(deps: RequestDeps) {
+  const state: EmbedderState = {
+    ...deps,
+    stopping: new AbortController(),
+    questions: createQuestionCache(deps.clock),
+    resting: new Map(),
+    waiting: new Map(),
+    batches: new Map(),
+    said: new Set(),
+  };
+  return { model: deps.model.name, ...bind(state, { question, texts, postpone, isWaiting, stop }) };
+}
+
+/** The vector of a question; null where there is none in time. */
+async function question(
+  state: EmbedderState,
+  owning: Owning,
+  text: string,
+): Promise<Float32Array | null> {
+  const key = JSON.stringify([owning.organizationId, text]);
+  const known = state.questions.get(key);
+  if (known !== undefined) return known;
+  const now = state.clock.monotonic();
+  const place = owning.organizationId;
+  if ((state.resting.get(place) ?? 0) > now) return null;
+  try {
+    const made = await make(state, owning, [cut(text, textBytesMax)], 'question');
+    if (made === null) return null;
+    const [vector = null] = made;
+    if (vector !== null) state.questions.set(key, vector);
+    noteGood(state, `question ${place}`, 'questions have vectors again');
+    return vector;
+  } catch (error) {
+    if (!(error instanceof ModelError)) throw error;
+    // Another question may be taken.
+    if (error instanceof TextsRefusedError) return null;
+    state.resting.set(place, state.clock.monotonic() + restMs);
+    if (error.fault !== 'aborted') {
+      const words = 'a question has no vector: memories are searched by words alone';
+      noteBad(state, `question ${place}`, { organization: place, reason: error.message }, words);
+    }
+    return null;
+  }
+}
+
+/**
+ * Vectors of texts; null for each that the model does not take, undefined for each that waits. `mayGoOn` is asked before
+ * each further request.
+ */
+async function texts(
+  state: EmbedderState,
+  owning: Owning,
+  given: readonly string[],
+  mayGoOn: () => Promise<boolean>,
+): Promise<readonly Made[]> {
+  if (isWaiting(state, owning)) return given.map(() => undefined);
+  const place = owning.organizationId;
+  const batch = state.batches.get(place) ?? batchMax;
+  const { made, stopped } = await makeTexts(
+    state,
+    owning,
+    given.map((text) => cut(text, textBytesMax)),
+    { batch, mayGoOn },
+  );
+  if (stopped === null) {
+    state.waiting.delete(place);
+    if (batch < batchMax) state.batches.set(place, batch * 2);
+    noteGood(state, `texts ${place}`, 'memories get vectors again');
+  } else if (stopped === 'budget') {
+    const until = state.clock.monotonic() + budgetWaitMs;
+    state.waiting.set(agentKey(owning), { until, failures: 0 });
+  } else if (stopped.fault === 'aborted') {
+    postponeFor(state, owning, null);
+  } else {
+    // A slow provider may answer fewer texts in time.
+    state.batches.set(place, Math.max(1, Math.floor(batch / 2)));
+    postpone(state, owning, stopped.message, stopped.retryAfterMs);
+  }
+  return made;
+}
+
+/** Lets the texts of an organization wait, where no time is given, longer after each failure; and tells the log why. */
+function postpone(
+  state: EmbedderState,
+  owning: Owning,
+  reason: string,
+  waitMs: number | null,
+): void {
+  const { organizationId } = owning;
+  postponeFor(state, owning, waitMs);
+  const words = 'memories wait for vectors: they are found by words until then';
+  noteBad(state, `texts ${organizationId}`, { organization: organizationId, reason }, words);
+}
+
+function postponeFor(
+  { waiting, clock }: EmbedderState,
+  { organizationId }: Owning,
+  askedMs: number | null,
+): void {
+  const failures = (waiting.get(organizationId)?.failures ?? 0) + 1;
+  const waitMs = Math.min(askedMs ?? delayAfter(retry, failures), retry.maxMs);
+  waiting.set(organizationId, { until: clock.monotonic() + waitMs, failures });
+}
+
+/** Whether the texts of an agent wait, because of its provider or its budget. */
+function isWaiting({ waiting, clock }: EmbedderState, owning: Owning): boolean {
+  const now = clock.monotonic();
+  return [owning.organizationId, agentKey(owning)].some(
+    (key) => (waiting.get(key)?.until ?? 0) > now,
+  );
+}
+
+/** Ends the calls under way. */
+function stop({ stopping }: EmbedderState): void {
+  stopping.abort();
+}

@@ -1,0 +1,136 @@
+/**
+ * The codes of owners in memory, for SQLite: it cannot count bits, and the rows of 100,000 codes take a hundred times as
+ * long to read as the codes to compare. What was recorded since is read before each search, which on SQLite has seen all
+ * commits before it. An entry of a vector that is gone stays until the owner is read anew: what it finds is not there.
+ */
+import { setImmediate as turn } from 'node:timers/promises';
+import { compare, nearestOf, wordsOf } from './codes.ts';
+
+/** Bytes of all owners together; those not used for the longest time go first. */
+const bytesMax = 64 * 1024 * 1024;
+/** Codes of one owner: those recorded last are searched. */
+const codesMax = 250_000;
+/** Codes read, and compared, in one turn of the event loop. */
+const readMax = 2_000;
+const comparedMax = 8_000;
+/** An owner is read anew when it has this many times its memories, and so many more. */
+const excess = 1.25;
+const excessMin = 256;
+
+export interface CodeRow {
+  readonly n: number;
+  readonly seq: number;
+  readonly code: Uint8Array;
+}
+
+interface Entry {
+  readonly key: string;
+  readonly words: number;
+  /** The number of the last row that was read. */
+  read: number;
+  length: number;
+  seqs: Float64Array;
+  codes: Uint32Array;
+  /** Readers take turns, so that none reads a row twice. */
+  reading: Promise<unknown>;
+}
+
+export interface OwnerCodes {
+  /** Names the owner and the model. */
+  readonly key: string;
+  readonly dimensions: number;
+  /** How many memories the owner has. */
+  readonly count: number;
+  /** Up to `max` codes after the number `n`, in order. */
+  rows(n: number, max: number): Promise<readonly CodeRow[]>;
+  /** The number after which there are `last`; 0 where there are no more. */
+  before(last: number): Promise<number>;
+}
+
+export type CodeCache = ReturnType<typeof createCodeCache>;
+
+export function createCodeCache() {
+  // In the order of their use, the last one last.
+  const entries = new Map<string, Entry>();
+
+  function entryOf({ key, dimensions, count }: OwnerCodes): Entry {
+    const known = entries.get(key);
+    entries.delete(key);
+    const isFit = known !== undefined && known.length <= count * excess + excessMin;
+    const entry = isFit ? known : emptyEntry(key, wordsOf(dimensions));
+    entries.set(key, entry);
+    return entry;
+  }
+
+  function makeRoom(): void {
+    let bytes = [...entries.values()].reduce((sum, one) => sum + sizeOf(one), 0);
+    for (const [key, entry] of entries) {
+      if (bytes <= bytesMax || entries.size === 1) break;
+      entries.delete(key);
+      bytes -= sizeOf(entry);
+    }
+  }
+
+  return {
+    /** The `most` of an owner whose codes differ least from `asked`. */
+    async nearest(
+      owner: OwnerCodes,
+      asked: Uint8Array,
+      most: number,
+      mayBe: ((seq: number) => boolean) | null,
+    ): Promise<number[]> {
+      const entry = entryOf(owner);
+      entry.reading = entry.reading.catch(() => {}).then(() => readOn(entry, owner));
+      await entry.reading;
+      makeRoom();
+      const { length, seqs, codes } = entry;
+      const distances = new Uint16Array(length);
+      for (let from = 0; from < length; from += comparedMax) {
+        if (from > 0) await turn();
+        const to = Math.min(length, from + comparedMax);
+        compare(codes, wordsIn(asked), distances, { from, to });
+      }
+      return nearestOf(seqs, distances, most, mayBe);
+    },
+
+    /** Forgets all codes, such as those of a user who is erased. */
+    clear: () => entries.clear(),
+  };
+}
+
+function emptyEntry(key: string, words: number): Entry {
+  const none = { seqs: new Float64Array(0), codes: new Uint32Array(0) };
+  return { key, words, read: 0, length: 0, ...none, reading: Promise.resolve() };
+}
+
+const sizeOf = ({ seqs, codes }: Entry) => seqs.byteLength + codes.byteLength;
+
+async function readOn(entry: Entry, owner: OwnerCodes): Promise<void> {
+  for (;;) {
+    if (entry.read === 0 && owner.count > codesMax) entry.read = await owner.before(codesMax);
+    const rows = await owner.rows(entry.read, readMax);
+    for (const { n, seq, code } of rows) {
+      entry.read = n;
+      if (code.length === entry.words * 4) add(entry, seq, code);
+    }
+    if (rows.length < readMax) return;
+    await turn();
+  }
+}
+
+function add(entry: Entry, seq: number, code: Uint8Array): void {
+  const { words } = entry;
+  if (entry.length === entry.seqs.length) {
+    const room = Math.max(64, Math.ceil(entry.length * 1.5));
+    const { seqs, codes } = entry;
+    entry.seqs = new Float64Array(room);
+    entry.seqs.set(seqs);
+    entry.codes = new Uint32Array(room * words);
+    entry.codes.set(codes);
+  }
+  entry.seqs[entry.length] = seq;
+  entry.codes.set(wordsIn(code), entry.length * words);
+  entry.length += 1;
+}
+
+const wordsIn = (code: Uint8Array) => new Uint32Array(Uint8Array.from(code).buffer);

@@ -1,0 +1,27 @@
+/**
+ * Schedules a refresh of a source whose service has said that its tools have changed. Refreshes are at least
+ * `againMs` apart, because a service may say so all the time.
+ */
+import { refresh } from './refresh.ts';
+import type { RemoteSkillsState } from './state.ts';
+
+/** Least time between the end of a refresh and the next one that the service asks for. */
+const againMs = 30_000;
+
+export function scheduleRefresh(state: RemoteSkillsState, sourceId: string): void {
+  const { refreshes, clock } = state;
+  // A refresh may make a service say so.
+  if (refreshes.underWay.has(sourceId) || refreshes.scheduled.has(sourceId)) return;
+  const before = refreshes.endedAt.get(sourceId) ?? Number.NEGATIVE_INFINITY;
+  const waitMs = Math.max(0, before + againMs - clock.monotonic());
+  const timer = setTimeout(() => {
+    refreshes.scheduled.delete(sourceId);
+    refresh(state, sourceId).catch((err: unknown) => {
+      state.log.warn(
+        { err, source: sourceId },
+        'a remote source that has changed was not looked at',
+      );
+    });
+  }, waitMs).unref();
+  refreshes.scheduled.set(sourceId, timer);
+}

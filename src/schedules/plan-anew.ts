@@ -1,0 +1,33 @@
+/** Plans the next slots of all scheduled jobs by the present time, once the time that they were planned by is wrong. */
+import { setImmediate as nextTurn } from 'node:timers/promises';
+import type { Database } from '../database/database.ts';
+import type { Clock } from '../kernel/clock.ts';
+import { nextMatch, parseStoredCron } from './cron.ts';
+import { findAhead, planScheduledJobs } from './schedules.store.ts';
+
+/** Scheduled jobs planned in one transaction. */
+const batchMax = 500;
+
+interface PlanDeps {
+  readonly database: Database;
+  readonly clock: Clock;
+}
+
+/** Plans again what is not due at the clock's present time. Slots that are on record stay as they are. */
+export async function planAnew({ database, clock }: PlanDeps): Promise<void> {
+  let after = '';
+  for (;;) {
+    const now = clock.now();
+    const ahead = await findAhead(database.read, { now, after, limit: batchMax });
+    const moved = ahead.flatMap(({ id, updated_at, cron_expression, next_run_at: from }) => {
+      const cron = parseStoredCron(cron_expression);
+      const to = cron === null ? from : nextMatch(cron, now);
+      return to === from ? [] : [{ id, updated_at, from, to }];
+    });
+    if (moved.length > 0) await database.write((tx) => planScheduledJobs(tx, moved));
+    const last = ahead.at(-1);
+    if (last === undefined) return;
+    after = last.id;
+    await nextTurn();
+  }
+}

@@ -1,0 +1,103 @@
+/**
+ * Erasure of a user in what webhooks read and were sent: events of the outbox and bodies of deliveries. The events of
+ * an organization may be millions, so how far they were looked through is kept for a repetition.
+ */
+import type { Database } from '../database/database.ts';
+import {
+  deliveriesAbout,
+  type EventsCursor,
+  endProgress,
+  erasedData,
+  eventsAfter,
+  firstCursor,
+  keepProgress,
+  progressOf,
+  redactDelivery,
+  redactEvent,
+} from './erased-events.store.ts';
+import { erasedAmong, type OfUser } from './user-data.store.ts';
+
+/** Rows of one transaction, and events read at a time. */
+const deliveriesMax = 100;
+const eventsMax = 1_000;
+/** Pages without a find after which the place is kept. */
+const keptEvery = 20;
+
+interface EraseEventsDeps {
+  readonly database: Database;
+  readonly isLate: () => boolean;
+}
+
+interface EventData {
+  readonly job_id?: string | null;
+  readonly conversation_id?: string;
+  readonly user_id?: string;
+}
+
+/** Erases what deliveries about jobs or conversations say, until `isLate`: whether nothing is left. */
+export async function eraseDeliveries(
+  { database, isLate }: EraseEventsDeps,
+  subjects: readonly string[],
+): Promise<boolean> {
+  while (!isLate()) {
+    const found = await database.write(async (tx) => {
+      const rows = await deliveriesAbout(tx, subjects, deliveriesMax);
+      for (const { id, body } of rows) {
+        const { data: _, ...head } = JSON.parse(body) as Record<string, unknown>;
+        const erased = `${JSON.stringify(head).slice(0, -1)},"data":${erasedData}}`;
+        await redactDelivery(tx, id, erased);
+      }
+      return rows.length;
+    });
+    if (found < deliveriesMax) return true;
+  }
+  return false;
+}
+
+/**
+ * Of the events that webhooks read, erases those about erased jobs, and about conversations of the user, until `isLate`:
+ * whether all were looked at.
+ */
+export async function eraseEvents(
+  { database, isLate }: EraseEventsDeps,
+  user: OfUser,
+): Promise<boolean> {
+  let after = (await progressOf(database.read, user)) ?? firstCursor;
+  for (let pages = 1; ; pages++) {
+    const rows = await eventsAfter(database.read, user.organizationId, after, eventsMax);
+    const last = rows.at(-1);
+    if (last === undefined) return true;
+    await erasePage(database, user, rows);
+    const reached = { txid: last.txid, seq: Number(last.seq) };
+    after = reached;
+    const stops = isLate();
+    if (stops || rows.length < eventsMax || pages % keptEvery === 0) {
+      await database.write((tx) => keepProgress(tx, user, reached));
+    }
+    if (stops) return false;
+  }
+}
+
+/** Forgets how far the events were looked through, when nothing of the user is left. */
+export const endErasure = ({ database }: Pick<EraseEventsDeps, 'database'>, user: OfUser) =>
+  database.write((tx) => endProgress(tx, user));
+
+async function erasePage(
+  database: Database,
+  user: OfUser,
+  rows: readonly ({ readonly data: string } & EventsCursor)[],
+): Promise<void> {
+  const told = rows.map(({ seq, data }) => ({ seq, ...(JSON.parse(data) as EventData) }));
+  const jobs = told.flatMap(({ job_id }) => job_id ?? []);
+  const erased = await erasedAmong(database.read, [...new Set(jobs)]);
+  const about = told.filter(
+    ({ job_id, user_id }) => user_id === user.userId || erased.has(job_id ?? ''),
+  );
+  if (about.length === 0) return;
+  await database.write(async (tx) => {
+    for (const { seq } of about) await redactEvent(tx, Number(seq));
+  });
+  // An event that was read before this became a delivery only now: there are few, and no repetition finds them.
+  const subjects = about.flatMap(({ job_id, conversation_id }) => job_id ?? conversation_id ?? []);
+  await eraseDeliveries({ database, isLate: () => false }, [...new Set(subjects)]);
+}

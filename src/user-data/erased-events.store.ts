@@ -1,0 +1,96 @@
+/** The queries on events and deliveries that tell of a user. */
+import { sql } from 'kysely';
+import type { Handle, Transaction } from '../database/database.ts';
+import type { OfUser } from './user-data.store.ts';
+
+/** What stands in place of the data of an event or a delivery. */
+export const erasedData = '{"erased":true}';
+
+/** An event's place in the order of its organization; on SQLite the transaction is always 0. */
+export interface EventsCursor {
+  readonly txid: string;
+  readonly seq: number;
+}
+export const firstCursor: EventsCursor = { txid: '0', seq: -1 };
+
+/** Events of an organization after a cursor that are not erased, in their order. */
+export function eventsAfter(
+  db: Handle,
+  organizationId: string,
+  { txid, seq }: EventsCursor,
+  limit: number,
+) {
+  const query = db.kysely
+    .selectFrom('events')
+    .select(['seq', 'data'])
+    .where('organization_id', '=', organizationId)
+    .where('data', '<>', erasedData)
+    .limit(limit);
+  return db.dialect === 'sqlite'
+    ? query.select(sql<string>`'0'`.as('txid')).where('seq', '>', seq).orderBy('seq').execute()
+    : query
+        .select(sql<string>`txid::text`.as('txid'))
+        .where(sql<boolean>`(txid, seq) > (${txid}::text::xid8, ${seq}::bigint)`)
+        .orderBy(sql`events.txid`)
+        .orderBy('seq')
+        .execute();
+}
+
+export async function redactEvent(tx: Transaction, seq: number): Promise<void> {
+  await tx.kysely.updateTable('events').set({ data: erasedData }).where('seq', '=', seq).execute();
+}
+
+/** How far an erasure that was not done has looked through the events. */
+export function progressOf(db: Handle, user: OfUser): Promise<EventsCursor | undefined> {
+  return db.kysely
+    .selectFrom('user_erasures')
+    .select(['txid', 'seq'])
+    .where('organization_id', '=', user.organizationId)
+    .where('user_id', '=', user.userId)
+    .executeTakeFirst();
+}
+
+export async function keepProgress(tx: Transaction, user: OfUser, { txid, seq }: EventsCursor) {
+  const { organizationId: organization_id, userId: user_id } = user;
+  await tx.kysely
+    .insertInto('user_erasures')
+    .values({ organization_id, user_id, txid, seq })
+    .onConflict((conflict) =>
+      conflict.columns(['organization_id', 'user_id']).doUpdateSet({ txid, seq }),
+    )
+    .execute();
+}
+
+export async function endProgress(tx: Transaction, user: OfUser): Promise<void> {
+  await tx.kysely
+    .deleteFrom('user_erasures')
+    .where('organization_id', '=', user.organizationId)
+    .where('user_id', '=', user.userId)
+    .execute();
+}
+
+/** Deliveries of webhooks that tell of these jobs or conversations, and are not erased yet. */
+export async function deliveriesAbout(
+  tx: Transaction,
+  subjects: readonly string[],
+  limit: number,
+): Promise<{ id: string; body: string }[]> {
+  if (subjects.length === 0) return [];
+  return await tx.kysely
+    .selectFrom('webhook_deliveries')
+    .select(['id', 'body'])
+    .where('subject', 'in', subjects)
+    .where('body', 'not like', `%${erasedData}%`)
+    .orderBy('id')
+    .limit(limit)
+    .execute();
+}
+
+export async function redactDelivery(tx: Transaction, id: string, body: string) {
+  await tx.kysely.updateTable('webhook_deliveries').set({ body }).where('id', '=', id).execute();
+  await tx.kysely
+    .updateTable('webhook_attempts')
+    .set({ response: null })
+    .where('delivery_id', '=', id)
+    .execute();
+}
