@@ -150,7 +150,7 @@ describe.skipIf(!(await isInstalled('Chromium')))('the console', () => {
 
     await find('harbour opens', /Search memories for “harbour opens”/);
     await titled('Memories');
-    await page.getByText('The harbour opens at six').waitFor();
+    await page.getByText('The harbour opens at six').first().waitFor();
   });
 
   test('is dark for those who choose it, and stays so', async () => {

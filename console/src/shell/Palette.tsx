@@ -37,6 +37,8 @@ export function Palette({ onClose }: { onClose: () => void }) {
             autoHighlight="always"
           >
             <Autocomplete.Input
+              // The dialog gives focus only after a frame, and the letters typed before would be lost.
+              autoFocus
               aria-label="Search everything"
               placeholder="Go to a page, a skill, a job by its id; create something…"
               className="h-12 w-full shrink-0 border-b bg-transparent px-4 text-base outline-none"
