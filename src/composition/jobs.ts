@@ -66,7 +66,7 @@ export interface JobRunsDeps {
   readonly config: Pick<
     Config,
     'isEmbedded' | 'jobLeaseMs' | 'retryBackoffMs' | 'modelWaitsMax' | 'workerConcurrency'
-  >;
+  > & { readonly times: ClusterTimes };
   /** Of other slices. */
   readonly slices: {
     readonly agents: Agents;
@@ -75,16 +75,23 @@ export interface JobRunsDeps {
     readonly skills: SkillRegistry;
     readonly skillSettings: Pick<SkillSettings, 'forRun'>;
     readonly thinking: ComposedThinking;
+    /** Why the service outside that runs a skill does not any more; null for all other skills. */
+    whyWithdrawn?(skill: string): Promise<string | null>;
   };
+  /** What this process can run. */
+  readonly process: {
+    readonly executors: Pick<ExecutorPool, 'run'>;
+    /** Whether they have loaded a skill, named `category/version/name`. */
+    isLoaded(skill: string): boolean;
+    /** The consumers by queue, once the worker has started. */
+    readonly workers: ReadonlyMap<QueueName, Pick<Consumer, 'freeSlots' | 'yieldSlot'>>;
+  };
+  readonly watching: JobWatching;
+}
+
+/** What is told of jobs while they run, and to whom. */
+interface JobWatching {
   readonly feed: JobFeed;
-  readonly executors: Pick<ExecutorPool, 'run'>;
-  /** Whether they have loaded a skill, named `category/version/name`. */
-  isLoaded(skill: string): boolean;
-  /** Why the service outside that runs a skill does not any more; null for all other skills. */
-  whyWithdrawn?(skill: string): Promise<string | null>;
-  /** The consumers of this process by queue, once the worker has started. */
-  readonly workers: ReadonlyMap<QueueName, Pick<Consumer, 'freeSlots' | 'yieldSlot'>>;
-  readonly times: ClusterTimes;
   readonly waitKinds: WaitKinds;
   /** Tells other processes to stop the run of a job, and that a wait of a job has ended. */
   readonly elsewhere: { stop(jobId: string): void; wake(jobId: string): void };
@@ -93,16 +100,18 @@ export interface JobRunsDeps {
 
 /** What runs jobs in this process: performs hints, settles attempts, recovers lost ones. */
 export function composeJobRuns(deps: JobRunsDeps) {
-  const { base, config, slices, feed, workers, times, observer } = deps;
+  const { base, config, slices, process } = deps;
   const { clock, writer } = base;
+  const { feed, waitKinds, elsewhere, observer } = deps.watching;
+  const times = { ...config.times, leaseMs: config.jobLeaseMs };
   const { endAbandonedSteps } = slices.thinking;
   const wakeRun = (jobId: string) => {
     performer.wake(jobId);
-    deps.elsewhere.wake(jobId);
+    elsewhere.wake(jobId);
   };
   const stopRun = (jobId: string) => {
     performer.cancel(jobId);
-    deps.elsewhere.stop(jobId);
+    elsewhere.stop(jobId);
   };
   const endWaits = createEndWaits({ ...base, wakeRun });
   const settle = createSettle({
@@ -115,41 +124,36 @@ export function composeJobRuns(deps: JobRunsDeps) {
     agents: slices.agents,
     memories: slices.memories,
     endAbandonedSteps,
-    abandonWaits: (tx, jobs) => abandonWaits({ clock, kinds: deps.waitKinds }, tx, jobs),
+    abandonWaits: (tx, jobs) => abandonWaits({ clock, kinds: waitKinds }, tx, jobs),
     observe: observer.settled,
   });
   const admission = createAdmission({
-    ...times,
-    skills: slices.skills,
-    apiKeys: slices.apiKeys,
+    slices,
     clock,
-    freeSlots: (name) => workers.get(name)?.freeSlots() ?? 0,
-    isLoaded: deps.isLoaded,
-    ...(deps.whyWithdrawn === undefined ? {} : { whyWithdrawn: deps.whyWithdrawn }),
+    process: {
+      freeSlots: (name) => process.workers.get(name)?.freeSlots() ?? 0,
+      isLoaded: process.isLoaded,
+    },
     // Claims and settlements would wait for each other at every count that both of them change.
     writer: config.isEmbedded ? writer : `${writer}-claims`,
-    leaseMs: config.jobLeaseMs,
+    times,
   });
   const startRun = composeRunStart(deps, admission);
   const performer = createPerformer({
-    ...base,
-    admission,
-    startRun,
-    settings: slices.skillSettings,
-    settle,
-    feed,
+    base,
+    verbs: { admission, settings: slices.skillSettings, startRun, settle, feed },
     leaseMs: config.jobLeaseMs,
     // SQLite has recorded the outcome of a run before another could begin.
-    ...(config.isEmbedded ? {} : { yieldSlot: createYieldSlot(workers, config.workerConcurrency) }),
-    onClaim: observer.claimed,
-    onBegin: observer.begun,
+    ...(config.isEmbedded
+      ? {}
+      : { yieldSlot: createYieldSlot(process.workers, config.workerConcurrency) }),
+    observer,
   });
   const recovery = createRecovery({
-    ...base,
-    ...times,
+    base,
     settle,
     renewOwn: () => performer.renew(),
-    leaseMs: config.jobLeaseMs,
+    times,
     onLost: observer.leasesLost,
   });
   const endMissed = createMissedEnds({ ...base, endWaits });
@@ -157,21 +161,27 @@ export function composeJobRuns(deps: JobRunsDeps) {
 }
 
 function composeRunStart(deps: JobRunsDeps, { mayCall }: Pick<Admission, 'mayCall'>): StartRun {
-  const { base, slices, feed, executors, workers, waitKinds } = deps;
+  const { base, config, slices, process, watching } = deps;
   const { database, clock, log } = base;
   return createRuns({
-    ...{ executors, skills: slices.skills, settings: slices.skillSettings, mayCall },
-    reports: createReports({
-      database,
-      feed,
-      clock,
-      onError: (err) => log.error({ err }, 'what a run said could not be recorded'),
-    }),
-    startMemory: createRunMemories({ ...base, ...slices.memories }, slices.agents.memoryOf),
-    openJournal: (job) => openJournal({ database, clock, isHeld }, job),
-    thinking: slices.thinking.thinking,
-    yieldSlot: createYieldSlot(workers, deps.config.modelWaitsMax),
-    ...{ clock, log, waitKinds },
+    base,
+    executors: process.executors,
+    skills: { skills: slices.skills, settings: slices.skillSettings, mayCall },
+    records: {
+      reports: createReports({
+        database,
+        feed: watching.feed,
+        clock,
+        onError: (err) => log.error({ err }, 'what a run said could not be recorded'),
+      }),
+      startMemory: createRunMemories({ ...base, ...slices.memories }, slices.agents.memoryOf),
+      openJournal: (job) => openJournal({ database, clock, isHeld }, job),
+    },
+    waits: {
+      kinds: watching.waitKinds,
+      thinking: slices.thinking.thinking,
+      yieldSlot: createYieldSlot(process.workers, config.modelWaitsMax),
+    },
   });
 }
 
@@ -183,20 +193,25 @@ export interface JobVerbsDeps {
     readonly conversations: Conversations;
     readonly skills: SkillRegistry;
   };
-  readonly feed: JobFeed;
-  readonly admission: Admission;
-  readonly settle: Settle;
-  /** Runs a job that was claimed for this process as it was accepted. */
-  begin(job: ClaimedJob): void;
-  /** Tells the process that runs a job to stop it. */
-  stopRun(jobId: string): void;
-  readonly observer: Pick<JobObserver, 'accepted'>;
+  readonly runs: {
+    readonly admission: Admission;
+    readonly settle: Settle;
+    /** Runs a job that was claimed for this process as it was accepted. */
+    begin(job: ClaimedJob): void;
+    /** Tells the process that runs a job to stop it. */
+    stopRun(jobId: string): void;
+  };
+  readonly watching: {
+    readonly feed: JobFeed;
+    readonly observer: Pick<JobObserver, 'accepted'>;
+  };
   /** Starts an executor of this process if there is none. */
   warm?(): void;
 }
 
-export function composeJobVerbs(deps: JobVerbsDeps) {
-  const { base, slices, feed, admission, settle, begin, stopRun, observer, warm } = deps;
+export function composeJobVerbs({ base, slices, runs, watching, warm }: JobVerbsDeps) {
+  const { admission, settle, begin, stopRun } = runs;
+  const { feed, observer } = watching;
   const accept = createAccept({ ...base, admission, begin, observe: observer.accepted });
   const jobs = createJobs({ base, slices, accept, settle, feed, stopRun });
   const childJobs = createChildJobs({
@@ -212,27 +227,35 @@ export function composeJobVerbs(deps: JobVerbsDeps) {
 }
 
 export function composeJobs(
-  deps: Omit<JobRunsDeps, 'feed' | 'workers' | 'waitKinds' | 'elsewhere'> & {
-    readonly slices: JobVerbsDeps['slices'];
+  deps: Pick<JobRunsDeps, 'base' | 'config'> & {
+    readonly slices: JobRunsDeps['slices'] & JobVerbsDeps['slices'];
+    readonly process: Omit<JobRunsDeps['process'], 'workers'> & Pick<JobVerbsDeps, 'warm'>;
+    readonly observer: JobObserver;
     /** Null where the platform is embedded. */
     readonly bus: Bus | null;
-  } & Pick<JobVerbsDeps, 'warm'>,
+  },
 ) {
-  const { base, slices, bus, observer, warm } = deps;
+  const { base, config, slices, bus, observer } = deps;
+  const { warm } = deps.process;
   const feed = bus === null ? createJobFeed() : createSharedJobFeed(bus);
   const workers = new Map<QueueName, Consumer>();
   const waitKinds = composeWaitKinds();
-  const elsewhere: JobRunsDeps['elsewhere'] = {
+  const elsewhere: JobWatching['elsewhere'] = {
     stop: (jobId) => bus?.send('cancellations', jobId),
     wake: (jobId) => bus?.send('wake-ups', jobId),
   };
-  const runs = composeJobRuns({ ...deps, feed, workers, waitKinds, elsewhere });
+  const runs = composeJobRuns({
+    ...{ base, config, slices },
+    process: { ...deps.process, workers },
+    watching: { feed, waitKinds, elsewhere, observer },
+  });
   const { performer, stopRun } = runs;
   const begin = (job: ClaimedJob) =>
     workers.get(queueOf(job.trigger_type))?.run(job.id, () => performer.begin(job));
   const verbs = composeJobVerbs({
-    ...{ base, slices, feed, begin, observer },
-    ...runs,
+    ...{ base, slices },
+    runs: { ...runs, begin },
+    watching: { feed, observer },
     ...(warm && { warm }),
   });
   waitKinds.set('run', verbs.childJobs);

@@ -48,14 +48,14 @@ export async function composeSlices(parts: Parts, clock: Clock, writer: string) 
   });
   const jobs = composeJobs({
     base,
-    config,
-    slices: { ...used, thinking },
-    executors: runnersOf(executors ?? noExecutors, remoteSkills.remote, skills),
-    isLoaded: used.isLoaded,
-    whyWithdrawn: remoteSkills.remote.whyWithdrawn,
-    warm: () => executors?.warm(),
+    config: { ...config, times },
+    slices: { ...used, thinking, whyWithdrawn: remoteSkills.remote.whyWithdrawn },
+    process: {
+      executors: runnersOf(executors ?? noExecutors, remoteSkills.remote, skills),
+      isLoaded: used.isLoaded,
+      warm: () => executors?.warm(),
+    },
     bus: cluster?.bus ?? null,
-    times,
     observer: createJobObserver(metrics, recorder, used.processes.local),
   });
   const running = { agents, apiKeys, skills, ...jobs };

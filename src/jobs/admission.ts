@@ -25,21 +25,29 @@ const absentAgainMs = 5_000;
 const leastMs = 1_000;
 
 export interface AdmissionDeps {
-  readonly skills: Pick<SkillRegistry, 'definition' | 'findActive' | 'goneSince' | 'refresh'>;
-  readonly apiKeys: { callerById(id: string, db?: Handle): Promise<Caller | undefined> };
+  readonly slices: {
+    readonly skills: Pick<SkillRegistry, 'definition' | 'findActive' | 'goneSince' | 'refresh'>;
+    readonly apiKeys: { callerById(id: string, db?: Handle): Promise<Caller | undefined> };
+    /** Why the service outside that runs a skill does not any more: a sentence; null for all other skills. */
+    whyWithdrawn?(skill: string): Promise<string | null>;
+  };
   readonly clock: Clock;
-  /** How many more jobs of a queue the worker of this process can begin at once; 0 without a worker. */
-  freeSlots(queue: QueueName): number;
-  /** Whether this process can run a skill, named `category/version/name`. */
-  isLoaded(skill: string): boolean;
-  /** Why the service outside that runs a skill does not any more: a sentence; null for all other skills. */
-  whyWithdrawn?(skill: string): Promise<string | null>;
+  /** What this process can do. */
+  readonly process: {
+    /** How many more jobs of a queue its worker can begin at once; 0 without a worker. */
+    freeSlots(queue: QueueName): number;
+    /** Whether it can run a skill, named `category/version/name`. */
+    isLoaded(skill: string): boolean;
+  };
+  /** Under which it counts jobs. */
   readonly writer: string;
-  readonly leaseMs: number;
-  /** The clocks of two processes may differ by this much: a row that is due within it is due now. */
-  readonly clockSkewMs?: number;
-  /** How long a job waits for a skill that no live process has: its processes may be restarting. */
-  readonly absentMs?: number;
+  readonly times: {
+    readonly leaseMs: number;
+    /** The clocks of two processes may differ by this much: a row that is due within it is due now. */
+    readonly clockSkewMs?: number;
+    /** How long a job waits for a skill that no live process has: its processes may be restarting. */
+    readonly absentMs?: number;
+  };
 }
 
 /** How a run starts. */
@@ -77,7 +85,7 @@ export function createAdmission(deps: AdmissionDeps): Admission {
 }
 
 async function claim(
-  { clock, writer, leaseMs, clockSkewMs = 0 }: AdmissionDeps,
+  { clock, writer, times: { leaseMs, clockSkewMs = 0 } }: AdmissionDeps,
   tx: Transaction,
   ids: readonly string[],
 ): Promise<(ClaimedJob | null)[]> {
@@ -100,7 +108,7 @@ async function claim(
 
 /** A job is claimed as it is recorded where a slot is free and no earlier hint waits for it. */
 async function recordNew(
-  { freeSlots, leaseMs }: AdmissionDeps,
+  { process: { freeSlots }, times: { leaseMs } }: AdmissionDeps,
   tx: Transaction,
   jobs: readonly NewJob[],
   now: number,
@@ -117,9 +125,9 @@ async function recordNew(
   return claimed;
 }
 
-function admit({ skills, isLoaded }: AdmissionDeps, job: ClaimedJob): RunOptions | null {
-  const skill = skills.definition(job.skill_category, job.skill_version, job.skill_name);
-  if (skill === undefined || !isLoaded(skillOf(job))) return null;
+function admit({ slices, process }: AdmissionDeps, job: ClaimedJob): RunOptions | null {
+  const skill = slices.skills.definition(job.skill_category, job.skill_version, job.skill_name);
+  if (skill === undefined || !process.isLoaded(skillOf(job))) return null;
   const { answerField, hasConfig } = skill;
   // The time that the attempt has waited does not count.
   const limitMs = timeLimitOf(skill, job.input);
@@ -128,7 +136,7 @@ function admit({ skills, isLoaded }: AdmissionDeps, job: ClaimedJob): RunOptions
 }
 
 async function refuse(
-  { skills, clock, whyWithdrawn, absentMs = 0 }: AdmissionDeps,
+  { slices: { skills, whyWithdrawn }, clock, times: { absentMs = 0 } }: AdmissionDeps,
   job: ClaimedJob,
 ): Promise<AttemptOutcome> {
   const skill = [job.skill_category, job.skill_version, job.skill_name] as const;
@@ -157,7 +165,7 @@ function cannotRun(message: string): AttemptOutcome {
 
 /** The key that the job was accepted with may have been revoked, and the skill withdrawn, since. */
 async function mayCall(
-  { skills, apiKeys }: AdmissionDeps,
+  { slices: { skills, apiKeys } }: AdmissionDeps,
   job: Pick<ClaimedJob, 'api_key_id'>,
   name: string,
   db?: Handle,

@@ -24,18 +24,26 @@ import type { createReports, ReportStream } from './reports.ts';
 import { createRunWaits, type RunWaits } from './run-waits.ts';
 
 export interface RunDeps {
+  readonly base: { readonly clock: Clock; readonly log: Pick<Logger, 'info' | 'warn'> };
   readonly executors: Pick<ExecutorPool, 'run'>;
-  readonly skills: Pick<SkillRegistry, 'definition'>;
-  readonly reports: ReturnType<typeof createReports>;
-  readonly settings: Pick<SkillSettings, 'forRun'>;
-  mayCall(job: ClaimedJob, skill: string): Promise<boolean>;
-  readonly startMemory: StartRunMemory;
-  openJournal(job: ClaimedJob): Journal;
-  readonly waitKinds: WaitKinds;
-  readonly thinking: Thinking;
-  readonly yieldSlot: YieldSlot;
-  readonly clock: Clock;
-  readonly log: Pick<Logger, 'info' | 'warn'>;
+  /** What a run may call, and with which settings. */
+  readonly skills: {
+    readonly skills: Pick<SkillRegistry, 'definition'>;
+    readonly settings: Pick<SkillSettings, 'forRun'>;
+    mayCall(job: ClaimedJob, skill: string): Promise<boolean>;
+  };
+  /** What opens the records of a run. */
+  readonly records: {
+    readonly reports: ReturnType<typeof createReports>;
+    readonly startMemory: StartRunMemory;
+    openJournal(job: ClaimedJob): Journal;
+  };
+  /** What a run waits for without computing. */
+  readonly waits: {
+    readonly kinds: WaitKinds;
+    readonly thinking: Thinking;
+    readonly yieldSlot: YieldSlot;
+  };
 }
 
 export interface Attempt {
@@ -97,7 +105,7 @@ export function newAttempt(deps: RunDeps, job: ClaimedJob): Attempt {
 }
 
 export function streamOf(attempt: Attempt): ReportStream {
-  attempt.stream ??= attempt.deps.reports(attempt.job);
+  attempt.stream ??= attempt.deps.records.reports(attempt.job);
   return attempt.stream;
 }
 
@@ -108,7 +116,7 @@ export function memoryOf(attempt: Attempt): RunMemory {
 }
 
 const startMemory = ({ deps, job }: Attempt): RunMemory =>
-  deps.startMemory({
+  deps.records.startMemory({
     organizationId: job.organization_id,
     agentId: job.agent_id,
     userId: memoryUserOf(job),
@@ -117,7 +125,7 @@ const startMemory = ({ deps, job }: Attempt): RunMemory =>
   });
 
 /** The skill learns only that the memory cannot be used; an operator needs the cause. */
-function loggingOutages({ deps: { log }, job }: Attempt, memory: RunMemory): RunMemory {
+function loggingOutages({ deps, job }: Attempt, memory: RunMemory): RunMemory {
   return {
     ...memory,
     ask: async (verb, payload, asker) => {
@@ -126,7 +134,10 @@ function loggingOutages({ deps: { log }, job }: Attempt, memory: RunMemory): Run
       } catch (error) {
         if (isUnavailable(error)) {
           const { cause: err = error } = error as Error;
-          log.warn({ err, job_id: job.id, verb }, 'the memory of an agent could not be used');
+          deps.base.log.warn(
+            { err, job_id: job.id, verb },
+            'the memory of an agent could not be used',
+          );
         }
         throw error;
       }
@@ -147,7 +158,7 @@ function readOnlyInTrial({ agent_overrides }: ClaimedJob, memory: RunMemory): Ru
 }
 
 export function journalOf(attempt: Attempt): Journal {
-  attempt.journal ??= attempt.deps.openJournal(attempt.job);
+  attempt.journal ??= attempt.deps.records.openJournal(attempt.job);
   return attempt.journal;
 }
 
@@ -174,15 +185,15 @@ export function waitsOf(attempt: Attempt): RunWaits {
       beginWait: (...wanted) => journalOf(attempt).beginWait(...wanted),
       endsOfWaits: (...waits) => journalOf(attempt).endsOfWaits(...waits),
     },
-    kinds: deps.waitKinds,
-    clock: deps.clock,
+    kinds: deps.waits.kinds,
+    clock: deps.base.clock,
     suspend: () => attempt.handle?.suspend(),
     onError(error) {
       noteFault(attempt, error);
       if (error instanceof JournalFault || isReported) return;
       isReported = true;
       const subject = { err: error, job_id: attempt.job.id };
-      deps.log.warn(subject, 'the waits of a run could not be read; they are read again');
+      deps.base.log.warn(subject, 'the waits of a run could not be read; they are read again');
     },
   });
   return attempt.waits;

@@ -24,21 +24,24 @@ import { type AttemptOutcome, failureOf } from './states.ts';
 import { activeEvent } from './status-events.ts';
 
 export interface PerformDeps {
-  readonly database: Database;
-  readonly admission: Pick<Admission, 'claim' | 'admit' | 'refuse'>;
-  readonly startRun: StartRun;
-  readonly settings: Pick<SkillSettings, 'forRun'>;
-  readonly settle: Settle;
-  readonly feed: JobFeed;
-  readonly clock: Clock;
-  readonly log: Logger;
+  readonly base: { readonly database: Database; readonly clock: Clock; readonly log: Logger };
+  /** The verbs of a job's way, in the order in which they are called. */
+  readonly verbs: {
+    readonly admission: Pick<Admission, 'claim' | 'admit' | 'refuse'>;
+    readonly settings: Pick<SkillSettings, 'forRun'>;
+    readonly startRun: StartRun;
+    readonly settle: Settle;
+    readonly feed: JobFeed;
+  };
   readonly leaseMs: number;
   /** Yields the slot of a job to another while its outcome is being recorded. */
   readonly yieldSlot?: YieldSlot;
-  /** Called at each claim of a job from a queue. */
-  onClaim?(): void;
-  /** Called for each job that begins here, from a queue or when it was accepted. */
-  onBegin?(): void;
+  readonly observer?: {
+    /** Called at each claim of a job from a queue. */
+    claimed(): void;
+    /** Called for each job that begins here, from a queue or when it was accepted. */
+    begun(): void;
+  };
 }
 
 export interface Performer {
@@ -88,7 +91,8 @@ interface Performing extends PerformDeps {
 }
 
 export function createPerformer(deps: PerformDeps): Performer {
-  const { database, admission } = deps;
+  const { database } = deps.base;
+  const { admission } = deps.verbs;
   const performing: Performing = {
     ...deps,
     claim: createBatch(database, (tx, ids) => admission.claim(tx, ids)),
@@ -111,12 +115,12 @@ export function createPerformer(deps: PerformDeps): Performer {
 }
 
 async function perform(performing: Performing, jobId: string): Promise<void> {
-  const { starting, claim, onClaim } = performing;
+  const { starting, claim, observer } = performing;
   starting.set(jobId, { isCancelled: false });
   try {
     const job = await claim(jobId);
     if (job === null) return;
-    onClaim?.();
+    observer?.claimed();
     await begin(performing, job);
   } finally {
     starting.delete(jobId);
@@ -124,21 +128,23 @@ async function perform(performing: Performing, jobId: string): Promise<void> {
 }
 
 function begin(performing: Performing, job: ClaimedJob): Promise<void> {
-  const { feed, onBegin } = performing;
-  onBegin?.();
+  const { feed } = performing.verbs;
+  performing.observer?.begun();
   if (feed.hasListeners(job.id)) feed.publish(job.id, activeEvent(job));
   return run(performing, job);
 }
 
 async function run(performing: Performing, job: ClaimedJob): Promise<void> {
-  const { admission, startRun, running, clock } = performing;
+  const { running } = performing;
+  const { clock } = performing.base;
+  const { admission, settings, startRun } = performing.verbs;
   const options = admission.admit(job);
   if (options === null) {
     const outcome = await admission.refuse(job);
     return finish(performing, { job, outcome, messages: [] });
   }
   const { configured } = options;
-  const found = configured && (await settingsOfRun(performing.settings, job, configured));
+  const found = configured && (await settingsOfRun(settings, job, configured));
   if (found && 'outcome' in found) {
     return finish(performing, { job, outcome: found.outcome, messages: [] });
   }
@@ -181,7 +187,7 @@ async function run(performing: Performing, job: ClaimedJob): Promise<void> {
   }
 }
 
-function oldestMs({ running, clock }: Performing): number {
+function oldestMs({ running, base: { clock } }: Performing): number {
   const now = clock.monotonic();
   return running.values().reduce((most, { beganAt }) => Math.max(most, now - beganAt), 0);
 }
@@ -203,10 +209,10 @@ async function finish(
   settlement: Settlement,
   onUnavailable?: () => void,
 ): Promise<void> {
-  const { log } = performing;
+  const { log } = performing.base;
   const { job, outcome } = settlement;
   const status = await settlePatiently(
-    () => performing.settle(settlement),
+    () => performing.verbs.settle(settlement),
     () => {
       onUnavailable?.();
       if (performing.isClosed) return false;
@@ -237,7 +243,8 @@ function cancel({ running, starting }: Performing, jobId: string): void {
   if (claimed !== undefined) claimed.isCancelled = true;
 }
 
-async function renew({ database, clock, leaseMs, running }: Performing): Promise<void> {
+async function renew({ base, leaseMs, running }: Performing): Promise<void> {
+  const { database, clock } = base;
   const entries = running.values();
   if (entries.length === 0) return;
   const claims = entries.map(({ job }) => job);
@@ -252,7 +259,7 @@ async function renew({ database, clock, leaseMs, running }: Performing): Promise
   }
 }
 
-async function findCancelled({ database, running }: Performing): Promise<void> {
+async function findCancelled({ base: { database }, running }: Performing): Promise<void> {
   if (running.size === 0) return;
   for (const { id } of await findCancelling(database.read, { ids: running.keys() })) {
     const entry = running.get(id);

@@ -27,29 +27,35 @@ const lost: AttemptOutcome = {
 };
 
 export interface RecoverDeps {
-  readonly database: Database;
-  readonly queue: Queue;
+  readonly base: {
+    readonly database: Database;
+    readonly queue: Queue;
+    readonly clock: Clock;
+    readonly log: Logger;
+  };
   readonly settle: Settle;
-  readonly clock: Clock;
-  readonly log: Logger;
   /** Renews the leases of this process's own runs. */
   renewOwn(): Promise<void>;
-  /** How long leases are. */
-  readonly leaseMs: number;
-  /**
-   * How long the sweep leaves a due job to its first hint. For a job that has been due for longer, it
-   * sends a new hint every few seconds, because the process that took an earlier one may have died.
-   */
-  readonly hintRetryMs?: number;
-  /** See `createLeaseSweep`. */
-  readonly graceMs?: number;
+  readonly times: {
+    /** How long leases are. */
+    readonly leaseMs: number;
+    /**
+     * How long the sweep leaves a due job to its first hint. For a job that has been due for longer, it
+     * sends a new hint every few seconds, because the process that took an earlier one may have died.
+     */
+    readonly hintRetryMs?: number;
+    /** See `createLeaseSweep`. */
+    readonly graceMs?: number;
+  };
   /** Called with the number of attempts that were lost with their processes. */
   onLost?(attempts: number): void;
 }
 
 /** See `createLeaseSweep`. */
 export function createRecovery(deps: RecoverDeps): LeaseSweep {
-  const { database, clock, log, settle, leaseMs, graceMs, renewOwn } = deps;
+  const { settle, renewOwn } = deps;
+  const { database, clock, log } = deps.base;
+  const { leaseMs, graceMs } = deps.times;
   return createLeaseSweep<ExpiredJob>({
     database,
     clock,
@@ -76,7 +82,7 @@ function settleLost({ settle }: RecoverDeps, job: ExpiredJob): ReturnType<Settle
   });
 }
 
-function noteLost({ log, onLost }: RecoverDeps, jobs: readonly ExpiredJob[]): void {
+function noteLost({ base: { log }, onLost }: RecoverDeps, jobs: readonly ExpiredJob[]): void {
   for (const { id, attempt } of jobs) {
     log.warn({ job_id: id, attempt }, 'an attempt was lost with its process');
   }
@@ -85,10 +91,8 @@ function noteLost({ log, onLost }: RecoverDeps, jobs: readonly ExpiredJob[]): vo
 
 /** Sends hints for the jobs that are due. */
 async function sendDueHints({
-  database,
-  queue,
-  clock,
-  hintRetryMs = 0,
+  base: { database, queue, clock },
+  times: { hintRetryMs = 0 },
 }: RecoverDeps): Promise<void> {
   for (const name of jobQueues) {
     // Reading due jobs is useless while enough hints wait, or while none can be sent.

@@ -24,12 +24,12 @@ export async function callRemote(
 ): Promise<unknown> {
   const { skill: name, input } = objectOf(payload) ?? {};
   const key = typeof name === 'string' ? name : '';
-  const skill = deps.skills.definition(...skillKeyParts(key));
+  const skill = deps.skills.skills.definition(...skillKeyParts(key));
   if (skill === undefined || skill.remoteSourceId === null) {
     throw permanentError(`there is no skill ${key}`);
   }
   // The question may be one that the code of the run has made up.
-  if (!(await deps.mayCall(job, key))) throw permanentError(`this run may not call ${key}`);
+  if (!(await deps.skills.mayCall(job, key))) throw permanentError(`this run may not call ${key}`);
   const issues = skill.inputIssues(input);
   if (issues !== null) {
     throw permanentError(`the input of ${key} breaks its schema: ${issuesText(issues)}`);

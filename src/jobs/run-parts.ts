@@ -75,7 +75,7 @@ function takeReport(asking: Part, report: Parameters<RunHandlers['onReport']>[0]
   if (report.type === 'progress' && part.depth > 0) return;
   if (report.type === 'message') {
     const { role, content, step } = report;
-    const message = { role, content, at: attempt.deps.clock.now() };
+    const message = { role, content, at: attempt.deps.base.clock.now() };
     if (step === undefined) said.push(message);
     else stepsOf(asking).say(step, message);
   }
@@ -211,25 +211,25 @@ async function beginStep(
 /** The settings of a skill that the run calls, by the step that calls it. */
 function settingsOfStep({ deps, job }: Attempt, payload: unknown) {
   const { kind, name } = payload as { kind: string; name: string };
-  return kind === 'skill' ? settingsOfCalled(deps, job, name) : undefined;
+  return kind === 'skill' ? settingsOfCalled(deps.skills, job, name) : undefined;
 }
 
 /** Checked before the call is on record, so that a retry calls again once the settings have values. */
 async function mayCall({ deps, job }: Attempt, skill: string): Promise<boolean> {
-  if (!(await deps.mayCall(job, skill))) {
-    if (deps.skills.definition(...skillKeyParts(skill)) !== undefined) return false;
+  if (!(await deps.skills.mayCall(job, skill))) {
+    if (deps.skills.skills.definition(...skillKeyParts(skill)) !== undefined) return false;
     throw permanentError(`there is no skill ${skill}`);
   }
-  await settingsOfCalled(deps, job, skill);
+  await settingsOfCalled(deps.skills, job, skill);
   return true;
 }
 
 /** Why the run's model may not call a skill, null if it may. */
 async function refusalOf({ deps, job }: Attempt, skill: string) {
-  if (!(await deps.mayCall(job, skill))) {
+  if (!(await deps.skills.mayCall(job, skill))) {
     return { code: 'insufficient_scope', message: `This run may not use ${skill}` };
   }
-  const found = await findSettings(deps, job, skill);
+  const found = await findSettings(deps.skills, job, skill);
   if (found === undefined || !('missing' in found)) return null;
   return { code: 'missing_credentials', message: found.missing };
 }
@@ -303,7 +303,7 @@ function stepsOf(asking: Part): RunSteps {
 
 function thinkingOf({ attempt, runSkill }: Asking): RunThinking {
   const { deps, job } = attempt;
-  attempt.thinking ??= deps.thinking({
+  attempt.thinking ??= deps.waits.thinking({
     job,
     journal: journalOf(attempt),
     say: (report) => streamOf(attempt).add(report),
@@ -311,7 +311,7 @@ function thinkingOf({ attempt, runSkill }: Asking): RunThinking {
     refusalOf: (skill) => refusalOf(attempt, skill),
     wait: (...asked) => waitsOf(attempt).wait(...asked),
     runSkill: (...called) => runSkill(attempt, ...called),
-    yieldSlot: () => yieldSlot(attempt, () => deps.yieldSlot(queueOf(job.trigger_type))),
+    yieldSlot: () => yieldSlot(attempt, () => deps.waits.yieldSlot(queueOf(job.trigger_type))),
   });
   return attempt.thinking;
 }

@@ -12,19 +12,23 @@ test('a first report that is made while the thinking ends is recorded before the
   const flushed = Promise.withResolvers<void>();
   let isFlushing = false;
   const { startRun, handlers } = runs({
-    thinking: ({ say }) => ({
-      ...idleThinking,
-      async ended() {
-        say({ type: 'token', data: { step: 1, text: 'late' } });
-      },
-    }),
-    reports: () => ({
-      add() {},
-      flushed() {
-        isFlushing = true;
-        return flushed.promise;
-      },
-    }),
+    waits: {
+      thinking: ({ say }) => ({
+        ...idleThinking,
+        async ended() {
+          say({ type: 'token', data: { step: 1, text: 'late' } });
+        },
+      }),
+    },
+    records: {
+      reports: () => ({
+        add() {},
+        flushed() {
+          isFlushing = true;
+          return flushed.promise;
+        },
+      }),
+    },
   });
   const run = startRun({ id: 'a', started_at: 1 } as ClaimedJob, options);
   await handlers().onAsk('generate', {}, new AbortController().signal, null);
@@ -41,7 +45,9 @@ test('a first report that is made while the thinking ends is recorded before the
 
 test('a run that asks its memory alone leaves no steps to be ended', async () => {
   const { startRun, handlers } = runs({
-    startMemory: () => ({ ask: async () => 'remembered' }) as Partial<RunMemory> as RunMemory,
+    records: {
+      startMemory: () => ({ ask: async () => 'remembered' }) as Partial<RunMemory> as RunMemory,
+    },
   });
   const run = startRun({ id: 'a', started_at: 1, epoch: 1 } as ClaimedJob, options);
   const ask = (kind: string) => handlers().onAsk(kind, {}, new AbortController().signal, null);
@@ -62,17 +68,22 @@ const idleThinking: ReturnType<Thinking> = {
 };
 
 /** Runs in executors that run nothing; `handlers` are those of the last run. */
-function runs(deps: Partial<RunDeps>) {
+function runs(deps: {
+  readonly records: Partial<RunDeps['records']>;
+  readonly waits?: Partial<RunDeps['waits']>;
+}) {
   let handlers: RunHandlers | undefined;
   const startRun = createRuns({
+    base: {},
+    waits: {},
     ...deps,
     executors: {
-      run(_request, of) {
+      run(_request: unknown, of: RunHandlers) {
         handlers = of;
         return { outcome: new Promise(() => {}), abort() {}, suspend() {} };
       },
     },
-    openJournal: () => ({}) as Journal,
-  } as Partial<RunDeps> as RunDeps);
+    records: { ...deps.records, openJournal: () => ({}) as Journal },
+  } as unknown as RunDeps);
   return { startRun, handlers: () => handlers as RunHandlers };
 }

@@ -11,7 +11,11 @@ test.each([
 ])('a tool %s while its executors die', async (_, isOnce, times) => {
   let runs = 0;
   const deps = {
-    skills: { definition: () => ({ timeoutMs: 1_000, timeoutField: null, remoteSourceId: null }) },
+    skills: {
+      skills: {
+        definition: () => ({ timeoutMs: 1_000, timeoutField: null, remoteSourceId: null }),
+      },
+    },
     executors: {
       run() {
         runs += 1;
@@ -43,7 +47,7 @@ test.each([
   const limits: number[] = [];
   const skill = { timeoutMs: 1_000, timeoutField: 'limit', remoteSourceId: null };
   const deps = {
-    skills: { definition: () => skill },
+    skills: { skills: { definition: () => skill } },
     executors: {
       run({ timeoutMs }: { timeoutMs: number }) {
         limits.push(timeoutMs);
@@ -71,7 +75,7 @@ test.each([
     let runs = 0;
     const skill = { timeoutMs: 1_000, timeoutField: null, remoteSourceId: 'a', maxAttempts };
     const deps = {
-      skills: { definition: () => skill },
+      skills: { skills: { definition: () => skill } },
       executors: {
         run() {
           runs += 1;

@@ -25,12 +25,12 @@ export async function runSkill(
 ): Promise<SkillResult> {
   const { deps, job } = attempt;
   const context = { ...attempt.context, path: part.path };
-  const skill = deps.skills.definition(...skillKeyParts(name));
+  const skill = deps.skills.skills.definition(...skillKeyParts(name));
   if (skill === undefined) {
     const message = `No definition of the skill ${name} is loaded here`;
     return { kind: 'failed', code: 'skill_execution_failed', message };
   }
-  const found = await findSettings(deps, job, name);
+  const found = await findSettings(deps.skills, job, name);
   if (found && 'missing' in found) {
     return { kind: 'failed', code: 'missing_credentials', message: found.missing };
   }
@@ -57,7 +57,7 @@ export async function runSkill(
     if (outcome.kind === 'failed') {
       const { code, message, stack } = outcome;
       const failure = { job_id: job.id, skill: name, error: { code, message }, stack };
-      deps.log.info(failure, 'a tool failed');
+      deps.base.log.info(failure, 'a tool failed');
     }
     return { ...resultOf(outcome, isOnce), said: run.said };
   }

@@ -205,7 +205,9 @@ describe.each(await engines())('on $name', (engine) => {
       const queue = createMemoryQueue(log);
       onTestFinished(() => queue.close());
       const scheduler = createRecovery({
-        ...{ database, queue, settle, clock, log, leaseMs, graceMs: 3_000 },
+        base: { database, queue, clock, log },
+        settle,
+        times: { leaseMs, graceMs: 3_000 },
         renewOwn: async () => {},
       });
       const [held, lost] = [await world.submit(), await world.submit()];

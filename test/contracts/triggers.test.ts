@@ -60,11 +60,9 @@ async function processOn(database: Database, clock: ManualClock) {
   const base = { database, queue, clock, writer: 'one' };
   const admission = createAdmission({
     ...base,
-    skills,
-    apiKeys,
-    freeSlots: () => 0,
-    isLoaded: () => true,
-    leaseMs: 30_000,
+    slices: { skills, apiKeys },
+    process: { freeSlots: () => 0, isLoaded: () => true },
+    times: { leaseMs: 30_000 },
   });
   const accept = createAccept({ ...base, admission, begin() {} });
   const conversations = createConversations(database);

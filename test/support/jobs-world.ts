@@ -212,21 +212,20 @@ export async function jobsWorld(
         retryBackoffMs: backoffMs,
         modelWaitsMax: 0,
         workerConcurrency: 1,
+        times: absentMs === undefined ? {} : { absentMs },
       },
       slices: { agents, apiKeys, memories, skills, skillSettings, thinking },
-      feed,
-      executors: pool,
-      isLoaded: isLoaded ?? (() => true),
-      workers: new Map(
-        jobQueues.map((name) => [
-          name,
-          { freeSlots, yieldSlot: () => yieldSlot?.(name) ?? (() => {}) },
-        ]),
-      ),
-      times: absentMs === undefined ? {} : { absentMs },
-      waitKinds,
-      elsewhere: { stop() {}, wake() {} },
-      observer,
+      process: {
+        executors: pool,
+        isLoaded: isLoaded ?? (() => true),
+        workers: new Map(
+          jobQueues.map((name) => [
+            name,
+            { freeSlots, yieldSlot: () => yieldSlot?.(name) ?? (() => {}) },
+          ]),
+        ),
+      },
+      watching: { feed, waitKinds, elsewhere: { stop() {}, wake() {} }, observer },
     });
     const begin = async (jobId: string) => {
       const ended = performer.perform(jobId);
@@ -265,12 +264,13 @@ export async function jobsWorld(
     composeJobVerbs({
       base: { ...base, database: on },
       slices: { agents, conversations, skills },
-      feed,
-      admission: first.admission,
-      settle: first.settle,
-      begin: (job) => void begun.push(job),
-      stopRun: (jobId) => first.performer.cancel(jobId),
-      observer,
+      runs: {
+        admission: first.admission,
+        settle: first.settle,
+        begin: (job) => void begun.push(job),
+        stopRun: (jobId) => first.performer.cancel(jobId),
+      },
+      watching: { feed, observer },
     });
   const { accept, jobs, childJobs } = verbsOn(database);
   waitKinds.set('run', childJobs);
