@@ -9,6 +9,7 @@ import { beatEveryMs } from '../processes/processes.ts';
 import { deleteOldEvents } from '../run-events/retention.ts';
 import { deleteExpiredRuns } from '../schedules/retention.ts';
 import { deleteOldStatistics } from '../statistics/retention.ts';
+import { endLostCalls } from '../usage/embedding-calls.ts';
 import { deleteOldUsage } from '../usage/retention.ts';
 import { deleteExpiredDeliveries } from '../webhooks/retention.ts';
 import type { Parts } from './parts.ts';
@@ -64,6 +65,8 @@ export function startBackground(
   if (roles.has('worker')) tasks.push(...workerTasks(parts, slices, clock));
   if (roles.has('scheduler')) {
     tasks.push(...schedulerTasks(slices), ...retentionTasks(parts, slices, clock, writer));
+    // Also without EMBEDDING_MODEL: an earlier process may have had one.
+    tasks.push([purgeEveryMs, () => endLostCalls({ database: parts.database, clock })]);
     const { embeddings } = slices;
     if (embeddings !== null) tasks.push([embedEveryMs, () => embeddings.embedSome()]);
   }

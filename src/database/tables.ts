@@ -833,6 +833,27 @@ export interface MemoriesTable {
   embedding: Generated<number>;
 }
 
+/** A call of a model for embeddings that holds tokens of a budget; gone when it has ended. */
+export interface EmbeddingCallsTable {
+  id: string;
+  organization_id: string;
+  /** `deleted_agent` from the moment when a new agent has the id. */
+  owner_kind: UsageOwnerKind;
+  owner_id: string;
+  /** `provider/model`. */
+  model: string;
+  reserved_at: number;
+  /** Tokens, and nano-dollars. */
+  reserved: number;
+  reserved_cost: number;
+  /** Tokens that it most likely has. */
+  expected: number;
+  /** JSON, as on a step; null where it is unknown. */
+  price: string | null;
+  /** When its process must have ended. */
+  lost_at: number;
+}
+
 /** Models that make vectors of memories; another one where a model gives vectors of other dimensions. */
 export interface EmbeddingModelsTable {
   id: Generated<number>;
@@ -1072,6 +1093,7 @@ export interface Tables {
   approvals: ApprovalsTable;
   token_usage: TokenUsageTable;
   token_budgets: TokenBudgetsTable;
+  embedding_calls: EmbeddingCallsTable;
   credentials: CredentialsTable;
   skill_settings: SkillSettingsTable;
   events: EventsTable;

@@ -3,11 +3,10 @@ import type { Database } from '../database/database.ts';
 import type { Clock } from '../kernel/clock.ts';
 import type { Logger } from '../kernel/log.ts';
 import type { Embeddings } from '../models/embeddings.ts';
-import { ModelError, type ModelFault, mayBeCharged, type Usage } from '../models/model.ts';
-import { costOf, type Price } from '../models/price.ts';
+import { ModelError, type ModelFault, type Usage } from '../models/model.ts';
+import { costOf } from '../models/price.ts';
 import type { Prices } from '../models/prices.ts';
-import { budgetFault } from '../usage/check-budget.ts';
-import { charge } from '../usage/reservations.ts';
+import { endCall, type OpenCall, openCall } from '../usage/embedding-calls.ts';
 
 /** How long a search waits for the vector of its question, and texts of memories for theirs. */
 const questionMs = 2_000;
@@ -59,89 +58,84 @@ export async function make(
   given: readonly string[],
   purpose: Purpose,
 ): Promise<readonly Float32Array[] | null> {
-  const { clock, database, model, observe } = state;
-  const { organizationId, agentId } = owning;
-  const startedAt = clock.now();
-  const price = model.prices.at(model.name, startedAt) ?? null;
-  const bytes = given.reduce((sum, text) => sum + Buffer.byteLength(text), 0);
-  const owner = { kind: 'agent', id: agentId } as const;
-  const need = { prompt: bytes, output: 0, model: model.name, price };
-  const fault = await budgetFault(database.read, { organizationId, owner, ...need }, startedAt);
-  if (fault !== null) {
-    observe({ purpose, outcome: 'budget', usage: null, cost: null });
-    const words =
-      'the budget of an agent has no room for vectors: its memories are searched by words';
-    noteBad(state, `budget ${agentKey(owning)}`, { ...owning, reason: fault }, words);
-    return null;
-  }
-  noteGood(
-    state,
-    `budget ${agentKey(owning)}`,
-    'the budget of an agent has room for vectors again',
-  );
-  const call = { model: model.name, organizationId, texts: given, signal: state.stopping.signal };
+  const { model, observe } = state;
+  const call = await open(state, owning, given, purpose);
+  if (call === null) return null;
+  const { organizationId } = owning;
+  const request = { organizationId, texts: given, signal: state.stopping.signal };
   const timeoutMs = purpose === 'question' ? questionMs : textsMs;
   try {
-    const { vectors, usage } = await model.embeddings.embed({ ...call, timeoutMs });
-    await record(state, owning, { usage, bytes, price, startedAt }).catch((error: unknown) => {
-      // A search needs no write: it goes on with the vector that it has.
-      if (purpose === 'memory') throw error;
-      noteBad(state, 'record', { err: error }, 'the tokens of a question were not counted');
+    const { vectors, usage } = await model.embeddings.embed({
+      ...request,
+      ...{ model: model.name, timeoutMs },
     });
-    const cost = price === null ? null : costOf(usage, price);
+    await end(state, call, usage, purpose);
+    const price = model.prices.at(model.name, call.reserved_at);
+    const cost = price === undefined ? null : costOf(usage, price);
     observe({ purpose, outcome: 'answered', usage, cost });
     return vectors;
   } catch (error) {
     if (!(error instanceof ModelError)) throw error;
     const { usage, fault: outcome } = error;
-    if (mayBeCharged(usage) && outcome !== 'aborted') {
-      await record(state, owning, { usage, bytes, price, startedAt });
-    }
+    await end(state, call, usage, purpose);
     observe({ purpose, outcome, usage: null, cost: null });
     throw error;
   }
 }
 
-interface Spent {
-  readonly usage: Usage;
-  /** UTF-8 bytes of the texts, from which unreported tokens are estimated. */
-  readonly bytes: number;
-  readonly price: Price | null;
-  readonly startedAt: number;
-}
-
 /** Bytes of a token, on average. */
 const tokenBytes = 4;
 
-/** Counts a call for its agent and for the model. */
-async function record(
-  { database, model }: RequestState,
-  { organizationId, agentId }: Owning,
-  { usage, bytes, price, startedAt }: Spent,
-): Promise<void> {
-  const estimated = usage.prompt === null ? Math.ceil(bytes / tokenBytes) : 0;
-  const estimate = { prompt: estimated, completion: 0 };
-  await database.write((tx) =>
-    charge(tx, [
-      {
-        organizationId,
-        owners: [],
-        counted: [
-          { kind: 'agent', id: agentId },
-          { kind: 'embedding_model', id: model.name },
-        ],
-        reservedAt: startedAt,
-        reserved: 0,
-        reservedCost: 0,
-        usage,
-        estimated,
-        cost: price === null ? null : costOf(usage, price),
-        estimatedCost: price === null ? 0 : (costOf(estimate, price) ?? 0),
-        isPriced: price !== null,
-      },
-    ]),
-  );
+/** The call for some texts; null where there is no room. */
+async function open(
+  state: RequestState,
+  owning: Owning,
+  given: readonly string[],
+  purpose: Purpose,
+): Promise<OpenCall | null> {
+  const { clock, database, model, observe } = state;
+  const bytes = given.reduce((sum, text) => sum + Buffer.byteLength(text), 0);
+  const opening = await openCall(
+    { database, clock },
+    {
+      ...owning,
+      model: model.name,
+      price: model.prices.at(model.name, clock.now()) ?? null,
+      // No tokenizer makes more tokens of a text than it has bytes.
+      most: bytes,
+      expected: Math.ceil(bytes / tokenBytes),
+    },
+  ).catch(unlessQuestion(state, purpose, 'a question is not asked'));
+  if (opening === undefined) return null;
+  const key = `budget ${agentKey(owning)}`;
+  if (opening.kind === 'open') {
+    noteGood(state, key, 'the budget of an agent has room for vectors again');
+    return opening.call;
+  }
+  observe({ purpose, outcome: 'budget', usage: null, cost: null });
+  const words =
+    'the budget of an agent has no room for vectors: its memories are searched by words';
+  noteBad(state, key, { ...owning, reason: opening.message }, words);
+  return null;
 }
+
+/** Counts a call for its agent and for the model. */
+async function end(
+  state: RequestState,
+  call: OpenCall,
+  usage: Usage,
+  purpose: Purpose,
+): Promise<void> {
+  const failed = unlessQuestion(state, purpose, 'the tokens of a question were not counted');
+  await endCall(state, call, usage).catch(failed);
+}
+
+/** What to do with a write that failed: a search needs none, so it goes on without. */
+const unlessQuestion =
+  (state: RequestState, purpose: Purpose, words: string) => (error: unknown) => {
+    if (purpose === 'memory') throw error;
+    noteBad(state, words, { err: error }, words);
+  };
 
 export function noteBad(
   { said, log }: RequestState,

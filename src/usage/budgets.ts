@@ -6,6 +6,7 @@ import type { Database, Transaction } from '../database/database.ts';
 import { bind } from '../kernel/bind.ts';
 import { type Clock, timestampOrNull } from '../kernel/clock.ts';
 import { nanoOf, usdOrNull } from '../kernel/money.ts';
+import { setAsideUse } from './embedding-calls.ts';
 import {
   findOwner,
   keyOf,
@@ -20,7 +21,6 @@ import {
   findBudget,
   renameUserUsage,
   replaceBudget,
-  setAsideUsage,
 } from './usage.store.ts';
 
 /** Tokens, and US dollars. A limit that is left out or null does not apply. */
@@ -73,7 +73,7 @@ async function remove({ database }: BudgetsDeps, owner: Owner): Promise<void> {
 
 /** A new agent begins with nothing used. A deleted one loses its budget; its usage is kept. */
 export const budgetsOfAgent = {
-  begin: setAsideUsage,
+  begin: setAsideUse,
   remove: (tx: Transaction, organizationId: string, id: string) =>
     deleteBudget(tx, organizationId, { owner_kind: 'agent', owner_id: id }),
 };

@@ -1,105 +1,18 @@
 /** Vectors of memories on every database: which are made, when they go, and what a search by meaning finds. */
-import { describe, expect, onTestFinished, test } from 'vitest';
-import { insertDefaultAgent } from '../../src/agents/agents.ts';
-import { composeAgents } from '../../src/composition/agents.ts';
-import { composeEmbeddings } from '../../src/composition/embeddings.ts';
-import { createLogger } from '../../src/kernel/log.ts';
-import type { Meaning } from '../../src/memories/meaning.ts';
-import { createRunMemories } from '../../src/memories/run-memory.ts';
-import { type Engine, engines } from '../support/databases.ts';
-import { manualClock } from '../support/manual-clock.ts';
+import { describe, expect, test } from 'vitest';
+import { engines } from '../support/databases.ts';
 import { expectMemoriesConsistent } from '../support/memories.ts';
-import { startScriptedEmbedder, tokensOf } from '../support/scripted-embedder.ts';
+import { tokensOf } from '../support/scripted-embedder.ts';
+import { other, own, type VectorsWorld, vectorsWorld } from '../support/vectors-world.ts';
 
-const own = { organizationId: 'default', agentId: 'support' };
-const other = { organizationId: 'other', agentId: 'support' };
-const page = { limit: 50, offset: 0 };
-
-async function world(engine: Engine) {
-  const database = await (await engine.emptiedPlace()).open();
-  const clock = manualClock();
-  const provider = await startScriptedEmbedder();
-  onTestFinished(() => provider.close());
-  const events: string[] = [];
-  /** What a process has that started with this model. */
-  const processWith = (name: string) => {
-    const model = `local/${name}`;
-    const embeddings = composeEmbeddings({
-      base: { database, clock, log: createLogger('silent') },
-      config: {
-        providers: new Map([['local', { apiKey: null, baseUrl: provider.baseUrl }]]),
-        modelPrices: [],
-      },
-      model,
-      credentials: { settingsOf: async () => undefined },
-      metrics: {
-        embedded: ({ purpose, outcome }) => events.push(`${purpose} ${outcome}`),
-        tokensUsed() {},
-      },
-    });
-    onTestFinished(() => embeddings.stop());
-    return embeddings;
-  };
-  let embeddings = processWith('small');
-  const meaning = (): Meaning => embeddings.meaning;
-  const { agents, memories } = composeAgents({ database, clock }, {}, null, meaning);
-  const { total } = await agents.list('default', page);
-  if (total === 0) {
-    await database.write((tx) => insertDefaultAgent(tx, 'default', 0));
-    await agents.create('default', { id: 'support' });
-    await agents.create('other', { id: 'support' });
-  }
-  const start = createRunMemories({ database, clock, meaning }, agents.memoryOf);
-  return {
-    ...{ database, clock, provider, events, agents, memories, processWith },
-    /** Makes all vectors that are missing. */
-    async embed() {
-      while ((await embeddings.embedSome()) > 0);
-      await embeddings.embedSome();
-    },
-    awaiting: () => embeddings.countAwaiting(),
-    use(next: ReturnType<typeof processWith>) {
-      embeddings = next;
-    },
-    runFor: (userId: string | null) =>
-      start({ ...own, userId, jobId: 'job', conversationId: 'conversation' }),
-    async given(...all: readonly [content: string, userId: string | null, tag?: string][]) {
-      const made: { id: string }[] = [];
-      for (const [content, userId, tag] of all) {
-        made.push(await memories.create(own, { content, ...(tag && { tag }) }, userId));
-      }
-      return made;
-    },
-    async search(q: string, filter: Parameters<typeof memories.list>[1] = {}, at = page) {
-      const listed = await memories.list(own, { ...filter, q }, at);
-      return { contents: listed.memories.map(({ content }) => content), total: listed.total };
-    },
-    async vectors() {
-      const db = database.read.kysely;
-      const vectors = await db.selectFrom('memory_vectors').select('seq').execute();
-      const codes = await db.selectFrom('memory_codes').select('seq').execute();
-      expect(vectors.length).toBe(codes.length);
-      return vectors.length;
-    },
-    async used(kind: 'agent' | 'embedding_model') {
-      return await database.read.kysely
-        .selectFrom('token_usage')
-        .select(['owner_id', 'prompt_tokens', 'calls', 'unpriced_calls', 'reserved_tokens'])
-        .where('owner_kind', '=', kind)
-        .execute();
-    },
-  };
-}
-
-type World = Awaited<ReturnType<typeof world>>;
-const recalled = async (memory: ReturnType<World['runFor']>, query: string, more = {}) => {
+const recalled = async (memory: ReturnType<VectorsWorld['runFor']>, query: string, more = {}) => {
   const found = (await memory.ask('recall', { query, ...more })) as { content: string }[];
   return found.map(({ content }) => content);
 };
 
 describe.each(await engines())('on $name', (engine) => {
   test('a question finds what means the same in no common word, once it has a vector', async () => {
-    const { given, search, embed, awaiting, database } = await world(engine);
+    const { given, search, embed, awaiting, database } = await vectorsWorld(engine);
     await given(
       ['Ada has bought an automobile', null],
       ['The hound barks at night', null],
@@ -119,7 +32,7 @@ describe.each(await engines())('on $name', (engine) => {
   });
 
   test('words and meaning are ranked together, and each match is counted once', async () => {
-    const { given, search, embed } = await world(engine);
+    const { given, search, embed } = await vectorsWorld(engine);
     await given(
       ['The vehicle tax is due', null],
       ['Her automobile is red', null],
@@ -141,7 +54,7 @@ describe.each(await engines())('on $name', (engine) => {
   });
 
   test('a phrase in quotes has to stand there', async () => {
-    const { given, search, embed } = await world(engine);
+    const { given, search, embed } = await vectorsWorld(engine);
     await given(['Ada has bought an automobile', null]);
     await embed();
 
@@ -149,7 +62,7 @@ describe.each(await engines())('on $name', (engine) => {
   });
 
   test('a run sees what is near of its agent and its user, never of another user', async () => {
-    const { given, runFor, embed } = await world(engine);
+    const { given, runFor, embed } = await vectorsWorld(engine);
     await given(
       ['Staff income is 5,000', null],
       ['Alice earns 7,000', 'alice'],
@@ -167,7 +80,7 @@ describe.each(await engines())('on $name', (engine) => {
   });
 
   test('a client finds by meaning all users’ memories, and of one user or tag those alone', async () => {
-    const { given, search, embed } = await world(engine);
+    const { given, search, embed } = await vectorsWorld(engine);
     await given(
       ['Alice earns 7,000', 'alice', 'pay'],
       ['Bob earns 6,000', 'bob'],
@@ -182,7 +95,7 @@ describe.each(await engines())('on $name', (engine) => {
   });
 
   test('what a run remembers and forgets counts at once, and expired memories are not near', async () => {
-    const { clock, memories, given, runFor, embed } = await world(engine);
+    const { clock, memories, given, runFor, embed } = await vectorsWorld(engine);
     const [first] = await given(['Ada has a puppy', null]);
     await memories.create(own, { content: 'The hound is ill', expires_at: clock.now() + 1_000 });
     await embed();
@@ -196,7 +109,7 @@ describe.each(await engines())('on $name', (engine) => {
   });
 
   test('a memory of another text awaits a vector, and a deleted one leaves none', async () => {
-    const { memories, given, search, embed, awaiting, vectors } = await world(engine);
+    const { memories, given, search, embed, awaiting, vectors } = await vectorsWorld(engine);
     const [first, second] = await given(['Ada has a puppy', null], ['The clinic is near', null]);
     await embed();
     await memories.update(own, first?.id ?? '', { tag: 'pet' });
@@ -215,7 +128,7 @@ describe.each(await engines())('on $name', (engine) => {
   });
 
   test('the erasure of a user and the deletion of an agent leave no vector', async () => {
-    const { agents, memories, given, embed, vectors } = await world(engine);
+    const { agents, memories, given, embed, vectors } = await vectorsWorld(engine);
     await given(['Alice earns 7,000', 'alice'], ['The clinic is near', null]);
     await embed();
     expect(await vectors()).toBe(2);
@@ -229,7 +142,7 @@ describe.each(await engines())('on $name', (engine) => {
 
   test('another model makes all vectors anew, and words find what has none yet', async () => {
     const { provider, given, search, embed, awaiting, processWith, use, vectors } =
-      await world(engine);
+      await vectorsWorld(engine);
     await given(['Ada has bought an automobile', null]);
     await embed();
     provider.dimensions(48);
@@ -246,7 +159,7 @@ describe.each(await engines())('on $name', (engine) => {
   });
 
   test('a process with an earlier model makes none while a later one has another', async () => {
-    const { given, processWith, provider, clock } = await world(engine);
+    const { given, processWith, provider, clock } = await vectorsWorld(engine);
     const earlier = processWith('small');
     await earlier.embedSome();
     clock.advance(1);
@@ -261,7 +174,7 @@ describe.each(await engines())('on $name', (engine) => {
   });
 
   test('a model that changes its dimensions counts as another one', async () => {
-    const { given, provider, embed, search, awaiting, vectors, clock } = await world(engine);
+    const { given, provider, embed, search, awaiting, vectors, clock } = await vectorsWorld(engine);
     await given(['Ada has bought an automobile', null]);
     await embed();
     provider.dimensions(64);
@@ -278,7 +191,7 @@ describe.each(await engines())('on $name', (engine) => {
   });
 
   test('one of two processes makes a vector, and the other one goes on when it is gone', async () => {
-    const { given, provider, clock, processWith, embed } = await world(engine);
+    const { given, provider, clock, processWith, embed } = await vectorsWorld(engine);
     await given(['Ada has bought an automobile', null]);
     await embed();
     await given(['A hound barks', null]);
@@ -298,7 +211,7 @@ describe.each(await engines())('on $name', (engine) => {
   });
 
   test('tokens are counted for the agent and for the model, with nothing held back', async () => {
-    const { given, search, embed, used } = await world(engine);
+    const { given, search, embed, used } = await vectorsWorld(engine);
     const texts = ['Ada has bought an automobile', 'The hound barks'];
     await given(...texts.map((text): [string, null] => [text, null]));
     await embed();
@@ -312,24 +225,10 @@ describe.each(await engines())('on $name', (engine) => {
   });
 
   test('a budget that is used up lets vectors wait, and a search goes by words', async () => {
-    const { database, clock, given, search, embed, awaiting, events, provider } =
-      await world(engine);
+    const { budget, clock, given, search, embed, awaiting, events, provider } =
+      await vectorsWorld(engine);
     await given(['Ada has bought an automobile', null]);
     await embed();
-    const budget = (tokens: number) =>
-      database.write(async (tx) => {
-        const key = {
-          organization_id: 'default',
-          owner_kind: 'agent',
-          owner_id: 'support',
-        } as const;
-        await tx.kysely.deleteFrom('token_budgets').execute();
-        const limits = { tokens_per_day: tokens, tokens_per_month: null, updated_at: 0 };
-        await tx.kysely
-          .insertInto('token_budgets')
-          .values({ ...key, ...limits })
-          .execute();
-      });
     await budget(5);
     await given(['A hound barks', null]);
     const before = provider.requests.length;
@@ -349,7 +248,7 @@ describe.each(await engines())('on $name', (engine) => {
   });
 
   test('a provider that is down is asked again after its pause, and searches go by words meanwhile', async () => {
-    const { clock, given, search, embed, awaiting, provider } = await world(engine);
+    const { clock, given, search, embed, awaiting, provider } = await vectorsWorld(engine);
     await given(['Ada has bought an automobile', null]);
     await embed();
     await given(['A hound barks', null]);
@@ -374,7 +273,7 @@ describe.each(await engines())('on $name', (engine) => {
   });
 
   test('a text that the model does not take is left to words, and holds up no other', async () => {
-    const { given, embed, awaiting, vectors, search, provider } = await world(engine);
+    const { given, embed, awaiting, vectors, search, provider } = await vectorsWorld(engine);
     await given(['Ada has bought an automobile', null]);
     await embed();
     provider.script(({ input }) =>
@@ -390,7 +289,7 @@ describe.each(await engines())('on $name', (engine) => {
   });
 
   test('an answer that makes no sense makes no vector', async () => {
-    const { given, embed, awaiting, vectors, provider } = await world(engine);
+    const { given, embed, awaiting, vectors, provider } = await vectorsWorld(engine);
     await given(['Ada has bought an automobile', null]);
     provider.script(() => 'malformed');
 
@@ -401,7 +300,7 @@ describe.each(await engines())('on $name', (engine) => {
   });
 
   test('what is made of a batch is kept when a later request fails, and the rest goes on', async () => {
-    const { clock, given, embed, awaiting, provider } = await world(engine);
+    const { clock, given, embed, awaiting, provider } = await vectorsWorld(engine);
     const texts = Array.from({ length: 40 }, (_, i) => `hound number ${i}`);
     await given(...[...texts, 'unreadable'].map((text): [string, null] => [text, null]));
     let taken = 0;
@@ -426,7 +325,7 @@ describe.each(await engines())('on $name', (engine) => {
   });
 
   test('a provider that refuses all texts lets them wait, also one that worked before', async () => {
-    const { clock, given, embed, awaiting, vectors, provider } = await world(engine);
+    const { clock, given, embed, awaiting, vectors, provider } = await vectorsWorld(engine);
     await given(['Ada has bought an automobile', null]);
     await embed();
     provider.script(() => ({ status: 400 }));
@@ -442,16 +341,8 @@ describe.each(await engines())('on $name', (engine) => {
   });
 
   test('a budget too small for all texts is used for some', async () => {
-    const { database, given, embed, awaiting } = await world(engine);
-    await database.write(async (tx) => {
-      await tx.kysely
-        .insertInto('token_budgets')
-        .values({
-          ...{ organization_id: 'default', owner_kind: 'agent', owner_id: 'support' },
-          ...{ tokens_per_day: 100, tokens_per_month: null, updated_at: 0 },
-        })
-        .execute();
-    });
+    const { budget, given, embed, awaiting } = await vectorsWorld(engine);
+    await budget(100);
     const texts = Array.from({ length: 8 }, (_, i) => `the hound with the number ${i}`);
     await given(...texts.map((text): [string, null] => [text, null]));
 
@@ -461,7 +352,7 @@ describe.each(await engines())('on $name', (engine) => {
   });
 
   test('organizations whose providers differ in dimensions do not undo each other’s vectors', async () => {
-    const { memories, clock, given, embed, awaiting, provider } = await world(engine);
+    const { memories, clock, given, embed, awaiting, provider } = await vectorsWorld(engine);
     await given(['Ada has bought an automobile', null]);
     await embed();
     clock.advance(2 * 60 * 60_000);
@@ -479,18 +370,10 @@ describe.each(await engines())('on $name', (engine) => {
   });
 
   test('many users of an agent whose budget is used up do not hold up another agent', async () => {
-    const { database, memories, given, embed, awaiting } = await world(engine);
+    const { budget, memories, given, embed, awaiting } = await vectorsWorld(engine);
     const users = Array.from({ length: 1_010 }, (_, i): [string, string] => ['tea', `user-${i}`]);
     await given(...users);
-    await database.write(async (tx) => {
-      await tx.kysely
-        .insertInto('token_budgets')
-        .values({
-          ...{ organization_id: 'default', owner_kind: 'agent', owner_id: 'support' },
-          ...{ tokens_per_day: 1, tokens_per_month: null, updated_at: 0 },
-        })
-        .execute();
-    });
+    await budget(1);
     await memories.create(other, { content: 'A hound barks' }, null);
     const waiting = await awaiting();
 

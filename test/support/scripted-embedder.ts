@@ -39,7 +39,7 @@ export interface ScriptedEmbedder {
   readonly baseUrl: string;
   readonly requests: readonly EmbeddingRequest[];
   /** What is wrong with the answer to each request from now on. */
-  script(trouble: (request: EmbeddingRequest) => Trouble): void;
+  script(trouble: (request: EmbeddingRequest) => Trouble | Promise<Trouble>): void;
   /** Vectors have so many dimensions from now on. */
   dimensions(count: number): void;
   close(): Promise<void>;
@@ -50,7 +50,7 @@ export const tokensOf = (text: string) => text.split(/\s+/).filter(Boolean).leng
 
 export async function startScriptedEmbedder(): Promise<ScriptedEmbedder> {
   const requests: EmbeddingRequest[] = [];
-  let trouble: (request: EmbeddingRequest) => Trouble = () => null;
+  let trouble: (request: EmbeddingRequest) => Trouble | Promise<Trouble> = () => null;
   let dimensions = dimensionsMin;
   const server = createServer(async (message, response) => {
     const send = (status: number, body: unknown, headers = {}) =>
@@ -62,7 +62,7 @@ export async function startScriptedEmbedder(): Promise<ScriptedEmbedder> {
     const key = message.headers.authorization?.replace('Bearer ', '') ?? null;
     const request = { model, input, key };
     requests.push(request);
-    const wrong = trouble(request);
+    const wrong = await trouble(request);
     if (wrong === 'hang') return;
     if (wrong === 'malformed') return send(200, '{"data": [{"embedding": "no');
     if (wrong !== null)

@@ -1,0 +1,140 @@
+/**
+ * Calls of models for embeddings against the budget of their agent: reserved before a call, charged after it. No run has
+ * a journal of them, so a call that holds tokens is a row of its own, and one whose process has died is charged an
+ * estimate later. Where the agent has no budget nothing is held back, and nothing is written before the call.
+ */
+import type { Database, Transaction } from '../database/database.ts';
+import type { Clock } from '../kernel/clock.ts';
+import { newId } from '../kernel/ids.ts';
+import { mayBeCharged, nothingReported, type Usage } from '../models/model.ts';
+import { costOf, type Price, type PriceBody, priceBodyOf, priceOfBody } from '../models/price.ts';
+import {
+  type EmbeddingCallRow,
+  insertCall,
+  listLost,
+  setAsideCalls,
+  takeCall,
+} from './embedding-calls.store.ts';
+import { keyOf } from './owners.ts';
+import { type Charge, charge, reserve } from './reservations.ts';
+import { findBudget, setAsideUsage } from './usage.store.ts';
+
+/** After so long a call has ended, or its process has: longer than any call may take with its writes. */
+const lostAfterMs = 5 * 60_000;
+/** Lost calls of one transaction. */
+const lostMax = 100;
+
+/** A call that is to be made. */
+export interface WantedCall {
+  readonly organizationId: string;
+  readonly agentId: string;
+  readonly model: string;
+  /** Null where it is unknown. */
+  readonly price: Price | null;
+  /** The most tokens that its texts can have, and those that they most likely have. */
+  readonly most: number;
+  readonly expected: number;
+}
+
+/** A call that may be made, and whose end has to be told. It holds nothing where `reserved` is 0. */
+export type OpenCall = EmbeddingCallRow;
+
+/** The message is a sentence that says why there is no room. */
+export type Opening =
+  | { readonly kind: 'open'; readonly call: OpenCall }
+  | { readonly kind: 'full'; readonly message: string };
+
+interface EmbeddingCallsDeps {
+  readonly database: Database;
+  readonly clock: Clock;
+}
+
+/** Reserves the most tokens of a call. A budget that other calls hold is full, too: nothing waits here. */
+export async function openCall(
+  { database, clock }: EmbeddingCallsDeps,
+  { organizationId, agentId, model, price, most, expected }: WantedCall,
+): Promise<Opening> {
+  const now = clock.now();
+  const owner = { kind: 'agent', id: agentId } as const;
+  const key = keyOf(owner);
+  const call: OpenCall = {
+    id: newId(),
+    organization_id: organizationId,
+    ...key,
+    ...{ model, expected, reserved_at: now, reserved: 0, reserved_cost: 0 },
+    price: price === null ? null : JSON.stringify(priceBodyOf(price)),
+    lost_at: now + lostAfterMs,
+  };
+  if ((await findBudget(database.read, organizationId, key)) === undefined) {
+    return { kind: 'open', call };
+  }
+  return await database.write(async (tx) => {
+    const need = { prompt: most, output: 0, model, price };
+    const reservation = await reserve(tx, { organizationId, owners: [owner], ...need }, now);
+    if (reservation.kind !== 'granted') return { kind: 'full', message: reservation.message };
+    const { reserved, reservedCost: reserved_cost } = reservation;
+    const held = { ...call, reserved, reserved_cost };
+    await insertCall(tx, held);
+    return { kind: 'open', call: held };
+  });
+}
+
+/** Charges a call that has ended; nothing where it was charged as lost. */
+export async function endCall(
+  { database }: Pick<EmbeddingCallsDeps, 'database'>,
+  call: OpenCall,
+  usage: Usage,
+): Promise<void> {
+  await database.write(async (tx) => {
+    const row = call.reserved === 0 ? call : await takeCall(tx, call);
+    if (row !== undefined) await charge(tx, [chargeOf(row, usage)]);
+  });
+}
+
+/** Charges calls whose process has died what they most likely had; how many. */
+export async function endLostCalls({ database, clock }: EmbeddingCallsDeps): Promise<number> {
+  const lost = await listLost(database.read, { now: clock.now(), limit: lostMax });
+  if (lost.length === 0) return 0;
+  return await database.write(async (tx) => {
+    const charges: Charge[] = [];
+    for (const call of lost) {
+      const row = await takeCall(tx, call);
+      if (row !== undefined) charges.push(chargeOf(row, nothingReported));
+    }
+    await charge(tx, charges);
+    return charges.length;
+  });
+}
+
+/** A new agent begins with nothing used and nothing held. */
+export async function setAsideUse(
+  tx: Transaction,
+  organizationId: string,
+  agentId: string,
+): Promise<void> {
+  // The calls first, in the order in which a call that ends locks both.
+  await setAsideCalls(tx, organizationId, agentId);
+  await setAsideUsage(tx, organizationId, agentId);
+}
+
+function chargeOf(call: OpenCall, usage: Usage): Charge {
+  const { organization_id: organizationId, model, expected, reserved } = call;
+  const owner = { kind: call.owner_kind, id: call.owner_id };
+  const ofModel = { kind: 'embedding_model', id: model } as const;
+  const price = call.price === null ? null : priceOfBody(JSON.parse(call.price) as PriceBody);
+  const isUnused = !mayBeCharged(usage);
+  const estimated = usage.prompt === null ? expected : 0;
+  return {
+    organizationId,
+    owners: reserved === 0 ? [] : [owner],
+    counted: reserved === 0 ? [owner, ofModel] : [ofModel],
+    reservedAt: call.reserved_at,
+    reserved,
+    reservedCost: call.reserved_cost,
+    usage,
+    estimated,
+    cost: price === null ? (isUnused ? 0 : null) : costOf(usage, price),
+    estimatedCost: price === null ? 0 : (costOf({ prompt: estimated, completion: 0 }, price) ?? 0),
+    isPriced: price !== null || isUnused,
+  };
+}

@@ -1,0 +1,95 @@
+/** Calls for vectors against the budget of their agent, on every database: reserved before, charged after them. */
+import { describe, expect, test } from 'vitest';
+import { endLostCalls } from '../../src/usage/embedding-calls.ts';
+import { engines } from '../support/databases.ts';
+import { own, vectorsWorld } from '../support/vectors-world.ts';
+
+describe.each(await engines())('on $name', (engine) => {
+  test('questions at the same time get no more tokens together than a budget has left', async () => {
+    const { given, embed, search, budget, provider, used } = await vectorsWorld(engine);
+    await given(['Ada has bought an automobile', null]);
+    await embed();
+    const [before] = await used('agent');
+    // Each of the questions reserves its 16 bytes.
+    await budget((before?.prompt_tokens ?? 0) + 40);
+    const answering = Promise.withResolvers<null>();
+    provider.script(() => answering.promise);
+    const asked = provider.requests.length;
+    let ended = 0;
+    const searches = [1, 2, 3, 4, 5].map(async (n) => {
+      const { total } = await search(`Which vehicle ${n}?`);
+      ended += 1;
+      return total;
+    });
+
+    await expect.poll(() => ended).toBe(3);
+    await expect.poll(() => provider.requests.length).toBe(asked + 2);
+    expect((await used('agent'))[0]?.reserved_tokens).toBe(32);
+    answering.resolve(null);
+
+    expect((await Promise.all(searches)).sort()).toEqual([0, 0, 0, 1, 1]);
+    expect(await used('agent')).toMatchObject([{ calls: 3, reserved_tokens: 0 }]);
+  });
+
+  test('what a process held that has died is charged by an estimate, and once', async () => {
+    const { given, budget, provider, processWith, database, clock, usage } =
+      await vectorsWorld(engine);
+    await budget(1_000);
+    await given(['Ada has bought an automobile', null]);
+    provider.script(() => 'hang');
+    const died = processWith('small');
+    const hanging = died.embedSome();
+    await expect.poll(() => provider.requests.length).toBe(1);
+    expect(await usage()).toMatchObject([{ owner_kind: 'agent', reserved_tokens: 28 }]);
+    clock.advance(60_000);
+    expect(await endLostCalls({ database, clock })).toBe(0);
+
+    clock.advance(10 * 60_000);
+    expect(await endLostCalls({ database, clock })).toBe(1);
+
+    const charged = { calls: 1, reserved_tokens: 0, estimated_tokens: 7, unreported_calls: 1 };
+    const expected = [
+      { owner_kind: 'agent', ...charged },
+      { owner_kind: 'embedding_model', ...charged },
+    ];
+    expect(await usage()).toMatchObject(expected);
+    died.stop();
+    await hanging;
+    expect(await usage()).toMatchObject(expected);
+    expect(await endLostCalls({ database, clock })).toBe(0);
+  });
+
+  test('a call that was refused without a charge gives back what it held', async () => {
+    const { given, budget, provider, embed, usage } = await vectorsWorld(engine);
+    await budget(1_000);
+    await given(['Ada has bought an automobile', null]);
+    provider.script(() => ({ status: 503 }));
+
+    await embed();
+
+    expect(await usage()).toMatchObject([
+      { owner_kind: 'agent', reserved_tokens: 0, estimated_tokens: 0, prompt_tokens: 0 },
+      { owner_kind: 'embedding_model', reserved_tokens: 0, estimated_tokens: 0 },
+    ]);
+  });
+
+  test('a new agent with the id of a deleted one has none of its calls under way', async () => {
+    const { agents, given, budget, provider, processWith, usage } = await vectorsWorld(engine);
+    await budget(1_000);
+    await given(['Ada has bought an automobile', null]);
+    provider.script(() => 'hang');
+    const process = processWith('small');
+    const hanging = process.embedSome();
+    await expect.poll(() => provider.requests.length).toBe(1);
+
+    await agents.remove(own.organizationId, own.agentId);
+    await agents.create(own.organizationId, { id: own.agentId });
+    process.stop();
+    await hanging;
+
+    expect(await usage()).toMatchObject([
+      { owner_kind: 'deleted_agent', reserved_tokens: 0, calls: 1 },
+      { owner_kind: 'embedding_model', calls: 1 },
+    ]);
+  });
+});

@@ -1,0 +1,112 @@
+/** Memories with vectors of a scripted provider, on a database of the running test's own. */
+import { expect, onTestFinished } from 'vitest';
+import { insertDefaultAgent } from '../../src/agents/agents.ts';
+import { composeAgents } from '../../src/composition/agents.ts';
+import { composeEmbeddings } from '../../src/composition/embeddings.ts';
+import { createLogger } from '../../src/kernel/log.ts';
+import type { Meaning } from '../../src/memories/meaning.ts';
+import { createRunMemories } from '../../src/memories/run-memory.ts';
+import type { Engine } from './databases.ts';
+import { manualClock } from './manual-clock.ts';
+import { startScriptedEmbedder } from './scripted-embedder.ts';
+
+export const own = { organizationId: 'default', agentId: 'support' };
+export const other = { organizationId: 'other', agentId: 'support' };
+const page = { limit: 50, offset: 0 };
+
+export async function vectorsWorld(engine: Engine) {
+  const database = await (await engine.emptiedPlace()).open();
+  const clock = manualClock();
+  const provider = await startScriptedEmbedder();
+  onTestFinished(() => provider.close());
+  const events: string[] = [];
+  /** What a process has that started with this model. */
+  const processWith = (name: string) => {
+    const model = `local/${name}`;
+    const embeddings = composeEmbeddings({
+      base: { database, clock, log: createLogger('silent') },
+      config: {
+        providers: new Map([['local', { apiKey: null, baseUrl: provider.baseUrl }]]),
+        modelPrices: [],
+      },
+      model,
+      credentials: { settingsOf: async () => undefined },
+      metrics: {
+        embedded: ({ purpose, outcome }) => events.push(`${purpose} ${outcome}`),
+        tokensUsed() {},
+      },
+    });
+    onTestFinished(() => embeddings.stop());
+    return embeddings;
+  };
+  let embeddings = processWith('small');
+  const meaning = (): Meaning => embeddings.meaning;
+  const { agents, memories } = composeAgents({ database, clock }, {}, null, meaning);
+  const { total } = await agents.list('default', page);
+  if (total === 0) {
+    await database.write((tx) => insertDefaultAgent(tx, 'default', 0));
+    await agents.create('default', { id: 'support' });
+    await agents.create('other', { id: 'support' });
+  }
+  const start = createRunMemories({ database, clock, meaning }, agents.memoryOf);
+  return {
+    ...{ database, clock, provider, events, agents, memories, processWith },
+    /** Makes all vectors that are missing. */
+    async embed() {
+      while ((await embeddings.embedSome()) > 0);
+      await embeddings.embedSome();
+    },
+    awaiting: () => embeddings.countAwaiting(),
+    use(next: ReturnType<typeof processWith>) {
+      embeddings = next;
+    },
+    runFor: (userId: string | null) =>
+      start({ ...own, userId, jobId: 'job', conversationId: 'conversation' }),
+    async given(...all: readonly [content: string, userId: string | null, tag?: string][]) {
+      const made: { id: string }[] = [];
+      for (const [content, userId, tag] of all) {
+        made.push(await memories.create(own, { content, ...(tag && { tag }) }, userId));
+      }
+      return made;
+    },
+    async search(q: string, filter: Parameters<typeof memories.list>[1] = {}, at = page) {
+      const listed = await memories.list(own, { ...filter, q }, at);
+      return { contents: listed.memories.map(({ content }) => content), total: listed.total };
+    },
+    /** The tokens that the agent `support` may use in a day. */
+    async budget(tokens: number) {
+      const owner = {
+        organization_id: 'default',
+        owner_kind: 'agent',
+        owner_id: 'support',
+      } as const;
+      const limits = { tokens_per_day: tokens, tokens_per_month: null, updated_at: 0 };
+      await database.write(async (tx) => {
+        await tx.kysely.deleteFrom('token_budgets').execute();
+        await tx.kysely
+          .insertInto('token_budgets')
+          .values({ ...owner, ...limits })
+          .execute();
+      });
+    },
+    async vectors() {
+      const db = database.read.kysely;
+      const vectors = await db.selectFrom('memory_vectors').select('seq').execute();
+      const codes = await db.selectFrom('memory_codes').select('seq').execute();
+      expect(vectors.length).toBe(codes.length);
+      return vectors.length;
+    },
+    /** The lines of the ledger, by owner. */
+    usage: () =>
+      database.read.kysely.selectFrom('token_usage').selectAll().orderBy('owner_kind').execute(),
+    async used(kind: 'agent' | 'embedding_model') {
+      return await database.read.kysely
+        .selectFrom('token_usage')
+        .select(['owner_id', 'prompt_tokens', 'calls', 'unpriced_calls', 'reserved_tokens'])
+        .where('owner_kind', '=', kind)
+        .execute();
+    },
+  };
+}
+
+export type VectorsWorld = Awaited<ReturnType<typeof vectorsWorld>>;
