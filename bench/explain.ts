@@ -173,28 +173,23 @@ async function compose(database: Database, dataDir: string): Promise<Platform> {
     unreadBytes: 1,
   });
   const health = startHealth([], systemClock, log);
-  registerRoutes(server, {
-    parts,
-    slices,
-    reloads: createReloads({
-      id: 'explain',
-      reload: null,
-      faults: () => [],
-      clock: systemClock,
-      cluster: null,
-    }),
+  const reloads = createReloads({
+    id: 'explain',
+    reload: null,
+    faults: () => [],
     clock: systemClock,
-    limiter: createMemoryRateLimiter(systemClock),
-    health,
-    source: metricsSource(
-      parts,
-      systemClock,
-      { dispatcher: slices.webhooks.dispatcher, embeddings: null },
-      () => 1,
-    ),
-    document: async () => ({ bytes: Buffer.alloc(0), etag: '' }),
-    unmatched: () => notFound('Route'),
-    stopping: new AbortController().signal,
+    cluster: null,
+  });
+  const waiting = { dispatcher: slices.webhooks.dispatcher, embeddings: null };
+  const source = metricsSource(parts, systemClock, waiting, () => 1);
+  registerRoutes(server, {
+    ...{ parts, slices, clock: systemClock },
+    state: { reloads, health, source, stopping: new AbortController().signal },
+    http: {
+      limiter: createMemoryRateLimiter(systemClock),
+      document: async () => ({ bytes: Buffer.alloc(0), etag: '' }),
+      unmatched: () => notFound('Route'),
+    },
   });
   health.stop();
   return {

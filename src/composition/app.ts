@@ -222,11 +222,14 @@ function buildServer(
     { dispatcher: slices.webhooks.dispatcher, embeddings: slices.embeddings },
     liveOf,
   );
-  const deps = { ...built, limiter, source, unmatched, stopping };
 
   /** Registered again on a server that never listens, to document them. */
   const routes = (target: Server): void =>
-    registerRoutes(target, { ...deps, document: () => document() });
+    registerRoutes(target, {
+      ...{ parts, slices, clock },
+      state: { reloads: built.reloads, health: built.health, source, stopping },
+      http: { limiter, document: () => document(), unmatched },
+    });
   const document = createOpenApi(parts.version, routes, describeEvents);
   routes(server);
   refuseUnknown(server, unmatched);

@@ -66,24 +66,31 @@ export interface RoutesDeps {
     | ('consoleFiles' | 'guideFolder')
   >;
   readonly slices: Slices;
-  readonly reloads: Reloads;
   readonly clock: Clock;
-  readonly limiter: RateLimiter;
-  readonly health: Health;
-  readonly source: MetricsSource;
-  /** The OpenAPI document, made of these routes. */
-  readonly document: () => Promise<ApiDocument>;
-  readonly unmatched: (method: string, url: string) => PlatformError;
-  /** Aborts when the platform stops. */
-  readonly stopping: AbortSignal;
+  /** The state of the whole process. */
+  readonly state: {
+    readonly reloads: Reloads;
+    readonly health: Health;
+    readonly source: MetricsSource;
+    /** Aborts when the platform stops. */
+    readonly stopping: AbortSignal;
+  };
+  /** Made of the server, or for it. */
+  readonly http: {
+    readonly limiter: RateLimiter;
+    /** The OpenAPI document, made of these routes. */
+    readonly document: () => Promise<ApiDocument>;
+    readonly unmatched: (method: string, url: string) => PlatformError;
+  };
 }
 
 export function registerRoutes(target: Server, deps: RoutesDeps): void {
-  const { parts, slices, clock, limiter, health, source, document, unmatched } = deps;
+  const { parts, slices, clock, state } = deps;
+  const { limiter, document, unmatched } = deps.http;
   const { config, version, database, adminSecret, consoleFiles, log } = parts;
   const { metrics, apiKeys, triggers } = slices;
-  healthRoutes(target, { health, version });
-  metricsRoutes(target, { metrics, source });
+  healthRoutes(target, { health: state.health, version });
+  metricsRoutes(target, { metrics, source: state.source });
   if (!config.roles.has('api')) return;
   docsRoutes(target);
   sendsFiles(target);
@@ -102,7 +109,7 @@ export function registerRoutes(target: Server, deps: RoutesDeps): void {
   const documentWithSkills = createSkillsDocument({ document, skills: slices.skills });
   openApiRoutes(target, { document, documentWithSkills, admit: keyHook });
   guarded(target, '/api', keyHook, unmatched, (scope) => apiRoutes(scope, deps, sessions));
-  registerMcp(target, { parts, slices, clock, admission, unmatched, stopping: deps.stopping });
+  registerMcp(target, { parts, slices, clock, admission, unmatched, stopping: state.stopping });
 }
 
 function adminRoutes(scope: Server, deps: RoutesDeps): void {
@@ -110,7 +117,7 @@ function adminRoutes(scope: Server, deps: RoutesDeps): void {
   const { apiKeys, skills, credentials, usage, jobs, processes } = slices;
   apiKeyRoutes(scope, { apiKeys, clock, endJobsOfKey: jobs.endJobsOfKey });
   skillAdminRoutes(scope, { skills, leftOut: () => parts.executors?.leftOut ?? [] });
-  reloadRoutes(scope, { reloads: deps.reloads });
+  reloadRoutes(scope, { reloads: deps.state.reloads });
   credentialRoutes(scope, { credentials });
   mcpServerRoutes(scope, slices.remoteSkills);
   accountAdminRoutes(scope, slices.remoteSkills);
@@ -121,7 +128,9 @@ function adminRoutes(scope: Server, deps: RoutesDeps): void {
 
 /** The routes of `/api`. A stream goes on for as long as its caller is admitted. */
 function apiRoutes(scope: Server, deps: RoutesDeps, sessions: Sessions): void {
-  const { parts, slices, clock, unmatched, stopping } = deps;
+  const { parts, slices, clock } = deps;
+  const { stopping } = deps.state;
+  const { unmatched } = deps.http;
   const { apiKeys, agents, memories, skills, conversations, statistics, usage, webhooks } = slices;
   const { triggers, calls } = slices.triggers;
   const { jobs, execute } = slices.jobs;

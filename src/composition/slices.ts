@@ -80,11 +80,9 @@ export async function composeSlices(parts: Parts, clock: Clock, writer: string) 
     ),
     webhooks: composeWebhooks({
       base,
-      config,
-      agents,
-      secrets: signingSecrets,
-      egress: parts.webhookEgress,
-      times,
+      config: { ...config, times },
+      slices: { agents, secrets: signingSecrets },
+      network: { egress: parts.webhookEgress },
       observe: createDeliveryObserver(metrics),
     }),
   };

@@ -25,32 +25,31 @@ export interface WebhooksDeps {
     | 'webhookAllowCidrs'
     | 'webhooksMax'
     | 'agentWebhooksMax'
-  >;
-  readonly agents: Agents;
-  readonly secrets: SigningSecrets;
-  readonly egress?: Parts['webhookEgress'];
-  /** Replaces the network in tests. */
-  readonly sender?: Sender;
-  readonly times: ClusterTimes;
+  > & { readonly times: ClusterTimes };
+  /** Of other slices. */
+  readonly slices: { readonly agents: Agents; readonly secrets: SigningSecrets };
+  /** How requests leave; `sender` replaces the network in tests. */
+  readonly network: { readonly egress?: Parts['webhookEgress']; readonly sender?: Sender };
   readonly observe: SettleDeps['observe'];
 }
 
 /** Webhooks and the way of events to their receivers. Call `close` after the last attempt has ended. */
 export function composeWebhooks(deps: WebhooksDeps) {
-  const { base, config, agents, secrets, times, observe } = deps;
+  const { base, config, network, observe } = deps;
+  const { agents, secrets } = deps.slices;
   const { webhookTimeoutMs: timeoutMs, webhookAllowCidrs: ranges } = config;
   const allowed = parseAllowList(ranges ?? undefined);
   if (allowed.length > 0) {
     base.log.warn({ ranges }, 'WEBHOOK_ALLOW_CIDRS lets webhooks reach private addresses');
   }
-  const { send, close } = deps.sender ?? openSender({ allowed, timeoutMs, ...deps.egress });
-  const leaseMs = timeoutMs + leaseMarginMs;
+  const { send, close } = network.sender ?? openSender({ allowed, timeoutMs, ...network.egress });
+  const times = { ...config.times, leaseMs: timeoutMs + leaseMarginMs };
   const caps = { ofOrganization: config.webhooksMax, ofAgent: config.agentWebhooksMax };
   const dispatcher = createDispatcher(base);
   const settle = createSettle({ ...base, delaysMs: config.webhookRetryDelays, observe });
-  const deliverer = createDeliverer({ ...base, ...times, secrets, send, settle, leaseMs });
+  const deliverer = createDeliverer({ base, secrets, send, settle, times });
   const { fullHosts } = deliverer;
-  const recovery = createDeliveryRecovery({ ...base, ...times, settle, leaseMs, fullHosts });
+  const recovery = createDeliveryRecovery({ base, settle, fullHosts, times });
   const onActive = dispatcher.wake;
   const webhooks = createWebhooks({ ...base, agents, secrets, allowed, onActive, caps });
   const listeners = createListeners(base);

@@ -29,15 +29,17 @@ const lookUpMax = 500;
 const unreadableSecret =
   'The signing secret cannot be decrypted: the platform has another ENCRYPTION_KEY than the one it was stored under; put that back, or set a new secret';
 
-export interface DeliverDeps extends DeliveriesDeps {
+export interface DeliverDeps {
+  readonly base: DeliveriesDeps & { readonly log: Logger };
   readonly send: Send;
   readonly secrets: Pick<SigningSecrets, 'open'>;
   readonly settle: Settle;
-  readonly log: Logger;
-  /** After this time without a settlement, the sweep ends the attempt as lost. */
-  readonly leaseMs: number;
-  /** The clocks of two processes may differ by this much: a row that is due within it is due now. */
-  readonly clockSkewMs?: number | undefined;
+  readonly times: {
+    /** After this time without a settlement, the sweep ends the attempt as lost. */
+    readonly leaseMs: number;
+    /** The clocks of two processes may differ by this much: a row that is due within it is due now. */
+    readonly clockSkewMs?: number | undefined;
+  };
 }
 
 interface Claim {
@@ -56,7 +58,7 @@ interface DelivererState extends DeliverDeps {
 export function createDeliverer(deps: DeliverDeps) {
   const state: DelivererState = {
     ...deps,
-    claim: createBatch(deps.database, (tx, ids) => claim(deps, tx, ids)),
+    claim: createBatch(deps.base.database, (tx, ids) => claim(deps, tx, ids)),
     lanes: createLanes((id) => deliver(state, id)),
     stopping: new AbortController(),
   };
@@ -74,7 +76,7 @@ export function createDeliverer(deps: DeliverDeps) {
 
 /** Adds the deliveries that are due to the lanes of their hosts. */
 async function lookUp(
-  { database, clock, lanes, clockSkewMs = 0 }: DelivererState,
+  { base: { database, clock }, lanes, times: { clockSkewMs = 0 } }: DelivererState,
   ids: readonly string[],
 ): Promise<void> {
   const found = await findWaiting(database.read, { ids, now: clock.now() + clockSkewMs });
@@ -83,7 +85,7 @@ async function lookUp(
 
 /** Claims the deliveries that are due; null for the others, in the order of `ids`. */
 async function claim(
-  { clock, writer, leaseMs, clockSkewMs = 0 }: DeliverDeps,
+  { base: { clock, writer }, times: { leaseMs, clockSkewMs = 0 } }: DeliverDeps,
   tx: Transaction,
   ids: readonly string[],
 ): Promise<(Claim | null)[]> {
@@ -111,7 +113,7 @@ async function deliver(state: DelivererState, deliveryId: string): Promise<WasQu
     const claim = await state.claim(deliveryId);
     return claim === null ? null : await attempt(state, claim);
   } catch (err) {
-    const { log } = state;
+    const { log } = state.base;
     log.error({ err, delivery_id: deliveryId }, 'a delivery went wrong; it will be tried again');
     return null;
   }
@@ -119,7 +121,7 @@ async function deliver(state: DelivererState, deliveryId: string): Promise<WasQu
 
 /** Sends one attempt and settles it; whether the receiver answered quickly. */
 async function attempt(state: DelivererState, claim: Claim): Promise<boolean> {
-  const { clock } = state;
+  const { clock } = state.base;
   const { delivery } = claim;
   const begun = clock.monotonic();
   const result = await request(state, claim);
@@ -131,7 +133,7 @@ async function attempt(state: DelivererState, claim: Claim): Promise<boolean> {
 
 /** Signs the request and sends it. */
 async function request(
-  { secrets, send, clock, stopping }: DelivererState,
+  { base: { clock }, secrets, send, stopping }: DelivererState,
   { delivery, target }: Claim,
 ): Promise<AttemptResult> {
   const { body, attempts, is_test, redelivery_of } = delivery;
@@ -155,7 +157,7 @@ async function request(
 
 /** Settles the attempt and logs what is unusual about it. */
 async function finish(
-  { settle, stopping, log }: DelivererState,
+  { base: { log }, settle, stopping }: DelivererState,
   settlement: Settlement,
 ): Promise<void> {
   const { delivery, result } = settlement;

@@ -25,37 +25,34 @@ const lost = {
   response: null,
 } as const;
 
-export interface DeliveryRecoverDeps extends DeliveriesDeps {
+export interface DeliveryRecoverDeps {
+  readonly base: DeliveriesDeps & { readonly log: Logger };
   readonly settle: Settle;
-  readonly log: Logger;
   /** Hosts for which enough deliveries wait in this process. */
   fullHosts(): string[];
-  /** See `createDeliverer`. */
-  readonly leaseMs: number;
-  /**
-   * How long the sweep leaves a due delivery to each hint that was sent for it. The process that took
-   * the hint may be another one, in which the delivery waits for a slot of its host.
-   */
-  readonly hintRetryMs?: number | undefined;
-  /** See `createLeaseSweep`. */
-  readonly graceMs?: number | undefined;
+  readonly times: {
+    /** See `createDeliverer`. */
+    readonly leaseMs: number;
+    /**
+     * How long the sweep leaves a due delivery to each hint that was sent for it. The process that took
+     * the hint may be another one, in which the delivery waits for a slot of its host.
+     */
+    readonly hintRetryMs?: number | undefined;
+    /** See `createLeaseSweep`. */
+    readonly graceMs?: number | undefined;
+  };
 }
 
 interface RecoveryState extends DeliveryRecoverDeps {
-  readonly hintRetryMs: number;
   hintedAt: number;
   /** The last webhook for which the previous sweep sent hints. */
   after: string;
 }
 
 export function createDeliveryRecovery(deps: DeliveryRecoverDeps): LeaseSweep {
-  const { database, clock, log, writer, leaseMs, graceMs, hintRetryMs = 0 } = deps;
-  const state: RecoveryState = {
-    ...deps,
-    hintRetryMs,
-    hintedAt: Number.NEGATIVE_INFINITY,
-    after: '',
-  };
+  const { database, clock, log, writer } = deps.base;
+  const { leaseMs, graceMs } = deps.times;
+  const state: RecoveryState = { ...deps, hintedAt: Number.NEGATIVE_INFINITY, after: '' };
   return createLeaseSweep<ClaimedDelivery>({
     database,
     clock,
@@ -73,14 +70,15 @@ export function createDeliveryRecovery(deps: DeliveryRecoverDeps): LeaseSweep {
   });
 }
 
-function settleLost({ settle, clock }: DeliveryRecoverDeps, delivery: ClaimedDelivery) {
-  const now = clock.now();
+function settleLost({ base, settle }: DeliveryRecoverDeps, delivery: ClaimedDelivery) {
+  const now = base.clock.now();
   const startedAt = delivery.started_at ?? now;
   return settle({ delivery, result: lost, startedAt, tookMs: Math.max(0, now - startedAt) });
 }
 
 async function sendDueHints(state: RecoveryState): Promise<void> {
-  const { database, queue, clock, hintRetryMs } = state;
+  const { database, queue, clock } = state.base;
+  const { hintRetryMs = 0 } = state.times;
   // Reading due deliveries is useless while enough hints wait, or while none can be sent.
   if (!queue.isConnected() || !queue.isRunningLow('webhooks')) return;
   if (clock.monotonic() - state.hintedAt < hintRetryMs) return;

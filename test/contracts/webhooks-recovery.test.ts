@@ -28,8 +28,9 @@ async function lostAttempts(world: WebhooksWorld, settle: Settle) {
   await dead.dispatcher.dispatch();
   await waitFor(() => world.sent.length === 2, { describe: 'both are sent' });
   const queue = createMemoryQueue(log);
-  const common = { database, queue, clock, log, writer: 'first' };
-  return createDeliveryRecovery({ ...common, settle, leaseMs: 30_000, fullHosts: () => [] });
+  const base = { database, queue, clock, log, writer: 'first' };
+  const times = { leaseMs: 30_000 };
+  return createDeliveryRecovery({ base, settle, times, fullHosts: () => [] });
 }
 
 describe.each(await engines())('on $name', (engine) => {

@@ -110,24 +110,28 @@ export async function webhooksWorld(
         webhookAllowCidrs: null,
         webhooksMax: caps.ofOrganization,
         agentWebhooksMax: caps.ofAgent,
+        times: {},
       },
-      agents,
-      secrets: createSigningSecrets(
-        on,
-        encryptedBy === null ? null : createCipher(Buffer.alloc(32, encryptedBy)),
-        canAllOpen,
-      ),
-      times: {},
+      slices: {
+        agents,
+        secrets: createSigningSecrets(
+          on,
+          encryptedBy === null ? null : createCipher(Buffer.alloc(32, encryptedBy)),
+          canAllOpen,
+        ),
+      },
       observe: (observation) => void observed.push(observation),
-      sender: {
-        async send(request) {
-          const deliveryId = request.headers['x-service-delivery'] ?? '';
-          const one = { ...request, deliveryId, at: clock.now() };
-          sent.push(one);
-          const answer = await respond(one);
-          return isKilled ? new Promise(() => {}) : resultOf(answer, request.signal.aborted);
+      network: {
+        sender: {
+          async send(request) {
+            const deliveryId = request.headers['x-service-delivery'] ?? '';
+            const one = { ...request, deliveryId, at: clock.now() };
+            sent.push(one);
+            const answer = await respond(one);
+            return isKilled ? new Promise(() => {}) : resultOf(answer, request.signal.aborted);
+          },
+          async close() {},
         },
-        async close() {},
       },
     });
     queue.consume('webhooks', 1_000, (id) => outgoing.deliverer.handleHint(id));
