@@ -12,10 +12,10 @@ const charactersMax = 4_096;
 export function createTextBatcher(pass: (text: string) => void) {
   let waiting = '';
   let timer: NodeJS.Timeout | undefined;
-  /** Whether no text came in the last interval. */
-  let isIdle = true;
+  let passedAt = Number.NEGATIVE_INFINITY;
 
   function flush(): void {
+    passedAt = performance.now();
     const end = endsMidCharacter(waiting) ? waiting.length - 1 : waiting.length;
     const batch = waiting.slice(0, end);
     waiting = waiting.slice(end);
@@ -24,20 +24,17 @@ export function createTextBatcher(pass: (text: string) => void) {
 
   function onInterval(): void {
     timer = undefined;
-    isIdle = waiting === '';
-    if (isIdle) return;
     flush();
-    timer = setTimeout(onInterval, intervalMs);
   }
 
   return {
     add(text: string): void {
       waiting += text;
-      if (isIdle) {
-        isIdle = false;
-        flush();
-        timer = setTimeout(onInterval, intervalMs);
-      } else if (waiting.length >= charactersMax) flush();
+      const waitMs = passedAt + intervalMs - performance.now();
+      if (waiting.length >= charactersMax) flush();
+      else if (timer !== undefined) return;
+      else if (waitMs > 0) timer = setTimeout(onInterval, waitMs);
+      else flush();
     },
     /** Passes on the rest. */
     end(): void {

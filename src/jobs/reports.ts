@@ -24,6 +24,10 @@ const piecesPerAttemptMax = 3_000;
  * holds up the process, and 500 models that talk at once would make it commit without a pause.
  */
 const textEveryMs = 50;
+/** How long the text of a job without listeners waits for more, with which it becomes one event. */
+const unheardMs = 1_000;
+/** Characters beyond which an event takes no further text. */
+const deltaCharactersMax = 4_096;
 
 /** Between two tries to record while the database cannot be used, and how many in a row. */
 const retryMs = 500;
@@ -65,9 +69,20 @@ interface Reporting extends ReportDeps {
 interface Texts {
   /** By the monotonic clock. */
   recordedAt: number;
-  /** Streams that have nothing but text to record, each with what ends its wait. */
-  readonly held: Map<Stream, () => void>;
+  /** Streams that have nothing but text to record. */
+  readonly held: Map<Stream, HeldText>;
+  /** Whether a timer will release some of them. */
+  isWaiting: boolean;
 }
+
+interface HeldText {
+  /** By the monotonic clock. */
+  readonly since: number;
+  /** Ends its wait. */
+  release(): void;
+}
+
+type TextDelta = Omit<JobEventData<'token'>, 'at'>;
 
 /** The state of one attempt's stream. */
 interface Stream {
@@ -77,6 +92,8 @@ interface Stream {
   pieces: number;
   /** Not yet being recorded. */
   waiting: JobEvent[];
+  /** The last of them, where it is text and was not tried to be recorded. */
+  text: TextDelta | null;
   /** Resolves when nothing waits any more; null when nothing is being recorded. */
   recording: Promise<void> | null;
   /** Whether its texts are not held. */
@@ -87,11 +104,11 @@ export function createReports(deps: ReportDeps): (job: ClaimedJob) => ReportStre
   const record = createBatch<Recorded, undefined>(deps.database, (tx, all) =>
     recordAll(deps, tx, all),
   );
-  const texts: Texts = { recordedAt: Number.NEGATIVE_INFINITY, held: new Map() };
+  const texts: Texts = { recordedAt: Number.NEGATIVE_INFINITY, held: new Map(), isWaiting: false };
   const reporting: Reporting = { ...deps, record, texts };
   return (job) => {
     const stream: Stream = {
-      ...{ job, n: 0, pieces: 0, waiting: [], recording: null, isFlushed: false },
+      ...{ job, n: 0, pieces: 0, waiting: [], text: null, recording: null, isFlushed: false },
     };
     return {
       add: (report) => add(reporting, stream, report),
@@ -108,35 +125,59 @@ function flushed({ texts }: Reporting, stream: Stream): Promise<void> {
 }
 
 function add(reporting: Reporting, stream: Stream, { type, data }: Report): void {
+  if (type === 'token' && extendText(stream, data)) return;
+  stream.text = null;
   if (stream.n >= eventsPerAttemptMax) return;
   if (type === 'token' && ++stream.pieces > piecesPerAttemptMax) return;
   const at = timestamp(reporting.clock.now());
   // The compiler does not see that the data is still that of the type.
   const told = { type, data: { ...data, at } } as TypedJobEvent;
   stream.waiting.push({ epoch: stream.job.epoch, n: ++stream.n, ...told });
-  if (type !== 'token') release(reporting.texts, stream);
+  if (told.type === 'token') stream.text = told.data;
+  else release(reporting.texts, stream);
   stream.recording ??= recordWaiting(reporting, stream);
 }
 
+/** Appends a delta to the one before it, where that still waits. Returns whether it did. */
+function extendText({ text: last }: Stream, delta: TextDelta): boolean {
+  if (last === null || last.step !== delta.step) return false;
+  if (last.text.length + delta.text.length > deltaCharactersMax) return false;
+  last.text += delta.text;
+  return true;
+}
+
 /** Resolves when the texts of all runs are recorded next. */
-async function textTurn({ texts, clock }: Reporting, stream: Stream): Promise<void> {
+async function textTurn({ texts, feed, clock }: Reporting, stream: Stream): Promise<void> {
   const now = clock.monotonic();
   const waitMs = texts.recordedAt + textEveryMs - now;
-  if (waitMs <= 0) {
+  if (waitMs <= 0 && feed.hasListeners(stream.job.id)) {
     texts.recordedAt = now;
     return;
   }
-  if (texts.held.size === 0) setTimeout(releaseAll, waitMs, texts, clock);
-  await new Promise<void>((resolve) => texts.held.set(stream, resolve));
+  if (!texts.isWaiting) setTimeout(releaseDue, Math.max(waitMs, 0), texts, feed, clock);
+  texts.isWaiting = true;
+  await new Promise<void>((release) => texts.held.set(stream, { since: now, release }));
 }
 
-function releaseAll(texts: Texts, clock: Clock): void {
-  texts.recordedAt = clock.monotonic();
-  for (const stream of texts.held.keys()) release(texts, stream);
+/**
+ * Ends the wait of the texts that have listeners. All others that have waited for some time are recorded with the first
+ * of them whose time is over, so that their commits are few.
+ */
+function releaseDue(texts: Texts, feed: JobFeed, clock: Clock): void {
+  const now = clock.monotonic();
+  const isOver = texts.held.values().some(({ since }) => now - since >= unheardMs);
+  const dueMs = isOver ? unheardMs / 2 : unheardMs;
+  for (const [stream, { since }] of texts.held) {
+    if (now - since < dueMs && !feed.hasListeners(stream.job.id)) continue;
+    texts.recordedAt = now;
+    release(texts, stream);
+  }
+  texts.isWaiting = texts.held.size > 0;
+  if (texts.isWaiting) setTimeout(releaseDue, textEveryMs, texts, feed, clock);
 }
 
 function release({ held }: Texts, stream: Stream): void {
-  held.get(stream)?.();
+  held.get(stream)?.release();
   held.delete(stream);
 }
 
@@ -152,9 +193,10 @@ async function recordWaiting(reporting: Reporting, stream: Stream): Promise<void
   await Promise.resolve();
   while (stream.waiting.length > 0) {
     const hasTextAlone = stream.waiting.every(({ type }) => type === 'token');
-    if (hasTextAlone && !stream.isFlushed) await textTurn(reporting, stream);
+    if (hasTextAlone && !stream.isFlushed && tries === 0) await textTurn(reporting, stream);
     const events = stream.waiting;
     stream.waiting = [];
+    stream.text = null;
     const results = await Promise.allSettled(events.map((event) => record({ job, event })));
     if (results.some(({ status }) => status === 'fulfilled')) tries = 0;
     const failure = results.find((result) => result.status === 'rejected');
