@@ -53,6 +53,7 @@ interface State extends BodyTransformDeps {
 }
 
 const encoder = new TextEncoder();
+const nothing = new Uint8Array();
 
 export function createBodyTransform(deps: BodyTransformDeps): BodyTransform {
   const state: State = {
@@ -73,7 +74,7 @@ function transform(state: State, value: Uint8Array | null): Uint8Array {
   state.bytes += value?.byteLength ?? 0;
   const max = state.document === null ? state.bounds.stream : state.bounds.document;
   if (state.bytes > max) fail(state, { kind: 'excessive', detail: `${max} bytes` });
-  return encoder.encode(forwarded);
+  return forwarded === '' ? nothing : encoder.encode(forwarded);
 }
 
 function forward(state: State, value: Uint8Array | null): string {

@@ -5,12 +5,13 @@
  * rejects later.
  */
 
+import type { Readable } from 'node:stream';
 import { parsed } from '../kernel/json.ts';
-import { lazily } from '../kernel/lazy.ts';
 import { type BodyBytesMax, createBodyTransform } from './body-transform.ts';
 import { createChatParser } from './chat-parser.ts';
 import { messageIn } from './error-body.ts';
 import { createMessagesParser } from './messages-parser.ts';
+import { type ProviderResponse, requestProvider } from './provider-request.ts';
 import type { Protocol } from './providers.ts';
 import type { StreamParser } from './stream-parser.ts';
 import {
@@ -60,8 +61,6 @@ export interface Wire {
   close(): void;
 }
 
-type Reader = ReadableStreamDefaultReader<Uint8Array>;
-
 /** Of a response body. */
 const bodyBytesMax: BodyBytesMax = { stream: 256 * 1024 * 1024, document: 32 * 1024 * 1024 };
 /** Of the body of an error response. */
@@ -73,12 +72,6 @@ const usageMs = 5_000;
 /** Codes of connections that failed before the request was sent: DNS, refusal, TLS. */
 const unsent =
   /^(ECONNREFUSED|ENOTFOUND|EAI_|EHOST|ENET|UND_ERR_CONNECT)|^(ERR_TLS|ERR_SSL|UNABLE_TO_)|CERT/;
-
-/** The timer of wire-timers.ts bounds silence. undici's own time limits of five minutes would be too short. */
-const dispatcher = lazily(async () => {
-  const { Agent } = await import('undici');
-  return new Agent({ headersTimeout: 0, bodyTimeout: 0 });
-});
 
 interface State extends Pick<WireOptions, 'protocol' | 'onText'> {
   readonly parser: StreamParser;
@@ -161,40 +154,32 @@ function fail(state: State, fault: WireFault): void {
 async function send(
   state: State,
   url: string | URL | Request,
-  init?: RequestInit,
+  init: RequestInit = {},
 ): Promise<Response> {
   const { request, silenceTimer } = state;
   state.isBegun = state.fault === null;
-  let response: Response;
+  let response: ProviderResponse;
   try {
-    response = await fetch(url, {
-      ...init,
-      redirect: 'manual',
-      signal: request.signal,
-      // The types of undici's release differ from those of the global fetch; the interface is the same.
-      dispatcher: (await dispatcher()) as unknown as NonNullable<RequestInit['dispatcher']>,
-    });
+    response = await requestProvider(url, init, request.signal);
   } catch (error) {
     fail(state, connectionFault(error));
     throw error;
   }
   silenceTimer.reset();
-  const { ok, status, headers, body } = response;
-  if (!ok) {
-    const message = await errorMessageOf(response, silenceTimer.reset);
+  const { status, headers, body } = response;
+  if (status < 200 || status > 299) {
+    const message = await errorMessageOf(body, silenceTimer.reset);
     fail(state, { kind: 'status', status, headers, message });
     request.abort();
     throw new Error(`status ${status}`);
   }
-  return new Response(body === null ? null : transformedBody(state, body, headers), {
-    status,
-    headers,
-  });
+  return new Response(transformedBody(state, body, headers), { headers });
 }
 
+/** The bytes for the SDK. Each chunk is transformed as it arrives, also while the SDK has not read the one before. */
 function transformedBody(
   state: State,
-  body: ReadableStream<Uint8Array>,
+  body: Readable,
   headers: Headers,
 ): ReadableStream<Uint8Array> {
   const { protocol, parser, bounds, onText } = state;
@@ -206,44 +191,46 @@ function transformedBody(
     onText,
     fail: (fault) => fail(state, fault),
   });
-  const reader = body.getReader();
+  let isOver = false;
+  const take = (controller: ReadableStreamDefaultController, value: Uint8Array | null) => {
+    // After a fault the body ends with an error, which comes as null.
+    if (isOver || (value !== null && state.fault !== null)) return;
+    const bytes = transform.transform(value);
+    if (value !== null) {
+      state.silenceTimer.reset();
+      state.deadlines.begun();
+    }
+    if (bytes.length > 0) {
+      controller.enqueue(bytes);
+      if ((controller.desiredSize ?? 0) <= 0) body.pause();
+    }
+    isOver = value === null || state.fault !== null || transform.isOver();
+    if (!isOver) return;
+    controller.close();
+    if (state.fault === null) drainBody(state, body);
+  };
   return new ReadableStream<Uint8Array>({
-    async pull(controller) {
-      while (state.fault === null) {
-        const { done, value } = await readOrFail(state, reader);
-        const bytes = transform.transform(done ? null : value);
-        state.silenceTimer.reset();
-        state.deadlines.begun();
-        if (bytes.length > 0) controller.enqueue(bytes);
-        if (done || transform.isOver()) break;
-        if (bytes.length > 0) return;
-      }
-      controller.close();
-      if (state.fault === null) drainBody(state, reader);
+    start(controller) {
+      body.on('data', (value: Uint8Array) => take(controller, value));
+      body.on('end', () => take(controller, null));
+      body.on('error', (error) => {
+        fail(state, connectionFault(error));
+        take(controller, null);
+      });
     },
-    cancel: () => state.request.abort(),
+    pull: () => void body.resume(),
+    cancel() {
+      isOver = true;
+      state.request.abort();
+    },
   });
 }
 
-async function readOrFail(state: State, reader: Reader): ReturnType<Reader['read']> {
-  try {
-    return await reader.read();
-  } catch (error) {
-    fail(state, connectionFault(error));
-    return { done: true, value: undefined };
-  }
-}
-
 /** Reads the body to its end, because only then its connection can be reused. */
-function drainBody(state: State, reader: Reader): void {
+function drainBody(state: State, body: Readable): void {
   state.isDraining = true;
   const deadline = setTimeout(() => state.request.abort(), drainMs).unref();
-  const drain = async () => {
-    while (!(await reader.read()).done);
-  };
-  drain()
-    .catch(() => {})
-    .finally(() => clearTimeout(deadline));
+  body.once('close', () => clearTimeout(deadline)).resume();
 }
 
 /** Why a request has no response. */
@@ -258,11 +245,14 @@ export function connectionFault(error: unknown): WireFault {
 }
 
 /** The message in the body of an error response; empty where there is none. */
-async function errorMessageOf(response: Response, onBytes: () => void): Promise<string> {
+async function errorMessageOf(
+  chunks: AsyncIterable<Uint8Array>,
+  onBytes: () => void,
+): Promise<string> {
   const decoder = new TextDecoder();
   let text = '';
   try {
-    for await (const bytes of response.body ?? []) {
+    for await (const bytes of chunks) {
       onBytes();
       text += decoder.decode(bytes, { stream: true });
       if (text.length > errorCharactersMax) break;
