@@ -8,6 +8,7 @@ import {
   type EventsCursor,
   endProgress,
   erasedData,
+  erasedEnd,
   eventsAfter,
   firstCursor,
   keepProgress,
@@ -32,6 +33,8 @@ interface EventData {
   readonly job_id?: string | null;
   readonly conversation_id?: string;
   readonly user_id?: string;
+  /** Where an erasure was interrupted. */
+  readonly erased?: boolean;
 }
 
 /** Erases what deliveries about jobs or conversations say, until `isLate`: whether nothing is left. */
@@ -44,7 +47,7 @@ export async function eraseDeliveries(
       const rows = await deliveriesAbout(tx, subjects, deliveriesMax);
       for (const { id, body } of rows) {
         const { data: _, ...head } = JSON.parse(body) as Record<string, unknown>;
-        const erased = `${JSON.stringify(head).slice(0, -1)},"data":${erasedData}}`;
+        const erased = `${JSON.stringify(head).slice(0, -1)}${erasedEnd}`;
         await redactDelivery(tx, id, erased);
       }
       return rows.length;
@@ -82,6 +85,10 @@ export async function eraseEvents(
 export const endErasure = ({ database }: Pick<EraseEventsDeps, 'database'>, user: OfUser) =>
   database.write((tx) => endProgress(tx, user));
 
+/**
+ * In three steps, so that a repetition after a crash finds what is left: the events keep what they are about until their
+ * deliveries are erased.
+ */
 async function erasePage(
   database: Database,
   user: OfUser,
@@ -89,15 +96,21 @@ async function erasePage(
 ): Promise<void> {
   const told = rows.map(({ seq, data }) => ({ seq, ...(JSON.parse(data) as EventData) }));
   const jobs = told.flatMap(({ job_id }) => job_id ?? []);
-  const erased = await erasedAmong(database.read, [...new Set(jobs)]);
+  const gone = await erasedAmong(database.read, [...new Set(jobs)]);
   const about = told.filter(
-    ({ job_id, user_id }) => user_id === user.userId || erased.has(job_id ?? ''),
+    ({ job_id, user_id, erased }) =>
+      erased === true || user_id === user.userId || gone.has(job_id ?? ''),
   );
   if (about.length === 0) return;
   await database.write(async (tx) => {
-    for (const { seq } of about) await redactEvent(tx, Number(seq));
+    for (const { seq, job_id, conversation_id } of about) {
+      await redactEvent(tx, Number(seq), JSON.stringify({ erased: true, job_id, conversation_id }));
+    }
   });
-  // An event that was read before this became a delivery only now: there are few, and no repetition finds them.
+  // Events that were read before this became deliveries only now, besides those that an interrupted erasure has left.
   const subjects = about.flatMap(({ job_id, conversation_id }) => job_id ?? conversation_id ?? []);
   await eraseDeliveries({ database, isLate: () => false }, [...new Set(subjects)]);
+  await database.write(async (tx) => {
+    for (const { seq } of about) await redactEvent(tx, Number(seq), erasedData);
+  });
 }

@@ -6,6 +6,9 @@ import type { OfUser } from './user-data.store.ts';
 /** What stands in place of the data of an event or a delivery. */
 export const erasedData = '{"erased":true}';
 
+/** How the body of an erased delivery ends. What a skill said may have the same text inside. */
+export const erasedEnd = `,"data":${erasedData}}`;
+
 /** An event's place in the order of its organization; on SQLite the transaction is always 0. */
 export interface EventsCursor {
   readonly txid: string;
@@ -36,8 +39,8 @@ export function eventsAfter(
         .execute();
 }
 
-export async function redactEvent(tx: Transaction, seq: number): Promise<void> {
-  await tx.kysely.updateTable('events').set({ data: erasedData }).where('seq', '=', seq).execute();
+export async function redactEvent(tx: Transaction, seq: number, data: string): Promise<void> {
+  await tx.kysely.updateTable('events').set({ data }).where('seq', '=', seq).execute();
 }
 
 /** How far an erasure that was not done has looked through the events. */
@@ -80,7 +83,7 @@ export async function deliveriesAbout(
     .selectFrom('webhook_deliveries')
     .select(['id', 'body'])
     .where('subject', 'in', subjects)
-    .where('body', 'not like', `%${erasedData}%`)
+    .where('body', 'not like', `%${erasedEnd}`)
     .orderBy('id')
     .limit(limit)
     .execute();
