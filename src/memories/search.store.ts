@@ -104,6 +104,27 @@ const postgresTotal = written<{ terms: string }>()<{ total: number }>(
   (p) => sql`select memory_count(${p('terms')}::tsquery) as total`,
 );
 
+/** How many of some memories, by `seq`, an expression finds. */
+export async function countAmong(
+  db: Handle,
+  terms: string,
+  seqs: ReadonlySet<number>,
+): Promise<number> {
+  if (seqs.size === 0) return 0;
+  const among = db.dialect === 'postgres' ? postgresAmong : sqliteAmong;
+  const params = { terms, seqs: numbersParam(db, [...seqs]) };
+  return Number((await db.first(among, params))?.count ?? 0);
+}
+
+const sqliteAmong = written<{ terms: string; seqs: string }>()<{ count: number }>(
+  (p) => sql`select count(*) as count from memory_index where memory_index match ${p('terms')}
+    and +rowid in (select value from json_each(${p('seqs')}))`,
+);
+const postgresAmong = written<{ terms: string; seqs: string }>()<{ count: number }>(
+  (p) => sql`select count(*) as count from memory_index
+    where rowid = any(${p('seqs')}::bigint[]) and tokens @@ ${p('terms')}::tsquery`,
+);
+
 /**
  * By `seq` the newest `limit` that an expression finds, the last recorded first. A page far back is cut from what this
  * gives, since what costs is to look for them.

@@ -27,6 +27,7 @@ import {
   allOf,
   anyOf,
   bytesOfMemories,
+  countAmong,
   countsOf,
   listsOf,
   memoriesBySeq,
@@ -71,6 +72,8 @@ interface Found {
   readonly counts: readonly Counts[];
   /** How many there are. To count them takes longest where they are many, and a run need not know. */
   total(): Promise<number>;
+  /** How many of some memories are among them. */
+  countAmong(seqs: ReadonlySet<number>): Promise<number>;
   /** The newest of all. */
   newest(limit: number): Promise<readonly number[]>;
 }
@@ -161,10 +164,9 @@ async function find(db: Handle, wanted: Wanted, most: number): Promise<Found> {
   const found = await findAll(db, wanted, most + expired.size);
   const isCurrent = (seq: number) => !expired.has(seq);
   const seqs = found.seqs.filter(isCurrent);
-  const gone = found.seqs.length - seqs.length;
   const newest = async (limit: number) =>
     (await found.newest(limit + expired.size)).filter(isCurrent);
-  const total = async () => (await found.total()) - gone;
+  const total = async () => (await found.total()) - (await found.countAmong(expired));
   return { ...found, seqs: seqs.slice(0, most), total, newest };
 }
 
@@ -181,7 +183,7 @@ async function findAll(db: Handle, wanted: Wanted, most: number): Promise<Found>
   if (query.phrases.length > 0) {
     const terms = query.phrases.flatMap(termsOfPhrase).map((term) => anyOf(db, owners, [term]));
     const seqs = await phraseMatches(db, within(...terms), query.phrases);
-    return { seqs, total: async () => seqs.length, counts, newest: async () => seqs };
+    return { ...foundIn(seqs), seqs, counts };
   }
   return await findAny(
     db,
@@ -209,16 +211,12 @@ async function findAny(
     ])
     .filter(({ count }) => count > 0)
     .sort((a, b) => a.count - b.count);
-  const none: readonly number[] = [];
-  if (lists.length === 0) {
-    return { seqs: none, total: async () => 0, counts, newest: async () => none };
-  }
+  if (lists.length === 0) return { ...foundIn([]), seqs: [], counts };
   const read = lists.slice(0, readable(lists.map(({ count }) => count)));
   const scores = await scoresOf(db, read, within);
   if (read.length === lists.length) {
     const newest = [...scores.keys()].sort((a, b) => b - a);
-    const total = async () => scores.size;
-    return { seqs: best(scores, most), total, counts, newest: async () => newest };
+    return { ...foundIn(newest), seqs: best(scores, most), counts };
   }
   const any = within(
     oneOf(
@@ -237,8 +235,18 @@ async function findAny(
   return {
     seqs: best(scores, most),
     total: () => totalOf(db, any),
+    countAmong: (some) => countAmong(db, any, some),
     counts,
     newest,
+  };
+}
+
+/** What is known of all that is found where all of it was read, newest first. */
+function foundIn(all: readonly number[]): Omit<Found, 'seqs' | 'counts'> {
+  return {
+    total: async () => all.length,
+    countAmong: async (some) => all.filter((seq) => some.has(seq)).length,
+    newest: async () => all,
   };
 }
 

@@ -3,6 +3,7 @@ import { sql } from 'kysely';
 import { describe, expect, test } from 'vitest';
 import { insertDefaultAgent } from '../../src/agents/agents.ts';
 import { composeAgents } from '../../src/composition/agents.ts';
+import { newMemory } from '../../src/memories/record.ts';
 import { createRunMemories, type MemoryChange } from '../../src/memories/run-memory.ts';
 import { type Engine, engines } from '../support/databases.ts';
 import { manualClock } from '../support/manual-clock.ts';
@@ -443,6 +444,28 @@ describe.each(await engines())('on $name', (engine) => {
       expect(await recall(memory)).toEqual(['tea for ever']);
       expect(await recall(memory, { query: 'tea' })).toEqual(['tea for ever']);
       expect(await memory.ask('forget', brief.id)).toBe(false);
+    });
+
+    // Up to 5,000 memories with a word are read, and 300 of them ranked.
+    test.each([400, 5_100])('is in no total, where %i newer ones match, too', async (count) => {
+      const { clock, listed, memories, database } = await withExpiring(engine);
+      const remembered = Array.from({ length: count }, (_, i) =>
+        newMemory({ content: `tea number ${i}` }, { now: clock.now() }),
+      );
+      const run = {
+        ...own,
+        userId: null,
+        remembered,
+        forgotten: [],
+        share: 0,
+        acceptedAt: Infinity,
+      };
+      await database.write((tx) => memories.keep(tx, [run]));
+      expect(await listed({ q: 'tea' })).toMatchObject({ total: count + 3 });
+      clock.advance(60_000);
+
+      expect(await listed({ q: 'tea' })).toMatchObject({ total: count + 1 });
+      expect(await listed({ q: 'tea', tag: 'fact' })).toMatchObject({ total: count + 1 });
     });
 
     test('is deleted in the background, with its entry and its counts', async () => {
