@@ -3,6 +3,7 @@
  * with the credentials of its organization. A question has a short deadline and no second try; texts of memories wait
  * and are tried again. Neither throws for what a provider does.
  */
+import { createHash } from 'node:crypto';
 import { type Backoff, delayAfter } from '../kernel/backoff.ts';
 import { bind } from '../kernel/bind.ts';
 import { TextsRefusedError } from '../models/embeddings.ts';
@@ -29,6 +30,10 @@ const textBytesMax = 8_000;
 /** Texts of one request at most; fewer after a request that failed. */
 const batchMax = 64;
 
+/** Failures with a text alone after which it is left to words, and texts of which they are counted. */
+const failuresMax = 3;
+const failuresKept = 1_000;
+
 interface EmbedderState extends RequestState {
   readonly questions: QuestionCache;
   /** By organization: until when, on the monotonic clock, no question is asked. */
@@ -37,6 +42,8 @@ interface EmbedderState extends RequestState {
   readonly waiting: Map<string, { readonly until: number; readonly failures: number }>;
   /** By organization: texts of its next request, where fewer than the most. */
   readonly batches: Map<string, number>;
+  /** By digest: how often a provider has failed with a text, and took another one. */
+  readonly failures: Map<string, number>;
 }
 
 export function createEmbedder(deps: RequestDeps) {
@@ -47,6 +54,7 @@ export function createEmbedder(deps: RequestDeps) {
     resting: new Map(),
     waiting: new Map(),
     batches: new Map(),
+    failures: new Map(),
     said: new Set(),
   };
   return { model: deps.model.name, ...bind(state, { question, texts, postpone, isWaiting, stop }) };
@@ -101,7 +109,7 @@ async function texts(
     state,
     owning,
     given.map((text) => cut(text, textBytesMax)),
-    { batch, mayGoOn },
+    { batch, mayGoOn, failsOften: (text) => failsOften(state, owning, text) },
   );
   if (stopped === null) {
     state.waiting.delete(place);
@@ -118,6 +126,16 @@ async function texts(
     postpone(state, owning, stopped.message, stopped.retryAfterMs);
   }
   return made;
+}
+
+/** Counts that a provider has failed with a text alone; whether that is enough to do without its vector. */
+function failsOften({ failures }: EmbedderState, { organizationId }: Owning, text: string) {
+  const digest = createHash('sha256').update(`${organizationId}/${text}`).digest('base64');
+  const count = (failures.get(digest) ?? 0) + 1;
+  if (failures.size >= failuresKept) failures.clear();
+  if (count < failuresMax) failures.set(digest, count);
+  else failures.delete(digest);
+  return count >= failuresMax;
 }
 
 /** Lets the texts of an organization wait, where no time is given, longer after each failure; and tells the log why. */

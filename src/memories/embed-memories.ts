@@ -26,6 +26,7 @@ import {
   insertVectors,
   listWith,
   lockBySeq,
+  lockModels,
   setDimensions,
   setModel,
   takeLease,
@@ -38,8 +39,8 @@ const textBytes = 8_000;
 /** Agents of one call that are served, and owners that are looked at in a round. */
 const requestsMax = 20;
 const ownersMax = 1_000;
-/** Longer than a request may take. */
-const leaseMs = 60_000;
+/** Longer than the requests for one text may take, which are three at most. */
+const leaseMs = 100_000;
 const countedMax = 10_000;
 /** Before the first owner. */
 const beginning = -1;
@@ -59,8 +60,10 @@ interface EmbedMemoriesDeps {
 }
 
 interface EmbedMemoriesState extends EmbedMemoriesDeps {
-  /** The owner at which the last round ended; the next one begins behind it. */
-  after: number;
+  /** By the model of their memories: the owner at which the last round ended; the next one begins behind it. */
+  readonly after: Map<number, number>;
+  /** Organizations whose vectors had other dimensions: one text tells whether they still have. */
+  readonly refused: Set<string>;
   /** Whether this process has made its model the current one. */
   isActivated: boolean;
   /** Whether the log has said that another process has another model. */
@@ -70,7 +73,8 @@ interface EmbedMemoriesState extends EmbedMemoriesDeps {
 export function createEmbedMemories(deps: EmbedMemoriesDeps) {
   const state: EmbedMemoriesState = {
     ...deps,
-    after: beginning,
+    after: new Map(),
+    refused: new Set(),
     isActivated: false,
     isOutdated: false,
   };
@@ -84,14 +88,15 @@ async function embedSome(state: EmbedMemoriesState): Promise<number> {
   await state.index.fill(model, () => holdLease(state, model));
   const pass: Pass = { requests: 0, made: 0, isElsewhere: false };
   for (const embedding of await findEarlierModels(state.database.read, model.id)) {
+    const isHalf = () => state.after.has(embedding);
     let before: number;
-    let isHalf: boolean;
+    let wasHalf: boolean;
     do {
       before = pass.made;
-      isHalf = state.after !== beginning;
+      wasHalf = isHalf();
       await embedRound(state, pass, model, embedding);
       // What a round that began in the middle has not seen is before it.
-    } while (!isOver(pass) && (pass.made > before || (isHalf && state.after === beginning)));
+    } while (!isOver(pass) && (pass.made > before || (wasHalf && !isHalf())));
   }
   return pass.made;
 }
@@ -115,9 +120,13 @@ async function embedRound(
   const { read } = state.database;
   const seen = new Set<string>();
   for (let looked = 0; looked < ownersMax && !isOver(pass); looked++) {
-    const next = await findOwnerWith(read, { embedding, after: state.after });
-    state.after = next?.owner ?? beginning;
-    if (next === undefined) return;
+    const after = state.after.get(embedding) ?? beginning;
+    const next = await findOwnerWith(read, { embedding, after });
+    if (next === undefined) {
+      state.after.delete(embedding);
+      return;
+    }
+    state.after.set(embedding, next.owner);
     const owning = await agentOfOwner(state, next.owner);
     if (owning === null || state.embedder.isWaiting(owning)) continue;
     // Users of an agent are owners too.
@@ -144,6 +153,7 @@ async function currentModel(state: EmbedMemoriesState): Promise<EmbeddingModel |
   if (!state.isActivated) {
     const { model } = embedder;
     await database.write(async (tx) => {
+      await lockModels(tx);
       const known = await findModel(tx, { model });
       const at = await activationTime(tx, clock);
       if (known === undefined) await insertModel(tx, { model, dimensions: null, at });
@@ -192,14 +202,15 @@ async function embedOf(
   { embedding, owning }: { embedding: number; owning: Owning },
 ): Promise<number | null> {
   if (!(await holdLease(state, model))) return null;
-  const { database, embedder } = state;
+  const { database, embedder, refused } = state;
+  const { organizationId } = owning;
   const rows = fitting(
     await listWith(database.read, {
       embedding,
-      organization_id: owning.organizationId,
+      organization_id: organizationId,
       agent_id: owning.agentId,
       users_agent_id: usersOf(owning.agentId),
-      limit: textsMax,
+      limit: refused.has(organizationId) ? 1 : textsMax,
     }),
   );
   if (rows.length === 0) return 0;
@@ -217,8 +228,10 @@ async function embedOf(
   if (done === 'other dimensions') {
     const reason = 'the provider of this organization answers vectors of other dimensions';
     embedder.postpone(owning, `${reason} than those that are kept of ${model.model}`, refusedMs);
+    refused.add(organizationId);
     return 0;
   }
+  refused.delete(organizationId);
   return done;
 }
 

@@ -30,6 +30,12 @@ export interface EmbeddingModel {
   readonly dimensions: number | null;
 }
 
+/** Processes that start together activate a model one after another, so that it has one row. */
+export async function lockModels(tx: Transaction): Promise<void> {
+  if (tx.dialect === 'sqlite') return;
+  await sql`lock table embedding_models in share row exclusive mode`.execute(tx.kysely);
+}
+
 export async function insertModel(
   tx: Transaction,
   { model, dimensions, at }: { model: string; dimensions: number | null; at: number },

@@ -75,9 +75,11 @@ async function embed(deps: EmbeddingsDeps, call: EmbeddingCall): Promise<Embeddi
       const error = failed({ kind: 'status', status, headers, message });
       throw isOfTexts(status) ? new TextsRefusedError('refused', error.message) : error;
     }
-    const read = readAnswer(text, call.texts.length);
-    if ('detail' in read) throw failed({ kind: 'malformed', detail: read.detail });
-    return read;
+    const body = objectOf(parsed(text));
+    const usage = usageIn(body);
+    const read = readVectors(body, call.texts.length);
+    if ('detail' in read) throw failed({ kind: 'malformed', detail: read.detail }, usage);
+    return { vectors: read.vectors, usage };
   } catch (error) {
     if (error instanceof ModelError) throw error;
     if (call.signal.aborted) throw failed({ kind: 'aborted' });
@@ -119,11 +121,20 @@ async function boundedText({ body }: Response): Promise<string> {
   return text + decoder.decode();
 }
 
+function usageIn(body: ReturnType<typeof objectOf>): Usage {
+  const counts = objectOf(body?.['usage']);
+  if (counts === null) return nothingReported;
+  const prompt = countIn(counts, 'prompt_tokens') ?? countIn(counts, 'total_tokens');
+  return { prompt, completion: 0 };
+}
+
 /** The vectors in the order of the texts, or what is wrong with the answer. */
-function readAnswer(text: string, count: number): EmbeddingAnswer | { readonly detail: string } {
-  const body = objectOf(parsed(text));
+function readVectors(
+  body: ReturnType<typeof objectOf>,
+  count: number,
+): Pick<EmbeddingAnswer, 'vectors'> | { readonly detail: string } {
   const data: unknown = body?.['data'];
-  if (body === null || !Array.isArray(data)) return { detail: 'it has no list of vectors' };
+  if (!Array.isArray(data)) return { detail: 'it has no list of vectors' };
   if (data.length !== count) return { detail: `it has ${data.length} vectors for ${count} texts` };
   const vectors: Float32Array[] = [];
   for (const [i, item] of data.entries()) {
@@ -141,9 +152,7 @@ function readAnswer(text: string, count: number): EmbeddingAnswer | { readonly d
     if (vectors[i] === undefined) return { detail: 'two vectors have the same index' };
     if (vectors[i]?.length !== dimensions) return { detail: 'its vectors differ in dimensions' };
   }
-  const counts = objectOf(body['usage']) ?? {};
-  const prompt = countIn(counts, 'prompt_tokens') ?? countIn(counts, 'total_tokens');
-  return { vectors, usage: { prompt, completion: 0 } };
+  return { vectors };
 }
 
 /** A vector of length 1, of numbers or of base64 of 32-bit floats; null for anything else. */

@@ -33,6 +33,8 @@ export type Trouble =
   | null
   | 'hang'
   | 'malformed'
+  /** No vector for the last text. */
+  | 'too-few'
   | { readonly status: number; readonly headers?: Record<string, string> };
 
 export interface ScriptedEmbedder {
@@ -65,13 +67,13 @@ export async function startScriptedEmbedder(): Promise<ScriptedEmbedder> {
     const wrong = await trouble(request);
     if (wrong === 'hang') return;
     if (wrong === 'malformed') return send(200, '{"data": [{"embedding": "no');
-    if (wrong !== null)
+    if (wrong !== null && wrong !== 'too-few')
       return send(wrong.status, { error: { message: 'scripted' } }, wrong.headers);
     const tokens = input.reduce((sum, text) => sum + tokensOf(text), 0);
     send(200, {
       object: 'list',
       model,
-      data: input
+      data: (wrong === 'too-few' ? input.slice(1) : input)
         .map((text, index) => ({ index, embedding: vectorOf(text, dimensions) }))
         .reverse(),
       usage: { prompt_tokens: tokens, total_tokens: tokens },
