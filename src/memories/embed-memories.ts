@@ -8,15 +8,14 @@ import { bind } from '../kernel/bind.ts';
 import type { Clock } from '../kernel/clock.ts';
 import type { Logger } from '../kernel/log.ts';
 import { bytesOf, codeOf } from './codes.ts';
+import { activationTime, createCurrentModel } from './current-model.ts';
 import type { Embedder } from './meaning.ts';
 import { agentOf, type Owning, usersOf } from './owners.ts';
 import type { VectorIndex } from './vector-index.ts';
 import {
-  activateModel,
   countWithout,
   deleteVectors,
   type EmbeddingModel,
-  findActiveModel,
   findEarlierModels,
   findModel,
   findOwnerName,
@@ -26,7 +25,6 @@ import {
   insertVectors,
   listWith,
   lockBySeq,
-  lockModels,
   setDimensions,
   setModel,
   takeLease,
@@ -64,10 +62,8 @@ interface EmbedMemoriesState extends EmbedMemoriesDeps {
   readonly after: Map<number, number>;
   /** Organizations whose vectors had other dimensions: one text tells whether they still have. */
   readonly refused: Set<string>;
-  /** Whether this process has made its model the current one. */
-  isActivated: boolean;
-  /** Whether the log has said that another process has another model. */
-  isOutdated: boolean;
+  /** The model of this process; null where a later process has another one. */
+  readonly currentModel: () => Promise<EmbeddingModel | null>;
 }
 
 export function createEmbedMemories(deps: EmbedMemoriesDeps) {
@@ -75,15 +71,14 @@ export function createEmbedMemories(deps: EmbedMemoriesDeps) {
     ...deps,
     after: new Map(),
     refused: new Set(),
-    isActivated: false,
-    isOutdated: false,
+    currentModel: createCurrentModel(deps),
   };
   return bind(state, { embedSome, countAwaiting });
 }
 
 /** Makes some of the vectors that are missing; how many memories have one then. */
 async function embedSome(state: EmbedMemoriesState): Promise<number> {
-  const model = await currentModel(state);
+  const model = await state.currentModel();
   if (model === null) return 0;
   await state.index.fill(model, () => holdLease(state, model));
   const pass: Pass = { requests: 0, made: 0, isElsewhere: false };
@@ -147,39 +142,6 @@ async function countAwaiting({ database: { read }, embedder }: EmbedMemoriesStat
   return Number(row?.count ?? 0);
 }
 
-/** The model of this process; null where a process that started later has another one, which else would undo its work. */
-async function currentModel(state: EmbedMemoriesState): Promise<EmbeddingModel | null> {
-  const { database, clock, embedder, log } = state;
-  if (!state.isActivated) {
-    const { model } = embedder;
-    await database.write(async (tx) => {
-      await lockModels(tx);
-      const known = await findModel(tx, { model });
-      const at = await activationTime(tx, clock);
-      if (known === undefined) await insertModel(tx, { model, dimensions: null, at });
-      else await activateModel(tx, known.id, at);
-    });
-    state.isActivated = true;
-  }
-  const active = await findActiveModel(database.read, {});
-  if (active === undefined) return null;
-  if (active.model === embedder.model) return active;
-  if (!state.isOutdated) {
-    state.isOutdated = true;
-    log.warn(
-      { embedding_model: embedder.model, other: active.model },
-      'a process that started later has another EMBEDDING_MODEL: this one makes no vectors of memories',
-    );
-  }
-  return null;
-}
-
-/** Later than all before, also where another process had a clock that is ahead. */
-async function activationTime(tx: Transaction, clock: Clock): Promise<number> {
-  const active = await findActiveModel(tx, {});
-  return Math.max(clock.now(), active === undefined ? 0 : Number(active.activated_at) + 1);
-}
-
 /** The agent of an owner; null for one that was removed, whose memories are about to be deleted. */
 async function agentOfOwner({ database }: EmbedMemoriesState, id: number): Promise<Owning | null> {
   const owner = await findOwnerName(database.read, { id });
@@ -224,15 +186,17 @@ async function embedOf(
     return vector === undefined ? [] : [{ seq, updated_at, vector }];
   });
   if (made.length === 0) return 0;
-  const done = await database.write((tx) => record(state, tx, model, { owning, made }));
-  if (done === 'other dimensions') {
+  const recorded = await database.write((tx) => record(state, tx, model, { owning, made }));
+  if (recorded === 'other dimensions') {
     const reason = 'the provider of this organization answers vectors of other dimensions';
     embedder.postpone(owning, `${reason} than those that are kept of ${model.model}`, refusedMs);
     refused.add(organizationId);
     return 0;
   }
   refused.delete(organizationId);
-  return done;
+  // Apart from the vectors, which were paid for: the index may be broken.
+  await state.index.add(model.id, recorded.vectors);
+  return recorded.count;
 }
 
 /** As many as one request takes. */
@@ -250,16 +214,24 @@ interface Made {
   readonly vector: Float32Array | null;
 }
 
-/** Records vectors of memories that are what they were when they were read; how many. */
+interface Recorded {
+  /** How many memories have been read by the model. */
+  readonly count: number;
+  readonly vectors: readonly { readonly seq: number; readonly vector: Float32Array }[];
+}
+
+const nothingRecorded: Recorded = { count: 0, vectors: [] };
+
+/** Records vectors of memories that are what they were when they were read. */
 async function record(
-  { clock, index }: EmbedMemoriesState,
+  { clock }: EmbedMemoriesState,
   tx: Transaction,
   { id, model: name }: EmbeddingModel,
   { owning, made }: { owning: Owning; made: readonly Made[] },
-): Promise<number | 'other dimensions'> {
+): Promise<Recorded | 'other dimensions'> {
   // An earlier request of the same pass may have set its dimensions, or another process made it another one.
   const model = await findModel(tx, { model: name });
-  if (model?.id !== id) return 0;
+  if (model?.id !== id) return nothingRecorded;
   const lengths = made.flatMap(({ vector }) => (vector === null ? [] : [vector.length]));
   const dimensions = model.dimensions ?? lengths[0] ?? null;
   const other = lengths.find((length) => length !== dimensions);
@@ -269,7 +241,7 @@ async function record(
     const isOld = clock.now() - Number(model.activated_at) >= dimensionsMs;
     if (!isOld || (await hasVectorsElsewhere(tx, id, owning))) return 'other dimensions';
     await insertModel(tx, { model: name, dimensions: other, at: await activationTime(tx, clock) });
-    return 0;
+    return nothingRecorded;
   }
   if (dimensions !== null && model.dimensions === null) await setDimensions(tx, id, dimensions);
   const bySeq = new Map(made.map((one) => [one.seq, one]));
@@ -289,11 +261,10 @@ async function record(
       code: codeOf(vector),
     })),
   );
-  await index.add(tx, model.id, vectors);
   await setModel(
     tx,
     model.id,
     same.map(({ seq }) => seq),
   );
-  return same.length;
+  return { count: same.length, vectors };
 }

@@ -21,14 +21,29 @@ export async function canIndex(db: Handle, dimensions: number): Promise<boolean>
   return major > 0 || minor >= 8;
 }
 
-/** Makes the table, and the index of a model, which is empty then. */
+/**
+ * Makes the table, and the index of a model, which lacks vectors until it has a search. Dropping the extension takes the
+ * column of the table and its indexes with it, and leaves the rest.
+ */
 export async function createIndex(tx: Transaction, model: number, dimensions: number) {
   const run = (text: string) => sql.raw(text).execute(tx.kysely);
+  await dropSearch(tx, model);
+  const { rows } = await sql<{ whole: boolean }>`select exists (
+    select 1 from pg_attribute where attrelid = to_regclass('memory_nearest')
+      and attname = 'vector' and not attisdropped) as whole`.execute(tx.kysely);
+  if (rows[0]?.whole !== true) await run('drop table if exists memory_nearest');
   await run(`create table if not exists memory_nearest (
     seq bigint primary key references memory_codes (seq) on delete cascade,
     owner bigint not null, together bigint, model bigint not null, vector halfvec not null)`);
   await run(`create index if not exists memory_nearest_${model} on memory_nearest
     using hnsw ((vector::halfvec(${dimensions})) halfvec_cosine_ops) where model = ${model}`);
+}
+
+/** The index of a model no longer has all vectors. */
+export async function dropSearch(tx: Transaction, model: number): Promise<void> {
+  await sql
+    .raw(`drop function if exists ${nameOf(model)}(text, bigint[], bigint[], integer)`)
+    .execute(tx.kysely);
 }
 
 /** Makes the search of an index, which says by its being there that the index has all vectors. */
@@ -46,13 +61,16 @@ export async function createSearch(tx: Transaction, model: number, dimensions: n
     .execute(tx.kysely);
 }
 
-/** Up to `max` vectors of a model that the index lacks. */
-export async function listUnindexed(db: Handle, model: number, max: number) {
-  const { rows } = await sql<{ seq: number; vector: Uint8Array }>`
-    select v.seq, v.vector from memory_codes c join memory_vectors v on v.seq = c.seq
-    where c.model = ${model}
+/** Up to `max` vectors of a model that the index lacks, in the order of their recording after a number. */
+export async function listUnindexed(
+  db: Handle,
+  { model, after, max }: { model: number; after: number; max: number },
+) {
+  const { rows } = await sql<{ n: number; seq: number; vector: Uint8Array }>`
+    select c.n, c.seq, v.vector from memory_codes c join memory_vectors v on v.seq = c.seq
+    where c.model = ${model} and c.n > ${after}
       and not exists (select 1 from memory_nearest where memory_nearest.seq = c.seq and memory_nearest.model = c.model)
-    limit ${max}`.execute(db.kysely);
+    order by c.n limit ${max}`.execute(db.kysely);
   return rows;
 }
 
@@ -83,7 +101,8 @@ export async function hasIndex(db: Handle, model: number): Promise<boolean> {
 /** Whether the index of a model has all its vectors, so that it can be searched. */
 export async function isIndexed(db: Handle, model: number): Promise<boolean> {
   const { rows } = await sql<{ there: boolean }>`
-    select to_regproc(${nameOf(model)}) is not null as there`.execute(db.kysely);
+    select to_regproc(${nameOf(model)}) is not null and to_regclass(${nameOf(model)}) is not null
+      as there`.execute(db.kysely);
   return rows[0]?.there === true;
 }
 

@@ -2,7 +2,7 @@
  * An index of vectors where PostgreSQL has the extension pgvector, for agents with so many memories that to look at the
  * codes of all takes long. What it finds are some of the nearest; the exact comparison is the same.
  */
-import type { Database, Transaction } from '../database/database.ts';
+import type { Database } from '../database/database.ts';
 import { bind } from '../kernel/bind.ts';
 import type { Clock } from '../kernel/clock.ts';
 import { isUnavailable } from '../kernel/errors.ts';
@@ -12,6 +12,7 @@ import {
   canIndex,
   createIndex,
   createSearch,
+  dropSearch,
   hasIndex,
   indexVectors,
   isIndexed,
@@ -27,6 +28,8 @@ const lookMs = 60_000;
 /** Vectors added in one transaction, and transactions of one call. */
 const addedMax = 100;
 const additionsMax = 10;
+/** Before the number of the first vector. */
+const beginning = -1;
 
 interface VectorIndexState {
   readonly database: Database;
@@ -35,6 +38,8 @@ interface VectorIndexState {
   readonly exactMax: number;
   /** Models whose index has all vectors, as far as this process knows. */
   readonly complete: Set<number>;
+  /** By model: the number of the last vector up to which this process has looked for what the index lacks. */
+  readonly filledTo: Map<number, number>;
   /** When to look again for the search of an index, and for what an index lacks; on the monotonic clock. */
   searchAt: number;
   fillAt: number;
@@ -47,30 +52,34 @@ type Deps = Pick<VectorIndexState, 'database' | 'clock' | 'log'> & { readonly ex
 
 export function createVectorIndex(deps: Deps) {
   const times = { searchAt: 0, fillAt: 0 };
-  const own = { ...times, complete: new Set<number>(), hasFailed: false };
+  const known = { complete: new Set<number>(), filledTo: new Map<number, number>() };
+  const own = { ...times, ...known, hasFailed: false };
   const state: VectorIndexState = { exactMax: codesMax, ...deps, ...own };
   return bind(state, { fill, add, nearest });
 }
 
-/** Makes the index of a model and adds some of the vectors that it lacks; `hold` says whether this process may. */
+/**
+ * Makes the index of a model and adds some of the vectors that it lacks; `hold` says whether this process may. Also of
+ * an index that was complete: the extension may have been dropped, and a process may have ended before its vectors were in.
+ */
 async function fill(
   state: VectorIndexState,
   { id, dimensions }: EmbeddingModel,
   hold: () => Promise<boolean>,
 ): Promise<void> {
-  const { database, clock, log } = state;
+  const { database, clock } = state;
   if (database.read.dialect !== 'postgres' || dimensions === null) return;
   const now = clock.monotonic();
-  if (state.complete.has(id) || now < state.fillAt) return;
+  if (now < state.fillAt) return;
   state.fillAt = now + lookMs;
   try {
     await fillSome(state, { id, dimensions }, hold);
     state.hasFailed = false;
   } catch (error) {
     if (isUnavailable(error)) throw error;
-    if (!state.hasFailed)
-      log.warn({ err: error }, 'vectors cannot be indexed: searches go without');
-    state.hasFailed = true;
+    noteFailure(state, error);
+    // The codes tell until the index has all vectors again.
+    await database.write((tx) => dropSearch(tx, id));
   }
 }
 
@@ -79,32 +88,59 @@ async function fillSome(
   { id, dimensions }: { id: number; dimensions: number },
   hold: () => Promise<boolean>,
 ): Promise<void> {
-  const { database } = state;
+  const { database, filledTo } = state;
   const { read } = database;
-  if (await isIndexed(read, id)) return void state.complete.add(id);
   if (!(await canIndex(read, dimensions)) || !(await hold())) return;
-  if (!(await hasIndex(read, id))) await database.write((tx) => createIndex(tx, id, dimensions));
+  if (!(await hasIndex(read, id))) {
+    filledTo.delete(id);
+    await database.write((tx) => createIndex(tx, id, dimensions));
+  }
   for (let step = 0; step < additionsMax; step++) {
-    const rows = await listUnindexed(read, id, addedMax);
-    const vectors = rows.map(({ seq, vector }) => ({ seq, vector: vectorOf(vector) }));
-    await database.write((tx) => indexVectors(tx, vectors));
+    const after = filledTo.get(id) ?? beginning;
+    const rows = await listUnindexed(read, { model: id, after, max: addedMax });
+    await index(state, rows);
+    const last = rows.at(-1);
+    if (last !== undefined) filledTo.set(id, Number(last.n));
     if (rows.length === addedMax) continue;
-    await database.write((tx) => createSearch(tx, id, dimensions));
-    state.complete.add(id);
+    if (!(await isIndexed(read, id))) {
+      await database.write((tx) => createSearch(tx, id, dimensions));
+    }
     return;
   }
   // The next call goes on.
   state.fillAt = 0;
 }
 
-/** Adds new vectors of a model, where it has an index. */
+async function index(
+  { database }: VectorIndexState,
+  rows: Awaited<ReturnType<typeof listUnindexed>>,
+): Promise<void> {
+  if (rows.length === 0) return;
+  const vectors = rows.map(({ seq, vector }) => ({ seq, vector: vectorOf(vector) }));
+  await database.write((tx) => indexVectors(tx, vectors));
+}
+
+/** Adds vectors of a model that are recorded, where it has an index; never throws, because `fill` makes up for it. */
 async function add(
-  _state: VectorIndexState,
-  tx: Transaction,
+  state: VectorIndexState,
   model: number,
   rows: Parameters<typeof indexVectors>[1],
 ): Promise<void> {
-  if (rows.length > 0 && (await hasIndex(tx, model))) await indexVectors(tx, rows);
+  const { database } = state;
+  try {
+    if (rows.length === 0 || !(await hasIndex(database.read, model))) return;
+    await database.write((tx) => indexVectors(tx, rows));
+  } catch (error) {
+    noteFailure(state, error);
+    state.fillAt = 0;
+  }
+}
+
+function noteFailure(state: VectorIndexState, error: unknown): void {
+  if (!state.hasFailed) {
+    state.log.warn({ err: error }, 'vectors cannot be indexed: searches go without');
+  }
+  state.hasFailed = true;
 }
 
 /** The nearest of owners with many memories; null where the codes have to tell. */

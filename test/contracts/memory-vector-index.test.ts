@@ -29,10 +29,15 @@ async function isAvailable(database: Database): Promise<boolean> {
 
 async function world(database: Database) {
   const clock = manualClock();
+  /** Of which a vector was asked for. */
+  const texts: string[] = [];
   const embedder = {
     model: 'local/angles',
     question: async () => null,
-    texts: async (_: unknown, texts: readonly string[]) => texts.map(vectorOf),
+    async texts(_: unknown, given: readonly string[]) {
+      texts.push(...given);
+      return given.map(vectorOf);
+    },
     isWaiting: () => false,
     postpone() {},
   };
@@ -43,6 +48,7 @@ async function world(database: Database) {
   await database.write((tx) => insertDefaultAgent(tx, 'default', 0));
   return {
     memories,
+    texts,
     add: (text: string, userId: string | null = null) =>
       memories.create(own, { content: text }, userId),
     async embed() {
@@ -106,5 +112,82 @@ describe.each(servers)('on $name', (engine) => {
     expect(await nearest('memory 3', 'own', 1)).toBeNull();
     await add('memory 4');
     await embed();
+  });
+
+  test('vectors are kept where the index cannot be written, and are indexed later', async (context) => {
+    const database = await engine.fresh();
+    if (!(await isAvailable(database))) context.skip();
+    const { add, embed, nearest, texts } = await world(database);
+    await sql`create extension vector`.execute(database.read.kysely);
+    await add('memory 1');
+    await embed();
+    await embed();
+    await sql`alter table memory_nearest add constraint broken check (seq < 0) not valid`.execute(
+      database.read.kysely,
+    );
+    await add('memory 3');
+    await embed();
+    await embed();
+
+    expect(texts).toEqual(['memory 1', 'memory 3']);
+    expect(await nearest('memory 3', 'own', 1)).toBeNull();
+    await sql`alter table memory_nearest drop constraint broken`.execute(database.read.kysely);
+    await embed();
+    expect(await nearest('memory 3', 'own', 2)).toEqual(['memory 3', 'memory 1']);
+    expect(texts).toEqual(['memory 1', 'memory 3']);
+  });
+
+  test('vectors are kept where the index is broken, also without the extension', async () => {
+    const database = await engine.fresh();
+    const { add, embed, texts } = await world(database);
+    const run = (text: string) => sql.raw(text).execute(database.read.kysely);
+    await run('create table memory_nearest (seq bigint primary key, model bigint)');
+    await run('create index memory_nearest_1 on memory_nearest (model)');
+    await add('memory 1');
+
+    await embed();
+
+    expect(texts).toEqual(['memory 1']);
+    const { kysely } = database.read;
+    expect(await kysely.selectFrom('memory_vectors').select('seq').execute()).toHaveLength(1);
+  });
+
+  test('an extension that was dropped and created again gets its index anew, without a restart', async (context) => {
+    const database = await engine.fresh();
+    if (!(await isAvailable(database))) context.skip();
+    const { add, embed, nearest } = await world(database);
+    const run = (text: string) => sql.raw(text).execute(database.read.kysely);
+    await run('create extension vector');
+    await add('memory 1');
+    await embed();
+    await embed();
+    expect(await nearest('memory 1', 'own', 1)).toEqual(['memory 1']);
+
+    for (const isSearchedMeanwhile of [true, false]) {
+      await run('drop extension vector cascade');
+      if (isSearchedMeanwhile) expect(await nearest('memory 1', 'own', 1)).toBeNull();
+      await add('memory 3');
+      await embed();
+      await run('create extension vector');
+      await embed();
+      const most = isSearchedMeanwhile ? 2 : 3;
+      expect(await nearest('memory 3', 'own', most)).toHaveLength(most);
+    }
+  });
+
+  test('an index of many vectors is made in steps, each from where the last one ended', async (context) => {
+    const database = await engine.fresh();
+    if (!(await isAvailable(database))) context.skip();
+    const { add, embed, nearest } = await world(database);
+    for (let i = 0; i < 250; i++) await add(`memory ${i % 30}`);
+    await embed();
+    await sql`create extension vector`.execute(database.read.kysely);
+
+    await embed();
+
+    const { kysely } = database.read;
+    const { rows } = await sql`select seq from memory_nearest`.execute(kysely);
+    expect(rows).toHaveLength(250);
+    expect(await nearest('memory 3', 'own', 200)).toHaveLength(200);
   });
 });
