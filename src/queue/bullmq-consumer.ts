@@ -27,7 +27,12 @@ interface Source {
   readonly worker: Worker;
   /** BullMQ does not close it, because it did not open it. */
   readonly connection: Client;
-  readonly gone: PromiseWithResolvers<null>;
+  /**
+   * End the waits for answers of this source. Not a promise that each of them is raced with: it would keep what
+   * all of them were answered.
+   */
+  readonly waits: Set<() => void>;
+  isGone: boolean;
 }
 
 export interface BullmqConsumer extends Consumer {
@@ -97,7 +102,22 @@ function openSource({ name, redis, log }: ConsumerDeps): Source {
   worker.on('error', (err) => log.debug({ err, queue: name }, 'a connection of a worker failed'));
   // Hints that a worker had taken when it died block nothing, but they use memory.
   worker.startStalledCheckTimer().catch(() => {});
-  return { worker, connection, gone: Promise.withResolvers<null>() };
+  return { worker, connection, waits: new Set(), isGone: false };
+}
+
+/** The answer of a source; null when the source is given up before. */
+function unlessGone<T>(source: Source, answer: Promise<T>): Promise<T | null> {
+  const { promise, resolve, reject } = Promise.withResolvers<T | null>();
+  const end = () => resolve(null);
+  source.waits.add(end);
+  answer.then(resolve, reject).finally(() => source.waits.delete(end));
+  if (source.isGone) end();
+  return promise;
+}
+
+function giveUp(source: Source): void {
+  source.isGone = true;
+  for (const end of source.waits) end();
 }
 
 /** Takes hints one after the other, each when a slot is free. */
@@ -109,7 +129,7 @@ async function take(state: ConsumerState): Promise<void> {
     if (!(await slots.reserve())) return;
     const { source } = state;
     const token = `${source.worker.id}:${state.tokens++}`;
-    const job = await Promise.race([nextJob(state, source, token), source.gone.promise]);
+    const job = await unlessGone(source, nextJob(state, source, token));
     if (job === null) slots.release();
     else {
       const one = follow(state, job, token, source).finally(() => following.delete(one));
@@ -168,13 +188,13 @@ async function complete(
   job: Job,
   token: string,
   goesOn: boolean,
-  { worker, gone }: Source,
+  source: Source,
 ): Promise<Job | null> {
   try {
-    const next = await Promise.race([job.moveToCompleted(null, token, goesOn), gone.promise]);
+    const next = await unlessGone(source, job.moveToCompleted(null, token, goesOn));
     if (!goesOn || !Array.isArray(next)) return null;
     const [data, id] = next as [Parameters<typeof Job.fromJSON>[1] | null, string];
-    return data ? Job.fromJSON(worker, data, id) : null;
+    return data ? Job.fromJSON(source.worker, data, id) : null;
   } catch (err) {
     // After a FLUSHALL, for example, there is nothing left to remove.
     log.debug({ err, queue: name }, 'a hint could not be taken out');
@@ -258,7 +278,7 @@ function watch(state: ConsumerState, waiting: number): void {
   const old = state.source;
   state.source = openSource(state);
   state.takenAt = performance.now();
-  old.gone.resolve(null);
+  giveUp(old);
   old.worker
     .close(true)
     .catch(() => {})
@@ -275,7 +295,7 @@ async function stopTaking(state: ConsumerState, taking: Promise<void>): Promise<
   // Ends the wait for a hint. A hint that is just being taken still arrives, and is put back.
   await inTime(source.worker.close(true));
   await inTime(taking);
-  source.gone.resolve(null);
+  giveUp(source);
   await taking;
   await inTime(Promise.all(following));
 }

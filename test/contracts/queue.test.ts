@@ -1,5 +1,6 @@
 /** The queue's contract, for each implementation. */
 import { setTimeout as elapsed } from 'node:timers/promises';
+import { queryObjects } from 'node:v8';
 import { Queue as Lane } from 'bullmq';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { createLogger } from '../../src/kernel/log.ts';
@@ -9,6 +10,9 @@ import { openRedis } from '../../src/redis/redis.ts';
 import { findRedis, type RedisServer, startRedis } from '../support/redis.ts';
 import { waitFor } from '../support/wait-for.ts';
 import { describeQueue } from './queue-contract.ts';
+
+/** How many promises are still referred to. */
+const promisesInMemory = () => queryObjects(Promise as never) as unknown as number;
 
 describeQueue('the queue in memory', async () => {
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
@@ -81,6 +85,20 @@ describe.skipIf(findRedis() === undefined)('on a Redis of its own', () => {
     await server.command('CONFIG SET maxmemory 0');
 
     await waitFor(() => queue.isConnected(), { describe: 'that it does again is, too' });
+  });
+
+  test('nothing of a handled hint stays in memory', async () => {
+    const { queue } = await opened();
+    const handled = new Set<string>();
+    queue.consume('skill-execution', 100, async (id) => void handled.add(id));
+
+    const before = promisesInMemory();
+    for (let i = 0; i < 200; i++) {
+      queue.sendHints('skill-execution', [{ id: `row-${i}`, generation: 0, delayMs: 0 }]);
+      await waitFor(() => handled.size === i + 1, { describe: 'it is handled', everyMs: 1 });
+    }
+
+    expect(promisesInMemory() - before).toBeLessThan(100);
   });
 
   test('a hint that a stopping worker takes is left to the others', async () => {
