@@ -14,9 +14,10 @@ const batchMax = 200;
 const prefix = 'rate-limit:';
 
 /**
- * For each key and limit: [allowed, hits in the window, ms until the oldest leaves, ms until one more
- * hit is allowed]; before them Redis's time in milliseconds. Refused hits are not recorded. Times
- * are recorded in microseconds; a counter separates two hits at the same time.
+ * Counts hits of several keys: for each key its limit and the number of its hits, as many of which are allowed as
+ * the limit has left. Returns for each key [hits allowed now, hits in the window before, ms until the oldest leaves,
+ * ms until one more hit is allowed]; before them Redis's time in milliseconds. Refused hits are not recorded. Times
+ * are recorded in microseconds; a counter separates hits at the same time.
  */
 const script = `
 local time = redis.call('TIME')
@@ -26,23 +27,28 @@ local present = string.format('%.0f', now)
 local past = string.format('%.0f', now - window)
 local answer = { string.format('%.0f', now / 1000) }
 for i, key in ipairs(KEYS) do
-  local limit = tonumber(ARGV[i])
+  local limit = tonumber(ARGV[2 * i - 1])
+  local asked = tonumber(ARGV[2 * i])
   redis.call('ZREMRANGEBYSCORE', key, '-inf', past)
-  local hits = redis.call('ZCARD', key)
-  local allowed = hits < limit and 1 or 0
-  if allowed == 1 then
-    redis.call('ZADD', key, present, present .. '-' .. hits .. '-' .. i)
+  local before = redis.call('ZCARD', key)
+  local allowed = math.max(0, math.min(asked, limit - before))
+  if allowed > 0 then
+    local entries = {}
+    for hit = 1, allowed do
+      table.insert(entries, present)
+      table.insert(entries, present .. '-' .. (before + hit) .. '-' .. i)
+    end
+    redis.call('ZADD', key, unpack(entries))
     redis.call('PEXPIRE', key, ${windowMs})
-    hits = hits + 1
   end
   local function left(n)
     local entry = redis.call('ZRANGE', key, n, n, 'WITHSCORES')
     return math.ceil((entry[2] + window - now) / 1000)
   end
   table.insert(answer, allowed)
-  table.insert(answer, hits)
+  table.insert(answer, before)
   table.insert(answer, left(0))
-  table.insert(answer, allowed == 1 and 0 or left(hits - limit))
+  table.insert(answer, allowed == asked and 0 or left(before + allowed - limit))
 end
 return answer
 `;
@@ -54,8 +60,15 @@ interface Hit {
   reject(error: unknown): void;
 }
 
+/** Hits of one key under one limit, in the order in which they arrived. */
+interface Group {
+  readonly key: string;
+  readonly limit: number;
+  readonly hits: Hit[];
+}
+
 interface Batching {
-  readonly decideHits: (keys: string[], limits: number[]) => Promise<(string | number)[]>;
+  readonly decideHits: (groups: readonly Group[]) => Promise<(string | number)[]>;
   /** The hits of this turn of the event loop. */
   waiting: Hit[];
 }
@@ -76,7 +89,12 @@ export function createRedisRateLimiter(
     decideHits(...args: (string | number)[]): Promise<(string | number)[]>;
   };
   const batching: Batching = {
-    decideHits: (keys, limits) => defined.decideHits(keys.length, ...keys, ...limits),
+    decideHits: (groups) =>
+      defined.decideHits(
+        groups.length,
+        ...groups.map(({ key }) => prefix + key),
+        ...groups.flatMap(({ limit, hits }) => [limit, hits.length]),
+      ),
     waiting: [],
   };
   return {
@@ -115,27 +133,39 @@ function decideAll(batching: Batching): void {
 }
 
 async function decide({ decideHits }: Batching, hits: readonly Hit[]): Promise<void> {
+  const groups = groupsOf(hits);
   try {
-    const answer = await decideHits(
-      hits.map(({ key }) => prefix + key),
-      hits.map(({ limit }) => limit),
-    );
-    const now = Number(answer[0]);
-    hits.forEach((hit, i) => {
-      hit.resolve(decisionOf(hit.limit, now, answer.slice(1 + 4 * i, 5 + 4 * i).map(Number)));
+    const answer = (await decideHits(groups)).map(Number);
+    const now = answer[0] as number;
+    groups.forEach((group, i) => {
+      const [allowed, before, untilLeaves, untilFree] = answer.slice(
+        1 + 4 * i,
+        5 + 4 * i,
+      ) as Counted;
+      const reset = Math.ceil((now + untilLeaves) / 1000);
+      const retryAfter = Math.max(1, Math.ceil(untilFree / 1000));
+      group.hits.forEach(({ limit, resolve }, n) => {
+        const remaining = Math.max(0, limit - before - Math.min(n + 1, allowed));
+        resolve({ allowed: n < allowed, limit, remaining, reset, retryAfter });
+      });
     });
   } catch (error) {
     for (const { reject } of hits) reject(error);
   }
 }
 
-function decisionOf(limit: number, now: number, answer: readonly number[]): RateDecision {
-  const [allowed, count, untilLeaves, untilFree] = answer as [number, number, number, number];
-  return {
-    allowed: allowed === 1,
-    limit,
-    remaining: Math.max(0, limit - count),
-    reset: Math.ceil((now + untilLeaves) / 1000),
-    retryAfter: Math.max(1, Math.ceil(untilFree / 1000)),
-  };
+/** What the script returns for a key. */
+type Counted = [allowed: number, before: number, untilLeaves: number, untilFree: number];
+
+/** Those of one client usually arrive together, and a group costs the script as much as a single hit. */
+function groupsOf(hits: readonly Hit[]): Group[] {
+  const groups = new Map<string, Group>();
+  for (const hit of hits) {
+    const { key, limit } = hit;
+    const name = `${limit} ${key}`;
+    const group = groups.get(name);
+    if (group === undefined) groups.set(name, { key, limit, hits: [hit] });
+    else group.hits.push(hit);
+  }
+  return [...groups.values()];
 }

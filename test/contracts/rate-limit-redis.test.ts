@@ -77,6 +77,28 @@ describe.skipIf(findRedis() === undefined)('the limit over processes', () => {
     expect(await hit('another', 1)).toMatchObject({ allowed: true, remaining: 0 });
   });
 
+  test('decides on hits that arrive together as on one after the other', async () => {
+    const { hit } = await limiter();
+
+    const together = await Promise.all([
+      ...Array.from({ length: 3 }, () => hit('one', 2)),
+      hit('another', 1),
+      // The limit of the key was changed between the two.
+      hit('one', 3),
+      hit('another', 1),
+    ]);
+
+    expect(together.map(({ allowed, remaining }) => [allowed, remaining])).toEqual([
+      [true, 1],
+      [true, 0],
+      [false, 0],
+      [true, 0],
+      [true, 0],
+      [false, 0],
+    ]);
+    expect(together[2]?.retryAfter).toBe(60);
+  });
+
   test('refused hits do not count', async () => {
     const { hit, redis } = await limiter();
     for (let i = 0; i < 10; i++) await hit('key', 2);
