@@ -12,20 +12,20 @@ export function toValue(value: unknown): Value {
   return String(value);
 }
 
+/** An escape of JSON that PostgreSQL does not know, or what looks like one. */
+const jsonEscape = /\\[^"\\]/;
+
 /** A list as a value of one of PostgreSQL's array types. */
 export function toArray(items: readonly unknown[]): string {
-  let text = '{';
-  for (let i = 0; i < items.length; i++) {
-    if (i > 0) text += ',';
-    const item = items[i];
-    if (typeof item === 'string') text += quoted(item);
-    else if (item === null || item === undefined) text += 'NULL';
-    else text += String(item);
-  }
-  return `${text}}`;
+  // JSON quotes texts as PostgreSQL does, control characters excepted, in one pass over all of them.
+  const json = JSON.stringify(items);
+  if (json.includes('\\') && jsonEscape.test(json)) return escaped(items);
+  return `{${json.slice(1, -1)}}`;
 }
 
-function quoted(text: string): string {
-  if (!text.includes('"') && !text.includes('\\')) return `"${text}"`;
-  return `"${text.replace(/["\\]/g, '\\$&')}"`;
+function escaped(items: readonly unknown[]): string {
+  const quoted = items.map((item) =>
+    typeof item === 'string' ? `"${item.replace(/["\\]/g, '\\$&')}"` : String(item ?? null),
+  );
+  return `{${quoted.join()}}`;
 }
