@@ -82,12 +82,20 @@ async function send(queue: BullmqQueue, one: NamedQueue): Promise<void> {
   try {
     const jobs = jobsOf(hints);
     for (let from = 0; from < jobs.length && !queue.isClosed; from += bulkMax) {
-      await one.bullQueue.addBulk(jobs.slice(from, from + bulkMax));
+      await add(one.bullQueue, jobs.slice(from, from + bulkMax));
     }
   } catch (error) {
     queue.log.debug({ err: error, queue: one.name }, 'hints got lost; the sweep sends them again');
   }
   one.underWay -= hints.length;
+}
+
+/** What sends many together costs as much as sending one, so one is sent without it. */
+async function add(bullQueue: BullQueue, jobs: readonly NewJob[]): Promise<void> {
+  const [first] = jobs;
+  if (jobs.length === 1 && first !== undefined)
+    await bullQueue.add(first.name, first.data, first.opts);
+  else await bullQueue.addBulk([...jobs]);
 }
 
 function consume(

@@ -27,13 +27,14 @@ export function createSlots(count: number): Slots {
   let reserved = 0;
   let yielded = 0;
   let isClosed = false;
-  let freed = Promise.withResolvers<void>();
+  /** Of those that wait for a slot; made by the first one, because mostly none waits. */
+  let freed: PromiseWithResolvers<void> | undefined;
 
   const isFree = () => !isClosed && rows.size + reserved < count + yielded;
 
   function tell(): void {
-    freed.resolve();
-    freed = Promise.withResolvers();
+    freed?.resolve();
+    freed = undefined;
   }
 
   function reserveNow(): boolean {
@@ -46,6 +47,7 @@ export function createSlots(count: number): Slots {
     async reserve() {
       while (!isClosed) {
         if (reserveNow()) return true;
+        freed ??= Promise.withResolvers();
         await freed.promise;
       }
       return false;
