@@ -1,5 +1,5 @@
 /** What `createBatch` promises on every database (`src/database/batch.ts`). */
-import { describe, expect, test } from 'vitest';
+import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { createBatch } from '../../src/database/batch.ts';
 import type { Database } from '../../src/database/database.ts';
 import { engines } from '../support/databases.ts';
@@ -61,6 +61,57 @@ describe.each(await engines())('on $name', (engine) => {
     await Promise.all([first, ...others]);
 
     expect(runs).toEqual([[0], numbers(50).map((item) => item + 1)]);
+  });
+
+  const turn = () => new Promise(setImmediate);
+  const isPostgres = engine.name === 'PostgreSQL';
+
+  /** A recorder with a clock that stands still. */
+  async function standing() {
+    const made = await recorder();
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
+    onTestFinished(() => void vi.useRealTimers());
+    return made;
+  }
+
+  test.runIf(isPostgres)(
+    'callers that were answered together are written with those that wait already',
+    async () => {
+      const { record, runs } = await standing();
+      const first = Promise.all(numbers(10).map(record));
+      while (runs.length === 0) await turn();
+      const second = Promise.all(numbers(10).map((item) => record(10 + item)));
+      await first;
+      // As callers do that are answered over a network.
+      await turn();
+      const again = Promise.all(numbers(10).map((item) => record(20 + item)));
+
+      await Promise.all([second, again]);
+
+      expect(runs.map((items) => items.length)).toEqual([10, 20]);
+    },
+  );
+
+  test.runIf(isPostgres)('an item waits for others two milliseconds at most', async () => {
+    const { record, runs } = await standing();
+    await Promise.all(numbers(10).map(record));
+
+    const next = record(10);
+    await turn();
+    expect(runs).toHaveLength(1);
+    vi.advanceTimersByTime(2);
+
+    await next;
+    expect(runs.map((items) => items.length)).toEqual([10, 1]);
+  });
+
+  test.runIf(isPostgres)('few items wait for none', async () => {
+    const { record, runs } = await standing();
+    await Promise.all(numbers(3).map(record));
+
+    await record(3);
+
+    expect(runs.map((items) => items.length)).toEqual([3, 1]);
   });
 
   test('one write takes a bounded number of items, in the order in which they came', async () => {
