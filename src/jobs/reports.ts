@@ -70,16 +70,9 @@ interface Texts {
   /** By the monotonic clock. */
   recordedAt: number;
   /** Streams that have nothing but text to record. */
-  readonly held: Map<Stream, HeldText>;
+  readonly held: Set<Stream>;
   /** Whether a timer will release some of them. */
   isWaiting: boolean;
-}
-
-interface HeldText {
-  /** By the monotonic clock. */
-  readonly since: number;
-  /** Ends its wait. */
-  release(): void;
 }
 
 type TextDelta = Omit<JobEventData<'token'>, 'at'>;
@@ -96,6 +89,9 @@ interface Stream {
   text: TextDelta | null;
   /** Resolves when nothing waits any more; null when nothing is being recorded. */
   recording: Promise<void> | null;
+  /** Since when its texts are held, by the monotonic clock, and what ends that. */
+  heldSince: number;
+  release: () => void;
   /** Whether its texts are not held. */
   isFlushed: boolean;
 }
@@ -104,11 +100,12 @@ export function createReports(deps: ReportDeps): (job: ClaimedJob) => ReportStre
   const record = createBatch<Recorded, undefined>(deps.database, (tx, all) =>
     recordAll(deps, tx, all),
   );
-  const texts: Texts = { recordedAt: Number.NEGATIVE_INFINITY, held: new Map(), isWaiting: false };
+  const texts: Texts = { recordedAt: Number.NEGATIVE_INFINITY, held: new Set(), isWaiting: false };
   const reporting: Reporting = { ...deps, record, texts };
   return (job) => {
     const stream: Stream = {
       ...{ job, n: 0, pieces: 0, waiting: [], text: null, recording: null, isFlushed: false },
+      ...{ heldSince: 0, release() {} },
     };
     return {
       add: (report) => add(reporting, stream, report),
@@ -156,7 +153,11 @@ async function textTurn({ texts, feed, clock }: Reporting, stream: Stream): Prom
   }
   if (!texts.isWaiting) setTimeout(releaseDue, Math.max(waitMs, 0), texts, feed, clock);
   texts.isWaiting = true;
-  await new Promise<void>((release) => texts.held.set(stream, { since: now, release }));
+  stream.heldSince = now;
+  texts.held.add(stream);
+  await new Promise<void>((resolve) => {
+    stream.release = resolve;
+  });
 }
 
 /**
@@ -165,10 +166,12 @@ async function textTurn({ texts, feed, clock }: Reporting, stream: Stream): Prom
  */
 function releaseDue(texts: Texts, feed: JobFeed, clock: Clock): void {
   const now = clock.monotonic();
-  const isOver = texts.held.values().some(({ since }) => now - since >= unheardMs);
+  // The first one is held for longest.
+  const [oldest] = texts.held;
+  const isOver = oldest !== undefined && now - oldest.heldSince >= unheardMs;
   const dueMs = isOver ? unheardMs / 2 : unheardMs;
-  for (const [stream, { since }] of texts.held) {
-    if (now - since < dueMs && !feed.hasListeners(stream.job.id)) continue;
+  for (const stream of texts.held) {
+    if (now - stream.heldSince < dueMs && !feed.hasListeners(stream.job.id)) continue;
     texts.recordedAt = now;
     release(texts, stream);
   }
@@ -177,8 +180,7 @@ function releaseDue(texts: Texts, feed: JobFeed, clock: Clock): void {
 }
 
 function release({ held }: Texts, stream: Stream): void {
-  held.get(stream)?.release();
-  held.delete(stream);
+  if (held.delete(stream)) stream.release();
 }
 
 /**

@@ -27,6 +27,8 @@ interface MessagesState extends StreamState {
   readonly counts: Map<string, number | null>;
   /** Indexes of blocks of unknown kinds; their deltas are not forwarded either. */
   readonly skippedBlocks: Set<unknown>;
+  /** Whether the SDK was given a part of the answer: then it gets all later parts too, which keeps their order. */
+  isInSdk: boolean;
 }
 
 export function createMessagesParser(): StreamParser {
@@ -34,6 +36,7 @@ export function createMessagesParser(): StreamParser {
     ...nothingStreamed,
     counts: new Map(),
     skippedBlocks: new Set(),
+    isInSdk: false,
   };
   return {
     state,
@@ -53,7 +56,24 @@ function parse(state: MessagesState, value: unknown): ParsedEvent {
     return { error: 'a content block that is no object' };
   }
   addUsage(state, event);
-  return { events: sdkEventsOf(state, event) };
+  const text = state.isInSdk ? '' : textOf(state, event);
+  if (text !== '') return { text };
+  const events = sdkEventsOf(state, event);
+  state.isInSdk ||= events.some(hasPart);
+  return { events };
+}
+
+/** The text of a delta; empty for any other event. */
+function textOf({ skippedBlocks }: MessagesState, { type, index, delta }: Json): string {
+  if (type !== 'content_block_delta' || skippedBlocks.has(index)) return '';
+  const { type: kind, text } = objectOf(delta) ?? {};
+  return kind === 'text_delta' && typeof text === 'string' ? text : '';
+}
+
+/** Whether an event for the SDK has a part of the answer, or begins one that is no text. */
+function hasPart({ type, content_block, delta }: Json): boolean {
+  if (type === 'content_block_start') return objectOf(content_block)?.['type'] !== 'text';
+  return type === 'content_block_delta' && objectOf(delta)?.['text'] !== '';
 }
 
 /** Of the output only `message_delta` counts: the count in `message_start` does not cover the answer. */

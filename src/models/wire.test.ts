@@ -4,13 +4,17 @@ import { createServer, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { Readable } from 'node:stream';
 import { expect, onTestFinished, test } from 'vitest';
+import type { Protocol } from './providers.ts';
 import { openWire, type WireFault } from './wire.ts';
 
 const silence = { firstTokenMs: 10_000, betweenMs: 10_000 };
 const bounds = { stream: 10_000, document: 5_000 };
 
 /** The result of an exchange with a server that answers so. */
-async function exchangeWith(answer: (response: ServerResponse) => void) {
+async function exchangeWith(
+  answer: (response: ServerResponse) => void,
+  protocol: Protocol = 'chat',
+) {
   const closed = Promise.withResolvers<void>();
   const server = createServer((_request, response) => {
     response.once('close', () => closed.resolve());
@@ -24,7 +28,7 @@ async function exchangeWith(answer: (response: ServerResponse) => void) {
   });
   const texts: string[] = [];
   const wire = openWire({
-    protocol: 'chat',
+    protocol,
     signal: new AbortController().signal,
     limits: silence,
     bounds,
@@ -109,4 +113,34 @@ test('text is taken directly until a part of another kind; all later parts follo
   const forwarded = text.split('\n\n').filter((event) => event !== '');
   const deltas = forwarded.map((event) => JSON.parse(event.slice(6)).choices[0].delta);
   expect(deltas).toEqual([{ content: '' }, { tool_calls: [call] }, { content: 'three' }, {}]);
+});
+
+test('text of messages is taken directly until a block of another kind; all later parts follow it through the SDK', async () => {
+  const events = (...list: readonly object[]) =>
+    list.map((event) => `data: ${JSON.stringify(event)}\n\n`).join('');
+  const start = (index: number, content_block: object) =>
+    events({ type: 'content_block_start', index, content_block });
+  const delta = (index: number, text: string) =>
+    events({ type: 'content_block_delta', index, delta: { type: 'text_delta', text } });
+  const stop = (index: number) => events({ type: 'content_block_stop', index });
+  const call = { type: 'tool_use', id: 'a', name: 'echo', input: {} };
+  const { texts, text } = await exchangeWith((response) => {
+    response.write(events({ type: 'message_start', message: {} }) + start(0, { type: 'text' }));
+    response.write(delta(0, '') + delta(0, 'one ') + delta(0, 'two ') + stop(0));
+    response.write(start(1, { type: 'unknown' }) + delta(1, 'skipped') + stop(1));
+    response.write(start(2, call) + stop(2));
+    response.write(start(3, { type: 'text' }) + delta(3, 'three') + stop(3));
+    response.end(events({ type: 'message_stop' }));
+  }, 'messages');
+
+  expect(texts).toEqual(['one ', 'two ']);
+  const forwarded = text.split('\n\n').filter((event) => event !== '');
+  const kinds = forwarded.map((event) => {
+    const { type, content_block, delta: part } = JSON.parse(event.slice(6));
+    return content_block?.type ?? part?.text ?? type;
+  });
+  expect(kinds).toEqual([
+    ...['message_start', 'text', '', 'content_block_stop', 'tool_use', 'content_block_stop'],
+    ...['text', 'three', 'content_block_stop', 'message_stop'],
+  ]);
 });
