@@ -254,13 +254,23 @@ describe.skipIf(!(await isInstalled('Chromium')))('in the console', () => {
       { 'x-agent-id': 'lookout' },
     );
 
+    // Until the steps tell which answer called them, the tools are not shown.
+    const { promise: isShown, resolve: showSteps } = Promise.withResolvers<void>();
+    await page.route(/\/steps/, (route) => isShown.then(() => route.continue()));
     await world.open(`/conversations/${conversation_id}`);
+    const lists = page.getByRole('list', { name: 'Tools it called' });
+    for (const name of ['Bergen', 'Narvik']) {
+      await page.getByText(`I look for ${name}.`).waitFor();
+    }
+    expect(await lists.count()).toBe(0);
+    showSteps();
     for (const name of ['Bergen', 'Narvik']) {
       const answer = page.getByRole('listitem').filter({ hasText: `I look for ${name}.` });
       const tools = answer.getByRole('list', { name: 'Tools it called' }).getByRole('listitem');
       await tools.filter({ hasText: name }).nth(1).waitFor();
       expect(await tools.count()).toBe(2);
     }
+    await page.unroute(/\/steps/);
     expect(await world.faultsInBoth()).toEqual([]);
     await world.open(`/jobs/${job_id}`);
     const rows = page.getByRole('table', { name: 'Timeline of the job' }).getByRole('row');

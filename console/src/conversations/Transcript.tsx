@@ -17,7 +17,14 @@ import { countText, Time } from '../ui/Time.tsx';
 import { contentOf } from './content.ts';
 import { Folded } from './Folded.tsx';
 import { ToolCall } from './ToolCall.tsx';
-import { type Entry, entriesOf, isBroken, needsSteps, type Turn } from './turns.ts';
+import {
+  type Entry,
+  entriesOf,
+  isBroken,
+  needsSteps,
+  type Turn,
+  withoutMisleadingTools,
+} from './turns.ts';
 
 type Tokens = TokenUsage['breakdown'][number];
 
@@ -56,12 +63,14 @@ export function Transcript({
       refetchInterval: !hasEnded(job) && liveMs,
     })),
   });
-  const steps = new Map(asked.map(({ job_id }, i) => [job_id, answers[i]?.data?.data]));
+  const steps = new Map(asked.map(({ job_id }, i) => [job_id, answers[i]]));
   const tokens = new Map(usage?.breakdown.map((one) => [one.message_id, one]));
   return (
     <ol aria-label="Messages" className="flex flex-col">
       {turns.map((turn, i) => {
-        const all = steps.get(turn.job?.job_id ?? '');
+        const answer = steps.get(turn.job?.job_id ?? '');
+        const all = answer?.data?.data;
+        const { messages } = answer?.isPending ? withoutMisleadingTools(turn) : turn;
         const byMessage = new Map(all?.map((step) => [step.message_id, step]));
         const usages = usageOfSteps(all ?? []);
         const stepOf: StepOf = (messageId) => {
@@ -71,7 +80,7 @@ export function Transcript({
         const retry = i === turns.length - 1 && onRetry ? () => onRetry(turn) : undefined;
         return (
           <Fragment key={turn.messages[0]?.id ?? turn.job?.job_id}>
-            {entriesOf(turn.messages, all).map((entry) => (
+            {entriesOf(messages, all).map((entry) => (
               <Statement
                 key={entry.message.id}
                 entry={entry}

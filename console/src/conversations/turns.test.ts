@@ -1,7 +1,14 @@
 import { expect, test } from 'vitest';
 import type { Message } from '../api/conversations.ts';
 import type { JobListItem, JobStep } from '../api/jobs.ts';
-import { type Entry, entriesOf, isBroken, needsSteps, turnsOf } from './turns.ts';
+import {
+  type Entry,
+  entriesOf,
+  isBroken,
+  needsSteps,
+  turnsOf,
+  withoutMisleadingTools,
+} from './turns.ts';
 
 const at = (second: number) => new Date(Date.UTC(2026, 0, 1, 0, 0, second)).toISOString();
 
@@ -99,7 +106,9 @@ test('tools of answers that were given at the same time stand below their own', 
     step(4, 'tool', 't', 1),
   );
 
-  expect(needsSteps({ job: undefined, messages, isWhole: true })).toBe(true);
+  const turn = { job: undefined, messages, isWhole: true };
+  expect(needsSteps(turn)).toBe(true);
+  expect(tree(entriesOf(withoutMisleadingTools(turn).messages, undefined))).toEqual(['a', 'b']);
   expect(tree(entriesOf(messages, steps))).toEqual([
     ['a', ['t']],
     ['b', ['u']],

@@ -58,6 +58,12 @@ export interface Entry {
   readonly caused: readonly Entry[];
 }
 
+/** The turn without its tools, if their order may mislead: for as long as its steps are being read. */
+export const withoutMisleadingTools = (turn: Turn): Turn =>
+  needsSteps(turn)
+    ? { ...turn, messages: turn.messages.filter(({ role }) => role !== 'tool') }
+    : turn;
+
 /** The messages of a turn below those that caused them; without steps, by their order. */
 export function entriesOf(
   messages: readonly Message[],

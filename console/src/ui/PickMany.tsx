@@ -1,6 +1,6 @@
 import { Combobox } from '@base-ui/react/combobox';
 import { Check, Plus, X } from 'lucide-react';
-import { type ReactNode, useState } from 'react';
+import { type KeyboardEvent, type ReactNode, useRef, useState } from 'react';
 import { Field } from './Field.tsx';
 
 /** An option and its description. */
@@ -35,6 +35,13 @@ function PickMany({
   const typed = text.trim();
   const found = matching(choices, typed.toLowerCase());
   const isKnown = typed === '' || [...values, ...choices.map(({ value }) => value)].includes(typed);
+  /** Until the list is gone from the page, which is a frame or more after it closed. */
+  const isListThere = useRef(false);
+  /** Escape closes the list alone. Without this, a list that is just closing would pass it to the dialog around. */
+  function onKeyDown(event: KeyboardEvent) {
+    const isClosing = isListThere.current && event.currentTarget.ariaExpanded === 'false';
+    if (event.key === 'Escape' && isClosing) event.stopPropagation();
+  }
   const known = new Map(choices.map((choice) => [choice.value, choice]));
   const items = [
     ...found.slice(0, shownMax).map(({ value }) => value),
@@ -51,6 +58,12 @@ function PickMany({
         if (reason === 'escape-key') return;
         onValues(next);
         setText('');
+      }}
+      onOpenChange={(isOpen) => {
+        if (isOpen) isListThere.current = true;
+      }}
+      onOpenChangeComplete={(isOpen) => {
+        isListThere.current = isOpen;
       }}
       inputValue={text}
       onInputValueChange={setText}
@@ -74,6 +87,7 @@ function PickMany({
           ))}
           <Combobox.Input
             {...control}
+            onKeyDown={onKeyDown}
             placeholder={placeholder}
             className="h-6 min-w-32 grow bg-transparent px-1.5 outline-none"
           />
