@@ -65,7 +65,7 @@ describe.skipIf(!(await isInstalled('Chromium')))('without a mouse', () => {
 
   test('a menu opens, closes by Escape, and the focus is where it was', async () => {
     const { page } = world;
-    await world.open('/');
+    await world.load('/');
 
     await tabTo(/Account(?!s)/);
     await page.keyboard.press('Enter');
@@ -79,7 +79,7 @@ describe.skipIf(!(await isInstalled('Chromium')))('without a mouse', () => {
 
   test('a keyboard user can skip the menu', async () => {
     const { page } = world;
-    await world.open('/jobs');
+    await world.load('/jobs');
 
     await page.keyboard.press('Tab');
     await page.keyboard.press('Enter');

@@ -7,6 +7,7 @@ import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { desktop, dialogOf, phone } from '../support/console.ts';
+import { isReading } from '../support/console-moves.ts';
 import { type BusyConsole, startBusyConsole } from '../support/console-world.ts';
 import { isInstalled } from '../support/shared-servers.ts';
 
@@ -19,6 +20,8 @@ const screens = [
   ...['conversations', 'conversation', 'agents', 'agent', 'agent-settings', 'memories'],
   ...['schedules', 'schedule', 'webhooks', 'webhook', 'triggers', 'trigger', 'api-keys', 'system'],
 ];
+
+const drawn = 'new Promise((drawn) => requestAnimationFrame(() => setTimeout(drawn)))';
 
 /** How far a page may move under the eyes of its reader while it loads: the sum of its layout shifts. */
 const shiftMax = 0.02;
@@ -46,12 +49,20 @@ describe.skipIf(!(await isInstalled('Chromium')))('the screen', () => {
     if (name === 'job-waiting') {
       await page.getByRole('row', { name: /^remind/ }).waitFor();
       await page.getByRole('table', { name: 'What is asked' }).waitFor();
-    } else await page.waitForLoadState('networkidle');
-    await expect.poll(() => page.getByRole('status', { name: 'Loading' }).count()).toBe(0);
-    await page.evaluate('new Promise((drawn) => requestAnimationFrame(() => setTimeout(drawn)))');
+    }
+    const isStill = async () =>
+      !(await isReading(page)) &&
+      (await page.getByRole('status', { name: 'Loading' }).count()) === 0;
+    // What an answer brings is drawn, and may read more.
+    const isSettled = async () => {
+      if (!(await isStill())) return false;
+      await page.evaluate(drawn);
+      return await isStill();
+    };
+    await expect.poll(isSettled).toBe(true);
   }
 
-  /** In each size it is loaded in one scheme, and changed to the other. */
+  /** In each size it is opened in one scheme, and changed to the other. */
   const ways = [
     { size: 'desktop', viewport: desktop, schemes: ['light', 'dark'] },
     { size: 'phone', viewport: phone, schemes: ['dark', 'light'] },
@@ -59,10 +70,13 @@ describe.skipIf(!(await isInstalled('Chromium')))('the screen', () => {
 
   test.each(screens)('%s', async (name) => {
     const { page, places } = world;
-    for (const { size, viewport, schemes } of ways) {
+    for (const [nth, { size, viewport, schemes }] of ways.entries()) {
       await page.setViewportSize(viewport);
       await world.shown(schemes[0]);
-      await world.open(places[name] as string);
+      // The page is loaded in one size, and moved to in the other.
+      const isLoaded = screens.indexOf(name) % 2 === nth;
+      await page.evaluate(drawn).then(() => page.evaluate('window.shifts = []'));
+      await (isLoaded ? world.load : world.open)(places[name] as string);
       await settled(name);
       const shifts = (await page.evaluate('window.shifts')) as { value: number }[];
       const shifted = shifts.reduce((sum, { value }) => sum + value, 0);

@@ -171,7 +171,7 @@ describe.skipIf(!(await isInstalled('Chromium')))('the console', () => {
   test('shows a note for an unknown page or resource, and keeps its menu', async () => {
     const { page } = world;
     expected = /status of 404/;
-    await world.open('/nowhere');
+    await world.load('/nowhere');
     await titled('Not found');
     await page.getByRole('link', { name: 'Jobs' }).waitFor();
 

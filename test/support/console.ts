@@ -8,6 +8,7 @@ import type { Locator, Page } from 'playwright-core';
 import { prepareConsole } from '../../src/console/files.ts';
 import { createLogger } from '../../src/kernel/log.ts';
 import { openBrowser } from './chromium.ts';
+import { move, prepareMoves } from './console-moves.ts';
 import { adminSecret, type Platform, type PlatformOptions, startPlatform } from './platform.ts';
 import { waitFor } from './wait-for.ts';
 
@@ -52,8 +53,13 @@ export interface ConsoleWorld {
   readonly page: Page;
   /** Errors of the page, and addresses elsewhere that it asked for; there are to be none. */
   readonly errors: string[];
-  /** Goes to a place of the console, such as `/jobs`, in the current session, or else as the administrator. */
+  /**
+   * Goes to a place of the console, such as `/jobs`, in the current session, or else as the administrator; within the
+   * page that is loaded, if it can.
+   */
   open(path: string): Promise<void>;
+  /** As `open`, but loads the page, with the focus at its beginning. */
+  load(path: string): Promise<void>;
   /** Signs in with a secret, from the page where one does. */
   signInAs(secret: string): Promise<void>;
   /** What axe finds serious or critical in the page as it is; only in its colours, if so asked. */
@@ -78,6 +84,7 @@ export async function startConsole(
   page.setDefaultTimeout(30_000);
   await page.setViewportSize(desktop);
   // There before it is needed, because each time it is sent and read anew costs as much as a look itself.
+  await prepareMoves(page);
   await page.addInitScript({ content: `window.loadAxe = () => { ${axe} };` });
   const errors: string[] = [];
   page.on('pageerror', (error) => errors.push(error.message));
@@ -98,6 +105,13 @@ export async function startConsole(
     page,
     errors,
     async open(path) {
+      if (!(await isSignedIn())) {
+        await world.signInAs(adminSecret);
+        if (path === '/') return;
+      }
+      if (!(await move(page, path))) await world.load(path);
+    },
+    async load(path) {
       if (!(await isSignedIn())) await world.signInAs(adminSecret);
       await page.goto(`${platform.url}/console${path}`);
       await page.getByRole('heading', { level: 1 }).waitFor();
