@@ -40,7 +40,12 @@ export function rowsIn<Row>(
     const values = columns.map((column) => sql`${param(column)} as ${sql.ref(column)}`);
     return sql<Row>`(select ${sql.join(values)})`.as('given');
   }
-  const lists = columns.map((column) => sql`${param(column)}::${sql.raw(types[column])}[]`);
+  const lists = columns.map((column, i) => {
+    const list = sql`${param(column)}::${sql.raw(types[column])}[]`;
+    // The planner must not see that a list is short: a plan for few rows, made at each call, looks cheaper
+    // than the one that is kept, and making it takes longer than the statement does.
+    return i === 0 ? sql`(select ${list})` : list;
+  });
   const names = columns.map((column) => sql.ref(column));
   return sql<Row>`unnest(${sql.join(lists)})`.as<'given'>(sql`given(${sql.join(names)})`);
 }
