@@ -10,7 +10,7 @@ import { openPostgres } from '../src/database/postgres.ts';
 import { claimJobs } from '../src/jobs/admission.store.ts';
 import { type Cluster, type Stores, withCluster, withStores } from './cluster-processes.ts';
 import { measureClusterSteps } from './durable.ts';
-import { type Figure, lessIsBetter, round } from './figures.ts';
+import { type Figure, lessIsBetter, ofCeiling, round } from './figures.ts';
 import { flood, median, pace, percentile } from './load.ts';
 import { type Pattern, queueJobs, readPattern } from './queued-jobs.ts';
 import { residentMiBEach, type Subject } from './server.ts';
@@ -89,10 +89,10 @@ async function throughput({ rounds, seconds, isCeilingAlone }: ClusterOptions): 
       {
         name: 'accepted and completed per second',
         ...{ value: share, shown: `${round(ours)}/s, ${round(share)} % of the ceiling` },
-        ...{ floor: 50, goal: 75, unit: '%', better: 'more' },
+        ...{ floor: 75, goal: 90, unit: '%', better: 'more' },
       },
-      lessIsBetter('CPU per job, processes and stores', cpu, {
-        ...{ floor: 560, goal: 380, unit: 'µs' },
+      ofCeiling('CPU per job, processes and stores', cpu, ceilingCpu, {
+        ...{ floor: 1.3, goal: 1.15, unit: 'µs' },
       }),
     ],
     notes,

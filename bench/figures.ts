@@ -48,6 +48,20 @@ export function lessIsBetter(
   return { name, value, shown: `${round(value)} ${bounds.unit}`, ...bounds, better: 'less' };
 }
 
+/** What something takes, as a multiple of what it takes the ceiling. */
+export function ofCeiling(
+  name: string,
+  ours: number,
+  ceiling: number,
+  { floor, goal, unit }: { floor: number; goal: number; unit: string },
+): Figure {
+  const value = ours / ceiling;
+  return {
+    ...{ name, value, floor, goal, unit: '×', better: 'less' },
+    shown: `${round(ours)} ${unit}, ${round(value)} × the ceiling's ${round(ceiling)}`,
+  };
+}
+
 /** Few digits for large numbers, some for small ones. */
 export function round(value: number): number {
   return value >= 100 ? Math.round(value) : Number(value.toPrecision(3));

@@ -12,7 +12,7 @@ import { parseArgs } from 'node:util';
 import { clusterParts, measureCluster } from './cluster.ts';
 import { measureConsole } from './console.ts';
 import { measureDurable } from './durable.ts';
-import { type Figure, lessIsBetter, round, table } from './figures.ts';
+import { type Figure, lessIsBetter, ofCeiling, round, table } from './figures.ts';
 import { measureIdle } from './idle.ts';
 import { median, pace, percentile } from './load.ts';
 import { measureMcp } from './mcp.ts';
@@ -230,20 +230,6 @@ async function coldStart(): Promise<void> {
       { floor: 4, goal: 2.5, unit: 's' },
     ),
   );
-}
-
-/** What something takes, as a multiple of what it takes the ceiling. */
-function ofCeiling(
-  name: string,
-  ours: number,
-  ceiling: number,
-  { floor, goal, unit }: { floor: number; goal: number; unit: string },
-): Figure {
-  const value = ours / ceiling;
-  return {
-    ...{ name, value, floor, goal, unit: '×', better: 'less' },
-    shown: `${round(ours)} ${unit}, ${round(value)} × the ceiling's ${round(ceiling)}`,
-  };
 }
 
 /** Compares a store of `count` jobs with an empty one, in turns. */
