@@ -18,3 +18,9 @@ export function baseUrlFault(text: string): string | null {
   if (text.includes('?')) return 'must not contain a query: paths are added to its end';
   return null;
 }
+
+/** An address without its credentials, query and fragment, which may hold secrets, for texts that others read. */
+export function addressWithoutSecrets(url: string): string {
+  const parsed = URL.parse(url);
+  return parsed === null ? '' : `${parsed.origin}${parsed.pathname}`;
+}

@@ -45,12 +45,14 @@ function openSecrets(cipher: Cipher | null, row: SourceRow): Json {
 /** Characters of a secret that is kept out of texts. */
 const secretCharsMin = 8;
 
-/** The texts of a source's secrets, and their words: `Bearer x` and `x`. */
-export function secretTextsOf({ secrets }: RemoteSource): string[] {
+/** The texts of a source's secrets, and their words: `Bearer x` and `x`; and the queries of its addresses. */
+export function secretTextsOf({ secrets, settings }: RemoteSource): string[] {
   const texts = Object.values(secrets).flatMap((group) =>
     typeof group === 'string' ? [group] : isObject(group) ? Object.values(group) : [],
   );
-  return texts
+  const { url, base_url: base } = settings;
+  const queries = [url, base].map((one) => URL.parse(String(one))?.search ?? '');
+  return [...texts, ...queries]
     .flatMap((text) => (typeof text === 'string' ? [text, ...text.split(' ')] : []))
     .filter((text) => text.length >= secretCharsMin);
 }

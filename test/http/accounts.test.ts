@@ -115,6 +115,23 @@ describe('an account', () => {
     );
   });
 
+  test('shows the address of its server without the query, which may be a secret of the operator', async () => {
+    const { server, admin, path, by } = await world();
+    const url = `${server.url}?key=secret-of-the-operator`;
+    expect((await platform.admin('PUT', admin, { url })).body).toMatchObject({ url });
+    const as = await session();
+
+    const one = await as('GET', path);
+    const list = await as('GET', '/api/accounts');
+    const begun = await as('POST', `${path}/authorize`);
+
+    expect(one.body.url).toBe(server.url);
+    expect(begun.status, begun.text).toBe(201);
+    expect([one, list, begun].map(({ text }) => text).join()).not.toContain('secret-of');
+    const { params } = await by.agree(begun.body.authorization_url);
+    expect((await as('POST', `${path}/complete`, params)).body.status).toBe('connected');
+  });
+
   test('is that of one organization: a run of another fails, and says who has to connect one', async () => {
     const { name, run, connect, by } = await world();
     expect((await connect(await session('acme'))).status).toBe(200);

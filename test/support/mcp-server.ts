@@ -80,10 +80,11 @@ async function handle(
   response: ServerResponse,
 ): Promise<void> {
   response.on('error', () => {});
-  const path = server.paths[new URL(request.url ?? '/', server.url).pathname];
+  const { pathname } = new URL(request.url ?? '/', server.url);
+  const path = server.paths[pathname];
   if (path !== undefined) return sendJson(response, path(await text(request), request));
   if (server.guard(request, response)) return;
-  if (request.url !== '/mcp') return void response.writeHead(404).end();
+  if (pathname !== '/mcp') return void response.writeHead(404).end();
   if (request.method !== 'POST') return void response.writeHead(405).end();
   const message = JSON.parse(await text(request)) as Message;
   server.headers.push(request.headers);

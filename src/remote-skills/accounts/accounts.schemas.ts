@@ -5,7 +5,7 @@ import { Nullable, Slug, Timestamp, Words } from '../../http/schemas.ts';
 const fields = {
   server: Type.String({ description: 'The name of the server.' }),
   category: Type.String({ description: 'The category of its skills, which is also their scope.' }),
-  url: Type.String({ description: 'The address of the server.' }),
+  url: Type.String({ description: 'The address of the server, without its query.' }),
   status: {
     ...Words(['not_connected', 'connected', 'needs_authorization'] as const),
     description:

@@ -4,6 +4,7 @@
  * authorization server and address, and never shown.
  */
 import type { PageAsked } from '../../database/page-bytes.ts';
+import { addressWithoutSecrets } from '../../kernel/base-url.ts';
 import { bind } from '../../kernel/bind.ts';
 import { hasScopes, requireScopes } from '../../kernel/caller.ts';
 import { timestamp, timestampOrNull } from '../../kernel/clock.ts';
@@ -230,7 +231,8 @@ function accountView(source: SourceRow, row: AccountRow | undefined) {
   return {
     server: source.name,
     category: categoryOf(source),
-    url: settingsOf(source).url ?? '',
+    // Of holders of keys: what its operator has put into the query may be a secret.
+    url: addressWithoutSecrets(settingsOf(source).url ?? ''),
     status: row?.status ?? ('not_connected' as const),
     fault: row?.fault ?? null,
     issuer: row?.issuer ?? null,

@@ -11,6 +11,7 @@ import {
 import type { AllowList } from '../../egress/allow-list.ts';
 import { EgressError } from '../../egress/egress-error.ts';
 import { checkUrl } from '../../egress/url-guard.ts';
+import { addressWithoutSecrets } from '../../kernel/base-url.ts';
 import { defaultMetadataOf } from './default-endpoints.ts';
 import { shortOf } from './oauth-errors.ts';
 import { OauthFault } from './oauth-fault.ts';
@@ -70,7 +71,8 @@ export async function find(
   refuseUnusable(allowed, metadata);
   return {
     metadata: keptOf(metadata),
-    resource: resource?.resource ?? resourceUrlFromServerUrl(url).href,
+    // The browser and the authorization server read it, and by RFC 8707 it has no query.
+    resource: resource?.resource ?? resourceUrlFromServerUrl(addressWithoutSecrets(url)).href,
     takesMetadataUrls: metadata.client_id_metadata_document_supported === true,
     whyAssumed: told === undefined ? why : null,
     scope: scopeOf(challenge.scope ?? resource?.scopes_supported?.join(' '), metadata),

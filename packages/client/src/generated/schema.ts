@@ -1870,7 +1870,7 @@ export interface components {
             server: string;
             /** @description The category of its skills, which is also their scope. */
             category: string;
-            /** @description The address of the server. */
+            /** @description The address of the server, without its query. */
             url: string;
             /**
              * @description needs_authorization: runs fail until a person connects the account again; fault says why.
@@ -2354,7 +2354,7 @@ export interface components {
             server: string;
             /** @description The category of its skills, which is also their scope. */
             category: string;
-            /** @description The address of the server. */
+            /** @description The address of the server, without its query. */
             url: string;
             /**
              * @description needs_authorization: runs fail until a person connects the account again; fault says why.
