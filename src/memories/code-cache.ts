@@ -7,9 +7,12 @@ import { setImmediate as turn } from 'node:timers/promises';
 import { compare, nearestOf, wordsOf } from './codes.ts';
 
 /** Bytes of all owners together; those not used for the longest time go first. */
-const bytesMax = 64 * 1024 * 1024;
-/** Codes of one owner: those recorded last are searched. */
+const cacheBytesMax = 64 * 1024 * 1024;
+/** Codes of one owner, which also has half of the bytes at most: those recorded last are searched. */
 const codesMax = 250_000;
+/** Bytes of the number of a memory, and of a word of its code. */
+const seqBytes = Float64Array.BYTES_PER_ELEMENT;
+const wordBytes = Uint32Array.BYTES_PER_ELEMENT;
 /** Codes read, and compared, in one turn of the event loop. */
 const readMax = 2_000;
 const comparedMax = 8_000;
@@ -26,9 +29,13 @@ export interface CodeRow {
 interface Entry {
   readonly key: string;
   readonly words: number;
+  /** Codes at most: a further one takes the place of the first. */
+  readonly most: number;
   /** The number of the last row that was read. */
   read: number;
   length: number;
+  /** The place of the next code, once all are taken. */
+  next: number;
   seqs: Float64Array;
   codes: Uint32Array;
   /** Readers take turns, so that none reads a row twice. */
@@ -49,7 +56,8 @@ export interface OwnerCodes {
 
 export type CodeCache = ReturnType<typeof createCodeCache>;
 
-export function createCodeCache() {
+/** A search looks at two owners, the agent's own and its users', which have to fit together. */
+export function createCodeCache(bytesMax = cacheBytesMax) {
   // In the order of their use, the last one last.
   const entries = new Map<string, Entry>();
 
@@ -57,7 +65,7 @@ export function createCodeCache() {
     const known = entries.get(key);
     entries.delete(key);
     const isFit = known !== undefined && known.length <= count * excess + excessMin;
-    const entry = isFit ? known : emptyEntry(key, wordsOf(dimensions));
+    const entry = isFit ? known : emptyEntry(key, wordsOf(dimensions), bytesMax / 2);
     entries.set(key, entry);
     return entry;
   }
@@ -65,7 +73,7 @@ export function createCodeCache() {
   function makeRoom(): void {
     let bytes = [...entries.values()].reduce((sum, one) => sum + sizeOf(one), 0);
     for (const [key, entry] of entries) {
-      if (bytes <= bytesMax || entries.size === 1) break;
+      if (bytes <= bytesMax) break;
       entries.delete(key);
       bytes -= sizeOf(entry);
     }
@@ -98,16 +106,17 @@ export function createCodeCache() {
   };
 }
 
-function emptyEntry(key: string, words: number): Entry {
+function emptyEntry(key: string, words: number, bytes: number): Entry {
+  const most = Math.min(codesMax, Math.floor(bytes / (seqBytes + words * wordBytes)));
   const none = { seqs: new Float64Array(0), codes: new Uint32Array(0) };
-  return { key, words, read: 0, length: 0, ...none, reading: Promise.resolve() };
+  return { key, words, most, read: 0, length: 0, next: 0, ...none, reading: Promise.resolve() };
 }
 
 const sizeOf = ({ seqs, codes }: Entry) => seqs.byteLength + codes.byteLength;
 
 async function readOn(entry: Entry, owner: OwnerCodes): Promise<void> {
   for (;;) {
-    if (entry.read === 0 && owner.count > codesMax) entry.read = await owner.before(codesMax);
+    if (entry.read === 0 && owner.count > entry.most) entry.read = await owner.before(entry.most);
     const rows = await owner.rows(entry.read, readMax);
     for (const { n, seq, code } of rows) {
       entry.read = n;
@@ -119,18 +128,21 @@ async function readOn(entry: Entry, owner: OwnerCodes): Promise<void> {
 }
 
 function add(entry: Entry, seq: number, code: Uint8Array): void {
-  const { words } = entry;
-  if (entry.length === entry.seqs.length) {
-    const room = Math.max(64, Math.ceil(entry.length * 1.5));
+  const { words, most, length, next } = entry;
+  const isFull = length === most;
+  const place = isFull ? next : length;
+  if (place === entry.seqs.length) {
+    const room = Math.min(most, Math.max(64, Math.ceil(length * 1.5)));
     const { seqs, codes } = entry;
     entry.seqs = new Float64Array(room);
     entry.seqs.set(seqs);
     entry.codes = new Uint32Array(room * words);
     entry.codes.set(codes);
   }
-  entry.seqs[entry.length] = seq;
-  entry.codes.set(wordsIn(code), entry.length * words);
-  entry.length += 1;
+  entry.seqs[place] = seq;
+  entry.codes.set(wordsIn(code), place * words);
+  if (isFull) entry.next = (place + 1) % most;
+  else entry.length += 1;
 }
 
 const wordsIn = (code: Uint8Array) => new Uint32Array(Uint8Array.from(code).buffer);
