@@ -7,9 +7,9 @@
  * is too long, tool results of its earlier turns are cut, the oldest first. Then the results of its last
  * turn are cut, to equal shares of the room. The task and the model's own text are never cut.
  */
+import { firstUnits } from '../kernel/cut-text.ts';
 import type { AssistantMessage, DialogueMessage, ToolCall, ToolMessage } from '../models/model.ts';
 import type { Measure } from './estimates.ts';
-import { endsMidCharacter } from './text-batches.ts';
 import { sizeOfMessages, sizeOfText } from './text-size.ts';
 
 /** A tool's result that was cut to fit keeps at least this many characters. */
@@ -132,8 +132,8 @@ function cutResult(message: ToolMessage, kept: number): ToolMessage {
  * such a note at its end, of which nothing is kept.
  */
 export function cutResultText(result: CutResult, max: number): string {
-  const kept = endsMidCharacter(result.text.slice(0, max)) ? max - 1 : max;
-  return `${result.text.slice(0, kept).toWellFormed()}\n${noteOf(result, kept)}`;
+  const kept = firstUnits(result.text, max);
+  return `${kept.toWellFormed()}\n${noteOf(result, kept.length)}`;
 }
 
 function noteOf({ text, callId, whole }: CutResult, kept: number): string {
@@ -147,9 +147,9 @@ type CutResult = Pick<ToolMessage, 'text' | 'callId' | 'whole'>;
 /** The first `max` characters of a longer text, with a note of how many were left out. */
 export function cutText(text: string, max: number): string {
   if (text.length <= max) return text;
-  const kept = endsMidCharacter(text.slice(0, max)) ? max - 1 : max;
-  const left = text.length - kept;
-  return `${text.slice(0, kept).toWellFormed()}\n[${left} more characters were left out]`;
+  const kept = firstUnits(text, max);
+  const left = text.length - kept.length;
+  return `${kept.toWellFormed()}\n[${left} more characters were left out]`;
 }
 
 /**

@@ -23,6 +23,7 @@ import {
 } from '../journal/step-queries.ts';
 import { activeStep, endedStep, type JournalJob, type StepError } from '../journal/step-rows.ts';
 import { bind } from '../kernel/bind.ts';
+import { cutToBytes } from '../kernel/cut-text.ts';
 import { newId } from '../kernel/ids.ts';
 import type { MemoryChange } from '../memories/run-memory.ts';
 import type { AssistantMessage, ToolMessage } from '../models/model.ts';
@@ -259,7 +260,7 @@ async function endCall(
         {
           ...messageOf(job, id, now),
           role: 'assistant',
-          content: cutToBytes(end.message.text),
+          content: cutContent(end.message.text),
           tokens: { ...usage, cost: costs.cost },
           model: call.model,
           data: isWhole ? JSON.stringify(await storedOf(tx, claim, call, end)) : null,
@@ -332,7 +333,7 @@ async function endTool(claim: ThinkingClaim, { n }: PlannedTool, end: ToolEnd): 
       {
         ...messageOf(job, id, now),
         role: 'tool',
-        content: cutToBytes(end.content),
+        content: cutContent(end.content),
         data: JSON.stringify(end.message),
         isDialogue: end.isDialogue,
       },
@@ -358,7 +359,7 @@ async function recordRecall(
     await insertSteps(tx, [activeStep(job, { ...call, call_id: message.callId, started_at: now })]);
     await endSteps(tx, [endedStep(job, n, { status: 'completed', error: null }, id, now)]);
     const data = JSON.stringify(message);
-    const said = { role: 'tool', content: cutToBytes(content), data, isDialogue: false } as const;
+    const said = { role: 'tool', content: cutContent(content), data, isDialogue: false } as const;
     await addDialogue(tx, [{ ...messageOf(job, id, now), ...said }]);
   });
   return n;
@@ -369,12 +370,4 @@ function messageOf(job: JournalJob, id: string, at: number) {
 }
 
 /** A message's content may have 64 KiB (docs/decisions/json-and-lists.md). */
-function cutToBytes(text: string): string {
-  if (Buffer.byteLength(text) <= contentMax) return text;
-  const note = '\n[cut]';
-  const bytes = Buffer.from(text);
-  let end = contentMax - note.length;
-  // Every byte of a character but its first begins with the bits 10.
-  while ((bytes.readUInt8(end) & 0xc0) === 0x80) end -= 1;
-  return `${bytes.toString('utf8', 0, end)}${note}`;
-}
+const cutContent = (text: string) => cutToBytes(text, contentMax, '\n[cut]');

@@ -2,6 +2,7 @@
  * Batches the text that a model streams into events: the first at once, then at most one every 100
  * milliseconds. A batch never ends in the middle of a character.
  */
+import { endsMidCharacter } from '../kernel/cut-text.ts';
 import { cleanText } from '../kernel/text.ts';
 
 /** Milliseconds between two batches. */
@@ -43,10 +44,4 @@ export function createTextBatcher(pass: (text: string) => void) {
       waiting = '';
     },
   };
-}
-
-/** Whether a text ends with the first half of a surrogate pair. */
-export function endsMidCharacter(text: string): boolean {
-  const last = text.charCodeAt(text.length - 1);
-  return last >= 0xd800 && last <= 0xdbff;
 }

@@ -6,6 +6,7 @@
 import { innerPart, type RunPart } from '../journal/run-part.ts';
 import type { SaidMessage } from '../journal/run-steps.ts';
 import type { StepError } from '../journal/step-rows.ts';
+import { endsMidCharacter } from '../kernel/cut-text.ts';
 import { digestOf } from '../kernel/digest.ts';
 import type { ToolCall, ToolMessage } from '../models/model.ts';
 import type { Asking, RunSurroundings } from './attempt.ts';
@@ -14,7 +15,6 @@ import { cutResultText, cutText } from './dialogue.ts';
 import type { PlannedTool } from './recorded-generation.ts';
 import { resultText } from './result-text.ts';
 import { requireKey } from './run-agent.ts';
-import { endsMidCharacter } from './text-batches.ts';
 import { stopped, ThinkingError } from './thinking-error.ts';
 import { awaitApproval } from './tool-approvals.ts';
 import { failed, type Refused, waitFor } from './tool-waits.ts';

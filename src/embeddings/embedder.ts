@@ -6,9 +6,10 @@
 import { createHash } from 'node:crypto';
 import { type Backoff, delayAfter } from '../kernel/backoff.ts';
 import { bind } from '../kernel/bind.ts';
+import { cutToBytes } from '../kernel/cut-text.ts';
 import { TextsRefusedError } from '../models/embeddings.ts';
 import { ModelError } from '../models/model.ts';
-import { cut, type Made, makeTexts } from './make-texts.ts';
+import { type Made, makeTexts } from './make-texts.ts';
 import { createQuestionCache, type QuestionCache } from './question-cache.ts';
 import {
   agentKey,
@@ -25,10 +26,13 @@ const restMs = 10_000;
 const retry: Backoff = { baseMs: 2_000, maxMs: 10 * 60_000 };
 /** How long the texts of an agent wait whose budget is used up. */
 const budgetWaitMs = 60_000;
-/** UTF-8 bytes of a text: a token has at least one, and most models take 8,192 tokens. */
-const textBytesMax = 8_000;
-/** Texts of one request at most; fewer after a request that failed. */
-const batchMax = 64;
+/** What a request takes. */
+const bounds = {
+  /** UTF-8 bytes that are read of a text: a token has at least one, and most models take 8,192 tokens. */
+  textBytesMax: 8_000,
+  /** Texts; fewer after a request that failed. */
+  textsMax: 64,
+};
 
 /** Failures with a text alone after which it is left to words, and texts of which they are counted. */
 const failuresMax = 3;
@@ -57,7 +61,11 @@ export function createEmbedder(deps: RequestDeps) {
     failures: new Map(),
     said: new Set(),
   };
-  return { model: deps.model.name, ...bind(state, { question, texts, postpone, isWaiting, stop }) };
+  return {
+    model: deps.model.name,
+    bounds,
+    ...bind(state, { question, texts, postpone, isWaiting, stop }),
+  };
 }
 
 /** The vector of a question; null where there is none in time. */
@@ -73,7 +81,7 @@ async function question(
   const place = owning.organizationId;
   if ((state.resting.get(place) ?? 0) > now) return null;
   try {
-    const made = await make(state, owning, [cut(text, textBytesMax)], 'question');
+    const made = await make(state, owning, [cutToBytes(text, bounds.textBytesMax)], 'question');
     if (made === null) return null;
     const [vector = null] = made;
     if (vector !== null) state.questions.set(key, vector);
@@ -104,16 +112,16 @@ async function texts(
 ): Promise<readonly Made[]> {
   if (isWaiting(state, owning)) return given.map(() => undefined);
   const place = owning.organizationId;
-  const batch = state.batches.get(place) ?? batchMax;
+  const batch = state.batches.get(place) ?? bounds.textsMax;
   const { made, stopped } = await makeTexts(
     state,
     owning,
-    given.map((text) => cut(text, textBytesMax)),
+    given.map((text) => cutToBytes(text, bounds.textBytesMax)),
     { batch, mayGoOn, failsOften: (text) => failsOften(state, owning, text) },
   );
   if (stopped === null) {
     state.waiting.delete(place);
-    if (batch < batchMax) state.batches.set(place, batch * 2);
+    if (batch < bounds.textsMax) state.batches.set(place, batch * 2);
     noteGood(state, `texts ${place}`, 'memories get vectors again');
   } else if (stopped === 'budget') {
     const until = state.clock.monotonic() + budgetWaitMs;

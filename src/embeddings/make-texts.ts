@@ -3,6 +3,7 @@
  * which the budget has no room, is halved. What is made is kept when a later request fails. A text with which the
  * provider fails again and again, and no other, is refused too, or it would hold up all texts behind it.
  */
+import { cutToBytes } from '../kernel/cut-text.ts';
 import { TextsRefusedError } from '../models/embeddings.ts';
 import { ModelError } from '../models/model.ts';
 import { make, type Owning, type RequestState } from './request.ts';
@@ -138,7 +139,7 @@ async function makeShort(
   text: string,
   error: ModelError,
 ): Promise<Float32Array | ModelError | 'budget'> {
-  const short = cut(text, shortBytes);
+  const short = cutToBytes(text, shortBytes);
   if (short === text) return error;
   try {
     texts.requests += 1;
@@ -159,13 +160,4 @@ async function noteRefusals({ state, owning, made, refused }: Texts): Promise<'b
   }
   for (const index of refused) made[index] = null;
   return null;
-}
-
-/** The beginning of a text, in whole characters. */
-export function cut(text: string, bytesMax: number): string {
-  if (Buffer.byteLength(text) <= bytesMax) return text;
-  return Buffer.from(text)
-    .subarray(0, bytesMax)
-    .toString('utf8')
-    .replace(/\ufffd+$/, '');
 }

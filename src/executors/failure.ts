@@ -3,6 +3,7 @@
  * with getters that throw, errors with a chain of causes. Never throws.
  */
 import { basename } from 'node:path';
+import { cutToUnits } from '../kernel/cut-text.ts';
 import { errorCharsMax } from './limits.ts';
 import type { Run } from './part.ts';
 import type { FailureCode } from './protocol.ts';
@@ -35,12 +36,12 @@ const noRun = { secrets: undefined };
 
 /** An invalid output; a retry would give the same. */
 export function invalidOutput(message: string): Failure {
-  return { code: 'output_invalid', message: cutText(message), retryable: false, stack: null };
+  return { code: 'output_invalid', message: cutError(message), retryable: false, stack: null };
 }
 
 /** A failure found by the platform itself; no stack is worth keeping. */
 export function plainFailure(message: string, retryable: boolean): Failure {
-  return { code: 'skill_execution_failed', message: cutText(message), retryable, stack: null };
+  return { code: 'skill_execution_failed', message: cutError(message), retryable, stack: null };
 }
 
 /** The failure that a thrown value stands for, without the secrets of the run that threw it. */
@@ -50,21 +51,21 @@ export function describeFailure(thrown: unknown, run: Pick<Run, 'secrets'> = noR
     const isOwn = ownCodes.includes(code);
     return {
       code: isOwn ? (code as FailureCode) : 'skill_execution_failed',
-      message: cutText(redacted(run, messageOf(thrown, causesMax))),
+      message: cutError(redacted(run, messageOf(thrown, causesMax))),
       retryable: retryable !== false,
       // An error with `retryable` was expected; every other one keeps its stack.
       stack:
-        typeof stack === 'string' && retryable === undefined ? cutText(redacted(run, stack)) : null,
+        typeof stack === 'string' && retryable === undefined
+          ? cutError(redacted(run, stack))
+          : null,
     };
   } catch {
     return plainFailure('the skill threw something that cannot be read', true);
   }
 }
 
-/** At most errorCharsMax characters. */
-export function cutText(text: string): string {
-  return text.length <= errorCharsMax ? text : `${text.slice(0, errorCharsMax - 1)}…`;
-}
+/** What an error may have. */
+export const cutError = (text: string) => cutToUnits(text, errorCharsMax);
 
 interface Fields {
   name?: unknown;

@@ -6,7 +6,7 @@
  */
 import { syncBuiltinESMExports } from 'node:module';
 import type { ChildRuns } from './child-runs.ts';
-import { cutText, describeFailure, plainFailure } from './failure.ts';
+import { cutError, describeFailure, plainFailure } from './failure.ts';
 import { createRate, straysPerSecond } from './limits.ts';
 import { redactedStray } from './redaction.ts';
 
@@ -47,7 +47,7 @@ export function installGuards(
     if (thrown instanceof ExitRefused && run !== undefined) return;
     if (!mayReport()) return;
     const { message, stack } = describeFailure(thrown, run);
-    reportStray(run?.skill ?? null, cutText(redactedStray(stack ?? message)));
+    reportStray(run?.skill ?? null, cutError(redactedStray(stack ?? message)));
   };
   process.on('uncaughtException', onError);
   process.on('unhandledRejection', onError);

@@ -2,13 +2,14 @@
  * The `ctx` of a run, in the child: its identity, its signal and its requests to the platform. Calls after
  * the end of the run have no effect. The members can be destructured (`const { log } = ctx`).
  */
+import { cutToUnits } from '../kernel/cut-text.ts';
 import type { Memory, SkillContext, SkillMemory } from '../skills/definition.ts';
 import { ask } from './asks.ts';
 import { createGenerate } from './generate.ts';
 import { callDepthMax, noteCharsMax } from './limits.ts';
 import type { Part } from './part.ts';
 import { redacted } from './redaction.ts';
-import { addLog, addMessage, cut } from './run-reports.ts';
+import { addLog, addMessage } from './run-reports.ts';
 import { signalOf } from './run-signal.ts';
 import { makeUuid } from './step-keys.ts';
 import { takeSteps } from './step-lists.ts';
@@ -40,7 +41,7 @@ export function createContext(part: Part): SkillContext {
       // The progress of a part is not the progress of the whole.
       if (run.isOver || depth > 0) return;
       const clamped = Math.min(1, Math.max(0, Number(fraction) || 0));
-      const text = note === undefined ? null : cut(redacted(run, `${note}`), noteCharsMax);
+      const text = note === undefined ? null : cutToUnits(redacted(run, `${note}`), noteCharsMax);
       platform.progress.report(run, clamped, text);
     },
     message(role, content) {

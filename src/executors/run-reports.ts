@@ -1,4 +1,5 @@
 /** What a run says: log lines and messages, within their limits. Nothing is said after the end of the run. */
+import { cutToUnits } from '../kernel/cut-text.ts';
 import { logCharsMax, logLinesMax, messageBytesMax, messagesMax } from './limits.ts';
 import type { Part, Run } from './part.ts';
 import { type MessageRole, messageRoles } from './protocol.ts';
@@ -11,7 +12,10 @@ export function addLog({ run, platform }: Part, message: unknown, fields: unknow
   const isLast = run.logLines > logLinesMax;
   const text = isLast
     ? `more than ${logLinesMax} lines; the rest is left out`
-    : cut(redacted(run, typeof message === 'string' ? message : textOf(message)), logCharsMax);
+    : cutToUnits(
+        redacted(run, typeof message === 'string' ? message : textOf(message)),
+        logCharsMax,
+      );
   const json = isLast || fields === undefined ? null : fieldsJson(run, fields);
   platform.progress.flush(run);
   platform.outbox.push(JSON.stringify(['log', run.id, platform.clock.now(), text, json]));
@@ -53,9 +57,11 @@ function fieldsJson(run: Run, fields: unknown): string {
     });
     const shown = redactedJson(run, json);
     if (shown.length <= logCharsMax && shown.startsWith('{')) return shown;
-    return JSON.stringify({ fields: `${cut(shown, logCharsMax / 4)}` });
+    return JSON.stringify({ fields: `${cutToUnits(shown, logCharsMax / 4)}` });
   } catch (error) {
-    return JSON.stringify({ fields: `cannot be shown: ${cut(redacted(run, textOf(error)), 200)}` });
+    return JSON.stringify({
+      fields: `cannot be shown: ${cutToUnits(redacted(run, textOf(error)), 200)}`,
+    });
   }
 }
 
@@ -65,8 +71,4 @@ function textOf(value: unknown): string {
   } catch {
     return '[cannot be shown]';
   }
-}
-
-export function cut(text: string, max: number): string {
-  return text.length <= max ? text : `${text.slice(0, max - 1)}…`;
 }

@@ -30,10 +30,8 @@ import {
   takeLease,
 } from './vectors.store.ts';
 
-/** Texts of one request, and their UTF-8 bytes; a text is cut to 8,000 of them. */
-const textsMax = 64;
+/** UTF-8 bytes of the texts of one request. */
 const bytesMax = 128 * 1024;
-const textBytes = 8_000;
 /** Agents of one call that are served, and owners that are looked at in a round. */
 const requestsMax = 20;
 const ownersMax = 1_000;
@@ -167,12 +165,13 @@ async function embedOf(
   const { database, embedder, refused } = state;
   const { organizationId } = owning;
   const rows = fitting(
+    embedder,
     await listWith(database.read, {
       embedding,
       organization_id: organizationId,
       agent_id: owning.agentId,
       users_agent_id: usersOf(owning.agentId),
-      limit: refused.has(organizationId) ? 1 : textsMax,
+      limit: refused.has(organizationId) ? 1 : embedder.bounds.textsMax,
     }),
   );
   if (rows.length === 0) return 0;
@@ -200,10 +199,13 @@ async function embedOf(
 }
 
 /** As many as one request takes. */
-function fitting<R extends { readonly content: string }>(rows: readonly R[]): R[] {
+function fitting<R extends { readonly content: string }>(
+  { bounds: { textBytesMax } }: Embedder,
+  rows: readonly R[],
+): R[] {
   let bytes = 0;
   return rows.filter(({ content }, i) => {
-    bytes += Math.min(textBytes, Buffer.byteLength(content));
+    bytes += Math.min(textBytesMax, Buffer.byteLength(content));
     return i === 0 || bytes <= bytesMax;
   });
 }

@@ -30,6 +30,8 @@ const foundMax = 100;
 export interface Embedder {
   /** `provider/model`. */
   readonly model: string;
+  /** What a request takes: texts, and the bytes that are read of each. */
+  readonly bounds: { readonly textsMax: number; readonly textBytesMax: number };
   /** The vector of a question; null where there is none in time. */
   question(owning: Owning, text: string): Promise<Float32Array | null>;
   /**

@@ -33,6 +33,7 @@ async function world(database: Database) {
   const texts: string[] = [];
   const embedder = {
     model: 'local/angles',
+    bounds: { textsMax: 64, textBytesMax: 8_000 },
     question: async () => null,
     async texts(_: unknown, given: readonly string[]) {
       texts.push(...given);
