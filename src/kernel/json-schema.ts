@@ -151,6 +151,9 @@ const ajvOptions: Options = {
   code: { regExp: schemaRegExp },
 };
 
+/** For schemas that are not a caller's. */
+const asItIs: Options = { code: { optimize: false } };
+
 // createRequire instead of import: Ajv takes 30 ms, which a process that validates nothing saves.
 const load = createRequire(import.meta.url);
 
@@ -164,10 +167,13 @@ function newAjv(dialect: Dialect, more: Options): Ajv {
   return new Ajv2020(options);
 }
 
-/** Compiling a dialect's own schema takes 7 ms, so each is kept. */
+/**
+ * Kept, because compiling a dialect's own schema takes most of the time in which a process loads its first skills. It is
+ * compiled as it is: Ajv takes longer to optimize it than it saves, and its expressions are linear without RE2.
+ */
 const metaValidators = {
-  '2020-12': once(() => newAjv('2020-12', {})),
-  'draft-07': once(() => newAjv('draft-07', {})),
+  '2020-12': once(() => newAjv('2020-12', asItIs)),
+  'draft-07': once(() => newAjv('draft-07', asItIs)),
 };
 
 const linearFormats = once((): Record<string, Format> => {
