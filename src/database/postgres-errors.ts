@@ -15,12 +15,13 @@ export function inOurTerms(error: unknown): unknown {
 }
 
 /**
- * SQLSTATE classes 08 (connection), 53 (resources), 57 (operator intervention), 25006 (read only),
- * and errors without a SQLSTATE: sockets that broke, a pool that timed out.
+ * SQLSTATE classes 08 (connection), 53 (resources), 57 (operator intervention), 25006 (read only), a database that
+ * accepts no connections, and errors without a SQLSTATE: sockets that broke, a pool that timed out.
  */
 export function isOutage(error: unknown): boolean {
-  const code = (error as { code?: unknown }).code;
+  const { code, routine } = error as { code?: unknown; routine?: unknown };
   if (typeof code !== 'string') return error instanceof Error && !(error instanceof TypeError);
+  if (code === '55000') return routine === 'CheckMyDatabase';
   return /^(08|53|57)/.test(code) || code === '25006' || /^E[A-Z]+$/.test(code);
 }
 

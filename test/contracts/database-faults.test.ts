@@ -306,6 +306,23 @@ describe.skipIf(postgres === undefined)('a lost connection', () => {
     await database.write((tx) => insert(tx, 'afterwards'));
   });
 
+  test('to a database that accepts none answers service_unavailable until it does', async () => {
+    const { database, terminateAll, query } = await withAdministrator();
+    const mayConnect = (may: boolean) =>
+      query(`update pg_database set datallowconn = ${may} where datname = current_database()`);
+    await mayConnect(false);
+    await terminateAll();
+
+    // The first may still find a connection that has ended.
+    for (let i = 0; i < 3; i++) {
+      await expect(database.write((tx) => insert(tx, 'a'))).rejects.toMatchObject(unavailable);
+    }
+
+    await mayConnect(true);
+    await database.write((tx) => insert(tx, 'b'));
+    expect(await idsIn(database)).toEqual(['b']);
+  });
+
   test('to a server that stops answers service_unavailable until it is back', async () => {
     const server = await startPostgres();
     onTestFinished(() => server.close());
