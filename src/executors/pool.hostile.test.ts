@@ -12,8 +12,9 @@ import { waitFor } from '../../test/support/wait-for.ts';
 import { memoryAllowanceMb } from './memory-limit.ts';
 import type { RunReport } from './run.ts';
 
-/** Where an executor dies, each of them runs again, alone. */
 const goodRunsMin = rounds(20, 50);
+/** Where an executor dies, each of them runs again, alone, in an executor of its own. */
+const displacedMin = rounds(4, 50);
 const limitMb = 64;
 const bytesPerMb = 1_048_576;
 
@@ -27,17 +28,18 @@ function usePool(stallMs: number): void {
 }
 
 /** On a busy machine, runs that do much before they give control back are not taken for blocked ones. */
-const patientMs = 5_000;
+const patientMs = 15_000;
+/** For runs that never give it back. */
 const impatientMs = 1_000;
 
 /** One hostile run among many good ones, each driven as the jobs slice would. */
 async function amongGoodRuns(
   path: string,
   input: unknown,
-  { timeoutMs = 20_000, goodRuns = goodRunsMin } = {},
+  { timeoutMs = 20_000, goodRuns = goodRunsMin, goodMs = 10 } = {},
 ) {
   const good = Array.from({ length: goodRuns }, (_, i) =>
-    drive(pool, request('good/wait', { ms: 10 + i * 3 })),
+    drive(pool, request('good/wait', { ms: goodMs + i * 3 })),
   );
   const hostile = await drive(pool, request(path, input, { timeoutMs }));
   const ends = await Promise.all(good);
@@ -97,7 +99,35 @@ describe('costs only its own run, and no executor:', () => {
   });
 });
 
+/** Has a hostile run take its executor along. */
+async function expectDeath(name: string, input: unknown, outcome: object): Promise<void> {
+  const { deaths } = pool.stats();
+  const hostile = await amongGoodRuns(`hostile/${name}`, input, {
+    timeoutMs: name === 'never' ? 300 : 60_000,
+    goodRuns: displacedMin,
+    // All of them are there when it ends, so that none is suspected alone.
+    goodMs: 300,
+  });
+  expect(hostile.outcome).toMatchObject(outcome);
+  await waitFor(() => pool.stats().deaths > deaths, { describe: 'an executor died' });
+}
+
 describe('costs an executor, and of the runs only its own:', () => {
+  usePool(patientMs);
+
+  test.each<[string, unknown, object]>([
+    ['kill-for-real', {}, dies('SIGKILL')],
+    ['kill-for-real', { signal: 'SEGV' }, dies('SIGSEGV')],
+    ['heap-leak', {}, dies('out of memory')],
+    ['buffer-leak', {}, dies(`more than ${limitMb + memoryAllowanceMb} MB of memory`)],
+    ['never', {}, { kind: 'timeout', message: 'run timed out after 300 ms' }],
+    ['says', { text: 'no JSON\n' }, garbles],
+    ['says', { text: '[["pong",999999,0]]\n' }, garbles],
+    ['says', { text: 'endless ', times: 1_500_000 }, garbles],
+  ])('%s %j', { timeout: 120_000 }, expectDeath);
+});
+
+describe('costs an executor that it blocks, and of the runs only its own:', () => {
   usePool(impatientMs);
 
   test.each<[string, unknown, object]>([
@@ -107,24 +137,7 @@ describe('costs an executor, and of the runs only its own:', () => {
     ['exec-sleep', {}, blocks],
     ['hash-for-hours', {}, blocks],
     ['loop-after-answer', {}, { kind: 'completed' }],
-    ['kill-for-real', {}, dies('SIGKILL')],
-    ['kill-for-real', { signal: 'SEGV' }, dies('SIGSEGV')],
-    ['heap-leak', {}, dies('out of memory')],
-    ['buffer-leak', {}, dies(`more than ${limitMb + memoryAllowanceMb} MB of memory`)],
-    ['never', {}, { kind: 'timeout', message: 'run timed out after 300 ms' }],
-    ['says', { text: 'no JSON\n' }, garbles],
-    ['says', { text: '[["pong",999999,0]]\n' }, garbles],
-    ['says', { text: 'endless ', times: 1_500_000 }, garbles],
-  ])('%s %j', { timeout: 60_000 }, async (name, input, outcome) => {
-    const { deaths } = pool.stats();
-    const hostile = await amongGoodRuns(`hostile/${name}`, input, {
-      timeoutMs: name === 'never' ? 300 : 20_000,
-      // Their neighbours all go alone in the end, which takes its time.
-      goodRuns: name === 'says' ? 10 : goodRunsMin,
-    });
-    expect(hostile.outcome).toMatchObject(outcome);
-    await waitFor(() => pool.stats().deaths > deaths, { describe: 'an executor died' });
-  });
+  ])('%s %j', { timeout: 120_000 }, expectDeath);
 
   test('a process that a blocked run started does not outlive its executor', async () => {
     const running = pool.run(request('hostile/exec-sleep', {}, { timeoutMs: 100 }), silentHandlers);

@@ -33,8 +33,13 @@ async function run(program: string, environment: Record<string, string> = {}) {
     ${program}
   `;
   const child = await promisify(execFile)(process.execPath, ['--input-type=module', '-e', code], {
-    env: { PATH: process.env['PATH'], ...environment },
-    timeout: 9_000,
+    env: {
+      PATH: process.env['PATH'],
+      NODE_COMPILE_CACHE: process.env['NODE_COMPILE_CACHE'],
+      ...environment,
+    },
+    // Within the time of a test, which would leave it behind.
+    timeout: 55_000,
   });
   return { printed: `${child.stdout}${child.stderr}` };
 }

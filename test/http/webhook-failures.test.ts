@@ -19,11 +19,10 @@ import {
   webhookNow,
 } from '../support/webhooks.ts';
 
-const timeoutMs = 700;
 const clock = manualClock();
-let platform: Platform;
-beforeAll(async () => {
-  platform = await startStaged({
+/** A platform that gives receivers so long to answer. */
+const startWaiting = (timeoutMs: number) =>
+  startStaged({
     clock,
     environment: {
       WEBHOOK_ALLOW_CIDRS: '127.0.0.0/8',
@@ -31,8 +30,17 @@ beforeAll(async () => {
     },
     parts: { webhookEgress: { ca: receiverAuthority } },
   });
+let platform: Platform;
+/** For answers that come at the deadline only; to others a busy machine gives their time. */
+let impatient: Platform;
+beforeAll(async () => {
+  platform = await startWaiting(30_000);
+  impatient = await startWaiting(3_000);
 });
-afterAll(() => platform.stop());
+afterAll(async () => {
+  await platform.stop();
+  await impatient.stop();
+});
 
 let receiver: TlsReceiver;
 let tenant: Tenant;
@@ -219,16 +227,16 @@ describe('an answer', () => {
   ];
 
   test.each(faults)('that %s is a failure by the deadline', async (_how, script, recorded) => {
+    tenant = await newTenant(impatient);
     receiver.answers(script);
     const webhook = await newWebhook(tenant, receiver.origin);
-    const begun = performance.now();
     await happen(tenant);
 
+    // Without a deadline most of them would never end.
     const { attempts } = await afterAttempts(webhook, 1);
 
     expect(attempts).toMatchObject([{ ...recorded, error: expect.stringMatching(/\S/) }]);
     expect(attempts[0].error).not.toMatch(/undici|UND_ERR|node:|127\.0\.0\.1:\d+.*stack/);
-    expect(performance.now() - begun).toBeLessThan(timeoutMs + 5_000);
   });
 
   test.each([
@@ -236,6 +244,7 @@ describe('an answer', () => {
     ['never ends', { does: 'flood', status: 200 }],
     ['breaks off', { does: 'break', status: 200 }],
   ] satisfies [string, Script][])('of 2xx counts even when its body %s', async (_how, script) => {
+    tenant = await newTenant(impatient);
     receiver.answers(script);
     const webhook = await newWebhook(tenant, receiver.origin);
     await happen(tenant);
@@ -409,8 +418,10 @@ describe('receivers that do not answer for long', () => {
     await receiver.received(250);
 
     await runs(other, 40);
-    await quick.received(60, 8_000);
+    await quick.received(60, 60_000);
 
+    // None of these calls has ended meanwhile, or another would have been made in its place.
+    expect(receiver.requests).toHaveLength(250);
     expect(receiver.mostAtATime()).toBeLessThanOrEqual(250);
     answer.resolve();
     await receiver.received(520);
