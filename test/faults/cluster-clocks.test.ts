@@ -34,11 +34,9 @@ describe.skipIf(!(await canRunClusters()))('a cluster whose clocks differ', () =
       environment: { JOB_LEASE_MS: String(leaseMs), RETRY_BACKOFF_MS: '500' },
     });
     await makeClockMovable();
-    const api = await cluster.add('api', off(-90));
+    const api = await cluster.add('api,scheduler', off(-90));
     await cluster.add('worker');
-    await cluster.add('worker', off(90));
-    await cluster.add('scheduler', off(90));
-    await cluster.add('scheduler', off(-90));
+    await cluster.add('worker,scheduler', off(90));
     tenant = await newTenant(api.client);
   });
   afterAll(() => cluster?.close());
@@ -65,7 +63,7 @@ describe.skipIf(!(await canRunClusters()))('a cluster whose clocks differ', () =
   const moveTo = (beforeMinuteMs: number) =>
     cluster.sql(
       `UPDATE moved.clock SET ahead = ahead + make_interval(secs => greatest(0,
-         60000 - $1 - (extract(epoch FROM clock_timestamp()) * 1000)::numeric % 60000
+         60000 - $1 - (extract(epoch FROM moved.clock_timestamp()) * 1000)::numeric % 60000
        )::float8 / 1000)`,
       [beforeMinuteMs],
     );
@@ -137,8 +135,8 @@ describe.skipIf(!(await canRunClusters()))('a cluster whose clocks differ', () =
     for (const { slot, late } of found) {
       expect(slot % minuteMs).toBe(0);
       expect(late).toBeGreaterThanOrEqual(0);
-      // By a clock that is off it would be 90 s.
-      expect(late).toBeLessThan(10_000);
+      // By a clock that is off it would be 45 s or 90 s.
+      expect(late).toBeLessThan(40_000);
     }
     expect(await minutesAmiss(cluster.sql)).toEqual([]);
     await cluster.untilIdle();

@@ -10,8 +10,9 @@ import {
   begunIn,
   canRunClusters,
   effect,
+  leaseMs,
   loadCluster,
-  stagedSkillsDir,
+  twoOfEach,
 } from '../support/cluster-load.ts';
 import { randomInteger } from '../support/random.ts';
 import { beginChance, rounds } from '../support/soak.ts';
@@ -19,19 +20,13 @@ import { dataDirectory, gate } from '../support/staged.ts';
 import { newTenant } from '../support/tenant.ts';
 import { waitFor } from '../support/wait-for.ts';
 
-const leaseMs = 3_000;
 /** Of each role in turn. */
 const kills = rounds(3, 9);
 
 describe.skipIf(!(await canRunClusters()))('a cluster', () => {
   let cluster: Cluster;
   beforeAll(async () => {
-    cluster = await startCluster({
-      api: 2,
-      workers: 2,
-      skillsDir: stagedSkillsDir,
-      environment: { JOB_LEASE_MS: String(leaseMs) },
-    });
+    cluster = await startCluster(twoOfEach);
   });
   afterEach(async () => {
     for (const process of cluster.processes) {

@@ -8,7 +8,7 @@ import { waitFor } from '../support/wait-for.ts';
 describe.skipIf(!(await canRunClusters()))('processes of a cluster', () => {
   let cluster: Cluster;
   beforeAll(async () => {
-    cluster = await startCluster(noneYet);
+    cluster = await startCluster({ ...noneYet, isUnmigrated: true });
   });
   afterAll(() => cluster?.close());
 

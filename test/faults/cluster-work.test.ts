@@ -17,8 +17,9 @@ describe.skipIf(!(await canRunClusters()))('across the processes of a cluster', 
   let tenant: Tenant;
   beforeAll(async () => {
     cluster = await startCluster({
-      api: 2,
       workers: 2,
+      schedulers: 0,
+      also: ['api,scheduler'],
       skillsDir: stagedSkillsDir,
       environment: { JOB_LEASE_MS: '3000' },
     });

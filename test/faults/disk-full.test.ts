@@ -72,7 +72,14 @@ describe.skipIf(!mounts)('a full disk', () => {
 
   test.skipIf(!clusters)('under PostgreSQL', async () => {
     const disk = smallDisk(40, accountOf('postgres', 'nobody'));
-    const cluster = await startCluster({ tablespace: disk.path, skillsDir: stagedSkillsDir });
+    const cluster = await startCluster({
+      api: 0,
+      workers: 0,
+      schedulers: 0,
+      also: ['api,worker,scheduler'],
+      tablespace: disk.path,
+      skillsDir: stagedSkillsDir,
+    });
     onTestFinished(() => cluster.close());
     const load = await loadCluster(cluster, { perSecond: 20, input: () => ({ padding }) });
     await answers(load, 202, 10);

@@ -34,7 +34,8 @@ import { randomInteger } from '../support/random.ts';
 import { beginChance, rounds } from '../support/soak.ts';
 import { waitFor } from '../support/wait-for.ts';
 
-const kills = rounds(2, 50);
+const kills = rounds(1, 50);
+const times = kills === 1 ? 'once' : `${kills} times`;
 const hasCluster = await canRunClusters();
 
 describe.each(durableEngines)('a platform on $name that is killed', ({ name, open }) => {
@@ -60,7 +61,7 @@ describe.each(durableEngines)('a platform on $name that is killed', ({ name, ope
     const remembering = (async () => {
       while (!isOver) {
         await own.remember().catch(() => undefined);
-        await pause(30);
+        await pause(rounds(100, 30));
       }
     })();
     ending = async () => {
@@ -193,7 +194,7 @@ describe.each(durableEngines)('a platform on $name that is killed', ({ name, ope
   );
 
   test.skipIf(isSkipped)(
-    `${kills} times at random loses, repeats and forgets nothing`,
+    `${times} at random loses, repeats and forgets nothing`,
     { timeout: 580_000 },
     async () => {
       beginChance();
@@ -218,7 +219,8 @@ describe.each(durableEngines)('a platform on $name that is killed', ({ name, ope
     for (const id of ids) await own.jobIn(id, 'waiting');
 
     await own.kill('worker');
-    await own.kill('api');
+    // On SQLite they are one process.
+    if (name !== 'SQLite') await own.kill('api');
 
     let isOver = false;
     const approving = own.approveAll(() => isOver);

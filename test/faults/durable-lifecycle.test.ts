@@ -204,18 +204,25 @@ describe('a platform that is started again', () => {
   });
 });
 
-describe.skipIf(!hasCluster)('a worker that stood still past its lease', () => {
+describe.skipIf(!hasCluster)('a cluster', () => {
+  const count = rounds(30, 1_000);
+  const napMs = rounds(10_000, 60_000);
   let cluster: Cluster;
   beforeAll(async () => {
     cluster = await startCluster({
+      api: 0,
       workers: 2,
+      schedulers: 0,
+      also: ['api,scheduler'],
       skillsDir: durableSkills,
       environment: { JOB_LEASE_MS: '3000' },
     });
   });
   afterAll(() => cluster?.close());
 
-  test('changes nothing in the journal of its run', { timeout: 120_000 }, async () => {
+  test('a worker of which stood still past its lease changes nothing in the journal of its run', {
+    timeout: 120_000,
+  }, async () => {
     const tenant = await newTenant(apiOf(cluster).client);
     const heldLog = join(directory, 'held');
     writeFileSync(heldLog, '');
@@ -248,18 +255,10 @@ describe.skipIf(!hasCluster)('a worker that stood still past its lease', () => {
     expect((await tenant.get(`/api/jobs/${id}/steps`)).body).toEqual(steps);
     expect(lines().filter((line) => !line.startsWith('held'))).toEqual(['first', 'last']);
   });
-});
 
-describe.skipIf(!hasCluster)('a cluster whose Redis is emptied', () => {
-  const count = rounds(30, 1_000);
-  const napMs = rounds(10_000, 60_000);
-  let cluster: Cluster;
-  beforeAll(async () => {
-    cluster = await startCluster({ workers: 2, skillsDir: durableSkills });
-  });
-  afterAll(() => cluster?.close());
-
-  test(`while ${count} runs wait resumes all of them`, { timeout: 300_000 }, async () => {
+  test(`whose Redis is emptied while ${count} runs wait resumes all of them`, {
+    timeout: 300_000,
+  }, async () => {
     const tenant = await newTenant(apiOf(cluster).client);
     const flushedLog = join(directory, 'flushed');
     const third = Math.floor(count / 3);

@@ -4,7 +4,7 @@
  * lives in the test and keeps its own record; the platform is killed, stopped, or loses an executor.
  */
 import { writeFileSync } from 'node:fs';
-import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { claimJobs } from '../../src/jobs/admission.store.ts';
 import type { ClaimedJob } from '../../src/jobs/jobs.store.ts';
 import type { AttemptOutcome } from '../../src/jobs/states.ts';
@@ -35,6 +35,8 @@ import { waitFor } from '../support/wait-for.ts';
 import { openWholeJournal } from '../support/whole-journal.ts';
 
 const kills = rounds(2, 20);
+/** Each of them at every moment at once. */
+const heldKills = rounds(1, 20);
 
 /** A promise that never resolves: a request that waits for it ends with its connection. */
 const never = new Promise<never>(() => {});
@@ -56,7 +58,7 @@ describe('a process that is killed', () => {
   beforeEach(startOwn);
   afterEach(() => own.close());
 
-  test(`${kills} times in turns, tools and streams at once pays for no turn again and repeats no tool`, {
+  test(`in turns, tools and streams at once (${heldKills}) pays for no turn again and repeats no tool`, {
     timeout: 240_000,
   }, async () => {
     beginChance();
@@ -64,7 +66,7 @@ describe('a process that is killed', () => {
     provider.script(holds.script);
     await own.start();
 
-    for (let round = 0; round < kills; round++) {
+    for (let round = 0; round < heldKills; round++) {
       const gate = own.path(`gate-${round}`);
       const reached: (() => unknown)[] = [];
       for (const agent of thinkingAgents) {
@@ -104,7 +106,7 @@ describe('a process that is killed', () => {
       await own.untilAllEnded();
     }
 
-    expect(await own.inspect()).toEqual({ completed: kills * thinkingAgents.length * 4 });
+    expect(await own.inspect()).toEqual({ completed: heldKills * thinkingAgents.length * 4 });
     await own.expectNotesOnce();
   });
 
@@ -151,27 +153,7 @@ describe('SIGTERM while a model or a tool is awaited', () => {
   beforeEach(startOwn);
   afterEach(() => own.close());
 
-  test('lets the run end within the grace', async () => {
-    const { promise, resolve } = Promise.withResolvers<void>();
-    provider.script(followingPlans(({ turn }) => (turn === 1 ? { until: promise } : {})));
-    await own.start({ SHUTDOWN_GRACE_MS: '20000' });
-    await own.submit('chat', {
-      id: 'awaited',
-      turns: [[{ note: 'n', log: own.log }, { remember: 'm' }]],
-    });
-    await provider.received(2);
-
-    own.platform.signal('SIGTERM');
-    await waitFor(() => own.platform.output().includes('stopping'), { describe: 'it is stopping' });
-    resolve();
-    expect(await own.platform.exit).toEqual({ code: 0, signal: null });
-
-    expect(await own.inspect()).toEqual({ completed: 1 });
-    expect(provider.requests.length).toBe(2);
-    expect(own.lines()).toEqual(['begin n 1', 'end n 1']);
-  });
-
-  test('or hands it back, and it goes on where it was after the next start', async () => {
+  test('hands a run back that does not end within the grace, and it goes on where it was after the next start', async () => {
     const holds = holdOnce();
     provider.script(holds.script);
     await own.start({ SHUTDOWN_GRACE_MS: '200' });
@@ -212,14 +194,20 @@ describe('SIGTERM while a model or a tool is awaited', () => {
   });
 });
 
-describe('an executor that dies', () => {
-  beforeEach(startOwn);
-  afterEach(() => own.close());
+/** One platform for all of these, which the last of them ends. */
+describe('a run that waits for a model or a tool', () => {
+  beforeAll(async () => {
+    await startOwn();
+    await own.start({ SHUTDOWN_GRACE_MS: '20000' });
+  });
+  afterAll(() => own.close());
 
-  test('by a neighbour while a model is awaited: the run goes on, and no tool that has answered runs again', async () => {
+  const linesOf = (...notes: string[]) =>
+    own.lines().filter((line) => notes.includes(line.split(' ')[1] ?? ''));
+
+  test('whose executor dies by a neighbour: the run goes on, and no tool that has answered runs again', async () => {
     const holds = holdOnce();
     provider.script(holds.script);
-    await own.start();
     const ids: string[] = [];
     for (const agent of thinkingAgents) {
       const id = `waits-${agent}`;
@@ -242,17 +230,15 @@ describe('an executor that dies', () => {
       expect(body).toMatchObject({ status: 'completed' });
     }
 
-    expect(await own.inspect()).toEqual({ completed: ids.length + 1 });
     const begun = own.lines().filter((line) => line.startsWith('begin '));
     expect(new Set(begun).size).toBe(begun.length);
     expect(begun.length).toBe(thinkingAgents.length * 2);
   });
 
-  test('by a tool of its own: the model is told, and the tools beside it keep their answers', async () => {
+  test('whose executor dies by a tool of its own: the model is told, and the tools beside it keep their answers', async () => {
     provider.script(followingPlans());
-    await own.start();
     const turns: PlannedCall[][] = [
-      [{ note: 'n', log: own.log }, { remember: 'm' }],
+      [{ note: 'first', log: own.log }, { remember: 'first' }],
       [{ die: {} }, { remember: 'beside' }],
       [{ note: 'after', log: own.log }],
     ];
@@ -264,36 +250,30 @@ describe('an executor that dies', () => {
     const { body: steps } = await own.get(`/api/jobs/${id}/steps`);
     const deadly = steps.data.find(({ name }: { name: string }) => name === 'ledger/v1.0/die');
     expect(deadly).toMatchObject({ status: 'failed', error: { code: 'worker_lost' } });
-    expect(await own.inspect()).toEqual({ completed: 1 });
-    const begun = own.lines().filter((line) => line.startsWith('begin '));
-    expect(begun.map((line) => line.split(' ')[1])).toEqual(['n', 'after']);
+    const begun = linesOf('first', 'after').filter((line) => line.startsWith('begin '));
+    expect(begun.map((line) => line.split(' ')[1])).toEqual(['first', 'after']);
   });
-});
-
-describe('a job that is cancelled while its model answers', () => {
-  beforeEach(startOwn);
-  afterEach(() => own.close());
 
   test.each(thinkingAgents)(
-    'of an agent on %s: the call ends within a second, and what is known of it is recorded',
+    'and is cancelled, of an agent on %s: the call ends within a second, and what is known of it is recorded',
     async (agent) => {
       const holds = holdOnce();
       provider.script(holds.script);
-      await own.start();
-      const isHeld = holds.at('long', 'stream');
+      const before = provider.requests.length;
+      const isHeld = holds.at(`long-${agent}`, 'stream');
       const id = await own.submit(agent, {
-        id: 'long',
-        turns: [[{ note: 'n', log: own.log }, { remember: 'm' }]],
+        id: `long-${agent}`,
+        turns: [[{ note: `long-${agent}`, log: own.log }, { remember: `long-${agent}` }]],
       });
       await waitFor(isHeld, { describe: 'the stream waits' });
       const stream = await own.follow(id);
       const hasListeners = ({ event, data }: ReceivedEvent) =>
-        event === 'token' && data.text === 'long is done';
+        event === 'token' && data.text === `long-${agent} is done`;
       await stream.event(hasListeners, 'the platform has heard what there is');
 
       const began = performance.now();
       await own.post(`/api/jobs/${id}/cancel`);
-      const request = await provider.ended(1);
+      const request = await provider.ended(before + 1);
       // A second, and what the requests themselves take on a busy machine.
       expect(performance.now() - began).toBeLessThan(3_000);
 
@@ -304,7 +284,10 @@ describe('a job that is cancelled while its model answers', () => {
       const { body: messages } = await own.get(
         `/api/conversations/${body.conversation_id}/messages`,
       );
-      expect(messages.at(-1)).toMatchObject({ role: 'assistant', content: 'long is done' });
+      expect(messages.at(-1)).toMatchObject({
+        role: 'assistant',
+        content: `long-${agent} is done`,
+      });
       const { body: tokens } = await own.get(
         `/api/conversations/${body.conversation_id}/token-usage`,
       );
@@ -313,9 +296,29 @@ describe('a job that is cancelled while its model answers', () => {
         prompt_tokens: agent === 'messages' ? request.cost?.prompt : null,
         completion_tokens: null,
       });
-      expect(await own.inspect()).toEqual({ cancelled: 1 });
     },
   );
+
+  test('SIGTERM while a model is awaited lets the run end within the grace', async () => {
+    const { promise, resolve } = Promise.withResolvers<void>();
+    provider.script(followingPlans(({ turn }) => (turn === 1 ? { until: promise } : {})));
+    const before = provider.requests.length;
+    await own.submit('chat', {
+      id: 'awaited',
+      turns: [[{ note: 'awaited', log: own.log }, { remember: 'awaited' }]],
+    });
+    await provider.received(before + 2);
+
+    own.platform.signal('SIGTERM');
+    await waitFor(() => own.platform.output().includes('stopping'), { describe: 'it is stopping' });
+    resolve();
+    expect(await own.platform.exit).toEqual({ code: 0, signal: null });
+
+    // With those of the tests before.
+    expect(await own.inspect()).toEqual({ completed: 7, cancelled: 2 });
+    expect(provider.requests.length).toBe(before + 2);
+    expect(linesOf('awaited')).toEqual(['begin awaited 1', 'end awaited 1']);
+  });
 });
 
 const all = await engines();

@@ -33,8 +33,9 @@ export const leaseMs = 3_000;
 
 /** What a cluster is made of whose stores or network fail. */
 export const twoOfEach: ClusterOptions = {
-  api: 2,
-  workers: 2,
+  api: 0,
+  schedulers: 0,
+  also: ['api,scheduler', 'api,worker'],
   skillsDir: stagedSkillsDir,
   environment: { JOB_LEASE_MS: String(leaseMs) },
 };

@@ -30,10 +30,18 @@ type Client = Pick<Platform, 'request' | 'admin' | 'key' | 'run' | 'jobIn'>;
 /** Variables over the defaults of the tests; undefined takes one away. */
 type Environment = Readonly<Record<string, string | undefined>>;
 
+/** What one process is: a role, or several of them. */
+export type Roles =
+  | Role
+  | 'api,scheduler'
+  | 'api,worker'
+  | 'worker,scheduler'
+  | 'api,worker,scheduler';
+
 export interface ClusterProcess {
   /** `worker-2`. */
   readonly name: string;
-  readonly role: Role;
+  readonly roles: Roles;
   /** Where it listens now; another port after each start. */
   readonly url: string;
   readonly pid: number;
@@ -65,6 +73,8 @@ export interface ClusterOptions {
   readonly api?: number;
   readonly workers?: number;
   readonly schedulers?: number;
+  /** More processes, each with these roles: one for each role would take half a second of the processor more. */
+  readonly also?: readonly Roles[];
   readonly environment?: Environment;
   /** SKILLS_DIR of all. */
   readonly skillsDir?: string;
@@ -72,6 +82,10 @@ export interface ClusterOptions {
   readonly persistRedis?: boolean;
   /** An empty directory of the database server's account that is to hold the database. */
   readonly tablespace?: string;
+  /** Whether the processes find an empty database, and migrate it. */
+  readonly isUnmigrated?: boolean;
+  /** Settings of PostgreSQL. */
+  readonly settings?: Readonly<Record<string, string>>;
   /** Whether all processes reach the stores through proxies. */
   readonly proxied?: boolean;
 }
@@ -87,10 +101,10 @@ export interface Cluster {
   /** Those of a role, in the order in which they were added. */
   of(role: Role): readonly ClusterProcess[];
   /** Starts one more. */
-  add(role: Role, options?: AddOptions): Promise<ClusterProcess>;
+  add(roles: Roles, options?: AddOptions): Promise<ClusterProcess>;
   /** Ends one by SIGTERM and takes it out; how it ended. */
   remove(process: ClusterProcess): Promise<Exit>;
-  /** One statement on a connection of its own. */
+  /** One statement. */
   // biome-ignore lint/suspicious/noExplicitAny: rows of many shapes
   sql(text: string, values?: readonly unknown[]): Promise<any[]>;
   /** The database as the platform sees it; to be closed by the caller. */
@@ -120,11 +134,14 @@ async function open(
   closers: (() => unknown)[],
   close: () => Promise<void>,
 ): Promise<Cluster> {
-  const postgres = await startPostgres();
+  const isMigrated = !options.isUnmigrated && options.tablespace === undefined;
+  const postgres = await startPostgres({ isMigrated, settings: options.settings ?? {} });
   closers.push(() => postgres.close());
   const redis = await startRedis({ persist: options.persistRedis ?? false });
   closers.push(() => redis.close());
-  const databaseUrl = await postgres.createDatabase(options.tablespace);
+  const databaseUrl = isMigrated
+    ? postgres.migratedUrl
+    : await postgres.createDatabase(options.tablespace);
   const proxies = options.proxied
     ? {
         postgres: await startTcpProxy(() => postgres.port),
@@ -138,7 +155,7 @@ async function open(
 
   const processes: ManagedProcess[] = [];
   closers.push(() => Promise.all(processes.map((process) => process.end())));
-  const numbers = new Map<Role, number>();
+  const numbers = new Map<Roles, number>();
   const environment: Environment = {
     DATABASE_URL: withPort(databaseUrl, proxies?.postgres.port),
     REDIS_URL: withPort(redis.url, proxies?.redis.port),
@@ -149,10 +166,11 @@ async function open(
     ...options.environment,
   };
 
-  async function add(role: Role, more: AddOptions = {}): Promise<ClusterProcess> {
-    const number = (numbers.get(role) ?? 0) + 1;
-    numbers.set(role, number);
-    const process = managedProcess(`${role}-${number}`, role, more.main ?? main, {
+  async function add(roles: Roles, more: AddOptions = {}): Promise<ClusterProcess> {
+    const number = (numbers.get(roles) ?? 0) + 1;
+    numbers.set(roles, number);
+    const name = `${roles.replaceAll(',', '-')}-${number}`;
+    const process = managedProcess(name, roles, more.main ?? main, {
       ...environment,
       ...more.environment,
     });
@@ -161,26 +179,25 @@ async function open(
     return process;
   }
 
-  async function sql(text: string, values: readonly unknown[] = []) {
-    const client = new pg.Client({
-      connectionString: databaseUrl,
-      connectionTimeoutMillis: 5_000,
-      query_timeout: 10_000,
-    });
-    client.on('error', () => {});
-    await client.connect();
-    try {
-      return (await client.query(text, [...values])).rows;
-    } finally {
-      await client.end().catch(() => {});
-    }
-  }
+  // One connection, kept while statements follow one another: a new one takes PostgreSQL longer than most statements.
+  const pool = new pg.Pool({
+    connectionString: databaseUrl,
+    connectionTimeoutMillis: 5_000,
+    query_timeout: 10_000,
+    application_name: 'test',
+    max: 1,
+  });
+  pool.on('error', () => {});
+  closers.push(() => pool.end());
+  const sql = async (text: string, values: readonly unknown[] = []) =>
+    (await pool.query(text, [...values])).rows;
 
   const { api = 1, workers = 1, schedulers = 1 } = options;
-  const roles: readonly Role[] = [
+  const roles: readonly Roles[] = [
     ...Array<Role>(api).fill('api'),
     ...Array<Role>(workers).fill('worker'),
     ...Array<Role>(schedulers).fill('scheduler'),
+    ...(options.also ?? []),
   ];
   // Side by side, but no more than there are cores: a start has deadlines of its own.
   const waiting = [...roles];
@@ -199,7 +216,7 @@ async function open(
     proxies,
     databaseUrl,
     processes,
-    of: (role) => processes.filter((process) => process.role === role),
+    of: (role) => processes.filter(({ roles }) => roles.split(',').includes(role)),
     add,
     async remove(process) {
       const exit = await process.stop();
@@ -243,7 +260,7 @@ interface ManagedProcess extends ClusterProcess {
 
 function managedProcess(
   name: string,
-  role: Role,
+  roles: Roles,
   program: string,
   environment: Environment,
 ): ManagedProcess {
@@ -276,7 +293,7 @@ function managedProcess(
       ...inherited(),
       PORT: '0',
       ADMIN_SECRET: adminSecret,
-      ROLES: role,
+      ROLES: roles,
       DATA_DIR: directory,
       ...environment,
     };
@@ -302,7 +319,7 @@ function managedProcess(
 
   return {
     name,
-    role,
+    roles,
     get url() {
       return url;
     },

@@ -13,6 +13,7 @@ import type { PlayInput } from '../fixtures/skills/durable/play.ts';
 import { type ClusterProcess, startCluster } from './cluster.ts';
 import type { Answer } from './platform.ts';
 import { type PlatformProcess, startProcess } from './process.ts';
+import { rounds } from './soak.ts';
 import { newTenant } from './tenant.ts';
 import { waitFor } from './wait-for.ts';
 
@@ -143,7 +144,7 @@ export async function enterDurablePlatform(stores: DurableStores): Promise<Durab
           const { status } = await send('POST', `/api/approvals/${approval_id}/approve`, {});
           expect([200, 409]).toContain(status);
         }
-        await new Promise((resolve) => setTimeout(resolve, 50));
+        await new Promise((resolve) => setTimeout(resolve, rounds(150, 50)));
       }
     },
     async untilAllEnded(deadlineMs = 120_000) {
@@ -235,12 +236,13 @@ async function openEmbedded(): Promise<DurableStores> {
   };
 }
 
-/** Two workers, each started again whenever it is found dead. */
+/** Two workers, one of which takes requests, each started again whenever it is found dead. */
 async function openCluster(): Promise<DurableStores> {
   const cluster = await startCluster({
-    api: 1,
-    workers: 2,
-    schedulers: 1,
+    api: 0,
+    workers: 0,
+    schedulers: 0,
+    also: ['api,worker,scheduler', 'worker,scheduler'],
     skillsDir: durableSkills,
     environment: { JOB_LEASE_MS: String(leaseMs) },
   });

@@ -69,7 +69,7 @@ export function processMonkey(cluster: Cluster, journal: FaultJournal, crashed: 
     const process = victim();
     await process.kill();
     await revive(process);
-    return `${process.role} killed (SIGKILL)`;
+    return `${process.roles} killed (SIGKILL)`;
   };
   const freeze: Fault = async () => {
     await lookForCrashes();
@@ -78,14 +78,14 @@ export function processMonkey(cluster: Cluster, journal: FaultJournal, crashed: 
     // On both sides of its leases' end.
     await pause(randomInteger(500, 7_000));
     process.signal('SIGCONT');
-    return `${process.role} stood still (SIGSTOP)`;
+    return `${process.roles} stood still (SIGSTOP)`;
   };
   const restart: Fault = async () => {
     await lookForCrashes();
     const process = victim();
     await process.stop();
     await revive(process);
-    return `${process.role} restarted (SIGTERM)`;
+    return `${process.roles} restarted (SIGTERM)`;
   };
   return monkey([kill, kill, freeze, restart], journal, [200, 1_500]);
 }

@@ -4,10 +4,12 @@
  */
 import { execFileSync } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
-import { existsSync, globSync, readFileSync, renameSync, rmSync } from 'node:fs';
+import { existsSync, globSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import pg from 'pg';
-import { scratchDirectory } from './scratch.ts';
+import { openPostgres } from '../../src/database/postgres.ts';
+import { createLogger } from '../../src/kernel/log.ts';
+import { copiedOfFirst, copyDirectory, initialize } from './postgres-data.ts';
 import {
   type Account,
   accountOf,
@@ -20,6 +22,8 @@ import {
 import { waitFor } from './wait-for.ts';
 
 const startDeadlineMs = 20_000;
+/** The database of a server that was started with one. */
+const migratedName = 'migrated';
 
 export interface PostgresServer {
   readonly port: number;
@@ -29,12 +33,14 @@ export interface PostgresServer {
   readonly socketDirectory: string;
   /** Connection URL of one of its databases; of the maintenance database when left out. */
   url(database?: string): string;
+  /** The URL of a database with the schema of this program, where the server was to have one. */
+  readonly migratedUrl: string;
   /**
-   * Makes a database of a name not used before and returns its URL. It is empty, or a copy of the
+   * Makes a database, where nothing else is given of a name not used before, and returns its URL. It is empty, or a copy of the
    * database `template`, which must have no connections; its data is in the directory
    * `tablespace`, where that is given.
    */
-  createDatabase(tablespace?: string, template?: string): Promise<string>;
+  createDatabase(tablespace?: string, template?: string, name?: string): Promise<string>;
   /** Removes a database that `createDatabase` made, and its connections. */
   dropDatabase(url: string): Promise<void>;
   start(): Promise<void>;
@@ -73,13 +79,16 @@ function configuredDirectory(): string {
  * Starts a server. `durable` turns fsync on, for tests that count what survives; killing
  * processes alone loses nothing without it, only a power cut would. `settings` go over its own.
  * `isShared` keeps two connections to make and remove databases, for a server that makes many and is never
- * killed: a connection takes as much of the processor as the copy of a database.
+ * killed: a connection takes as much of the processor as the copy of a database. `isMigrated` gives it a database with
+ * the schema of this program: a copy of one that is made once in a run of the tests, since a database and its migrations
+ * take a second of the processor.
  */
 export async function startPostgres(
   options: {
     durable?: boolean;
     settings?: Readonly<Record<string, string>>;
     isShared?: boolean;
+    isMigrated?: boolean;
   } = {},
 ): Promise<PostgresServer> {
   const binaries = findPostgres();
@@ -88,7 +97,11 @@ export async function startPostgres(
   const account = process.getuid?.() === 0 ? accountOf('postgres', 'nobody') : null;
   const directory = serverDirectory('postgres', account);
   const data = join(directory, 'data');
-  makeDataDirectory(join(binaries, 'initdb'), data, account);
+  await (options.isMigrated
+    ? copiedOfFirst('postgres-migrated', data, account, fillMigrated)
+    : copiedOfFirst('postgres-empty', data, account, (place) =>
+        initialize(join(binaries, 'initdb'), place, account),
+      ));
 
   let port = await freePort();
   let server: Supervised | undefined;
@@ -151,8 +164,9 @@ export async function startPostgres(
     },
     socketDirectory: directory,
     url,
-    createDatabase: async (tablespace, template) =>
-      url(await maintain((pool) => createDatabase(pool, tablespace, template))),
+    migratedUrl: url(migratedName),
+    createDatabase: async (tablespace, template, name) =>
+      url(await maintain((pool) => createDatabase(pool, { tablespace, template, name }))),
     dropDatabase: (database) => maintain((pool) => dropDatabase(pool, database)),
     start,
     stop,
@@ -169,45 +183,17 @@ export async function startPostgres(
   };
 }
 
-/**
- * Within a run of the tests one cluster is initialized and the others are copies of it, which takes
- * a tenth of the time.
- */
-function makeDataDirectory(initdb: string, data: string, account: Account): void {
-  const scratch = scratchDirectory();
-  if (scratch === undefined) {
-    initialize(initdb, data, account);
-    return;
+/** Fills a data directory with a database that has the schema of this program. */
+async function fillMigrated(data: string, account: Account): Promise<void> {
+  const server = await startPostgres();
+  try {
+    const url = await server.createDatabase(undefined, undefined, migratedName);
+    await (await openPostgres(url, createLogger('silent'))).close();
+    await server.stop('fast');
+    await copyDirectory(join(server.socketDirectory, 'data'), data, account);
+  } finally {
+    await server.close();
   }
-  const pristine = join(scratch, 'postgres-pristine');
-  if (!existsSync(pristine)) {
-    // Of several processes that make one, the first to have finished provides it.
-    const mine = serverDirectory('pristine', account);
-    initialize(initdb, join(mine, 'data'), account);
-    try {
-      renameSync(mine, pristine);
-    } catch {
-      rmSync(mine, { recursive: true });
-    }
-  }
-  execFileSync('cp', ['-a', join(pristine, 'data'), data], { cwd: '/', ...(account ?? {}) });
-}
-
-function initialize(initdb: string, data: string, account: Account): void {
-  execFileSync(
-    initdb,
-    [
-      '--pgdata',
-      data,
-      '--username=postgres',
-      '--auth=trust',
-      '--encoding=UTF8',
-      '--locale=C',
-      '--no-sync',
-      '--no-instructions',
-    ],
-    { stdio: ['ignore', 'ignore', 'pipe'], cwd: '/', ...(account ?? {}) },
-  );
 }
 
 function settings(directory: string, port: number, durable: boolean): Record<string, string> {
@@ -251,10 +237,9 @@ function neverRan(directory: string, port: number): boolean {
 /** Makes a database; its name. */
 async function createDatabase(
   pool: pg.Pool,
-  tablespace: string | undefined,
-  template: string | undefined,
+  options: Readonly<Partial<Record<'tablespace' | 'template' | 'name', string | undefined>>>,
 ): Promise<string> {
-  const name = `test_${randomBytes(6).toString('hex')}`;
+  const { tablespace, template, name = `test_${randomBytes(6).toString('hex')}` } = options;
   if (tablespace !== undefined) {
     await pool.query(`CREATE TABLESPACE ${name} LOCATION '${tablespace}'`);
   }
@@ -263,8 +248,8 @@ async function createDatabase(
   // Older servers copy files anyway. It makes the server write what it holds in memory, which is
   // cheap without fsync; the other way writes every page to the log.
   const strategy = Number(rows[0].server_version_num) >= 150_000 ? 'STRATEGY file_copy' : '';
-  const source = template === undefined ? 'template0' : `${template} ${strategy}`;
-  await pool.query(`CREATE DATABASE ${name} TEMPLATE ${source} ${place}`);
+  const source = template ?? 'template0';
+  await pool.query(`CREATE DATABASE ${name} TEMPLATE ${source} ${strategy} ${place}`);
   return name;
 }
 
