@@ -12,6 +12,7 @@ import { notFound, PlatformError } from '../kernel/errors.ts';
 import { isId } from '../kernel/ids.ts';
 import { deleteExpired } from './expiry.ts';
 import { checkBytes, type MemoryFields } from './fields.ts';
+import { createFrequentTerms, type FrequentTerms } from './frequent-terms.ts';
 import { reindexMemory } from './index.store.ts';
 import { renewIndex } from './index-all.ts';
 import type { Meaning } from './meaning.ts';
@@ -76,13 +77,19 @@ interface MemoriesDeps {
   readonly meaning?: () => Meaning | null;
 }
 
+interface MemoriesState extends MemoriesDeps {
+  readonly frequent: FrequentTerms;
+}
+
 export function createMemories(deps: MemoriesDeps) {
-  const verbs = bind(deps, {
+  const frequent = createFrequentTerms(deps.clock);
+  const state: MemoriesState = { ...deps, frequent };
+  const verbs = bind(state, {
     ...{ findAgent, find, list, get, create, update, remove },
     ...{ keep, purge, renew, expire },
     ...{ ofUser, eraseUser, eraseOfJobs, compactIndex },
   });
-  return { ...verbs, meaning: deps.meaning ?? (() => null) };
+  return { ...verbs, frequent, meaning: deps.meaning ?? (() => null) };
 }
 
 /** `404 not_found` for an agent that does not exist. */
@@ -120,7 +127,7 @@ interface ListFilter {
 
 /** A page: newest first, or with `q` best first. */
 async function list(
-  { database: { read }, clock, meaning = () => null }: MemoriesDeps,
+  { database: { read }, clock, frequent, meaning = () => null }: MemoriesState,
   owning: Owning,
   { q, tag, userId }: ListFilter,
   page: PageAsked,
@@ -135,6 +142,7 @@ async function list(
           read,
           {
             ...seen,
+            frequent,
             query: queryOf(q),
             nearest: async () => (await meaning()?.nearest(owning, seen, q)) ?? [],
           },

@@ -12,6 +12,7 @@ import { isId } from '../kernel/ids.ts';
 import { permanentError } from '../kernel/permanent-error.ts';
 import { canonicalJson } from '../kernel/text.ts';
 import { checkBytes, defaultTag, type MemoryFields, queryCharsMax } from './fields.ts';
+import { createFrequentTerms, type FrequentTerms } from './frequent-terms.ts';
 import { fused } from './fusion.ts';
 import type { Meaning } from './meaning.ts';
 import { findMemory, listMemories, type VisibleMemoryRow } from './memories.store.ts';
@@ -72,6 +73,7 @@ interface AttemptMemory extends MemoryOfRun {
   readonly database: Database;
   readonly clock: Clock;
   readonly meaning: () => Meaning | null;
+  readonly frequent: FrequentTerms;
   readonly bounds: RunBounds;
   readonly remembered: Map<string, Remembered>;
   /** What the run remembered and then replaced, by id, the last one last. */
@@ -92,10 +94,11 @@ interface RunMemoriesDeps {
   readonly clock: Clock;
   /** Null where memories have no vectors. */
   readonly meaning?: () => Meaning | null;
+  readonly frequent?: FrequentTerms;
 }
 
 export function createRunMemories(
-  { database, clock, meaning = () => null }: RunMemoriesDeps,
+  { database, clock, meaning = () => null, frequent = createFrequentTerms(clock) }: RunMemoriesDeps,
   /** What runs of an agent may do with its memory. */
   modeOf: (organizationId: string, agentId: string) => Promise<MemoryMode>,
 ) {
@@ -108,6 +111,7 @@ export function createRunMemories(
       clock,
       turn,
       meaning,
+      frequent,
       bounds: createRunBounds(),
       remembered: new Map(),
       replaced: new Map(),
@@ -345,7 +349,7 @@ async function found(
     nearest(attempt, seen, text),
     owners.length === 0
       ? { matches: [], others: [], counts: [] }
-      : matchesOf(read, { ...seen, query }, forgotten),
+      : matchesOf(read, { ...seen, query, frequent: attempt.frequent }, forgotten),
   ]);
   const counts = countAmong([...remembered.values()], query).map(({ strong, weak }, i) => ({
     strong: strong + (stored.counts[i]?.strong ?? 0),

@@ -34,20 +34,11 @@ export function allOf({ dialect }: Handle, expressions: readonly string[]): stri
 }
 
 /** How many memories each of the expressions finds, counted up to `most`. */
-export async function countsOf(
+export async function countEach(
   db: Handle,
-  expressions: readonly { readonly strong: string; readonly weak: string }[],
+  asked: readonly string[],
   most: number,
-): Promise<{ strong: number; weak: number }[]> {
-  const asked = expressions.flatMap(({ strong, weak }) => [strong, weak]);
-  const different = [...new Set(asked)].filter((expression) => expression !== '');
-  const counts = await countEach(db, different, most);
-  const byExpression = new Map(different.map((expression, i) => [expression, counts[i] ?? 0]));
-  const countOf = (expression: string) => byExpression.get(expression) ?? 0;
-  return expressions.map(({ strong, weak }) => ({ strong: countOf(strong), weak: countOf(weak) }));
-}
-
-async function countEach(db: Handle, asked: readonly string[], most: number): Promise<number[]> {
+): Promise<number[]> {
   if (db.dialect === 'postgres') {
     const params = { queries: JSON.stringify(asked), most };
     return (await db.first(postgresCounts, params))?.counts ?? [];
@@ -125,17 +116,26 @@ const postgresAmong = written<{ terms: string; seqs: string }>()<{ count: number
     where rowid = any(${p('seqs')}::bigint[]) and tokens @@ ${p('terms')}::tsquery`,
 );
 
+/** What is searched: an expression, which names its owners in each term. */
+export interface IndexQuery {
+  readonly terms: string;
+  readonly owners: readonly number[];
+}
+
 /**
  * By `seq` the newest `limit` that an expression finds, the last recorded first. A page far back is cut from what this
  * gives, since what costs is to look for them.
  */
 export async function newestMatches(
   db: Handle,
-  terms: string,
+  { terms, owners }: IndexQuery,
   limit: number,
 ): Promise<readonly number[]> {
   const params = { terms, limit: Math.min(limit, integerMax) };
-  if (db.dialect === 'postgres') return (await db.first(postgresNewest, params))?.seqs ?? [];
+  if (db.dialect === 'postgres') {
+    const asked = { ...params, owners: numbersParam(db, owners) };
+    return (await db.first(postgresNewest, asked))?.seqs ?? [];
+  }
   if (limit <= backwardsMax) {
     const found = await db.first(sqliteNewest, params);
     return JSON.parse(found?.seqs ?? '[]') as number[];
@@ -145,8 +145,11 @@ export async function newestMatches(
   return seqs.slice(-limit).reverse();
 }
 
-const postgresNewest = written<{ terms: string; limit: number }>()<{ seqs: number[] }>(
-  (p) => sql`select memory_newest(${p('terms')}::tsquery, ${p('limit')}) as seqs`,
+const postgresNewest = written<{ owners: string; terms: string; limit: number }>()<{
+  seqs: number[];
+}>(
+  (p) => sql`select memory_newest_of(
+    ${p('owners')}::bigint[], ${p('terms')}::tsquery, ${p('limit')}) as seqs`,
 );
 // In one row: a row for each match takes six times as long.
 const sqliteNewest = written<{ terms: string; limit: number }>()<{ seqs: string }>(
@@ -158,7 +161,7 @@ const sqliteNewest = written<{ terms: string; limit: number }>()<{ seqs: string 
 /** Of the newest that an expression finds, those whose words have all the texts; newest first. */
 export async function phraseMatches(
   db: Handle,
-  terms: string,
+  { terms, owners }: IndexQuery,
   phrases: readonly { readonly text: string; readonly isUnspaced: boolean }[],
 ): Promise<readonly number[]> {
   const wanted = (isUnspaced: boolean) =>
@@ -169,7 +172,10 @@ export async function phraseMatches(
     unspaced: wanted(true),
     most: phraseLookedAtMax,
   };
-  if (db.dialect === 'postgres') return (await db.first(postgresPhrase, params))?.seqs ?? [];
+  if (db.dialect === 'postgres') {
+    const asked = { ...params, owners: numbersParam(db, owners) };
+    return (await db.first(postgresPhrase, asked))?.seqs ?? [];
+  }
   const found = await db.first(sqlitePhrase, params);
   return JSON.parse(found?.seqs ?? '[]') as number[];
 }
@@ -190,11 +196,12 @@ const sqlitePhrase = written<PhraseParams>()<{ seqs: string }>(
       where instr(replace(words, ' ', ''), value) = 0)
     order by seq desc)`,
 );
-const postgresPhrase = written<PhraseParams>()<{ seqs: number[] }>(
+const postgresPhrase = written<PhraseParams & { owners: string }>()<{ seqs: number[] }>(
   (p) => sql`select array_to_json(array(
     select seq from memories
     where seq = any (array(select value::bigint
-      from json_array_elements_text(memory_newest(${p('terms')}::tsquery, ${p('most')}))))
+      from json_array_elements_text(memory_newest_of(
+        ${p('owners')}::bigint[], ${p('terms')}::tsquery, ${p('most')}))))
     and not exists (select 1 from json_array_elements_text(${p('spaced')}::json)
       where strpos(words, value) = 0)
     and not exists (select 1 from json_array_elements_text(${p('unspaced')}::json)

@@ -8,6 +8,7 @@
 import type { Handle } from '../database/database.ts';
 import { cutPage, type PageAsked } from '../database/page-bytes.ts';
 import { pairsOf } from './forms.ts';
+import { countsOf, type FrequentTerms } from './frequent-terms.ts';
 import { fused } from './fusion.ts';
 import type { Near } from './meaning.ts';
 import { expiredMemories } from './memories.store.ts';
@@ -28,7 +29,6 @@ import {
   anyOf,
   bytesOfMemories,
   countAmong,
-  countsOf,
   listsOf,
   memoriesBySeq,
   newestMatches,
@@ -51,6 +51,7 @@ export interface Wanted {
   readonly query: Query;
   readonly now: number;
   readonly tag?: string | undefined;
+  readonly frequent: FrequentTerms;
 }
 
 /** With what is nearest to the meaning of the query; it waits for a provider. */
@@ -171,7 +172,7 @@ async function find(db: Handle, wanted: Wanted, most: number): Promise<Found> {
 }
 
 async function findAll(db: Handle, wanted: Wanted, most: number): Promise<Found> {
-  const { query, tag } = wanted;
+  const { query, tag, frequent } = wanted;
   const owners = idsOf(wanted);
   const tagged = tag === undefined ? [] : [anyOf(db, owners, [tagTerm(tag)])];
   const within = (...expressions: string[]) => allOf(db, [...expressions, ...tagged]);
@@ -179,20 +180,21 @@ async function findAll(db: Handle, wanted: Wanted, most: number): Promise<Found>
     strong: anyOf(db, owners, strong),
     weak: anyOf(db, owners, weak),
   }));
-  const counts = await countsOf(db, expressions, countedMax + 1);
+  const counts = await countsOf(db, expressions, { most: countedMax + 1, frequent });
   if (query.phrases.length > 0) {
     const terms = query.phrases.flatMap(termsOfPhrase).map((term) => anyOf(db, owners, [term]));
-    const seqs = await phraseMatches(db, within(...terms), query.phrases);
+    const seqs = await phraseMatches(db, { terms: within(...terms), owners }, query.phrases);
     return { ...foundIn(seqs), seqs, counts };
   }
   return await findAny(
     db,
-    { counts, expressions, weights: weightsOf(counts, countOf(wanted)) },
+    { owners, counts, expressions, weights: weightsOf(counts, countOf(wanted)) },
     { most, within },
   );
 }
 
 interface Asked {
+  readonly owners: readonly number[];
   readonly counts: readonly Counts[];
   readonly expressions: readonly { readonly strong: string; readonly weak: string }[];
   readonly weights: Weights;
@@ -201,7 +203,7 @@ interface Asked {
 /** What has any of the words: where all of their lists are short, without asking for their union. */
 async function findAny(
   db: Handle,
-  { counts, expressions, weights }: Asked,
+  { owners, counts, expressions, weights }: Asked,
   { most, within }: { most: number; within: (...expressions: string[]) => string },
 ): Promise<Found> {
   const lists = expressions
@@ -224,11 +226,11 @@ async function findAny(
       lists.map(({ expression }) => expression),
     ),
   );
-  const newest = (limit: number) => newestMatches(db, any, limit);
+  const newest = (limit: number) => newestMatches(db, { terms: any, owners }, limit);
   const seqs = await newest(most);
   // What has all words may have only frequent ones, of which no list was read.
   const strong = expressions.map((one) => one.strong).filter((one) => one !== '');
-  const complete = await newestMatches(db, within(...strong), most);
+  const complete = await newestMatches(db, { terms: within(...strong), owners }, most);
   const sum = weights.reduce((all, one) => all + one.strong, 0);
   for (const seq of complete) scores.set(seq, Math.max(sum, scores.get(seq) ?? 0));
   for (const seq of seqs) if (!scores.has(seq)) scores.set(seq, 0);

@@ -4,6 +4,7 @@ import { describe, expect, test } from 'vitest';
 import { insertDefaultAgent } from '../../src/agents/agents.ts';
 import { composeAgents } from '../../src/composition/agents.ts';
 import type { Database } from '../../src/database/database.ts';
+import { countsOf, createFrequentTerms } from '../../src/memories/frequent-terms.ts';
 import { reindexMemory } from '../../src/memories/index.store.ts';
 import { memoriesAfter, updateMemory } from '../../src/memories/memories.store.ts';
 import type { Memories } from '../../src/memories/memories.ts';
@@ -61,10 +62,11 @@ describe.each(await engines())('on $name', (engine) => {
       .execute();
     const tea = rows.filter(({ words }) => words.includes('tea')).map(({ seq }) => seq);
     const newestFirst = tea.toSorted((a, b) => b - a);
-    const terms = anyOf(database.read, [rows[0]?.owner ?? 0], [wordTerm('tea')]);
+    const owners = [rows[0]?.owner ?? 0];
+    const terms = anyOf(database.read, owners, [wordTerm('tea')]);
     const expectNewest = async () => {
       for (const limit of [1, 3, 11, 12, 13, 2_000, 5_000]) {
-        const found = await newestMatches(database.read, terms, limit);
+        const found = await newestMatches(database.read, { terms, owners }, limit);
         expect(found).toEqual(newestFirst.slice(0, limit));
       }
       expect(await totalOf(database.read, terms)).toBe(12);
@@ -73,6 +75,57 @@ describe.each(await engines())('on $name', (engine) => {
     await expectNewest();
     await make(bob, 9);
     await expectNewest();
+  });
+
+  test('the newest are those of all owners that are asked for', async () => {
+    const { database, memories } = await world(engine);
+    for (let i = 0; i < 12; i++) {
+      await memories.create(ada, { content: 'green tea' }, i % 3 === 0 ? null : `user-${i % 3}`);
+    }
+    const { kysely } = database.read;
+    const rows = await kysely.selectFrom('memories').select(['seq', 'owner', 'together']).execute();
+    const newestOf = async (owners: readonly number[], limit: number) => {
+      const terms = anyOf(database.read, owners, [wordTerm('tea')]);
+      return newestMatches(database.read, { terms, owners }, limit);
+    };
+    const seqsOf = (owners: readonly (number | null)[]) =>
+      rows
+        .filter(({ owner, together }) => owners.includes(owner) || owners.includes(together ?? -1))
+        .map(({ seq }) => seq)
+        .toSorted((a, b) => b - a);
+    const [own, together] = [rows[0]?.owner ?? 0, rows[1]?.together ?? 0];
+    const one = rows[1]?.owner ?? 0;
+
+    for (const owners of [[own], [together], [own, together], [own, one]]) {
+      for (const limit of [1, 3, 20]) {
+        expect(await newestOf(owners, limit)).toEqual(seqsOf(owners).slice(0, limit));
+      }
+    }
+  });
+
+  test('a frequent word is counted again after ten minutes, and a rare one each time', async () => {
+    const { database, memories, clock } = await world(engine);
+    const frequent = createFrequentTerms(clock);
+    const contents = ['green tea', 'black tea', 'iced tea', 'coffee'];
+    const made = await Promise.all(contents.map((content) => memories.create(ada, { content })));
+    const row = await database.read.kysely
+      .selectFrom('memories')
+      .select('owner')
+      .executeTakeFirst();
+    const one = (word: string) => ({
+      strong: anyOf(database.read, [row?.owner ?? 0], [wordTerm(word)]),
+      weak: '',
+    });
+    const counted = async () =>
+      (await countsOf(database.read, [one('tea'), one('coffee')], { most: 3, frequent })).map(
+        ({ strong }) => strong,
+      );
+
+    expect(await counted()).toEqual([3, 1]);
+    for (const { id } of made.slice(2)) await memories.remove(ada, id);
+    expect(await counted()).toEqual([3, 0]);
+    clock.advance(10 * 60 * 1000);
+    expect(await counted()).toEqual([2, 0]);
   });
 
   test('a memory has the given fields, and defaults for the others', async () => {
