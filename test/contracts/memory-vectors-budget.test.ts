@@ -1,34 +1,44 @@
 /** Calls for vectors against the budget of their agent, on every database: reserved before, charged after them. */
 import { describe, expect, test } from 'vitest';
+import { createEmbedder } from '../../src/embeddings/embedder.ts';
+import { createLogger } from '../../src/kernel/log.ts';
+import type { Embeddings } from '../../src/models/embeddings.ts';
+import { createPrices } from '../../src/models/prices.ts';
 import { endLostCalls } from '../../src/usage/embedding-calls.ts';
 import { engines } from '../support/databases.ts';
 import { own, vectorsWorld } from '../support/vectors-world.ts';
 
 describe.each(await engines())('on $name', (engine) => {
   test('questions at the same time get no more tokens together than a budget has left', async () => {
-    const { given, embed, search, budget, provider, used } = await vectorsWorld(engine);
-    await given(['Ada has bought an automobile', null]);
-    await embed();
-    const [before] = await used('agent');
+    const { database, clock, budget, usage } = await vectorsWorld(engine);
+    const answering = Promise.withResolvers<void>();
+    let asked = 0;
+    const embed: Embeddings['embed'] = async ({ texts }) => {
+      asked += 1;
+      await answering.promise;
+      const vectors = texts.map(() => Float32Array.of(1));
+      return { vectors, usage: { prompt: 3, completion: 0 } };
+    };
+    const embedder = createEmbedder({
+      ...{ database, clock, log: createLogger('silent'), observe() {} },
+      model: { name: 'local/small', embeddings: { embed }, prices: createPrices([]) },
+    });
     // Each of the questions reserves its 16 bytes.
-    await budget((before?.prompt_tokens ?? 0) + 40);
-    const answering = Promise.withResolvers<null>();
-    provider.script(() => answering.promise);
-    const asked = provider.requests.length;
-    let ended = 0;
-    const searches = [1, 2, 3, 4, 5].map(async (n) => {
-      const { total } = await search(`Which vehicle ${n}?`);
-      ended += 1;
-      return total;
+    await budget(40);
+    let refused = 0;
+    const questions = [1, 2, 3, 4, 5].map(async (n) => {
+      const vector = await embedder.question(own, `Which vehicle ${n}?`);
+      if (vector === null) refused += 1;
+      return vector;
     });
 
-    await expect.poll(() => ended).toBe(3);
-    await expect.poll(() => provider.requests.length).toBe(asked + 2);
-    expect((await used('agent'))[0]?.reserved_tokens).toBe(32);
-    answering.resolve(null);
+    await expect.poll(() => [asked, refused]).toEqual([2, 3]);
+    expect(await usage()).toMatchObject([{ calls: 2, reserved_tokens: 32 }]);
+    answering.resolve();
 
-    expect((await Promise.all(searches)).sort()).toEqual([0, 0, 0, 1, 1]);
-    expect(await used('agent')).toMatchObject([{ calls: 3, reserved_tokens: 0 }]);
+    expect((await Promise.all(questions)).filter((vector) => vector !== null)).toHaveLength(2);
+    const charged = { calls: 2, reserved_tokens: 0, prompt_tokens: 6 };
+    expect(await usage()).toMatchObject([charged, charged]);
   });
 
   test('what a process held that has died is charged by an estimate, and once', async () => {
