@@ -1,5 +1,5 @@
 /** Jobs and conversations in the console: search, live view, timeline, retry. */
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { type ConsoleWorld, phone, startConsole } from '../support/console.ts';
 import {
   callingTools,
@@ -25,6 +25,15 @@ describe.skipIf(!(await isInstalled('Chromium')))('in the console', () => {
   afterAll(async () => {
     await world.stop();
     await provider.close();
+  });
+
+  /** A test that is repeated has a user of its own, and begins without the errors of its first try. */
+  let user = '';
+  let tries = 0;
+  beforeEach(() => {
+    tries += 1;
+    user = `user-${tries}-of-the-tests`;
+    world.errors.length = 0;
   });
 
   /** Starts a job; its id and its conversation's. */
@@ -169,13 +178,13 @@ describe.skipIf(!(await isInstalled('Chromium')))('in the console', () => {
     const { conversation_id, job_id } = await ended(
       runTask,
       { task: 'Say after me what you are told, and then say that it is done, if you please.' },
-      { 'x-agent-id': 'harbour', 'x-user-id': 'somebody' },
+      { 'x-agent-id': 'harbour', 'x-user-id': user },
     );
 
     await world.open('/conversations');
-    await page.getByLabel('User').fill('somebody');
+    await page.getByLabel('User').fill(user);
     await page.keyboard.press('Enter');
-    await page.waitForURL(/user_id=somebody/);
+    await page.waitForURL(new RegExp(`user_id=${user}`));
     const rows = page.getByRole('table', { name: 'Conversations, newest first' }).getByRole('row');
     await rows.nth(2).waitFor({ state: 'detached' });
     expect(await world.faultsInBoth()).toEqual([]);

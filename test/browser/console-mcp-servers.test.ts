@@ -1,7 +1,7 @@
 /** Services outside in the console: added, changed and refreshed, what has changed read before it is accepted, accounts. */
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { sendJson, startApiServer } from '../support/api-server.ts';
 import { protect, startAuthorizationServer } from '../support/authorization-server.ts';
 import { type ConsoleWorld, desktop, dialogOf, phone, startConsole } from '../support/console.ts';
@@ -19,6 +19,12 @@ describe.skipIf(!(await isInstalled('Chromium')))('services outside in the conso
     ({ page } = world);
   });
   afterAll(() => world.stop());
+  /** A test that is repeated adds services of other names, and begins without the errors of its first try. */
+  let tries = 0;
+  beforeEach(() => {
+    tries += 1;
+    world.errors.length = 0;
+  });
 
   /** The page as it is: axe finds nothing, it fits a phone, and pictures are taken where they are asked for. */
   async function looked(name: string) {
@@ -39,17 +45,18 @@ describe.skipIf(!(await isInstalled('Chromium')))('services outside in the conso
 
   test('a server is added and changed, and a change of its tools is read side by side', async () => {
     const server = await startMcpServer();
+    const name = `tickets${tries}`;
     await world.open('/mcp-servers');
     await page.getByRole('button', { name: 'Add server' }).first().click();
     const dialog = dialogOf(page);
-    await dialog.getByLabel('Name', { exact: true }).fill('tickets');
+    await dialog.getByLabel('Name', { exact: true }).fill(name);
     await dialog.getByLabel('Address', { exact: true }).fill(server.url);
     await dialog.getByLabel('Authorization', { exact: true }).selectOption('headers');
     await dialog.getByLabel('Value of header 1').fill('Bearer of-the-server');
     await looked('mcp-server-form');
     await dialog.getByRole('button', { name: 'Add', exact: true }).click();
-    await page.getByRole('link', { name: 'tickets' }).click();
-    await page.getByText('mcp-tickets/v1.0/echo').waitFor();
+    await page.getByRole('link', { name, exact: true }).click();
+    await page.getByText(`mcp-${name}/v1.0/echo`).waitFor();
     expect(server.headers.at(-1)?.authorization).toBe('Bearer of-the-server');
 
     await page.getByRole('button', { name: 'Edit' }).click();
@@ -58,7 +65,7 @@ describe.skipIf(!(await isInstalled('Chromium')))('services outside in the conso
     await dialog.getByLabel('Seconds of one call').fill('5');
     await dialog.getByRole('button', { name: 'Save' }).click();
     await dialog.waitFor({ state: 'detached' });
-    const { body } = await world.platform.admin('GET', '/admin/mcp-servers/tickets');
+    const { body } = await world.platform.admin('GET', `/admin/mcp-servers/${name}`);
     expect(body).toMatchObject({
       ...{ timeout_ms: 5_000, idempotent_tools: ['echo'], headers: ['authorization'] },
       status: 'available',
@@ -68,13 +75,13 @@ describe.skipIf(!(await isInstalled('Chromium')))('services outside in the conso
     const annotations = { readOnlyHint: true };
     server.tools = [{ ...echoTool, description: 'Echoes, and more.', annotations }];
     await page.getByRole('button', { name: 'Refresh' }).click();
-    const difference = page.getByRole('region', { name: 'What differs in mcp-tickets/v1.1/echo' });
+    const difference = page.getByRole('region', { name: `What differs in mcp-${name}/v1.1/echo` });
     await difference.getByRole('cell', { name: 'description: Echoes, and more.' }).waitFor();
     await difference
       .getByRole('cell', { name: 'description: Echoes.', exact: false })
       .first()
       .waitFor();
-    await page.getByText('The whole definition of mcp-tickets/v1.1/echo').click();
+    await page.getByText(`The whole definition of mcp-${name}/v1.1/echo`).click();
     await page.getByText('description: Echoes, and more.\n').first().waitFor();
     await page.getByText('"required": [').first().waitFor();
     await page.getByText('reads only').first().waitFor();
@@ -93,25 +100,27 @@ describe.skipIf(!(await isInstalled('Chromium')))('services outside in the conso
     const server = await startMcpServer();
     const by = await startAuthorizationServer();
     protect(server, by);
-    const added = { name: 'guarded', url: server.url };
+    const name = `guarded${tries}`;
+    const added = { name, url: server.url };
     await world.platform.admin('POST', '/admin/mcp-servers', added);
-    await world.open('/mcp-servers/guarded');
+    await world.open(`/mcp-servers/${name}`);
     await page.getByText('needs authorization').first().waitFor();
     await page.getByRole('button', { name: 'Connect' }).click();
     await page.getByText('The account is connected').waitFor();
     await expect
       .poll(() => page.url())
-      .toBe(`${world.platform.url}/console/o/default/oauth/callback/guarded`);
+      .toBe(`${world.platform.url}/console/o/default/oauth/callback/${name}`);
     await page.getByRole('link', { name: 'Server', exact: true }).click();
-    await page.getByText('mcp-guarded/v1.0/echo').waitFor();
+    await page.getByText(`mcp-${name}/v1.0/echo`).waitFor();
     if (folder !== undefined) await looked('mcp-server-account');
     await page.getByRole('link', { name: 'Accounts', exact: true }).click();
-    await page.getByText('connected', { exact: true }).waitFor();
+    const row = page.getByRole('row').filter({ hasText: name });
+    await row.getByText('connected', { exact: true }).waitFor();
     await looked('accounts');
-    await page.getByRole('button', { name: 'More for the account at guarded' }).click();
+    await page.getByRole('button', { name: `More for the account at ${name}` }).click();
     await page.getByRole('menuitem', { name: 'Disconnect' }).click();
     await dialogOf(page, 'alertdialog').getByRole('button', { name: 'Disconnect' }).click();
-    await page.getByText('not connected').waitFor();
+    await row.getByText('not connected').waitFor();
     expect(by.revoked).toHaveLength(2);
     // The browser goes to the authorization server and comes back.
     const elsewhere = world.errors.filter((error) => !error.includes(by.origin));
@@ -121,6 +130,7 @@ describe.skipIf(!(await isInstalled('Chromium')))('services outside in the conso
 
   test('operations of a document are chosen, and what changes in it is accepted', async () => {
     const service = await startApiServer();
+    const name = `orders${tries}`;
     let summary = 'List orders';
     service.answer = (_request, response) =>
       sendJson(response, 200, {
@@ -137,7 +147,7 @@ describe.skipIf(!(await isInstalled('Chromium')))('services outside in the conso
     await world.open('/openapi-imports');
     await page.getByRole('button', { name: 'Import document' }).first().click();
     const dialog = dialogOf(page);
-    await dialog.getByLabel('Name', { exact: true }).fill('orders');
+    await dialog.getByLabel('Name', { exact: true }).fill(name);
     await dialog.getByLabel('Address of the document').fill(`${service.url}/openapi.json`);
     await dialog.getByLabel('Authorization', { exact: true }).selectOption('header');
     await dialog.getByLabel('Header', { exact: true }).fill('x-key');
@@ -158,8 +168,8 @@ describe.skipIf(!(await isInstalled('Chromium')))('services outside in the conso
     })()`);
     await looked('openapi-import-form');
     await dialog.getByRole('button', { name: 'Import', exact: true }).click();
-    await page.getByRole('link', { name: 'orders' }).click();
-    await page.getByText('api-orders/v1.0/list-orders').waitFor();
+    await page.getByRole('link', { name, exact: true }).click();
+    await page.getByText(`api-${name}/v1.0/list-orders`).waitFor();
     summary = 'List all orders';
     await page.getByRole('button', { name: 'Refresh' }).click();
     await page.getByRole('cell', { name: 'List all orders' }).first().waitFor();
@@ -172,7 +182,7 @@ describe.skipIf(!(await isInstalled('Chromium')))('services outside in the conso
     await dialog.getByRole('button', { name: 'Save' }).click();
     await dialog.waitFor({ state: 'detached' });
     await page.getByText(`${service.url}/v2`, { exact: true }).waitFor();
-    const { body } = await world.platform.admin('GET', '/admin/openapi-imports/orders');
+    const { body } = await world.platform.admin('GET', `/admin/openapi-imports/${name}`);
     expect(body).toMatchObject({
       ...{ base_url: `${service.url}/v2`, operations: ['GET /orders'] },
       auth: { type: 'header', name: 'x-key' },
