@@ -210,26 +210,14 @@ describe('a data directory that cannot be used', () => {
   });
 });
 
-// Every other fault of a skill has its sentence in src/skills/sources/modules.test.ts.
+// Every other fault of a skill has its sentence in src/skills/sources/modules.test.ts, or in pool.lifecycle.test.ts.
 describe('a bad skill stops the start with one sentence that names the file and the fault', () => {
   test.each<[string, Record<string, string>, string, RegExp]>([
     ['a module that does not parse', { 'a.ts': 'export default {' }, 'a.ts', /cannot be loaded/],
     [
-      'a reserved category',
-      { 'deep/er/a.ts': skill("category: 'jobs'") },
-      'deep/er/a.ts',
-      /"jobs".*reserved/,
-    ],
-    [
-      'a schema that is none',
-      { 'a.ts': skill("parameters: { type: 'text' }") },
-      'a.ts',
-      /parameters/,
-    ],
-    [
       'a duplicate of the catalog',
-      { 'a.ts': skill("category: 'util', name: 'echo'") },
-      'a.ts',
+      { 'deep/er/a.ts': skill("category: 'util', name: 'echo'") },
+      'deep/er/a.ts',
       /util\/v1\.0\/echo/,
     ],
     [
