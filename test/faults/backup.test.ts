@@ -27,8 +27,8 @@ import {
 import { waitFor } from '../support/wait-for.ts';
 
 const clients = 6;
-const acceptedBefore = 300;
-const acceptedAfter = 150;
+const acceptedBefore = 100;
+const acceptedAfter = 50;
 const log = createLogger('silent');
 const vault = 'staged/v1.0/vault';
 
@@ -219,10 +219,10 @@ describe('an embedded platform', () => {
 
 describe.skipIf(!(await isInstalled('PostgreSQL')))('a platform on PostgreSQL', () => {
   test('that is dumped under load is restored into another server with all that it had accepted', async () => {
-    const [old, young] = [await startPostgres(), await startPostgres()];
+    const [old, young] = [await startPostgres({ isMigrated: true }), await startPostgres()];
     try {
       await useUpTransactions(old);
-      const [source, target] = [await old.createDatabase(), await young.createDatabase()];
+      const [source, target] = [old.migratedUrl, await young.createDatabase()];
       const file = join(directory, 'skillwright.dump');
       const encryptionKey = { ENCRYPTION_KEY: 'ab'.repeat(32) };
       const platform = await startProcess(
