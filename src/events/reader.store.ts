@@ -50,6 +50,11 @@ export async function holdCursor(tx: Transaction, name: string): Promise<void> {
     .values({ name, txid: '0', seq: 0 })
     .onConflict((conflict) => conflict.doNothing())
     .execute();
+  await lockCursor(tx, name);
+}
+
+/** Like `holdCursor`, without creating one. */
+export async function lockCursor(tx: Transaction, name: string): Promise<void> {
   await tx.first(heldCursor, { name });
 }
 

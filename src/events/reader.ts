@@ -12,11 +12,15 @@ import {
   findEventsOfAfter,
   findFirstAfter,
   holdCursor,
+  lockCursor,
   presentPlace,
   type RecordedEvent,
   setCursor,
   takeCursor,
 } from './reader.store.ts';
+
+/** The name of the reader that makes deliveries for all webhooks. */
+export const webhooksReader = 'webhooks';
 
 export type OutboxEvent = RecordedEvent;
 export type ReaderCursor = Cursor;
@@ -90,6 +94,11 @@ export async function joinReader(
   await holdCursor(tx, reader);
   if (await isFirst()) await setCursor(tx, reader, await endOfEvents(tx));
   return presentPlace(tx);
+}
+
+/** Waits until the transaction that reads for a reader or its backlogs, if there is one, has ended. */
+export function waitForReader(tx: Transaction, reader: string): Promise<void> {
+  return lockCursor(tx, reader);
 }
 
 /** Whether an event was committed after a place was taken. */

@@ -3,6 +3,7 @@
  * an organization may be millions, so how far they were looked through is kept for a repetition.
  */
 import type { Database } from '../database/database.ts';
+import { waitForReader, webhooksReader } from '../events/reader.ts';
 import {
   deliveriesAbout,
   type EventsCursor,
@@ -86,7 +87,7 @@ export const endErasure = ({ database }: Pick<EraseEventsDeps, 'database'>, user
   database.write((tx) => endProgress(tx, user));
 
 /**
- * In three steps, so that a repetition after a crash finds what is left: the events keep what they are about until their
+ * In steps, so that a repetition after a crash finds what is left: the events keep what they are about until their
  * deliveries are erased.
  */
 async function erasePage(
@@ -107,7 +108,9 @@ async function erasePage(
       await redactEvent(tx, Number(seq), JSON.stringify({ erased: true, job_id, conversation_id }));
     }
   });
-  // Events that were read before this became deliveries only now, besides those that an interrupted erasure has left.
+  // A dispatcher may have read these events before, and commits their deliveries later.
+  await database.write((tx) => waitForReader(tx, webhooksReader));
+  // Also finds the deliveries that an interrupted erasure has left.
   const subjects = about.flatMap(({ job_id, conversation_id }) => job_id ?? conversation_id ?? []);
   await eraseDeliveries({ database, isLate: () => false }, [...new Set(subjects)]);
   await database.write(async (tx) => {

@@ -23,6 +23,7 @@ import {
   oldestUnread,
   type ReaderCursor,
   readEvents,
+  webhooksReader as reader,
   readerCursor,
 } from '../events/reader.ts';
 import { bind } from '../kernel/bind.ts';
@@ -31,8 +32,6 @@ import { messageBody } from './message.ts';
 import { addDeliveries, type DeliveriesDeps, newDelivery } from './new-deliveries.ts';
 import { areAnyActive, holdActiveWebhooks, type ListeningWebhook } from './webhooks.store.ts';
 
-/** The name of the cursor that all webhooks share. */
-const reader = 'webhooks';
 /** Events read in one transaction. */
 const eventsMax = 2_000;
 /** Deliveries made in one transaction; a single event may make more. */

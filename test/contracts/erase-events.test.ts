@@ -1,9 +1,19 @@
 /** Erasure of a user in events and deliveries, on every database, where its process dies on the way. */
+import { sql } from 'kysely';
 import { describe, expect, test } from 'vitest';
 import type { Database } from '../../src/database/database.ts';
+import { beginBacklogs } from '../../src/events/backlogs.ts';
+import { setCursor } from '../../src/events/reader.store.ts';
+import { endOfOutbox } from '../../src/events/reader.ts';
 import { newId } from '../../src/kernel/ids.ts';
+import { createLogger } from '../../src/kernel/log.ts';
+import { createMemoryQueue } from '../../src/queue/memory.ts';
 import { eraseDeliveries, eraseEvents } from '../../src/user-data/erase-events.ts';
+import { createDispatcher } from '../../src/webhooks/dispatch.ts';
 import { engines } from '../support/databases.ts';
+import { untilReadable } from '../support/outbox.ts';
+import { waitFor } from '../support/wait-for.ts';
+import { webhooksWorld } from '../support/webhooks-world.ts';
 
 const user = { organizationId: 'default', userId: 'alice' };
 const isLate = () => false;
@@ -42,6 +52,29 @@ function dyingAfter(database: Database, last: number): Database {
   };
 }
 
+/** A database whose writes have done everything but the commit when they wait for `gate`. */
+function gated(database: Database, gate: Promise<void>) {
+  const reached = Promise.withResolvers<void>();
+  const write: Database['write'] = (unit) =>
+    database.write(async (tx) => {
+      const result = await unit(tx);
+      // A statement without an awaited result is sent with the next awaited one.
+      await sql`select 1`.execute(tx.kysely);
+      reached.resolve();
+      await gate;
+      return result;
+    });
+  return { database: { ...database, write }, reached: reached.promise };
+}
+
+/** Whether a transaction waits for another one; on SQLite each does, and none is seen. */
+async function isAnyWaiting(database: Database): Promise<boolean> {
+  if (database.read.dialect === 'sqlite') return true;
+  const { rows } = await sql`select 1 from pg_stat_activity
+    where datname = current_database() and wait_event_type = 'Lock'`.execute(database.read.kysely);
+  return rows.length > 0;
+}
+
 async function left(database: Database): Promise<string[]> {
   const { kysely } = database.read;
   const events = await kysely.selectFrom('events').select('data as text').execute();
@@ -68,6 +101,51 @@ describe.each(await engines())('on $name', (engine) => {
     const events = await kysely.selectFrom('events').select('data').distinct().execute();
     expect(events).toEqual([{ data: '{"erased":true}' }]);
   });
+
+  test.each(['new', 'backlog'])(
+    'a delivery whose dispatch was under way is erased: %s',
+    async (kind) => {
+      const { database, webhook, deliveries, clock } = await webhooksWorld(engine);
+      await webhook({ events: ['conversation.created'] });
+      await database.write((tx) =>
+        tx.insert('events', [
+          {
+            ...{ id: newId(), organization_id: 'default', agent_id: 'default', created_at: 0 },
+            type: 'conversation.created',
+            data: JSON.stringify({ conversation_id: newId(), user_id: 'alice' }),
+          },
+        ]),
+      );
+      await untilReadable(database);
+      if (kind === 'backlog') {
+        await database.write(async (tx) => {
+          const at = { txid: '0', seq: 0 };
+          await beginBacklogs(tx, 'webhooks', [{ organizationId: 'default', at }]);
+          await setCursor(tx, 'webhooks', await endOfOutbox(tx));
+        });
+      }
+      const gate = Promise.withResolvers<void>();
+      const { database: slow, reached } = gated(database, gate.promise);
+      const queue = createMemoryQueue(createLogger('silent'));
+      const dispatched = createDispatcher({
+        ...{ database: slow, queue, clock, writer: 'a test' },
+      }).dispatch();
+      await reached;
+
+      let isErased = false;
+      const erasing = eraseEvents({ database, isLate }, user).then(() => {
+        isErased = true;
+      });
+      await waitFor(async () => isErased || (await isAnyWaiting(database)), {
+        describe: 'the erasure waits for the dispatcher, or has ended',
+      });
+      gate.resolve();
+      await Promise.all([dispatched, erasing]);
+
+      expect(await deliveries()).toHaveLength(1);
+      expect(await left(database)).toEqual([]);
+    },
+  );
 
   test('a delivery is erased also where a skill said what stands in place of erased data', async () => {
     const database = await engine.emptied();
