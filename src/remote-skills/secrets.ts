@@ -45,14 +45,27 @@ function openSecrets(cipher: Cipher | null, row: SourceRow): Json {
 /** Characters of a secret that is kept out of texts. */
 const secretCharsMin = 8;
 
-/** The texts of a source's secrets, and their words: `Bearer x` and `x`; and the queries of its addresses. */
+/**
+ * The texts of a source's secrets, and their words: `Bearer x` and `x`; and the queries of its addresses, and the values
+ * in them.
+ */
 export function secretTextsOf({ secrets, settings }: RemoteSource): string[] {
   const texts = Object.values(secrets).flatMap((group) =>
     typeof group === 'string' ? [group] : isObject(group) ? Object.values(group) : [],
   );
   const { url, base_url: base } = settings;
+  const words = texts.flatMap((text) =>
+    typeof text === 'string' ? [text, ...text.split(' ')] : [],
+  );
   const queries = [url, base].map((one) => URL.parse(String(one))?.search ?? '');
-  return [...texts, ...queries]
-    .flatMap((text) => (typeof text === 'string' ? [text, ...text.split(' ')] : []))
-    .filter((text) => text.length >= secretCharsMin);
+  return [...words, ...queries, ...queries.flatMap(valuesIn)].filter(
+    (text) => text.length >= secretCharsMin,
+  );
+}
+
+/** The values of a query's parameters, as they are and decoded; the name of one that has no value. */
+function valuesIn(query: string): string[] {
+  const parameters = query.slice(1).split('&');
+  const values = parameters.map((parameter) => parameter.slice(parameter.indexOf('=') + 1));
+  return values.flatMap((value) => [value, new URLSearchParams(`=${value}`).get('') ?? '']);
 }

@@ -242,6 +242,21 @@ describe('a call of a server', () => {
     expect(JSON.stringify(await run())).not.toContain('token-0123456789');
   });
 
+  test.each([
+    ['version=2&api_key=sk-live-0123456789', 'sk-live-0123456789'],
+    ['api_key=sk%2Dlive+0123%2f456789', 'sk-live 0123/456789'],
+    ['api_key=sk%2Dlive+0123%2f456789', 'sk%2Dlive+0123%2f456789'],
+    ['sk-live-0123456789', 'sk-live-0123456789'],
+  ])('that repeats the key in its query %s as %s shows none of it', async (query, key) => {
+    const server = await startMcpServer();
+    const { run } = await added({ url: `${server.url}?${query}` });
+    const content = [{ type: 'text', text: `invalid key ${key} of version 2` }];
+    server.answers['tools/call'] = () => ({ isError: true, content });
+    expect((await run()).error.message).toBe('invalid key *** of version 2');
+    server.answers['tools/call'] = () => ({ content });
+    expect((await run()).output.content[0].text).toBe('invalid key *** of version 2');
+  });
+
   test('that has changed the tool since the last refresh fails, and is not made', async () => {
     const { run, refresh, server } = await turned((one) => {
       const inputSchema = { type: 'object', properties: { id: { type: 'integer' } } };
