@@ -1,4 +1,4 @@
-import { afterEach, beforeEach, expect, onTestFinished, test, vi } from 'vitest';
+import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import { allows, trySkill } from '../../../../test/support/try-skill.ts';
 import wait from './wait.ts';
 
@@ -6,6 +6,8 @@ beforeEach(() => {
   vi.useFakeTimers();
 });
 afterEach(() => {
+  // First, because it puts back the timers that were there when they were spied on: the fake ones.
+  vi.restoreAllMocks();
   vi.useRealTimers();
 });
 
@@ -47,7 +49,6 @@ test('a cancelled wait ends at once and leaves no timer', async () => {
   // Of all timers, because other code of this process has some: what earlier tests have left goes on.
   const set = vi.spyOn(globalThis, 'setTimeout');
   const cleared = vi.spyOn(globalThis, 'clearTimeout');
-  onTestFinished(() => void vi.restoreAllMocks());
 
   const waiting = trySkill(wait, { ms: 300_000 }, { signal: run.signal });
   await vi.advanceTimersByTimeAsync(7_000);
