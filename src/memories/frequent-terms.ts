@@ -26,13 +26,15 @@ export async function countsOf(
 ): Promise<{ strong: number; weak: number }[]> {
   const asked = expressions.flatMap(({ strong, weak }) => [strong, weak]);
   const different = [...new Set(asked)].filter((expression) => expression !== '');
-  const unknown = different.filter((expression) => frequent.get(expression) === undefined);
+  // Copied first: what is known may expire while the others are counted.
+  const byExpression = new Map(different.map((one) => [one, frequent.get(one)]));
+  const unknown = different.filter((expression) => byExpression.get(expression) === undefined);
   const counts = unknown.length === 0 ? [] : await countEach(db, unknown, most);
-  const byExpression = new Map(unknown.map((expression, i) => [expression, counts[i] ?? 0]));
-  for (const [expression, count] of byExpression) {
+  for (const [i, expression] of unknown.entries()) {
+    const count = counts[i] ?? 0;
+    byExpression.set(expression, count);
     if (count >= most) await frequent.read(expression, async () => count);
   }
-  const countOf = (expression: string) =>
-    byExpression.get(expression) ?? frequent.get(expression) ?? 0;
+  const countOf = (expression: string) => byExpression.get(expression) ?? 0;
   return expressions.map(({ strong, weak }) => ({ strong: countOf(strong), weak: countOf(weak) }));
 }

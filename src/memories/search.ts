@@ -243,7 +243,7 @@ async function findAny(
   };
 }
 
-/** What is known of all that is found where all of it was read, newest first. */
+/** The complete result, newest first. */
 function foundIn(all: readonly number[]): Omit<Found, 'seqs' | 'counts'> {
   return {
     total: async () => all.length,

@@ -128,6 +128,31 @@ describe.each(await engines())('on $name', (engine) => {
     expect(await counted()).toEqual([2, 0]);
   });
 
+  test('a frequent word whose count expires while others are counted is still frequent', async () => {
+    const { database, memories, clock } = await world(engine);
+    for (const content of ['green tea', 'black tea']) await memories.create(ada, { content });
+    const row = await database.read.kysely
+      .selectFrom('memories')
+      .select('owner')
+      .executeTakeFirst();
+    const expressions = ['tea', 'coffee'].map((word) => ({
+      strong: anyOf(database.read, [row?.owner ?? 0], [wordTerm(word)]),
+      weak: '',
+    }));
+    const frequent = createFrequentTerms(clock);
+    const counted = async () =>
+      (await countsOf(database.read, expressions, { most: 2, frequent })).map(
+        ({ strong }) => strong,
+      );
+    await counted();
+    clock.advance(10 * 60 * 1000 - 1);
+
+    const counting = counted();
+    clock.advance(1);
+
+    expect(await counting).toEqual([2, 0]);
+  });
+
   test('a memory has the given fields, and defaults for the others', async () => {
     const { memories, clock } = await world(engine);
     const now = new Date(clock.now()).toISOString();
