@@ -14,10 +14,10 @@ const itemsPerWriteMax = 256;
 /** Beyond this many waiting items the service answers that it is overloaded. */
 const waitingMax = 10_000;
 /**
- * On PostgreSQL, where a write costs two processes about as much as twenty of its items, the write after one
- * gathers items for so long, or until as many wait as have just been answered and wait already: callers that
- * were answered together ask again together. Else they come to be split, half of them waiting for the write
- * of the others. With fewer items than `gatheredMin` there is nothing to gather, and no item waits.
+ * Callers that were answered together ask again together. If the next write began with the first of them, the others
+ * would wait for it, and from then on two half-full writes would take turns. So on PostgreSQL, where a write costs about
+ * as much as twenty of its items, the next write waits this long, or until as many items wait as were just answered and
+ * waited already. With fewer items than `gatheredMin` it begins at once.
  */
 const gatherMs = 2;
 const gatheredMin = 8;
@@ -80,7 +80,7 @@ async function writeAll<I, O>(batch: Batch<I, O>): Promise<void> {
 /** Waits for the items that will probably come, after a write of `written` items. */
 function gather<I, O>(batch: Batch<I, O>, written: number): Promise<void> | undefined {
   const count = Math.min(written + batch.waiting.length, itemsPerWriteMax);
-  const isFull = batch.waiting.length >= count;
+  const isFull = batch.waiting.length >= count || fitting(batch) < batch.waiting.length;
   if (isFull || count < gatheredMin || batch.database.read.dialect === 'sqlite') return;
   return new Promise((resolve) => {
     const begin = () => {

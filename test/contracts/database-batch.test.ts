@@ -1,6 +1,6 @@
 /** What `createBatch` promises on every database (`src/database/batch.ts`). */
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
-import { createBatch } from '../../src/database/batch.ts';
+import { type BatchRunner, createBatch } from '../../src/database/batch.ts';
 import type { Database } from '../../src/database/database.ts';
 import { engines } from '../support/databases.ts';
 
@@ -14,11 +14,11 @@ async function idsIn(database: Database): Promise<string[]> {
 
 describe.each(await engines())('on $name', (engine) => {
   /** A batch that records a row for each number, and fails at the poisonous ones. */
-  async function recorder({ poison = [] as number[] } = {}) {
+  async function recorder({ poison = [] as number[], part = 0 } = {}) {
     const database = await engine.fresh();
     const runs: number[][] = [];
     const committed: number[] = [];
-    const record = createBatch<number, string>(database, async (tx, items) => {
+    const write: BatchRunner<number, string> = async (tx, items) => {
       runs.push([...items]);
       await tx.insert(
         'organizations',
@@ -28,7 +28,8 @@ describe.each(await engines())('on $name', (engine) => {
       const bad = items.find((item) => poison.includes(item));
       if (bad !== undefined) throw new Error(`poison ${bad}`);
       return items.map((item) => `answer ${item}`);
-    });
+    };
+    const record = createBatch(database, write, () => part);
     return { database, record, runs, committed };
   }
 
@@ -67,8 +68,8 @@ describe.each(await engines())('on $name', (engine) => {
   const isPostgres = engine.name === 'PostgreSQL';
 
   /** A recorder with a clock that stands still. */
-  async function standing() {
-    const made = await recorder();
+  async function standing(options = {}) {
+    const made = await recorder(options);
     vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
     onTestFinished(() => void vi.useRealTimers());
     return made;
@@ -112,6 +113,21 @@ describe.each(await engines())('on $name', (engine) => {
     await record(3);
 
     expect(runs.map((items) => items.length)).toEqual([3, 1]);
+  });
+
+  test.runIf(isPostgres)('a write that is full of large items waits for no others', async () => {
+    const { record, runs } = await standing({ part: 0.1 });
+
+    const all = Promise.all(numbers(40).map(record));
+    while (runs.length < 3) await turn();
+    // The last one is not full.
+    while (runs.length < 4) {
+      vi.advanceTimersByTime(2);
+      await turn();
+    }
+    await all;
+
+    expect(runs.map((items) => items.length)).toEqual([10, 10, 10, 10]);
   });
 
   test('one write takes a bounded number of items, in the order in which they came', async () => {
