@@ -79,12 +79,12 @@ export interface JobRunsDeps {
     whyWithdrawn?(skill: string): Promise<string | null>;
   };
   /** What this process can run. */
-  readonly process: {
+  readonly worker: {
     readonly executors: Pick<ExecutorPool, 'run'>;
     /** Whether they have loaded a skill, named `category/version/name`. */
     isLoaded(skill: string): boolean;
     /** The consumers by queue, once the worker has started. */
-    readonly workers: ReadonlyMap<QueueName, Pick<Consumer, 'freeSlots' | 'yieldSlot'>>;
+    readonly consumers: ReadonlyMap<QueueName, Pick<Consumer, 'freeSlots' | 'yieldSlot'>>;
   };
   readonly watching: JobWatching;
 }
@@ -100,7 +100,7 @@ interface JobWatching {
 
 /** What runs jobs in this process: performs hints, settles attempts, recovers lost ones. */
 export function composeJobRuns(deps: JobRunsDeps) {
-  const { base, config, slices, process } = deps;
+  const { base, config, slices, worker } = deps;
   const { clock, writer } = base;
   const { feed, waitKinds, elsewhere, observer } = deps.watching;
   const times = { ...config.times, leaseMs: config.jobLeaseMs };
@@ -130,9 +130,9 @@ export function composeJobRuns(deps: JobRunsDeps) {
   const admission = createAdmission({
     slices,
     clock,
-    process: {
-      freeSlots: (name) => process.workers.get(name)?.freeSlots() ?? 0,
-      isLoaded: process.isLoaded,
+    worker: {
+      freeSlots: (name) => worker.consumers.get(name)?.freeSlots() ?? 0,
+      isLoaded: worker.isLoaded,
     },
     // Claims and settlements would wait for each other at every count that both of them change.
     writer: config.isEmbedded ? writer : `${writer}-claims`,
@@ -146,7 +146,7 @@ export function composeJobRuns(deps: JobRunsDeps) {
     // SQLite has recorded the outcome of a run before another could begin.
     ...(config.isEmbedded
       ? {}
-      : { yieldSlot: createYieldSlot(process.workers, config.workerConcurrency) }),
+      : { yieldSlot: createYieldSlot(worker.consumers, config.workerConcurrency) }),
     observer,
   });
   const recovery = createRecovery({
@@ -161,12 +161,12 @@ export function composeJobRuns(deps: JobRunsDeps) {
 }
 
 function composeRunStart(deps: JobRunsDeps, { mayCall }: Pick<Admission, 'mayCall'>): StartRun {
-  const { base, config, slices, process, watching } = deps;
+  const { base, config, slices, worker, watching } = deps;
   const { database, clock, log } = base;
   return createRuns({
     base,
-    executors: process.executors,
-    skills: { skills: slices.skills, settings: slices.skillSettings, mayCall },
+    executors: worker.executors,
+    skills: { registry: slices.skills, settings: slices.skillSettings, mayCall },
     records: {
       reports: createReports({
         database,
@@ -180,7 +180,7 @@ function composeRunStart(deps: JobRunsDeps, { mayCall }: Pick<Admission, 'mayCal
     waits: {
       kinds: watching.waitKinds,
       thinking: slices.thinking.thinking,
-      yieldSlot: createYieldSlot(process.workers, config.modelWaitsMax),
+      yieldSlot: createYieldSlot(worker.consumers, config.modelWaitsMax),
     },
   });
 }
@@ -229,14 +229,14 @@ export function composeJobVerbs({ base, slices, runs, watching, warm }: JobVerbs
 export function composeJobs(
   deps: Pick<JobRunsDeps, 'base' | 'config'> & {
     readonly slices: JobRunsDeps['slices'] & JobVerbsDeps['slices'];
-    readonly process: Omit<JobRunsDeps['process'], 'workers'> & Pick<JobVerbsDeps, 'warm'>;
+    readonly worker: Omit<JobRunsDeps['worker'], 'consumers'> & Pick<JobVerbsDeps, 'warm'>;
     readonly observer: JobObserver;
     /** Null where the platform is embedded. */
     readonly bus: Bus | null;
   },
 ) {
   const { base, config, slices, bus, observer } = deps;
-  const { warm } = deps.process;
+  const { warm } = deps.worker;
   const feed = bus === null ? createJobFeed() : createSharedJobFeed(bus);
   const workers = new Map<QueueName, Consumer>();
   const waitKinds = composeWaitKinds();
@@ -246,7 +246,7 @@ export function composeJobs(
   };
   const runs = composeJobRuns({
     ...{ base, config, slices },
-    process: { ...deps.process, workers },
+    worker: { ...deps.worker, consumers: workers },
     watching: { feed, waitKinds, elsewhere, observer },
   });
   const { performer, stopRun } = runs;

@@ -50,7 +50,7 @@ export async function composeSlices(parts: Parts, clock: Clock, writer: string) 
     base,
     config: { ...config, times },
     slices: { ...used, thinking, whyWithdrawn: remoteSkills.remote.whyWithdrawn },
-    process: {
+    worker: {
       executors: runnersOf(executors ?? noExecutors, remoteSkills.remote, skills),
       isLoaded: used.isLoaded,
       warm: () => executors?.warm(),

@@ -32,8 +32,8 @@ export interface AdmissionDeps {
     whyWithdrawn?(skill: string): Promise<string | null>;
   };
   readonly clock: Clock;
-  /** What this process can do. */
-  readonly process: {
+  /** What this process can run. */
+  readonly worker: {
     /** How many more jobs of a queue its worker can begin at once; 0 without a worker. */
     freeSlots(queue: QueueName): number;
     /** Whether it can run a skill, named `category/version/name`. */
@@ -108,7 +108,7 @@ async function claim(
 
 /** A job is claimed as it is recorded where a slot is free and no earlier hint waits for it. */
 async function recordNew(
-  { process: { freeSlots }, times: { leaseMs } }: AdmissionDeps,
+  { worker: { freeSlots }, times: { leaseMs } }: AdmissionDeps,
   tx: Transaction,
   jobs: readonly NewJob[],
   now: number,
@@ -125,9 +125,9 @@ async function recordNew(
   return claimed;
 }
 
-function admit({ slices, process }: AdmissionDeps, job: ClaimedJob): RunOptions | null {
+function admit({ slices, worker }: AdmissionDeps, job: ClaimedJob): RunOptions | null {
   const skill = slices.skills.definition(job.skill_category, job.skill_version, job.skill_name);
-  if (skill === undefined || !process.isLoaded(skillOf(job))) return null;
+  if (skill === undefined || !worker.isLoaded(skillOf(job))) return null;
   const { answerField, hasConfig } = skill;
   // The time that the attempt has waited does not count.
   const limitMs = timeLimitOf(skill, job.input);

@@ -28,7 +28,7 @@ export interface RunDeps {
   readonly executors: Pick<ExecutorPool, 'run'>;
   /** What a run may call, and with which settings. */
   readonly skills: {
-    readonly skills: Pick<SkillRegistry, 'definition'>;
+    readonly registry: Pick<SkillRegistry, 'definition'>;
     readonly settings: Pick<SkillSettings, 'forRun'>;
     mayCall(job: ClaimedJob, skill: string): Promise<boolean>;
   };
@@ -38,7 +38,7 @@ export interface RunDeps {
     readonly startMemory: StartRunMemory;
     openJournal(job: ClaimedJob): Journal;
   };
-  /** What a run waits for without computing. */
+  /** What a run waits for, and how it yields its slot meanwhile. */
   readonly waits: {
     readonly kinds: WaitKinds;
     readonly thinking: Thinking;

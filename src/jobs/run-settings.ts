@@ -31,16 +31,16 @@ export async function settingsOfRun(
 
 interface CalledDeps {
   readonly settings: Pick<SkillSettings, 'forRun'>;
-  readonly skills: Pick<SkillRegistry, 'definition'>;
+  readonly registry: Pick<SkillRegistry, 'definition'>;
 }
 
 /** The settings for a skill that a run calls, named `category/version/name`; undefined if it declares none. */
 export async function findSettings(
-  { settings, skills }: CalledDeps,
+  { settings, registry }: CalledDeps,
   job: Owner,
   name: string,
 ): Promise<RunSettings | MissingSettings | undefined> {
-  const skill = skills.definition(...skillKeyParts(name));
+  const skill = registry.definition(...skillKeyParts(name));
   return skill?.hasConfig ? settings.forRun(job.organization_id, skill) : undefined;
 }
 

@@ -12,7 +12,7 @@ test.each([
   let runs = 0;
   const deps = {
     skills: {
-      skills: {
+      registry: {
         definition: () => ({ timeoutMs: 1_000, timeoutField: null, remoteSourceId: null }),
       },
     },
@@ -47,7 +47,7 @@ test.each([
   const limits: number[] = [];
   const skill = { timeoutMs: 1_000, timeoutField: 'limit', remoteSourceId: null };
   const deps = {
-    skills: { skills: { definition: () => skill } },
+    skills: { registry: { definition: () => skill } },
     executors: {
       run({ timeoutMs }: { timeoutMs: number }) {
         limits.push(timeoutMs);
@@ -75,7 +75,7 @@ test.each([
     let runs = 0;
     const skill = { timeoutMs: 1_000, timeoutField: null, remoteSourceId: 'a', maxAttempts };
     const deps = {
-      skills: { skills: { definition: () => skill } },
+      skills: { registry: { definition: () => skill } },
       executors: {
         run() {
           runs += 1;

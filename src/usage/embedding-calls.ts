@@ -91,7 +91,7 @@ export async function endCall(
   });
 }
 
-/** Charges calls whose process has died what they most likely had; how many. */
+/** Charges lost calls an estimate; returns their number. */
 export async function endLostCalls({ database, clock }: EmbeddingCallsDeps): Promise<number> {
   const lost = await listLost(database.read, { now: clock.now(), limit: lostMax });
   if (lost.length === 0) return 0;

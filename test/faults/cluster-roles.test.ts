@@ -135,19 +135,17 @@ describe.skipIf(!(await canRunClusters()))('the processes of a cluster', () => {
   test.each([1, 7, 100])(
     'let of 200 requests of a key at once exactly as many through as its limit of %i allows',
     async (limit) => {
-      // Again with another key where a busy machine let the limiter, in Redis, answer one of them too late.
-      const answers = await waitFor(
-        async () => {
-          const { key } = await newTenant(apiOf(cluster).client, { rate_limit: limit });
-          const all = await Promise.all(
-            Array.from({ length: 200 }, (_, i) =>
-              apiOf(cluster, i % 3).client.request('GET', '/api/agents', { key }),
-            ),
-          );
-          return all.some(({ status }) => status === 503) ? null : all;
-        },
-        { describe: 'none of 200 requests is answered 503', deadlineMs: 60_000 },
-      );
+      const ask = async () => {
+        const { key } = await newTenant(apiOf(cluster).client, { rate_limit: limit });
+        return await Promise.all(
+          Array.from({ length: 200 }, (_, i) =>
+            apiOf(cluster, i % 3).client.request('GET', '/api/agents', { key }),
+          ),
+        );
+      };
+      let answers = await ask();
+      // Once more, with another key, where Redis answered the limiter too late on a busy machine.
+      if (answers.some(({ status }) => status === 503)) answers = await ask();
 
       const passed = answers.filter(({ status }) => status !== 429);
       expect(passed.map(({ status }) => status)).toEqual(Array(limit).fill(200));

@@ -215,10 +215,10 @@ export async function jobsWorld(
         times: absentMs === undefined ? {} : { absentMs },
       },
       slices: { agents, apiKeys, memories, skills, skillSettings, thinking },
-      process: {
+      worker: {
         executors: pool,
         isLoaded: isLoaded ?? (() => true),
-        workers: new Map(
+        consumers: new Map(
           jobQueues.map((name) => [
             name,
             { freeSlots, yieldSlot: () => yieldSlot?.(name) ?? (() => {}) },
