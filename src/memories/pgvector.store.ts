@@ -74,6 +74,14 @@ export async function listUnindexed(
   return rows;
 }
 
+/** The number of the vector that was recorded last, of any model; `beginning` where there is none. */
+export async function findLastNumber(db: Handle, beginning: number): Promise<number> {
+  const { rows } = await sql<{ n: number | null }>`select max(n) as n from memory_codes`.execute(
+    db.kysely,
+  );
+  return Number(rows[0]?.n ?? beginning);
+}
+
 /** Adds vectors, which are there still, to the index. */
 export async function indexVectors(
   tx: Transaction,

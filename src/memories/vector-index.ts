@@ -13,6 +13,7 @@ import {
   createIndex,
   createSearch,
   dropSearch,
+  findLastNumber,
   hasIndex,
   indexVectors,
   isIndexed,
@@ -38,8 +39,13 @@ interface VectorIndexState {
   readonly exactMax: number;
   /** Models whose index has all vectors, as far as this process knows. */
   readonly complete: Set<number>;
-  /** By model: the number of the last vector up to which this process has looked for what the index lacks. */
+  /** By model: the number of the last vector up to which the index lacks none; a look begins behind it. */
   readonly filledTo: Map<number, number>;
+  /**
+   * By model, once the index had all vectors: the number of the last vector at a look, and when that was, on the monotonic
+   * clock. `filledTo` follows it one look later, because others may commit lower numbers after the look.
+   */
+  readonly lookedAt: Map<number, { readonly n: number; readonly at: number }>;
   /** When to look again for the search of an index, and for what an index lacks; on the monotonic clock. */
   searchAt: number;
   fillAt: number;
@@ -52,7 +58,7 @@ type Deps = Pick<VectorIndexState, 'database' | 'clock' | 'log'> & { readonly ex
 
 export function createVectorIndex(deps: Deps) {
   const times = { searchAt: 0, fillAt: 0 };
-  const known = { complete: new Set<number>(), filledTo: new Map<number, number>() };
+  const known = { complete: new Set<number>(), filledTo: new Map(), lookedAt: new Map() };
   const own = { ...times, ...known, hasFailed: false };
   const state: VectorIndexState = { exactMax: codesMax, ...deps, ...own };
   return bind(state, { fill, add, nearest });
@@ -88,13 +94,20 @@ async function fillSome(
   { id, dimensions }: { id: number; dimensions: number },
   hold: () => Promise<boolean>,
 ): Promise<void> {
-  const { database, filledTo } = state;
+  const { database, filledTo, lookedAt } = state;
   const { read } = database;
   if (!(await canIndex(read, dimensions)) || !(await hold())) return;
-  if (!(await hasIndex(read, id))) {
+  const isMade = await hasIndex(read, id);
+  const isWhole = isMade && (await isIndexed(read, id));
+  // Another process may have made it anew since this one had filled it.
+  if (!isMade || (!isWhole && lookedAt.has(id))) {
     filledTo.delete(id);
+    lookedAt.delete(id);
+  }
+  if (!isMade) {
     await database.write((tx) => createIndex(tx, id, dimensions));
   }
+  const recordedTo = await findLastNumber(read, beginning);
   for (let step = 0; step < additionsMax; step++) {
     const after = filledTo.get(id) ?? beginning;
     const rows = await listUnindexed(read, { model: id, after, max: addedMax });
@@ -102,13 +115,22 @@ async function fillSome(
     const last = rows.at(-1);
     if (last !== undefined) filledTo.set(id, Number(last.n));
     if (rows.length === addedMax) continue;
-    if (!(await isIndexed(read, id))) {
-      await database.write((tx) => createSearch(tx, id, dimensions));
-    }
+    if (!isWhole) await database.write((tx) => createSearch(tx, id, dimensions));
+    noteLook(state, id, recordedTo);
     return;
   }
   // The next call goes on.
   state.fillAt = 0;
+}
+
+/** A look has found all that the index lacked, of the vectors up to a number. */
+function noteLook({ clock, filledTo, lookedAt }: VectorIndexState, id: number, n: number): void {
+  const at = clock.monotonic();
+  const before = lookedAt.get(id);
+  // A look that follows at once leaves no time to commit.
+  if (before !== undefined && at - before.at < lookMs) return;
+  if (before !== undefined) filledTo.set(id, Math.max(before.n, filledTo.get(id) ?? beginning));
+  lookedAt.set(id, { n, at });
 }
 
 async function index(

@@ -153,6 +153,49 @@ describe.each(servers)('on $name', (engine) => {
     expect(await kysely.selectFrom('memory_vectors').select('seq').execute()).toHaveLength(1);
   });
 
+  test('a look begins behind the vectors that the look before the last one has seen', async () => {
+    const database = await engine.fresh();
+    const { add, embed } = await world(database);
+    const run = (text: string) => sql.raw(text).execute(database.read.kysely);
+    const indexed = async () => {
+      const rows = await sql<{ seq: number }>`select seq from memory_nearest`.execute(
+        database.read.kysely,
+      );
+      return rows.rows.length;
+    };
+    // What a look needs of pgvector, also where it is not installed; nothing is searched.
+    await run(`insert into pg_extension
+      (oid, extname, extowner, extnamespace, extrelocatable, extversion)
+      select 99999, 'vector', extowner, extnamespace, false, '0.8.0' from pg_extension limit 1`);
+    await run('create domain halfvec as text');
+    await run(`create table memory_nearest (seq bigint primary key, owner bigint, together bigint,
+      model bigint, vector halfvec)`);
+    await run('create index memory_nearest_1 on memory_nearest (model)');
+    await run('create function memory_nearest_1() returns int language sql return 1');
+    await add('memory 1');
+    await add('memory 2');
+    await embed();
+    await embed();
+    expect(await indexed()).toBe(2);
+
+    // What is gone from the index shows where a look begins.
+    await run('delete from memory_nearest');
+    await embed();
+    expect(await indexed()).toBe(0);
+
+    // The last look was before it was recorded.
+    await add('memory 3');
+    await embed();
+    await run('delete from memory_nearest');
+    await embed();
+    expect(await indexed()).toBe(1);
+
+    // Another process makes the index anew.
+    await run('drop function memory_nearest_1()');
+    await embed();
+    expect(await indexed()).toBe(3);
+  });
+
   test('an extension that was dropped and created again gets its index anew, without a restart', async (context) => {
     const database = await engine.fresh();
     if (!(await isAvailable(database))) context.skip();
