@@ -1,6 +1,6 @@
 /**
- * The vectors of several texts, in as few requests as the provider and the budget allow: a batch that is refused, or for
- * which the budget has no room, is halved. What is made is kept when a later request fails. A text with which the
+ * The vectors of several texts, in as few requests as the provider and the budget allow: a batch that is refused, or that
+ * needs too much of the budget, is halved. What is made is kept when a later request fails. A text with which the
  * provider fails again and again, and no other, is refused too, or it would hold up all texts behind it.
  */
 import { cutToBytes } from '../kernel/cut-text.ts';

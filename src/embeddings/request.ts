@@ -85,6 +85,8 @@ export async function make(
 
 /** Bytes of a token, on average. */
 const tokenBytes = 4;
+/** Of what a budget has left, the most that several texts may hold: an agent's own calls go on meanwhile. */
+const textsShare = 0.1;
 
 /** The call for some texts; null where there is no room. */
 async function open(
@@ -104,6 +106,7 @@ async function open(
       // No tokenizer makes more tokens of a text than it has bytes.
       most: bytes,
       expected: Math.ceil(bytes / tokenBytes),
+      share: given.length > 1 ? textsShare : 1,
     },
   ).catch(unlessQuestion(state, purpose, 'a question is not asked'));
   if (opening === undefined) return null;
@@ -112,6 +115,8 @@ async function open(
     noteGood(state, key, 'the budget of an agent has room for vectors again');
     return opening.call;
   }
+  // Fewer texts may have room.
+  if (given.length > 1) return null;
   observe({ purpose, outcome: 'budget', usage: null, cost: null });
   const words =
     'the budget of an agent has no room for vectors: its memories are searched by words';

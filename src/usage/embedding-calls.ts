@@ -19,8 +19,8 @@ import { keyOf } from './owners.ts';
 import { type Charge, charge, reserve } from './reservations.ts';
 import { findBudget, setAsideUsage } from './usage.store.ts';
 
-/** After so long a call has ended, or its process has: longer than any call may take with its writes. */
-const lostAfterMs = 5 * 60_000;
+/** After so long a call has ended, or its process has: a call takes 30 seconds at most, and its writes little more. */
+const lostAfterMs = 90_000;
 /** Lost calls of one transaction. */
 const lostMax = 100;
 
@@ -34,6 +34,8 @@ export interface WantedCall {
   /** The most tokens that its texts can have, and those that they most likely have. */
   readonly most: number;
   readonly expected: number;
+  /** Of what the budget has left, the most that the call may hold. */
+  readonly share: number;
 }
 
 /** A call that may be made, and whose end has to be told. It holds nothing where `reserved` is 0. */
@@ -52,7 +54,7 @@ interface EmbeddingCallsDeps {
 /** Reserves the most tokens of a call. A budget that other calls hold is full, too: nothing waits here. */
 export async function openCall(
   { database, clock }: EmbeddingCallsDeps,
-  { organizationId, agentId, model, price, most, expected }: WantedCall,
+  { organizationId, agentId, model, price, most, expected, share }: WantedCall,
 ): Promise<Opening> {
   const now = clock.now();
   const owner = { kind: 'agent', id: agentId } as const;
@@ -69,7 +71,7 @@ export async function openCall(
     return { kind: 'open', call };
   }
   return await database.write(async (tx) => {
-    const need = { prompt: most, output: 0, model, price };
+    const need = { prompt: most, output: 0, model, price, share };
     const reservation = await reserve(tx, { organizationId, owners: [owner], ...need }, now);
     if (reservation.kind !== 'granted') return { kind: 'full', message: reservation.message };
     const { reserved, reservedCost: reserved_cost } = reservation;

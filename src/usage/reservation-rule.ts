@@ -39,6 +39,8 @@ export interface ReservationNeed {
   readonly model: string;
   /** Null where it is unknown. */
   readonly price: Tariff | null;
+  /** Of what each budget has left, the most that the call may hold; all of it unless set. */
+  readonly share?: number;
 }
 
 /** The kinds of owners in messages. */
@@ -58,7 +60,7 @@ export function decideReservation(
   need: ReservationNeed,
   budgetStates: readonly BudgetState[],
 ): Reservation {
-  const { prompt, output, price } = need;
+  const { prompt, output, price, share = 1 } = need;
   const unpriced = budgetStates.find(({ unit }) => unit === 'cost' && price === null);
   if (unpriced !== undefined) return { kind: 'unpriced', message: unpricedBy(need, unpriced) };
   const least = Math.min(output, outputMin);
@@ -70,6 +72,13 @@ export function decideReservation(
   const hopeless = budgetStates.find((state) => unusedOf(state) < needOf(state, need, least));
   if (hopeless !== undefined) {
     return { kind: 'exceeded', message: shortageOf(hopeless, needOf(hopeless, need, least)) };
+  }
+  const tooSmall = budgetStates.find(
+    (state) => share < 1 && leftOf(state) * share < needOf(state, need, least),
+  );
+  if (tooSmall !== undefined) {
+    const message = `${useOf(tooSmall)}: the call needs more than its share of what is left`;
+    return { kind: 'exceeded', message };
   }
   const short = budgetStates.filter((state) => leftOf(state) < needOf(state, need, output));
   if (short.length === 0) return granted(need, output);

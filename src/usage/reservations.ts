@@ -45,7 +45,7 @@ export type Reservation =
     }
   /** Calls under way hold the remaining tokens. The message is a sentence that says so. */
   | { readonly kind: 'wait'; readonly message: string }
-  /** A budget is used up. The message is a sentence that names it. */
+  /** A budget is used up, or the call needs more than its share of it. The message is a sentence that names it. */
   | { readonly kind: 'exceeded'; readonly message: string }
   /** A budget is in money, and the price of the model is unknown. */
   | { readonly kind: 'unpriced'; readonly message: string };
