@@ -2,23 +2,18 @@
  * Searches among very many memories on both databases, in the process that asks: of one agent that has all of them, and
  * spread over agents and their users. The texts have the words that any text has, and so have the questions.
  */
-import { rmSync } from 'node:fs';
 import { sql } from 'kysely';
 import { insertDefaultAgent } from '../src/agents/agents.ts';
 import { composeAgents } from '../src/composition/agents.ts';
 import type { Database } from '../src/database/database.ts';
-import { openPostgres } from '../src/database/postgres.ts';
-import { openSqlite } from '../src/database/sqlite.ts';
 import { systemClock } from '../src/kernel/clock.ts';
 import { newId } from '../src/kernel/ids.ts';
-import { createLogger } from '../src/kernel/log.ts';
 import type { Memories } from '../src/memories/memories.ts';
 import { newMemory } from '../src/memories/record.ts';
 import { createRunMemories } from '../src/memories/run-memory.ts';
-import { findPostgres, startPostgres } from '../test/support/postgres.ts';
+import { onBothDatabases } from './both-databases.ts';
 import { type Figure, round } from './figures.ts';
 import { percentile } from './load.ts';
-import { temporaryDirectory } from './server.ts';
 
 const organizationId = 'default';
 const one = 'one';
@@ -57,26 +52,8 @@ const questions = [
   { name: 'two frequent words in quotes', text: '"customer order"' },
 ] as const;
 
-export async function measureMemorySearches(count: number): Promise<Figure[]> {
-  const figures: Figure[] = [];
-  const dataDir = temporaryDirectory();
-  try {
-    const database = await openSqlite(dataDir);
-    figures.push(...(await measureOn(database, 'SQLite', count)));
-    await database.close();
-  } finally {
-    rmSync(dataDir, { recursive: true, force: true });
-  }
-  if (findPostgres() === undefined) return figures;
-  const server = await startPostgres();
-  try {
-    const database = await openPostgres(await server.createDatabase(), createLogger('silent'));
-    figures.push(...(await measureOn(database, 'PostgreSQL', count)));
-    await database.close();
-  } finally {
-    await server.close();
-  }
-  return figures;
+export function measureMemorySearches(count: number): Promise<Figure[]> {
+  return onBothDatabases((database, name) => measureOn(database, name, count));
 }
 
 async function measureOn(database: Database, name: string, count: number): Promise<Figure[]> {

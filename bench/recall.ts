@@ -4,20 +4,15 @@
  * the mean of one divided by its place. Weights and endings may be tuned on the odd questions; the even ones are
  * reported beside them.
  */
-import { rmSync } from 'node:fs';
 import { insertDefaultAgent } from '../src/agents/agents.ts';
 import { composeAgents } from '../src/composition/agents.ts';
 import type { Database } from '../src/database/database.ts';
-import { openPostgres } from '../src/database/postgres.ts';
-import { openSqlite } from '../src/database/sqlite.ts';
 import { systemClock } from '../src/kernel/clock.ts';
-import { createLogger } from '../src/kernel/log.ts';
 import type { Memories } from '../src/memories/memories.ts';
 import { newMemory } from '../src/memories/record.ts';
-import { findPostgres, startPostgres } from '../test/support/postgres.ts';
+import { onBothDatabases } from './both-databases.ts';
 import { type Figure, round } from './figures.ts';
 import { texts } from './recall-texts.ts';
-import { temporaryDirectory } from './server.ts';
 
 const agent = { organizationId: 'default', agentId: 'default' };
 const memoriesCount = 2_000;
@@ -32,26 +27,8 @@ interface Question {
 /** Where a question's memory stands in the answer, from 1 on; 0 for nowhere among the first 50. */
 type Asked = Question & { readonly place: number };
 
-export async function measureRecall(): Promise<Figure[]> {
-  const figures: Figure[] = [];
-  const dataDir = temporaryDirectory();
-  try {
-    const database = await openSqlite(dataDir);
-    figures.push(...(await measureOn(database, 'SQLite')));
-    await database.close();
-  } finally {
-    rmSync(dataDir, { recursive: true, force: true });
-  }
-  if (findPostgres() === undefined) return figures;
-  const server = await startPostgres();
-  try {
-    const database = await openPostgres(await server.createDatabase(), createLogger('silent'));
-    figures.push(...(await measureOn(database, 'PostgreSQL')));
-    await database.close();
-  } finally {
-    await server.close();
-  }
-  return figures;
+export function measureRecall(): Promise<Figure[]> {
+  return onBothDatabases(measureOn);
 }
 
 async function measureOn(database: Database, name: string): Promise<Figure[]> {
