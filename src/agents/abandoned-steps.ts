@@ -1,7 +1,7 @@
 /**
  * Abandoned steps: calls of models and tools that were under way when the claim of their job ended. The
- * cost of such a call is unknown, so its usage is null. Budgets are charged what its prompt was expected to have,
- * and the text that is on record to have been streamed.
+ * cost of such a call is unknown, so its usage is null. Budgets are charged an estimate: the expected tokens of
+ * its prompt and the recorded part of its streamed text.
  */
 import { addDialogue } from '../conversations/record.ts';
 import type { Transaction } from '../database/database.ts';
@@ -33,7 +33,7 @@ export async function endAbandonedSteps(
   claims: readonly EndedClaim[],
 ): Promise<void> {
   const charges = (await Promise.all(claims.map((claim) => endStepsOf(deps, tx, claim)))).flat();
-  // In one call, which locks the owners in one order, so that transactions do not deadlock.
+  // One call locks all owners in a fixed order, so transactions do not deadlock.
   await charge(tx, charges);
 }
 
@@ -84,9 +84,9 @@ async function endStepsOf(
   }));
 }
 
-/** What a call is charged whose process was lost: at most what it reserved. */
+/** The charge for a call whose process was lost: at most what the call reserved. */
 function lostCosts({ reserved, expected_prompt: prompt, price }: StepRow, streamedBytes: number) {
-  // Of a call that an earlier version began, the expected prompt is not on record.
+  // Steps recorded by older versions of the platform lack `expected_prompt`.
   const expected = Math.min(reserved, prompt ?? reserved);
   const estimated = Math.min(reserved, expected + tokensOfBytes(streamedBytes));
   const known = price === null ? null : priceOfBody(JSON.parse(price) as PriceBody);

@@ -1,10 +1,10 @@
 /**
- * Tells who listens that the agents of an organization were created, changed or deleted, in all processes. A message may be
- * lost, so a listener keeps nothing that depends on it.
+ * Notifies listeners in all processes when an organization's agents are created, changed or deleted. A message may
+ * be lost, so correctness must not depend on it.
  */
 import type { Bus } from '../kernel/bus.ts';
 
-/** Called with null where changes of any organization may have been missed. */
+/** Receives the organization's id, or null when messages of any organization may have been missed. */
 export type AgentListener = (organizationId: string | null) => void;
 
 export interface AgentChanges {
@@ -15,19 +15,19 @@ export interface AgentChanges {
 
 export function createAgentChanges(bus: Bus | null): AgentChanges {
   const listeners: AgentListener[] = [];
-  const hear: AgentListener = (organizationId) => {
+  const notify: AgentListener = (organizationId) => {
     for (const listener of listeners) listener(organizationId);
   };
   return {
     tell(organizationId) {
-      hear(organizationId);
+      notify(organizationId);
       bus?.send('agents', organizationId);
     },
     listen(listener) {
       listeners.push(listener);
       if (listeners.length > 1) return;
-      bus?.listen('agents', hear);
-      bus?.onMissed(() => hear(null));
+      bus?.listen('agents', notify);
+      bus?.onMissed(() => notify(null));
     },
   };
 }

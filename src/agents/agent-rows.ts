@@ -40,7 +40,7 @@ export function emptyAgent(organizationId: string, id: string, now: number): Age
   };
 }
 
-/** The columns of the fields that are given. */
+/** The columns of the given fields. */
 export function columnsOf(fields: AgentFields): Partial<AgentRow> {
   const { skills, approvals, agents, metadata, model_settings, fallback_models, recall, ...texts } =
     fields;
@@ -79,7 +79,7 @@ export function settingsOf({ model_settings }: Pick<AgentRow, 'model_settings'>)
   return JSON.parse(model_settings) as ModelSettings;
 }
 
-/** The models that stand in for the agent's own. */
+/** The agent's fallback models, in order. */
 export function fallbacksOf({ fallback_models }: Pick<AgentRow, 'fallback_models'>): string[] {
   return JSON.parse(fallback_models) as string[];
 }

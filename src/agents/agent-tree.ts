@@ -1,7 +1,7 @@
 /**
- * The bound on the tokens of a tree of agents: the job of an agent, the jobs of the agents that it gives tasks to, and
- * so on. All of them together have the tokens of one attempt, so that many agents cannot use many times as
- * much. Each call reserves its part, as of a budget.
+ * The token limit of a tree of agents: an agent's job, the jobs of the agents that it gives tasks to, and so on. All
+ * of them share the limit of one attempt, so delegation does not multiply the cost. Each call reserves its tokens,
+ * as with a budget.
  */
 import type { Handle } from '../database/database.ts';
 import type { BudgetState } from '../usage/reservation-rule.ts';
@@ -12,7 +12,7 @@ export interface JobAndAgent {
   readonly agent_id: string;
 }
 
-/** What the tree knows of other slices. */
+/** The configuration, and the query on jobs. */
 export interface TreeDeps {
   /** The most tokens of a tree. */
   readonly treeTokensMax: number;
@@ -22,16 +22,16 @@ export interface TreeDeps {
   ): Promise<{ readonly jobs: number; readonly used: number; readonly held: number }>;
 }
 
-/** The share of the tokens that agents below the first one may use: the first one has to say what came of it. */
+/** The share of the tokens for the agents below the root: the root needs the rest to report their results. */
 const shareBelow = 0.8;
 
-/** The job at the top of the tree of agents that the first of these jobs belongs to; each is below the next. */
+/** The root of the agent tree that the first job belongs to. `jobs` is a job followed by its ancestors. */
 export function topOf(jobs: readonly JobAndAgent[]): JobAndAgent | undefined {
   const top = jobs.findLastIndex(({ agent_id }, i) => i > 0 && jobs[i - 1]?.agent_id !== agent_id);
   return jobs[Math.max(0, top)];
 }
 
-/** The state of the bound for a call of a job in the tree; none while no other agent works in it. */
+/** The limit for a call of a job in the tree, as a budget; empty while the tree has one agent only. */
 export async function treeState(
   { treeTokensMax, readTreeUse }: TreeDeps,
   db: Handle,

@@ -13,7 +13,7 @@ import type { Agents } from './agents.ts';
 
 const operation = { tags: ['Agents'], security: [{ apiKey: [] }] };
 
-/** A number of a version; larger ones than the databases can hold are unknown. */
+/** The largest version number that the databases can hold; larger ones are unknown versions. */
 const numberMax = 2_147_483_647;
 
 const summary = {

@@ -8,7 +8,7 @@ import type { AgentVersionsTable } from '../database/tables.ts';
 
 export type VersionRow = Selectable<AgentVersionsTable>;
 
-/** Whose versions. */
+/** The agent that versions belong to. */
 export interface OfAgent {
   readonly organizationId: string;
   readonly agentId: string;

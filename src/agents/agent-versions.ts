@@ -1,7 +1,7 @@
 /**
- * Versions of an agent: each change of what decides how it works is kept under a number, with what was changed.
- * The fields are those of `versionedFields`. A version is recorded when the next one is made or when a client
- * reads it, so an agent without changes has none. Unchanged values make no version.
+ * Versions of an agent: each change of a field in `versionedFields` gets a number, and records which fields changed.
+ * A version is recorded when the next one is made or when a client reads it, so an agent without changes has none.
+ * Unchanged values make no version.
  */
 import type { Database, Transaction } from '../database/database.ts';
 import type { PageAsked } from '../database/page-bytes.ts';
@@ -24,7 +24,7 @@ import { type VersionedField, versionedFields } from './agents.schemas.ts';
 import type { AgentRow } from './agents.store.ts';
 import type { AgentDependent, Agents } from './agents.ts';
 
-/** Versions of an agent beyond these are deleted, the oldest first, unless a job names them. */
+/** Versions kept of an agent; older ones are deleted unless a job names them. */
 const keptMax = 1_000;
 /** Versions that one change deletes at most. */
 const deletedMax = 20;
@@ -160,7 +160,7 @@ async function found({ database }: VersionsDeps, agent: OfAgent, n: number): Pro
   return row;
 }
 
-/** A version of before there was a field has the field's default. */
+/** Fields that are newer than the recorded version get their defaults. */
 function readFields({ organization_id, agent_id, fields }: VersionRow): VersionFields {
   const defaults = fieldsOf(emptyAgent(organization_id, agent_id, 0));
   return { ...defaults, ...(JSON.parse(fields) as VersionFields) };

@@ -70,7 +70,7 @@ const versioned = {
     maxItems: 5,
     uniqueItems: true,
     description:
-      'Models that are asked in place of the model, in this order, while its provider is out of order or limits the rate.',
+      'Models that are asked in this order when the provider of the model is unavailable or limits the rate.',
   }),
   skills: Patterns('Skills that the agent may call as tools: web/* or text/v1.0/summarize.'),
   approvals: Patterns(

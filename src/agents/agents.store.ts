@@ -64,7 +64,7 @@ export async function listAgents(db: Handle, organizationId: string, page: PageA
   return { agents: await newest.selectAll().where('id', 'in', ids).execute(), total, next };
 }
 
-/** Those of the agents that are there, with the agents that they name. */
+/** The existing ones of these agents, with the agents that they name. */
 export async function listCalledAgents(
   db: Handle,
   organizationId: string,
@@ -80,7 +80,7 @@ export async function listCalledAgents(
     .execute();
 }
 
-/** Another agent that names the agent; ids have no character that a pattern takes for more than itself. */
+/** Another agent that names the agent. Ids contain no wildcard of LIKE, so the pattern needs no escaping. */
 export function findAgentNaming(db: Handle, organizationId: string, id: string) {
   return db.kysely
     .selectFrom('agents')

@@ -46,7 +46,7 @@ export interface AgentDependent {
     readonly noun: string;
     names(tx: Transaction, organizationId: string, agentId: string): Promise<boolean>;
   };
-  /** Sets aside what is left of a deleted agent with the id of the new one. */
+  /** Hides the remaining data of a deleted agent with the same id. */
   begin?(tx: Transaction, organizationId: string, agentId: string): Promise<void>;
   /** Deletes the data that belongs to the agent. */
   remove?(tx: Transaction, organizationId: string, agentId: string): Promise<void>;
@@ -141,7 +141,7 @@ function statusOf(
   return state.statuses.read(key, async () => (await find(state, organizationId, id)).status);
 }
 
-/** What runs of an agent may do with its memory; one that is gone keeps nothing. */
+/** What runs of an agent may do with its memory. Changes of a deleted agent are dropped when the run completes. */
 async function memoryOf(
   { database }: AgentsState,
   organizationId: string,
@@ -216,7 +216,7 @@ async function update(
   return agentBody(row);
 }
 
-/** Throws `400 validation_error` for fields that the agent could not be changed to. */
+/** Throws `400 validation_error` for overrides that an update of the agent would refuse. */
 async function requireOverridable(
   state: AgentsState,
   organizationId: string,

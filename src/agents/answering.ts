@@ -51,13 +51,13 @@ export async function answer(
           return reply;
         },
         async runTool({ id }) {
-          // Opened before anything is awaited, so that the run is not unloaded while other tools wait.
+          // Open the scope before the first await: otherwise the run could be suspended while other tools wait.
           const scope = asking.scope.open();
           try {
             const tool = planned.get(id) ?? (await restartTool(generations, recorded, id));
             const { message, isRecorded } = await runTool({ ...asking, scope }, tool);
             records.push(isRecorded);
-            // The next call awaits it, and so does the end of the loop.
+            // The next model call and the end of the loop await the promise and see the rejection.
             isRecorded.catch(() => {});
             return message;
           } finally {
@@ -97,7 +97,7 @@ function resultsIn(messages: readonly DialogueMessage[]): Map<string, ToolMessag
   return new Map(results.map((message) => [message.callId, message]));
 }
 
-/** Restarts a recorded tool that has not answered. */
+/** Restarts a recorded tool that has no result. */
 async function restartTool(
   generations: Generations,
   { open }: RecordedGeneration,

@@ -57,7 +57,7 @@ export interface SkillCall {
   readonly skill: string;
   /** JSON text that its schema allows. */
   readonly input: string;
-  /** Whether it is not started again where its executor dies: a person has approved one start. */
+  /** Whether the skill must not be started again when its executor dies: a person has approved one start. */
   readonly isOnce: boolean;
   /** Whether an earlier claim was lost or failed while the call was open, so it may have taken effect. */
   readonly wasInterrupted: boolean;
@@ -68,7 +68,7 @@ export interface RunSurroundings {
   readonly job: JournalJob;
   readonly journal: Journal;
   say(report: ThinkingReport): void;
-  /** Yields the run's slot to another while it waits for a model; the function takes it back. */
+  /** Yields the run's slot while it waits for a model; call the returned function to resume the slot. */
   yieldSlot(): () => void;
   memory(): RunMemory;
   /** Why a model may not call the skill: the caller's key no longer allows it, or a setting is missing. */
@@ -113,7 +113,7 @@ export interface Asking {
   readonly compaction: Compaction;
   /** The results of tools in the dialogue, by the id of their call. */
   readonly results: Map<string, ToolMessage>;
-  /** What the generation does: it waits while all tools that it runs at a time do. */
+  /** The wait scope of the generation: it waits when all of its concurrent tools wait. */
   readonly scope: WaitScope;
 }
 

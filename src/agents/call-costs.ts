@@ -1,4 +1,4 @@
-/** What a call of a model has cost, as its step, its message and the budgets of its owners record it. Pure. */
+/** The cost of a call of a model, in the form that steps, messages and budgets record. Pure. */
 import { mayBeCharged, type Usage } from '../models/model.ts';
 import { costOf, type Price, ratesFor } from '../models/price.ts';
 import type { BegunCall } from './generations.ts';
@@ -16,8 +16,8 @@ export function countsOf({ prompt, completion, cacheRead, cacheWrite, reasoning 
 }
 
 /**
- * Nano-dollars: `cost` for the tokens that were reported, null where the price is unknown or none was reported;
- * `estimatedCost` for the `estimated` tokens in the place of others.
+ * In nano-dollars: `cost` is for the reported tokens, null when the price is unknown or no tokens were reported;
+ * `estimatedCost` is for the `estimated` tokens, which replace unreported counts.
  */
 export function costsOf(
   usage: Usage,

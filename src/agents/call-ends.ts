@@ -75,7 +75,7 @@ export function normalized(
   return { ...message, text: cleanText(message.text), toolCalls, ...thought };
 }
 
-/** Ends cut arguments, and makes them invalid JSON in any case. */
+/** Appended to cut arguments; makes them invalid JSON. */
 const tooLong = '\n[too long]';
 
 /** The error for the model when its arguments were cut; else null. */
@@ -84,13 +84,13 @@ export function excessOf({ input }: ToolCall): string | null {
   return `The arguments are too long: at most ${argumentsMax / 1024} KiB`;
 }
 
-/** The tokens charged for counts that were not reported. */
+/** The estimated tokens to charge in place of unreported counts. */
 export function estimateOf(usage: Usage, { expected }: BegunCall, completion: number): number {
   const prompt = usage.prompt === null ? expected : 0;
   return prompt + (usage.completion === null ? completion : 0);
 }
 
-/** The estimated tokens of an answer, which are at most the tokens that it was allowed. */
+/** The estimated tokens of an answer, capped at its maximum. */
 export function lengthOf(message: AssistantMessage, { output }: BegunCall): number {
   return Math.min(output, tokensOfSize(sizeOfMessages([message])));
 }
@@ -105,7 +105,7 @@ export function failedEnd(error: ModelError, call: BegunCall): Omit<CallEnd, 'is
     error: { code: faultCodes[fault], message: error.message },
     message: costNothing && text === '' ? null : { role: 'assistant', text, toolCalls: [] },
     usage,
-    // What the model wrote beyond that is not known, which is no reason to charge all that was reserved.
+    // Charge the part that arrived: the whole reservation would usually be too much.
     estimated: estimateOf(usage, call, Math.min(call.output, tokensOfBytes(error.seenBytes))),
     tools: [],
   };

@@ -1,4 +1,4 @@
-/** Whether and when a call of a model that failed is made again. */
+/** Decides whether and when a failed call of a model is retried. */
 import { delayAfter } from '../kernel/backoff.ts';
 import { type ModelError, mayBeCharged } from '../models/model.ts';
 
@@ -11,13 +11,13 @@ const backoff = { baseMs: 500, maxMs: 10_000 };
 const waitMax = 20_000;
 
 /**
- * Milliseconds until the next try, null when there is none. Where another model can be asked, only a limited
- * rate is waited for: another failure may last.
+ * Milliseconds until the next try, null for no further try. When another model can be asked, only a rate limit is
+ * waited for, because other failures may last.
  */
 export function delayBefore(error: ModelError, tries: number, hasNext: boolean): number | null {
   if (hasNext && !error.isRateLimited) return null;
   const most = mayBeCharged(error.usage) ? triesMax.charged : triesMax.free;
-  // After a silence, which took long already, the job is retried instead.
+  // A timeout has already taken long, so the job is retried instead.
   if (error.fault !== 'unavailable' || error.wasSilent || tries >= most) return null;
   const delayMs = error.retryAfterMs ?? delayAfter(backoff, tries);
   return delayMs <= waitMax ? delayMs : null;

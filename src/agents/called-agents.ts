@@ -1,6 +1,6 @@
 /**
- * Agents that other agents give tasks to: which may be named, and how a model sees one. No agent may lead back to
- * itself. Two changes at a time can still make a circle, so a run looks at the jobs above it too.
+ * Agents that other agents give tasks to: which may be named, and how a model sees one. Cycles are refused. Two
+ * concurrent changes can still make a cycle, so a run also checks its parent jobs.
  */
 import type { Transaction } from '../database/database.ts';
 import { invalid } from '../kernel/errors.ts';
@@ -24,7 +24,7 @@ export function describeAgent({
   return `Gives the agent ${name} a task and returns its answer. ${description}`.trim();
 }
 
-/** Throws `400 validation_error` for an agent that is not there, and where one leads back to the agent itself. */
+/** Throws `400 validation_error` when a named agent does not exist or the names form a cycle. */
 export async function requireCallable(
   tx: Transaction,
   organizationId: string,
@@ -47,7 +47,7 @@ export async function requireCallable(
   }
 }
 
-/** The way on which an agent leads back to itself, in a sentence. */
+/** Describes the cycle in a sentence. */
 function circle(id: string, callers: readonly (readonly [string, string])[]): string {
   const callerOf = new Map(callers);
   const way = [id];
@@ -58,7 +58,7 @@ function circle(id: string, callers: readonly (readonly [string, string])[]): st
   return `lead back to ${id}: ${way.join(' → ')}`;
 }
 
-/** Keeps an agent as long as others name it. */
+/** Prevents the deletion of an agent that other agents name. */
 export const namedByAgents: AgentDependent = {
   blocker: {
     noun: 'other agents',

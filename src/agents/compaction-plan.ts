@@ -9,12 +9,12 @@ import { cutText, tokensOfMessages } from './dialogue.ts';
 import type { Measure } from './estimates.ts';
 import { sizeOfText } from './text-size.ts';
 
-/** The share of the room that a dialogue may take before it is summarized, and what is left of it then, about. */
+/** Shares of the available tokens: a dialogue above the first is summarized, to about the second. */
 const fullShare = 0.8;
 const keptShare = 0.4;
-/** The least share that a summary has to free. */
+/** The least share that a summary must free. */
 const freedShare = 0.1;
-/** Messages that are sent at most: a later run of the conversation reads the newest 400. */
+/** Messages sent at most; must stay below the 400 that a later run of the conversation reads. */
 const messagesMax = 200;
 /** Characters of one message in the text that is summarized. */
 const quotedMax = 8_000;
@@ -29,16 +29,16 @@ export interface Summary {
   readonly through: string;
   /** Tools that the covered messages have found or called. */
   readonly tools: readonly string[];
-  /** None; an earlier version looks for them. */
+  /** Always empty. Older processes read this field. */
   readonly toolCalls: readonly [];
 }
 
 /** A dialogue whose first messages are covered by a summary. */
 export interface Covered {
   readonly messages: readonly DialogueMessage[];
-  /** Index of the current task, which is sent also where it is covered. */
+  /** Index of the current task, which is always sent, even if covered. */
   readonly task: number;
-  /** The number of messages that are covered, the task among them where it is past. */
+  /** The number of covered messages, counting the task if it is among them. */
   readonly covered: number;
   readonly summary: Pick<Summary, 'text'> | null;
 }
@@ -65,7 +65,7 @@ export function summaryText(text: string): string {
   );
 }
 
-/** The number of messages that a new summary covers; null where none is needed, or would free too little. */
+/** The number of messages that a new summary covers; null when none is needed or it would free too little. */
 export function planCompaction(
   dialogue: Covered,
   { room, tokensOf }: { readonly room: number; readonly tokensOf: Measure },
@@ -89,7 +89,7 @@ export function planCompaction(
   return point;
 }
 
-/** Before each message of a user up to the task, and before each later turn but the first one. */
+/** Indexes where a summary may end: before each user message up to the task, and before each turn after the first. */
 function pointsOf(messages: readonly DialogueMessage[], task: number): number[] {
   const turns = messages.flatMap(({ role }, i) => (i > task && role === 'assistant' ? [i] : []));
   const exchanges = messages.flatMap(({ role }, i) => (i <= task && role === 'user' ? [i] : []));
@@ -102,7 +102,7 @@ export function turnsBefore({ messages, task }: Covered, point: number): number 
     .length;
 }
 
-/** The number of messages that a recorded summary covers; `idOf` knows the messages of earlier jobs. */
+/** The number of messages that a recorded summary covers; `idOf` gives the ids of messages of earlier jobs. */
 export function coveredBy(
   { turns, through }: Summary,
   messages: readonly DialogueMessage[],
@@ -117,7 +117,7 @@ export function coveredBy(
   return starts[turns] ?? messages.length;
 }
 
-/** The covered messages as a text of about `tokensMax` at most, after the summary of those before them. */
+/** The covered messages as text, preceded by the previous summary; about `tokensMax` tokens at most. */
 export function transcriptOf(
   { messages, task, covered, summary }: Covered,
   point: number,
@@ -126,7 +126,7 @@ export function transcriptOf(
 ): string {
   const fits = (text: string) => tokensOf(sizeOfText(text)) <= tokensMax;
   const part = messages.slice(covered, point);
-  // A task in the middle of what is covered is quoted with it, and one before it again.
+  // The summary has to show the task: add it when an earlier summary already covers it.
   const quoted = covered > task ? [...messages.slice(task, task + 1), ...part] : part;
   const before =
     summary === null ? [] : [`[Summary of what was before]\n${unmarked(summary.text)}`];
@@ -137,7 +137,7 @@ export function transcriptOf(
   }
 }
 
-/** An end of a text that fits, of half of the longest at least. */
+/** A suffix of the text that fits, at least half as long as the longest such suffix. */
 function endOf(text: string, fits: (text: string) => boolean): string {
   let end = text;
   while (end !== '' && !fits(end)) end = text.slice(text.length - Math.floor(end.length / 2));
@@ -156,7 +156,7 @@ function quote(message: DialogueMessage, max: number): string {
   return [`[Assistant]\n${text}`, ...calls].join('\n');
 }
 
-/** A text without lines that look like the beginning of another message. */
+/** Escapes lines that look like the beginning of another message. */
 function unmarked(text: string): string {
   return text.replaceAll(/^(\s*)\[(?=(?:user|assistant|result of|calls|summary of)\b)/gim, '$1‹');
 }

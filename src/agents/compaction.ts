@@ -25,27 +25,27 @@ import { stopped, ThinkingError } from './thinking-error.ts';
 import { toolsIn } from './tool-search.ts';
 import { roomFor } from './window.ts';
 
-/** Tokens of a summary, about, and the least for which one is asked. A model that reasons first may use as many more. */
+/** The approximate and the least tokens of a summary. A reasoning model may use as many again. */
 const summaryMax = 2_048;
 const summaryMin = 64;
 /** The share of the window that a summary takes at most. */
 const summaryShare = 0.15;
-/** New messages before a summary that has failed is tried again. */
+/** New messages after a failed summary before the next try. */
 const againAfter = 10;
 
-/** What of a dialogue is summarized, for all turns of a request. */
+/** The summarized part of a dialogue, shared by all turns of a request. */
 export interface Compaction {
   covered: number;
   summary: Pick<Summary, 'text'> | null;
-  /** The number of messages from which on it is tried again. */
+  /** No summary is tried while the dialogue has fewer messages. */
   notBefore: number;
-  /** Tools that messages of earlier runs have found, which are no longer sent. */
+  /** Tools found in messages of earlier runs that are no longer sent. */
   readonly tools: readonly string[];
   /** The ids of messages of earlier jobs. */
   idOf(message: DialogueMessage): string | undefined;
 }
 
-/** What is sent of the dialogue, and the index of the task in it; summarizes it first where it is too long. */
+/** The messages to send and the index of the task in them. Summarizes the dialogue first if it is too long. */
 export async function compacted(
   asking: Asking,
   messages: readonly DialogueMessage[],
@@ -60,7 +60,7 @@ export async function compacted(
   const room = roomFor(asking, box.offersAfter(messages, compaction.tools));
   const point = planCompaction(dialogue, room, max);
   if (point === null) return sentOf(dialogue);
-  // The call after the summary begins with what the last tools gave on record; so does the summary.
+  // The summary is a call of a model, so the results of the last tools have to be on record before it.
   await ready;
   try {
     compaction.summary = await summarize(asking, dialogue, point, max);
@@ -76,8 +76,8 @@ export async function compacted(
 }
 
 /**
- * Asks for the summary of the messages before `point` and records it: the models of a turn, in their order.
- * Rejects when there is none.
+ * Asks the models of the turn in order for a summary of the messages before `point`, and records it.
+ * Rejects when no model answers.
  */
 function summarize(
   asking: Asking,
@@ -132,7 +132,7 @@ async function call(
       model: begun.model,
       system,
       schema: undefined,
-      // Those of the agent are for its answers, and not every model takes them.
+      // The agent's settings are for its answers, and not every model accepts them.
       temperature: undefined,
       effort: undefined,
       tools: [],

@@ -12,12 +12,12 @@ import type { AssistantMessage, DialogueMessage, ToolCall, ToolMessage } from '.
 import type { Measure } from './estimates.ts';
 import { sizeOfMessages, sizeOfText } from './text-size.ts';
 
-/** A tool's result that was cut to fit keeps at least this many characters. */
+/** Characters that a cut result of a tool keeps at least. */
 const keptOfResult = 400;
-/** Tokens by which the note on what was left out of a result may grow with the numbers in it. */
+/** Tokens by which the note in a cut result may grow, because the numbers in it vary in length. */
 const noteSlack = 16;
 
-/** The tokens of messages, as a sum of whole numbers, so that a part of it can be taken from it. */
+/** The tokens of messages. Sums whole numbers, so subtracting a part is exact. */
 export function tokensOfMessages(messages: readonly DialogueMessage[], tokensOf: Measure): number {
   return messages.reduce((sum, message) => sum + tokensOf(sizeOfMessages([message])), 0);
 }
@@ -128,8 +128,8 @@ function cutResult(message: ToolMessage, kept: number): ToolMessage {
 }
 
 /**
- * The beginning of a tool's result, with a note of how the model reads on. A text that is itself only the beginning has
- * such a note at its end, of which nothing is kept.
+ * The beginning of a tool's result, with a note that tells the model how to read on. If the text already ends with
+ * such a note, the new note replaces it.
  */
 export function cutResultText(result: CutResult, max: number): string {
   const kept = firstUnits(result.text, max);
@@ -160,7 +160,7 @@ export function cutText(text: string, max: number): string {
  */
 export function asHistory(
   messages: readonly DialogueMessage[],
-  /** Is told what was made of a message. */
+  /** Called with each resulting message and its source. */
   onMade: (made: DialogueMessage, source: DialogueMessage) => void = () => {},
 ): DialogueMessage[] {
   const answers = answersByCall(messages);

@@ -8,7 +8,7 @@
  */
 import { type TextKind, type TextSize, textKinds } from './text-size.ts';
 
-/** Tokens of a byte, as the tokenizers of OpenAI and Anthropic have them on average. */
+/** Tokens per byte: the average of the tokenizers of OpenAI and Anthropic. */
 const usual: Readonly<Record<TextKind, number>> = {
   words: 0.24,
   dense: 0.5,
@@ -18,8 +18,8 @@ const usual: Readonly<Record<TextKind, number>> = {
   four: 0.55,
 };
 /**
- * The most tokens of a byte. A tokenizer has a token for every byte, so no text takes more tokens than it
- * has bytes. Random letters in the place of words take 0.55.
+ * Tokens per byte at most. A tokenizer has a token for every byte, so no text takes more tokens than it has bytes.
+ * Random letters in place of words take 0.55.
  */
 const most: Readonly<Record<TextKind, number>> = {
   words: 0.6,
@@ -30,24 +30,24 @@ const most: Readonly<Record<TextKind, number>> = {
   four: 1,
 };
 /**
- * The tokens that are planned for in a window, as multiples of the usual ones, where a model has not reported on a kind:
- * Anthropic's tokenizer of 2026 has 1.3 times those of the one before.
+ * Factor on the usual tokens when measuring a window and the model has no report for a kind of text. Anthropic's
+ * tokenizer of 2026 gives 1.3 times the tokens of its predecessor.
  */
 const unreported = 1.4;
-/** Of the usual tokens of a text, tokenizers have this part at least. */
+/** Reports below this factor of the usual tokens are implausible. */
 const plausibleMin = 0.6;
-/** A report says something about a kind that has this share of the expected tokens. */
+/** A report counts for a kind of text that has at least this share of the expected tokens. */
 const shareMin = 0.4;
-/** The other kinds of a text that was reported are assumed to have this part of their usual tokens. */
+/** The factor assumed for the other kinds of text in the same report. */
 const othersLeast = 0.5;
-/** Reports kept of a kind of a model; for the bound the largest is used, with this margin. */
+/** Reports kept per model and kind of text. The bound is the largest of them times the margin. */
 const reportsMax = 20;
 const margin = 1.1;
 /** Smaller reports are errors of the provider's counting. */
 const factorMin = 0.1;
 /**
- * Tokens that a provider may count beside what is sent, such as instructions of its own for tools; larger
- * numbers are errors of its counting.
+ * Tokens that a provider may add to a prompt, such as its own instructions for tools; larger numbers are errors of
+ * its counting.
  */
 const hiddenMax = 1_000;
 /** Models with reports in memory; the oldest is evicted first. */
@@ -55,11 +55,11 @@ const modelsMax = 1_000;
 
 /** What a report says about a kind of text, as multiples of its usual tokens. */
 interface Report {
-  /** At most. */
+  /** Upper bound of the factor of one kind. */
   readonly bound: number;
-  /** Of all kinds of the text together. */
+  /** The factor of all kinds together. */
   readonly factor: number;
-  /** The tokens that it was about. */
+  /** The reported tokens. */
   readonly tokens: number;
 }
 
@@ -70,7 +70,7 @@ interface Reports extends Partial<Record<TextKind, readonly Report[]>> {
 
 const noReports: Reports = { hidden: [0] };
 
-/** Tokens that a text of this size may take of a window; those of two texts are at most their sum. */
+/** The window tokens of a text of this size. Two texts together take at most the sum. */
 export type Measure = (size: TextSize) => number;
 
 export interface WindowMeasure {
@@ -90,7 +90,7 @@ export function createEstimates() {
     /** The tokens that a prompt of this size has most likely. */
     expected: (model: string, size: TextSize) => expectedOf(models.get(model) ?? noReports, size),
 
-    /** What a text may take of a window that these models share. */
+    /** The measure for a window that must hold for all of these models. */
     measure: (names: readonly string[]): WindowMeasure =>
       measureOf(names.map((name) => models.get(name) ?? noReports)),
 
@@ -111,7 +111,7 @@ function boundOf(reports: Reports, size: TextSize): number {
   return whole(size.framing + tokens + hiddenIn(reports) * margin);
 }
 
-/** The most tokens of a byte of this kind. */
+/** Tokens per byte of this kind, at most. */
 function rateOf(reports: Reports, kind: TextKind): number {
   const known = reports[kind];
   if (known === undefined) return most[kind];
@@ -130,7 +130,7 @@ function measureOf(all: readonly Reports[]): WindowMeasure {
   const rates = textKinds.map((kind) => {
     const known = all.flatMap((reports) => reports[kind] ?? []).filter(isPlausible);
     if (known.length === 0) return [kind, Math.min(most[kind], usual[kind] * unreported)] as const;
-    // A report on few tokens is mostly about what a provider adds to them.
+    // A report on few tokens mostly measures what the provider adds to the prompt.
     const tokens = known.reduce((sum, report) => sum + report.tokens, 0);
     const factor = known.reduce((sum, report) => sum + report.factor * report.tokens, 0) / tokens;
     return [kind, Math.min(1, usual[kind] * factor * margin)] as const;
@@ -142,7 +142,7 @@ function measureOf(all: readonly Reports[]): WindowMeasure {
   };
 }
 
-/** Whether a tokenizer can have counted so; some providers report only what was not cached. */
+/** Filters out reports that leave out cached tokens, as those of some providers do. */
 const isPlausible = ({ factor }: Report) => factor >= plausibleMin;
 
 function withReport(reports: Reports, size: TextSize, reported: number): Reports {

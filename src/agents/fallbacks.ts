@@ -1,7 +1,7 @@
 /**
- * The models that a turn is asked of: the agent's own and, in their order, those that stand in for it while a
- * provider is out of order or limits the rate. A model that failed is asked last for a minute, so that a
- * provider that is down does not cost its time limit in every turn.
+ * Fallbacks: a turn asks the agent's own model, then its fallback models in order, while providers are unavailable
+ * or limit the rate. A model that failed is asked last for a minute, so a provider that is down does not cost its
+ * timeout in every turn.
  */
 import { ModelError } from '../models/model.ts';
 import { type Asking, log } from './attempt.ts';
@@ -12,7 +12,7 @@ import { ThinkingError } from './thinking-error.ts';
 /** How long a model that failed is asked last, at least. */
 const restMs = 60_000;
 
-/** By model: until when it rests, on the monotonic clock. */
+/** By model: the monotonic time until which it is asked last, in milliseconds. */
 export type RestingModels = Map<string, number>;
 
 /**
@@ -43,7 +43,7 @@ export async function askInOrder<Answer>(
   throw failureOfAll(failures);
 }
 
-/** The models of a turn, in the order in which they are asked; those without tries left only where all are. */
+/** The models of a turn, in the order of asking. Models without tries left are included only if none has any. */
 function modelsInOrder(
   { call, fallbacks, unanswered }: Pick<Generation, 'call' | 'fallbacks' | 'unanswered'>,
   turn: number,
@@ -57,15 +57,15 @@ function modelsInOrder(
   return [...models.filter((model) => !rests(model)), ...models.filter(rests)];
 }
 
-/** The failure of a call that a budget in money refuses, because the price of its model is unknown. */
+/** The error when a budget in dollars refuses a call because the price of its model is unknown. */
 export function unpriced(message: string, isFallback: boolean): Error {
-  // A fallback is passed over, as one without credentials: the agent's own model may answer later.
+  // Skip a fallback like one without credentials: the agent's own model may answer later.
   return isFallback
     ? new ModelError('credentials', message)
     : new ThinkingError('budget_exceeded', message);
 }
 
-/** Notes that a model failed. */
+/** Moves a failed model to the end of the order for a while. */
 function rest(
   resting: RestingModels,
   model: string,
@@ -75,13 +75,13 @@ function rest(
   resting.set(model, now + Math.max(restMs, retryAfterMs ?? 0));
 }
 
-/** Whether another model is asked in place of one that failed so. */
+/** Whether the next model is asked after this failure. */
 function isPassedOn({ fault }: Pick<ModelError, 'fault'>, isFallback: boolean): boolean {
   // A fallback without credentials must not hide that the agent's own model may answer later.
   return fault === 'unavailable' || (isFallback && fault === 'credentials');
 }
 
-/** The failure of a turn that no model answered: the one that may be repeated first. */
+/** The error of a turn that no model answered: the one with the shortest retry delay. */
 function failureOfAll(failures: readonly ModelError[]): ModelError {
   const unavailable = failures.filter(({ fault }) => fault === 'unavailable');
   const [first = failures[0]] = unavailable.toSorted(

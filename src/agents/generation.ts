@@ -32,7 +32,7 @@ export interface Generation {
   readonly agentVersion: number;
   /** Whether the agent may give tasks to others. */
   readonly mayDelegate: boolean;
-  /** Models that stand in for the one of `call`, in their order. */
+  /** Fallback models for the one of `call`, in order. */
   readonly fallbacks: readonly string[];
   /** Settings that were left out of calls, so that the log says so once. */
   readonly leftOut: Set<string>;

@@ -64,7 +64,7 @@ export interface BegunCall extends Pick<WantedCall, 'generation' | 'turn' | 'mod
   readonly output: number;
 }
 
-/** All but `begun` mean that it has not begun; the message is a sentence that says why. */
+/** Every other kind than `begun` says in a sentence why the call was not started. */
 export type Beginning =
   | { readonly kind: 'begun'; readonly call: BegunCall }
   | { readonly kind: 'wait' | 'exceeded' | 'unpriced'; readonly message: string };
@@ -341,7 +341,7 @@ async function endTool(claim: ThinkingClaim, { n }: PlannedTool, end: ToolEnd): 
   });
 }
 
-/** Records the memories that come into a prompt by themselves, as a tool before the first turn; its number. */
+/** Records the recalled memories of a prompt as a tool step before the first turn; returns the step's number. */
 async function recordRecall(
   claim: ThinkingClaim,
   { generation, parent, name }: Pick<WantedCall, 'generation' | 'parent'> & { name: string },

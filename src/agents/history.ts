@@ -1,4 +1,4 @@
-/** The messages of a conversation's earlier jobs, as a model is sent them before the task of this one. */
+/** History: the messages of a conversation's earlier jobs, which precede the task of this job in the prompt. */
 import type { DialogueMessage } from '../models/model.ts';
 import { log, type ThinkingAttempt } from './attempt.ts';
 import { type Summary, summaryText } from './compaction-plan.ts';
@@ -23,7 +23,7 @@ interface Entry {
   readonly message: DialogueMessage | Summary;
 }
 
-/** Oldest first, without unanswered messages at the end that equal the task, as of a repeated job. */
+/** Oldest first. Leaves out trailing unanswered messages that equal the task, such as those of a repeated job. */
 export async function historyBefore(attempt: ThinkingAttempt, task: string): Promise<History> {
   const { conversation_id, id } = attempt.run.job;
   const { conversations } = attempt.deps;
@@ -43,7 +43,7 @@ export async function historyBefore(attempt: ThinkingAttempt, task: string): Pro
   return { messages: history.slice(0, end + 1), ids, tools: summary?.tools ?? [] };
 }
 
-/** What follows the last summary, with the summary before it as a message of the user. */
+/** The last summary as a user message, and the messages after it. */
 function afterSummary(entries: readonly Entry[]) {
   const summary = entries
     .map(({ message }) => message)

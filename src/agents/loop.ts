@@ -52,7 +52,7 @@ interface Dialogue {
   corrected: number;
 }
 
-/** The result that is on record, of the messages after the task; undefined where the loop has to go on. */
+/** The recorded result among the messages after the task; undefined when the loop has to go on. */
 export function recordedResult(
   recorded: readonly DialogueMessage[],
   { turns, corrections }: Pick<LoopState, 'turns' | 'corrections'>,

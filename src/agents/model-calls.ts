@@ -49,7 +49,7 @@ const budgetBackoff = { baseMs: 100, maxMs: 1_000 };
 /** A turn to be asked for, with the messages that the model is sent. */
 interface AskedTurn extends Asking {
   readonly turn: number;
-  /** The agent's own, or one that stands in for it. */
+  /** The agent's own model or a fallback. */
   readonly model: string;
   /** All messages, also those that are not sent. */
   readonly dialogue: readonly DialogueMessage[];
@@ -90,7 +90,7 @@ export async function askModel(
   }
 }
 
-/** Rejects with a ModelError when the model has no answer, and may be asked no more in this attempt. */
+/** Rejects with a ModelError when the model gives no answer and has no tries left in this attempt. */
 async function askWithRetries(
   asked: AskedTurn,
   ready: Promise<unknown>,
@@ -259,7 +259,7 @@ async function recordAnswer(
   return { message, tools };
 }
 
-/** Says where a provider has counted more than was reserved: budgets may be exceeded by that much. */
+/** Logs when a provider reports more tokens than were reserved: budgets may be exceeded by the difference. */
 function logExcess(attempt: ThinkingAttempt, { prompt, completion }: Usage, call: BegunCall): void {
   const counted = (prompt ?? 0) + (completion ?? 0);
   if (counted <= call.reserved) return;
@@ -292,7 +292,7 @@ async function wait(ms: number, signal: AbortSignal): Promise<void> {
   }
 }
 
-/** What of the dialogue fits into the model's window, with a log line for what was left out. */
+/** The part of the dialogue that fits into the model's window; logs what was left out. */
 function fitted(
   { attempt, generation }: Asking,
   tools: readonly ToolOffer[],

@@ -1,6 +1,6 @@
 /**
- * How an agent's model is called: the settings that an agent may have, what a request of a skill asks for
- * beyond them, and the platform's settings where neither says anything.
+ * Settings of calls of models. A skill's request overrides the agent's settings, which override the platform's
+ * defaults.
  */
 import { invalid, invalidIn } from '../kernel/errors.ts';
 import { settingsFaults } from '../models/known-models.ts';
@@ -22,12 +22,12 @@ export interface ModelSettings extends Partial<Record<keyof typeof settingBounds
 /** The settings as a client gives them; null for one that it leaves to the platform. */
 export type GivenSettings = { readonly [Name in keyof ModelSettings]: ModelSettings[Name] | null };
 
-/** What of an agent decides how its model is called. */
+/** The fields of an agent that decide how its model is called. */
 export interface CalledModel {
   /** Null for the platform's model. */
   readonly model: string | null;
   readonly settings: ModelSettings;
-  /** The models that stand in for it. */
+  /** Fallback models, in order. */
   readonly fallbacks: readonly string[];
 }
 
@@ -39,7 +39,7 @@ export interface ModelDefaults {
   readonly contextTokens: number;
 }
 
-/** Throws `400 validation_error` for settings that contradict each other, or that one of the models does not take. */
+/** Throws `400 validation_error` for settings that contradict each other or that one of the models refuses. */
 export function requireTaken(
   { model, settings, fallbacks }: CalledModel,
   { model: defaultModel, contextTokens }: Pick<ModelDefaults, 'model' | 'contextTokens'>,
@@ -64,7 +64,7 @@ export function storedSettings(given: GivenSettings | null): ModelSettings {
   return Object.fromEntries(set) as ModelSettings;
 }
 
-/** What a request of a skill asks for. */
+/** The settings in a skill's request. */
 interface AskedSettings
   extends Pick<ModelCall, 'temperature' | 'effort' | 'timeoutMs' | 'firstByteTimeoutMs'> {
   readonly maxOutputTokens?: number;
@@ -78,7 +78,7 @@ interface CallSettings extends Omit<AskedSettings, 'maxOutputTokens'> {
   readonly window: number;
 }
 
-/** The settings of a request's calls: a skill's own wishes, then the agent's settings, then the platform's. */
+/** The settings of a request's calls: the skill's, else the agent's, else the platform's. */
 export function callSettings(
   request: AskedSettings,
   settings: ModelSettings,

@@ -1,9 +1,9 @@
 /**
- * Marks texts of others as data, in the form in which the catalog quotes an event (`quoting.ts` there, which stands
- * alone). Pure.
+ * Marks untrusted text in a prompt as data. The catalog's `quoting.ts` has its own copy of the format, because
+ * catalog skills import nothing of the platform. Pure.
  */
 
-/** Tells a model what stands between the tags of `quoted`, for its instructions. */
+/** The sentence for a model's instructions that explains the tags of `quoted`. */
 export function quotingRule(what: string, kind: string): string {
   return (
     `${what} stands between <${kind}> and </${kind}>, or between the same tags with a number, such as <${kind}-2>. ` +

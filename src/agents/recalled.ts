@@ -1,6 +1,6 @@
 /**
- * The memories that come into a prompt by themselves, where an agent's `recall` asks for them: the best for the task,
- * found by one search. They are a step of the job, so a repeated attempt gets the same ones, and its trace shows them.
+ * Automatic recall: for an agent with `recall`, one search finds the best memories for the task and adds them to the
+ * prompt. They are a step of the job, so a repeated attempt gets the same ones, and the job's trace shows them.
  */
 import type { RunPart } from '../journal/run-part.ts';
 import type { ToolMessage } from '../models/model.ts';
@@ -10,7 +10,7 @@ import type { GenerateOptions } from './generate-request.ts';
 import { quoted } from './quoted.ts';
 import type { RecordedGeneration } from './recorded-generation.ts';
 
-/** Characters of a task that are searched by, and of all that is recalled; the rest is left to the tool. */
+/** Characters of the task used as a query, and of the recalled text; the model can recall more with its tool. */
 const taskMax = 1_000;
 const recalledMax = 16_000;
 
@@ -34,7 +34,7 @@ export async function recalledFor(
   const wants = agent.recall !== null && agent.memory !== 'off' && recorded.turns === 0;
   if (!wants || part.depth > 0 || tools === false) return '';
   const { limit } = JSON.parse(agent.recall ?? '{}') as { limit: number };
-  // A quotation in a task is no search for a phrase.
+  // Remove quotation marks: in a query they would ask for a phrase.
   const query = [...prompt.replaceAll(/["\u201c\u201d\u201e]/g, ' ')].slice(0, taskMax).join('');
   const found = (await attempt.run.memory().ask('recall', { query, limit }, part)) as Memory[];
   const memories = fitting(found);
@@ -56,7 +56,7 @@ export async function recalledFor(
   return below(message.text);
 }
 
-/** As many, from the best on, as fit; a single longer one is left to the tool, too. */
+/** The best memories that fit; none if the best one alone is too long. */
 function fitting(found: readonly Memory[]) {
   const memories: Memory[] = [];
   let length = 0;

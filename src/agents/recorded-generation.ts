@@ -35,7 +35,7 @@ export interface LeftTool {
   readonly isApproved: boolean;
 }
 
-/** The cost of a call; `estimated` tokens replace counts that were not reported. */
+/** The cost of a call; `estimated` tokens replace unreported counts. */
 export interface CallCost {
   readonly usage: Usage;
   readonly estimated: number;
@@ -62,7 +62,7 @@ export interface RecordedGeneration {
   readonly open: ReadonlyMap<string, PlannedTool>;
   /** The memory changes of its tools, in order. */
   readonly memory: readonly MemoryChange[];
-  /** The memories that came into its prompt by themselves, as JSON; null for none. */
+  /** The automatically recalled memories of its prompt, as JSON; null for none. */
   readonly recalled: string | null;
   /** Why it failed in this attempt, else null. */
   readonly failure: StepFailure | null;

@@ -1,6 +1,6 @@
 /**
- * The results of tools on record, which a model reads again by the id of the call. A result that is too long for a
- * message is kept whole with its step, as long as the results of a claim stay within a bound.
+ * Recorded results of tools, which a model can read again by the id of the call. A result that is too long for a
+ * message is stored whole with its step, until the results of the claim reach a limit.
  */
 import { findToolMessage, findToolResult } from '../journal/step-queries.ts';
 import type { ToolMessage } from '../models/model.ts';
@@ -18,8 +18,8 @@ export function keepsResult({ kept }: ThinkingClaim, text: string): boolean {
 }
 
 /**
- * The whole result of a call in the conversation of the job; undefined if there is none. `known` is its message, if
- * the dialogue has it: there the ids of calls are unique, and in the record the last call of an id is found.
+ * The whole result of a call in the conversation of the job; undefined if there is none. `known` is its message if
+ * the dialogue has it. Ids are unique in the dialogue; among recorded calls of one id the last one is read.
  */
 export async function readResult(
   { deps, job }: ThinkingClaim,

@@ -1,6 +1,6 @@
 /**
- * Marks the results of tools as data, in the form in which the catalog quotes an event (`quoting.ts` there, which
- * stands alone). Equal results are marked equally, so that a provider's cache of a prompt stays valid.
+ * Marks the results of tools as data (`quoted.ts`). Equal results are marked equally, so that a provider's cache of a
+ * prompt stays valid.
  */
 import type { DialogueMessage, ToolMessage } from '../models/model.ts';
 import { fileOffer } from './own-tools.ts';

@@ -4,7 +4,7 @@ export function resultText(output: unknown): string {
   return JSON.stringify(output, withoutMedia) ?? 'null';
 }
 
-/** Base64 says nothing to a model: images and sound in blocks of content are named in its place. */
+/** Replaces base64 media in content blocks by a description: a model cannot read base64 text. */
 function withoutMedia(this: unknown, key: string, value: unknown): unknown {
   if (key !== 'data' || typeof value !== 'string') return value;
   const { type, mimeType } = this as { readonly type?: unknown; readonly mimeType?: unknown };

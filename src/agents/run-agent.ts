@@ -1,4 +1,4 @@
-/** The agent and the API key that a run thinks for, and what they allow. */
+/** The agent and the API key of a run, and what they allow. */
 
 import type { JournalJob } from '../journal/step-rows.ts';
 import { isUnavailable, notFound, PlatformError } from '../kernel/errors.ts';
@@ -23,7 +23,7 @@ export interface RunAgentDeps {
   scopesOf(apiKeyId: string): Promise<readonly string[] | undefined>;
 }
 
-/** The agent of a job, with the fields that the job has instead of the saved ones. */
+/** The agent of a job, with the overrides of a trial. */
 export async function agentOf(
   { agents }: RunAgentDeps,
   { organization_id, agent_id, created_at, agent_overrides }: JournalJob,

@@ -1,8 +1,8 @@
 /**
  * The bounds of one attempt's calls of models, however its generations nest: calls in all, calls at a
- * time, tokens. A call is admitted with a permit, which holds a slot and the tokens that the call may
- * use at most. So the tokens used never exceed the bound by more than a provider counts beyond the
- * estimate of a prompt. Calls that have to wait are admitted in the order in which they asked.
+ * time, tokens. A call is admitted with a permit, which holds a slot and the most tokens that the call may
+ * use. So usage can exceed the bound only where a provider counts more tokens than were estimated for a prompt.
+ * Waiting calls are admitted first come, first served.
  */
 import { bind } from '../kernel/bind.ts';
 import type { CallCost } from './recorded-generation.ts';

@@ -102,8 +102,8 @@ function generate(
 }
 
 /**
- * Gives what is on record. A failure, too, is recorded before the run gets it, so that the attempt gets it
- * again after a wait.
+ * Answers from the journal, or asks the model. A failure is recorded before the run gets it, so that the attempt gets
+ * the same failure again after a wait.
  */
 async function think(
   attempt: ThinkingAttempt,
@@ -148,7 +148,7 @@ async function think(
   return { ...result, usage: usageOf(costs) };
 }
 
-/** Asks the model for what is not on record. The present rights of agent and key are checked only here. */
+/** Asks the model for the part that is not on record. Only here are the current rights of agent and key checked. */
 async function askOn(
   attempt: ThinkingAttempt,
   asked: GenerateRequest,
@@ -229,7 +229,7 @@ function systemOf(
   return [instructions, system, rule, form].filter((part) => part !== '').join('\n\n');
 }
 
-/** The usage that a skill sees; null where a count was not reported, and where nothing of the cost is known. */
+/** The usage that a skill sees. Unreported counts are null; so is a cost of which no part is known. */
 function usageOf(costs: readonly PricedCall[]): Generated['usage'] {
   const sum = (counts: readonly (number | null)[]) =>
     counts.reduce((all, tokens) => (all === null || tokens === null ? null : all + tokens), 0);

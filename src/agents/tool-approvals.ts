@@ -1,7 +1,7 @@
 /**
  * Approvals of the calls of tools: a person is asked before the tool starts. An approval is for exactly one
  * call, with its arguments, and is used up in the commit that starts the tool. So an approved tool that was
- * interrupted does not start again: it may have done already what was approved once.
+ * interrupted does not start again: it may already have taken effect.
  */
 import type { RunPart } from '../journal/run-part.ts';
 import type { StepError } from '../journal/step-rows.ts';
@@ -35,8 +35,8 @@ export interface Grant {
 }
 
 /**
- * Resolves once the tool may run: with null where it needs no approval, or has started with one before.
- * Else with the reason for which it does not run, which is for the model.
+ * Waits for the decision if the call needs one. Resolves with the approval, with null if the call needs none or has
+ * already started with one, or with a refusal for the model.
  */
 export async function awaitApproval(
   asking: Asking,
@@ -45,9 +45,9 @@ export async function awaitApproval(
   own: RunPart,
 ): Promise<Grant | StepError | null> {
   const { generations, run } = asking.attempt;
-  // No named step or wait of the tool's own has a place of this form.
+  // Differs from the key of any step or wait that the tool itself can create.
   const key = digestOf(JSON.stringify([own.path, 'approval of the call']));
-  // A call for which a person was asked needs that answer, even if the agent's patterns have changed since.
+  // If a person was already asked, the answer counts even if the agent's patterns have changed since.
   const wasAsked = left !== undefined && (await run.journal.records()).byKey.has(key);
   if (!use.needsApproval && !wasAsked) return null;
   if (left?.isApproved) return left.isInterrupted ? used(nameOf(use)) : null;
@@ -69,7 +69,7 @@ async function ask(
   const value = JSON.parse(use.input) as unknown;
   const payload = {
     title: `Call ${name}?`,
-    // What a model writes is never a page that the person is sent to.
+    // `link` in details is shown as a link. A model must not set it.
     details: isObject(value) && !Object.hasOwn(value, 'link') ? value : { input: value },
     timeoutMs,
   };

@@ -60,9 +60,9 @@ export function offerOf(
   };
 }
 
-/** A schema moved to the property `input`, with its references moved along. */
+/** Nests a schema under the property `input` and rewrites its references. */
 function nestedSchema(schema: Readonly<Record<string, unknown>>): Record<string, unknown> {
-  // A schema with an `$id` is the root of its own references in any place.
+  // References in a schema with `$id` are relative to that schema, so they stay.
   if ('$id' in schema) return schema;
   const json = JSON.stringify(schema, (key, value: unknown) =>
     key === '$ref' && typeof value === 'string' && /^#(?:\/|$)/.test(value)

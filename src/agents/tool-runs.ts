@@ -29,7 +29,7 @@ interface ToolOutcome {
   /** JSON value. */
   readonly output?: unknown;
   readonly error?: StepError;
-  /** What the model and the conversation are told in place of the error's message, which the step keeps. */
+  /** The message for the model and the conversation; the step keeps the error's own message. */
   readonly told?: string;
   readonly said?: readonly SaidMessage[] | undefined;
 }
@@ -44,7 +44,7 @@ export async function runTool(asking: Asking, tool: PlannedTool) {
   const { say } = attempt.run;
   const { n: step, call, name, left } = tool;
   const place = { step, call_id: call.id, tool: name };
-  // Where the run was unloaded during the call, clients have had this event before.
+  // If the run was suspended during the call, clients have already received this event.
   if (left?.isInterrupted !== false) {
     say({ type: 'tool_call', data: { ...place, input: previewOfJson(call.input) } });
   }
@@ -71,7 +71,7 @@ export async function runTool(asking: Asking, tool: PlannedTool) {
   return { message, isRecorded };
 }
 
-/** What a budget has left, in tokens or dollars, is for the operator alone. */
+/** Removes the remaining amounts of budgets from an error: only the operator may see them. */
 function withoutAmounts(outcome: ToolOutcome, name: string): ToolOutcome {
   if (outcome.error?.code !== 'budget_exceeded') return outcome;
   const told = `${name} could not finish: the tokens or the money that it may use are used up (budget_exceeded)`;
@@ -195,13 +195,13 @@ async function admit(
   own: RunPart,
 ): Promise<Refused | { readonly isApproved: boolean }> {
   const { run } = asking.attempt;
-  // Before a person is asked to approve a call that cannot be made.
+  // Checked first, so that no person is asked to approve a call that cannot be made.
   const refused = await run.refusalOf(use.skill);
   if (refused !== null) return { error: refused };
   const grant = await awaitApproval(asking, tool, use, own);
   if (grant === null) return { isApproved: false };
   if ('code' in grant) return { error: grant };
-  // The wait may have taken days.
+  // Checked again, because the wait for the approval may have taken days.
   const refusedNow = await run.refusalOf(use.skill);
   if (refusedNow !== null) return { error: refusedNow };
   const forbidden = await keyFault(asking);
@@ -211,8 +211,8 @@ async function admit(
 }
 
 /**
- * Gives another agent the task, as a job of its own that the run waits for. It is on record with the wait, so it is
- * started once, however often the run is interrupted.
+ * Gives another agent the task as a child job and waits for it. The job is recorded in the transaction of the wait, so
+ * it is started once, however often the run is interrupted.
  */
 async function runAgent(
   asking: Asking,
@@ -234,7 +234,7 @@ async function runAgent(
   const answer = await waitFor(asking, { ...place, kind: 'run', payload });
   if ('error' in answer) return answer;
   const output = answer.output as { answer?: unknown };
-  // Without a schema the answer is all there is.
+  // A task without a schema has only the field `answer`.
   return { output: Object.keys(output).length === 1 ? (output.answer ?? output) : output };
 }
 

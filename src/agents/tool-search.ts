@@ -1,6 +1,6 @@
 /**
- * Tools that a model finds by what they do, where it has more of them than it is shown. They are ranked as memories
- * are. What was found is on record in the dialogue, so a repeated attempt and a later run offer it again.
+ * Search for tools: a model with many tools is shown some and finds the others by a query. Ranks tools with the
+ * search of memories. The dialogue records what was found, so repeated attempts and later runs offer it again.
  */
 import { setImmediate } from 'node:timers/promises';
 import { queryOf } from '../memories/query.ts';
@@ -18,17 +18,17 @@ const indexedAtOnce = 20;
 const queryMax = 1_000;
 const describedMax = 300;
 
-/** What a tool is found by. */
+/** A tool that can be searched for. */
 export interface Findable {
   readonly name: string;
   readonly description: string;
   /** The names of its arguments. */
   readonly fields: readonly string[];
-  /** Stays the same for as long as the tool does not change. */
+  /** The same object as long as the tool does not change; key of the cache. */
   readonly source: object;
 }
 
-/** Made at the first search, and kept as long as the skill or agent is. */
+/** Cache of search entries, by `source`; filled at the first search. */
 const ranked = new WeakMap<object, Ranked>();
 
 /** The tools that a query finds, best first. */
@@ -61,7 +61,7 @@ function rankedTool({ name, description, fields, source }: Findable): Ranked {
   return made;
 }
 
-/** A name such as `createIssue` or `fetch_page` is several words. */
+/** Splits a name such as `createIssue` or `fetch_page` into words. */
 function spaced(text: string): string {
   return text.replace(/(\p{Ll})(\p{Lu})/gu, '$1 $2').replaceAll('_', ' ');
 }

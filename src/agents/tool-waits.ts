@@ -12,7 +12,7 @@ export interface Refused {
   readonly error: StepError;
 }
 
-/** What a wait gives, or the reason for which it gives nothing, which is for the model. */
+/** The result of a wait, or a refusal for the model. */
 export async function waitFor(
   { attempt, generation, scope }: Asking,
   wanted: WantedWait,

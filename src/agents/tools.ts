@@ -1,8 +1,8 @@
 /**
  * The tools of a model: the skills that both its agent's patterns and the caller's key allow, the agent's
- * memory, the files of a SKILL.md skill, and the results of earlier calls. Of many skills it is offered those that it
- * finds. Lists the tools and parses calls; runs none. Calls are treated as hostile, because a model can name any tool
- * and send any arguments.
+ * memory, the files of a SKILL.md skill, and the results of earlier calls. If there are many skills, the model gets a
+ * search tool and is offered the skills that it finds. Lists the tools and parses calls; runs none. Calls are
+ * untrusted: a model can name any tool and send any arguments.
  */
 import { hasScopes } from '../kernel/caller.ts';
 import { cleanText } from '../kernel/text.ts';
@@ -37,9 +37,9 @@ import {
 } from './tool-offers.ts';
 import { type Findable, foundTools, searchTools, toolsIn } from './tool-search.ts';
 
-/** Skills that are offered all at once; of more, those that the model finds. */
+/** With more skills than this, the model gets a search tool instead of all skills. */
 const offeredMax = 40;
-/** Found tools that are offered, the last ones of more: providers accept 128. */
+/** Found tools that are offered, the most recent ones; providers accept 128 tools. */
 const foundMax = 100;
 /** Characters of an error message for the model. */
 const complaintMax = 2_000;
@@ -68,15 +68,15 @@ export type ToolUse =
       readonly offset: number;
       readonly length: number;
     }
-  /** What the tool that is looked for is to do, and how many are wanted. */
+  /** A search for tools: what they should do, and how many to list. */
   | { readonly kind: 'find'; readonly query: string; readonly limit: number }
   /** The call is invalid; the message is for the model. */
   | { readonly kind: 'refused'; readonly message: string };
 
 export interface ToolBox {
-  /** What a model is offered in the beginning. */
+  /** The tools offered at the start. */
   readonly offers: readonly ToolOffer[];
-  /** What it is offered after these messages; the same list as before where they have found nothing more. */
+  /** The tools offered after these messages; the same array if they have found nothing new. */
   offersAfter(
     messages: readonly DialogueMessage[],
     /** Tools that were found before these messages. */
@@ -85,13 +85,13 @@ export interface ToolBox {
   /** The name of a tool in steps and messages: for a skill its `category/version/name`. */
   nameOf(call: ToolCall): string;
   read(call: ToolCall): ToolUse;
-  /** What a model reads of the tools that a query finds; null where it finds none. */
+  /** The tools that a query finds, as shown to the model; null for none. */
   find(query: string, limit: number): Promise<object | null>;
 }
 
 interface SkillTool extends Findable {
   readonly skill: Skill;
-  /** The agent that the skill gives a task, null for the skill itself. */
+  /** The agent that gets the task when this tool is an agent; else null. */
   readonly agent: string | null;
   /** Whether the input is the field `input` of an object, because providers would refuse its schema. */
   readonly isWrapped: boolean;
@@ -213,7 +213,7 @@ function categoriesOf(tools: readonly SkillTool[]): Map<string, number> {
   return counts;
 }
 
-/** The offers with the tools that a dialogue has found or called behind them, so that what was sent before stays. */
+/** Appends the tools that the dialogue has found or called, so that the prompt's prefix stays the same. */
 function growing(
   offers: readonly ToolOffer[],
   byName: ReadonlyMap<string, SkillTool>,
@@ -258,7 +258,7 @@ function useOfFind({ query, limit }: Record<string, unknown>): ToolUse {
   return { kind: 'find', query, limit: Math.max(1, countOr(findDefault, limit, findMax)) };
 }
 
-/** A count that a model gave, at most `most`. */
+/** The model's count, capped at `most`; else `fallback`. */
 function countOr(fallback: number, value: unknown, most: number): number {
   return typeof value === 'number' && value >= 0 ? Math.min(Math.floor(value), most) : fallback;
 }

@@ -1,4 +1,4 @@
-/** What of the window of a generation's models is left for the messages of its dialogue. */
+/** The tokens of the window that remain for the messages of the dialogue. */
 import type { ToolOffer } from '../models/model.ts';
 import type { Asking } from './attempt.ts';
 import type { Measure } from './estimates.ts';
@@ -8,7 +8,7 @@ export interface Room {
   /** Tokens. */
   readonly room: number;
   readonly tokensOf: Measure;
-  /** Of the tools, as they are sent. */
+  /** The size of the offered tools. */
   readonly offers: TextSize;
 }
 
@@ -17,7 +17,7 @@ export function roomFor(
   tools: readonly ToolOffer[],
 ): Room {
   const { window, output, overhead, call, fallbacks } = generation;
-  // The messages are chosen once for all models that may be asked.
+  // The messages are chosen once, so they have to fit every model that may be asked.
   const { tokensOf, hidden } = attempt.estimates.measure([call.model, ...fallbacks]);
   const offers = sizeOfText(JSON.stringify(tools));
   const taken = output + hidden + tokensOf(overhead) + tokensOf(offers);
