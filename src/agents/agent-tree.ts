@@ -16,6 +16,8 @@ export interface JobAndAgent {
 export interface TreeDeps {
   /** The most tokens of a tree. */
   readonly treeTokensMax: number;
+  /** The job and those above it, from itself up: each agent pays for what it has another one do. */
+  jobsAbove(db: Handle, jobId: string): Promise<readonly JobAndAgent[]>;
   readTreeUse(
     db: Handle,
     top: JobAndAgent,
@@ -33,7 +35,7 @@ export function topOf(jobs: readonly JobAndAgent[]): JobAndAgent | undefined {
 
 /** The limit for a call of a job in the tree, as a budget; empty while the tree has one agent only. */
 export async function treeState(
-  { treeTokensMax, readTreeUse }: TreeDeps,
+  { treeTokensMax, readTreeUse }: Pick<TreeDeps, 'treeTokensMax' | 'readTreeUse'>,
   db: Handle,
   top: JobAndAgent,
   jobId: string,

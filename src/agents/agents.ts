@@ -57,15 +57,18 @@ interface AgentsDeps {
   readonly clock: Clock;
   /** In the order in which they act. */
   readonly dependents: readonly AgentDependent[];
-  /** The model and the context of agents that set none. */
-  readonly models: Pick<ModelDefaults, 'model' | 'contextTokens'>;
-  /** The most agents of an organization. */
-  readonly max: number;
+  readonly settings: {
+    /** The model and the context of agents that set none. */
+    readonly models: Pick<ModelDefaults, 'model' | 'contextTokens'>;
+    /** The most agents of an organization. */
+    readonly max: number;
+  };
   /** Told of each organization whose agents have changed. */
   readonly changes?: Pick<AgentChanges, 'tell'>;
 }
 
-interface AgentsState extends Omit<AgentsDeps, 'max'> {
+interface AgentsState extends Omit<AgentsDeps, 'settings'> {
+  readonly models: AgentsDeps['settings']['models'];
   readonly cap: Cap;
   /** By `keyOf`. */
   readonly statuses: ShortCache<AgentRow['status']>;
@@ -73,9 +76,10 @@ interface AgentsState extends Omit<AgentsDeps, 'max'> {
 
 export type Agents = ReturnType<typeof createAgents>;
 
-export function createAgents({ max, ...deps }: AgentsDeps) {
+export function createAgents({ settings: { models, max }, ...deps }: AgentsDeps) {
   const state: AgentsState = {
     ...deps,
+    models,
     cap: { table: 'agents', things: 'agents', max },
     statuses: createShortCache(deps.clock, cacheMs, cachedMax),
   };

@@ -30,18 +30,20 @@ export interface ThinkingLimits {
 
 export interface ThinkingDeps extends RunAgentDeps {
   readonly clock: Pick<Clock, 'monotonic'>;
-  readonly skills: Pick<SkillRegistry, 'list'>;
-  readonly conversations: Pick<Conversations, 'dialogue'>;
+  readonly skills: Pick<SkillRegistry, 'list'> & {
+    /** A file of a SKILL.md skill; undefined when there is no such skill. */
+    readFile(
+      skill: string,
+      path: unknown,
+      offset: unknown,
+    ): Promise<{ text: string } | { error: string }>;
+  };
   readonly models: Models;
-  /** The generations in the journal of a claim. */
-  generations(claim: Journal['claim']): Generations;
+  readonly records: Pick<Conversations, 'dialogue'> & {
+    /** The generations in the journal of a claim. */
+    generations(claim: Journal['claim']): Generations;
+  };
   readonly limits: ThinkingLimits;
-  /** A file of a SKILL.md skill; undefined when there is no such skill. */
-  readFile(
-    skill: string,
-    path: unknown,
-    offset: unknown,
-  ): Promise<{ text: string } | { error: string }>;
 }
 
 /** The end of a skill that ran as a tool, and its messages to the conversation. */

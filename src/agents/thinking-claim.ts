@@ -13,8 +13,6 @@ export interface GenerationDeps extends ClaimDeps, TreeDeps {
   readonly conversations: Pick<Conversations, 'dataOf'>;
   /** The scheduled job that a job is a run of. */
   scheduledJobOf(db: Handle, jobId: string): Promise<string | undefined>;
-  /** The job and those above it, from itself up: each agent pays for what it has another one do. */
-  jobsAbove(db: Handle, jobId: string): Promise<readonly JobAndAgent[]>;
   readonly prices: Prices;
   /** UTF-8 bytes of the text that each of a job's calls of models is on record to have streamed, by step. */
   streamedBytesOf(db: Handle, jobId: string): Promise<ReadonlyMap<number, number>>;

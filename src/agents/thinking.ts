@@ -62,7 +62,7 @@ export function createThinking(deps: ThinkingDeps) {
     const attempt: ThinkingAttempt = {
       deps,
       run,
-      generations: deps.generations(run.journal.claim),
+      generations: deps.records.generations(run.journal.claim),
       bounds: createRunBounds({ tokensMax: deps.limits.tokensMax, ...callLimits }),
       estimates,
       resting: new Map(),

@@ -98,7 +98,7 @@ async function outcomeOf(
     case 'memory':
       return askMemory(run, use, own);
     case 'file': {
-      const read = await deps.readFile(asking.generation.files, use.path, use.offset);
+      const read = await deps.skills.readFile(asking.generation.files, use.path, use.offset);
       return 'error' in read ? failed('not_found', read.error) : { output: read.text };
     }
     case 'result':

@@ -45,8 +45,11 @@ export function composeAgents(
   const { agentsMax: max, defaultModel, modelContextTokens } = { ...unbounded, ...config };
   const models = { model: defaultModel, contextTokens: modelContextTokens };
   const agentChanges = createAgentChanges(bus);
-  const dependents = agentDependents;
-  const agents = createAgents({ database, clock, models, dependents, max, changes: agentChanges });
+  const agents = createAgents({
+    ...{ database, clock, settings: { models, max } },
+    dependents: agentDependents,
+    changes: agentChanges,
+  });
   const agentVersions = createAgentVersions({ database, agents });
   const memories = createMemories({ database, clock, agents, meaning });
   return { agents, agentChanges, agentVersions, memories };

@@ -44,6 +44,6 @@ export function composeEmbeddings({
   });
   const index = createVectorIndex({ database, clock, log });
   const meaning = createMeaning({ database, embedder, index });
-  const vectors = createEmbedMemories({ database, clock, log, embedder, index, holder: newId() });
+  const vectors = createEmbedMemories({ base, embedder, index, holder: newId() });
   return { meaning, ...vectors, stop: embedder.stop };
 }

@@ -115,17 +115,15 @@ export function composeJobRuns(deps: JobRunsDeps) {
   };
   const endWaits = createEndWaits({ ...base, wakeRun });
   const settle = createSettle({
-    ...base,
-    feed,
-    endWaits,
-    stopRun,
+    base,
     backoff: { baseMs: config.retryBackoffMs, maxMs: backoffMaxMs },
-    scheduled: scheduledRuns,
-    agents: slices.agents,
-    memories: slices.memories,
-    endAbandonedSteps,
-    abandonWaits: (tx, jobs) => abandonWaits({ clock, kinds: waitKinds }, tx, jobs),
-    observe: observer.settled,
+    slices,
+    effects: { base, feed, scheduled: scheduledRuns, endWaits, observe: observer.settled },
+    ends: {
+      endAbandonedSteps,
+      abandonWaits: (tx, jobs) => abandonWaits({ clock, kinds: waitKinds }, tx, jobs),
+      stopRun,
+    },
   });
   const admission = createAdmission({
     slices,
@@ -212,8 +210,8 @@ export interface JobVerbsDeps {
 export function composeJobVerbs({ base, slices, runs, watching, warm }: JobVerbsDeps) {
   const { admission, settle, begin, stopRun } = runs;
   const { feed, observer } = watching;
-  const accept = createAccept({ ...base, admission, begin, observe: observer.accepted });
-  const jobs = createJobs({ base, slices, accept, settle, feed, stopRun });
+  const accept = createAccept({ base, admission, begin, observe: observer.accepted });
+  const jobs = createJobs({ base, slices, verbs: { accept, settle, stopRun }, feed });
   const childJobs = createChildJobs({
     ...{ skills: slices.skills, mayCall: admission.mayCall, accept },
     agentStatus: slices.agents.statusIn,
@@ -221,7 +219,7 @@ export function composeJobVerbs({ base, slices, runs, watching, warm }: JobVerbs
   return {
     accept,
     jobs,
-    execute: createExecute({ ...base, ...slices, accept, ...(warm && { warm }) }),
+    execute: createExecute({ ...base, slices, accept, ...(warm && { warm }) }),
     childJobs,
   };
 }

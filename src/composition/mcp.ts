@@ -84,8 +84,7 @@ function depsOf({ parts, slices, clock, admission, stopping }: McpParts): McpRou
       openStream: (organizationId, jobId, signal) =>
         jobStream({ database, feed }, organizationId, jobId, beginning, signal),
     },
-    about: { version: parts.version, log },
-    stopping,
+    process: { version: parts.version, log, stopping },
     secret: parts.encryptionKey ?? parts.adminSecret,
     prose: { clock, folders: foldersOf(parts, clock) },
     keptMs: config.retentionDays * dayMs,

@@ -22,9 +22,10 @@ export async function composeProcesses(
     (executors?.definitions ?? []).map(({ category, version, name }) =>
       skillKey(category, version, name),
     );
-  const local = { clock, roles: [...config.roles], version, skills };
-  if (cluster === null) return { cluster: null, local: createSingleProcess(local) };
-  const processes = createProcesses({ database, ...local, capabilities: [opensSealedSecrets] });
+  const facts = { roles: [...config.roles], version, skills };
+  if (cluster === null) return { cluster: null, local: createSingleProcess({ clock }, facts) };
+  const capabilities = [opensSealedSecrets];
+  const processes = createProcesses({ database, clock, facts: { ...facts, capabilities } });
   await processes.beat();
   return { cluster: processes, local: processes };
 }

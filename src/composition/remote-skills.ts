@@ -38,7 +38,8 @@ export function composeRemoteSkills(
   const openapi = createOpenapiKind({ allowed, clock });
   const onToolsChanged = (sourceId: string) => remote.scheduleRefresh(sourceId);
   const remote: RemoteSkills = createRemoteSkills({
-    ...{ database, clock, log, skills, cipher },
+    base: { database, clock, log },
+    ...{ skills, cipher },
     kinds: new Map([
       ['mcp', createMcpKind({ allowed, version, accounts, onToolsChanged })],
       ['api', openapi],

@@ -102,7 +102,7 @@ export function registerRoutes(target: Server, deps: RoutesDeps): void {
   const secretHook = adminHook(adminSecret, sessions, wrongSecrets);
   guarded(target, '/admin', secretHook, unmatched, (scope) => adminRoutes(scope, deps));
   clientMetadataRoutes(target, slices.remoteSkills);
-  webhookTriggerRoutes(target, { ...triggers, clock, limiter, unmatched });
+  webhookTriggerRoutes(target, { slice: triggers, clock, limiter, unmatched });
   const requests = createConcurrencyLimit(config.requestsPerKeyMax, 'requests of one API key');
   const admission = { verify: apiKeys.verify, limiter, requests };
   const keyHook = apiKeyHook({ ...admission, sessions });

@@ -43,8 +43,7 @@ export async function composeSlices(parts: Parts, clock: Clock, writer: string) 
     config,
     slices: used,
     definitions: () => executors?.definitions ?? [],
-    metrics,
-    recorder,
+    observers: { metrics, recorder },
   });
   const jobs = composeJobs({
     base,

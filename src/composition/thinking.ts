@@ -46,8 +46,10 @@ export interface ThinkingDeps {
   };
   /** Those that the executors have loaded last. */
   definitions(): readonly LoadedSkill[];
-  readonly metrics: Pick<Metrics, 'modelCalled' | 'tokensUsed'>;
-  readonly recorder: Pick<Recorder, 'used'>;
+  readonly observers: {
+    readonly metrics: Pick<Metrics, 'modelCalled' | 'tokensUsed'>;
+    readonly recorder: Pick<Recorder, 'used'>;
+  };
 }
 
 type ThinkingConfig = Pick<
@@ -64,7 +66,8 @@ type ThinkingConfig = Pick<
 >;
 
 export function composeThinking(deps: ThinkingDeps): ComposedThinking {
-  const { base, config, slices, metrics, recorder } = deps;
+  const { base, config, slices } = deps;
+  const { metrics, recorder } = deps.observers;
   const { database, clock, log } = base;
   const { agents, apiKeys, conversations, skills } = slices;
   const generations: GenerationDeps = {
@@ -87,12 +90,13 @@ export function composeThinking(deps: ThinkingDeps): ComposedThinking {
   const thinking = createThinking({
     clock,
     agents,
-    skills,
-    conversations,
+    skills: { list: skills.list, readFile: skillFileReader(deps.definitions) },
     models: modelsOf(deps),
-    generations: (claim) => openGenerations(generations, claim),
+    records: {
+      dialogue: conversations.dialogue,
+      generations: (claim) => openGenerations(generations, claim),
+    },
     scopesOf: async (apiKeyId) => (await apiKeys.cachedCaller(apiKeyId))?.scopes,
-    readFile: skillFileReader(deps.definitions),
     defaultModel: config.defaultModel,
     limits: {
       turnsMax: config.agentTurnsMax,
@@ -104,10 +108,10 @@ export function composeThinking(deps: ThinkingDeps): ComposedThinking {
   return { ...bind(generations, { endAbandonedSteps }), thinking };
 }
 
-function modelsOf({ base, config, metrics, slices }: ThinkingDeps): Models {
+function modelsOf({ base, config, observers, slices }: ThinkingDeps): Models {
   return createModels({
     clock: base.clock,
-    onCall: (call) => metrics.modelCalled(call),
+    onCall: (call) => observers.metrics.modelCalled(call),
     silence: {
       firstTokenMs: config.modelFirstTokenTimeoutMs,
       betweenMs: config.modelSilenceTimeoutMs,
@@ -119,7 +123,7 @@ function modelsOf({ base, config, metrics, slices }: ThinkingDeps): Models {
 /** Reads the files in the folders of skills. */
 function skillFileReader(
   definitions: () => readonly LoadedSkill[],
-): Parameters<typeof createThinking>[0]['readFile'] {
+): Parameters<typeof createThinking>[0]['skills']['readFile'] {
   const folders = fromDefinitions(
     definitions,
     (all) =>

@@ -4,7 +4,8 @@ import { createReceive, type ReceiveDeps } from '../triggers/receive.ts';
 import { createTriggers, type TriggerDeps } from '../triggers/triggers.ts';
 import type { Foundation } from './parts.ts';
 
-type SlicesDeps = Pick<ReceiveDeps, 'apiKeys' | 'execute' | 'secrets' | 'runEvents'> &
+type SlicesDeps = Pick<ReceiveDeps, 'apiKeys' | 'secrets'> &
+  Pick<ReceiveDeps['targets'], 'execute' | 'runEvents'> &
   TriggerDeps['slices'];
 
 /** Triggers, and how calls from outside become jobs or events. `max` is how many an organization may have. */
@@ -14,10 +15,16 @@ export function composeTriggers(
   max = Number.POSITIVE_INFINITY,
 ) {
   const mappings = createMappings();
+  const { apiKeys, secrets, execute, runEvents } = slices;
   return {
     mappings,
     triggers: createTriggers({ ...base, slices, mappings, max }),
-    receive: createReceive({ ...base, ...slices, mappings }),
+    receive: createReceive({
+      ...base,
+      apiKeys,
+      secrets,
+      targets: { execute, runEvents, mappings },
+    }),
     calls: createTriggerCalls(base),
   };
 }

@@ -18,7 +18,7 @@ afterEach(() => {
 });
 
 /** A simulated child that answers pings when the test says so. */
-function simulatedChild(more: { hasDeadlines?: boolean } = {}) {
+function simulatedChild({ hasDeadlines = true } = {}) {
   const clock = { ...systemClock, monotonic: () => performance.now(), now: () => Date.now() };
   const heartbeat = createHeartbeat(clock.monotonic);
   const said: unknown[][] = [];
@@ -43,10 +43,8 @@ function simulatedChild(more: { hasDeadlines?: boolean } = {}) {
     },
     heartbeat,
     clock,
-    graceMs,
-    hasDeadlines: true,
+    limits: { graceMs, hasDeadlines },
     onOverdue,
-    ...more,
   });
   const outcomes: RunOutcome[] = [];
   return {

@@ -27,9 +27,11 @@ export interface ActiveRunsDeps {
   readonly channel: Channel;
   readonly heartbeat: Heartbeat;
   readonly clock: Clock;
-  readonly graceMs: number;
-  /** False while a debugger may pause the runs: then no run reaches its deadline. */
-  readonly hasDeadlines: boolean;
+  readonly limits: {
+    readonly graceMs: number;
+    /** False while a debugger may pause the runs: then no run reaches its deadline. */
+    readonly hasDeadlines: boolean;
+  };
   /** Called when a run's grace period is over and the run itself is the cause. */
   readonly onOverdue: (run: ActiveRun) => void;
 }
@@ -108,7 +110,8 @@ function start(state: State, accepted: AcceptedRun): ActiveRun {
     asking: undefined,
   };
   state.byId.set(run.id, run);
-  if (state.hasDeadlines) run.timer = setTimeout(expire, accepted.request.timeoutMs, state, run);
+  if (state.limits.hasDeadlines)
+    run.timer = setTimeout(expire, accepted.request.timeoutMs, state, run);
   state.channel.push(runMessage(run));
   return run;
 }
@@ -199,7 +202,7 @@ function requestStop(
   const name = cause === 'timeout' ? 'TimeoutError' : 'AbortError';
   state.channel.push(JSON.stringify(['abort', run.id, name, reason]));
   state.channel.flushAndPing();
-  startGrace(state, run, stopRequest, state.graceMs);
+  startGrace(state, run, stopRequest, state.limits.graceMs);
 }
 
 function startGrace(state: State, run: ActiveRun, stopRequest: StopRequest, ms: number): void {
@@ -218,7 +221,7 @@ function endGrace(state: State, run: ActiveRun, stopRequest: StopRequest): void 
     // a child that never answers.
     if (!stopRequest.wasOnlyBegun || !isOnlyBegun(state, run)) return;
   } else {
-    const left = stopRequest.receivedAt + state.graceMs - state.clock.monotonic();
+    const left = stopRequest.receivedAt + state.limits.graceMs - state.clock.monotonic();
     if (left > 1) {
       startGrace(state, run, stopRequest, left);
       return;
@@ -282,6 +285,6 @@ function onPong(state: State): void {
       continue;
     }
     stopRequest.receivedAt = clock.monotonic();
-    if (run.timer === undefined) startGrace(state, run, stopRequest, state.graceMs);
+    if (run.timer === undefined) startGrace(state, run, stopRequest, state.limits.graceMs);
   }
 }

@@ -33,10 +33,12 @@ export interface LoadDeps {
   readonly setAside: readonly string[];
   /** What runs find, by key. */
   readonly skills: Map<string, Runnable>;
-  /** Sends a message to the parent at once: the code that is imported next may never return. */
-  send(message: ChildMessage): void;
-  /** Sends a message together with the next one. */
-  gather(message: ChildMessage): void;
+  readonly parent: {
+    /** Sends a message at once: the code that is imported next may never return. */
+    send(message: ChildMessage): void;
+    /** Sends a message together with the next one. */
+    gather(message: ChildMessage): void;
+  };
 }
 
 /** Loads what every load needs: the catalog and the validator of schemas. */
@@ -47,7 +49,8 @@ export async function prepareLoad({ skillsDirs }: Pick<LoadDeps, 'skillsDirs'>):
 
 /** Any fault ends this load. */
 export async function loadFirst(deps: LoadDeps): Promise<void> {
-  const { snapshotFd, skillsDirs, send, gather } = deps;
+  const { snapshotFd, skillsDirs } = deps;
+  const { send, gather } = deps.parent;
   const snapshot = recordSnapshot(snapshotFd, skillsDirs);
   const modules = await loadSkillModules(skillsDirs, {
     ...optionsOf(deps, snapshot),
@@ -62,7 +65,8 @@ export async function loadFirst(deps: LoadDeps): Promise<void> {
 
 /** A skill that no longer loads fails its own runs; the other skills are loaded. */
 export async function loadAgain(deps: LoadDeps): Promise<void> {
-  const { snapshotFd, skills, send, setAside } = deps;
+  const { snapshotFd, skills, setAside } = deps;
+  const { send } = deps.parent;
   const snapshot = loadFromSnapshot(snapshotFd);
   for (const { key, file } of snapshot.skills) {
     if (setAside.includes(file)) {
@@ -87,7 +91,8 @@ export async function loadAgain(deps: LoadDeps): Promise<void> {
 
 /** Imports the files that the plan does not exclude. A fault costs the skill of its file alone. */
 export async function loadByPlan(deps: LoadDeps, plan: LoadPlan): Promise<void> {
-  const { snapshotFd, skillsDirs, send, gather } = deps;
+  const { snapshotFd, skillsDirs } = deps;
+  const { send, gather } = deps.parent;
   const snapshot = recordSnapshot(snapshotFd, skillsDirs);
   const leaveOut = ({ file, message }: SkillLoadError) => send(['left-out', file, message]);
   const files = new Set(findSkillFiles(skillsDirs, leaveOut));
@@ -126,7 +131,7 @@ export async function loadByPlan(deps: LoadDeps, plan: LoadPlan): Promise<void> 
   for (const skill of all.sort((a, b) => (a.file < b.file ? -1 : 1))) gather(['skill', skill]);
 }
 
-function optionsOf({ send }: LoadDeps, { read, graph }: SnapshotRecorder) {
+function optionsOf({ parent: { send } }: LoadDeps, { read, graph }: SnapshotRecorder) {
   return {
     onFile: (file: string) => send(['loading', file]),
     // The platform's own tests have checked the catalog's.
@@ -187,7 +192,7 @@ function loadKept({ skill: { file }, files }: KeptSkill, number: number): Promis
 
 /** Whether the runs of a kept skill can succeed: its packages, whose texts are not kept, may have changed or gone. */
 async function isUsable(
-  { send }: LoadDeps,
+  { parent: { send } }: LoadDeps,
   kept: KeptSkill,
   number: number,
   { avoided }: LoadPlan,

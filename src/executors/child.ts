@@ -63,7 +63,7 @@ const runs = createChildRuns(skills, outbox);
 /** Resolved when a prepared child may load. */
 const planned = Promise.withResolvers<LoadPlan>();
 const { skillsDirs, setAside } = settings;
-const loading: LoadDeps = { snapshotFd, skillsDirs, setAside, skills, send, gather };
+const loading: LoadDeps = { snapshotFd, skillsDirs, setAside, skills, parent: { send, gather } };
 const answered = createAnswerOrder(dispatch);
 
 limitConsole((bytes) => outbox.push(`["dropped",${bytes}]`), print);

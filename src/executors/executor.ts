@@ -117,9 +117,7 @@ function spawnExecutor(deps: ExecutorDeps, snapshot: SnapshotFile): ExecutorStat
     channel,
     heartbeat,
     loading: createLoading({
-      isFirst,
-      hasPlan: isPrepared,
-      loadMs: inspectPort === null ? loadMs : null,
+      load: { isFirst, hasPlan: isPrepared, loadMs: inspectPort === null ? loadMs : null },
       pid,
       clock,
       log,
@@ -129,8 +127,7 @@ function spawnExecutor(deps: ExecutorDeps, snapshot: SnapshotFile): ExecutorStat
       channel,
       heartbeat,
       clock,
-      graceMs,
-      hasDeadlines: inspectPort === null,
+      limits: { graceMs, hasDeadlines: inspectPort === null },
       onOverdue: (overdue) => onOverdue(state, overdue),
     }),
     console: {

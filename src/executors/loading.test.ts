@@ -12,9 +12,7 @@ beforeEach(() => {
   onLate.mockReset();
   const clock = { ...systemClock, monotonic: () => performance.now() };
   loading = createLoading({
-    isFirst: false,
-    hasPlan: false,
-    loadMs: 60_000,
+    load: { isFirst: false, hasPlan: false, loadMs: 60_000 },
     pid: 7,
     clock,
     log: memoryLog(lines),

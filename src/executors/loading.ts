@@ -43,11 +43,13 @@ export type Loading = ReturnType<typeof createLoading>;
 type Step = 'goes on' | 'ready' | 'refused' | 'garbled';
 
 export interface LoadingDeps {
-  readonly isFirst: boolean;
-  /** Its author is shown what does not load, so that the log need not. */
-  readonly hasPlan: boolean;
-  /** Null while a debugger may pause the child. */
-  readonly loadMs: number | null;
+  readonly load: {
+    readonly isFirst: boolean;
+    /** Its author is shown what does not load, so that the log need not. */
+    readonly hasPlan: boolean;
+    /** For each file; null while a debugger may pause the child. */
+    readonly loadMs: number | null;
+  };
   readonly pid: number | undefined;
   readonly clock: Clock;
   readonly log: Pick<Logger, 'warn'>;
@@ -105,15 +107,15 @@ function take(state: State, message: StartMessage): Step {
       begin(state, message[1]);
       return 'goes on';
     case 'skill':
-      if (!state.isFirst || !isSkill(message[1])) return 'garbled';
+      if (!state.load.isFirst || !isSkill(message[1])) return 'garbled';
       state.skills.push(message[1]);
       return 'goes on';
     case 'files':
-      if (!state.hasPlan) return 'garbled';
+      if (!state.load.hasPlan) return 'garbled';
       state.files.set(message[1], message[2]);
       return 'goes on';
     case 'failing':
-      if (!state.hasPlan) return 'garbled';
+      if (!state.load.hasPlan) return 'garbled';
       state.failing.add(message[1]);
       return 'goes on';
     case 'left-out':
@@ -126,7 +128,7 @@ function take(state: State, message: StartMessage): Step {
       state.refusal = readRefusal(message[1], message[2]);
       return 'refused';
     case 'unloaded': {
-      if (state.isFirst) return 'garbled';
+      if (state.load.isFirst) return 'garbled';
       const error = cleanText(message[2].slice(0, errorCharsMax));
       const facts = { executor: state.pid, file: message[1], error };
       state.log.warn(facts, 'a skill no longer loads; its runs fail in this executor');
@@ -136,10 +138,10 @@ function take(state: State, message: StartMessage): Step {
 }
 
 function takeLeftOut(state: State, file: string, sentence: string): 'goes on' | 'garbled' {
-  if (!state.isFirst || state.leftOut.length >= leftOutMax) return 'garbled';
+  if (!state.load.isFirst || state.leftOut.length >= leftOutMax) return 'garbled';
   const reason = sentenceAfter(file, cleanText(sentence.slice(0, errorCharsMax)));
   state.leftOut.push({ file, reason });
-  if (state.hasPlan) return 'goes on';
+  if (state.load.hasPlan) return 'goes on';
   state.log.warn({ file, reason }, 'a SKILL.md breaks a rule: this skill is left out');
   return 'goes on';
 }
@@ -158,7 +160,7 @@ function begin(state: State, next: string | undefined): void {
 }
 
 function startTimers(state: State): void {
-  const { loadMs } = state;
+  const { loadMs } = state.load;
   state.lateTimer = loadMs === null ? undefined : setTimeout(onLate, loadMs, state);
   state.slowTimer = setTimeout(onSlow, slowMs, state);
 }
@@ -169,7 +171,8 @@ function stopTimers({ lateTimer, slowTimer }: State): void {
 }
 
 function onLate(state: State): void {
-  const { file, loadMs } = state;
+  const { file } = state;
+  const { loadMs } = state.load;
   const hint = 'SKILL_LOAD_MS is how long it may take';
   state.refusal =
     file === undefined

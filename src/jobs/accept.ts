@@ -99,11 +99,13 @@ export interface Accept {
 }
 
 export interface AcceptDeps {
-  readonly database: Database;
-  readonly queue: Queue;
-  readonly clock: Clock;
+  readonly base: {
+    readonly database: Database;
+    readonly queue: Queue;
+    readonly clock: Clock;
+    readonly writer: string;
+  };
   readonly admission: Pick<Admission, 'recordNew'>;
-  readonly writer: string;
   /** Runs a job that was claimed for this process as it was accepted. */
   begin(job: ClaimedJob): void;
   /** Called with the accepted jobs, after the commit. */
@@ -112,7 +114,7 @@ export interface AcceptDeps {
 
 export function createAccept(deps: AcceptDeps): Accept {
   const within = (tx: Transaction, requests: readonly WorkRequest[]) => accept(deps, tx, requests);
-  return Object.assign(createBatch(deps.database, within), { within });
+  return Object.assign(createBatch(deps.base.database, within), { within });
 }
 
 async function accept(
@@ -120,7 +122,8 @@ async function accept(
   tx: Transaction,
   requests: readonly WorkRequest[],
 ): Promise<Acceptance[]> {
-  const { clock, admission, writer } = deps;
+  const { admission } = deps;
+  const { clock, writer } = deps.base;
   const now = clock.now();
   // All of them are locked first, in the same order as settle locks them.
   const held = await heldConversations(tx, requests);
@@ -178,9 +181,9 @@ function acceptanceOf(
   return { kind: 'accepted', job };
 }
 
-function beginOrHint({ queue, begin }: AcceptDeps, job: NewJob, isClaimed: boolean): void {
+function beginOrHint({ base, begin }: AcceptDeps, job: NewJob, isClaimed: boolean): void {
   if (isClaimed) begin(firstClaim(job));
-  else sendHint(queue, job, 0);
+  else sendHint(base.queue, job, 0);
 }
 
 function keyedOf(

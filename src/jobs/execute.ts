@@ -49,11 +49,13 @@ export type Execute = ReturnType<typeof createExecute>;
 
 export interface ExecuteDeps {
   readonly database: Database;
-  readonly skills: SkillRegistry;
-  readonly agents: Agents;
-  readonly conversations: Pick<Conversations, 'find'>;
-  readonly accept: Accept;
   readonly clock: Clock;
+  readonly slices: {
+    readonly skills: SkillRegistry;
+    readonly agents: Agents;
+    readonly conversations: Pick<Conversations, 'find'>;
+  };
+  readonly accept: Accept;
   /** Starts an executor if there is none, while the request is read, checked and recorded. */
   warm?(): void;
 }
@@ -72,14 +74,14 @@ function targetOf(
   path: { category: string; version: string; skillName: string },
   asked: () => { agentId?: string | undefined; conversationId?: string | undefined },
 ): Target | Promise<Target> {
-  const skill = deps.skills.active(path.category, path.version, path.skillName);
+  const skill = deps.slices.skills.active(path.category, path.version, path.skillName);
   const { agentId = defaultAgentId, conversationId } = asked();
   const withStatus = (status: 'active' | 'paused'): Target => {
     requireScopes(caller.scopes, skill.requiredScopes);
     if (skill.remoteSourceId === null) deps.warm?.();
     return { skill, agentId, conversationId, isPaused: status === 'paused' };
   };
-  const status = deps.agents.statusOf(caller.organizationId, agentId);
+  const status = deps.slices.agents.statusOf(caller.organizationId, agentId);
   if (conversationId === undefined) {
     return status instanceof Promise ? status.then(withStatus) : withStatus(status);
   }
@@ -96,7 +98,10 @@ async function execute(
 ): Promise<{ job: AcceptedJob; isReplay: boolean }> {
   const { inputField, overrides, userId, isForUser = false, triggerType } = options;
   refuseInvalid(skill, input, inputField);
-  if (overrides) await deps.agents.requireOverridable(caller.organizationId, agentId, overrides);
+  if (overrides) {
+    const { agents } = deps.slices;
+    await agents.requireOverridable(caller.organizationId, agentId, overrides);
+  }
   const agentOverrides = overrides && JSON.stringify(overrides);
   if (conversationId !== undefined && !skill.continuesConversations) {
     throw invalid('x-conversation-id', `is not for ${skill.name}, which begins its own`);
@@ -132,7 +137,7 @@ async function execute(
 
 /** Returns the agent's status; throws `404` unless the conversation is the agent's. */
 async function findConversation(
-  { agents, conversations }: ExecuteDeps,
+  { slices: { agents, conversations } }: ExecuteDeps,
   { organizationId }: Caller,
   agentId: string,
   id: string,

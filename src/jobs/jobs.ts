@@ -22,11 +22,13 @@ import { isFinal, type JobError } from './states.ts';
 export interface JobsDeps {
   readonly base: { readonly database: Database; readonly clock: Clock };
   readonly slices: RetryDeps['slices'] & { readonly conversations: Conversations };
-  readonly accept: Accept;
-  readonly settle: Pick<Settle, 'cancelUnclaimed' | 'cancelQueued' | 'cancelBelow'>;
+  readonly verbs: {
+    readonly accept: Accept;
+    readonly settle: Pick<Settle, 'cancelUnclaimed' | 'cancelQueued' | 'cancelBelow'>;
+    /** Tells the process that runs the job to stop it. */
+    stopRun(jobId: string): void;
+  };
   readonly feed: JobFeed;
-  /** Tells the process that runs the job to stop it. */
-  stopRun(jobId: string): void;
 }
 
 export type Jobs = ReturnType<typeof createJobs>;
@@ -67,7 +69,9 @@ function steps({ base }: JobsDeps, jobId: string, page: StepsAsked) {
 
 /** Runs a failed or cancelled job's input again, as a new job. */
 async function retry(deps: JobsDeps, caller: Caller, id: string) {
-  return retryJob(deps, caller, await find(deps, caller.organizationId, id));
+  const { slices, verbs } = deps;
+  const job = await find(deps, caller.organizationId, id);
+  return retryJob({ slices, accept: verbs.accept }, caller, job);
 }
 
 /** The organization's job, or `404 not_found`. */
@@ -135,12 +139,12 @@ async function cancel(deps: JobsDeps, organizationId: string, id: string) {
     // Its status may have changed since it was read; then it is read again.
     if (await cancelStored(deps, id)) break;
   }
-  deps.stopRun(id);
+  deps.verbs.stopRun(id);
   return get(deps, organizationId, id);
 }
 
 /** Ends a queued or waiting job, or marks an active one; false when it is neither any more. */
-function cancelStored({ base, settle }: JobsDeps, id: string): Promise<boolean> {
+function cancelStored({ base, verbs: { settle } }: JobsDeps, id: string): Promise<boolean> {
   return base.database.write(async (tx) => {
     if ((await settle.cancelUnclaimed(tx, [id])) > 0) return true;
     if ((await requestCancellation(tx, { id, now: base.clock.now() })) === undefined) return false;
@@ -151,7 +155,7 @@ function cancelStored({ base, settle }: JobsDeps, id: string): Promise<boolean> 
 
 /** Cancels the queued and the waiting ones of the jobs in the caller's transaction. */
 async function cancelUnclaimed(
-  { settle }: JobsDeps,
+  { verbs: { settle } }: JobsDeps,
   tx: Transaction,
   ids: readonly string[],
   error: JobError,
@@ -164,7 +168,7 @@ async function cancelUnclaimed(
  * locked, so that none is settled before the transaction ends.
  */
 async function cancelQueued(
-  { settle }: JobsDeps,
+  { verbs: { settle } }: JobsDeps,
   tx: Transaction,
   ids: readonly string[],
 ): Promise<void> {

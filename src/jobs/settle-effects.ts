@@ -52,11 +52,10 @@ export interface Settled {
 }
 
 export interface EffectDeps {
-  readonly queue: Queue;
+  readonly base: { readonly queue: Queue; readonly writer: string };
   readonly feed: JobFeed;
   readonly scheduled: ScheduledRuns;
   readonly endWaits: EndWaits;
-  readonly writer: string;
   /** Called for each settled job, after the commit. */
   observe(settled: Settled): void;
 }
@@ -68,7 +67,8 @@ export async function recordEffects(
   settled: readonly Settled[],
   now: number,
 ): Promise<void> {
-  const { scheduled, writer } = deps;
+  const { scheduled } = deps;
+  const { writer } = deps.base;
   const ended = settled.filter(({ transition }) => isFinal(transition.status));
   // First, because it changes steps and jobs, which are locked before counts.
   if (ended.some(isChild)) await deps.endWaits(tx, endsOfChildren(ended), now);
@@ -101,7 +101,8 @@ export async function recordEffects(
   });
 }
 
-function publish({ queue, feed, observe }: EffectDeps, settled: Settled, now: number): void {
+function publish({ base, feed, observe }: EffectDeps, settled: Settled, now: number): void {
+  const { queue } = base;
   const { job, transition } = settled;
   observe(settled);
   if (transition.status === 'queued') {

@@ -74,13 +74,18 @@ export interface Settle {
   cancelRest(): Promise<void>;
 }
 
-export interface SettleDeps extends EffectDeps, CancelDeps {
-  readonly database: Database;
-  readonly clock: Clock;
+export interface SettleDeps {
+  readonly base: { readonly database: Database; readonly clock: Clock };
   readonly backoff: Backoff;
-  readonly agents: Pick<Agents, 'lock'>;
-  readonly memories: Pick<Memories, 'keep'>;
-  readonly endAbandonedSteps: (tx: Transaction, claims: readonly EndedClaim[]) => Promise<void>;
+  readonly slices: {
+    readonly agents: Pick<Agents, 'lock'>;
+    readonly memories: Pick<Memories, 'keep'>;
+  };
+  readonly effects: EffectDeps;
+  /** What ends with a claim or a job. */
+  readonly ends: CancelDeps & {
+    readonly endAbandonedSteps: (tx: Transaction, claims: readonly EndedClaim[]) => Promise<void>;
+  };
 }
 
 /** Jobs of which one transaction cancels what is left below them. */
@@ -93,7 +98,7 @@ type Decided = Settlement & Pick<Settled, 'from' | 'transition' | 'durationMs'>;
 
 export function createSettle(deps: SettleDeps): Settle {
   const settleOne = createBatch<Settlement, JobStatus | null>(
-    deps.database,
+    deps.base.database,
     (tx, settlements) => settle(deps, tx, settlements),
     partOfWrite,
   );
@@ -112,8 +117,7 @@ async function settle(
   tx: Transaction,
   settlements: readonly Settlement[],
 ): Promise<(JobStatus | null)[]> {
-  const { clock, memories } = deps;
-  const now = clock.now();
+  const now = deps.base.clock.now();
   await lockAgents(deps, tx, settlements);
   const outcomes = settlements.map((one) => decide(deps, one, now));
   // Before any other lock on jobs, so that all are locked in one order.
@@ -122,7 +126,7 @@ async function settle(
   const settled = await settleAll(tx, decided, now);
   const recorded = settled.filter((one) => one !== null);
   // `lockAgents` has locked their agents before the jobs.
-  if (recorded.some(hasMemory)) await memories.keep(tx, recorded.flatMap(memoryOf));
+  if (recorded.some(hasMemory)) await deps.slices.memories.keep(tx, recorded.flatMap(memoryOf));
   // Before the messages of the outcome: the steps under way are older.
   const withSteps = recorded.filter(mayHaveSteps).sort(byJobId);
   if (withSteps.length > 0) await endSteps(deps, tx, withSteps);
@@ -130,8 +134,8 @@ async function settle(
   const effects =
     parents.length === 0
       ? recorded
-      : [...recorded, ...(await cancelDescendants(deps, tx, parents, now))];
-  await recordEffects(deps, tx, effects, now);
+      : [...recorded, ...(await cancelDescendants(deps.ends, tx, parents, now))];
+  await recordEffects(deps.effects, tx, effects, now);
   return settled.map((one) => one?.transition.status ?? null);
 }
 
@@ -142,13 +146,13 @@ async function cancelFrom(
   ids: readonly string[],
   error: JobError,
 ): Promise<number> {
-  const now = deps.clock.now();
+  const now = deps.base.clock.now();
   await holdFamilies(tx, ids);
-  const cancelled = await cancelUnclaimed(deps, tx, statuses, ids, error, now);
+  const cancelled = await cancelUnclaimed(deps.ends, tx, statuses, ids, error, now);
   if (cancelled.length === 0) return 0;
   const parents = cancelled.filter(mayLeaveDescendants).map(idOf);
-  const descendants = await cancelDescendants(deps, tx, parents, now);
-  await recordEffects(deps, tx, [...cancelled, ...descendants], now);
+  const descendants = await cancelDescendants(deps.ends, tx, parents, now);
+  await recordEffects(deps.effects, tx, [...cancelled, ...descendants], now);
   return cancelled.length;
 }
 
@@ -158,17 +162,17 @@ async function cancelBelow(
   tx: Transaction,
   ids: readonly string[],
 ): Promise<number> {
-  const now = deps.clock.now();
-  const descendants = await cancelDescendants(deps, tx, ids, now);
-  if (descendants.length > 0) await recordEffects(deps, tx, descendants, now);
+  const now = deps.base.clock.now();
+  const descendants = await cancelDescendants(deps.ends, tx, ids, now);
+  if (descendants.length > 0) await recordEffects(deps.effects, tx, descendants, now);
   return descendants.length;
 }
 
 async function cancelRest(deps: SettleDeps): Promise<void> {
   for (let round = 0; round < roundsMax; round += 1) {
-    const ids = await listCancellations(deps.database.read, familiesMax);
+    const ids = await listCancellations(deps.base.database.read, familiesMax);
     if (ids.length === 0) return;
-    await deps.database.write(async (tx) => {
+    await deps.base.database.write(async (tx) => {
       // As a settlement does: it locks the jobs before it records that some are left.
       await holdFamilies(tx, ids);
       // Before the cancellations, which record again what they leave.
@@ -196,7 +200,7 @@ function claimMs({ started_at, resumed_at }: ClaimedJob, now: number, tookMs?: n
 
 /** Ends the steps that were under way, and those that wait unless the job goes on. */
 async function endSteps(
-  { endAbandonedSteps, abandonWaits }: SettleDeps,
+  { ends: { endAbandonedSteps, abandonWaits } }: SettleDeps,
   tx: Transaction,
   recorded: readonly Decided[],
 ): Promise<void> {
@@ -232,7 +236,7 @@ async function withDueWaits(
  * jobs: every transaction locks agents first, then jobs, then counts.
  */
 async function lockAgents(
-  { agents }: SettleDeps,
+  { slices: { agents } }: SettleDeps,
   tx: Transaction,
   settlements: readonly Settlement[],
 ): Promise<void> {
@@ -250,7 +254,7 @@ async function lockAgents(
 
 /** A run of a deleted or disabled schedule is not tried again. */
 async function withoutUnwanted(
-  { scheduled }: SettleDeps,
+  { effects: { scheduled } }: SettleDeps,
   tx: Transaction,
   decided: readonly Decided[],
 ): Promise<readonly Decided[]> {

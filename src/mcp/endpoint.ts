@@ -8,6 +8,7 @@ import { toNodeHandler } from '@modelcontextprotocol/node';
 import { createMcpHandler, createRequestStateCodec } from '@modelcontextprotocol/server';
 import type { AgentChanges } from '../agents/agent-changes.ts';
 import type { SkillRegistry } from '../skills/registry.ts';
+import type { CallsDeps } from './calls.ts';
 import { createProseSkills, type ProseSkillsDeps } from './prose-skills.ts';
 import type { CallState } from './questions.ts';
 import { createServer, type McpServerDeps, type Sender, senderOf } from './server.ts';
@@ -17,7 +18,8 @@ import { createTools } from './tool-list.ts';
 /** How long a person has to answer a question at their client. */
 const answerS = 7 * 24 * 60 * 60;
 
-export interface EndpointDeps extends Omit<McpServerDeps, 'states' | 'list' | 'tasks' | 'prose'> {
+export interface EndpointDeps extends Pick<McpServerDeps, 'process'> {
+  readonly calls: CallsDeps;
   readonly list: Omit<McpServerDeps['list'], 'tools'> & {
     readonly skills: SkillRegistry;
     readonly agentChanges: Pick<AgentChanges, 'listen'>;
@@ -48,15 +50,14 @@ export function createEndpoint(given: EndpointDeps): Endpoint {
       return `${organizationId}\0${keyId}`;
     },
   });
-  const { calls: jobCalls, keptMs } = given;
   const deps: McpServerDeps = {
-    ...given,
-    states,
+    process: given.process,
+    calls: { ...given.calls, states },
     list: { ...given.list, tools: createTools(skills) },
-    prose: createProseSkills({ ...given.prose, skills, log: given.about.log }),
-    tasks: { calls: jobCalls, skills, taskKey: keyFor('tasks'), keptMs },
+    prose: createProseSkills({ ...given.prose, skills, log: given.process.log }),
+    tasks: { calls: given.calls, skills, taskKey: keyFor('tasks'), keptMs: given.keptMs },
   };
-  const { log } = deps.about;
+  const { log } = deps.process;
   const options = {
     onerror: (err: Error) => log.debug({ err }, 'a request to /mcp was refused'),
   };
@@ -68,7 +69,7 @@ export function createEndpoint(given: EndpointDeps): Endpoint {
   skills.onChange(() => subscriptions.skillsChanged());
   agentChanges.listen((organizationId) => subscriptions.agentsChanged(organizationId));
   // Other requests are answered until the server has drained.
-  deps.stopping.addEventListener('abort', () => subscriptions.close());
+  deps.process.stopping.addEventListener('abort', () => subscriptions.close());
   const handlers = { plain: toNodeHandler(plain), 'tools/call': toNodeHandler(calls) };
   const handlerOf = (method: unknown, organizationId: string) => {
     if (method === 'subscriptions/listen') return subscriptions.handlerOf(organizationId);

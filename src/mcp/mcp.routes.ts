@@ -67,7 +67,7 @@ export function mcpRoutes(server: Server, deps: McpRoutesDeps): void {
     };
     const answer = await load();
     if (methodOf(body) === 'subscriptions/listen') {
-      if (deps.stopping.aborted) throw isStopping();
+      if (deps.process.stopping.aborted) throw isStopping();
       const signal = deps.beginStream(request, reply);
       signal.addEventListener('abort', () => void setTimeout(() => reply.raw.destroy(), 500));
     }

@@ -45,14 +45,16 @@ const taskAfterMs = 2_000;
 
 export interface McpServerDeps {
   readonly list: ToolListDeps;
-  readonly calls: CallsDeps;
-  readonly states: RequestStateCodec<CallState>;
+  readonly calls: CallsDeps & { readonly states: RequestStateCodec<CallState> };
   readonly tasks: TasksDeps;
   /** The skills that clients read and follow themselves. */
   readonly prose: Pick<SkillsExtension, 'attach'>;
-  readonly about: { readonly version: string; readonly log: Logger };
-  /** Aborts when the platform stops: calls that wait are answered, and their jobs go on. */
-  readonly stopping: AbortSignal;
+  readonly process: {
+    readonly version: string;
+    readonly log: Logger;
+    /** Aborts when the platform stops: calls that wait are answered, and their jobs go on. */
+    readonly stopping: AbortSignal;
+  };
 }
 
 /** What the HTTP request says of its sender, as the SDK carries it. */
@@ -80,7 +82,7 @@ const noValidator = {
 export function createServer(deps: McpServerDeps, { era, authInfo }: McpRequestContext): McpServer {
   const sender = senderOf(authInfo);
   const mcp = new McpServer(
-    { name: 'skillwright', title: 'Skillwright', version: deps.about.version },
+    { name: 'skillwright', title: 'Skillwright', version: deps.process.version },
     {
       capabilities: {},
       jsonSchemaValidator: noValidator,
@@ -88,7 +90,7 @@ export function createServer(deps: McpServerDeps, { era, authInfo }: McpRequestC
         'tools/list': { ttlMs: listTtlMs, cacheScope: 'private' },
         'prompts/list': { ttlMs: listTtlMs, cacheScope: 'public' },
       },
-      requestState: { verify: deps.states.verify },
+      requestState: { verify: deps.calls.states.verify },
       inputRequired: { legacyShim: false },
     },
   );
@@ -231,7 +233,7 @@ async function followCall(
   ctx: ServerContext,
   refusals?: Refusals,
 ): Promise<CallToolResult | InputRequiredResult> {
-  const { calls, stopping, states, sender, isModern } = calling;
+  const { calls, sender, isModern } = calling;
   const { caller } = sender;
   const gone = ctx.mcpReq.signal;
   const capabilities = capabilitiesOf(ctx);
@@ -241,7 +243,7 @@ async function followCall(
   if (task === 'always' || task === 'required') return await asTask();
   const soon = task === 'never' ? [] : [AbortSignal.timeout(taskAfterMs)];
   const followed = await follow(calls, caller.organizationId, jobId, {
-    signal: AbortSignal.any([gone, stopping, ...soon]),
+    signal: AbortSignal.any([gone, calling.process.stopping, ...soon]),
     onProgress: progressTo(ctx),
     onLog: logTo(ctx, isModern),
     asks: isModern && canAnswer(caller, capabilities) ? canAsk(capabilities) : undefined,
@@ -249,7 +251,7 @@ async function followCall(
   if (followed?.kind === 'ended') return endOf(tool, followed.job);
   if (followed?.kind === 'asks') {
     const { state, result } = questionsAsked(jobId, followed.questions, refusals);
-    return result(await states.mint(state, ctx));
+    return result(await calls.states.mint(state, ctx));
   }
   if (gone.aborted && isModern) await abandon(calls, caller.organizationId, jobId);
   else if (task !== 'never') return await asTask();

@@ -45,17 +45,21 @@ const dimensionsMs = 60 * 60_000;
 /** How long the texts of an organization wait whose vectors have other dimensions. */
 const refusedMs = 10 * 60_000;
 
-interface EmbedMemoriesDeps {
+interface Base {
   readonly database: Database;
   readonly clock: Clock;
   readonly log: Logger;
+}
+
+interface EmbedMemoriesDeps {
+  readonly base: Base;
   readonly embedder: Embedder;
   readonly index: VectorIndex;
   /** Names this process. */
   readonly holder: string;
 }
 
-interface EmbedMemoriesState extends EmbedMemoriesDeps {
+interface EmbedMemoriesState extends Base, Omit<EmbedMemoriesDeps, 'base'> {
   /** By the model of their memories: the owner at which the last round ended; the next one begins behind it. */
   readonly after: Map<number, number>;
   /** Organizations whose vectors had other dimensions: one text tells whether they still have. */
@@ -64,12 +68,13 @@ interface EmbedMemoriesState extends EmbedMemoriesDeps {
   readonly currentModel: () => Promise<EmbeddingModel | null>;
 }
 
-export function createEmbedMemories(deps: EmbedMemoriesDeps) {
+export function createEmbedMemories({ base, ...deps }: EmbedMemoriesDeps) {
   const state: EmbedMemoriesState = {
+    ...base,
     ...deps,
     after: new Map(),
     refused: new Set(),
-    currentModel: createCurrentModel(deps),
+    currentModel: createCurrentModel({ ...base, embedder: deps.embedder }),
   };
   return bind(state, { embedSome, countAwaiting });
 }

@@ -31,9 +31,7 @@ export interface BodyTransform {
 export interface BodyTransformDeps {
   readonly protocol: Protocol;
   readonly parser: StreamParser;
-  /** The response's. */
-  readonly headers: Headers;
-  readonly bounds: BodyBytesMax;
+  readonly response: { readonly headers: Headers; readonly bounds: BodyBytesMax };
   /** Takes text of the answer that does not pass through the SDK. Throws an ExcessError. */
   onText(text: string): void;
   /** Takes a fault of the body. */
@@ -71,8 +69,9 @@ export function createBodyTransform(deps: BodyTransformDeps): BodyTransform {
 
 function transform(state: State, value: Uint8Array | null): Uint8Array {
   const forwarded = forward(state, value);
+  const { bounds } = state.response;
   state.bytes += value?.byteLength ?? 0;
-  const max = state.document === null ? state.bounds.stream : state.bounds.document;
+  const max = state.document === null ? bounds.stream : bounds.document;
   if (state.bytes > max) fail(state, { kind: 'excessive', detail: `${max} bytes` });
   return forwarded === '' ? nothing : encoder.encode(forwarded);
 }
@@ -153,7 +152,11 @@ function encodeEvents(state: State, events: readonly Json[]): string {
 }
 
 /** An error event before any part of the answer is treated as the HTTP status that it names. */
-function faultOf({ isForwarded, headers }: State, message: string, event: unknown): WireFault {
+function faultOf(
+  { isForwarded, response: { headers } }: State,
+  message: string,
+  event: unknown,
+): WireFault {
   const status = isForwarded ? null : statusIn(objectOf(event) ?? {});
   if (status === null) return { kind: 'failed', message };
   return { kind: 'status', status, headers, message };

@@ -186,8 +186,7 @@ function transformedBody(
   const transform = createBodyTransform({
     protocol,
     parser,
-    headers,
-    bounds,
+    response: { headers, bounds },
     onText,
     fail: (fault) => fail(state, fault),
   });

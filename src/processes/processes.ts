@@ -29,12 +29,18 @@ export type Processes = ReturnType<typeof createProcesses>;
 export interface ProcessesDeps {
   readonly database: Database;
   readonly clock: Clock;
+  readonly facts: ProcessFacts & {
+    /** What this process announces that it can do. */
+    readonly capabilities: readonly string[];
+  };
+}
+
+/** What a process says of itself. */
+export interface ProcessFacts {
   readonly roles: readonly string[];
   readonly version: string;
   /** Those that it has loaded, which change when it reloads them. */
   skills(): readonly string[];
-  /** What this process announces that it can do. */
-  readonly capabilities: readonly string[];
 }
 
 /** What the last heartbeat read of a live process. */
@@ -76,12 +82,13 @@ async function beat(state: MembershipState): Promise<void> {
 }
 
 function rowOf(state: MembershipState) {
+  const { facts } = state;
   return {
     id: state.id,
-    roles: JSON.stringify(state.roles),
-    version: state.version,
-    skills: JSON.stringify(state.skills()),
-    capabilities: JSON.stringify(state.capabilities),
+    roles: JSON.stringify(facts.roles),
+    version: facts.version,
+    skills: JSON.stringify(facts.skills()),
+    capabilities: JSON.stringify(facts.capabilities),
     started_at: state.startedAt,
     last_claim_at: state.lastClaimAt,
     last_job_at: state.lastJobAt,
@@ -160,7 +167,7 @@ type ShownColumns = 'id' | 'version' | 'started_at' | 'seen_at' | 'last_claim_at
 /** `last_claim_at` and `last_job_at` are 0 before the first. */
 export function processView(
   row: Pick<ProcessesTable, ShownColumns> &
-    Pick<ProcessesDeps, 'roles'> & { readonly skills: readonly string[] },
+    Pick<ProcessFacts, 'roles'> & { readonly skills: readonly string[] },
 ) {
   return {
     id: row.id,

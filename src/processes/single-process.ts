@@ -1,14 +1,11 @@
 /** The list of processes of an embedded platform: this process alone, without heartbeats. */
 import { newId } from '../kernel/ids.ts';
-import { type Processes, type ProcessesDeps, processView } from './processes.ts';
+import { type Processes, type ProcessesDeps, type ProcessFacts, processView } from './processes.ts';
 
-export function createSingleProcess({
-  clock,
-  ...facts
-}: Pick<ProcessesDeps, 'clock' | 'roles' | 'version' | 'skills'>): Pick<
-  Processes,
-  'id' | 'claimed' | 'begun' | 'list'
-> {
+export function createSingleProcess(
+  { clock }: Pick<ProcessesDeps, 'clock'>,
+  facts: ProcessFacts,
+): Pick<Processes, 'id' | 'claimed' | 'begun' | 'list'> {
   const row = {
     ...facts,
     id: newId(),

@@ -6,7 +6,6 @@
 import { setTimeout as elapsed } from 'node:timers/promises';
 import { type Queue as BullQueue, Job, Worker } from 'bullmq';
 import type { Logger } from '../kernel/log.ts';
-import type { QueueName } from '../kernel/queues.ts';
 import type { Client, Redis } from '../redis/redis.ts';
 import { inTime } from './in-time.ts';
 import type { Consumer, HintHandler } from './queue.ts';
@@ -43,7 +42,6 @@ export interface BullmqConsumer extends Consumer {
 }
 
 export interface ConsumerDeps {
-  readonly name: QueueName;
   readonly bullQueue: BullQueue;
   readonly redis: Redis;
   readonly log: Logger;
@@ -96,7 +94,7 @@ export function createBullmqConsumer(deps: ConsumerDeps): BullmqConsumer {
   };
 }
 
-function openSource({ name, redis, log }: ConsumerDeps): Source {
+function openSource({ bullQueue: { name }, redis, log }: ConsumerDeps): Source {
   const connection = redis.connection({ blocking: true });
   const worker = new Worker(name, null, { connection, drainDelay: blockSeconds });
   worker.on('error', (err) => log.debug({ err, queue: name }, 'a connection of a worker failed'));
@@ -139,7 +137,7 @@ async function take(state: ConsumerState): Promise<void> {
 }
 
 async function nextJob(
-  { name, log }: ConsumerState,
+  { bullQueue: { name }, log }: ConsumerState,
   { worker }: Source,
   token: string,
 ): Promise<Job | null> {
@@ -184,7 +182,7 @@ function idsOf({ data }: Job): string[] {
 
 /** Removes a hint from Redis and, with `goesOn`, fetches the next one in the same request. */
 async function complete(
-  { name, log }: ConsumerState,
+  { bullQueue: { name }, log }: ConsumerState,
   job: Job,
   token: string,
   goesOn: boolean,
@@ -231,14 +229,14 @@ function emptyHand(state: ConsumerState): string[] {
 
 /** Puts back the ids that found no slot, as the next ones to be taken by any process. */
 async function putBack(state: ConsumerState): Promise<void> {
-  const { name, bullQueue, log, source } = state;
+  const { bullQueue, log, source } = state;
   const data = emptyHand(state);
   if (data.length === 0) return;
   const jobId = `${data[0]}_back_${source.worker.id}_${state.timesPutBack++}`;
   try {
     await bullQueue.add('look', data, { jobId, lifo: true });
   } catch (err) {
-    log.debug({ err, queue: name }, 'hints got lost; the sweep sends them again');
+    log.debug({ err, queue: bullQueue.name }, 'hints got lost; the sweep sends them again');
   }
 }
 
@@ -271,10 +269,13 @@ function yieldSlot(state: ConsumerState): () => void {
 
 /** Replaces the BullMQ worker when it takes none of the waiting hints although slots are free. */
 function watch(state: ConsumerState, waiting: number): void {
-  const { name, slots, log } = state;
+  const { bullQueue, slots, log } = state;
   if (waiting === 0 || !slots.isFree()) state.takenAt = performance.now();
   if (performance.now() - state.takenAt < stuckMs || state.isStopped) return;
-  log.warn({ queue: name, waiting }, 'a worker took nothing of what waits; it begins anew');
+  log.warn(
+    { queue: bullQueue.name, waiting },
+    'a worker took nothing of what waits; it begins anew',
+  );
   const old = state.source;
   state.source = openSource(state);
   state.takenAt = performance.now();

@@ -108,7 +108,6 @@ function consume(
   const one = queueOf(queue, name);
   if (one.consumer !== null) throw new Error(`Queue ${name} has a consumer already.`);
   const consumer = createBullmqConsumer({
-    name,
     bullQueue: one.bullQueue,
     redis,
     log,

@@ -45,10 +45,10 @@ const sourcesMax = 200;
 
 export type RemoteSkills = ReturnType<typeof createRemoteSkills>;
 
-export function createRemoteSkills(deps: RemoteSkillsDeps) {
+export function createRemoteSkills({ base, ...deps }: RemoteSkillsDeps) {
   const refreshes = { underWay: new Map(), endedAt: new Map(), scheduled: new Map() };
   const held = createHeldQuestions();
-  const state: RemoteSkillsState = { ...deps, refreshes, held };
+  const state: RemoteSkillsState = { ...base, ...deps, refreshes, held };
   return bind(state, {
     ...{ add, find, list, versionsOf, versionOf, secretsOf, documentOf, replace, refresh },
     ...{ activate, reject, remove, run, whyWithdrawn, scheduleRefresh, close },

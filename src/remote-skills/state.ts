@@ -13,17 +13,21 @@ import type { RemoteKind } from './remote-kind.ts';
 import type { SourceRow } from './sources.store.ts';
 import { listVersions, type VersionRow } from './versions.store.ts';
 
-export interface RemoteSkillsDeps {
+interface Base {
   readonly database: Database;
   readonly clock: Clock;
+  readonly log: Pick<Logger, 'info' | 'warn' | 'error'>;
+}
+
+export interface RemoteSkillsDeps {
+  readonly base: Base;
   /** Null without an encryption key: secrets can be neither stored nor used then. */
   readonly cipher: Cipher | null;
   readonly skills: Pick<SkillRegistry, 'refresh' | 'list' | 'listAll' | 'sourceOf'>;
   readonly kinds: ReadonlyMap<string, RemoteKind>;
-  readonly log: Pick<Logger, 'info' | 'warn' | 'error'>;
 }
 
-export interface RemoteSkillsState extends RemoteSkillsDeps {
+export interface RemoteSkillsState extends Base, Omit<RemoteSkillsDeps, 'base'> {
   /** Refreshes of this process, by source. */
   readonly refreshes: {
     readonly underWay: Map<string, Promise<SourceRow>>;

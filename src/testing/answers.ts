@@ -14,10 +14,11 @@ export type RunChild = (
   input: unknown,
 ) => Promise<{ readonly output: unknown; readonly at: number }>;
 
-interface AnswerDeps {
+export interface AnswerDeps {
   readonly journal: ScriptedJournal;
   readonly script: Script;
   readonly child: RunChild;
+  /** Executes a skill that the model calls. */
   readonly tool: RunChild;
 }
 

@@ -55,7 +55,7 @@ async function answerWork(pass: Pass, ask: Ask, scope: WaitScope): Promise<unkno
     pass.scopes.delete(n);
     return ended;
   }
-  if (kind === 'generate') return answerGenerate(deps, payload, steps.partOf(step));
+  if (kind === 'generate') return answerGenerate(deps.answers, payload, steps.partOf(step));
   if (isMemoryVerb(kind)) return askMemory(deps.memory, kind, payload, steps.partOf(step).note);
   throw new ScriptError(`runSkill cannot answer ${kind}`);
 }
@@ -96,8 +96,8 @@ async function answerWait(
   let close: () => void = () => {};
   try {
     const wanted = steps.readWait(payload, step);
-    const row = await beginWait(deps.journal, wanted, (input, dueAt) =>
-      endingOf(deps, wanted, input, dueAt),
+    const row = await beginWait(deps.answers.journal, wanted, (input, dueAt) =>
+      endingOf(deps.answers, wanted, input, dueAt),
     );
     const { n } = row;
     if (row.status === 'waiting') {

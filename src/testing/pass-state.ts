@@ -6,24 +6,18 @@ import type { ReplayOrder } from '../jobs/replay-order.ts';
 import type { RunSteps, SaidMessage } from '../journal/run-steps.ts';
 import type { WaitScope } from '../journal/wait-scope.ts';
 import type { RunSettings } from '../skills/settings.ts';
-import type { RunChild } from './answers.ts';
-import type { ScriptedJournal } from './journal.ts';
+import type { AnswerDeps } from './answers.ts';
 import type { ScriptedMemory } from './memory.ts';
-import type { Script } from './script.ts';
 
 /** The number of the run: a pass has one. */
 export const runId = 1;
 
 export interface PassDeps {
-  readonly journal: ScriptedJournal;
-  readonly script: Script;
+  readonly answers: AnswerDeps;
   readonly memory: ScriptedMemory;
   readonly skills: Skills;
   /** Reports of the run, of all its passes. */
   readonly reports: { readonly logs: unknown[]; readonly progress: unknown[] };
-  readonly child: RunChild;
-  /** Executes a skill that the model calls. */
-  readonly tool: RunChild;
   /** The settings of a skill that the run calls; throws where one is missing. */
   settingsOf(skill: string): RunSettings | undefined;
 }

@@ -39,7 +39,7 @@ export interface PassRun {
 const patienceMs = 500;
 /** Rejects with a ScriptError where the script has no answer. */
 export async function runPass(deps: PassDeps, run: PassRun): Promise<PassEnd> {
-  beginPass(deps.journal);
+  beginPass(deps.answers.journal);
   const pass = newPass(deps, run.replay);
   const abort = () => {
     const { name, message } = run.signal.reason as Error;
@@ -58,7 +58,8 @@ export async function runPass(deps: PassDeps, run: PassRun): Promise<PassEnd> {
 }
 
 function newPass(deps: PassDeps, replay: boolean): Pass {
-  const { journal, memory, skills } = deps;
+  const { memory, skills } = deps;
+  const { journal } = deps.answers;
   const over = new AbortController();
   const said: SaidMessage[] = [];
   const outbox = createOutbox((line) => takeLine(pass, line));
@@ -103,7 +104,7 @@ function whenBlocked(pass: Pass): void {
     pass.runs.suspend(runId, pass.asked);
     return;
   }
-  for (const { n } of endNextWaits(pass.deps.journal)) pass.waits.get(n)?.();
+  for (const { n } of endNextWaits(pass.deps.answers.journal)) pass.waits.get(n)?.();
 }
 
 function takeLine(pass: Pass, line: string): void {
@@ -128,7 +129,7 @@ function takeMessage(pass: Pass, message: ChildMessage): void {
       return;
     case 'message': {
       const [, , role, content, step] = message;
-      steps.say(step, { role, content, at: deps.journal.clock.now() });
+      steps.say(step, { role, content, at: deps.answers.journal.clock.now() });
       return;
     }
     case 'ask':
@@ -140,8 +141,8 @@ function takeMessage(pass: Pass, message: ChildMessage): void {
 }
 
 /** What a replay says was said before. */
-function takeReport({ journal, reports }: PassDeps, message: ChildMessage): void {
-  if (journal.records.pending.size > 0) return;
+function takeReport({ answers, reports }: PassDeps, message: ChildMessage): void {
+  if (answers.journal.records.pending.size > 0) return;
   if (message[0] === 'log') {
     const [, , , text, json] = message;
     const fields = json === null ? undefined : (JSON.parse(json) as LogFields);

@@ -108,12 +108,12 @@ async function executeAttempt(
   const skills = skillsOf(world, definition);
   const skill = keyOf(definition);
   const deps = {
-    journal,
-    script,
-    skills,
-    reports,
-    child: childOf(world, 'ctx.run', journal),
-    tool: childOf(world, 'a tool call', journal),
+    answers: {
+      ...{ journal, script },
+      child: childOf(world, 'ctx.run', journal),
+      tool: childOf(world, 'a tool call', journal),
+    },
+    ...{ skills, reports },
     settingsOf: (key: string) => settingsOfCalled(world, key),
   };
   for (let isFirst = journal.attempt === 1; ; isFirst = false) {

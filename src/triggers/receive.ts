@@ -68,10 +68,9 @@ export interface ReceiveDeps {
   readonly database: Database;
   readonly clock: Clock;
   readonly apiKeys: Pick<ApiKeys, 'callerById'>;
-  readonly execute: Execute;
-  readonly mappings: Pick<Mappings, 'evaluate'>;
   readonly secrets: Pick<SigningSecrets, 'open'>;
-  readonly runEvents: EventTargetDeps['runEvents'];
+  /** What makes runs and events of calls. */
+  readonly targets: EventTargetDeps & { readonly execute: Execute };
 }
 
 /** With when each trigger last reported each code. */
@@ -117,7 +116,7 @@ async function accept(
     const body = payloadOf(headers, bytes);
     const context = { body, query: call.query(), headers: visibleHeaders(headers) };
     const named = { ...trigger, event_name: trigger.event_name };
-    return { job: null, ...(await sendEvent(state, named, context, key)) };
+    return { job: null, ...(await sendEvent(state.targets, named, context, key)) };
   }
   return startRun(state, trigger, caller, call, isIdSigned);
 }
@@ -129,7 +128,7 @@ async function startRun(
   call: Call,
   isIdSigned: boolean,
 ): Promise<{ job: AcceptedJob; isReplay: boolean }> {
-  const { execute, mappings } = state;
+  const { execute, mappings } = state.targets;
   const target = await targetOf(state, trigger, caller);
   const key = call.idempotencyKey(isIdSigned);
   const message = { body: payloadOf(call.headers, call.bytes), query: call.query() };
@@ -179,7 +178,7 @@ async function targetOf(state: ReceiveState, trigger: TriggerRow, caller: Caller
   const { skill_category: category, skill_version: version, skill_name: skillName } = trigger;
   const name = `${category}/${version}/${skillName}`;
   try {
-    return await state.execute.target(caller, { category, version, skillName }, () => ({
+    return await state.targets.execute.target(caller, { category, version, skillName }, () => ({
       agentId: trigger.agent_id,
     }));
   } catch (error) {

@@ -30,9 +30,11 @@ const idempotencyHeaders: readonly string[] = [
 ];
 
 interface WebhookTriggerRouteDeps {
-  readonly triggers: Triggers;
-  readonly receive: Receive;
-  readonly calls: Pick<TriggerCalls, 'record'>;
+  readonly slice: {
+    readonly triggers: Triggers;
+    readonly receive: Receive;
+    readonly calls: Pick<TriggerCalls, 'record'>;
+  };
   readonly clock: Clock;
   readonly limiter: RateLimiter;
   /** The refusal of a request that no route matches. */
@@ -62,7 +64,7 @@ export function webhookTriggerRoutes(server: Server, deps: WebhookTriggerRouteDe
     (registered, _options, done) => {
       const scope = registered as unknown as Server;
       takeAnyBody(scope);
-      recordCalls(scope, deps.calls);
+      recordCalls(scope, deps.slice.calls);
       refuseUnmatched(scope, deps.unmatched);
       callRoute(scope, deps);
       done();
@@ -80,7 +82,7 @@ function takeAnyBody(scope: Server): void {
 }
 
 /** Records each answered call of an existing trigger in its log. */
-function recordCalls(scope: Server, calls: WebhookTriggerRouteDeps['calls']): void {
+function recordCalls(scope: Server, calls: WebhookTriggerRouteDeps['slice']['calls']): void {
   scope.decorateRequest('admitted', null);
   scope.decorateRequest('known', null);
   // Before the answer is sent, because some senders close the connection first. It only writes to memory.
@@ -128,7 +130,7 @@ function refuseUnmatched(scope: Server, unmatched: WebhookTriggerRouteDeps['unma
 
 /** Looks up the trigger of a call and its creating key, and applies the rate limit. */
 async function admit(
-  { triggers, receive, clock, limiter }: WebhookTriggerRouteDeps,
+  { slice: { triggers, receive }, clock, limiter }: WebhookTriggerRouteDeps,
   request: FastifyRequest,
   reply: FastifyReply,
 ): Promise<void> {
@@ -181,7 +183,7 @@ function callRoute(scope: Server, deps: WebhookTriggerRouteDeps): void {
   scope.post('/:webhookToken', options, async (request, reply) => {
     const { admitted, known } = marksOf(request);
     const { trigger, caller } = admitted;
-    const received = await deps.receive.accept(trigger, caller, {
+    const received = await deps.slice.receive.accept(trigger, caller, {
       headers: request.headers,
       bytes: (request.body as Buffer | undefined) ?? Buffer.alloc(0),
       query: () => queryOf(request),

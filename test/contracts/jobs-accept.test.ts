@@ -327,7 +327,7 @@ describe.each(await engines())('on $name', (engine) => {
   describe('a request to run a skill', () => {
     async function judged() {
       const world = await jobsWorld(engine);
-      const execute = createExecute(world);
+      const execute = createExecute({ ...world, slices: world });
       const run = async (
         more: { caller?: JobsWorld['caller']; input?: unknown; agent?: string; key?: string } = {},
       ) => {

@@ -43,8 +43,8 @@ async function world(database: Database) {
     postpone() {},
   };
   const index = createVectorIndex({ database, clock, log, exactMax: 0 });
-  const deps = { database, clock, log, embedder, index, holder: 'test' };
-  const { embedSome } = createEmbedMemories(deps);
+  const base = { database, clock, log };
+  const { embedSome } = createEmbedMemories({ base, embedder, index, holder: 'test' });
   const { memories } = composeAgents({ database, clock });
   await database.write((tx) => insertDefaultAgent(tx, 'default', 0));
   return {

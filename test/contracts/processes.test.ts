@@ -22,13 +22,12 @@ const fact = (name: string, description = 'does it') => ({
 
 test('an embedded platform lists its one process, with the time of its last claim', async () => {
   const clock = manualClock('2026-01-01T00:00:00.000Z');
-  const parts = {
-    clock,
+  const facts = {
     roles: ['worker', 'api'],
     version: '1.0.0',
     skills: () => ['util/v1.0/echo'],
   };
-  const single = createSingleProcess(parts);
+  const single = createSingleProcess({ clock }, facts);
   clock.advance(3_600_000);
   single.claimed();
   clock.advance(1_000);
@@ -60,10 +59,7 @@ describe.each(await engines())('on $name', (engine) => {
     return createProcesses({
       database,
       clock,
-      roles,
-      version: '1.0.0',
-      skills: () => skills,
-      capabilities,
+      facts: { roles, version: '1.0.0', skills: () => skills, capabilities },
     });
   }
 

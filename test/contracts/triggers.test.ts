@@ -64,9 +64,9 @@ async function processOn(database: Database, clock: ManualClock) {
     worker: { freeSlots: () => 0, isLoaded: () => true },
     times: { leaseMs: 30_000 },
   });
-  const accept = createAccept({ ...base, admission, begin() {} });
+  const accept = createAccept({ base, admission, begin() {} });
   const conversations = createConversations(database);
-  const execute = createExecute({ database, skills, agents, conversations, accept, clock });
+  const execute = createExecute({ ...base, slices: { skills, agents, conversations }, accept });
   const secrets = createSigningSecrets(database, createCipher(Buffer.alloc(32, 1)), () => true);
   const runEvents = composeRunEvents({ database, clock }, { endWaits: async () => [] });
   const { triggers, receive, mappings } = composeTriggers(

@@ -188,8 +188,10 @@ export async function jobsWorld(
     config: { ...thinkingLimits, modelPrices: [], providers: options.providers ?? new Map() },
     slices: { agents, apiKeys, conversations, skills, credentials: noCredentials },
     definitions: () => [],
-    metrics: { modelCalled() {}, tokensUsed() {} },
-    recorder: { used() {} },
+    observers: {
+      metrics: { modelCalled() {}, tokensUsed() {} },
+      recorder: { used() {} },
+    },
   });
   await skills.register([
     skill('echo'),
