@@ -1,6 +1,6 @@
 /**
- * Marks untrusted text in a prompt as data. The catalog's `quoting.ts` has its own copy of the format, because
- * catalog skills import nothing of the platform. Pure.
+ * Marks untrusted text in a prompt as data. The catalog's `quoting.ts` has its own copy of the format, so that it
+ * depends on no module of agents. Pure.
  */
 
 /** The sentence for a model's instructions that explains the tags of `quoted`. */

@@ -1,22 +1,22 @@
 /**
- * The codes of owners in memory, for SQLite: it cannot count bits, and the rows of 100,000 codes take a hundred times as
- * long to read as the codes to compare. What was recorded since is read before each search, which on SQLite has seen all
- * commits before it. An entry of a vector that is gone stays until the owner is read anew: what it finds is not there.
+ * A cache of the codes of owners, for SQLite only. SQLite cannot count bits, and reading 100,000 codes takes a hundred
+ * times as long as comparing them. Each search first reads the codes recorded since the last one. Codes of deleted
+ * vectors stay until the owner's entry is reloaded; the search ignores a match whose memory is gone.
  */
 import { setImmediate as turn } from 'node:timers/promises';
 import { compare, nearestOf, wordsOf } from './codes.ts';
 
-/** Bytes of all owners together; those not used for the longest time go first. */
+/** Bytes of all owners together; the least recently used owner is evicted first. */
 const cacheBytesMax = 64 * 1024 * 1024;
-/** Codes of one owner, which also has half of the bytes at most: those recorded last are searched. */
+/** Codes of one owner, which may also take half of the bytes at most; only the newest ones are searched. */
 const codesMax = 250_000;
-/** Bytes of the number of a memory, and of a word of its code. */
+/** Bytes of a memory's number, and of a 32-bit word of its code. */
 const seqBytes = Float64Array.BYTES_PER_ELEMENT;
 const wordBytes = Uint32Array.BYTES_PER_ELEMENT;
-/** Codes read, and compared, in one turn of the event loop. */
+/** Codes read and compared in one turn of the event loop. */
 const readMax = 2_000;
 const comparedMax = 8_000;
-/** An owner is read anew when it has this many times its memories, and so many more. */
+/** An entry is reloaded when it has more codes than the owner's memories times `excess` plus `excessMin`. */
 const excess = 1.25;
 const excessMin = 256;
 
@@ -29,36 +29,36 @@ export interface CodeRow {
 interface Entry {
   readonly key: string;
   readonly words: number;
-  /** Codes at most: a further one takes the place of the first. */
+  /** The capacity in codes; a full entry overwrites its oldest code. */
   readonly most: number;
   /** The number of the last row that was read. */
   read: number;
   length: number;
-  /** The place of the next code, once all are taken. */
+  /** Where the next code is written once the entry is full. */
   next: number;
   seqs: Float64Array;
   codes: Uint32Array;
-  /** Readers take turns, so that none reads a row twice. */
+  /** The last read under way; reads are chained so that no row is read twice. */
   reading: Promise<unknown>;
 }
 
 export interface OwnerCodes {
-  /** Names the owner and the model. */
+  /** Identifies the owner and the model. */
   readonly key: string;
   readonly dimensions: number;
   /** How many memories the owner has. */
   readonly count: number;
   /** Up to `max` codes after the number `n`, in order. */
   rows(n: number, max: number): Promise<readonly CodeRow[]>;
-  /** The number after which there are `last`; 0 where there are no more. */
+  /** The number after which the newest `last` codes begin; 0 if there are fewer. */
   before(last: number): Promise<number>;
 }
 
 export type CodeCache = ReturnType<typeof createCodeCache>;
 
-/** A search looks at two owners, the agent's own and its users', which have to fit together. */
+/** `bytesMax` must hold two owners, because a search compares the agent's own codes and those of its users. */
 export function createCodeCache(bytesMax = cacheBytesMax) {
-  // In the order of their use, the last one last.
+  // Least recently used first.
   const entries = new Map<string, Entry>();
 
   function entryOf({ key, dimensions, count }: OwnerCodes): Entry {
@@ -80,7 +80,7 @@ export function createCodeCache(bytesMax = cacheBytesMax) {
   }
 
   return {
-    /** The `most` of an owner whose codes differ least from `asked`. */
+    /** The numbers of the owner's `most` memories whose codes differ least from `asked`. */
     async nearest(
       owner: OwnerCodes,
       asked: Uint8Array,
@@ -101,7 +101,7 @@ export function createCodeCache(bytesMax = cacheBytesMax) {
       return nearestOf(seqs, distances, most, mayBe);
     },
 
-    /** Forgets all codes, such as those of a user who is erased. */
+    /** Drops all codes, for example when a user is erased. */
     clear: () => entries.clear(),
   };
 }

@@ -1,12 +1,12 @@
 /**
- * Codes of vectors: the sign of each dimension as a bit. Vectors that point the same way differ in few bits, and bits are
- * compared 32 at a time. So a search looks at all codes, and compares only the vectors of the nearest ones exactly. Pure.
+ * Codes of vectors (binary quantization): the sign of each dimension as a bit. Similar vectors differ in few bits, and
+ * bits are compared 32 at a time. A search compares all codes, then the vectors of the nearest ones exactly. Pure.
  */
 
-/** Of a vector, at most. */
+/** Dimensions of a vector, at most. */
 const dimensionsMax = 8_192;
 
-/** The sign of each dimension, the first in the highest bit of the first byte; of whole words of 32 bits. */
+/** The sign of each dimension, the first in the highest bit of the first byte, padded to words of 32 bits. */
 export function codeOf(vector: Float32Array): Uint8Array {
   const code = new Uint8Array(wordsOf(vector.length) * 4);
   for (let i = 0; i < vector.length; i++) {
@@ -15,7 +15,7 @@ export function codeOf(vector: Float32Array): Uint8Array {
   return code;
 }
 
-/** Words of 32 bits in the code of so many dimensions. */
+/** The 32-bit words in a code of this many dimensions. */
 export const wordsOf = (dimensions: number) => Math.ceil(dimensions / 32);
 
 /** A vector as it is stored. */
@@ -23,7 +23,7 @@ export function bytesOf({ buffer, byteOffset, byteLength }: Float32Array): Buffe
   return Buffer.from(buffer, byteOffset, byteLength);
 }
 
-/** A stored vector; its bytes may begin anywhere in their buffer. */
+/** A stored vector. Copies the bytes, because they may be unaligned in their buffer. */
 export function vectorOf(bytes: Uint8Array): Float32Array {
   return new Float32Array(Uint8Array.from(bytes).buffer);
 }
@@ -34,7 +34,7 @@ export function similarity(a: Float32Array, b: Float32Array): number {
   return sum;
 }
 
-/** In how many bits some of many codes differ from one, written to `distances` from `from` to `to`. */
+/** Writes the Hamming distances of the codes from `from` to `to` to `distances`. */
 export function compare(
   codes: Uint32Array,
   asked: Uint32Array,
@@ -55,7 +55,7 @@ export function compare(
   }
 }
 
-/** The numbers of the `most` nearest: the greater number first among equals that do not all fit. */
+/** The numbers of the `most` nearest codes; of equal distances the greater numbers. */
 export function nearestOf(
   seqs: Float64Array,
   distances: Uint16Array,

@@ -1,6 +1,6 @@
 /**
- * The model whose vectors are made: that of the process that started last. A process with another one makes none, because
- * the two would undo each other's work.
+ * The current embedding model: that of the process that started last. A process with another model makes no vectors,
+ * because the two would replace each other's.
  */
 import type { Database, Transaction } from '../database/database.ts';
 import type { Clock } from '../kernel/clock.ts';
@@ -18,18 +18,18 @@ interface CurrentModelDeps {
   readonly database: Database;
   readonly clock: Clock;
   readonly log: Logger;
-  /** Of this process. */
+  /** The embedder of this process. */
   readonly embedder: { readonly model: string };
 }
 
 interface CurrentModelState extends CurrentModelDeps {
   /** Whether this process has made its model the current one. */
   isActivated: boolean;
-  /** Whether the log has said that another process has another model. */
+  /** Whether the log already says that another process has another model. */
   isOutdated: boolean;
 }
 
-/** The model of this process, which the first call makes the current one; null where a later process has another. */
+/** The model of this process; the first call makes it the current one. Null if a later process has another model. */
 export function createCurrentModel(deps: CurrentModelDeps) {
   const { database, clock, log, embedder } = deps;
   const state: CurrentModelState = {
@@ -65,7 +65,7 @@ async function currentModel(state: CurrentModelState): Promise<EmbeddingModel | 
   return null;
 }
 
-/** Later than all before, also where another process had a clock that is ahead. */
+/** A time after all earlier activations, even if the clock of another process was ahead. */
 export async function activationTime(tx: Transaction, clock: Clock): Promise<number> {
   const active = await findActiveModel(tx, {});
   return Math.max(clock.now(), active === undefined ? 0 : Number(active.activated_at) + 1);

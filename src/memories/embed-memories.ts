@@ -1,7 +1,7 @@
 /**
- * Makes vectors in the background of the memories that have none of the current model: new and changed ones, and all of
- * them when the model is another one. One process of a cluster does it at a time, under a lease; what it did counts when
- * it is interrupted. The newest of an agent come first, and agents take turns.
+ * The background job that makes vectors of memories without one of the current model: new and changed memories, and all
+ * memories after a change of the model. One process of a cluster at a time does it, under a lease. Each request is
+ * recorded at once, so an interruption loses little. The newest memories come first, and agents take turns.
  */
 import type { Database, Transaction } from '../database/database.ts';
 import { bind } from '../kernel/bind.ts';
@@ -32,17 +32,17 @@ import {
 
 /** UTF-8 bytes of the texts of one request. */
 const bytesMax = 128 * 1024;
-/** Agents of one call that are served, and owners that are looked at in a round. */
+/** Requests to the provider in one call, and owners examined in one round. */
 const requestsMax = 20;
 const ownersMax = 1_000;
-/** Longer than the requests for one text may take, which are three at most. */
+/** Longer than the three requests that one text may take. */
 const leaseMs = 100_000;
 const countedMax = 10_000;
 /** Before the first owner. */
 const beginning = -1;
-/** How long the dimensions of a model stay what they are, at least. */
+/** A model's dimensions may change only after this time. */
 const dimensionsMs = 60 * 60_000;
-/** How long the texts of an organization wait whose vectors have other dimensions. */
+/** How long an organization waits after its provider gave vectors of other dimensions. */
 const refusedMs = 10 * 60_000;
 
 interface Base {
@@ -55,14 +55,14 @@ interface EmbedMemoriesDeps {
   readonly base: Base;
   readonly embedder: Embedder;
   readonly index: VectorIndex;
-  /** Names this process. */
+  /** The id of this process, as holder of the lease. */
   readonly holder: string;
 }
 
 interface EmbedMemoriesState extends Base, Omit<EmbedMemoriesDeps, 'base'> {
-  /** By the model of their memories: the owner at which the last round ended; the next one begins behind it. */
+  /** By the present model of the memories: the last owner of the previous round; the next round begins after it. */
   readonly after: Map<number, number>;
-  /** Organizations whose vectors had other dimensions: one text tells whether they still have. */
+  /** Organizations whose vectors had other dimensions. The next request has one text, to check whether it still holds. */
   readonly refused: Set<string>;
   /** The model of this process; null where a later process has another one. */
   readonly currentModel: () => Promise<EmbeddingModel | null>;
@@ -79,22 +79,22 @@ export function createEmbedMemories({ base, ...deps }: EmbedMemoriesDeps) {
   return bind(state, { embedSome, countAwaiting });
 }
 
-/** Makes some of the vectors that are missing; how many memories have one then. */
+/** Makes some of the missing vectors; returns how many memories it has handled. */
 async function embedSome(state: EmbedMemoriesState): Promise<number> {
   const model = await state.currentModel();
   if (model === null) return 0;
   await state.index.fill(model, () => holdLease(state, model));
   const pass: Pass = { requests: 0, made: 0, isElsewhere: false };
   for (const embedding of await findEarlierModels(state.database.read, model.id)) {
-    const isHalf = () => state.after.has(embedding);
+    const isPartial = () => state.after.has(embedding);
     let before: number;
-    let wasHalf: boolean;
+    let wasPartial: boolean;
     do {
       before = pass.made;
-      wasHalf = isHalf();
+      wasPartial = isPartial();
       await embedRound(state, pass, model, embedding);
-      // What a round that began in the middle has not seen is before it.
-    } while (!isOver(pass) && (pass.made > before || (wasHalf && !isHalf())));
+      // A round that began in the middle has skipped the owners before its start, so another round follows.
+    } while (!isOver(pass) && (pass.made > before || (wasPartial && !isPartial())));
   }
   return pass.made;
 }
@@ -102,13 +102,13 @@ async function embedSome(state: EmbedMemoriesState): Promise<number> {
 interface Pass {
   requests: number;
   made: number;
-  /** Whether another process makes vectors. */
+  /** Whether another process holds the lease. */
   isElsewhere: boolean;
 }
 
 const isOver = ({ requests, isElsewhere }: Pass) => isElsewhere || requests >= requestsMax;
 
-/** The texts of one request for each agent, from where the last round ended. */
+/** One round: a request for each agent, beginning after the owner at which the last round ended. */
 async function embedRound(
   state: EmbedMemoriesState,
   pass: Pass,
@@ -127,7 +127,7 @@ async function embedRound(
     state.after.set(embedding, next.owner);
     const owning = await agentOfOwner(state, next.owner);
     if (owning === null || state.embedder.isWaiting(owning)) continue;
-    // Users of an agent are owners too.
+    // An agent has several owners, because each of its users is one.
     const key = JSON.stringify([owning.organizationId, owning.agentId]);
     if (seen.has(key)) continue;
     seen.add(key);
@@ -145,7 +145,7 @@ async function countAwaiting({ database: { read }, embedder }: EmbedMemoriesStat
   return Number(row?.count ?? 0);
 }
 
-/** The agent of an owner; null for one that was removed, whose memories are about to be deleted. */
+/** The agent of an owner; null for a removed owner, whose memories are about to be deleted. */
 async function agentOfOwner({ database }: EmbedMemoriesState, id: number): Promise<Owning | null> {
   const owner = await findOwnerName(database.read, { id });
   return owner === undefined || owner.removed === 1 ? null : agentOf(owner);
@@ -198,12 +198,12 @@ async function embedOf(
     return 0;
   }
   refused.delete(organizationId);
-  // Apart from the vectors, which were paid for: the index may be broken.
+  // In a transaction of its own: a broken index must not lose vectors that were paid for.
   await state.index.add(model.id, recorded.vectors);
   return recorded.count;
 }
 
-/** As many as one request takes. */
+/** The rows whose texts fit into one request. */
 function fitting<R extends { readonly content: string }>(
   { bounds: { textBytesMax } }: Embedder,
   rows: readonly R[],
@@ -222,29 +222,29 @@ interface Made {
 }
 
 interface Recorded {
-  /** How many memories have been read by the model. */
+  /** How many memories were handled, with a vector or without. */
   readonly count: number;
   readonly vectors: readonly { readonly seq: number; readonly vector: Float32Array }[];
 }
 
 const nothingRecorded: Recorded = { count: 0, vectors: [] };
 
-/** Records vectors of memories that are what they were when they were read. */
+/** Records the vectors of memories that have not changed since they were read. */
 async function record(
   { clock }: EmbedMemoriesState,
   tx: Transaction,
   { id, model: name }: EmbeddingModel,
   { owning, made }: { owning: Owning; made: readonly Made[] },
 ): Promise<Recorded | 'other dimensions'> {
-  // An earlier request of the same pass may have set its dimensions, or another process made it another one.
+  // Read again: an earlier request may have set the dimensions, or another process may have replaced the model.
   const model = await findModel(tx, { model: name });
   if (model?.id !== id) return nothingRecorded;
   const lengths = made.flatMap(({ vector }) => (vector === null ? [] : [vector.length]));
   const dimensions = model.dimensions ?? lengths[0] ?? null;
   const other = lengths.find((length) => length !== dimensions);
   if (other !== undefined) {
-    // The provider may have another model behind the name: all vectors are made anew, these too. Where organizations
-    // have different ones, or the model changes all the time, that would never end.
+    // The provider may have replaced the model under the same name: then all vectors are made again. Not if other
+    // organizations have vectors, or the dimensions changed recently: that could repeat without end.
     const isOld = clock.now() - Number(model.activated_at) >= dimensionsMs;
     if (!isOld || (await hasVectorsElsewhere(tx, id, owning))) return 'other dimensions';
     await insertModel(tx, { model: name, dimensions: other, at: await activationTime(tx, clock) });

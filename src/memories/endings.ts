@@ -1,6 +1,6 @@
-/** Endings and beginnings that Korean and Arabic write as one with the word they belong to. */
+/** Strips the particles and affixes that Korean and Arabic attach to words. */
 
-/** Particles and endings of verbs; the longest that fits is taken off. */
+/** Particles and verb endings; the longest match is removed. */
 const koreanEndings = `
   으로부터 에게서 에서는 에서도 으로는 이라고 까지는 부터는 한테서 에서 에게 으로 한테 께서 까지 부터 처럼 보다 마다 조차
   이나 이며 이고 이다 입니다 이에요 예요 라고 하고 와는 과는 에는 에도 들은 들이 들을 들의 들에 은 는 이 가 을 를 의 에 도
@@ -32,8 +32,8 @@ const arabicArticle = /^(?:[وف]?[بك]?ال|[وف]?لل)(?=..)/u;
 const arabicEnding = /(?:هما|كما|ات|ون|ين|ان|ها|هم|هن|كم|نا|ية|ته|تي|ه|ة|ي|ك)$/u;
 
 /**
- * The word without article and ending, and what is left of it without the letters that come and go between singular,
- * plural and verb: `فاتورة` and `فواتير` share one.
+ * The word without article and ending, and its root: the letters that singular, plural and verb have in common. `فاتورة`
+ * and `فواتير` share one.
  */
 export function arabicRoot(word: string): { stems: string[]; root: string } {
   const bare = word.replace(arabicArticle, '');

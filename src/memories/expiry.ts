@@ -1,4 +1,4 @@
-/** Deletes expired memories in small transactions; no query finds them from their moment on. */
+/** Deletes expired memories in small transactions. Queries already exclude them from the time of expiry. */
 import type { Database, Transaction } from '../database/database.ts';
 import { PlatformError } from '../kernel/errors.ts';
 import { expiredOf, nextExpiry } from './memories.store.ts';
@@ -12,11 +12,11 @@ const stepsMax = 20;
 
 interface ExpiryDeps {
   readonly database: Database;
-  /** Locks an agent; throws `404 not_found` for one that is gone. */
+  /** Locks an agent; throws `404 not_found` for a deleted one. */
   lock(tx: Transaction, organizationId: string, agentId: string): Promise<unknown>;
 }
 
-/** Deletes some of the memories that have expired by `now`; how many. */
+/** Deletes some of the memories that have expired by `now`; returns how many. */
 export async function deleteExpired(deps: ExpiryDeps, now: number): Promise<number> {
   let deleted = 0;
   for (let step = 0; step < stepsMax; step++) {
@@ -40,7 +40,7 @@ async function deleteSome(
     await lock(tx, owning.organizationId, owning.agentId);
   } catch (error) {
     if (!(error instanceof PlatformError && error.code === 'not_found')) throw error;
-    // Its agent is gone, so the purge deletes them.
+    // The agent is deleted, so leave the memories to the purge.
     await markRemoved(tx, owning.organizationId, owning.agentId);
     return 0;
   }

@@ -1,7 +1,7 @@
 /** The fields and limits of a memory, for clients and runs. */
 import { refuseLong } from '../kernel/long-text.ts';
 
-/** The tag of a memory that was given none (docs/decisions/memories.md). */
+/** The default tag of a memory (docs/decisions/memories.md). */
 export const defaultTag = 'fact';
 
 /** Characters (code points) of a tag and of a query. */
@@ -12,13 +12,13 @@ export interface MemoryFields {
   content?: string;
   tag?: string;
   metadata?: Readonly<Record<string, unknown>>;
-  /** From then on it is not found. */
+  /** When the memory expires, in milliseconds; null for never. */
   expires_at?: number | null;
 }
 
 /**
- * How many bytes content and metadata have. Throws `400 validation_error` for what is longer than it
- * may be; counts bytes, as no schema can.
+ * The bytes of content and metadata together. Throws `400 validation_error` if either is too long: a JSON Schema
+ * cannot limit bytes.
  */
 export function checkBytes({ content = '', metadata = {} }: MemoryFields): number {
   const json = JSON.stringify(metadata);

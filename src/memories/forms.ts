@@ -1,9 +1,8 @@
 /**
- * The forms under which a word is indexed and asked for beside itself. Strong forms are stems: the
+ * The forms under which a word is indexed and searched, beside the word itself. Strong forms are stems: the
  * same word in another inflection. Weak forms are parts: they connect words that stemmers do not
  * (`allergy` and `allergic`, `Lieferadresse` and `Adresse`, Korean and Arabic words with endings).
- * Pure, and only ever read together with the index that they were written to: a memory's terms are
- * stored, so another version of a stemmer harms nothing.
+ * Pure. A memory's terms are stored, so a new version of a stemmer does not damage existing entries.
  */
 import { stemmer as arabic } from '@orama/stemmers/arabic';
 import { stemmer as dutch } from '@orama/stemmers/dutch';
@@ -32,23 +31,23 @@ const stemmers: Readonly<Record<Language, (word: string) => string>> = {
   tr: turkish,
 };
 
-/** Those that write two nouns as one word. */
+/** Languages with compound nouns. */
 const compounding: ReadonlySet<Language> = new Set(['de', 'nl', 'sv']);
-/** Letters of a word that may be a compound, and of a part of one. */
+/** The least letters of a compound, and of its parts. */
 const compoundCharsMin = 9;
 const partCharsMin = 4;
-/** How many letters at the beginning words of one family have in common. */
+/** Length of the prefix that related words share. */
 const beginningChars = 5;
-/** A shorter stem is usually the rest of a name that the stemmer took for a word with an ending. */
+/** Shorter stems are dropped: they usually come from names that the stemmer misread as inflected words. */
 const stemCharsMin = 3;
 /** Longer words are names or numbers. */
 const stemmedCharsMax = 32;
 
 export interface Forms {
   readonly strong: readonly string[];
-  /** Beginnings, pairs of syllables, roots. */
+  /** Prefixes, pairs of syllables, roots. */
   readonly parts: readonly string[];
-  /** What the word ends with, as the last part of a compound. */
+  /** Suffixes, which match the last part of a compound. */
   readonly ends: readonly string[];
 }
 
@@ -59,7 +58,7 @@ const arabicLetters = /^[\p{Script=Arabic}]+$/u;
 const hangul = /^[\p{Script=Hangul}]+$/u;
 const digits = /\p{N}/u;
 
-/** The forms of the words that were asked for last: most words of a text are frequent ones. */
+/** Cache of the forms of recent words: most words of a text are frequent ones. */
 const known = new Map<string, Forms>();
 const knownMax = 5_000;
 
@@ -104,7 +103,7 @@ function latinForms({ folded, raw }: Word, languages: readonly Language[]): Form
   for (const language of languages) {
     const stem = plainLatin(stemmers[language](plain));
     strong.add(stem);
-    // Some stemmers know their endings only with accents; people leave them out.
+    // Some stemmers recognize endings only with accents, which people leave out.
     if (accented !== null) strong.add(plainLatin(fold(stemmers[language](accented))));
     if (compounding.has(language)) compound ??= stem;
   }
@@ -117,7 +116,7 @@ function latinForms({ folded, raw }: Word, languages: readonly Language[]): Form
   return { strong: stems, parts, ends: isLong ? endsOf(compound ?? plain) : [] };
 }
 
-/** Letters that neither case nor accents set apart, but readers do not tell apart either. */
+/** Normalizes letters that differ in more than case and accents but that readers take for the same. */
 function plainLatin(word: string): string {
   return word.replace(/[ıøæœßłđ]/g, (letter) => plainLetters.get(letter) ?? letter);
 }
@@ -147,7 +146,7 @@ function endsOf(stem: string): string[] {
   return ends;
 }
 
-/** Any two neighbours. */
+/** All pairs of adjacent characters. */
 export function pairsOf(text: string): string[] {
   const chars = [...text];
   return chars.slice(1).map((char, i) => `${chars[i]}${char}`);

@@ -1,12 +1,12 @@
 /**
- * One order of what two searches have found (reciprocal rank fusion). Their own measures cannot be compared: a relevance
- * of words has no upper bound, and what similarity of vectors is great depends on the model. Ranks can. Pure.
+ * Merges the results of two searches (reciprocal rank fusion). Their scores are not comparable: word relevance has no
+ * upper bound, and the scale of vector similarity depends on the model. Ranks are comparable. Pure.
  */
 
-/** The greater it is, the less the first ranks of one search outweigh what both have found. */
+/** The k of reciprocal rank fusion: a greater value favors items that both searches found over top ranks in one. */
 const damping = 60;
 
-/** Best first; what the first search has found better is first among equals. */
+/** Best first; ties are in the order of the first search. */
 export function fused<K>(first: readonly K[], second: readonly K[]): K[] {
   const scores = new Map<K, number>();
   for (const order of [first, second]) {

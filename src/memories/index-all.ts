@@ -1,6 +1,6 @@
 /**
- * The index of memories made anew: for a database that they came into without it, and for memories whose entry was
- * made by an earlier version.
+ * Rebuilds the full-text index of memories: after memories were moved into a database, and for entries that an earlier
+ * version made.
  */
 import type { Database, Transaction } from '../database/database.ts';
 import { indexMemories, reindexMemory } from './index.store.ts';
@@ -14,10 +14,10 @@ import { indexedAs } from './record.ts';
 import { termsText } from './terms.ts';
 import { readWords } from './words.ts';
 
-/** Memories at a time. One has some hundred KiB of words at most. */
+/** Memories indexed at once; each has some hundred KiB of words at most. */
 const memoriesMax = 100;
 
-/** Fills the index, which has to be empty. */
+/** Fills the index, which must be empty. */
 export async function indexAllMemories(tx: Transaction): Promise<void> {
   for (let after = Number.MIN_SAFE_INTEGER; ; ) {
     const rows = await memoriesAfter(tx, after, memoriesMax);
@@ -28,17 +28,17 @@ export async function indexAllMemories(tx: Transaction): Promise<void> {
   }
 }
 
-/** Entries made anew in one transaction, which others wait for; words of them, and transactions of one call. */
+/** Entries rebuilt in one transaction, which blocks other writers; their words; and transactions of one call. */
 const renewedMax = 25;
 const renewedBytesMax = 65_536;
 const renewalsMax = 20;
 
 /**
- * Makes up to some hundred entries anew, the newest first, and returns how many. Each has its terms in its row from then
- * on, so that what was done counts after an interruption. An entry that is not made anew yet is found by its words.
+ * Rebuilds up to some hundred entries, the newest first, and returns how many. A rebuilt entry has its terms in its row,
+ * so an interruption loses nothing. Entries of an earlier version are found by whole words until then.
  */
 export async function renewIndex(database: Database): Promise<number> {
-  // Mostly there are none, and a look takes no place among the writes.
+  // Usually there are none; this read avoids a write transaction.
   if ((await findWithoutTerms(database.read, {})) === undefined) return 0;
   let renewed = 0;
   for (let step = 0; step < renewalsMax; step++) {

@@ -1,4 +1,4 @@
-/** What writes the full-text index of memories. */
+/** The statements that write the full-text index of memories. */
 import { sql } from 'kysely';
 import type { Dialect, Transaction } from '../database/database.ts';
 import { statement } from '../database/statement.ts';
@@ -6,13 +6,13 @@ import { statement } from '../database/statement.ts';
 /** An entry of the index. */
 export interface Indexed {
   readonly seq: number;
-  /** The owners under which it is found. */
+  /** The owners under which the memory is indexed. */
   readonly owners: readonly number[];
-  /** All that it is found by: what leaves the index has to be named exactly. */
+  /** All indexed terms. A deletion from the index needs exactly the terms that were inserted. */
   readonly terms: string;
 }
 
-/** Adds memories to the index that are in no index yet. */
+/** Adds new memories to the index. */
 export async function indexMemories(tx: Transaction, memories: readonly Indexed[]): Promise<void> {
   await tx.insert(
     'memory_index',
@@ -44,9 +44,9 @@ export function unindex(tx: Transaction, memories: readonly Indexed[]): Promise<
   );
 }
 
-/** What the index is given: terms, as `termsText` writes them, each under each of its owners. */
+/** The indexed text: every term of `termsText` once for each owner. */
 function tokensText(dialect: Dialect, { owners, terms }: Omit<Indexed, 'seq'>): string {
-  // Terms have no character that would have to be escaped for PostgreSQL.
+  // Terms contain no character that PostgreSQL would need escaped.
   const [before, between, after] = dialect === 'sqlite' ? ['', ' ', ''] : ["'", "' '", "'"];
   return owners
     .map((owner) => `${before}${owner}${terms.replaceAll(' ', `${between}${owner}`)}${after}`)
@@ -57,8 +57,8 @@ function tokensText(dialect: Dialect, { owners, terms }: Omit<Indexed, 'seq'>): 
 const mergedPages = 200;
 
 /**
- * Merges a part of SQLite's index, so that no word of a deleted memory stays in it; whether there is more. Its option
- * `secure-delete` would do without, but damages an index of this kind where an entry was replaced before.
+ * Merges a part of SQLite's index, so that no word of a deleted memory stays in it. Returns whether there is more to
+ * merge. FTS5's option `secure-delete` is not used: it corrupts a contentless index with replaced entries.
  */
 export async function compactIndex(tx: Transaction, isFirst: boolean): Promise<boolean> {
   if (tx.dialect !== 'sqlite') return false;

@@ -1,12 +1,11 @@
 /**
- * Which languages a text in Latin letters is likely in, told by the words that join others: articles,
- * pronouns, prepositions, question words. The guess decides which stemmers a text is given, and
- * which words of a question say nothing about what is asked for.
+ * Guesses the languages of a text in Latin letters by its stop words: articles, pronouns, prepositions,
+ * question words. The guess selects the stemmers for a text and the stop words to remove from a query.
  */
 
 export type Language = 'en' | 'de' | 'fr' | 'es' | 'it' | 'pt' | 'nl' | 'sv' | 'tr';
 
-/** Without accents, as the words of `words.ts` are. */
+/** Stop words by language, without accents, like the words of `words.ts`. */
 const lists: Readonly<Record<Language, string>> = {
   en: `a an the this that these those and or but if of in on at to for from with by about as into is are was were be
     been being am do does did has have had having will would can could should shall may might must not no yes it its
@@ -66,16 +65,16 @@ function languagesByWord(): ReadonlyMap<string, readonly Language[]> {
 
 export const allLanguages = Object.keys(lists) as Language[];
 
-/** Words of a text that the guess looks at. */
+/** Words of a text that the guess examines. */
 const lookedAtMax = 200;
 
-/** The likely languages; all of them for a text that does not tell. */
+/** The likely languages; all languages if the text gives no clue. */
 export function languagesOf(words: readonly string[]): readonly Language[] {
   const likely = likelyLanguages(words);
   return likely.length === 0 ? allLanguages : likely;
 }
 
-/** Without the words that say nothing in the likely languages; all of them where nothing else is left. */
+/** The words without the stop words of the likely languages; all words if nothing else is left. */
 export function withoutStopWords(words: readonly string[]): readonly string[] {
   const likely = likelyLanguages(words);
   const telling = words.filter(
@@ -84,7 +83,7 @@ export function withoutStopWords(words: readonly string[]): readonly string[] {
   return telling.length === 0 ? words : telling;
 }
 
-/** One word alone tells nothing: `hat` and `die` are nouns and verbs elsewhere. */
+/** The likely languages, or none. A single word decides nothing: `hat` and `die` are also English words. */
 export function likelyLanguages(words: readonly string[]): Language[] {
   const hits = new Map<Language, number>();
   for (const word of words.slice(0, lookedAtMax)) {

@@ -1,6 +1,6 @@
 /**
- * Search by meaning: the memories whose vectors are nearest to that of a question. The codes of all vectors are looked
- * at, and the vectors of the nearest codes are compared exactly, in the same way on both databases.
+ * Semantic search: the memories whose vectors are nearest to that of a query. Compares the codes of all vectors, then
+ * the vectors of the nearest codes exactly, in the same way on both databases.
  */
 import type { Database, Handle } from '../database/database.ts';
 import { bind } from '../kernel/bind.ts';
@@ -22,30 +22,30 @@ import {
   vectorsOf,
 } from './vectors.store.ts';
 
-/** Vectors that are compared exactly, and memories that are found. */
+/** Vectors that are compared exactly, and memories in the result. */
 const comparedMax = 400;
 const foundMax = 100;
 
-/** Makes vectors of texts; never throws for what a provider does. */
+/** Makes vectors of texts. Failures of a provider are results, not errors. */
 export interface Embedder {
   /** `provider/model`. */
   readonly model: string;
-  /** What a request takes: texts, and the bytes that are read of each. */
+  /** The most texts of one request, and the bytes of each that are used. */
   readonly bounds: { readonly textsMax: number; readonly textBytesMax: number };
-  /** The vector of a question; null where there is none in time. */
+  /** The vector of a query; null if the provider gives none in time. */
   question(owning: Owning, text: string): Promise<Float32Array | null>;
   /**
-   * One for each text: null for one that the model does not take, undefined for one that has to wait. `mayGoOn` is asked
-   * before each further request.
+   * A vector for each text: null if the model refuses the text, undefined if it has to wait. Calls `mayGoOn` before
+   * each further request.
    */
   texts(
     owning: Owning,
     texts: readonly string[],
     mayGoOn: () => Promise<boolean>,
   ): Promise<readonly (Float32Array | null | undefined)[]>;
-  /** Lets the texts of an organization wait for so many milliseconds, and tells the log why. */
+  /** Makes no vectors for an organization for `waitMs` milliseconds, and logs why. */
   postpone(owning: Owning, reason: string, waitMs: number): void;
-  /** Whether the texts of an agent wait. */
+  /** Whether the texts of an agent have to wait. */
   isWaiting(owning: Owning): boolean;
 }
 
@@ -56,7 +56,7 @@ export interface Sought {
   readonly tag?: string | undefined;
 }
 
-/** A memory that is near, by its numbers. */
+/** A near memory, with its numbers. */
 export interface Near {
   readonly seq: number;
   readonly id: string;
@@ -65,7 +65,7 @@ export interface Near {
 interface MeaningDeps {
   readonly database: Database;
   readonly embedder: Embedder;
-  /** Where PostgreSQL has one. */
+  /** The vector index of PostgreSQL; finds nothing elsewhere. */
   readonly index: Pick<VectorIndex, 'nearest'>;
 }
 
@@ -80,10 +80,10 @@ export function createMeaning(deps: MeaningDeps) {
   return { ...bind(state, { nearest }), clear: () => state.codes.clear() };
 }
 
-/** Whether a search for a text may go by its meaning: a phrase has to stand there, and a text without words says nothing. */
+/** A query with phrases needs their exact words, and a query without words has no meaning to search by. */
 const hasMeaning = ({ sought, phrases }: Query) => sought.length > 0 && phrases.length === 0;
 
-/** What is nearest to the meaning of a text, nearest first; none where it cannot be told. */
+/** The memories nearest to the text, nearest first; empty if the text or the memories have no vector. */
 async function nearest(
   { database: { read }, embedder, index, codes }: MeaningState,
   owning: Owning,

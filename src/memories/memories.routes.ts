@@ -189,7 +189,7 @@ export function memoryRoutes(
   const findAgent = (request: FastifyRequest) => memories.findAgent(owningOf(request));
   const findAsked = async (request: FastifyRequest) => {
     await findAgent(request);
-    // As it was sent: the query is checked after this.
+    // The raw value: this hook runs before the query is validated.
     const { user_id: user = '' } = request.query as { user_id?: unknown };
     if (user !== '') requireUsersScope(request);
   };
@@ -229,7 +229,7 @@ function owningOf(request: FastifyRequest): Owning {
   return { organizationId: callerOf(request).organizationId, agentId };
 }
 
-/** A key with one of these reaches the memories of users; any key reaches those of the agents themselves. */
+/** A key needs one of these scopes to reach the memories of users; any key reaches the agents' own. */
 const usersScopes = ['memories', 'user-data'];
 
 function reachesUsers(request: FastifyRequest): boolean {

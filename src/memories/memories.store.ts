@@ -1,6 +1,6 @@
 /**
  * Every query on memories. Those on their index are in `index.store.ts`, on owners in `owners.store.ts`, searches in
- * `search.store.ts`. It has more than 300 lines because most of them are short and are read beside each other.
+ * `search.store.ts`. It has more than 300 lines because the queries are short and share their columns and filters.
  */
 import { type ExpressionBuilder, type Selectable, sql } from 'kysely';
 import type { Handle, Transaction } from '../database/database.ts';
@@ -13,12 +13,12 @@ import { type Indexed, indexMemories, unindex } from './index.store.ts';
 import { type Owner, type OwnerRow, ownerKinds } from './owners.store.ts';
 import { deleteVectors } from './vectors.store.ts';
 
-/** Expired memories that are told from others before they are deleted, which takes some seconds. */
+/** Expired memories that are excluded by id until the background job has deleted them, some seconds later. */
 const expiredMax = 10_000;
 
 export type MemoryRow = Selectable<MemoriesTable>;
 
-/** A memory as it is shown. */
+/** A memory as the API shows it. */
 export type VisibleMemoryRow = Pick<MemoryRow, (typeof visibleColumns)[number]>;
 
 /** A memory to record. */
@@ -42,13 +42,13 @@ export const visibleColumns = [
   'edited',
 ] as const;
 
-/** What a memory is found by. */
+/** The columns that the index is made of. */
 const foundBy = ['seq', 'owner', 'together', 'tag', 'words', 'terms'] as const;
 
-/** Where memories are looked for. */
+/** The owners whose memories are searched. */
 type Seen = readonly Pick<OwnerRow, 'id' | 'kind'>[];
 
-/** Memories of the owners that are seen. */
+/** A condition: the memory belongs to one of the owners. */
 function ofOwners(owners: Seen) {
   const ids = (isTogether: boolean) =>
     owners.filter(({ kind }) => (kind === ownerKinds.together) === isTogether).map(({ id }) => id);
@@ -61,7 +61,7 @@ function ofOwners(owners: Seen) {
   };
 }
 
-/** Up to `max` memories of an owner, with what they are found by. */
+/** Up to `max` memories of an owner, with their indexed columns. */
 export function someMemories(tx: Transaction, owner: number, max: number) {
   return tx.kysely
     .selectFrom('memories')
@@ -74,7 +74,7 @@ export function someMemories(tx: Transaction, owner: number, max: number) {
 const deleteBySeq = statement<{ seq: number }>()((db, p) =>
   db.deleteFrom('memories').where('seq', '=', p('seq')),
 );
-/** Undefined where none of the owners has it, or it has expired. */
+/** A memory; undefined if none of the owners has it or it has expired. */
 export function findMemory(db: Handle, owners: Seen, id: string, now: number) {
   return db.kysely
     .selectFrom('memories')
@@ -85,7 +85,7 @@ export function findMemory(db: Handle, owners: Seen, id: string, now: number) {
     .executeTakeFirst();
 }
 
-/** What memories of these ids are found by, in the order of the ids; those that are not there are left out. */
+/** The indexed columns of the memories of these ids, in the order of the ids; unknown ids are left out. */
 export function memoriesById(tx: Transaction, owners: Seen, ids: readonly string[]) {
   return tx.kysely
     .selectFrom('memories')
@@ -104,11 +104,11 @@ const isCurrent =
 interface MemoryFilter {
   readonly tag?: string | undefined;
   readonly without?: readonly string[];
-  /** Leaves out what has expired by then; null where nothing of the owners has. */
+  /** Leaves out memories that have expired by this time; null if none of the owners has expired ones. */
   readonly now: number | null;
 }
 
-/** The ids of an owner's newest memories; of one tag when it is given, and without some ids. */
+/** The ids of an owner's newest memories, optionally of one tag, and without some ids. */
 function newestIds(
   db: Handle,
   { id, kind }: Seen[number],
@@ -133,7 +133,7 @@ function idsOfPage(db: Handle, owners: Seen, filter: MemoryFilter, { limit, offs
   const [first, ...others] = owners.map((owner) => newestIds(db, owner, filter));
   if (first === undefined) throw new Error('no owner is seen');
   if (others.length === 0) return first.limit(limit).offset(offset);
-  // Each owner's newest are read in their index; its page is among them.
+  // Reading the newest of each owner from its index is enough: the page is among them.
   const newest = (one: typeof first) =>
     db.kysely.selectFrom(one.limit(limit + offset).as('newest')).select('id');
   const all = others.reduce((union, one) => union.unionAll(newest(one)), newest(first));
@@ -145,7 +145,7 @@ function idsOfPage(db: Handle, owners: Seen, filter: MemoryFilter, { limit, offs
     .offset(offset);
 }
 
-/** The memories of a page, newest first. What a page skips is skipped in the index: its rows are not read. */
+/** The memories of a page, newest first. Skips the rows before the page in the index, without reading them. */
 function ofPage(db: Handle, owners: Seen, filter: MemoryFilter, page: PageAsked) {
   return db.kysely
     .selectFrom('memories')
@@ -165,7 +165,7 @@ export async function listMemories(
   return await ofPage(db, owners, filter, page).select(visibleColumns).execute();
 }
 
-/** As `listMemories`, with the offset at which to go on where the page was cut for its bytes. */
+/** Like `listMemories`, with the offset of the next page when this one was cut because of its size in bytes. */
 export async function listMemoriesWithinBytes(
   db: Handle,
   owners: Seen,
@@ -181,7 +181,7 @@ export async function listMemoriesWithinBytes(
   return { rows: await listMemories(db, owners, filter, fitting), next };
 }
 
-/** Of the owners, by `seq`, what has expired and is not deleted yet; of one tag when it is given. */
+/** The `seq` of the owners' memories that have expired and are not deleted yet, optionally of one tag. */
 export async function expiredMemories(
   db: Handle,
   owners: Seen,
@@ -198,7 +198,7 @@ export async function expiredMemories(
   return (await query.execute()).map(({ seq }) => Number(seq));
 }
 
-/** Up to `max` expired memories of an owner, with what they are found by. */
+/** Up to `max` expired memories of an owner, with their indexed columns. */
 export function expiredOf(tx: Transaction, owner: number, now: number, max: number) {
   return tx.kysely
     .selectFrom('memories')
@@ -209,7 +209,7 @@ export function expiredOf(tx: Transaction, owner: number, now: number, max: numb
     .execute();
 }
 
-/** When the next memory of an owner, or of all users together, expires; null where none does. */
+/** When the next memory of an owner, or of all users together, expires; null if none does. */
 export async function nextExpiry(tx: Transaction, owner: number): Promise<number | null> {
   const next = (column: 'owner' | 'together') =>
     tx.kysely
@@ -224,7 +224,7 @@ export async function nextExpiry(tx: Transaction, owner: number): Promise<number
   return found?.expires_at ?? null;
 }
 
-/** Records memories of one owner; counts are the caller's. */
+/** Records memories of one owner; the caller updates the counts. */
 export async function insertMemories(
   tx: Transaction,
   owner: Owner,
@@ -241,10 +241,10 @@ export async function insertMemories(
   );
 }
 
-/** The owners in the index of a memory. */
+/** The owners under which a memory is indexed. */
 export const ownersIn = ({ id, together }: Owner) => (together === null ? [id] : [id, together]);
 
-/** Up to `max` memories that these jobs wrote last, with what they are found by. */
+/** Up to `max` memories that these jobs wrote last, with their indexed columns. */
 export function memoriesOfJobs(db: Handle, jobIds: readonly string[], max: number) {
   return db.kysely
     .selectFrom('memories')
@@ -256,7 +256,7 @@ export function memoriesOfJobs(db: Handle, jobIds: readonly string[], max: numbe
     .execute();
 }
 
-/** Up to `max` memories that runs for a user wrote for agents of the organization themselves, with what they are found by. */
+/** Up to `max` of the agents' own memories that runs for a user wrote, with their indexed columns. */
 export function memoriesWrittenFor(
   db: Handle,
   { organizationId, userId }: { organizationId: string; userId: string },
@@ -277,7 +277,7 @@ export function memoriesWrittenFor(
     .execute();
 }
 
-/** A memory, and what it is found by. */
+/** A memory with its indexed columns. */
 export type LockedRow = VisibleMemoryRow & Pick<MemoryRow, (typeof foundBy)[number]>;
 
 /** Up to `max` memories of all owners that were recorded after `seq`, in that order. */
@@ -310,7 +310,7 @@ export function memoriesWithoutTerms(tx: Transaction, max: number) {
   return locked(tx.dialect, query, (unlocked) => unlocked.forUpdate().skipLocked()).execute();
 }
 
-/** A memory that is about to be changed or deleted, locked where several could be at it. */
+/** A memory to change or delete, locked against other writers. */
 export function lockMemory(tx: Transaction, owners: Seen, id: string, now: number) {
   const query = tx.kysely
     .selectFrom('memories')

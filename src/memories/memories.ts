@@ -32,7 +32,7 @@ import {
   countOfTag,
   deleteEmptyOwner,
   findRemovedOwner,
-  noteExpiry,
+  lowerNextExpiry,
 } from './owners.store.ts';
 import { markRemoved, type OfUser, type Owning, ownersOf, ownersSeen } from './owners.ts';
 import { queryOf } from './query.ts';
@@ -73,7 +73,7 @@ interface MemoriesDeps {
   readonly database: Database;
   readonly clock: Clock;
   readonly agents: AgentsOfMemories;
-  /** Null where memories have no vectors. */
+  /** Semantic search; null when memories have no vectors. */
   readonly meaning?: () => Meaning | null;
 }
 
@@ -97,7 +97,7 @@ async function findAgent({ agents }: MemoriesDeps, owning: Owning): Promise<void
   await agents.find(owning.organizationId, owning.agentId);
 }
 
-/** The agent, and which of its memories the client reaches: all, or where `userId` is null the agent's own. */
+/** The agent, and which of its memories the client reaches: all, or only the agent's own when `userId` is null. */
 export interface Reach extends Owning {
   readonly userId?: null;
 }
@@ -116,12 +116,12 @@ async function findRow({ database: { read }, clock }: MemoriesDeps, reach: Reach
   return row;
 }
 
-/** What a list is narrowed by. */
+/** The filters of a list. */
 interface ListFilter {
   readonly q?: string | undefined;
-  /** Has to be equal. */
+  /** Matches exactly. */
   readonly tag?: string | undefined;
-  /** Null for the agent's own alone. */
+  /** Null for the agent's own memories only. */
   readonly userId?: OfUser;
 }
 
@@ -200,11 +200,11 @@ function writeTo<T>(
   });
 }
 
-/** Changes what `fields` name. */
+/** Changes the given fields. */
 async function update(deps: MemoriesDeps, reach: Reach, id: string, fields: MemoryFields) {
   checkBytes(fields);
   const { content, tag, metadata, expires_at } = fields;
-  // Outside of the transaction, because other writers wait for that.
+  // Outside of the transaction, which blocks other writers.
   const words = content === undefined ? null : readWords(content);
   const found = words && columnsOfWords(words, tag ?? '');
   return await writeTo(deps, reach, id, async (tx, row) => {
@@ -216,12 +216,12 @@ async function update(deps: MemoriesDeps, reach: Reach, id: string, fields: Memo
       metadata: metadata === undefined ? row.metadata : JSON.stringify(metadata),
       expires_at: expires_at === undefined ? row.expires_at : expires_at,
       edited: content === undefined || content === row.content ? row.edited : 1,
-      // A clock that was set back, or has not moved, makes no change older than the one before.
+      // Strictly increasing, even if the clock was set back.
       updated_at: Math.max(deps.clock.now(), row.updated_at + 1),
     };
     const before = indexedAs(row);
     const terms = retagged(found?.terms ?? before.terms, after.tag);
-    // An entry of an earlier version stays one that is made anew.
+    // An index entry of an earlier version stays marked for `renew`.
     const isOld = found === null && row.terms === null;
     await updateMemory(tx, row.seq, {
       ...columnsOf(after),
@@ -235,12 +235,12 @@ async function update(deps: MemoriesDeps, reach: Reach, id: string, fields: Memo
       const counts = new Map([[row.tag, -1]]).set(after.tag, 1);
       for (const owner of owners) await addToCounts(tx, owner, counts);
     }
-    if (after.expires_at !== null) await noteExpiry(tx, owners, after.expires_at);
+    if (after.expires_at !== null) await lowerNextExpiry(tx, owners, after.expires_at);
     return memoryView(reach.agentId, after);
   });
 }
 
-/** Another text means something else: until it has a vector, it is found by its words. */
+/** Deletes the vector of a memory whose text has changed; a new one is made in the background. */
 async function forgetVector(tx: Transaction, seq: number): Promise<void> {
   await deleteVectors(tx, [{ seq }]);
   await updateMemory(tx, seq, { embedding: 0 });
@@ -251,12 +251,11 @@ async function remove(deps: MemoriesDeps, reach: Reach, id: string): Promise<voi
 }
 
 /**
- * Records the memory changes of runs, in the transaction that completes them. A deleted memory or a deleted
- * agent is no error. An agent that was created after the job was accepted is another one of the same id, and
- * gets nothing.
+ * Records the memory changes of runs, in the transaction that completes them. Ignores changes of a deleted memory
+ * or agent, and of an agent that was created after the job was accepted: that is another agent with the same id.
  */
 async function keep({ agents }: MemoriesDeps, tx: Transaction, runs: readonly RunChanges[]) {
-  // Always in one order, so that two transactions never wait for each other.
+  // In a fixed order, so that two transactions cannot deadlock.
   const keyOf = (run: Owning) => `${run.organizationId}/${run.agentId}`;
   const byAgent = [...Map.groupBy(runs, keyOf)].sort(([a], [b]) => (a < b ? -1 : 1));
   for (const [, ofAgent] of byAgent) {
@@ -265,7 +264,7 @@ async function keep({ agents }: MemoriesDeps, tx: Transaction, runs: readonly Ru
   }
 }
 
-/** Locks the agent. Returns when it was created; infinity for one that does not exist. */
+/** Locks the agent. Returns when it was created; infinity if it does not exist. */
 async function lockedSince(
   agents: AgentsOfMemories,
   tx: Transaction,
@@ -297,20 +296,20 @@ async function purge({ database }: MemoriesDeps): Promise<void> {
   }
 }
 
-/** Deletes some of the expired memories; how many. */
+/** Deletes some of the expired memories; returns how many. */
 async function expire({ database, clock, agents }: MemoriesDeps): Promise<number> {
   const { lock } = agents;
   return await deleteExpired({ database, lock }, clock.now());
 }
 
-/** All memories of a user, read as they are asked for. */
+/** All memories of a user, read lazily. */
 async function* ofUser({ database }: MemoriesDeps, organizationId: string, userId: string) {
   for await (const { agentId, row } of rowsOfUser(database, organizationId, userId)) {
     yield memoryView(agentId, row);
   }
 }
 
-/** Deletes the memories of a user until `isLate`; how many. */
+/** Deletes memories of a user until none is left or `isLate` returns true; returns how many. */
 function eraseUser(
   { database, agents: { lock }, meaning }: MemoriesDeps,
   organizationId: string,
@@ -321,7 +320,7 @@ function eraseUser(
   return eraseRowsOfUser({ database, lock }, { organizationId, userId }, isLate);
 }
 
-/** Deletes what jobs remembered, for their user or an agent itself, until `isLate`; how many memories. */
+/** Deletes memories that jobs wrote, of users and of agents, until none is left or `isLate`; returns how many. */
 function eraseOfJobs(
   { database, agents: { lock } }: MemoriesDeps,
   { organizationId, jobIds }: { organizationId: string; jobIds: readonly string[] },
@@ -330,19 +329,19 @@ function eraseOfJobs(
   return eraseRowsOfJobs({ database, lock }, { organizationId, jobIds }, isLate);
 }
 
-/** Takes deleted memories out of the index, too, until `isLate`; whether nothing of them is left. */
+/** Removes the terms of deleted memories from the index until `isLate`; returns whether all are removed. */
 function compactIndex({ database }: MemoriesDeps, isLate: () => boolean): Promise<boolean> {
   return compactMemoryIndex(database, isLate);
 }
 
-/** Makes some of the index entries anew that an earlier version has made; how many. */
+/** Rebuilds some of the index entries that an earlier version made; returns how many. */
 async function renew({ database }: MemoriesDeps): Promise<number> {
   return await renewIndex(database);
 }
 
-/** The memories of a deleted agent are marked, and no query finds them any more; `purge` deletes them. */
+/** Marks the memories of a deleted agent, which hides them from queries; `purge` deletes them. */
 export const memoriesOfAgent = {
-  // An earlier version, whose processes know no memories of users, may have left those of a deleted agent.
+  // Processes of an earlier version do not delete memories of users, so some of a deleted agent may remain.
   begin: markRemoved,
   remove: markRemoved,
 };
@@ -373,7 +372,7 @@ function memoryView(agent_id: string, row: VisibleMemoryRow) {
   return { id, agent_id, ...others, source: sourceOf(row) };
 }
 
-/** The run that wrote the content; null where a client did, whose change of it counts. */
+/** The run that wrote the content; null if a client wrote or changed it. */
 function sourceOf({ job_id, conversation_id, step, edited }: VisibleMemoryRow) {
   if (job_id === null || edited === 1) return null;
   return { job_id, conversation_id: conversation_id ?? '', step };

@@ -1,6 +1,6 @@
 /**
- * What a run can ask of its agent's memory, in its code and by the tools of its model: the verbs, their
- * arguments and limits, said once.
+ * The verbs of memory (remember, recall, forget) with their arguments and limits, for the code of a skill and the
+ * tools of a model.
  */
 /** Memories in the answer to one `recall`: without a limit, and at most. */
 export const recallDefault = 50;

@@ -1,25 +1,24 @@
 /**
- * Whether a new memory says what an earlier one says, so that it replaces it. Compares words as the search does: in
- * lower case, without accents, and by their stems where the text tells its language. Decides for two memories where it
- * is in doubt: a fact that is kept twice harms less than one that is lost. Pure.
+ * Decides whether a new memory repeats an earlier one and replaces it. Compares words like the search: lower case, no
+ * accents, and stems if the language is clear. In doubt it keeps both: a duplicate harms less than a lost fact. Pure.
  */
 import { formsIn } from './forms.ts';
 import { type Language, likelyLanguages } from './languages.ts';
 import type { Word } from './words.ts';
 import { readWords } from './words.ts';
 
-/** Longer texts replace only their equals. */
+/** Longer texts replace only identical ones. */
 const comparedWordsMax = 200;
-/** How much longer a text may be that contains the earlier one. */
+/** How many times longer than the earlier text a text that contains it may be. */
 const growthMax = 3;
-/** Letters at the beginning that inflections of one word have in common. */
+/** Letters of the prefix that inflections of a word share. */
 const keptMin = 3;
-/** The endings that may follow; other endings make other words (`universe`, `university`). */
+/** Endings of inflections; other endings make another word (`universe`, `university`). */
 const endings = new Set(['', ...'s es e en n er em es ed d ing t te ten st'.split(' ')]);
-/** Words behind a number that belong to it, such as a unit: `5,000 euros a month`. */
+/** Words after a number that belong to it, such as a unit: `5,000 euros a month`. */
 const unitWordsMax = 4;
 
-/** Articles, and words that only strengthen a statement or say that it holds now. */
+/** Ignored words: articles, and words that emphasize a statement or say that it holds now. */
 const passedOver = new Set(
   `a an the very really quite now currently still also just
   der die das den dem des ein eine einen einem einer eines sehr wirklich jetzt derzeit noch auch
@@ -27,16 +26,16 @@ const passedOver = new Set(
   il lo i gli uno molto davvero adesso ancora anche o os as um uma uns umas muito realmente agora ainda tambem
   de het een heel zeer echt nu nog ook en ett mycket verkligen nu fortfarande ocksa`.split(/\s+/),
 );
-/** Between what a number is of and the number. */
+/** Words between a subject and its number. */
 const copulas = new Set(
   `is are was were be equals ist sind war betragt est sont etait es son era sera e sono era sao eram foi is zijn was ar var
   blir`.split(/\s+/),
 );
 
-/** `same`: the new text says the earlier one again. `changed`: it gives another number for the same thing. */
+/** `same`: the new text repeats the earlier one. `changed`: it gives another number for the same subject. */
 export type Likeness = 'same' | 'changed' | null;
 
-/** What a new text is to an earlier one; null for another memory. */
+/** How a new text relates to an earlier one; null if they are different memories. */
 export function likenessOf(before: string, after: string): Likeness {
   if (before === after) return 'same';
   const [earlier, later] = [tokensOf(before), tokensOf(after)];
@@ -82,8 +81,8 @@ function isEach(some: readonly Token[], others: readonly Token[], equal: Equal):
 }
 
 /**
- * Equal words, and inflections of one in the language of both texts. Names and numbers are not inflected, and words of the
- * same length may be a man's and a woman's name.
+ * Compares words: equal, or inflections of one word in the language of both texts. Excludes names and numbers, and
+ * words of the same length, which may be a man's and a woman's name.
  */
 function equalIn(before: string, after: string): Equal {
   const languages = [before, after].map((text) =>
@@ -102,8 +101,8 @@ function equalIn(before: string, after: string): Equal {
 }
 
 /**
- * Whether the new text begins with all of the earlier one and goes on behind a mark that ends a part of a sentence, so
- * that nothing is lost: `Ada prefers short answers, in German.` More words without one may say something else.
+ * Whether the new text is the earlier one, a punctuation mark and more words, so that nothing is lost: `Ada prefers
+ * short answers, in German.` Without the mark, the added words may change the meaning.
  */
 function continues(before: string, after: string): boolean {
   const plain = (text: string) =>
@@ -115,7 +114,7 @@ function continues(before: string, after: string): boolean {
   );
 }
 
-/** Whether they differ in nothing but endings of inflections: `answer` and `answers`, `prefers` and `preferred`. */
+/** Whether they differ only in endings of inflections: `answer` and `answers`, `prefers` and `preferred`. */
 function mayBeInflections(a: string, b: string): boolean {
   if (a.length === b.length) return false;
   let kept = 0;
@@ -128,7 +127,7 @@ function mayBeInflections(a: string, b: string): boolean {
   return kept >= keptMin && endings.has(endingOf(a)) && endings.has(endingOf(b));
 }
 
-/** `The salary of Alice is 5,000`: the same words up to a number that is said of them, and the same behind it. */
+/** Whether only the number differs: `The salary of Alice is 5,000`, with the same words before and after it. */
 function isChangedNumber(earlier: readonly Token[], later: readonly Token[]): boolean {
   const [a, b] = [splitAtNumber(earlier), splitAtNumber(later)];
   if (a === null || b === null) return false;

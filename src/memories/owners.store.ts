@@ -1,4 +1,4 @@
-/** Every query on the owners of memories, and on how many memories they have. */
+/** Every query on the owners of memories and their counts. */
 import { sql } from 'kysely';
 import type { Handle, Transaction } from '../database/database.ts';
 import { allRows, firstRow, statement } from '../database/statement.ts';
@@ -7,13 +7,13 @@ import { allRows, firstRow, statement } from '../database/statement.ts';
 export const ownerKinds = { agent: 0, user: 1, together: 2 } as const;
 export type OwnerKind = (typeof ownerKinds)[keyof typeof ownerKinds];
 
-/** The number of an owner, and of all users together where it is one of them. */
+/** The number of an owner; if it is a user, also that of all users together. */
 export interface Owner {
   readonly id: number;
   readonly together: number | null;
 }
 
-/** Of whom; `user_id` is empty where it is not one user. */
+/** The names of an owner; `user_id` is empty unless the owner is one user. */
 export interface OwnerName {
   readonly organization_id: string;
   /** As `memory_owners.agent_id` has it. */
@@ -22,7 +22,7 @@ export interface OwnerName {
   readonly user_id: string;
 }
 
-/** Up to two owners: the agent itself, and what `kind` and `user_id` name of its users. */
+/** Up to two owners: the agent itself, and the user or all users that `kind` and `user_id` name. */
 export const findOwners = allRows<{
   organization_id: string;
   agent_id: string;
@@ -48,7 +48,7 @@ export const findOwners = allRows<{
         ]),
       ]),
     )
-    // As a literal, so that the index of those that are not removed serves.
+    // A literal, not a parameter: otherwise the partial index of present owners is not used.
     .where('removed', '=', sql.lit(0)),
 );
 export type OwnerRow = Awaited<ReturnType<typeof findOwners>>[number];
@@ -63,12 +63,12 @@ export const findOwnersOfUser = allRows<{ organizationId: string; userId: string
     .where('user_id', '=', p('userId')),
 );
 
-/** Whose an owner is. */
+/** The agent of an owner. */
 export const findAgentOfOwner = firstRow<{ id: number }>()((db, p) =>
   db.selectFrom('memory_owners').select(['organization_id', 'agent_id']).where('id', '=', p('id')),
 );
 
-/** Adds an owner; its number. */
+/** Adds an owner; returns its number. */
 export async function insertOwner(tx: Transaction, name: OwnerName): Promise<number> {
   const { id } = await tx.kysely
     .insertInto('memory_owners')
@@ -78,7 +78,7 @@ export async function insertOwner(tx: Transaction, name: OwnerName): Promise<num
   return Number(id);
 }
 
-/** From now on no query finds the memories of these agents, by `memory_owners.agent_id`. */
+/** Hides the memories of agents from all queries, by `memory_owners.agent_id`. */
 export async function removeOwners(
   tx: Transaction,
   organizationId: string,
@@ -97,7 +97,7 @@ export const findRemovedOwner = firstRow<object>()((db) =>
   db.selectFrom('memory_owners').select('id').where('removed', '=', sql.lit(1)).limit(1),
 );
 
-/** Deletes up to `max` counts of an owner without memories, or else the owner. */
+/** Deletes up to `max` counts of an owner without memories; the owner itself once it has no counts. */
 export async function deleteEmptyOwner(tx: Transaction, owner: number, max: number): Promise<void> {
   const tags = await tx.kysely
     .selectFrom('memory_tags')
@@ -138,7 +138,7 @@ const lowerExpiry = statement<{ owner: number; at: number }>()((db, p) =>
     .where(({ eb, or }) => or([eb('next_expiry', 'is', null), eb('next_expiry', '>', p('at'))])),
 );
 
-/** An owner, not all users together, of whom a memory may have expired. */
+/** An agent or a user with memories that may have expired. */
 export const findExpiringOwner = firstRow<{ now: number }>()((db, p) =>
   db
     .selectFrom('memory_owners')
@@ -157,8 +157,12 @@ export async function setNextExpiry(tx: Transaction, owner: number, at: number |
     .execute();
 }
 
-/** Notes that a memory of these owners ends at a moment. */
-export function noteExpiry(tx: Transaction, owners: readonly number[], at: number): Promise<void> {
+/** Lowers `next_expiry` of these owners to `at`, in milliseconds. */
+export function lowerNextExpiry(
+  tx: Transaction,
+  owners: readonly number[],
+  at: number,
+): Promise<void> {
   return tx.each(
     lowerExpiry,
     owners.map((owner) => ({ owner, at })),
@@ -189,7 +193,7 @@ const deleteUnusedTag = statement<{ owner: number; tag: string }>()((db, p) =>
     .where('count', '=', sql.lit(0)),
 );
 
-/** Adds to the counts of an owner: by tag, how many more memories there are. */
+/** Changes the counts of an owner by tag. */
 export async function addToCounts(
   tx: Transaction,
   owner: number,

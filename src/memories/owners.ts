@@ -1,7 +1,7 @@
 /**
- * The owners of memories: the agent itself, each of its users, and all its users together. A memory of a
- * user is counted and indexed for the user and for all together, so that what is seen is at most two owners:
- * of a run those of the agent and of its user, of a client those of the agent and of all its users.
+ * The owners of memories: the agent itself, each of its users, and all its users together. A memory of a user is
+ * counted and indexed under the user and under all users together, so every search covers at most two owners: a run
+ * searches the agent and its user, a client the agent and all its users.
  */
 import type { Handle, Transaction } from '../database/database.ts';
 import {
@@ -20,13 +20,13 @@ export interface Owning {
   readonly agentId: string;
 }
 
-/** Whose memories are looked at: a user's, the agent's own where null, or all. */
+/** Whose memories are read: a user's; the agent's own if null; all if undefined. */
 export type OfUser = string | null | undefined;
 
-/** Names of agents have no slash. */
+/** `memory_owners.agent_id` of the users of an agent. Unambiguous, because ids of agents contain no slash. */
 export const usersOf = (agentId: string) => `${agentId}/`;
 
-/** The owners of what a client asks for; fewer where there never was a memory. */
+/** The owners of a client's request; an owner that never had a memory is missing. */
 export async function ownersOf(
   db: Handle,
   owning: Owning,
@@ -36,7 +36,7 @@ export async function ownersOf(
   return typeof userId === 'string' ? rows.filter(({ kind }) => kind !== ownerKinds.agent) : rows;
 }
 
-/** The agent's own, and those of a user; of all users where it is undefined. */
+/** The agent itself and a user; all users if `userId` is undefined. */
 export function ownersSeen(
   db: Handle,
   { organizationId, agentId }: Owning,
@@ -47,12 +47,12 @@ export function ownersSeen(
     agent_id: agentId,
     users_agent_id: usersOf(agentId),
     kind: userId === undefined ? ownerKinds.together : ownerKinds.user,
-    // No user's name where only the agent's own are asked for.
+    // Matches no user if only the agent's own memories are asked for.
     user_id: userId ?? '',
   });
 }
 
-/** The owner of new memories, made where it is the first one. The agent is locked. */
+/** The owner of new memories; adds it if it is new. The caller has locked the agent. */
 export async function ownerFor(
   tx: Transaction,
   owning: Owning,
@@ -87,7 +87,7 @@ const nameOf = ({ organizationId, agentId }: Owning) => ({
   agent_id: agentId,
 });
 
-/** From now on no query finds the memories of this agent and of its users. */
+/** Hides the memories of this agent and its users from all queries. */
 export async function markRemoved(tx: Transaction, organizationId: string, agentId: string) {
   await removeOwners(tx, organizationId, [agentId, usersOf(agentId)]);
 }

@@ -1,7 +1,7 @@
 /**
- * PostgreSQL with the extension pgvector: an index (HNSW) of the vectors of a model, for agents with very many memories.
- * Its table is made when a model is first indexed, because the extension may be installed later than the platform. It
- * follows the codes: what is deleted there is deleted here.
+ * Queries on the pgvector index (HNSW) of a model's vectors, for agents with very many memories. The table is created
+ * when a model is first indexed, because the extension may be installed later than the platform. Deleting a code
+ * deletes its row here.
  */
 import { sql } from 'kysely';
 import type { Handle, Transaction } from '../database/database.ts';
@@ -9,10 +9,10 @@ import type { SeenOwners } from './vectors.store.ts';
 
 /** Dimensions that an index of 16-bit floats takes. */
 const dimensionsMax = 4_000;
-/** The most rows that a search of the index looks at. */
+/** Rows that a search of the index scans at most. */
 const scannedMax = 20_000;
 
-/** Whether an index of so many dimensions can be made: pgvector has 16-bit floats from 0.7 and filters in turns from 0.8 on. */
+/** Whether the index is possible: it needs 16-bit floats (pgvector 0.7), iterative scans (0.8), and few enough dimensions. */
 export async function canIndex(db: Handle, dimensions: number): Promise<boolean> {
   if (db.dialect !== 'postgres' || dimensions > dimensionsMax) return false;
   const { rows } = await sql<{ version: string }>`
@@ -22,8 +22,8 @@ export async function canIndex(db: Handle, dimensions: number): Promise<boolean>
 }
 
 /**
- * Makes the table, and the index of a model, which lacks vectors until it has a search. Dropping the extension takes the
- * column of the table and its indexes with it, and leaves the rest.
+ * Creates the table and the index of a model. The index is incomplete until `createSearch`. A table without its vector
+ * column is left from a dropped extension and is replaced.
  */
 export async function createIndex(tx: Transaction, model: number, dimensions: number) {
   const run = (text: string) => sql.raw(text).execute(tx.kysely);
@@ -39,14 +39,14 @@ export async function createIndex(tx: Transaction, model: number, dimensions: nu
     using hnsw ((vector::halfvec(${dimensions})) halfvec_cosine_ops) where model = ${model}`);
 }
 
-/** The index of a model no longer has all vectors. */
+/** Drops the search function, which marks the index of a model as incomplete. */
 export async function dropSearch(tx: Transaction, model: number): Promise<void> {
   await sql
     .raw(`drop function if exists ${nameOf(model)}(text, bigint[], bigint[], integer)`)
     .execute(tx.kysely);
 }
 
-/** Makes the search of an index, which says by its being there that the index has all vectors. */
+/** Creates the search function of an index. Its existence marks the index as complete. */
 export async function createSearch(tx: Transaction, model: number, dimensions: number) {
   await sql
     .raw(`create or replace function memory_nearest_${model}
@@ -61,7 +61,7 @@ export async function createSearch(tx: Transaction, model: number, dimensions: n
     .execute(tx.kysely);
 }
 
-/** Up to `max` vectors of a model that the index lacks, in the order of their recording after a number. */
+/** Up to `max` vectors of a model that are not indexed, after the number `after`, oldest first. */
 export async function listUnindexed(
   db: Handle,
   { model, after, max }: { model: number; after: number; max: number },
@@ -74,7 +74,7 @@ export async function listUnindexed(
   return rows;
 }
 
-/** The number of the vector that was recorded last, of any model; `beginning` where there is none. */
+/** The number of the newest vector of any model; `beginning` if there is none. */
 export async function findLastNumber(db: Handle, beginning: number): Promise<number> {
   const { rows } = await sql<{ n: number | null }>`select max(n) as n from memory_codes`.execute(
     db.kysely,
@@ -82,7 +82,7 @@ export async function findLastNumber(db: Handle, beginning: number): Promise<num
   return Number(rows[0]?.n ?? beginning);
 }
 
-/** Adds vectors, which are there still, to the index. */
+/** Adds vectors to the index, unless they were deleted meanwhile. */
 export async function indexVectors(
   tx: Transaction,
   rows: readonly { readonly seq: number; readonly vector: Float32Array }[],
@@ -98,7 +98,7 @@ export async function indexVectors(
       model = excluded.model, vector = excluded.vector`.execute(tx.kysely);
 }
 
-/** Whether the index of a model is there, in which all its new vectors belong. */
+/** Whether the index of a model exists, complete or not; new vectors are added to it. */
 export async function hasIndex(db: Handle, model: number): Promise<boolean> {
   if (db.dialect !== 'postgres') return false;
   const { rows } = await sql<{ there: boolean }>`
@@ -106,7 +106,7 @@ export async function hasIndex(db: Handle, model: number): Promise<boolean> {
   return rows[0]?.there === true;
 }
 
-/** Whether the index of a model has all its vectors, so that it can be searched. */
+/** Whether the index of a model is complete, so that it can be searched. */
 export async function isIndexed(db: Handle, model: number): Promise<boolean> {
   const { rows } = await sql<{ there: boolean }>`
     select to_regproc(${nameOf(model)}) is not null and to_regclass(${nameOf(model)}) is not null
@@ -116,7 +116,7 @@ export async function isIndexed(db: Handle, model: number): Promise<boolean> {
 
 const nameOf = (model: number) => `memory_nearest_${model}`;
 
-/** What the index of a model finds: some of the nearest, and not always all. */
+/** Searches the index of a model. The search is approximate: it may miss some of the nearest. */
 export async function nearestIndexed(
   db: Handle,
   { own, together }: SeenOwners,

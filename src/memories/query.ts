@@ -1,27 +1,27 @@
-/** A query as a search takes it: the terms that each of its words is found by, and its phrases. */
+/** Parses a search query into the terms of each word and the phrases in quotes. */
 import { formsIn, pairsOf } from './forms.ts';
 import { allLanguages, withoutStopWords } from './languages.ts';
 import { endTerm, hanOf, isIdeographic, partTerm, runsOf, wordTerm } from './terms.ts';
 import { isUnspaced, readWords, type Word } from './words.ts';
 
-/** Words of a query that count, without those that only join others; with pairs of characters. */
+/** Words and pairs of characters of a query that are searched, without stop words. */
 const wordsMax = 16;
 const soughtMax = 40;
 const phrasesMax = 4;
 /** Letters of a part of a compound in the query. */
 const partCharsMin = 5;
 
-/** A word of the query, or two neighbours where nothing separates words. */
+/** A word of the query, or a pair of characters in a script without spaces. */
 export interface Sought {
-  /** As it is written in the query; null for a part that is no word. */
+  /** The word in the query; null for a pair of characters. */
   readonly word: string | null;
   /** The word and its stems: a memory with one of these terms has the word. */
   readonly strong: readonly string[];
-  /** A memory with one of these terms has a word of its family, or a part of it. */
+  /** A memory with one of these terms has a related word or a part of the word. */
   readonly weak: readonly string[];
 }
 
-/** Words that have to stand together. */
+/** Words that must be adjacent. */
 export interface Phrase {
   readonly words: readonly string[];
   /** The text that has to occur in the memory's words, joined without spaces if `isUnspaced`. */
@@ -70,7 +70,7 @@ function soughtIn(words: readonly Word[]): Sought[] {
   return [...ofWords, ...[...runs].flatMap(neighbours)].slice(0, soughtMax);
 }
 
-/** All languages are tried: a query is too short to tell its own, and a stem that no memory has costs little. */
+/** Uses the stemmers of all languages: a query is too short to guess its language, and unmatched stems cost little. */
 function soughtBy(word: Word): Sought {
   const { strong, parts, ends } = formsOfAny(word);
   const stems = [...new Set([word.folded, ...strong])].filter((stem) => stem !== '');

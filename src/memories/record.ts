@@ -1,6 +1,6 @@
 /**
- * Recording and deleting memories inside a transaction that holds their agent: the rows, what the
- * index knows of them, and the counts, always together.
+ * Records and deletes memories inside a transaction that has locked their agent: rows, index entries and counts,
+ * always together.
  */
 import type { Transaction } from '../database/database.ts';
 import { newId } from '../kernel/ids.ts';
@@ -14,15 +14,15 @@ import {
   memoriesById,
   ownersIn,
 } from './memories.store.ts';
-import { addToCounts, noteExpiry } from './owners.store.ts';
+import { addToCounts, lowerNextExpiry } from './owners.store.ts';
 import { type OfUser, type Owning, ownerFor, ownersSeen } from './owners.ts';
 import { splitWords } from './relevance.ts';
 import { columnsOfWords, termsOfWords } from './terms.ts';
 import { readWords } from './words.ts';
 
 /**
- * A memory that is complete but not recorded. Its words and terms, which take too long to make for a transaction, are
- * one text each: an array costs ten times that.
+ * A complete memory that is not recorded yet. Its words and terms are computed before the transaction. Each is one text
+ * instead of an array, which would take ten times the memory.
  */
 export type NewMemory = Readonly<
   Omit<MemoryRow, 'seq' | 'owner' | 'together' | 'terms' | 'embedding'>
@@ -30,7 +30,7 @@ export type NewMemory = Readonly<
   readonly terms: string;
 };
 
-/** Where a memory is from; all null where a client wrote it. */
+/** The run that wrote a memory; all fields are null if a client wrote it. */
 export type Source = Pick<MemoryRow, 'job_id' | 'conversation_id' | 'step'> & {
   /** The user for whom the run ran. */
   readonly of_user: string | null;
@@ -38,24 +38,24 @@ export type Source = Pick<MemoryRow, 'job_id' | 'conversation_id' | 'step'> & {
 
 const ofClient: Source = { job_id: null, conversation_id: null, step: null, of_user: null };
 
-/** What a run has done to its agent's memories. */
+/** The changes of a run to its agent's memories. */
 export interface MemoryChanges {
   readonly remembered: readonly NewMemory[];
   /** Ids. */
   readonly forgotten: readonly string[];
-  /** What recording this takes, as a part of one write: 1 is as much as one should hold. */
+  /** The cost of recording them, as a share of one transaction; 1 fills a transaction. */
   readonly share: number;
 }
 
-/** The same, with what tells whether the agent that is there is still the one of the run. */
+/** The changes with their agent, and the time that tells whether the agent was replaced since. */
 export interface RunChanges extends Owning, MemoryChanges {
-  /** The user for whom it runs; it sees no memories of another. */
+  /** The user of the run; it sees no memories of other users. */
   readonly userId: string | null;
   /** When the job of the run was accepted. */
   readonly acceptedAt: number;
 }
 
-/** Whose a new memory is, where it is from and when it is made. */
+/** The owner, the source and the time of a new memory. */
 export interface NewMemoryOptions {
   readonly now: number;
   readonly userId?: string | null;
@@ -88,7 +88,7 @@ export function newMemory(
   };
 }
 
-/** The agent is held. */
+/** Records memories of one owner. The caller has locked the agent. */
 export async function insertAll(
   tx: Transaction,
   owning: Owning,
@@ -101,11 +101,11 @@ export async function insertAll(
     const counts = countedBy(ofUser, 1);
     for (const one of owners) await addToCounts(tx, one, counts);
     const ends = ofUser.flatMap(({ expires_at }) => expires_at ?? []);
-    if (ends.length > 0) await noteExpiry(tx, owners, Math.min(...ends));
+    if (ends.length > 0) await lowerNextExpiry(tx, owners, Math.min(...ends));
   }
 }
 
-/** The agent is locked. Unknown ids, and memories of a user other than `userId`, are skipped. */
+/** Deletes memories by id. Skips unknown ids and memories of other users. The caller has locked the agent. */
 export async function deleteAll(
   tx: Transaction,
   owning: Owning,
@@ -117,7 +117,7 @@ export async function deleteAll(
   await deleteRows(tx, await memoriesById(tx, owners, ids));
 }
 
-/** Deletes memories of an agent that is locked, and what is counted of them. */
+/** Deletes memories with their index entries and counts. The caller has locked the agent. */
 export async function deleteRows(tx: Transaction, rows: readonly Indexable[]): Promise<void> {
   await deleteMemories(tx, rows.map(indexedAs));
   const byOwner = Map.groupBy(
@@ -132,7 +132,7 @@ type Indexable = Pick<LockedRow, 'seq' | 'owner' | 'together' | 'tag' | 'words' 
 export const ownersOfRow = ({ owner, together }: Pick<LockedRow, 'owner' | 'together'>) =>
   ownersIn({ id: owner, together });
 
-/** The index entry of a memory, by what is stored: what `termsText` makes of the content may have changed since. */
+/** The index entry of a memory, from the stored terms: `termsText` may have changed since it was indexed. */
 export function indexedAs(row: Indexable): Indexed {
   const terms = row.terms ?? termsOfWords(splitWords(row.words), row.tag);
   return { seq: row.seq, owners: ownersOfRow(row), terms };

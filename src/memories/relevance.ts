@@ -1,21 +1,21 @@
 /**
- * How well a memory answers a query (BM25): the rarer the words of the query that it has, the more often it says them,
- * and the less it says beside them, the better. Reckoned here and not by the databases, whose own ranks differ from
- * each other, know neither stems nor parts, and could not rank what a run has not handed in yet.
+ * The relevance of a memory to a query (BM25): rare words of the query, high frequency and short text rank higher.
+ * Computed here and not by the databases: their ranks differ from each other, ignore stems and parts, and could not
+ * include a run's unrecorded memories.
  */
 import type { Phrase, Query, Sought } from './query.ts';
 
-/** How soon another mention of the same word adds little (BM25's k1). */
+/** Saturation of the term frequency (BM25's k1). */
 const saturation = 1.2;
-/** How much length counts (BM25's b), and the length in words that neither helps nor harms. */
+/** Weight of the length (BM25's b), and the neutral length in words. */
 const lengthWeight = 0.4;
 const lengthUsual = 40;
-/** What a stem counts beside the word itself, and what a part does. */
+/** Weights of a stem and of a part, relative to the word itself. */
 const stemWeight = 0.9;
 const partWeight = 0.4;
-/** How much better a memory is that has all words of the query. */
+/** Bonus for a memory with all words of the query. */
 const completeBonus = 0.5;
-/** Memories with a term that are counted: what more of them have is common, however many they are. */
+/** Counting stops here: a term in more memories is common in any case. */
 export const countedMax = 5_000;
 
 /** The fields that ranking uses. */
@@ -28,26 +28,26 @@ export interface Ranked {
   readonly terms: string;
 }
 
-/** In how many memories a word of the query occurs. */
+/** In how many memories a word of the query occurs: by its strong terms and by its weak ones. */
 export interface Counts {
   readonly strong: number;
   readonly weak: number;
 }
 
-/** What a word of the query and its parts are worth. */
+/** The weight of each word of the query (inverse document frequency), by strong and weak terms. */
 export type Weights = readonly Counts[];
 
-/** Words in one text, each with a space on both sides, so that a search meets whole words only. */
+/** Joins words with a space on both sides of each, so that a text search matches whole words only. */
 export function joinWords(words: readonly string[]): string {
   return words.length === 0 ? '' : ` ${words.join(' ')} `;
 }
 
-/** The words that were joined. */
+/** Reverses `joinWords`. */
 export function splitWords(words: string): string[] {
   return words === '' ? [] : words.slice(1, -1).split(' ');
 }
 
-/** The rarer among `all` memories, the more a word is worth. */
+/** The rarer a word is among `all` memories, the greater its weight. */
 export function weightsOf(counts: readonly Counts[], all: number): Weights {
   const worth = (count: number) => {
     const counted = Math.min(count, countedMax);
@@ -59,7 +59,7 @@ export function weightsOf(counts: readonly Counts[], all: number): Weights {
   }));
 }
 
-/** Among memories that are all at hand, those that a query finds, best first. */
+/** Searches a list of memories; best first. */
 export function findAmong<M extends Ranked>(memories: readonly M[], query: Query): M[] {
   const weights = weightsOf(countAmong(memories, query), memories.length);
   return rank(
@@ -76,18 +76,18 @@ export function countAmong(memories: readonly Ranked[], query: Query): Counts[] 
   return query.sought.map(({ strong, weak }) => ({ strong: count(strong), weak: count(weak) }));
 }
 
-/** Whether a query finds a memory: it has all phrases, or where there is none, one of the words. */
+/** Whether a memory matches: it has all phrases of the query or, without phrases, one of its words. */
 export function matches(memory: Pick<Ranked, 'words' | 'terms'>, query: Query): boolean {
-  if (query.phrases.length > 0) return query.phrases.every((phrase) => says(memory, phrase));
+  if (query.phrases.length > 0) return query.phrases.every((phrase) => hasPhrase(memory, phrase));
   const terms = ` ${memory.terms} `;
   return query.sought.some(({ strong, weak }) => hasOne(terms, strong) || hasOne(terms, weak));
 }
 
-function says({ words }: Pick<Ranked, 'words'>, { text, isUnspaced }: Phrase): boolean {
+function hasPhrase({ words }: Pick<Ranked, 'words'>, { text, isUnspaced }: Phrase): boolean {
   return (isUnspaced ? words.replaceAll(' ', '') : words).includes(text);
 }
 
-/** Greater than 0 when a word of `query` occurs that not every memory has. */
+/** The score of a memory; 0 if it has no word of the query. */
 function relevance(memory: Ranked, { sought }: Query, weights: Weights): number {
   const length = 1 - lengthWeight + (lengthWeight * memory.word_count) / lengthUsual;
   const terms = ` ${memory.terms} `;
@@ -125,12 +125,12 @@ function hasOne(terms: string, some: readonly string[]): boolean {
   return false;
 }
 
-/** How often the word itself is said; less than once where only its stem is. */
+/** How often the word occurs; less than one if only its stem does. */
 function mentions(words: string, { word }: Sought): number {
   if (word === null) return 1;
   const wanted = ` ${word} `;
   let times = 0;
-  // Neighbours share the space between them.
+  // Adjacent words share the space between them, so the search steps by one character.
   for (let at = words.indexOf(wanted); at !== -1; at = words.indexOf(wanted, at + 1)) times += 1;
   return times === 0 ? stemWeight : times;
 }

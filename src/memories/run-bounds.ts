@@ -1,21 +1,21 @@
 /**
- * How much one attempt may do to its agent's memories. All of it is recorded in one transaction, on
- * SQLite by the process that answers requests, so it must be short enough not to delay requests.
+ * Limits on the memory changes of one attempt. One transaction records all of them, on SQLite in the process that
+ * answers requests, so it must be short.
  */
 import { permanentError } from '../kernel/permanent-error.ts';
 
-/** What an attempt remembers, also what it forgets again. */
+/** Memories that an attempt may remember, including those that it forgets again. */
 const rememberedMax = 200;
-/** What it remembers and forgets, counted together. */
+/** Calls of remember and forget together. */
 const changesMax = 400;
-/** UTF-8 bytes of all that it remembers. */
+/** UTF-8 bytes of all remembered memories. */
 const bytesMax = 2 * 1024 * 1024;
-/** Words of all that it remembers, and of all that it forgets: each enters or leaves the index. */
+/** Words of all remembered memories, and of all forgotten ones: each is added to the index or removed. */
 const wordsMax = 20_000;
 
 export type RunBounds = ReturnType<typeof createRunBounds>;
 
-/** The bounds of one attempt. What would pass one throws a refusal and is not counted. */
+/** The limits of one attempt. A change beyond a limit throws a permanent error and is not counted. */
 export function createRunBounds() {
   let remembered = 0;
   let changes = 0;
@@ -30,7 +30,7 @@ export function createRunBounds() {
   }
 
   return {
-    /** A memory of this size, before the work that it makes: it counts even if its words are too many. */
+    /** Counts a memory of `size` bytes, before its words are computed; it counts even if they are too many. */
     countRemembered(size: number): void {
       if (remembered >= rememberedMax)
         throw permanentError(`a run may remember ${rememberedMax} memories`);
@@ -45,7 +45,7 @@ export function createRunBounds() {
       wordsIn += words;
     },
 
-    /** A recorded memory of so many words; one of the attempt's own has none to take out. */
+    /** Counts a forgotten memory; `words` are those to remove from the index, 0 for an unrecorded memory. */
     countForgotten(words: number): void {
       if (wordsOut + words > wordsMax) {
         throw permanentError(`a run may forget memories of ${wordsMax} words`);
@@ -54,7 +54,7 @@ export function createRunBounds() {
       wordsOut += words;
     },
 
-    /** What part of one write it takes to record all that was counted. */
+    /** The share of one transaction that recording the changes takes. */
     share: () =>
       Math.max((wordsIn + wordsOut) / (2 * wordsMax), changes / changesMax, bytes / bytesMax),
   };

@@ -1,9 +1,8 @@
 /**
- * The memory of one attempt. Its changes are kept here, visible to the attempt at once and to no
- * other, until the transaction that completes the job records it; when the attempt ends
- * otherwise, it is dropped. Questions are answered one after another, in the order in which they
- * were asked, and each in a turn of the event loop of its own: on SQLite an answer blocks it. It has more than 300 lines
- * because each change can be made, made again and taken back, which has to be read together.
+ * The memory of one attempt. Its changes are kept in this process, visible only to the attempt. The transaction that
+ * completes the job records them; any other end drops them. Requests are answered one after another, in order, and each
+ * in its own turn of the event loop, because an answer from SQLite blocks it. It has more than 300 lines because making,
+ * repeating and undoing a change have to be read together.
  */
 import type { Database } from '../database/database.ts';
 import { bind } from '../kernel/bind.ts';
@@ -36,33 +35,33 @@ import { countOf, inOrder, matchesOf, mayHaveExpired } from './search.ts';
 import { createTurns } from './turns.ts';
 import { readWords } from './words.ts';
 
-/** Memories that a new one is compared with: the best that a search for its words finds. */
+/** Search results that a new memory is compared with to find a duplicate. */
 const comparedMax = 20;
 
-/** Bytes of an answer as JSON text; an executor takes no larger one. */
+/** Bytes of an answer as JSON text, the limit of messages to executors. */
 const answerBytesMax = 1_000_000;
 
-/** One thing that a part of a run did to the memory, as JSON. */
+/** One change of the memory by a part of a run, as JSON. */
 export type MemoryChange =
   | {
       readonly remembered: RunMemoryView & {
         readonly step: number | null;
-        /** Whether it replaced an earlier one, whose id it has. */
+        /** Whether it replaced an earlier memory and took its id. */
         readonly updated?: boolean;
       };
     }
   | { readonly forgotten: string };
 
-/** The memory of an attempt of this agent; to be made when the attempt first asks for it. */
+/** Creates the memory of an attempt; called at the attempt's first request. */
 export type StartRunMemory = ReturnType<typeof createRunMemories>;
 export type RunMemory = ReturnType<StartRunMemory>;
 
 /** A memory that is not recorded yet. */
 type Remembered = NewMemory;
 
-/** The run whose memory it is. */
+/** The run that the memory belongs to. */
 export interface MemoryOfRun extends Owning {
-  /** The user for whom it runs, whose memories it sees beside the agent's own; null without one. */
+  /** The user of the run, whose memories it sees beside the agent's own; null without a user. */
   readonly userId: string | null;
   readonly jobId: string;
   readonly conversationId: string;
@@ -76,23 +75,23 @@ interface AttemptMemory extends MemoryOfRun {
   readonly frequent: FrequentTerms;
   readonly bounds: RunBounds;
   readonly remembered: Map<string, Remembered>;
-  /** What the run remembered and then replaced, by id, the last one last. */
+  /** By id: the memories of this run that it has replaced, oldest first. */
   readonly replaced: Map<string, Remembered[]>;
-  /** What the run remembered and forgot again. */
+  /** By id: the memories of this run that it has forgotten again. */
   readonly dropped: Map<string, Remembered>;
   readonly forgotten: Set<string>;
   /** Resolves in a turn of the event loop that no other attempt gets. */
   turn(): Promise<void>;
   /** What the agent may do with its memory, read once. */
   mode: () => Promise<MemoryMode>;
-  /** Resolves when all earlier questions are answered. */
+  /** Resolves when all earlier requests are answered. */
   answered: Promise<unknown>;
 }
 
 interface RunMemoriesDeps {
   readonly database: Database;
   readonly clock: Clock;
-  /** Null where memories have no vectors. */
+  /** Semantic search; null when memories have no vectors. */
   readonly meaning?: () => Meaning | null;
   readonly frequent?: FrequentTerms;
 }
@@ -102,7 +101,7 @@ export function createRunMemories(
   /** What runs of an agent may do with its memory. */
   modeOf: (organizationId: string, agentId: string) => Promise<MemoryMode>,
 ) {
-  // For all runs: what each of them does in a turn adds up.
+  // Shared by all runs, so that their turns do not add up to a long block.
   const turn = createTurns();
   return (run: MemoryOfRun) => {
     const attempt: AttemptMemory = {
@@ -124,23 +123,23 @@ export function createRunMemories(
   };
 }
 
-/** Runs `act` when all that was asked before is answered. */
+/** Runs `act` when all earlier requests are answered. */
 function inTurn<T>(attempt: AttemptMemory, act: () => T | Promise<T>): Promise<T> {
   const result = attempt.answered.then(() => attempt.turn()).then(act);
   attempt.answered = result.catch(() => undefined);
   return result;
 }
 
-/** The part of a run that asks: it receives what its question changed. */
+/** The part of a run that asks; it records the changes of its request. */
 export interface Asker {
   readonly step: number | null;
   note(change: MemoryChange): void;
 }
 
 /**
- * Answers a question; rejects with a sentence for the author of the skill. The asker notes what the
- * question changed, so that a repetition of the run that does not ask again can restore it. A question is
- * validated at once, so that a refused one does not wait for the database.
+ * Answers a request; rejects with a message for the author of the skill. The asker records the changes, so that a
+ * repeated run can restore them without asking again. Invalid requests are refused at once, without waiting for the
+ * database.
  */
 async function ask(
   attempt: AttemptMemory,
@@ -185,7 +184,7 @@ async function ask(
   }
 }
 
-/** Throws where the agent may not use a verb. The mode is read once, so that all of an attempt follows the same. */
+/** Throws if the agent may not use the verb. The mode is read once, so it is the same for the whole attempt. */
 async function requireAllowed(attempt: AttemptMemory, verb: MemoryVerb): Promise<void> {
   const mode = await attempt.mode();
   attempt.mode = async () => mode;
@@ -193,7 +192,7 @@ async function requireAllowed(attempt: AttemptMemory, verb: MemoryVerb): Promise
   if (fault !== null) throw permanentError(fault);
 }
 
-/** Whose memory is asked for; by default the user's of the run, and the agent's own where it has none. */
+/** The user whose memory is meant; by default the run's user. Null for the agent's own memory. */
 function userOf({ userId }: MemoryOfRun, whose: Whose | undefined): string | null {
   if (whose !== 'user') return whose === 'agent' ? null : userId;
   if (userId === null) throw permanentError('this run is for no user, so whose must be agent');
@@ -216,12 +215,12 @@ function remember(
   return runMemoryView(made);
 }
 
-/** Of a memory that replaces an earlier one. */
+/** The timestamps of a memory that replaces an earlier one. */
 function momentsAfter({ created_at, updated_at }: Replaced, now: number) {
   return { created_at, updated_at: Math.max(now, updated_at + 1) };
 }
 
-/** The earlier memory is deleted where the new one is recorded, under the same id. */
+/** Replaces an earlier memory: it is deleted when the new one is recorded under the same id. */
 function replace(
   { bounds, remembered, replaced, forgotten }: AttemptMemory,
   { id, ...before }: Replaced,
@@ -234,13 +233,13 @@ function replace(
   }
 }
 
-/** What a new memory replaces: one that says the same, or else another number of the same thing; if there is one. */
+/** The memory that a new one replaces: first one that says the same, else one with another number for the same subject. */
 async function similarTo(
   attempt: AttemptMemory,
   { content, tag = defaultTag, metadata = {} }: MemoryFields & { content: string },
   userId: string | null,
 ): Promise<Replaced | undefined> {
-  // What stands in quotes is no phrase here.
+  // Remove quotation marks: in a query they would ask for a phrase.
   const query = [...content.replaceAll(/["\u201c\u201d\u201e]/g, ' ')]
     .slice(0, queryCharsMax)
     .join('');
@@ -248,7 +247,7 @@ async function similarTo(
   const json = canonicalJson(metadata);
   const others = (await found(attempt, wanted, query))
     .filter((one) => canonicalJson(JSON.parse(one.metadata)) === json)
-    // Erasing a user takes what its runs wrote for the agent: each user's, and a client's, stand for themselves.
+    // Replace the agent's own memories only if runs for the same user wrote them: erasing that user deletes them.
     .filter((one) => userId !== null || (one.written_for === attempt.userId && !isEditedFor(one)))
     .map((one) => ({ one, likeness: likenessOf(one.content, content) }));
   const like =
@@ -260,14 +259,14 @@ async function similarTo(
   return { ...one, word_count: own?.word_count ?? readWords(one.content).length };
 }
 
-/** Whether a run for a user remembered it first, and a client has rewritten it. */
+/** Whether a run for a user wrote the memory and a client has edited it since. */
 const isEditedFor = ({ written_for, edited }: VisibleMemoryRow) =>
   written_for !== null && edited === 1;
 
 /** A memory that another one replaces. */
 type Replaced = Pick<Remembered, 'id' | 'content' | 'created_at' | 'updated_at' | 'word_count'>;
 
-/** Whose it is and which part of the run remembers it; again under its id, where it is restored. */
+/** The owner of a new memory and the step that remembers it; with `id` when a repeated run restores it. */
 interface Remembering {
   readonly userId: string | null;
   readonly step: number | null;
@@ -292,7 +291,7 @@ async function forget(attempt: AttemptMemory, id: string): Promise<boolean> {
   return true;
 }
 
-/** The owners of what the run sees: of the agent's own and of its user's; of one of the two where it is given. */
+/** The owners that the run sees: the agent and the run's user; with `userId` only that one. */
 function seenBy(attempt: AttemptMemory, userId?: OfUser) {
   const { read } = attempt.database;
   return userId === undefined
@@ -300,7 +299,7 @@ function seenBy(attempt: AttemptMemory, userId?: OfUser) {
     : ownersOf(read, attempt, userId);
 }
 
-/** What a run asks for; `userId` is of whom alone, where it says that. */
+/** The arguments of recall; `userId` restricts it to one owner if the run says so. */
 type Wanted = Omit<Recollection, 'whose'> & { readonly userId?: OfUser };
 
 async function recall(attempt: AttemptMemory, wanted: Wanted) {
@@ -336,7 +335,7 @@ async function found(
   attempt: AttemptMemory,
   wanted: Wanted,
   text: string,
-  /** Also what is near in its meaning; what a run has not handed in yet has no vector. */
+  /** Adds semantic search; the run's own unrecorded memories have no vectors. */
   nearest: Meaning['nearest'] = async () => [],
 ): Promise<VisibleMemoryRow[]> {
   const { tag, limit, userId } = wanted;
@@ -368,7 +367,7 @@ async function found(
   return order.flatMap((one) => (typeof one === 'number' ? bySeq.get(one) : one) ?? []);
 }
 
-/** Does again what an earlier attempt did, under the same ids. */
+/** Repeats the recorded changes of an earlier attempt, under the same ids. */
 async function restore(attempt: AttemptMemory, changes: readonly MemoryChange[]): Promise<void> {
   for (const change of changes) {
     if ('forgotten' in change) {
@@ -381,7 +380,7 @@ async function restore(attempt: AttemptMemory, changes: readonly MemoryChange[])
       };
       attempt.bounds.countRemembered(checkBytes(fields));
       const now = Date.parse(created_at);
-      // A version before there were memories of users has recorded none of the two.
+      // Steps that were recorded before memories of users existed lack both fields.
       const userId = more.user_id ?? null;
       const step = more.step ?? null;
       const making = { userId, step, id, now };
@@ -393,7 +392,7 @@ async function restore(attempt: AttemptMemory, changes: readonly MemoryChange[])
   }
 }
 
-/** Replaces again what an earlier attempt has replaced. */
+/** Repeats a replacement of an earlier attempt. */
 function rememberAgain(
   attempt: AttemptMemory,
   fields: MemoryFields & { content: string },
@@ -408,10 +407,10 @@ function rememberAgain(
   return remember(attempt, fields, { ...making, before, now: updated_at });
 }
 
-/** What a repeated attempt does again is on record. */
+/** The asker of repeated changes, which are already recorded. */
 const ofRecord: Asker = { step: null, note() {} };
 
-/** Takes back what a part of the run did that begins again; it counts against the bounds still. */
+/** Undoes the changes of a part of the run that starts again. They still count against the limits. */
 function undo(attempt: AttemptMemory, changes: readonly MemoryChange[]): Promise<void> {
   const { remembered, replaced, dropped, forgotten } = attempt;
   return inTurn(attempt, () => {
@@ -446,7 +445,7 @@ async function changes(attempt: AttemptMemory): Promise<MemoryChanges> {
   };
 }
 
-/** As a run sees them: as many, from the first on, as fit into an answer. */
+/** The first memories that fit into an answer, as a run sees them. */
 function fitting(rows: readonly VisibleMemoryRow[]): RunMemoryView[] {
   const memories: RunMemoryView[] = [];
   let bytes = 2;

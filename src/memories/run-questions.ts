@@ -1,4 +1,4 @@
-/** Memory requests of a run, from a child process: untrusted, and validated by the API's rules. */
+/** Validates the memory requests of a run by the API's rules. They come from skill code and are untrusted. */
 
 import { PlatformError } from '../kernel/errors.ts';
 import { isObject } from '../kernel/json.ts';
@@ -7,7 +7,7 @@ import { isCleanText, jsonTextFault } from '../kernel/text.ts';
 import { type MemoryFields, queryCharsMax, tagCharsMax } from './fields.ts';
 import { argumentsOf, type MemoryVerb, recallDefault, recallMax, ttlMax } from './memory-verbs.ts';
 
-/** Of the user of the run, or of the agent itself. A run cannot name another user. */
+/** Memories of the run's user or of the agent itself. A run cannot name another user. */
 export type Whose = 'user' | 'agent';
 
 export interface Recollection {
@@ -17,7 +17,7 @@ export interface Recollection {
   readonly limit: number;
 }
 
-/** Throws a final error that names the fault: a repeated request would fail too. */
+/** Throws a permanent error that names the fault: a repeated request would fail too. */
 export function readRemember(
   payload: unknown,
   now: number,
@@ -52,7 +52,7 @@ export function readForget(payload: unknown): string {
   return payload;
 }
 
-/** Runs `check`; a refusal of the API's becomes one of the run's. */
+/** Runs `check`; turns a validation error of the API into a permanent error of the run. */
 export function refusing<T>(check: () => T): T {
   try {
     return check();
@@ -95,7 +95,7 @@ function readText(name: string, text: unknown, min: number, max: number): string
   return text as string;
 }
 
-/** As in requests, characters are code points. Counts no further than it has to. */
+/** Counts code points, as the API does, up to one more than `max`. */
 function characters(text: string, max: number): number {
   return text.length > 2 * max ? text.length : [...text].length;
 }

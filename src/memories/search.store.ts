@@ -1,4 +1,4 @@
-/** The queries of a search: which memories have some terms, and what they are. */
+/** The queries of a search: which memories have some terms, and their columns. */
 import { type Kysely, type RawBuilder, type SelectQueryBuilder, sql } from 'kysely';
 import type { Dialect, Handle } from '../database/database.ts';
 import { bytesOf } from '../database/page-bytes.ts';
@@ -6,14 +6,14 @@ import { type Statement, statement } from '../database/statement.ts';
 import type { Tables } from '../database/tables.ts';
 import { visibleColumns } from './memories.store.ts';
 
-/** Newest matches up to which SQLite reads its index backwards, which is slower for each. */
+/** Up to so many newest matches SQLite reads its index backwards, which is slower per match. */
 const backwardsMax = 2_000;
-/** Memories with all words of a phrase in which the phrase is looked for, the newest first. */
+/** Memories with all words of a phrase that are checked for the phrase, newest first. */
 const phraseLookedAtMax = 3_000;
 /** PostgreSQL's greatest `integer`. */
 const integerMax = 2_147_483_647;
 
-/** An expression for the index: one of the terms, of one of the owners. Empty for no terms. */
+/** An index expression that matches any of the terms under any of the owners. Empty for no terms. */
 export function anyOf(db: Handle, owners: readonly number[], terms: readonly string[]): string {
   if (terms.length === 0) return '';
   const quote = db.dialect === 'sqlite' ? '"' : "'";
@@ -23,17 +23,17 @@ export function anyOf(db: Handle, owners: readonly number[], terms: readonly str
   );
 }
 
-/** One of the expressions. */
+/** An expression that matches any of these. */
 export function oneOf({ dialect }: Handle, expressions: readonly string[]): string {
   return `(${expressions.join(dialect === 'sqlite' ? ' OR ' : ' | ')})`;
 }
 
-/** All of the expressions. */
+/** An expression that matches all of these. */
 export function allOf({ dialect }: Handle, expressions: readonly string[]): string {
   return expressions.join(dialect === 'sqlite' ? ' AND ' : ' & ');
 }
 
-/** How many memories each of the expressions finds, counted up to `most`. */
+/** How many memories each expression matches, counted up to `most`. */
 export async function countEach(
   db: Handle,
   asked: readonly string[],
@@ -50,17 +50,17 @@ export async function countEach(
   return counts;
 }
 
-const sqliteCount = written<{ terms: string; most: number }>()<{ count: number }>(
+const sqliteCount = sqlStatement<{ terms: string; most: number }>()<{ count: number }>(
   (p) => sql`select count(*) as count from (
     select 1 from memory_index where memory_index match ${p('terms')} limit ${p('most')})`,
 );
-const postgresCounts = written<{ queries: string; most: number }>()<{ counts: number[] }>(
+const postgresCounts = sqlStatement<{ queries: string; most: number }>()<{ counts: number[] }>(
   (p) => sql`select memory_counts(
     array(select value::tsquery from json_array_elements_text(${p('queries')}::json)),
     ${p('most')}) as counts`,
 );
 
-/** All that each of the expressions finds. */
+/** The `seq` of all memories that each expression matches. */
 export async function listsOf(db: Handle, asked: readonly string[]): Promise<number[][]> {
   if (db.dialect === 'postgres') {
     return (await db.first(postgresLists, { queries: JSON.stringify(asked) }))?.lists ?? [];
@@ -73,29 +73,29 @@ export async function listsOf(db: Handle, asked: readonly string[]): Promise<num
   return lists;
 }
 
-const sqliteList = written<{ terms: string }>()<{ seqs: string }>(
+const sqliteList = sqlStatement<{ terms: string }>()<{ seqs: string }>(
   (p) => sql`select json_group_array(rowid) as seqs from (
     select rowid from memory_index where memory_index match ${p('terms')} order by rowid)`,
 );
-const postgresLists = written<{ queries: string }>()<{ lists: number[][] | null }>(
+const postgresLists = sqlStatement<{ queries: string }>()<{ lists: number[][] | null }>(
   (p) => sql`select memory_lists(
     array(select value::tsquery from json_array_elements_text(${p('queries')}::json))) as lists`,
 );
 
-/** How many an expression finds. */
+/** How many memories an expression matches. */
 export async function totalOf(db: Handle, terms: string): Promise<number> {
   const statement = db.dialect === 'postgres' ? postgresTotal : sqliteTotal;
   return (await db.first(statement, { terms }))?.total ?? 0;
 }
 
-const sqliteTotal = written<{ terms: string }>()<{ total: number }>(
+const sqliteTotal = sqlStatement<{ terms: string }>()<{ total: number }>(
   (p) => sql`select count(*) as total from memory_index where memory_index match ${p('terms')}`,
 );
-const postgresTotal = written<{ terms: string }>()<{ total: number }>(
+const postgresTotal = sqlStatement<{ terms: string }>()<{ total: number }>(
   (p) => sql`select memory_count(${p('terms')}::tsquery) as total`,
 );
 
-/** How many of some memories, by `seq`, an expression finds. */
+/** How many of the given memories, by `seq`, an expression matches. */
 export async function countAmong(
   db: Handle,
   terms: string,
@@ -107,24 +107,24 @@ export async function countAmong(
   return Number((await db.first(among, params))?.count ?? 0);
 }
 
-const sqliteAmong = written<{ terms: string; seqs: string }>()<{ count: number }>(
+const sqliteAmong = sqlStatement<{ terms: string; seqs: string }>()<{ count: number }>(
   (p) => sql`select count(*) as count from memory_index where memory_index match ${p('terms')}
     and +rowid in (select value from json_each(${p('seqs')}))`,
 );
-const postgresAmong = written<{ terms: string; seqs: string }>()<{ count: number }>(
+const postgresAmong = sqlStatement<{ terms: string; seqs: string }>()<{ count: number }>(
   (p) => sql`select count(*) as count from memory_index
     where rowid = any(${p('seqs')}::bigint[]) and tokens @@ ${p('terms')}::tsquery`,
 );
 
-/** What is searched: an expression, which names its owners in each term. */
+/** A search of the index. Each term of the expression contains an owner. */
 export interface IndexQuery {
   readonly terms: string;
   readonly owners: readonly number[];
 }
 
 /**
- * By `seq` the newest `limit` that an expression finds, the last recorded first. A page far back is cut from what this
- * gives, since what costs is to look for them.
+ * The `seq` of the newest `limit` matches, newest first. For a page far back the caller reads from the start: finding
+ * the matches is the cost, not returning them.
  */
 export async function newestMatches(
   db: Handle,
@@ -145,20 +145,20 @@ export async function newestMatches(
   return seqs.slice(-limit).reverse();
 }
 
-const postgresNewest = written<{ owners: string; terms: string; limit: number }>()<{
+const postgresNewest = sqlStatement<{ owners: string; terms: string; limit: number }>()<{
   seqs: number[];
 }>(
   (p) => sql`select memory_newest_of(
     ${p('owners')}::bigint[], ${p('terms')}::tsquery, ${p('limit')}) as seqs`,
 );
-// In one row: a row for each match takes six times as long.
-const sqliteNewest = written<{ terms: string; limit: number }>()<{ seqs: string }>(
+// One row with all matches: a row for each match takes six times as long.
+const sqliteNewest = sqlStatement<{ terms: string; limit: number }>()<{ seqs: string }>(
   (p) => sql`select json_group_array(rowid) as seqs from (
     select rowid from memory_index where memory_index match ${p('terms')}
     order by rowid desc limit ${p('limit')})`,
 );
 
-/** Of the newest that an expression finds, those whose words have all the texts; newest first. */
+/** Those of the newest matches whose words contain all phrases; newest first. */
 export async function phraseMatches(
   db: Handle,
   { terms, owners }: IndexQuery,
@@ -186,7 +186,7 @@ interface PhraseParams {
   unspaced: string;
   most: number;
 }
-const sqlitePhrase = written<PhraseParams>()<{ seqs: string }>(
+const sqlitePhrase = sqlStatement<PhraseParams>()<{ seqs: string }>(
   (p) => sql`select json_group_array(seq) as seqs from (
     select seq from memories where seq in (
       select rowid from memory_index where memory_index match ${p('terms')}
@@ -196,7 +196,7 @@ const sqlitePhrase = written<PhraseParams>()<{ seqs: string }>(
       where instr(replace(words, ' ', ''), value) = 0)
     order by seq desc)`,
 );
-const postgresPhrase = written<PhraseParams & { owners: string }>()<{ seqs: number[] }>(
+const postgresPhrase = sqlStatement<PhraseParams & { owners: string }>()<{ seqs: number[] }>(
   (p) => sql`select array_to_json(array(
     select seq from memories
     where seq = any (array(select value::bigint
@@ -209,8 +209,8 @@ const postgresPhrase = written<PhraseParams & { owners: string }>()<{ seqs: numb
     order by seq desc)) as seqs`,
 );
 
-/** A statement that no query builder knows how to write. */
-function written<P>() {
+/** A prepared statement in plain SQL, for syntax that the query builder lacks. */
+function sqlStatement<P>() {
   type Param = Parameters<Statement<P, unknown>['build']>[1];
   return <R>(text: (p: Param) => RawBuilder<unknown>): Statement<P, R> =>
     statement<P>()((db: Kysely<Tables>, p) => ({
@@ -223,7 +223,7 @@ interface AmongParams {
   seqs: string;
 }
 
-/** A function that reads something of the memories with these numbers, in no order; some may be gone. */
+/** Makes a function that reads columns of memories by `seq`, unordered; deleted ones are missing. */
 function readerOf<R>(
   select: (
     memories: SelectQueryBuilder<Tables, 'memories', Record<never, unknown>>,
@@ -236,25 +236,25 @@ function readerOf<R>(
     db.all(read, { owners: numbersParam(db, owners), seqs: numbersParam(db, seqs) });
 }
 
-/** Which they are, and how many words each has. */
+/** Ids and word counts. */
 export const sizesOf = readerOf((memories) => memories.select(['seq', 'id', 'word_count']));
-/** How many bytes each takes up where it is shown. */
+/** The bytes of each memory in a response. */
 export const bytesOfMemories = readerOf((memories) =>
   memories.select(['seq', bytesOf('content', 'metadata').as('bytes')]),
 );
-/** What ranks them. */
+/** The columns for ranking. */
 export const wordsOfMemories = readerOf((memories) =>
   memories.select(['seq', 'id', 'word_count', 'words', 'terms']),
 );
-/** The memories as they are shown. */
+/** The columns that the API shows. */
 export const memoriesBySeq = readerOf((memories) => memories.select(['seq', ...visibleColumns]));
 
-/** Any number of them as one parameter, so that the statement stays the same. */
+/** Any number of numbers as one parameter, so that the statement can stay prepared. */
 function numbersParam({ dialect }: Handle, numbers: readonly number[]): string {
   return dialect === 'sqlite' ? JSON.stringify(numbers) : `{${numbers.join()}}`;
 }
 
-/** The plus keeps the planner from walking through all that the owners have. */
+/** The unary plus keeps SQLite's planner from scanning all memories of the owners. */
 function among(dialect: Dialect, p: <K extends keyof AmongParams>(name: K) => RawBuilder<unknown>) {
   const isIn = (column: RawBuilder<unknown>, numbers: RawBuilder<unknown>) =>
     dialect === 'sqlite'

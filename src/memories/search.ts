@@ -1,9 +1,8 @@
 /**
- * Search: the memories of some owners that have any of the words of a query, or their stems or parts, best first. The
- * 300 that have the rarest words are ranked exactly, fewer when they are long; the others follow,
- * newest first. So a search costs little however many match, and every match is on some page. Where memories have
- * vectors, what is nearest to the query's meaning is put among the first. It has more than 300 lines because both have to
- * agree on what is found.
+ * Search: the memories of some owners that have any word of a query, or its stems or parts, best first. The 300 with
+ * the rarest words are ranked exactly, fewer if they are long; the others follow, newest first. So the cost does not
+ * grow with the matches, and every match is on some page. If memories have vectors, the results of semantic search are
+ * merged with the first ones. It has more than 300 lines because both searches have to agree on the matches.
  */
 import type { Handle } from '../database/database.ts';
 import { cutPage, type PageAsked } from '../database/page-bytes.ts';
@@ -40,10 +39,10 @@ import {
 } from './search.store.ts';
 import { partTerm, runsOf, tagTerm, termsOfWords, wordTerm } from './terms.ts';
 
-/** Matches that are ranked, and how many words they may have together. */
+/** Matches that are ranked, and their words together. */
 const rankedMax = 300;
 const rankedWordsMax = 65_536;
-/** Matches that are read from the index to choose those, of the rarest words first. */
+/** Matches read from the index to choose the ranked ones, beginning with the rarest words. */
 const readMax = 8_000;
 
 export interface Wanted {
@@ -54,34 +53,33 @@ export interface Wanted {
   readonly frequent: FrequentTerms;
 }
 
-/** With what is nearest to the meaning of the query; it waits for a provider. */
+/** With semantic search, which waits for a provider. */
 type WantedByMeaning = Wanted & { nearest(): Promise<readonly Near[]> };
 
 type Match = Ranked & { readonly seq: number };
 
-/** The matches that come first. */
+/** The first matches of the result. */
 interface Head {
   readonly matches: Match[];
-  /** Those that are too long to be ranked with them. */
+  /** The `seq` of the matches that are not ranked, because the texts are too long together. */
   readonly others: number[];
   readonly counts: readonly Counts[];
 }
 
 interface Found {
-  /** The most promising, at least 300 if there are. */
+  /** The best candidates: 300 or all matches. */
   readonly seqs: readonly number[];
   readonly counts: readonly Counts[];
-  /** How many there are. To count them takes longest where they are many, and a run need not know. */
+  /** The number of matches. Counting is slow for many matches, so only clients' searches call it. */
   total(): Promise<number>;
-  /** How many of some memories are among them. */
+  /** How many of the given memories are matches. */
   countAmong(seqs: ReadonlySet<number>): Promise<number>;
-  /** The newest of all. */
+  /** The newest matches. */
   newest(limit: number): Promise<readonly number[]>;
 }
 
 /**
- * A page of what is found, how many are found in all, and the offset at which to go on where the page
- * was cut for its bytes.
+ * A page of results, their total, and the offset of the next page if this one was cut because of its size in bytes.
  */
 export async function search(db: Handle, wanted: WantedByMeaning, { limit, offset }: PageAsked) {
   const owners = idsOf(wanted);
@@ -113,7 +111,7 @@ export async function search(db: Handle, wanted: WantedByMeaning, { limit, offse
   return { rows: await inOrder(db, owners, fitting), total, next };
 }
 
-/** How many of the near ones no word finds: what is beyond the first has to be asked. */
+/** How many results of semantic search are no matches by words. */
 async function countOfOthers(
   db: Handle,
   wanted: Wanted,
@@ -128,8 +126,8 @@ async function countOfOthers(
 }
 
 /**
- * The matches that come first without some ids, for a run that adds its own: those that are ranked, and the numbers of
- * those that follow. At least 300 in all, if there are.
+ * The first matches, without some ids, for a run that merges its unrecorded memories: the ranked ones, and the numbers
+ * of those that follow; 300 in all, or all matches.
  */
 export async function matchesOf(
   db: Handle,
@@ -147,17 +145,17 @@ export async function inOrder(db: Handle, owners: readonly number[], seqs: reado
   return seqs.flatMap((seq) => rows.get(seq) ?? []);
 }
 
-/** How many memories the owners have. */
+/** The number of memories of the owners. */
 export const countOf = ({ owners }: Pick<Wanted, 'owners'>) =>
   owners.reduce((sum, { count }) => sum + count, 0);
 
 const idsOf = ({ owners }: Wanted) => owners.map(({ id }) => id);
 
-/** Whether some of the owners' memories may have expired and are not deleted yet. */
+/** Whether memories of the owners may have expired and not be deleted yet. */
 export const mayHaveExpired = ({ owners, now }: Pick<Wanted, 'owners' | 'now'>) =>
   owners.some(({ next_expiry }) => next_expiry !== null && next_expiry <= now);
 
-/** What is found, without what has expired and is not deleted yet. */
+/** The matches, without expired memories that are not deleted yet. */
 async function find(db: Handle, wanted: Wanted, most: number): Promise<Found> {
   const { owners, now } = wanted;
   if (!mayHaveExpired(wanted)) return await findAll(db, wanted, most);
@@ -200,7 +198,7 @@ interface Asked {
   readonly weights: Weights;
 }
 
-/** What has any of the words: where all of their lists are short, without asking for their union. */
+/** The matches of any word. If the lists of all words are short, it merges them here instead of in the database. */
 async function findAny(
   db: Handle,
   { owners, counts, expressions, weights }: Asked,
@@ -228,7 +226,7 @@ async function findAny(
   );
   const newest = (limit: number) => newestMatches(db, { terms: any, owners }, limit);
   const seqs = await newest(most);
-  // What has all words may have only frequent ones, of which no list was read.
+  // Memories with all words of the query rank high, even if all of them are frequent and their lists were not read.
   const strong = expressions.map((one) => one.strong).filter((one) => one !== '');
   const complete = await newestMatches(db, { terms: within(...strong), owners }, most);
   const sum = weights.reduce((all, one) => all + one.strong, 0);
@@ -252,7 +250,7 @@ function foundIn(all: readonly number[]): Omit<Found, 'seqs' | 'counts'> {
   };
 }
 
-/** How many of the lists are read: none longer than is counted, and not too much in all. */
+/** How many of the lists to read: each at most `countedMax` long, together at most `readMax`. */
 function readable(counts: readonly number[]): number {
   let sum = 0;
   const end = counts.findIndex((count) => {
@@ -262,7 +260,7 @@ function readable(counts: readonly number[]): number {
   return end === -1 ? counts.length : end;
 }
 
-/** By number: what the lists in which a memory is are worth together. */
+/** By number: the sum of the weights of the lists that contain the memory. */
 async function scoresOf(
   db: Handle,
   lists: readonly { expression: string; weight: number }[],
@@ -288,7 +286,7 @@ function best(scores: ReadonlyMap<number, number>, most: number): number[] {
     .map(([seq]) => seq);
 }
 
-/** What a memory that says a phrase has, however its text was split. */
+/** The terms that every memory with the phrase has, however its text was split into words. */
 function termsOfPhrase({ words }: Phrase): string[] {
   const runs = runsOf(words);
   const inRuns = new Set(runs.join(''));
@@ -298,7 +296,7 @@ function termsOfPhrase({ words }: Phrase): string[] {
   return terms.length === 0 ? words.map(wordTerm) : terms;
 }
 
-/** Of the found ones, without some ids: as many as are ranked, and the others. */
+/** Splits the matches, without some ids, into those to rank and the others. */
 async function headOf(
   db: Handle,
   wanted: Wanted,
@@ -324,7 +322,7 @@ const matchOf = (row: Awaited<ReturnType<typeof wordsOfMemories>>[number]): Matc
   terms: row.terms ?? termsOfWords(splitWords(row.words), ''),
 });
 
-/** How many of the first are ranked, by their sizes. */
+/** How many of the first matches are ranked, by their sizes in words. */
 function rankedLength(sizes: readonly number[]): number {
   let words = 0;
   const end = sizes.findIndex((size) => {

@@ -1,8 +1,8 @@
 /**
- * What the index knows a memory by: its words, their stems and parts, and its tag, each under the
- * number of its owner. One index serves all agents, and a search reads no entry of another's. The
- * program makes the terms, and a database only looks them up, so that both databases find the same.
- * A term is made of characters that neither database takes for syntax or for the end of a word.
+ * The indexed terms of a memory: its words, their stems and parts, and its tag, each prefixed with the
+ * number of its owner. One index serves all agents, and a search reads no entry of another agent. The
+ * platform makes the terms and the databases only look them up, so both databases find the same memories.
+ * Terms contain no character that either database reads as syntax or as a word boundary.
  */
 import { createHash } from 'node:crypto';
 import { formsIn, pairsOf } from './forms.ts';
@@ -10,15 +10,15 @@ import { languagesOf } from './languages.ts';
 import { joinWords } from './relevance.ts';
 import type { Word } from './words.ts';
 
-// Neither letters nor digits nor ASCII: no word has them, and SQLite does not split there.
+// Prefixes of terms: neither letters nor digits, so no word contains them; not ASCII, so SQLite does not split there.
 const beforeWord = '\u00b7';
 const beforePart = '\u00a6';
 const beforeEnd = '\u00ac';
 const beforeTag = '\u00a7';
 
-/** Different words of a memory that are also found by their stems and parts. */
+/** Distinct words of a memory whose stems and parts are indexed. */
 const formedWordsMax = 1_000;
-/** Characters of texts without spaces that are also found by their neighbours. */
+/** Characters in scripts without spaces whose pairs are indexed. */
 const pairedCharsMax = 4_000;
 
 const ideographic = /^[\p{scx=Han}\p{scx=Hira}\p{scx=Kana}]+$/u;
@@ -29,12 +29,12 @@ export const partTerm = (part: string) => `${beforePart}${part}`;
 export const endTerm = (end: string) => `${beforeEnd}${end}`;
 export const tagTerm = (tag: string) => `${beforeTag}${digest(tag)}`;
 
-/** Whether a word is of the Chinese or Japanese scripts, whose words nothing separates. */
+/** Whether a word is in a Chinese or Japanese script, which puts no spaces between words. */
 export const isIdeographic = (word: string) => ideographic.test(word);
 
 /**
- * The terms of a memory, each once and with a space between two, the tag's last, still without their owner: so they
- * are made before the transaction in which the owner is known.
+ * The distinct terms of a memory, separated by spaces, the tag's last. Without owners, because the owner is known only
+ * inside the transaction and the terms are made before it.
  */
 export function termsText(words: readonly Word[], tag: string): string {
   const terms = new Set<string>();
@@ -48,7 +48,7 @@ export function termsText(words: readonly Word[], tag: string): string {
   return `${[...terms].join(' ')} ${tagTerm(tag)}`.trimStart();
 }
 
-/** What a memory is found by, as its row has it. */
+/** The indexed columns of a memory's row. */
 export function columnsOfWords(words: readonly Word[], tag: string) {
   return {
     words: joinWords(words.map(({ folded }) => folded)),
@@ -57,12 +57,12 @@ export function columnsOfWords(words: readonly Word[], tag: string) {
   };
 }
 
-/** The same terms under another tag. */
+/** Replaces the tag in the terms. */
 export function retagged(terms: string, tag: string): string {
   return `${terms.slice(0, terms.lastIndexOf(beforeTag))}${tagTerm(tag)}`;
 }
 
-/** The terms of a memory that was recorded before there were others than words. */
+/** The terms of a memory that an early version recorded, which indexed words only. */
 export function termsOfWords(words: readonly string[], tag: string): string {
   return `${[...new Set(words.map(wordTerm))].join(' ')} ${tagTerm(tag)}`.trimStart();
 }
@@ -77,7 +77,7 @@ function addForms(terms: Set<string>, words: readonly Word[]): void {
   }
 }
 
-/** Where nothing separates words, what a word is depends on its neighbours, but any two characters stay two. */
+/** Adds pairs of characters: without spaces, word boundaries vary with the context, but pairs do not. */
 function addNeighbours(terms: Set<string>, words: readonly Word[]): void {
   for (const text of runsOf(words.map(({ folded }) => folded))) {
     for (const char of text) if (han.test(char)) terms.add(partTerm(char));

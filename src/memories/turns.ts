@@ -1,8 +1,8 @@
 /** Turns of the event loop, granted one at a time. */
 
 /**
- * Resolves in a turn of the event loop that no other caller gets, so that blocking work lets requests
- * through after each piece, however many pieces wait.
+ * Each call resolves in a turn of the event loop of its own, so that requests are served between two pieces of
+ * blocking work.
  */
 export function createTurns(): () => Promise<void> {
   const waiting: (() => void)[] = [];

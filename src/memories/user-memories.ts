@@ -1,4 +1,4 @@
-/** All memories of a user, of all agents: read a few at a time, and erased in small transactions. */
+/** Reads and erases all memories of a user, of all agents, in small batches. */
 import type { Database, Handle, Transaction } from '../database/database.ts';
 import { PlatformError } from '../kernel/errors.ts';
 import { compactIndex } from './index.store.ts';
@@ -12,7 +12,7 @@ import { deleteEmptyOwner, findAgentOfOwner, findOwnersOfUser } from './owners.s
 import { agentOf, type Owning } from './owners.ts';
 import { deleteRows } from './record.ts';
 
-/** Rows read at a time, and erased in one transaction, which others wait for: each leaves the index with all of its terms. */
+/** Rows read at once and erased in one transaction, which blocks other writers: each row has many terms to remove. */
 const readMax = 20;
 const erasedMax = 50;
 
@@ -36,8 +36,8 @@ export async function* rowsOfUser(database: Database, organizationId: string, us
 }
 
 /**
- * Deletes the memories of a user, the user as their owner, and what runs for the user wrote for agents themselves, until
- * `isLate`; how many memories.
+ * Deletes the memories of a user, the user's owner rows, and the agents' own memories that runs for the user wrote.
+ * Stops when `isLate` returns true. Returns how many memories it deleted.
  */
 export async function eraseRowsOfUser(
   deps: UserMemoriesDeps,
@@ -62,7 +62,7 @@ export async function eraseRowsOfUser(
   return erased + (await eraseFound(deps, organizationId, find, isLate));
 }
 
-/** Deletes what these jobs remembered, also for an agent itself, until `isLate`; how many memories. */
+/** Deletes the memories that these jobs wrote, also agents' own, until `isLate`; returns how many. */
 export async function eraseRowsOfJobs(
   deps: UserMemoriesDeps,
   { organizationId, jobIds }: { organizationId: string; jobIds: readonly string[] },
@@ -73,7 +73,7 @@ export async function eraseRowsOfJobs(
   return await eraseFound(deps, organizationId, find, isLate);
 }
 
-/** Deletes what `find` finds, until it finds nothing or `isLate`; how many memories. */
+/** Deletes the memories of `find` until it returns none or `isLate`; returns how many. */
 async function eraseFound(
   deps: UserMemoriesDeps,
   organizationId: string,
@@ -89,7 +89,7 @@ async function eraseFound(
     if (owner?.organization_id !== organizationId) return erased;
     erased += await database.write(async (tx) => {
       await locked(deps, tx, agentOf(owner));
-      // Read again, as other writers may have changed them before the lock.
+      // Read again: other writers may have changed them before the lock.
       const rows = (await find(tx)).filter((row) => row.owner === first.owner);
       await deleteRows(tx, rows);
       return rows.length;
@@ -97,7 +97,7 @@ async function eraseFound(
   }
 }
 
-/** Locks the agent; one that is gone has no other writers. */
+/** Locks the agent; a deleted agent needs no lock, because it has no other writers. */
 async function locked({ lock }: UserMemoriesDeps, tx: Transaction, owning: Owning): Promise<void> {
   try {
     await lock(tx, owning.organizationId, owning.agentId);
@@ -107,8 +107,8 @@ async function locked({ lock }: UserMemoriesDeps, tx: Transaction, owning: Ownin
 }
 
 /**
- * Takes what was deleted before out of the index, too, in small transactions until `isLate`; whether that is done. A
- * repetition goes on with what it had begun.
+ * Removes the terms of deleted memories from the index, in small transactions until `isLate`. Returns whether it has
+ * finished; the next call continues.
  */
 export async function compactMemoryIndex(
   database: Database,

@@ -1,6 +1,6 @@
 /**
- * An index of vectors where PostgreSQL has the extension pgvector, for agents with so many memories that to look at the
- * codes of all takes long. What it finds are some of the nearest; the exact comparison is the same.
+ * The vector index of PostgreSQL with the extension pgvector, for agents with so many memories that comparing all codes
+ * is slow. It gives candidates, approximately the nearest; they are then compared exactly like those of the codes.
  */
 import type { Database } from '../database/database.ts';
 import { bind } from '../kernel/bind.ts';
@@ -22,11 +22,11 @@ import {
 } from './pgvector.store.ts';
 import type { EmbeddingModel, SeenOwners } from './vectors.store.ts';
 
-/** Memories of owners up to which all codes are looked at, unless a test says otherwise. */
+/** Up to so many memories of the owners, all codes are compared instead. Tests set another number. */
 const codesMax = 50_000;
-/** Between two looks whether the extension or the index is there. */
-const lookMs = 60_000;
-/** Vectors added in one transaction, and transactions of one call. */
+/** Milliseconds between two checks of the extension and the index. */
+const checkIntervalMs = 60_000;
+/** Vectors added in one transaction, and transactions in one call. */
 const addedMax = 100;
 const additionsMax = 10;
 /** Before the number of the first vector. */
@@ -37,16 +37,16 @@ interface VectorIndexState {
   readonly clock: Clock;
   readonly log: Logger;
   readonly exactMax: number;
-  /** Models whose index has all vectors, as far as this process knows. */
+  /** Models whose index is complete, as far as this process knows. */
   readonly complete: Set<number>;
-  /** By model: the number of the last vector up to which the index lacks none; a look begins behind it. */
+  /** By model: the number of a vector up to which all are indexed; a check begins after it. */
   readonly filledTo: Map<number, number>;
   /**
-   * By model, once the index had all vectors: the number of the last vector at a look, and when that was, on the monotonic
-   * clock. `filledTo` follows it one look later, because others may commit lower numbers after the look.
+   * By model with a complete index: the number of the newest vector at the last check, and the monotonic time of it.
+   * `filledTo` advances to it one check later, because other transactions may still commit lower numbers.
    */
-  readonly lookedAt: Map<number, { readonly n: number; readonly at: number }>;
-  /** When to look again for the search of an index, and for what an index lacks; on the monotonic clock. */
+  readonly checkedAt: Map<number, { readonly n: number; readonly at: number }>;
+  /** The monotonic times of the next check for a search function and of the next fill, in milliseconds. */
   searchAt: number;
   fillAt: number;
   hasFailed: boolean;
@@ -58,15 +58,15 @@ type Deps = Pick<VectorIndexState, 'database' | 'clock' | 'log'> & { readonly ex
 
 export function createVectorIndex(deps: Deps) {
   const times = { searchAt: 0, fillAt: 0 };
-  const known = { complete: new Set<number>(), filledTo: new Map(), lookedAt: new Map() };
+  const known = { complete: new Set<number>(), filledTo: new Map(), checkedAt: new Map() };
   const own = { ...times, ...known, hasFailed: false };
   const state: VectorIndexState = { exactMax: codesMax, ...deps, ...own };
   return bind(state, { fill, add, nearest });
 }
 
 /**
- * Makes the index of a model and adds some of the vectors that it lacks; `hold` says whether this process may. Also of
- * an index that was complete: the extension may have been dropped, and a process may have ended before its vectors were in.
+ * Creates the index of a model and adds some of the missing vectors, if `hold` grants this process the lease. Checks
+ * complete indexes as well: the extension may have been dropped, or a process may have died before it added vectors.
  */
 async function fill(
   state: VectorIndexState,
@@ -77,14 +77,14 @@ async function fill(
   if (database.read.dialect !== 'postgres' || dimensions === null) return;
   const now = clock.monotonic();
   if (now < state.fillAt) return;
-  state.fillAt = now + lookMs;
+  state.fillAt = now + checkIntervalMs;
   try {
     await fillSome(state, { id, dimensions }, hold);
     state.hasFailed = false;
   } catch (error) {
     if (isUnavailable(error)) throw error;
-    noteFailure(state, error);
-    // The codes tell until the index has all vectors again.
+    logFailure(state, error);
+    // Searches use the codes until the index is complete again.
     await database.write((tx) => dropSearch(tx, id));
   }
 }
@@ -94,15 +94,15 @@ async function fillSome(
   { id, dimensions }: { id: number; dimensions: number },
   hold: () => Promise<boolean>,
 ): Promise<void> {
-  const { database, filledTo, lookedAt } = state;
+  const { database, filledTo, checkedAt } = state;
   const { read } = database;
   if (!(await canIndex(read, dimensions)) || !(await hold())) return;
   const isMade = await hasIndex(read, id);
   const isWhole = isMade && (await isIndexed(read, id));
-  // Another process may have made it anew since this one had filled it.
-  if (!isMade || (!isWhole && lookedAt.has(id))) {
+  // Another process may have rebuilt the index since this one filled it.
+  if (!isMade || (!isWhole && checkedAt.has(id))) {
     filledTo.delete(id);
-    lookedAt.delete(id);
+    checkedAt.delete(id);
   }
   if (!isMade) {
     await database.write((tx) => createIndex(tx, id, dimensions));
@@ -116,21 +116,25 @@ async function fillSome(
     if (last !== undefined) filledTo.set(id, Number(last.n));
     if (rows.length === addedMax) continue;
     if (!isWhole) await database.write((tx) => createSearch(tx, id, dimensions));
-    noteLook(state, id, recordedTo);
+    recordCheck(state, id, recordedTo);
     return;
   }
-  // The next call goes on.
+  // More is left: let the next call continue at once.
   state.fillAt = 0;
 }
 
-/** A look has found all that the index lacked, of the vectors up to a number. */
-function noteLook({ clock, filledTo, lookedAt }: VectorIndexState, id: number, n: number): void {
+/** Records that a check has indexed all vectors up to `n`. */
+function recordCheck(
+  { clock, filledTo, checkedAt }: VectorIndexState,
+  id: number,
+  n: number,
+): void {
   const at = clock.monotonic();
-  const before = lookedAt.get(id);
-  // A look that follows at once leaves no time to commit.
-  if (before !== undefined && at - before.at < lookMs) return;
+  const before = checkedAt.get(id);
+  // Too soon after the last check: transactions of that time may still be open.
+  if (before !== undefined && at - before.at < checkIntervalMs) return;
   if (before !== undefined) filledTo.set(id, Math.max(before.n, filledTo.get(id) ?? beginning));
-  lookedAt.set(id, { n, at });
+  checkedAt.set(id, { n, at });
 }
 
 async function index(
@@ -142,7 +146,7 @@ async function index(
   await database.write((tx) => indexVectors(tx, vectors));
 }
 
-/** Adds vectors of a model that are recorded, where it has an index; never throws, because `fill` makes up for it. */
+/** Adds recorded vectors of a model, if it has an index. Never throws: `fill` adds what failed here. */
 async function add(
   state: VectorIndexState,
   model: number,
@@ -153,19 +157,19 @@ async function add(
     if (rows.length === 0 || !(await hasIndex(database.read, model))) return;
     await database.write((tx) => indexVectors(tx, rows));
   } catch (error) {
-    noteFailure(state, error);
+    logFailure(state, error);
     state.fillAt = 0;
   }
 }
 
-function noteFailure(state: VectorIndexState, error: unknown): void {
+function logFailure(state: VectorIndexState, error: unknown): void {
   if (!state.hasFailed) {
     state.log.warn({ err: error }, 'vectors cannot be indexed: searches go without');
   }
   state.hasFailed = true;
 }
 
-/** The nearest of owners with many memories; null where the codes have to tell. */
+/** The nearest memories of owners with many memories; null if the search has to use the codes. */
 async function nearest(
   state: VectorIndexState,
   seen: SeenOwners,
@@ -176,16 +180,16 @@ async function nearest(
   if (!state.complete.has(wanted.model)) {
     const now = state.clock.monotonic();
     if (now < state.searchAt) return null;
-    state.searchAt = now + lookMs;
+    state.searchAt = now + checkIntervalMs;
     if (!(await isIndexed(read, wanted.model))) return null;
     state.complete.add(wanted.model);
   }
   try {
     const found = await nearestIndexed(read, seen, wanted);
-    // Fewer are found where most of the index is of other owners.
+    // The index may give too few when most of its entries belong to other owners.
     return found.length === wanted.most ? found : null;
   } catch {
-    // Such as after the extension was removed.
+    // For example, the extension was removed.
     state.complete.delete(wanted.model);
     return null;
   }

@@ -1,10 +1,10 @@
-/** The queries on vectors of memories: which memories await one, what is recorded, and what is near. */
+/** The queries on vectors of memories: missing ones, recorded ones and the nearest ones. */
 import { type RawBuilder, type SqlBool, sql } from 'kysely';
 import type { Dialect, Handle, Transaction } from '../database/database.ts';
 import { locked } from '../database/locked.ts';
 import { allRows, firstRow, statement } from '../database/statement.ts';
 
-/** The model of a name whose vectors are made and searched; undefined before it was first activated. */
+/** The row of a model by its name, the newest one; undefined before it was first activated. */
 export const findModel = firstRow<{ model: string }>()((db, p) =>
   db
     .selectFrom('embedding_models')
@@ -14,7 +14,7 @@ export const findModel = firstRow<{ model: string }>()((db, p) =>
     .limit(sql.lit(1)),
 );
 
-/** The model with which a process has started last. */
+/** The model that was activated last. */
 export const findActiveModel = firstRow<object>()((db) =>
   db
     .selectFrom('embedding_models')
@@ -30,7 +30,7 @@ export interface EmbeddingModel {
   readonly dimensions: number | null;
 }
 
-/** Processes that start together activate a model one after another, so that it has one row. */
+/** Serializes activations, so that processes that start together insert one row. */
 export async function lockModels(tx: Transaction): Promise<void> {
   if (tx.dialect === 'sqlite') return;
   await sql`lock table embedding_models in share row exclusive mode`.execute(tx.kysely);
@@ -62,7 +62,7 @@ export async function setDimensions(tx: Transaction, id: number, dimensions: num
     .execute();
 }
 
-/** Whether an organization but this one has vectors of a model. */
+/** Whether another organization has vectors of the model. */
 export async function hasVectorsElsewhere(
   tx: Transaction,
   model: number,
@@ -83,7 +83,7 @@ const lease = statement<{ id: number; holder: string; now: number; until: number
     .where(({ eb, or }) => or([eb('holder', '=', p('holder')), eb('leased_until', '<', p('now'))])),
 );
 
-/** Takes or renews the lease of a model; whether this process has it. */
+/** Takes or renews the lease of a model; returns whether this process has it. */
 export async function takeLease(
   tx: Transaction,
   asked: { id: number; holder: string; now: number; until: number },
@@ -92,7 +92,7 @@ export async function takeLease(
   return changed === 1;
 }
 
-/** The models that memories have vectors of, or 0 for none, other than one. */
+/** The other models that memories have vectors of; 0 stands for no vector. */
 export async function findEarlierModels(db: Handle, model: number): Promise<number[]> {
   const { rows } = await sql<{ embedding: number | null }>`
     with recursive found(embedding) as (
@@ -107,7 +107,7 @@ export async function findEarlierModels(db: Handle, model: number): Promise<numb
   return rows.map(({ embedding }) => Number(embedding));
 }
 
-/** The next owner, after one, of whom a memory has this model. */
+/** The next owner after `after` with a memory of this model. */
 export const findOwnerWith = firstRow<{ embedding: number; after: number }>()((db, p) =>
   db
     .selectFrom('memories')
@@ -125,7 +125,7 @@ export const findOwnerName = firstRow<{ id: number }>()((db, p) =>
     .where('id', '=', p('id')),
 );
 
-/** Memories of an agent, of all its owners, that have this model: the newest first. */
+/** Memories of an agent and its users that have this model, newest first. */
 export const listWith = allRows<{
   embedding: number;
   organization_id: string;
@@ -154,7 +154,7 @@ export const listWith = allRows<{
     .limit(p('limit')),
 );
 
-/** How many memories have no vector of a model, counted up to `most`. */
+/** How many memories have no vector of the model, counted up to `most`. */
 export const countWithout = firstRow<{ model: number; most: number }>()((db, p) =>
   db
     .selectFrom(
@@ -170,7 +170,7 @@ export const countWithout = firstRow<{ model: number; most: number }>()((db, p) 
     .select((eb) => eb.fn.countAll<number>().as('count')),
 );
 
-/** Of some memories, by `seq`, those that are there still, locked against changes. */
+/** Locks memories by `seq` and returns those that still exist. */
 export async function lockBySeq(tx: Transaction, seqs: readonly number[]) {
   const query = tx.kysely
     .selectFrom('memories')
@@ -187,7 +187,7 @@ const deleteVector = statement<{ seq: number }>()((db, p) =>
   db.deleteFrom('memory_vectors').where('seq', '=', p('seq')),
 );
 
-/** What memories that are locked or deleted mean is forgotten. */
+/** Deletes the vectors of memories, which are locked or deleted. */
 export async function deleteVectors(
   tx: Transaction,
   memories: readonly { readonly seq: number }[],
@@ -205,7 +205,7 @@ export interface VectorRow {
   readonly code: Uint8Array;
 }
 
-/** Records vectors of memories that are locked and have none. */
+/** Records vectors of locked memories without vectors. */
 export async function insertVectors(
   tx: Transaction,
   model: number,
@@ -227,14 +227,14 @@ export async function insertVectors(
     .execute();
 }
 
-/** A code as its column takes it: bits are written in hexadecimal behind an x. */
+/** A code as a column value: PostgreSQL takes bits as `x` and hexadecimal digits. */
 function codeValue(dialect: Dialect, code: Uint8Array): RawBuilder<Uint8Array> {
   return dialect === 'sqlite'
     ? sql<Uint8Array>`${code}`
     : sql<Uint8Array>`${`x${Buffer.from(code).toString('hex')}`}::bit varying`;
 }
 
-/** Notes which model has read memories. */
+/** Sets the model of memories. */
 export async function setModel(tx: Transaction, model: number, seqs: readonly number[]) {
   if (seqs.length === 0) return;
   await tx.kysely
@@ -244,7 +244,7 @@ export async function setModel(tx: Transaction, model: number, seqs: readonly nu
     .execute();
 }
 
-/** SQLite: up to `max` codes of an owner after a number. */
+/** SQLite: up to `max` codes of an owner after the number `n`. */
 export const listCodes = allRows<{ owner: number; model: number; n: number; max: number }>()(
   (db, p) =>
     db
@@ -272,13 +272,13 @@ export const listCodesTogether = allRows<{
     .limit(p('max')),
 );
 
-/** Memories of owners: of those in `own` themselves, of those in `together` as one of all users. */
+/** The owners of a search: `own` are agents and single users, `together` are all users of an agent. */
 export interface SeenOwners {
   readonly own: readonly number[];
   readonly together: readonly number[];
 }
 
-/** A plus keeps the planner from walking through all that the owners have, where rows are named by their numbers. */
+/** A unary plus keeps SQLite's planner from scanning all rows of the owners when rows are selected by number. */
 function isSeen({ own, together }: SeenOwners, plus: '' | '+' = ''): RawBuilder<SqlBool> {
   const isOneOf = (column: string, ids: readonly number[]) =>
     sql`${sql.raw(`${plus}${column}`)} in (${sql.join(ids)})`;
@@ -289,7 +289,7 @@ function isSeen({ own, together }: SeenOwners, plus: '' | '+' = ''): RawBuilder<
   return sql<SqlBool>`(${sql.join(conditions, sql` or `)})`;
 }
 
-/** The codes of owners, by one condition each: with both in one, a planner may read those of all owners. */
+/** The codes of owners, as a union: with both conditions in one, a planner may read the codes of all owners. */
 function codesOf(db: Handle, { own, together }: SeenOwners, model: number) {
   const having = (column: 'owner' | 'together', ids: readonly number[]) =>
     db.kysely
@@ -311,7 +311,7 @@ export async function hasVectors(db: Handle, seen: SeenOwners, model: number): P
   return false;
 }
 
-/** The number of the last code before the `last` ones; 0 where there is none. */
+/** The number of the code before the newest `last` codes; 0 if there is none. */
 export async function codeBefore(
   db: Handle,
   seen: SeenOwners,
@@ -330,7 +330,7 @@ export async function codeBefore(
   return Number(row?.n ?? 0);
 }
 
-/** PostgreSQL: the memories whose codes differ least from one, those recorded last first among equals. */
+/** PostgreSQL: the memories whose codes differ least from the given one; of equals the newest first. */
 export async function nearestCodes(
   db: Handle,
   seen: SeenOwners,
@@ -354,7 +354,7 @@ export async function nearestCodes(
   return (await query.execute()).map(({ seq }) => Number(seq));
 }
 
-/** The memories of owners with a tag, by `seq`. */
+/** The `seq` of the owners' memories with a tag. */
 export async function listTagged(db: Handle, seen: SeenOwners, tag: string): Promise<number[]> {
   const { rows } = await sql<{ seqs: string }>`
     select json_group_array(seq) as seqs from memories where ${isSeen(seen)} and tag = ${tag}`.execute(

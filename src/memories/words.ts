@@ -1,22 +1,21 @@
 /**
- * The words of a text, as memories are searched by. Both databases are given these words and split
- * nothing themselves, so that they find the same memories whatever their own parsers and locales
- * make of a text. Pure; the same text has the same words on every machine.
+ * Splits a text into words for indexing and search. The databases store these words and split nothing themselves, so
+ * both find the same memories, regardless of their parsers and locales. Pure; independent of the machine.
  */
 
-/** Words of one text that count; what comes after is not found by its words. */
+/** Indexed words of one text; later words are not found. */
 export const wordsMax = 10_000;
-/** Characters (code points) of one word; longer ones are equal when these are. */
+/** Code points of one word; longer words are cut. */
 const wordCharsMax = 64;
 /** Letters and digits with the marks that belong to them. */
 const run = /[\p{L}\p{N}\p{M}]+/gu;
-/** Scripts that put no space between words. */
+/** Scripts without spaces between words. */
 const unspaced =
   /[\p{scx=Han}\p{scx=Hira}\p{scx=Kana}\p{scx=Thai}\p{scx=Laoo}\p{scx=Khmr}\p{scx=Mymr}]/u;
 const unspacedOrNot = new RegExp(`${unspaced.source}+|(?:(?!${unspaced.source}).)+`, 'gu');
 /**
- * Marks that a reader would leave out: accents, and the points of Hebrew and Arabic. The vowel signs
- * of Indic scripts and the voicing marks of kana are marks too, but other words without them.
+ * Marks to remove: accents, and the points of Hebrew and Arabic. Not the vowel signs of Indic scripts and the voicing
+ * marks of kana, which distinguish words.
  */
 const diacritics =
   /(?![\u3099\u309a])[\p{Script=Inherited}\u0591-\u05c7\u0610-\u061a\u06d6-\u06ed]/gu;
@@ -24,10 +23,10 @@ const letterOrDigit = /[\p{L}\p{N}]/u;
 // biome-ignore lint/suspicious/noControlCharactersInRegex: ASCII begins with them
 const ascii = /^[\x00-\x7f]*$/;
 
-/** Made at the first use: its data takes 2 MiB. */
+/** Created at the first use, because its data takes 2 MiB. */
 let segmenter: Intl.Segmenter | undefined;
 
-/** A word as it is searched, and in lower case with its accents, which stemmers look at. */
+/** A word as indexed, and in lower case with its accents, for stemmers. */
 export interface Word {
   readonly folded: string;
   readonly raw: string;
@@ -38,7 +37,7 @@ export function wordsOf(text: string): string[] {
   return readWords(text).map(({ folded }) => folded);
 }
 
-/** As `wordsOf`, with the accents. */
+/** Like `wordsOf`, with the accented forms. */
 export function readWords(text: string): Word[] {
   if (ascii.test(text)) {
     const words = (text.toLowerCase().match(/[a-z0-9]+/g) ?? []).slice(0, wordsMax).map(cut);
@@ -48,7 +47,7 @@ export function readWords(text: string): Word[] {
   for (const [found] of text.normalize('NFC').matchAll(run)) {
     for (const piece of pieces(found)) {
       const whole = piece.toLowerCase();
-      // Taking a character apart can bring up what is neither a letter nor a digit.
+      // Decomposing a character can produce characters that are neither letters nor digits.
       for (const [word] of fold(piece).matchAll(run)) {
         if (!letterOrDigit.test(word)) continue;
         const isWhole = word.length >= whole.length - 1;
@@ -60,7 +59,7 @@ export function readWords(text: string): Word[] {
   return words;
 }
 
-/** Whether a word is in a script that puts no space between words. */
+/** Whether a word is in a script without spaces between words. */
 export function isUnspaced(word: string): boolean {
   return unspaced.test(word);
 }
@@ -77,7 +76,7 @@ function* pieces(found: string): Generator<string> {
 }
 
 function segmentsOf(text: string): Intl.Segments {
-  // A fixed locale: the machine's own would make the words depend on it.
+  // A fixed locale, so that the words do not depend on the machine's.
   segmenter ??= new Intl.Segmenter('en', { granularity: 'word' });
   return segmenter.segment(text);
 }
@@ -89,7 +88,7 @@ export function fold(text: string): string {
       .normalize('NFKD')
       .toLowerCase()
       .replace(diacritics, '')
-      // Which of the two a sigma becomes depends on what follows it.
+      // Lower case of Σ depends on the following letter; use one form.
       .replaceAll('ς', 'σ')
       .normalize('NFC')
   );
