@@ -1,4 +1,4 @@
-/** Changing a scheduled job: what a change makes of it, whether the caller may, and which slots it drops. */
+/** Changing a scheduled job: validation, permissions, and the due slots that the change makes missed. */
 import type { Transaction } from '../database/database.ts';
 import { refuseInvalid } from '../jobs/execute.ts';
 import { requireSkillScopes } from '../jobs/readiness.ts';
@@ -13,7 +13,7 @@ import type { ScheduledJobChanges } from './schedules.schemas.ts';
 import { type ScheduledJobRow, uniqueColumns, updateScheduledJob } from './schedules.store.ts';
 import type { ScheduleDeps } from './schedules.ts';
 
-/** Changes the fields that are given; the row afterwards. */
+/** Changes the given fields; returns the new row. */
 export function change(
   { database, slices: { skills, agents, jobs }, clock }: ScheduleDeps,
   caller: Caller,
@@ -38,7 +38,7 @@ export function change(
   });
 }
 
-/** What a change makes of a scheduled job, except for its next slot. It has not been checked yet. */
+/** The changed row, not validated yet and without its new next slot. */
 function changed(
   before: ScheduledJobRow,
   fields: ScheduledJobChanges,
@@ -83,7 +83,7 @@ function planned(before: ScheduledJobRow, after: ScheduledJobRow, now: number): 
   return nextMatch(parseCron(after.cron_expression), now);
 }
 
-/** Records as missed the slots that are due and that a change keeps the tick from running. */
+/** Records due slots as missed that the change prevents from running. */
 async function recordGivenUp(
   tx: Transaction,
   before: ScheduledJobRow,

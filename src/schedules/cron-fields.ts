@@ -1,4 +1,4 @@
-/** Cron expressions as clients give them: checked, stored and shown in advance. */
+/** Cron expressions in requests: validation, the stored form, and previews. */
 import { timestamp } from '../kernel/clock.ts';
 import { invalid } from '../kernel/errors.ts';
 import { type Cron, CronError, nextMatch, normalForm, parseCron } from './cron.ts';

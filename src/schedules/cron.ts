@@ -1,7 +1,7 @@
 /**
- * Five-field cron expressions in UTC (specification: Scheduled job; docs/decisions/schedules.md). croner
- * reads them and finds their matches. This file refuses what croner takes beyond our rules, and says
- * which days match. Time is passed in.
+ * Five-field cron expressions in UTC (specification: Scheduled job; docs/decisions/schedules.md). The library croner
+ * parses them and finds their matches. This file refuses syntax that croner accepts beyond the specification. Time is
+ * passed in.
  */
 import { Cron } from 'croner';
 import { dayMs } from '../kernel/clock.ts';
@@ -22,7 +22,7 @@ interface Field {
   readonly max: number;
   /** Longer steps match the first value only. */
   readonly stepMax: number;
-  /** Of the numbers from `min` on. */
+  /** Names of the values, beginning with `min`. */
   readonly names?: readonly string[];
 }
 
@@ -73,7 +73,7 @@ const words = (text: string) => text.split(/[ \t\r\n\f\v]+/).filter((word) => wo
 function read(given: readonly string[]): Cron | null {
   const texts = fields.map((field, i) => inNumbers(field, given[i] as string));
   if (!fields.every((field, i) => isInField(field, texts[i] as string))) return null;
-  // As cron(8) has it, by how the text begins: a step on the asterisk restricts nothing.
+  // As in cron(8): a field that begins with an asterisk, even with a step, does not restrict the days.
   const domAndDow = [texts[2], texts[4]].some((text) => text?.startsWith('*'));
   try {
     return new Cron(texts.join(' '), { mode: '5-part', utcOffset: 0, domAndDow });
@@ -82,7 +82,7 @@ function read(given: readonly string[]): Cron | null {
   }
 }
 
-/** With numbers instead of names, which croner has rules of its own for, and with steps that it takes. */
+/** Replaces names by numbers, because croner reads names by rules of its own, and caps steps at its maximum. */
 function inNumbers({ names = [], min, stepMax }: Field, text: string): string {
   return text
     .replace(/\b[a-z]+\b/gi, (name) => {
@@ -92,7 +92,7 @@ function inNumbers({ names = [], min, stepMax }: Field, text: string): string {
     .replace(/\/(\d+)/g, (_, step: string) => `/${Math.min(Number(step), stepMax)}`);
 }
 
-/** croner takes more characters, and ranges whose end no step meets. */
+/** Whether a field has only allowed characters and numbers; croner alone would accept more. */
 function isInField({ max }: Field, text: string): boolean {
   const values = text.replace(/\/\d+/g, '').match(/\d+/g) ?? [];
   return /^[\d*,/-]+$/.test(text) && values.every((value) => Number(value) <= max);

@@ -1,6 +1,6 @@
 /**
- * The slots of an expression in a stretch of time, for what comes after a downtime. Whole days are
- * counted by days, so that years of missed minutes take less than a tenth of a second.
+ * Lists and counts the slots of an expression in a period, for the time after a downtime. Whole days are counted by
+ * day, so that years of missed minutes take less than a tenth of a second.
  */
 import { dayMs } from '../kernel/clock.ts';
 import { type Cron, daysOf, nextMatch } from './cron.ts';

@@ -1,9 +1,9 @@
-/** What is recorded of the last run of each scheduled job, in a row of its own. */
+/** The queries on the last run of each scheduled job, which has a row of its own. */
 import type { Transaction } from '../database/database.ts';
 import { statement } from '../database/statement.ts';
 import type { LastRunStatus } from '../database/tables.ts';
 
-/** The order in which many last runs are changed, so that two transactions never wait for each other. */
+/** The lock order of last runs, so that two transactions cannot deadlock. */
 const inOrder = (a: { scheduled_job_id: string }, b: { scheduled_job_id: string }) =>
   a.scheduled_job_id < b.scheduled_job_id ? -1 : 1;
 
@@ -20,7 +20,7 @@ const begin = statement<BegunRun>()((db, p) =>
     .where('scheduled_job_id', '=', p('scheduled_job_id')),
 );
 
-/** Records that runs are under way. To be done last in a transaction (see the migration). */
+/** Records that runs are under way. Call it last in a transaction (see the migration). */
 export async function beginLastRuns(tx: Transaction, runs: readonly BegunRun[]): Promise<void> {
   await tx.each(begin, runs.toSorted(inOrder));
 }
@@ -51,7 +51,7 @@ const end = statement<EndedLastRun>()((db, p) =>
     .where('last_run_job_id', '=', p('job_id')),
 );
 
-/** Records how runs ended, where they are still the last. To be done last in a transaction. */
+/** Records how runs ended, if they are still the last ones. Call it last in a transaction. */
 export async function endLastRuns(tx: Transaction, runs: readonly EndedLastRun[]): Promise<void> {
   await tx.each(end, runs.toSorted(inOrder));
 }

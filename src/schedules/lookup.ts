@@ -1,4 +1,4 @@
-/** The scheduled job that a request names, or the refusal; and what ends its runs. */
+/** Finds and locks the scheduled job of a request, and cancels its runs. */
 import type { Database, Transaction } from '../database/database.ts';
 import type { Jobs } from '../jobs/jobs.ts';
 import { notFound, PlatformError } from '../kernel/errors.ts';

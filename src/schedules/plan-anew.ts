@@ -1,4 +1,4 @@
-/** Plans the next slots of all scheduled jobs by the present time, once the time that they were planned by is wrong. */
+/** Recomputes the next slots of all scheduled jobs after the clock was set back. */
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { Database } from '../database/database.ts';
 import type { Clock } from '../kernel/clock.ts';
@@ -13,7 +13,7 @@ interface PlanDeps {
   readonly clock: Clock;
 }
 
-/** Plans again what is not due at the clock's present time. Slots that are on record stay as they are. */
+/** Recomputes the next slot of every scheduled job that is not due. Recorded slots stay as they are. */
 export async function planAnew({ database, clock }: PlanDeps): Promise<void> {
   let after = '';
   for (;;) {

@@ -1,4 +1,4 @@
-/** Retention of due slots: the old ones whose job has ended are deleted in batches. */
+/** Retention of due slots: deletes old ones whose job has ended, in batches. */
 import type { Database } from '../database/database.ts';
 import { deleteInBatches, foundAndDeleted } from '../database/in-batches.ts';
 import { type Clock, dayMs } from '../kernel/clock.ts';
@@ -8,7 +8,7 @@ import { deleteRuns } from './runs.store.ts';
 /** Rows deleted in one transaction. */
 const rowsMax = 1_000;
 
-/** Deletes the runs that were recorded more than `days` ago and whose job, if any, has ended or is gone; how many. */
+/** Deletes runs recorded more than `days` ago, unless their job has not ended; returns how many. */
 export function deleteExpiredRuns(
   { database, clock }: { database: Database; clock: Clock },
   days: number,

@@ -1,27 +1,27 @@
 /**
- * The decision on a due scheduled job: which of its slots runs, and the outcome that is recorded for
- * the others (docs/decisions/schedules.md). Pure; time is passed in.
+ * Decides which slot of a due scheduled job runs and which outcome the others get
+ * (docs/decisions/schedules.md). Pure; time is passed in.
  */
 import type { SlotOutcome } from '../database/tables.ts';
 import { timestamp } from '../kernel/clock.ts';
 import { type Cron, nextMatch } from './cron.ts';
 import { firstSlots, slotsUpTo } from './due-slots.ts';
 
-/** A slot fires on time up to so long after its minute has begun. */
+/** A slot counts as on time up to this long after its minute has begun. */
 const onTimeMs = 10_000;
-/** A slot that was missed is caught up with while it is less late than this. */
+/** A missed slot is caught up if it is less late than this. */
 const catchUpMs = 60 * 60 * 1000;
-/** Slots that get a row of their own after a downtime, the newest ones; all older ones share one. */
+/** After a downtime the newest slots get a row each; all older ones share one. */
 const rowsMax = 60;
 const noScheduler = 'no scheduler was there in time';
 
-/** Why a slot that would have run may not. */
+/** Why a due slot may not run. */
 export interface Refusal {
   readonly outcome: Extract<
     SlotOutcome,
     'key_revoked' | 'skill_inactive' | 'insufficient_scope' | 'input_invalid' | 'agent_paused'
   >;
-  /** As the API would refuse the same request. */
+  /** The API's error code for the same request. */
   readonly code: string;
   readonly message: string;
 }
@@ -33,7 +33,7 @@ export interface DueSchedule {
   readonly dueAt: number;
   /** Whether its last run is still under way. */
   readonly isRunning: boolean;
-  /** Due slots that have been dealt with, before the clock was set back. */
+  /** Due slots that were already recorded before the clock was set back. */
   readonly taken: ReadonlySet<number>;
 }
 
@@ -60,7 +60,7 @@ export function decide(schedule: DueSchedule, refusal: Refusal | null, now: numb
   const nextRunAt = nextMatch(schedule.cron, now);
   const records = missedSlots(schedule, noScheduler, now);
   const last = records.at(-1);
-  // The newest slot may have been dealt with before the clock was set back.
+  // The newest slot may have been recorded before the clock was set back.
   if (last === undefined || nextMatch(schedule.cron, last.slot) !== nextRunAt) {
     return { records, runs: null, isRefused: false, nextRunAt };
   }
@@ -85,7 +85,7 @@ export function missedSlots(
   return [missedTogether(dueAt, older, newest[0] as number, why), ...records];
 }
 
-/** How many records there are to make at most of the slots from `dueAt` to `now`. */
+/** An upper bound of the records for the slots from `dueAt` to `now`. */
 export function recordsDue(cron: Cron, dueAt: number, now: number): number {
   return firstSlots(cron, dueAt, now + 1, rowsMax + 1).length;
 }

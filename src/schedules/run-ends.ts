@@ -1,6 +1,6 @@
 /**
- * What the end of a run means to its scheduled job (see `ScheduledRuns`). It works for runs whose
- * scheduled job was deleted meanwhile, too: their events are recorded, but no row of the schedule.
+ * Records the end of a scheduled run: its events and the schedule's last run (see `ScheduledRuns`). If the
+ * scheduled job was deleted meanwhile, it records only the events.
  */
 import { envelopeOf, type NewEvent, runData } from '../events/events.ts';
 import { appendEvents } from '../events/outbox.ts';
@@ -40,7 +40,7 @@ export const scheduledRuns: ScheduledRuns = {
   },
 };
 
-/** Nothing for a run that was cancelled: it neither completed nor failed. */
+/** The events of an ended run; none for a cancelled run, which neither completed nor failed. */
 function eventsOf(
   { job, status, error, durationMs }: EndedRun,
   run: { scheduled_job_id: string; scheduled_for: number },

@@ -1,4 +1,4 @@
-/** A run of a scheduled job as work to accept, for the tick and for clients. */
+/** Builds the request to accept a run of a scheduled job, for the tick and for clients. */
 import type { ScheduledJobsTable } from '../database/tables.ts';
 import type { WorkRequest } from '../jobs/accept.ts';
 import type { Caller } from '../kernel/caller.ts';

@@ -64,10 +64,10 @@ function jobIdIn(dialect: Dialect, ids: RawBuilder<string>): RawBuilder<SqlBool>
   return sql<SqlBool>`job_id is not null and ${isIn(dialect, sql`job_id`, ids)}`;
 }
 
-// A literal, not a parameter: else the index of those that go on is not used.
+// A literal, not a parameter: otherwise the partial index of unended runs is not used.
 const goingOn = sql.lit(0);
 
-/** Marks the runs that these jobs are as ended. The jobs are held. */
+/** Marks the runs of these jobs as ended. The caller has locked the jobs. */
 export const endRunsOfJobs = allRows<{ ids: readonly string[] }, Transaction>()((db, p, dialect) =>
   db
     .updateTable('scheduled_runs')
@@ -93,7 +93,7 @@ const findUnwantedRuns = allRows<{ ids: readonly string[] }>()((db, p, dialect) 
     .where('unwanted', '=', 1),
 );
 
-/** Of these jobs, which are held, those whose run may not be tried again. */
+/** The jobs among these whose run may not be retried. The caller has locked the jobs. */
 export async function findUnwanted(tx: Transaction, jobIds: readonly string[]): Promise<string[]> {
   const runs = await findUnwantedRuns(tx, { ids: jobIds });
   return runs.flatMap(({ job_id }) => job_id ?? []);
@@ -123,16 +123,15 @@ const findRunningOnes = allRows<{ ids: readonly string[] }>()((db, p, dialect) =
 );
 
 /**
- * Of these scheduled jobs, which are locked, those of which any run is under way: the last one, or an
- * earlier one beside which a client began another. It is asked after they were locked: PostgreSQL reads
- * in a statement that locks what was true before it had the lock.
+ * The scheduled jobs among these with a run under way: the last run, or an earlier one beside which a client started
+ * another. Call it after locking them: on PostgreSQL a statement that locks reads the state from before it got the lock.
  */
 export async function findRunning(tx: Transaction, ids: readonly string[]): Promise<Set<string>> {
   const rows = await findRunningOnes(tx, { ids });
   return new Set(rows.map(({ scheduled_job_id }) => scheduled_job_id));
 }
 
-/** Marks the runs of a scheduled job that go on as unwanted. Their jobs are held. */
+/** Marks the unended runs of a scheduled job as unwanted. The caller has locked their jobs. */
 export const markRunsUnwanted = allRows<{ scheduled_job_id: string }, Transaction>()((db, p) =>
   db
     .updateTable('scheduled_runs')
@@ -150,7 +149,7 @@ export async function listRuns(
   const query = db.kysely
     .selectFrom('scheduled_runs')
     .where('scheduled_job_id', '=', scheduledJobId);
-  // What the page skips is skipped in the index: neither its rows nor their jobs are looked at.
+  // The subquery skips the rows before the page in the index, without reading them or their jobs.
   const newest = query.select('id').orderBy('id', 'desc').limit(page.limit).offset(page.offset);
   const data = await db.kysely
     .selectFrom('scheduled_runs')
@@ -178,7 +177,7 @@ const removeRuns = allRows<{ ids: readonly string[] }>()((db, p, dialect) =>
   db.deleteFrom('scheduled_runs').where(idIn(dialect, p.list('ids'))),
 );
 
-/** Deletes at most `limit` runs whose id lies before `before` and that go on no more; how many. */
+/** Deletes up to `limit` ended runs with an id below `before`; returns how many. */
 export async function deleteRuns(tx: Transaction, before: string, limit: number): Promise<number> {
   const runs = await findOld(tx, { before, limit });
   await removeRuns(tx, { ids: runs.map(({ id }) => id) });

@@ -25,7 +25,7 @@ const operation = { tags: ['Scheduled jobs'], security: [{ apiKey: [] }] };
 const collection = '/api/scheduled-jobs';
 const one = `${collection}/:jobId` as const;
 const params = Type.Object({ jobId: { ...Id, description: 'The id of the scheduled job.' } });
-/** The word that stands where other paths have the id of a scheduled job. */
+/** The path segment of the preview, in the place of a scheduled job's id. */
 const previewWord = 'preview';
 
 export interface ScheduledJobRouteDeps {
@@ -52,7 +52,7 @@ const requireScheduledJob = (schedules: Schedules) => async (request: FastifyReq
   await schedules.find(callerOf(request).organizationId, idOf(request));
 };
 
-/** The path of the preview is no scheduled job that could be changed: it has other methods. */
+/** Refuses other methods on the path of the preview with `405`, because it is not a scheduled job. */
 const refusePreview =
   (unmatched: ScheduledJobRouteDeps['unmatched']) => async (request: FastifyRequest) => {
     if (idOf(request) === previewWord) throw unmatched(request.method, request.originalUrl);

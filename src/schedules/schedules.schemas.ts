@@ -32,7 +32,7 @@ export const CronExpression = Type.String({
   description: 'Minute, hour, day of month, month, day of week; in UTC.',
 });
 
-/** What a client may say, each as long and as formed as the registry has it. */
+/** The fields that a client may set; categories, versions and names have the registry's limits. */
 const given = {
   agent_id: Name(),
   skill_category: Type.String({ pattern: '^[a-z0-9][a-z0-9-]{0,62}$' }),

@@ -13,7 +13,7 @@ type LastRun = Omit<ScheduledJobLastRunsTable, 'scheduled_job_id'>;
 export type ScheduledJobRow = Selectable<ScheduledJobsTable> & LastRun;
 export type ListedScheduledJob = Omit<ScheduledJobRow, 'input'>;
 
-/** By what two scheduled jobs are the same one. */
+/** The columns of the unique key of scheduled jobs. */
 export const uniqueColumns = [
   'organization_id',
   'agent_id',
@@ -35,7 +35,7 @@ const listedColumns = [
   'updated_at',
 ] as const;
 
-/** Adds a scheduled job that has not run yet; false when there is one of the same kind. */
+/** Adds a scheduled job that has not run yet; false if one with the same unique key exists. */
 export async function insertScheduledJob(tx: Transaction, row: ScheduledJobRow): Promise<boolean> {
   const rows = await tx.kysely
     .insertInto('scheduled_jobs')
@@ -90,8 +90,8 @@ export function listScheduledJobs(db: Handle, organizationId: string) {
 }
 
 /**
- * Changes a locked scheduled job to `after`; false when another one is of that kind already. Its
- * agent has to be held, so that no other of its kind comes meanwhile.
+ * Changes a locked scheduled job to `after`; false if another one has the same unique key. The caller has
+ * locked the agent, so that no such scheduled job is added meanwhile.
  */
 export async function updateScheduledJob(
   tx: Transaction,
@@ -125,7 +125,7 @@ export async function deleteScheduledJob(tx: Transaction, id: string): Promise<v
     .execute();
 }
 
-/** An agent that a scheduled job names is not deleted. */
+/** Prevents the deletion of an agent that a scheduled job names. */
 export const schedulesOfAgent = {
   blocker: { noun: 'schedules', names: namesAgent('scheduled_jobs') },
 };
@@ -188,7 +188,7 @@ export const findAhead = allRows<{ now: number; after: string; limit: number }>(
     .limit(p('limit')),
 );
 
-/** Another slot as the next one of a scheduled job, unless it was changed since it was read. */
+/** A new next slot of a scheduled job, to set if the old one is unchanged. */
 interface Planned {
   id: string;
   updated_at: number;
@@ -205,7 +205,7 @@ const plan = statement<Planned>()((db, p) =>
     .where('next_run_at', '=', p('from')),
 );
 
-/** Sets `next_run_at`, in order; the i-th result is false where another process had set it already. */
+/** Sets `next_run_at`; the i-th result is false if another process has changed it already. */
 export async function planScheduledJobs(
   tx: Transaction,
   rows: readonly Planned[],

@@ -1,11 +1,11 @@
 /**
  * Scheduled jobs: creating, listing and deleting them, and running one at once; `changes.ts` changes
- * them. Each of these is checked like an execution of the skill. After a deletion or a disabling only
- * the runs under way go on, without a further attempt.
+ * them. Each verb needs the same permissions as a run of the skill. After a deletion or a disabling, active attempts
+ * finish and are not retried.
  *
- * Every transaction that concerns scheduled jobs, the tick's and the one that ends a run included, locks
- * in this order, so that none wait for each other in a circle: the organization (where a scheduled job
- * is added), the scheduled job, the agent, the jobs, the counts, their runs, and how the last run went.
+ * Every transaction on scheduled jobs, including the tick and the end of a run, locks in this order, so that
+ * none deadlock: the organization (if a scheduled job is added), the scheduled job, the agent, the jobs, the counts,
+ * their runs, and the last run.
  */
 import type { Agents } from '../agents/agents.ts';
 import { requireRoom } from '../database/caps.ts';
@@ -81,7 +81,7 @@ async function ofJob(
   jobId: string,
 ): Promise<string | undefined> {
   const id = await findScheduledJobOf(read, jobId);
-  // Its runs stay a while after it.
+  // Rows of runs outlive their deleted scheduled job until retention deletes them.
   if (id === undefined) return undefined;
   return (await findScheduledJob(read, organizationId, id))?.id;
 }
@@ -132,7 +132,7 @@ async function create(deps: ScheduleDeps, caller: Caller, fields: NewScheduledJo
   return createdScheduledJobView(row, now);
 }
 
-/** All of the organization, newest first; on request with why their slots would be refused now, but for their inputs. */
+/** All of the organization, newest first; on request with the refusal that a slot would get now, without input checks. */
 async function list(deps: ScheduleDeps, organizationId: string, include?: 'refusal') {
   const rows = await listScheduledJobs(deps.database.read, organizationId);
   const refusals = include === undefined ? [] : await refusalsOf(deps.slices, rows);
@@ -140,7 +140,7 @@ async function list(deps: ScheduleDeps, organizationId: string, include?: 'refus
   return rows.map((row, i) => ({ ...scheduledJobSummary(row, now), ...refusals[i] }));
 }
 
-/** One; on request with why its slots would be refused now. */
+/** One scheduled job; on request with the refusal that its slots would get now. */
 async function get(deps: ScheduleDeps, organizationId: string, id: string, include?: 'refusal') {
   const row = await find(deps, organizationId, id);
   const [refusal] =
@@ -148,7 +148,7 @@ async function get(deps: ScheduleDeps, organizationId: string, id: string, inclu
   return { ...scheduledJobView(row, deps.clock.now()), ...refusal };
 }
 
-/** Changes the fields that are given; the key that made it stays the one that its runs are made by. */
+/** Changes the given fields. Its runs still use the key that created it. */
 async function update(deps: ScheduleDeps, caller: Caller, id: string, fields: ScheduledJobChanges) {
   return scheduledJobView(await change(deps, caller, id, fields), deps.clock.now());
 }

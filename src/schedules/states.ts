@@ -1,14 +1,14 @@
-/** The life of a scheduled job as its `last_run_status` tells it. Data; no I/O. */
+/** The states of a scheduled job, from its `last_run_status`. Data; no I/O. */
 
-/** What a last run can be. */
+/** The statuses of a last run. */
 export const lastRunStatuses = ['active', 'completed', 'failed'] as const;
 
-/** `never` is the null of the wire: it has not run yet. */
+/** `never` is null in the API: it has not run yet. */
 type ScheduledJobState = 'never' | (typeof lastRunStatuses)[number];
 
 /**
  * Which states may follow each state.
- * @public The diagram in docs/schedules.md is held to it.
+ * @public A test compares the diagram in docs/schedules.md with it.
  */
 export const scheduledJobTransitions: Record<ScheduledJobState, readonly ScheduledJobState[]> = {
   never: ['active'],

@@ -1,8 +1,8 @@
 /**
- * The tick: makes runs of scheduled jobs whose time has come. Any number of processes may tick: a
- * scheduled job is locked while it is handled, its slot is unique, and its next slot is set by
- * compare-and-set, all in the transaction that accepts the run. It never runs anything itself. What
- * a long downtime leaves is handled in small transactions, so that other writes have their turn.
+ * The tick: accepts runs of due scheduled jobs. Any number of processes may tick: a scheduled job is locked while it is
+ * handled, its slot is unique, and its next slot is set by compare-and-set, all in the transaction that accepts the run.
+ * The tick executes nothing itself. After a long downtime it works in small transactions, so that other writers are not
+ * blocked.
  */
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { Database, Transaction } from '../database/database.ts';
@@ -32,7 +32,7 @@ import { findDue, findScheduledJobs, lockDue, planScheduledJobs } from './schedu
 const batchMax = 500;
 /** Bytes of their inputs that are held at once, beyond those of the first. */
 const inputsMax = 16 * 1024 * 1024;
-/** Slots recorded in one transaction, after those of the first scheduled job: other writes wait for it. */
+/** Slots recorded in one transaction, not counting the first scheduled job's. */
 const recordsMax = 2_000;
 const minuteMs = 60_000;
 
@@ -64,7 +64,7 @@ export interface TickDeps {
 interface TickState extends TickDeps {
   /** Whether the clock was set back since the last call; true at the first one. */
   readonly wasSetBack: () => boolean;
-  /** Whether next slots are to be planned anew, until that has succeeded. */
+  /** Whether next slots must be recomputed; true until that has succeeded. */
   mustPlan: boolean;
 }
 
@@ -82,13 +82,13 @@ async function tick(state: TickState): Promise<number> {
     if (batch.length === 0) return total;
     const done = await dealWithAll(state, batch);
     total += done;
-    // Other processes have locked all of them; the ones that they leave are due at the next tick.
+    // Other processes have locked all of them; the next tick finds those that they leave.
     if (done === 0) return total;
     await nextTurn();
   }
 }
 
-/** At the start, and when the clock was set back: next slots were planned by the earlier time. */
+/** Recomputes next slots at the start and when the clock was set back. */
 async function planAfterSetback(state: TickState): Promise<void> {
   const { database, clock } = state;
   state.mustPlan ||= state.wasSetBack();
@@ -112,12 +112,12 @@ async function nextBatch({ database, clock }: TickDeps): Promise<ScheduledJob[]>
   return ids.length === 0 ? [] : findScheduledJobs(database.read, { ids });
 }
 
-/** The most slots of a due scheduled job that are to be recorded. */
+/** An upper bound of the slots to record for a due scheduled job. */
 function recordsOf(
   { cron_expression, next_run_at }: Pick<ScheduledJob, 'cron_expression' | 'next_run_at'>,
   now: number,
 ): number {
-  // Within the minute of a slot there is no other one.
+  // Slots are at least a minute apart.
   if (now - next_run_at < minuteMs) return 1;
   const cron = parseStoredCron(cron_expression);
   return cron === null ? 1 : recordsDue(cron, next_run_at, now);

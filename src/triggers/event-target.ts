@@ -1,4 +1,4 @@
-/** Calls that become events for runs that wait, in place of starting runs (docs/triggers.md). */
+/** Triggers with an event: their calls become events for waiting runs instead of starting runs (docs/triggers.md). */
 import { hash } from 'node:crypto';
 import { hasScopes } from '../kernel/caller.ts';
 import { invalid, PlatformError } from '../kernel/errors.ts';
@@ -15,7 +15,7 @@ export interface EventTargetDeps {
   readonly runEvents: Pick<RunEvents, 'send' | 'repeatOf'>;
 }
 
-/** Why the trigger may send no event; null when it may. */
+/** Why the trigger may not send events; null if it may. */
 export function eventObstacle(scopes: readonly string[]): string | null {
   return hasScopes(scopes, eventScopes) ? null : 'the key that made it lacks the scope events';
 }
@@ -28,7 +28,7 @@ export async function sendEvent(
   idempotencyKey: string | undefined,
 ): Promise<SendReceipt> {
   const { organization_id: organizationId, id: owner, event_name: event } = trigger;
-  // Of what was sent: a mapping may use the time or a header that differs in a repeat.
+  // Hash the request, not the mapped data: a mapping may use the time or a header that differs in a repeat.
   const fingerprint = hash('sha256', canonicalJson([context.body, context.query, event]));
   const sender = { organizationId, owner, idempotencyKey, fingerprint };
   const earlier = await runEvents.repeatOf(sender);
@@ -71,7 +71,7 @@ async function dataOf(
 
 const keyField = 'event.key_mapping';
 
-/** A fault of a mapping, told of the field that holds the expression. */
+/** Reports a fault of the mapping under the field that contains the expression. */
 export async function ofKeyMapping<T>(evaluated: Promise<T>): Promise<T> {
   try {
     return await evaluated;

@@ -1,8 +1,7 @@
 /**
- * Mappings: JSONata expressions that turn a call of a trigger into a skill's input. An expression is not
- * trusted: it may run for ever or fill the memory. So it is evaluated in a sandboxed process with a
- * deadline. Every evaluation ends within bounded time, owners take turns, and no process is started
- * before the first mapping.
+ * Mappings: JSONata expressions that turn a call of a trigger into a skill's input. Expressions are
+ * untrusted: one may loop endlessly or fill the memory. A sandboxed process evaluates them, each with a
+ * deadline. Owners take turns. The first mapping starts the first process.
  */
 import { extname } from 'node:path';
 import { parseJsonBody } from '../http/body.ts';

@@ -1,7 +1,7 @@
 /**
  * Handles a call of a trigger: checks the signature, maps the body to the skill's input, and starts a run
- * for the key that created the trigger; or maps it to an event for runs that wait. A fault that only the trigger's owner can fix is reported as the
- * event `agent.error`; the sender only gets `404`.
+ * for the key that created the trigger; or maps it to an event for waiting runs. A fault that only the trigger's
+ * owner can fix is reported as the event `agent.error`; the sender only gets `404`.
  */
 
 import { hash } from 'node:crypto';
@@ -73,7 +73,7 @@ export interface ReceiveDeps {
   readonly targets: EventTargetDeps & { readonly execute: Execute };
 }
 
-/** With when each trigger last reported each code. */
+/** The dependencies, and when each trigger last reported each code. */
 interface ReceiveState extends ReceiveDeps {
   readonly reportedAt: Map<string, number>;
 }

@@ -4,8 +4,8 @@ import { eventObstacle } from './event-target.ts';
 import type { TriggerRow } from './triggers.store.ts';
 
 /**
- * The refusal of each trigger, in order. The input would be only known with a call, so inputs are not
- * checked.
+ * The refusal that a call of each trigger would get now, in order. Inputs are not checked, because only a call
+ * has one.
  */
 export async function triggerRefusals(deps: ReadinessDeps, rows: readonly TriggerRow[]) {
   const starters = rows.filter(({ event_name }) => event_name === null);

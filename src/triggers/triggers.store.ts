@@ -126,7 +126,7 @@ export async function deleteTrigger(
   return row?.token_hash;
 }
 
-/** An agent that a trigger names is not deleted. */
+/** Prevents the deletion of an agent that a trigger names. */
 export const triggersOfAgent = {
   blocker: { noun: 'triggers', names: namesAgent('agent_triggers') },
 };

@@ -64,7 +64,7 @@ export interface TriggerDeps {
   readonly max: number;
 }
 
-/** With the active triggers that were called within the last second, by the hash of their token. */
+/** The dependencies, and a cache of recently called active triggers by the hash of their token. */
 interface TriggerState extends TriggerDeps {
   readonly cache: ShortCache<TriggerRow>;
 }
@@ -149,7 +149,7 @@ async function create(state: TriggerState, caller: Caller, fields: NewTrigger) {
   return { ...triggerView(row), token };
 }
 
-/** A page, newest first; on request with why their calls would start no job now. */
+/** A page, newest first; on request with the refusal that a call would get now. */
 async function list(
   state: TriggerState,
   organizationId: string,
@@ -160,7 +160,7 @@ async function list(
   return { data: await viewsOf(state, data, include), ...rest };
 }
 
-/** One; on request with why its calls would start no job now. */
+/** One trigger; on request with the refusal that a call would get now. */
 async function get(state: TriggerState, organizationId: string, id: string, include?: 'refusal') {
   const [view] = await viewsOf(state, [await find(state, organizationId, id)], include);
   return view as TriggerView;

@@ -1,4 +1,4 @@
-/** Whether a trigger may be as a client wants it: its agent, its skill or event, the scopes and its mappings. */
+/** Validates a trigger before it is stored: agent, skill or event, scopes and mappings. */
 import type { Handle } from '../database/database.ts';
 import { requiredScopes, requireSkillScopes, type SkillColumns } from '../jobs/readiness.ts';
 import { type Caller, hasScopes, requireScopes } from '../kernel/caller.ts';
@@ -49,7 +49,7 @@ export function requireTriggerScopes(
   else requireScopes(caller.scopes, eventScopes);
 }
 
-/** Throws for what calls of a trigger become: see `requireValidSkill`; for an event, both need its scope. */
+/** Validates the skill of a trigger (`requireValidSkill`), or, for an event, that caller and creator have its scope. */
 export function requireValidTarget(
   skills: SkillRegistry,
   caller: Caller,
@@ -58,7 +58,7 @@ export function requireValidTarget(
   before?: TriggerRow,
 ): void {
   if (after.event_name === null) {
-    // While its calls were events, nothing was known of its skill.
+    // A trigger with an event has no validated skill, so its skill counts as new.
     const earlier = before?.event_name === null ? before : undefined;
     requireValidSkill(skills, caller, creator, after, earlier);
     return;
@@ -96,7 +96,7 @@ function requireScopesOfCreator({ scopes }: Creator, required: readonly string[]
   );
 }
 
-/** `400` for a new trigger that names a part of a skill only. */
+/** `400` for a new trigger that names only the category or only the name of a skill. */
 export function refuseHalfSkill({
   skill_category,
   skill_name,

@@ -37,13 +37,13 @@ export interface DeliverDeps {
   readonly times: {
     /** After this time without a settlement, the sweep ends the attempt as lost. */
     readonly leaseMs: number;
-    /** The clocks of two processes may differ by this much: a row that is due within it is due now. */
+    /** The assumed clock skew between processes: a row that is due within this time counts as due. */
     readonly clockSkewMs?: number | undefined;
   };
 }
 
 interface Claim {
-  /** Of the delivery. */
+  /** The delivery's id. */
   readonly id: string;
   readonly delivery: ClaimedDelivery;
   readonly target: Target;

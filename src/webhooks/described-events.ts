@@ -1,4 +1,4 @@
-/** The requests to receivers, for the `webhooks` of `/openapi.json`: one for each event of the table. */
+/** Describes the requests to receivers, one for each event type, for `webhooks` in `/openapi.json`. */
 import { Type } from 'typebox';
 import { events } from '../events/events.ts';
 import { Id, Slug, Timestamp } from '../http/schemas.ts';

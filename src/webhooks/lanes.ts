@@ -17,7 +17,7 @@ const slowSlotsMax = 2;
 const slowAfter = 3;
 /**
  * A host is quick after this many quick answers in a row. As many as it has slots, so that a host that
- * is quick only now and then does not get there.
+ * answers quickly only now and then stays slow.
  */
 const quickAfter = hostSlotsMax;
 /** Slots of all hosts together. */

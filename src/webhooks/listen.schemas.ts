@@ -1,4 +1,4 @@
-/** What a session that listens takes and tells. */
+/** The parameters and events of a listener's stream. */
 import { Type } from 'typebox';
 import { type EventType, eventTypes } from '../events/events.ts';
 import { StreamedEvents } from '../http/event-stream.ts';

@@ -1,8 +1,8 @@
 /**
- * Sessions that listen: a client follows the events of its organization as a stream, and forwards them to an address
- * which the platform cannot reach. A session is a row, so every process records the events that it wants, and any
- * process can resume it; the events come from the outbox. Promises each event once and in order while the session
- * lasts, which it does for a minute after its client has gone. Makes no deliveries.
+ * Listeners: a client follows its organization's events as a stream and forwards them to an address that the platform
+ * cannot reach. A session is a row, so every process records the events that it wants, and any process can resume it.
+ * The events come from the outbox, each once and in order. A session ends a minute after its client disconnects. Makes
+ * no deliveries.
  */
 import { setTimeout as elapsed } from 'node:timers/promises';
 import { requireRoom } from '../database/caps.ts';
@@ -23,14 +23,14 @@ import {
 } from './listeners.store.ts';
 import { messageBody } from './message.ts';
 
-/** Milliseconds that a session outlives its last renewal. */
+/** A session expires this many milliseconds after its last renewal. */
 const keepMs = 60_000;
 const renewEveryMs = 15_000;
-/** Milliseconds between two looks at the outbox. */
-const lookEveryMs = 200;
-/** After that the stream ends, and its client resumes. */
+/** Milliseconds between two reads of the outbox. */
+const pollMs = 200;
+/** Milliseconds after which the stream ends and its client resumes. */
 const streamMs = 60 * 60 * 1_000;
-/** Events of one look. */
+/** Events in one read. */
 const eventsMax = 100;
 /** Sessions of one organization. */
 const sessionsMax = 10;
@@ -40,7 +40,7 @@ export interface ListenersDeps {
   readonly clock: Clock;
 }
 
-/** Where a session stands. */
+/** The position of a session in the outbox. */
 export interface ListenerPosition extends ReaderCursor {
   readonly listenerId: string;
 }
@@ -48,14 +48,14 @@ export interface ListenerPosition extends ReaderCursor {
 export interface ListenRequest {
   readonly organizationId: string;
   readonly apiKeyId: string;
-  /** Of one agent alone. */
+  /** Only events of this agent. */
   readonly agentId: string | undefined;
   readonly types: readonly EventType[];
-  /** After which event an earlier session is resumed. */
+  /** The last event of an earlier session that is to be resumed; null begins a new session. */
   readonly after: ListenerPosition | null;
 }
 
-/** What a session tells its client. */
+/** An event of the stream to the client. */
 export type ListenerEvent = {
   readonly position: ListenerPosition;
 } & (
@@ -75,7 +75,7 @@ export function createListeners(deps: ListenersDeps) {
   return bind(deps, { listen, removeExpired });
 }
 
-/** Begins or resumes a session; the events from then on, until `signal` aborts. */
+/** Begins or resumes a session. Yields its events until `signal` aborts. */
 async function listen(
   deps: ListenersDeps,
   request: ListenRequest,
@@ -117,7 +117,7 @@ async function begin({ database, clock }: ListenersDeps, request: ListenRequest)
   return { row, cursor };
 }
 
-/** Null where there is no such session of this key any more. */
+/** Resumes a session; null if it has expired or belongs to another key. */
 async function resume(
   { database, clock }: ListenersDeps,
   { organizationId, apiKeyId, after }: ListenRequest,
@@ -146,7 +146,7 @@ async function* follow(
     if (clock.monotonic() - renewedAt > renewEveryMs) {
       renewedAt = clock.monotonic();
       const isThere = await database.write((tx) => renewListener(tx, row, clock.now() + keepMs));
-      // The client connects again, and is told that it begins anew.
+      // The session has expired: the client reconnects and gets a new one.
       if (!isThere) return;
     }
     const events = await eventsFollowing(database.read, row.organization_id, cursor, eventsMax);
@@ -162,12 +162,11 @@ async function* follow(
         data: { id, event: type, agent_id: agentId, body },
       };
     }
-    if (events.length < eventsMax)
-      await elapsed(lookEveryMs, undefined, { signal }).catch(() => {});
+    if (events.length < eventsMax) await elapsed(pollMs, undefined, { signal }).catch(() => {});
   }
 }
 
-/** Deletes sessions whose clients have not come back. */
+/** Deletes expired sessions. */
 async function removeExpired({ database, clock }: ListenersDeps): Promise<void> {
   const now = clock.now();
   if (!(await anyExpiredListener(database.read, now))) return;

@@ -1,4 +1,4 @@
-/** Every query on sessions that listen for events. */
+/** Every query on the sessions of listeners. */
 import type { Selectable } from 'kysely';
 import type { Handle, Transaction } from '../database/database.ts';
 import type { WebhookListenersTable } from '../database/tables.ts';
@@ -24,7 +24,7 @@ export function findListener(
     .executeTakeFirst();
 }
 
-/** Whether it was still there. */
+/** Renews a session; returns false if it has expired. */
 export async function renewListener(
   tx: Transaction,
   { organization_id, id }: Pick<ListenerRow, 'organization_id' | 'id'>,

@@ -1,4 +1,4 @@
-/** New deliveries: of events, and of what a client sends on demand. */
+/** New deliveries: of events, and those that a client sends on demand. */
 import type { Writer } from '../database/counts.ts';
 import type { Database, Transaction } from '../database/database.ts';
 import type { Clock } from '../kernel/clock.ts';
@@ -6,7 +6,7 @@ import { newId } from '../kernel/ids.ts';
 import type { Queue } from '../queue/queue.ts';
 import { changeDeliveryCounts, type DeliveryRow, insertDeliveries } from './deliveries.store.ts';
 
-/** What everything needs that makes, settles or recovers deliveries. */
+/** The dependencies of all verbs that make, settle or recover deliveries. */
 export interface DeliveriesDeps {
   readonly database: Database;
   readonly queue: Queue;

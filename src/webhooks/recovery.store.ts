@@ -113,7 +113,7 @@ export async function deleteDeliveries(tx: Transaction, ids: readonly string[]) 
   return deleted;
 }
 
-/** After the clock was set back. */
+/** Corrects deliveries that are due too far in the future because the clock was set back. */
 export const bringDeliveriesForward = createBringForward({
   name: 'webhook_deliveries',
   waiting: 'pending',

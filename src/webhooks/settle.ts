@@ -20,7 +20,7 @@ import type { AttemptResult } from './send.ts';
 import { isFinal, nextState, type Transition, type WebhookHealth } from './states.ts';
 import { type HealthRow, lockHealth, setHealth } from './webhooks.store.ts';
 
-/** A timer may fire a moment before its time. */
+/** Node's timers may fire up to a millisecond early. */
 const timerSlackMs = 2;
 /** The sweep sends the hints of retries that are further ahead. */
 const hintAheadMs = 60 * 60 * 1000;

@@ -9,7 +9,7 @@ export type WebhookState = 'active' | 'failing' | 'inactive';
 
 /**
  * Which states may follow each state. A webhook ends only by being deleted, from any of them.
- * @public The diagram in docs/webhooks.md is held to it.
+ * @public A test compares the diagram in docs/webhooks.md with it.
  */
 export const webhookTransitions: Record<WebhookState, readonly WebhookState[]> = {
   active: ['failing', 'inactive'],

@@ -1,7 +1,7 @@
 /**
  * Webhooks: the addresses to which an agent's events are delivered. A webhook gets the events that happen
- * after the answer that made it active; `untilHeard` delays that answer until none can be missed. Switching
- * it off or deleting it cancels its pending deliveries.
+ * after the response that made it active; `untilHeard` delays that response until no event can be missed.
+ * Switching a webhook off or deleting it cancels its pending deliveries.
  */
 import { randomBytes } from 'node:crypto';
 import type { Agents } from '../agents/agents.ts';
