@@ -20,8 +20,8 @@ const lookEveryMs = 10;
 interface DrainOptions {
   readonly deadlineMs: number;
   /**
-   * Set where another process begins after this drain, and new connections wait for it: the time in which the server
-   * still listens, and clients use their connections once more and are told that they close.
+   * Milliseconds to keep listening and announce `Connection: close` before the listener closes. Set when another process
+   * takes over the address; null otherwise.
    */
   readonly announceMs: number | null;
 }
@@ -46,7 +46,7 @@ export function prepareDrain(server: Server): Drain {
     const http = server.server;
     const deadline = setTimeout(() => http.closeAllConnections(), deadlineMs);
     if (announceMs !== null) await closed([...open.keys()], Math.min(announceMs, deadlineMs));
-    // Closing the listener loses connections that wait to be accepted; after a turn there are the fewest.
+    // Closing the listener loses connections that wait to be accepted; right after a turn there are the fewest.
     await nextTurn();
     // Closes only the listener.
     TcpServer.prototype.close.call(http);

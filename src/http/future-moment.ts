@@ -1,8 +1,8 @@
-/** Moments in bodies: when something ends. */
+/** Expiry times in request bodies. */
 import { invalid } from '../kernel/errors.ts';
 import { momentIssue, momentOf } from '../kernel/moment.ts';
 
-/** The field `expires_at` in milliseconds. Throws `400` for one that does not lie after `now`. */
+/** The field `expires_at` in milliseconds. Throws `400` unless it is after `now`. */
 export function expiryOf(text: string, now: number): number {
   const ms = momentOf(text);
   if (ms === null) throw invalid('expires_at', momentIssue);

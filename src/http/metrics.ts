@@ -195,7 +195,7 @@ async function render(state: MetricsState, source: MetricsSource): Promise<strin
     setOrRemove(families.waitingJobs, queue, byQueue?.[queue].suspended);
     setOrRemove(families.oldestDue, queue, waiting && waiting.oldestDueMs[queue] / 1000);
   }
-  // Better than a number that is no longer true.
+  // No number is better than an outdated one.
   families.outboxLag.set(waiting === null ? Number.NaN : waiting.outboxLagMs / 1000);
   families.awaitingVectors.set(waiting === null ? Number.NaN : waiting.awaitingVectors);
   families.webhookBacklog.set(waiting === null ? Number.NaN : waiting.webhookBacklog);

@@ -1,11 +1,11 @@
 /**
- * Makes the generated document small and whole: what repeats (schemas with a title, examples of
- * refusals, response headers) moves to its components and is referred to, and the headers that every
- * answer of a kind carries are added. It changes the document in place, so the caller must own it.
+ * Completes the generated document: moves repeated parts (schemas with a title, examples of refusals,
+ * response headers) to `components`, and adds the headers that every response of a kind carries. Changes the
+ * document in place, so the caller must own it.
  */
 import { type ResponseHeader, responseHeaders } from './response-headers.ts';
 
-/** The parts of an OpenAPI document that are looked at here. */
+/** The parts of an OpenAPI document that this module reads. */
 export interface OpenApiDocument {
   paths: Record<string, Record<string, Operation>>;
   components: { schemas: Record<string, Schema>; [kind: string]: Record<string, unknown> };
@@ -32,7 +32,7 @@ interface Media {
 
 type Schema = Record<string, unknown>;
 
-/** Moves what repeats to the components, and completes the headers of responses. */
+/** Moves repeated parts to the components, and completes the headers of responses. */
 export function shareComponents(document: OpenApiDocument): OpenApiDocument {
   const { schemas } = document.components;
   const examples: Record<string, unknown> = {};
@@ -46,7 +46,7 @@ export function shareComponents(document: OpenApiDocument): OpenApiDocument {
     }
     for (const media of mediaOf(operation)) {
       keepExample(media);
-      // The response has said already what it is.
+      // The response already has the same description.
       delete media.schema['description'];
       media.schema = shareSchemas(media.schema, schemas) as Schema;
     }
@@ -55,7 +55,7 @@ export function shareComponents(document: OpenApiDocument): OpenApiDocument {
   return document;
 }
 
-/** Of a schema that becomes a component, which has no examples. */
+/** Copies the example of a schema to the media type, because components have no examples. */
 function keepExample(media: Media): void {
   const [example] = (media.schema['examples'] ?? []) as unknown[];
   const hasOne = media.example !== undefined || media.examples !== undefined;

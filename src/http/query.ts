@@ -96,7 +96,7 @@ interface Rules {
   readonly maximum?: number;
 }
 
-/** Keywords that allow or refuse no value. */
+/** Keywords that do not restrict values. */
 const annotations = ['type', 'title', 'description', 'examples', 'default', 'deprecated'];
 const textKeywords = [...annotations, 'enum', 'format', 'pattern', 'minLength', 'maxLength'];
 const integerKeywords = [...annotations, 'minimum', 'maximum'];

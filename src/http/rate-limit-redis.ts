@@ -102,7 +102,7 @@ export function createRedisRateLimiter(
       try {
         if (redis.isConnected()) return await hitInRedis(batching, key, limit);
       } catch (err) {
-        log.debug({ err }, 'Redis judged no hit');
+        log.debug({ err }, 'Redis did not decide on a hit');
       }
       if (typeof isNeeded === 'function' ? !isNeeded() : !isNeeded) {
         throw new PlatformError(

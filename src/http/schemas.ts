@@ -34,7 +34,7 @@ export const Offset = Defaulted(
 );
 export const Page = Type.Object({ limit: Limit({ default: 50, maximum: 200 }), offset: Offset });
 
-/** A list of ours (docs/decisions/json-and-lists.md). */
+/** A page of a list (docs/decisions/json-and-lists.md). */
 export const Paged = <T extends TSchema>(item: T, description: string) =>
   Type.Object(
     {
@@ -133,12 +133,12 @@ export const refusalCodes = [
   'agent_paused',
 ] as const satisfies readonly ErrorCode[];
 
-/** The parameter `include` where things are shown that start jobs by themselves. */
+/** The parameter `include` of starters (schedules and triggers). */
 export const IncludedRefusal = Type.Optional({
   ...Words(['refusal']),
   description: 'refusal: adds the reason why it could start no job now, or null.',
 });
-/** Beside the fields of what starts jobs by itself, where `include=refusal` asks for it. */
+/** The additional fields of a starter with `include=refusal`. */
 export const optionalRefusal = {
   refusal: Type.Optional(
     Nullable(

@@ -1,4 +1,4 @@
-/** Replies with files of folders that their routes name. A file is sent compressed where a compressed one lies beside it. */
+/** Serves static files. Sends the compressed variant of a file if there is one beside it. */
 import fastifyStatic from '@fastify/static';
 import type { FastifyReply } from 'fastify';
 import type { Server } from './server.ts';

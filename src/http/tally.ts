@@ -1,6 +1,6 @@
 /**
- * Counts what happens for each request or job in plain numbers, and adds them to the counters of `/metrics` only when
- * they are read: each addition there costs a third of a microsecond and half a kilobyte.
+ * Tallies: counts per request or job in plain numbers, added to the counters of `/metrics` only at a scrape. Adding to
+ * such a counter costs a third of a microsecond and half a kilobyte.
  */
 import type { Counter } from 'prom-client';
 import { bind } from '../kernel/bind.ts';
@@ -8,7 +8,7 @@ import { bind } from '../kernel/bind.ts';
 /** One count of a counter, named by its labels. */
 interface Tally {
   readonly series: ReturnType<Counter['labels']>;
-  /** Since the counter was last read. */
+  /** Events since the last scrape. */
   count: number;
 }
 

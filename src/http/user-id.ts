@@ -1,4 +1,4 @@
-/** The header `x-user-id`: on whose behalf a client calls. */
+/** The header `x-user-id`: the user on whose behalf a client calls. */
 import { isUtf8 } from 'node:buffer';
 import type { FastifyRequest } from 'fastify';
 import type { Caller } from '../kernel/caller.ts';
@@ -8,7 +8,7 @@ import { isCleanText } from '../kernel/text.ts';
 /** Characters of a user's name. */
 const nameMax = 200;
 
-/** The user of a request; undefined where it names none. Throws `400` for a name that is not allowed. */
+/** The user of a request; undefined without the header. Throws `400` for an invalid name. */
 export function userOf(request: FastifyRequest): string | undefined {
   const user = request.headers['x-user-id'];
   if (user === undefined) return undefined;
@@ -19,7 +19,7 @@ export function userOf(request: FastifyRequest): string | undefined {
   return name;
 }
 
-/** For whom a job of the request is: the user that it names; else it is for no user and shows the name of its key. */
+/** The user of a job. Without `x-user-id` the job has no user and shows the name of its key. */
 export function userFor(request: FastifyRequest, { clientName }: Pick<Caller, 'clientName'>) {
   const user = userOf(request);
   return { userId: user ?? clientName, isForUser: user !== undefined };

@@ -2903,7 +2903,7 @@ export interface components {
             model?: string | null;
             /** @description How the model is called, as a whole; null when nothing is set. */
             model_settings?: components["schemas"]["ModelSettings"] | null;
-            /** @description Models that are asked in place of the model, in this order, while its provider is out of order or limits the rate. */
+            /** @description Models that are asked in this order when the provider of the model is unavailable or limits the rate. */
             fallback_models?: string[];
             /** @description Skills that the agent may call as tools: web/* or text/v1.0/summarize. */
             skills?: string[];
@@ -2935,7 +2935,7 @@ export interface components {
             model: string | null;
             /** @description How the model is called, as a whole; null when nothing is set. */
             model_settings: components["schemas"]["ModelSettings"] | null;
-            /** @description Models that are asked in place of the model, in this order, while its provider is out of order or limits the rate. */
+            /** @description Models that are asked in this order when the provider of the model is unavailable or limits the rate. */
             fallback_models: string[];
             /** @description Skills that the agent may call as tools: web/* or text/v1.0/summarize. */
             skills: string[];
@@ -2972,7 +2972,7 @@ export interface components {
             model?: string | null;
             /** @description How the model is called, as a whole; null when nothing is set. */
             model_settings?: components["schemas"]["ModelSettings"] | null;
-            /** @description Models that are asked in place of the model, in this order, while its provider is out of order or limits the rate. */
+            /** @description Models that are asked in this order when the provider of the model is unavailable or limits the rate. */
             fallback_models?: string[];
             /** @description Skills that the agent may call as tools: web/* or text/v1.0/summarize. */
             skills?: string[];
@@ -3010,7 +3010,7 @@ export interface components {
             model: string | null;
             /** @description How the model is called, as a whole; null when nothing is set. */
             model_settings: components["schemas"]["ModelSettings"] | null;
-            /** @description Models that are asked in place of the model, in this order, while its provider is out of order or limits the rate. */
+            /** @description Models that are asked in this order when the provider of the model is unavailable or limits the rate. */
             fallback_models: string[];
             /** @description Skills that the agent may call as tools: web/* or text/v1.0/summarize. */
             skills: string[];
@@ -3551,7 +3551,7 @@ export interface components {
             model?: string | null;
             /** @description How the model is called, as a whole; null when nothing is set. */
             model_settings?: components["schemas"]["ModelSettings"] | null;
-            /** @description Models that are asked in place of the model, in this order, while its provider is out of order or limits the rate. */
+            /** @description Models that are asked in this order when the provider of the model is unavailable or limits the rate. */
             fallback_models?: string[];
         };
         Job: {
@@ -4718,7 +4718,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description `conflict`: It would conflict with what is there. */
+            /** @description `conflict`: It would conflict with the present state of a resource. */
             409: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -4826,7 +4826,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description `not_found`: There is no such thing for these credentials. */
+            /** @description `not_found`: These credentials give access to no such resource. */
             404: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -5607,7 +5607,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description `conflict`: It would conflict with what is there. */
+            /** @description `conflict`: It would conflict with the present state of a resource. */
             409: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -5709,7 +5709,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description `not_found`: There is no such thing for these credentials. */
+            /** @description `not_found`: These credentials give access to no such resource. */
             404: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -5805,7 +5805,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description `not_found`: There is no such thing for these credentials. */
+            /** @description `not_found`: These credentials give access to no such resource. */
             404: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -5815,7 +5815,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description `conflict`: It would conflict with what is there. */
+            /** @description `conflict`: It would conflict with the present state of a resource. */
             409: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -5910,7 +5910,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description `not_found`: There is no such thing for these credentials. */
+            /** @description `not_found`: These credentials give access to no such resource. */
             404: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -6143,7 +6143,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description `conflict`: It would conflict with what is there. */
+            /** @description `conflict`: It would conflict with the present state of a resource. */
             409: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -6273,7 +6273,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description `not_found`: There is no such thing for these credentials. */
+            /** @description `not_found`: These credentials give access to no such resource. */
             404: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -6396,7 +6396,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description `not_found`: There is no such thing for these credentials. */
+            /** @description `not_found`: These credentials give access to no such resource. */
             404: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -6406,7 +6406,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description `conflict`: It would conflict with what is there. */
+            /** @description `conflict`: It would conflict with the present state of a resource. */
             409: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -6502,7 +6502,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description `not_found`: There is no such thing for these credentials. */
+            /** @description `not_found`: These credentials give access to no such resource. */
             404: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -6617,7 +6617,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description `not_found`: There is no such thing for these credentials. */
+            /** @description `not_found`: These credentials give access to no such resource. */
             404: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -6727,7 +6727,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description `not_found`: There is no such thing for these credentials. */
+            /** @description `not_found`: These credentials give access to no such resource. */
             404: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -6856,7 +6856,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description `not_found`: There is no such thing for these credentials. */
+            /** @description `not_found`: These credentials give access to no such resource. */
             404: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -6866,7 +6866,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description `conflict`: It would conflict with what is there. */
+            /** @description `conflict`: It would conflict with the present state of a resource. */
             409: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -7015,7 +7015,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description `not_found`: There is no such thing for these credentials. */
+            /** @description `not_found`: These credentials give access to no such resource. */
             404: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -7025,7 +7025,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description `conflict`: It would conflict with what is there. */
+            /** @description `conflict`: It would conflict with the present state of a resource. */
             409: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -7155,7 +7155,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description `not_found`: There is no such thing for these credentials. */
+            /** @description `not_found`: These credentials give access to no such resource. */
             404: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -7233,7 +7233,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description `not_found`: There is no such thing for these credentials. */
+            /** @description `not_found`: These credentials give access to no such resource. */
             404: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -7464,7 +7464,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description `conflict`: It would conflict with what is there. */
+            /** @description `conflict`: It would conflict with the present state of a resource. */
             409: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -7592,7 +7592,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description `not_found`: There is no such thing for these credentials. */
+            /** @description `not_found`: These credentials give access to no such resource. */
             404: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -7715,7 +7715,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description `not_found`: There is no such thing for these credentials. */
+            /** @description `not_found`: These credentials give access to no such resource. */
             404: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -7725,7 +7725,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description `conflict`: It would conflict with what is there. */
+            /** @description `conflict`: It would conflict with the present state of a resource. */
             409: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -7821,7 +7821,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description `not_found`: There is no such thing for these credentials. */
+            /** @description `not_found`: These credentials give access to no such resource. */
             404: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -7936,7 +7936,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description `not_found`: There is no such thing for these credentials. */
+            /** @description `not_found`: These credentials give access to no such resource. */
             404: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -8044,7 +8044,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description `not_found`: There is no such thing for these credentials. */
+            /** @description `not_found`: These credentials give access to no such resource. */
             404: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -8167,7 +8167,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description `not_found`: There is no such thing for these credentials. */
+            /** @description `not_found`: These credentials give access to no such resource. */
             404: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -8177,7 +8177,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description `conflict`: It would conflict with what is there. */
+            /** @description `conflict`: It would conflict with the present state of a resource. */
             409: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -8320,7 +8320,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description `not_found`: There is no such thing for these credentials. */
+            /** @description `not_found`: These credentials give access to no such resource. */
             404: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -8330,7 +8330,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description `conflict`: It would conflict with what is there. */
+            /** @description `conflict`: It would conflict with the present state of a resource. */
             409: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -8444,7 +8444,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description `not_found`: There is no such thing for these credentials. */
+            /** @description `not_found`: These credentials give access to no such resource. */
             404: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -8454,7 +8454,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description `conflict`: It would conflict with what is there. */
+            /** @description `conflict`: It would conflict with the present state of a resource. */
             409: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -8607,7 +8607,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description `not_found`: There is no such thing for these credentials. */
+            /** @description `not_found`: These credentials give access to no such resource. */
             404: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -8682,7 +8682,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description `not_found`: There is no such thing for these credentials. */
+            /** @description `not_found`: These credentials give access to no such resource. */
             404: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -8769,7 +8769,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description `not_found`: There is no such thing for these credentials. */
+            /** @description `not_found`: These credentials give access to no such resource. */
             404: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -8862,7 +8862,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description `not_found`: There is no such thing for these credentials. */
+            /** @description `not_found`: These credentials give access to no such resource. */
             404: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -9184,7 +9184,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description `not_found`: There is no such thing for these credentials. `skill_not_found`: No active skill has this category, version and name. */
+            /** @description `not_found`: These credentials give access to no such resource. `skill_not_found`: No active skill has this category, version and name. */
             404: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -9758,7 +9758,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description `conflict`: It would conflict with what is there. */
+            /** @description `conflict`: It would conflict with the present state of a resource. */
             409: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -10143,7 +10143,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description `not_found`: There is no such thing for these credentials. */
+            /** @description `not_found`: These credentials give access to no such resource. */
             404: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -10261,7 +10261,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description `not_found`: There is no such thing for these credentials. */
+            /** @description `not_found`: These credentials give access to no such resource. */
             404: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -10388,7 +10388,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description `not_found`: There is no such thing for these credentials. */
+            /** @description `not_found`: These credentials give access to no such resource. */
             404: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -10401,7 +10401,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description `conflict`: It would conflict with what is there. */
+            /** @description `conflict`: It would conflict with the present state of a resource. */
             409: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -10560,7 +10560,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description `not_found`: There is no such thing for these credentials. */
+            /** @description `not_found`: These credentials give access to no such resource. */
             404: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -10573,7 +10573,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description `conflict`: It would conflict with what is there. */
+            /** @description `conflict`: It would conflict with the present state of a resource. */
             409: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -10900,7 +10900,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description `conflict`: It would conflict with what is there. */
+            /** @description `conflict`: It would conflict with the present state of a resource. */
             409: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -11065,7 +11065,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description `not_found`: There is no such thing for these credentials. */
+            /** @description `not_found`: These credentials give access to no such resource. */
             404: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -11213,7 +11213,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description `not_found`: There is no such thing for these credentials. */
+            /** @description `not_found`: These credentials give access to no such resource. */
             404: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -11341,7 +11341,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description `not_found`: There is no such thing for these credentials. */
+            /** @description `not_found`: These credentials give access to no such resource. */
             404: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -11354,7 +11354,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description `conflict`: It would conflict with what is there. */
+            /** @description `conflict`: It would conflict with the present state of a resource. */
             409: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -11486,7 +11486,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description `not_found`: There is no such thing for these credentials. */
+            /** @description `not_found`: These credentials give access to no such resource. */
             404: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -11625,7 +11625,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description `not_found`: There is no such thing for these credentials. */
+            /** @description `not_found`: These credentials give access to no such resource. */
             404: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -11766,7 +11766,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description `not_found`: There is no such thing for these credentials. */
+            /** @description `not_found`: These credentials give access to no such resource. */
             404: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -11927,7 +11927,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description `not_found`: There is no such thing for these credentials. */
+            /** @description `not_found`: These credentials give access to no such resource. */
             404: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -12075,7 +12075,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description `not_found`: There is no such thing for these credentials. */
+            /** @description `not_found`: These credentials give access to no such resource. */
             404: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -12227,7 +12227,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description `not_found`: There is no such thing for these credentials. */
+            /** @description `not_found`: These credentials give access to no such resource. */
             404: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -12362,7 +12362,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description `not_found`: There is no such thing for these credentials. */
+            /** @description `not_found`: These credentials give access to no such resource. */
             404: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -12492,7 +12492,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description `not_found`: There is no such thing for these credentials. */
+            /** @description `not_found`: These credentials give access to no such resource. */
             404: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -12757,7 +12757,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description `not_found`: There is no such thing for these credentials. */
+            /** @description `not_found`: These credentials give access to no such resource. */
             404: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -12883,7 +12883,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description `not_found`: There is no such thing for these credentials. */
+            /** @description `not_found`: These credentials give access to no such resource. */
             404: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -13006,7 +13006,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description `not_found`: There is no such thing for these credentials. */
+            /** @description `not_found`: These credentials give access to no such resource. */
             404: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -13280,7 +13280,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description `not_found`: There is no such thing for these credentials. `skill_not_found`: No active skill has this category, version and name. */
+            /** @description `not_found`: These credentials give access to no such resource. `skill_not_found`: No active skill has this category, version and name. */
             404: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -13293,7 +13293,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description `conflict`: It would conflict with what is there. */
+            /** @description `conflict`: It would conflict with the present state of a resource. */
             409: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -13444,7 +13444,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description `not_found`: There is no such thing for these credentials. */
+            /** @description `not_found`: These credentials give access to no such resource. */
             404: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -13588,7 +13588,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description `not_found`: There is no such thing for these credentials. `skill_not_found`: No active skill has this category, version and name. */
+            /** @description `not_found`: These credentials give access to no such resource. `skill_not_found`: No active skill has this category, version and name. */
             404: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -13716,7 +13716,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description `not_found`: There is no such thing for these credentials. */
+            /** @description `not_found`: These credentials give access to no such resource. */
             404: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -13851,7 +13851,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description `not_found`: There is no such thing for these credentials. */
+            /** @description `not_found`: These credentials give access to no such resource. */
             404: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -13972,7 +13972,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description `conflict`: It would conflict with what is there. */
+            /** @description `conflict`: It would conflict with the present state of a resource. */
             409: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -14211,7 +14211,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description `not_found`: There is no such thing for these credentials. */
+            /** @description `not_found`: These credentials give access to no such resource. */
             404: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -14224,7 +14224,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description `conflict`: It would conflict with what is there. */
+            /** @description `conflict`: It would conflict with the present state of a resource. */
             409: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -14371,7 +14371,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description `not_found`: There is no such thing for these credentials. */
+            /** @description `not_found`: These credentials give access to no such resource. */
             404: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -14501,7 +14501,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description `not_found`: There is no such thing for these credentials. */
+            /** @description `not_found`: These credentials give access to no such resource. */
             404: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -14629,7 +14629,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description `not_found`: There is no such thing for these credentials. */
+            /** @description `not_found`: These credentials give access to no such resource. */
             404: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -14773,7 +14773,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description `not_found`: There is no such thing for these credentials. */
+            /** @description `not_found`: These credentials give access to no such resource. */
             404: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -14903,7 +14903,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description `not_found`: There is no such thing for these credentials. */
+            /** @description `not_found`: These credentials give access to no such resource. */
             404: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -15049,7 +15049,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description `not_found`: There is no such thing for these credentials. */
+            /** @description `not_found`: These credentials give access to no such resource. */
             404: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -15178,7 +15178,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description `not_found`: There is no such thing for these credentials. */
+            /** @description `not_found`: These credentials give access to no such resource. */
             404: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -15191,7 +15191,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description `conflict`: It would conflict with what is there. */
+            /** @description `conflict`: It would conflict with the present state of a resource. */
             409: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -15318,7 +15318,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description `not_found`: There is no such thing for these credentials. */
+            /** @description `not_found`: These credentials give access to no such resource. */
             404: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -15331,7 +15331,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description `conflict`: It would conflict with what is there. */
+            /** @description `conflict`: It would conflict with the present state of a resource. */
             409: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -15652,7 +15652,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description `not_found`: There is no such thing for these credentials. */
+            /** @description `not_found`: These credentials give access to no such resource. */
             404: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -15904,7 +15904,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description `not_found`: There is no such thing for these credentials. */
+            /** @description `not_found`: These credentials give access to no such resource. */
             404: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -16047,7 +16047,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description `not_found`: There is no such thing for these credentials. `skill_not_found`: No active skill has this category, version and name. */
+            /** @description `not_found`: These credentials give access to no such resource. `skill_not_found`: No active skill has this category, version and name. */
             404: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -16060,7 +16060,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description `conflict`: It would conflict with what is there. */
+            /** @description `conflict`: It would conflict with the present state of a resource. */
             409: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -16223,7 +16223,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description `not_found`: There is no such thing for these credentials. */
+            /** @description `not_found`: These credentials give access to no such resource. */
             404: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -16344,7 +16344,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description `not_found`: There is no such thing for these credentials. */
+            /** @description `not_found`: These credentials give access to no such resource. */
             404: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -16632,7 +16632,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description `not_found`: There is no such thing for these credentials. */
+            /** @description `not_found`: These credentials give access to no such resource. */
             404: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -16776,7 +16776,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description `not_found`: There is no such thing for these credentials. */
+            /** @description `not_found`: These credentials give access to no such resource. */
             404: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -16789,7 +16789,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description `conflict`: It would conflict with what is there. */
+            /** @description `conflict`: It would conflict with the present state of a resource. */
             409: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -16964,7 +16964,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description `not_found`: There is no such thing for these credentials. */
+            /** @description `not_found`: These credentials give access to no such resource. */
             404: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -16977,7 +16977,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description `conflict`: It would conflict with what is there. */
+            /** @description `conflict`: It would conflict with the present state of a resource. */
             409: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -17240,7 +17240,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description `conflict`: It would conflict with what is there. */
+            /** @description `conflict`: It would conflict with the present state of a resource. */
             409: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -17377,7 +17377,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description `not_found`: There is no such thing for these credentials. */
+            /** @description `not_found`: These credentials give access to no such resource. */
             404: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -17390,7 +17390,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description `conflict`: It would conflict with what is there. */
+            /** @description `conflict`: It would conflict with the present state of a resource. */
             409: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -17688,7 +17688,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description `not_found`: There is no such thing for these credentials. `skill_not_found`: No active skill has this category, version and name. */
+            /** @description `not_found`: These credentials give access to no such resource. `skill_not_found`: No active skill has this category, version and name. */
             404: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -17701,7 +17701,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description `conflict`: It would conflict with what is there. */
+            /** @description `conflict`: It would conflict with the present state of a resource. */
             409: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -17956,7 +17956,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description `not_found`: There is no such thing for these credentials. */
+            /** @description `not_found`: These credentials give access to no such resource. */
             404: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -18102,7 +18102,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description `not_found`: There is no such thing for these credentials. `skill_not_found`: No active skill has this category, version and name. */
+            /** @description `not_found`: These credentials give access to no such resource. `skill_not_found`: No active skill has this category, version and name. */
             404: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -18115,7 +18115,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description `conflict`: It would conflict with what is there. */
+            /** @description `conflict`: It would conflict with the present state of a resource. */
             409: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -18243,7 +18243,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description `not_found`: There is no such thing for these credentials. */
+            /** @description `not_found`: These credentials give access to no such resource. */
             404: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -18373,7 +18373,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description `not_found`: There is no such thing for these credentials. `skill_not_found`: No active skill has this category, version and name. */
+            /** @description `not_found`: These credentials give access to no such resource. `skill_not_found`: No active skill has this category, version and name. */
             404: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -18519,7 +18519,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description `not_found`: There is no such thing for these credentials. */
+            /** @description `not_found`: These credentials give access to no such resource. */
             404: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -18681,7 +18681,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description `not_found`: There is no such thing for these credentials. */
+            /** @description `not_found`: These credentials give access to no such resource. */
             404: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -18785,7 +18785,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description `not_found`: There is no such thing for these credentials. */
+            /** @description `not_found`: These credentials give access to no such resource. */
             404: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -18901,7 +18901,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description `not_found`: There is no such thing for these credentials. */
+            /** @description `not_found`: These credentials give access to no such resource. */
             404: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -19029,7 +19029,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description `not_found`: There is no such thing for these credentials. */
+            /** @description `not_found`: These credentials give access to no such resource. */
             404: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -19191,7 +19191,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description `not_found`: There is no such thing for these credentials. */
+            /** @description `not_found`: These credentials give access to no such resource. */
             404: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -19295,7 +19295,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description `not_found`: There is no such thing for these credentials. */
+            /** @description `not_found`: These credentials give access to no such resource. */
             404: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -19411,7 +19411,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description `not_found`: There is no such thing for these credentials. */
+            /** @description `not_found`: These credentials give access to no such resource. */
             404: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -19539,7 +19539,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description `not_found`: There is no such thing for these credentials. */
+            /** @description `not_found`: These credentials give access to no such resource. */
             404: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -20596,7 +20596,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description `skill_not_found`: No active skill has this category, version and name. `not_found`: There is no such thing for these credentials. */
+            /** @description `skill_not_found`: No active skill has this category, version and name. `not_found`: These credentials give access to no such resource. */
             404: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -20609,7 +20609,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description `conflict`: It would conflict with what is there. */
+            /** @description `conflict`: It would conflict with the present state of a resource. */
             409: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -20897,7 +20897,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description `skill_not_found`: No active skill has this category, version and name. `not_found`: There is no such thing for these credentials. */
+            /** @description `skill_not_found`: No active skill has this category, version and name. `not_found`: These credentials give access to no such resource. */
             404: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -20910,7 +20910,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description `conflict`: It would conflict with what is there. */
+            /** @description `conflict`: It would conflict with the present state of a resource. */
             409: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];

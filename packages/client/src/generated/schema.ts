@@ -2408,7 +2408,7 @@ export interface components {
             model?: string | null;
             /** @description How the model is called, as a whole; null when nothing is set. */
             model_settings?: components["schemas"]["ModelSettings"] | null;
-            /** @description Models that are asked in place of the model, in this order, while its provider is out of order or limits the rate. */
+            /** @description Models that are asked in this order when the provider of the model is unavailable or limits the rate. */
             fallback_models?: string[];
             /** @description Skills that the agent may call as tools: web/* or text/v1.0/summarize. */
             skills?: string[];
@@ -2440,7 +2440,7 @@ export interface components {
             model: string | null;
             /** @description How the model is called, as a whole; null when nothing is set. */
             model_settings: components["schemas"]["ModelSettings"] | null;
-            /** @description Models that are asked in place of the model, in this order, while its provider is out of order or limits the rate. */
+            /** @description Models that are asked in this order when the provider of the model is unavailable or limits the rate. */
             fallback_models: string[];
             /** @description Skills that the agent may call as tools: web/* or text/v1.0/summarize. */
             skills: string[];
@@ -2477,7 +2477,7 @@ export interface components {
             model?: string | null;
             /** @description How the model is called, as a whole; null when nothing is set. */
             model_settings?: components["schemas"]["ModelSettings"] | null;
-            /** @description Models that are asked in place of the model, in this order, while its provider is out of order or limits the rate. */
+            /** @description Models that are asked in this order when the provider of the model is unavailable or limits the rate. */
             fallback_models?: string[];
             /** @description Skills that the agent may call as tools: web/* or text/v1.0/summarize. */
             skills?: string[];
@@ -2515,7 +2515,7 @@ export interface components {
             model: string | null;
             /** @description How the model is called, as a whole; null when nothing is set. */
             model_settings: components["schemas"]["ModelSettings"] | null;
-            /** @description Models that are asked in place of the model, in this order, while its provider is out of order or limits the rate. */
+            /** @description Models that are asked in this order when the provider of the model is unavailable or limits the rate. */
             fallback_models: string[];
             /** @description Skills that the agent may call as tools: web/* or text/v1.0/summarize. */
             skills: string[];
@@ -3056,7 +3056,7 @@ export interface components {
             model?: string | null;
             /** @description How the model is called, as a whole; null when nothing is set. */
             model_settings?: components["schemas"]["ModelSettings"] | null;
-            /** @description Models that are asked in place of the model, in this order, while its provider is out of order or limits the rate. */
+            /** @description Models that are asked in this order when the provider of the model is unavailable or limits the rate. */
             fallback_models?: string[];
         };
         Job: {
