@@ -28,6 +28,12 @@ export function defineApiCommand(...args: Parameters<typeof defineCommand>): Com
   return withTarget(defineCommand(...args), '--key <key>', 'an API key (SKILLWRIGHT_API_KEY)');
 }
 
+/** The command that lists what a group of commands is about, which the group's name alone runs too. */
+export function defineList(parent: Command, { about, examples }: Declaration): Command {
+  const declaration = { about: `${about} (the default of ${parent.name()})`, examples };
+  return defineApiCommand(parent, 'list', declaration, { isDefault: true });
+}
+
 /** A command that reaches a platform with the admin secret. */
 export function defineAdminCommand(...args: Parameters<typeof defineCommand>): Command {
   return withTarget(

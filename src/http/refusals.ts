@@ -79,6 +79,14 @@ export const adminRefusals = (...codes: ErrorCode[]) =>
 /** The refusals of an operation with a body, in addition to validation_error. */
 export const bodyRefusals = ['payload_too_large', 'unsupported_media_type'] as const;
 
+/** The refusals of an operation with a body that names an agent and a skill. */
+export const workRefusals = [
+  'not_found',
+  'skill_not_found',
+  'insufficient_scope',
+  ...bodyRefusals,
+] as const;
+
 function refusal(codes: readonly ErrorCode[]): TSchema {
   const examples = codes.map((code) => [code, { summary: meanings[code], value: example(code) }]);
   return {

@@ -2,7 +2,7 @@
 import type { FastifyRequest } from 'fastify';
 import { Type } from 'typebox';
 import { acceptingWork, callerOf } from '../http/authenticate.ts';
-import { apiRefusals, bodyRefusals } from '../http/refusals.ts';
+import { apiRefusals, workRefusals } from '../http/refusals.ts';
 import { carries } from '../http/response-headers.ts';
 import { Defaulted, Id, IncludedRefusal, Nothing, Page, Paged } from '../http/schemas.ts';
 import type { Server } from '../http/server.ts';
@@ -67,13 +67,7 @@ function createRoute(server: Server, { schedules }: ScheduledJobRouteDeps) {
     body: NewScheduledJob,
     response: {
       201: { ...CreatedScheduledJob, ...carries('Location') },
-      ...apiRefusals(
-        'not_found',
-        'skill_not_found',
-        'insufficient_scope',
-        'conflict',
-        ...bodyRefusals,
-      ),
+      ...apiRefusals(...workRefusals, 'conflict'),
     },
   };
   server.post(collection, { schema }, async (request, reply) => {
@@ -152,13 +146,7 @@ function updateRoute(server: Server, { schedules, unmatched }: ScheduledJobRoute
     body: ScheduledJobChanges,
     response: {
       200: ScheduledJob,
-      ...apiRefusals(
-        'not_found',
-        'skill_not_found',
-        'insufficient_scope',
-        'conflict',
-        ...bodyRefusals,
-      ),
+      ...apiRefusals(...workRefusals, 'conflict'),
     },
   };
   const onRequest = [refusePreview(unmatched), admitChange];

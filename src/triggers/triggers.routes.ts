@@ -2,7 +2,7 @@
 import type { FastifyRequest } from 'fastify';
 import { Type } from 'typebox';
 import { callerOf } from '../http/authenticate.ts';
-import { apiRefusals, bodyRefusals } from '../http/refusals.ts';
+import { apiRefusals, workRefusals } from '../http/refusals.ts';
 import { carries, tellNext } from '../http/response-headers.ts';
 import { IncludedRefusal, Nothing, Page, Paged } from '../http/schemas.ts';
 import type { Server } from '../http/server.ts';
@@ -62,13 +62,7 @@ function createRoute(server: Server, { triggers, publicUrl }: TriggerRouteDeps) 
     body: NewTrigger,
     response: {
       201: { ...CreatedTrigger, ...carries('Location') },
-      ...apiRefusals(
-        'not_found',
-        'skill_not_found',
-        'insufficient_scope',
-        'conflict',
-        ...bodyRefusals,
-      ),
+      ...apiRefusals(...workRefusals, 'conflict'),
     },
   };
   server.post(collection, { schema }, async (request, reply) => {
@@ -131,7 +125,7 @@ function updateRoute(server: Server, { triggers }: TriggerRouteDeps) {
     body: TriggerChanges,
     response: {
       200: Trigger,
-      ...apiRefusals('not_found', 'skill_not_found', 'insufficient_scope', ...bodyRefusals),
+      ...apiRefusals(...workRefusals),
     },
   };
   server.put(one, { onRequest: admitChange, schema }, (request) =>

@@ -84,25 +84,13 @@ export async function deleteUnused(
  * Moves what an agent of this id has used so far to the kind `deleted_agent`, so that a new agent of
  * the id begins with nothing used.
  */
-export async function setAsideUsage(
+export function setAsideUsage(
   tx: Transaction,
   organizationId: string,
   agentId: string,
 ): Promise<void> {
-  const query = tx.kysely
-    .selectFrom('token_usage')
-    .select([...keyColumns, ...sumColumns])
-    .where('organization_id', '=', organizationId)
-    .where('owner_kind', '=', 'agent')
-    .where('owner_id', '=', agentId)
-    .orderBy('day');
-  // Calls of the deleted agent may still be charged.
-  const rows = await locked(tx.dialect, query).execute();
-  await addUsage(
-    tx,
-    rows.map((row) => ({ ...row, owner_kind: 'deleted_agent' })),
-  );
-  await counters.remove(tx, rows);
+  const of = { organizationId, kind: 'agent', id: agentId } as const;
+  return moveUsage(tx, of, { owner_kind: 'deleted_agent' });
 }
 
 /** Moves what was used for a user to another id. */
@@ -113,17 +101,26 @@ export async function renameUserUsage(
   renamed: string,
 ): Promise<void> {
   if (userId === renamed) return;
+  await moveUsage(tx, { organizationId, kind: 'user', id: userId }, { owner_id: renamed });
+}
+
+async function moveUsage(
+  tx: Transaction,
+  { organizationId, kind, id }: { organizationId: string; kind: 'agent' | 'user'; id: string },
+  changed: { owner_kind: 'deleted_agent' } | { owner_id: string },
+): Promise<void> {
   const query = tx.kysely
     .selectFrom('token_usage')
     .select([...keyColumns, ...sumColumns])
     .where('organization_id', '=', organizationId)
-    .where('owner_kind', '=', 'user')
-    .where('owner_id', '=', userId)
+    .where('owner_kind', '=', kind)
+    .where('owner_id', '=', id)
     .orderBy('day');
+  // Calls under way may still be charged.
   const rows = await locked(tx.dialect, query).execute();
   await addUsage(
     tx,
-    rows.map((row) => ({ ...row, owner_id: renamed })),
+    rows.map((row) => ({ ...row, ...changed })),
   );
   await counters.remove(tx, rows);
 }

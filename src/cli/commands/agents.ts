@@ -9,7 +9,7 @@ import {
   showOne,
 } from '../api-answers.ts';
 import { connect, path } from '../connection.ts';
-import { defineApiCommand, defineCommand, withPage } from '../define-command.ts';
+import { defineApiCommand, defineCommand, defineList, withPage } from '../define-command.ts';
 import { asCliError, jobFailed } from '../errors.ts';
 import { type Io, writeJson } from '../io.ts';
 import { eventLine } from '../job-events.ts';
@@ -25,13 +25,9 @@ export function addAgentCommands(program: Command, io: Io): void {
     about: 'list agents, show one, talk to one',
     examples: ['agents', 'agents chat support'],
   });
-  const list = defineApiCommand(
-    agents,
-    'list',
-    { about: 'list agents, newest first (the default of agents)', examples: ['agents --json'] },
-    { isDefault: true },
-  );
-  withPage(list).action((options: ListOptions) => listAgents(io, options));
+  withPage(
+    defineList(agents, { about: 'list agents, newest first', examples: ['agents --json'] }),
+  ).action((options: ListOptions) => listAgents(io, options));
   defineApiCommand(agents, 'show <agent>', {
     about: 'show an agent',
     examples: ['agents show support'],

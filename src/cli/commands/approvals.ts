@@ -2,7 +2,7 @@
 import type { Command } from 'commander';
 import { type ApiOptions, type ListOptions, type Schema, showList } from '../api-answers.ts';
 import { connect, path } from '../connection.ts';
-import { defineApiCommand, defineCommand, withPage } from '../define-command.ts';
+import { defineApiCommand, defineCommand, defineList, withPage } from '../define-command.ts';
 import { type FormFields, readAnswer, shownFields } from '../form-answer.ts';
 import { type Io, writeJson } from '../io.ts';
 import { printFields } from '../print.ts';
@@ -22,16 +22,12 @@ export function addApprovalCommands(program: Command, io: Io): void {
     about: 'list, show and decide the questions of runs to a person',
     examples: ['approvals --status pending', `approvals approve ${anId}`],
   });
-  const list = defineApiCommand(
-    approvals,
-    'list',
-    {
-      about: 'list approvals, newest first (the default of approvals)',
+  withPage(
+    defineList(approvals, {
+      about: 'list approvals, newest first',
       examples: ['approvals --status pending'],
-    },
-    { isDefault: true },
-  );
-  withPage(list)
+    }),
+  )
     .option('--status <status>', 'pending, approved, rejected, expired or cancelled')
     .option('--job <id>', 'approvals of this job')
     .action((options: ApprovalListOptions) => listApprovals(io, options));

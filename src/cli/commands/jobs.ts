@@ -4,7 +4,7 @@ import type { Command } from 'commander';
 import { type ApiOptions, type ListOptions, type Schema, showList } from '../api-answers.ts';
 import { type AwaitOptions, awaitJob } from '../await-job.ts';
 import { connect, path } from '../connection.ts';
-import { defineApiCommand, defineCommand, withPage } from '../define-command.ts';
+import { defineApiCommand, defineCommand, defineList, withPage } from '../define-command.ts';
 import { type Io, writeJson } from '../io.ts';
 import { eventLine, writeEvent } from '../job-events.ts';
 import { clean, printFields } from '../print.ts';
@@ -46,16 +46,12 @@ export function addJobCommands(program: Command, io: Io): void {
 }
 
 function addList(jobs: Command, io: Io): void {
-  const list = defineApiCommand(
-    jobs,
-    'list',
-    {
-      about: 'list jobs, newest first (the default of jobs)',
+  withPage(
+    defineList(jobs, {
+      about: 'list jobs, newest first',
       examples: ['jobs --status failed', 'jobs list --skill text/v1.0/word-count --json'],
-    },
-    { isDefault: true },
-  );
-  withPage(list)
+    }),
+  )
     .option('--status <status>', 'queued, active, waiting, completed, failed or cancelled')
     .option('--agent <id>', 'jobs of this agent')
     .option('--skill <skill>', 'jobs of a skill: category, category/version or all three parts')

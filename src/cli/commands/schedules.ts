@@ -3,7 +3,7 @@ import type { ApiRequest } from '@skillwright/client';
 import type { Command } from 'commander';
 import { type ApiOptions, type Schema, showList, showOne } from '../api-answers.ts';
 import { connect, path } from '../connection.ts';
-import { defineApiCommand, defineCommand } from '../define-command.ts';
+import { defineApiCommand, defineCommand, defineList } from '../define-command.ts';
 import { type Io, writeJson } from '../io.ts';
 import { readSkillInput } from '../skill-input.ts';
 
@@ -19,15 +19,10 @@ export function addScheduleCommands(program: Command, io: Io): void {
     about: 'list, show, create, run and switch schedules',
     examples: ['schedules', `schedules create '0 6 * * *' text/v1.0/word-count text=Hello`],
   });
-  defineApiCommand(
-    schedules,
-    'list',
-    {
-      about: 'list schedules, newest first (the default of schedules)',
-      examples: ['schedules list --json'],
-    },
-    { isDefault: true },
-  ).action((options: ApiOptions) => listSchedules(io, options));
+  defineList(schedules, {
+    about: 'list schedules, newest first',
+    examples: ['schedules list --json'],
+  }).action((options: ApiOptions) => listSchedules(io, options));
   defineApiCommand(schedules, 'show <schedule>', {
     about: 'show a schedule with its input',
     examples: [`schedules show ${anId}`],

@@ -2,7 +2,7 @@
 import type { Command } from 'commander';
 import { type ApiOptions, type Schema, showList } from '../api-answers.ts';
 import { connect, path } from '../connection.ts';
-import { defineApiCommand, defineCommand } from '../define-command.ts';
+import { defineApiCommand, defineCommand, defineList } from '../define-command.ts';
 import { CliError, exitCodes } from '../exit-codes.ts';
 import { type Io, writeJson } from '../io.ts';
 import { printFields, styled } from '../print.ts';
@@ -12,12 +12,7 @@ export function addSkillCommands(program: Command, io: Io): void {
     about: 'list the skills of a platform, show one',
     examples: ['skills', 'skills show text/v1.0/word-count'],
   });
-  defineApiCommand(
-    skills,
-    'list',
-    { about: 'list active skills (the default of skills)', examples: ['skills --category text'] },
-    { isDefault: true },
-  )
+  defineList(skills, { about: 'list active skills', examples: ['skills --category text'] })
     .option('--category <category>', 'skills of this category')
     .action((options: ApiOptions & { category?: string }) => listSkills(io, options));
   defineApiCommand(skills, 'show <skill>', {

@@ -8,7 +8,7 @@ import {
   showOne,
 } from '../api-answers.ts';
 import { path } from '../connection.ts';
-import { defineApiCommand, defineCommand, withPage } from '../define-command.ts';
+import { defineApiCommand, defineCommand, defineList, withPage } from '../define-command.ts';
 import type { Io } from '../io.ts';
 import { readSkillInput } from '../skill-input.ts';
 
@@ -21,16 +21,12 @@ export function addTriggerCommands(program: Command, io: Io): void {
     about: 'list triggers, show one, call one as its sender would',
     examples: ['triggers', 'triggers call TOKEN order=42'],
   });
-  const list = defineApiCommand(
-    triggers,
-    'list',
-    {
-      about: 'list triggers, newest first (the default of triggers)',
+  withPage(
+    defineList(triggers, {
+      about: 'list triggers, newest first',
       examples: ['triggers list --json'],
-    },
-    { isDefault: true },
-  );
-  withPage(list).action((options: ListOptions) => listTriggers(io, options));
+    }),
+  ).action((options: ListOptions) => listTriggers(io, options));
   defineApiCommand(triggers, 'show <trigger>', {
     about: 'show a trigger; its token was shown only when it was created',
     examples: ['triggers show 01990a5e-7c1b-7000-8f1e-0c5a7e9b2d11'],

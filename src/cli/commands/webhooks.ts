@@ -3,7 +3,7 @@ import { randomBytes } from 'node:crypto';
 import type { Command } from 'commander';
 import { type ApiOptions, type Schema, showList } from '../api-answers.ts';
 import { connect } from '../connection.ts';
-import { defineApiCommand, defineCommand } from '../define-command.ts';
+import { defineApiCommand, defineCommand, defineList } from '../define-command.ts';
 import { CliError, exitCodes } from '../exit-codes.ts';
 import type { ForwardDeps } from '../forward-deliveries.ts';
 import { type Io, writeJson } from '../io.ts';
@@ -21,15 +21,10 @@ export function addWebhookCommands(program: Command, io: Io): void {
     about: 'list webhooks, and forward events to this machine',
     examples: ['webhooks', 'webhooks listen --forward-to http://127.0.0.1:8080/hooks'],
   });
-  defineApiCommand(
-    webhooks,
-    'list',
-    {
-      about: 'list webhooks, newest first (the default of webhooks)',
-      examples: ['webhooks list --json'],
-    },
-    { isDefault: true },
-  ).action((options: ApiOptions) => listWebhooks(io, options));
+  defineList(webhooks, {
+    about: 'list webhooks, newest first',
+    examples: ['webhooks list --json'],
+  }).action((options: ApiOptions) => listWebhooks(io, options));
   defineApiCommand(webhooks, 'listen', {
     about:
       'forward events to a local address until Ctrl-C, as webhooks deliver them; needs no webhook',

@@ -6,6 +6,9 @@
 import { type Kysely, sql } from 'kysely';
 import type { Dialect } from '../database.ts';
 
+/** How many of the last memories of an owner are read first; none where more than 500 are wanted. */
+const latestMax = sql.raw('case when newest <= 500 then 8 * newest else 0 end');
+
 export async function up(db: Kysely<unknown>, dialect: Dialect): Promise<void> {
   if (dialect === 'sqlite') return;
   // What frequent words find is mostly found among the last memories of the owners, so these are read first. PostgreSQL
@@ -19,15 +22,15 @@ export async function up(db: Kysely<unknown>, dialect: Dialect): Promise<void> {
     as 'with latest as (
         (select id, seq from unnest(owners) as asked(own) cross join lateral (
           select id, seq from memories where owner = own order by id desc
-          limit case when newest <= 500 then 8 * newest else 0 end) as of_owner)
+          limit ${latestMax}) as of_owner)
         union
         (select id, seq from unnest(owners) as asked(own) cross join lateral (
           select id, seq from memories where together = own order by id desc
-          limit case when newest <= 500 then 8 * newest else 0 end) as of_all)),
+          limit ${latestMax}) as of_all)),
       walked as materialized (
         select rowid from (
           select seq from latest order by id desc
-          limit case when newest <= 500 then 8 * newest else 0 end) as last
+          limit ${latestMax}) as last
         join memory_index on rowid = seq
         where tokens @@ query order by rowid desc limit newest),
       found as materialized (
