@@ -13,6 +13,7 @@ import {
   listAttempts,
   listDeliveries,
   listDeliveriesAbout,
+  lockDelivery,
 } from './delivery-log.store.ts';
 import { messageBody } from './message.ts';
 import { addDeliveries, type DeliveriesDeps, newDelivery } from './new-deliveries.ts';
@@ -93,7 +94,8 @@ function redeliver(
   deliveryId: string,
 ) {
   return sendNow(deps, organizationId, webhookId, async (tx) => {
-    const original = await findDelivery(tx, webhookId, deliveryId);
+    // Locked, because an erasure that reads it meanwhile would not find the copy.
+    const original = await lockDelivery(tx, webhookId, deliveryId);
     if (original === undefined) throw notFound('Delivery');
     const { event_id, event, body, is_test, subject } = original;
     const same = { webhook_id: webhookId, event_id, event, body, is_test, subject };

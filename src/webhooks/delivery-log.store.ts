@@ -1,16 +1,25 @@
 /** The queries of the delivery log. */
 import { countOf } from '../database/count-of.ts';
-import type { Handle } from '../database/database.ts';
+import type { Handle, Transaction } from '../database/database.ts';
+import { locked } from '../database/locked.ts';
 import type { PageAsked } from '../database/page-bytes.ts';
 import type { DeliveryRow } from './deliveries.store.ts';
 
 export function findDelivery(db: Handle, webhookId: string, id: string) {
+  return deliveryOf(db, webhookId, id).executeTakeFirst();
+}
+
+/** Like `findDelivery`, locked against changes. */
+export function lockDelivery(tx: Transaction, webhookId: string, id: string) {
+  return locked(tx.dialect, deliveryOf(tx, webhookId, id)).executeTakeFirst();
+}
+
+function deliveryOf(db: Handle, webhookId: string, id: string) {
   return db.kysely
     .selectFrom('webhook_deliveries')
     .selectAll()
     .where('webhook_id', '=', webhookId)
-    .where('id', '=', id)
-    .executeTakeFirst();
+    .where('id', '=', id);
 }
 
 const loggedColumns = [

@@ -9,6 +9,7 @@ import { newId } from '../../src/kernel/ids.ts';
 import { createLogger } from '../../src/kernel/log.ts';
 import { createMemoryQueue } from '../../src/queue/memory.ts';
 import { eraseDeliveries, eraseEvents } from '../../src/user-data/erase-events.ts';
+import { createDeliveries } from '../../src/webhooks/deliveries.ts';
 import { createDispatcher } from '../../src/webhooks/dispatch.ts';
 import { engines } from '../support/databases.ts';
 import { untilReadable } from '../support/outbox.ts';
@@ -17,6 +18,12 @@ import { webhooksWorld } from '../support/webhooks-world.ts';
 
 const user = { organizationId: 'default', userId: 'alice' };
 const isLate = () => false;
+
+const conversationCreated = () => ({
+  ...{ id: newId(), organization_id: 'default', agent_id: 'default', created_at: 0 },
+  type: 'conversation.created',
+  data: JSON.stringify({ conversation_id: newId(), user_id: 'alice' }),
+});
 
 /** An event about a conversation of the user, and a delivery that was made of it. */
 async function told(database: Database, data = { conversation_id: newId(), user_id: 'alice' }) {
@@ -107,15 +114,7 @@ describe.each(await engines())('on $name', (engine) => {
     async (kind) => {
       const { database, webhook, deliveries, clock } = await webhooksWorld(engine);
       await webhook({ events: ['conversation.created'] });
-      await database.write((tx) =>
-        tx.insert('events', [
-          {
-            ...{ id: newId(), organization_id: 'default', agent_id: 'default', created_at: 0 },
-            type: 'conversation.created',
-            data: JSON.stringify({ conversation_id: newId(), user_id: 'alice' }),
-          },
-        ]),
-      );
+      await database.write((tx) => tx.insert('events', [conversationCreated()]));
       await untilReadable(database);
       if (kind === 'backlog') {
         await database.write(async (tx) => {
@@ -146,6 +145,36 @@ describe.each(await engines())('on $name', (engine) => {
       expect(await left(database)).toEqual([]);
     },
   );
+
+  test('a redelivery that was under way is erased', async () => {
+    const world = await webhooksWorld(engine);
+    const { database, clock } = world;
+    const webhookId = await world.webhook({ events: ['conversation.created'] });
+    await database.write((tx) => tx.insert('events', [conversationCreated()]));
+    await untilReadable(database);
+    await world.deliver();
+    const [original] = await world.deliveries();
+    const gate = Promise.withResolvers<void>();
+    const { database: slow, reached } = gated(database, gate.promise);
+    const queue = createMemoryQueue(createLogger('silent'));
+    const redelivered = createDeliveries({
+      ...{ database: slow, queue, clock, writer: 'a test' },
+    }).redeliver('default', webhookId, original?.id ?? '');
+    await reached;
+
+    let isErased = false;
+    const erasing = eraseEvents({ database, isLate }, user).then(() => {
+      isErased = true;
+    });
+    await waitFor(async () => isErased || (await isAnyWaiting(database)), {
+      describe: 'the erasure waits for the redelivery, or has ended',
+    });
+    gate.resolve();
+    await Promise.all([redelivered, erasing]);
+
+    expect(await world.deliveries()).toHaveLength(2);
+    expect(await left(database)).toEqual([]);
+  });
 
   test('a delivery is erased also where a skill said what stands in place of erased data', async () => {
     const database = await engine.emptied();
