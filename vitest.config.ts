@@ -91,14 +91,15 @@ const sameOnCluster = [
   'skill-settings-used',
 ].map((name) => `test/http/${name}.test.ts`);
 /** What finds more the longer it runs: `npm run soak` (test/support/soak.ts). */
-const soakOnly = ['test/faults/cluster-chaos.test.ts'];
+const soakOnly = ['test/faults/{alerts,cluster-chaos,packages}.test.ts'];
 const soaks = [
   ...soakOnly,
   'test/contracts/{jobs-random,memories,schedules-tick,usage-random}.test.ts',
-  'test/faults/cluster-{clocks,kill,network,postgres,redis}.test.ts',
+  'test/faults/cluster-{clocks,deploy,kill,network,postgres,redis,roles,work}.test.ts',
   'test/faults/{approvals-kill,durable-kill,durable-lifecycle}.test.ts',
   'test/faults/kill{,-schedules-and-webhooks,-thinking}.test.ts',
-  'test/faults/{move,sigterm}.test.ts',
+  'test/faults/{move,replace,sigterm}.test.ts',
+  'test/journeys/mcp.test.ts',
   'src/executors/pool.hostile.test.ts',
 ];
 /** For projects that start the program, or show the console. */

@@ -2,7 +2,7 @@
  * `npm run packages`: makes the packages `skillwright` and `@skillwright/client` as they are published, and
  * packs them into `dist-packages`. They are compiled, because Node refuses TypeScript below node_modules;
  * the console, the guides and the bundle are built, so that no start builds anything. `--only client` makes that
- * package alone, `--out` names another folder.
+ * package alone, `--only types` the client and what authors compile against, unpacked; `--out` names another folder.
  */
 import { execFile } from 'node:child_process';
 import {
@@ -39,10 +39,11 @@ const helperCall = /__rewriteRelativeImportExtension\(((?:[^()]|\([^()]*\))*)\)/
 rmSync(out, { recursive: true, force: true });
 mkdirSync(build, { recursive: true });
 const begun = performance.now();
-const isClientAlone = options.only === 'client';
-await Promise.all([stageClient(), isClientAlone ? null : stagePlatform()]);
-if (!isClientAlone) bundleClient();
-for (const folder of isClientAlone ? [client] : [client, platform]) console.log(await pack(folder));
+const stageOther = { client: null, types: stageTypes }[options.only ?? ''];
+await Promise.all([stageClient(), (stageOther === undefined ? stagePlatform : stageOther)?.()]);
+if (options.only === undefined) bundleClient();
+const packed = { client: [client], types: [] }[options.only ?? ''] ?? [client, platform];
+for (const folder of packed) console.log(await pack(folder));
 console.log(`Packed into ${out} in ${((performance.now() - begun) / 1000).toFixed(1)} s.`);
 
 async function stageClient(): Promise<void> {
@@ -77,6 +78,13 @@ async function stagePlatform(): Promise<void> {
   chmodSync(join(platform, 'bin/skillwright.js'), 0o755);
   for (const name of ['LICENSE', 'CHANGELOG.md']) cpSync(join(root, name), join(platform, name));
   cpSync(join(import.meta.dirname, 'skillwright.md'), join(platform, 'README.md'));
+}
+
+/** The declarations of the platform alone, which take a tenth of the whole. */
+async function stageTypes(): Promise<void> {
+  await compile(typesConfiguration(readManifest(root)));
+  namesOfCompiled(join(platform, 'src'));
+  writeManifest(platform, platformManifest(readManifest(root)));
 }
 
 /** Without the files of earlier builds, which a checkout keeps for pages that are open. */

@@ -15,7 +15,7 @@ import {
   twoOfEach,
 } from '../support/cluster-load.ts';
 import { randomInteger } from '../support/random.ts';
-import { beginChance, rounds } from '../support/soak.ts';
+import { beginChance, isSoak, rounds } from '../support/soak.ts';
 import { dataDirectory, gate } from '../support/staged.ts';
 import { newTenant } from '../support/tenant.ts';
 import { waitFor } from '../support/wait-for.ts';
@@ -165,20 +165,25 @@ describe.skipIf(!(await canRunClusters()))('a cluster', () => {
     }
   });
 
-  test('that is stopped and continued at random moments loses and doubles nothing', {
-    timeout: 120_000,
-  }, async () => {
-    beginChance();
-    const load = await loadCluster(cluster);
+  // On each change the late results above, which are what a standstill leaves.
+  test.runIf(isSoak)(
+    'that is stopped and continued at random moments loses and doubles nothing',
+    {
+      timeout: 120_000,
+    },
+    async () => {
+      beginChance();
+      const load = await loadCluster(cluster);
 
-    for (let round = 0; round < rounds(1, 2); round++) {
-      await load.acceptedMore(begunIn(randomInteger(1, 1_000)));
-      const victim = cluster.of('worker')[round % 2] as ClusterProcess;
-      victim.signal('SIGSTOP');
-      await load.acceptedMore(begunIn(leaseMs + randomInteger(500, 2_500)));
-      victim.signal('SIGCONT');
-    }
+      for (let round = 0; round < 2; round++) {
+        await load.acceptedMore(begunIn(randomInteger(1, 1_000)));
+        const victim = cluster.of('worker')[round % 2] as ClusterProcess;
+        victim.signal('SIGSTOP');
+        await load.acceptedMore(begunIn(leaseMs + randomInteger(500, 2_500)));
+        victim.signal('SIGCONT');
+      }
 
-    await load.settle();
-  });
+      await load.settle();
+    },
+  );
 });

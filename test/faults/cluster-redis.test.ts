@@ -25,7 +25,7 @@ const resumeMs = 10_000;
 /** Long enough to be found out. */
 const awayMs = () => randomInteger(rounds(2_500, 3_000), rounds(3_000, 5_000));
 /** Of a fault that comes again and again. */
-const times = rounds(3, 10);
+const times = rounds(2, 10);
 
 describe.skipIf(!(await canRunClusters()))('a cluster whose Redis', () => {
   let cluster: Cluster;
@@ -47,11 +47,12 @@ describe.skipIf(!(await canRunClusters()))('a cluster whose Redis', () => {
 
   test('is stopped or killed, and comes back empty refuses and delays no execution', async () => {
     const running = await load();
-    for (const [end, downMs] of [
+    const killed = [cluster.redis.kill, awayMs()] as const;
+    const others = [
       [cluster.redis.kill, randomInteger(0, 500)],
       [cluster.redis.stop, awayMs()],
-      [cluster.redis.kill, awayMs()],
-    ] as const) {
+    ] as const;
+    for (const [end, downMs] of [...rounds([], [...others]), killed]) {
       await running.acceptedMore(begunIn(randomInteger(300, 2_000)));
       await end();
       await pause(downMs);
@@ -104,7 +105,7 @@ describe.skipIf(!(await canRunClusters()))('a cluster whose Redis', () => {
     await expectNothingFelt(running);
   });
 
-  test.each(['noeviction', 'allkeys-lru'])(
+  test.each(rounds(['noeviction'], ['noeviction', 'allkeys-lru']))(
     'has no memory left (%s) refuses and delays no execution',
     async (policy) => {
       const running = await load();

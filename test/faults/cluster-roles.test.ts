@@ -8,6 +8,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { type Cluster, type ClusterProcess, startCluster } from '../support/cluster.ts';
 import { apiOf, canRunClusters, stagedSkillsDir } from '../support/cluster-load.ts';
 import { askMcp, sendMcp } from '../support/mcp.ts';
+import { rounds } from '../support/soak.ts';
 import { acting, play } from '../support/staged.ts';
 import { newTenant } from '../support/tenant.ts';
 import { waitFor } from '../support/wait-for.ts';
@@ -132,7 +133,7 @@ describe.skipIf(!(await canRunClusters()))('the processes of a cluster', () => {
     expect(ids[0]).toEqual(ids[1]);
   });
 
-  test.each([1, 7, 100])(
+  test.each(rounds([7], [1, 7, 100]))(
     'let of 200 requests of a key at once exactly as many through as its limit of %i allows',
     async (limit) => {
       const ask = async () => {

@@ -7,6 +7,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { type Cluster, startCluster } from '../support/cluster.ts';
 import { apiOf, canRunClusters, effect, stagedSkillsDir } from '../support/cluster-load.ts';
 import { follow, type ReceivedEvent } from '../support/event-stream.ts';
+import { isSoak } from '../support/soak.ts';
 import { acting, dataDirectory, gate, play } from '../support/staged.ts';
 import { startTcpProxy } from '../support/tcp-proxy.ts';
 import { newTenant, type Tenant } from '../support/tenant.ts';
@@ -315,41 +316,45 @@ describe.skipIf(!(await canRunClusters()))('across the processes of a cluster', 
     }
   });
 
-  test('a worker that is cut off from PostgreSQL past its lease settles nothing', async () => {
-    const { proxy, environment } = await ownWay();
-    for (const worker of cluster.of('worker')) worker.signal('SIGSTOP');
-    const cutOff = await cluster.add('worker', { environment });
-    try {
-      const end = gate();
-      const log = `${dataDirectory()}/effects`;
-      const jobId = await tenant.start(effect, { log, until: [end.path] });
-      await tenant.jobIn(jobId, 'active');
-      proxy.refuse();
-      proxy.cut();
-      for (const worker of cluster.of('worker')) worker.signal('SIGCONT');
-      await waitFor(async () => (await tenant.get(`/api/jobs/${jobId}`)).body.attempt === 2, {
-        describe: 'another has claimed it',
-        deadlineMs: 15_000,
-      });
-      // Both of them end, one of them late.
-      end.open();
-      const { body } = await tenant.jobIn(jobId, 'completed');
-      await waitFor(() => cutOff.log().includes('a result waits'), {
-        describe: 'the one that is cut off has a result',
-      });
+  // On each change cluster-kill.test.ts has one that stands still so long.
+  test.runIf(isSoak)(
+    'a worker that is cut off from PostgreSQL past its lease settles nothing',
+    async () => {
+      const { proxy, environment } = await ownWay();
+      for (const worker of cluster.of('worker')) worker.signal('SIGSTOP');
+      const cutOff = await cluster.add('worker', { environment });
+      try {
+        const end = gate();
+        const log = `${dataDirectory()}/effects`;
+        const jobId = await tenant.start(effect, { log, until: [end.path] });
+        await tenant.jobIn(jobId, 'active');
+        proxy.refuse();
+        proxy.cut();
+        for (const worker of cluster.of('worker')) worker.signal('SIGCONT');
+        await waitFor(async () => (await tenant.get(`/api/jobs/${jobId}`)).body.attempt === 2, {
+          describe: 'another has claimed it',
+          deadlineMs: 15_000,
+        });
+        // Both of them end, one of them late.
+        end.open();
+        const { body } = await tenant.jobIn(jobId, 'completed');
+        await waitFor(() => cutOff.log().includes('a result waits'), {
+          describe: 'the one that is cut off has a result',
+        });
 
-      await proxy.heal();
+        await proxy.heal();
 
-      await waitFor(() => cutOff.log().includes('a late result was dropped'), {
-        describe: 'the late result is dropped',
-      });
-      expect((await tenant.get(`/api/jobs/${jobId}`)).body).toEqual(body);
-      expect(body).toMatchObject({ attempt: 2, output: { attempt: 2 } });
-    } finally {
-      for (const worker of cluster.of('worker')) worker.signal('SIGCONT');
-      await proxy.heal();
-      await cluster.remove(cutOff);
-      proxy.close();
-    }
-  });
+        await waitFor(() => cutOff.log().includes('a late result was dropped'), {
+          describe: 'the late result is dropped',
+        });
+        expect((await tenant.get(`/api/jobs/${jobId}`)).body).toEqual(body);
+        expect(body).toMatchObject({ attempt: 2, output: { attempt: 2 } });
+      } finally {
+        for (const worker of cluster.of('worker')) worker.signal('SIGCONT');
+        await proxy.heal();
+        await cluster.remove(cutOff);
+        proxy.close();
+      }
+    },
+  );
 });

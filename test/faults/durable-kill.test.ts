@@ -38,7 +38,13 @@ const kills = rounds(1, 50);
 const times = kills === 1 ? 'once' : `${kills} times`;
 const hasCluster = await canRunClusters();
 
-describe.each(durableEngines)('a platform on $name that is killed', ({ name, open }) => {
+// On each change SQLite: what differs is in test/contracts/durable-*.test.ts and in durable-lifecycle.test.ts.
+const killedEngines = rounds(
+  durableEngines.filter(({ name }) => name === 'SQLite'),
+  [...durableEngines],
+);
+
+describe.each(killedEngines)('a platform on $name that is killed', ({ name, open }) => {
   const isSkipped = name !== 'SQLite' && !hasCluster;
   /** Of all tests: what is killed is started again. */
   let stores: DurableStores | undefined;
@@ -120,7 +126,7 @@ describe.each(durableEngines)('a platform on $name that is killed', ({ name, ope
       beginChance();
       attend();
       const runs: Begun[] = [];
-      // On each change an eighth of them on either engine, all in a soak.
+      // On each change an eighth of them, all in a soak.
       const every = rounds(8, 1);
       const at = name === 'SQLite' ? 1 : 2;
       for (const { acts } of boundaries().filter((_one, i) => i % every === at % every)) {

@@ -14,7 +14,7 @@ import { randomInteger } from '../support/random.ts';
 import { beginChance, rounds } from '../support/soak.ts';
 import { waitFor } from '../support/wait-for.ts';
 
-const kills = rounds(3, 20);
+const kills = rounds(2, 20);
 const clients = 8;
 
 let dataDir: string;

@@ -418,7 +418,7 @@ describe.skipIf(!here)('an embedded installation that is moved into PostgreSQL',
   test('is there whole or not at all, whenever the move is killed, and the next try moves it', async () => {
     beginChance();
     const jobs = rounds(3_000, 20_000);
-    const kills = rounds(2, 6);
+    const kills = rounds(1, 6);
     const platform = await startProcess(dataDir, environment());
     const key = await platform.key();
     const { body } = await platform.run(key, 'util/v1.0/echo', { text: 'x' });

@@ -6,6 +6,7 @@ import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
+import { checkTypes } from '../support/author-types.ts';
 import {
   type InstalledPackages,
   installPackages,
@@ -124,54 +125,7 @@ test("import 'skillwright' loads two small modules and nothing else", async () =
 });
 
 test('the types of both packages compile under a strict configuration of an author', async () => {
-  installed.write('types/package.json', '{"type":"module"}');
-  installed.write(
-    'types/tsconfig.json',
-    JSON.stringify({
-      compilerOptions: {
-        ...{ target: 'es2024', module: 'nodenext', lib: ['es2024', 'dom'], types: [] },
-        ...{ strict: true, exactOptionalPropertyTypes: true, noUncheckedIndexedAccess: true },
-        ...{ skipLibCheck: false, verbatimModuleSyntax: true, noEmit: true },
-      },
-    }),
-  );
-  installed.write(
-    'types/skill.ts',
-    `import { createClient, JobFailedError, SkillwrightError } from '@skillwright/client';
-     import { defineSkill, SkillError, type SkillContext } from 'skillwright';
-     async function pay(order: number, ctx: SkillContext): Promise<string> {
-       const paid: { at: string } = await ctx.step('pay', () => ({ at: new Date() }));
-       if (order < 0) throw new SkillError('no such order', { retryable: false });
-       return paid.at;
-     }
-     export default defineSkill<{ order: number }, { paid: string }>({
-       category: 'own', name: 'pay', version: 'v1.0', displayName: 'Pay', description: 'Pays.',
-       parameters: { type: 'object' }, output: { type: 'object' },
-       run: async ({ order }, ctx) => ({ paid: await pay(order, ctx) }),
-     });
-     interface Bill { readonly order: number }
-     export const typed = defineSkill({
-       category: 'own', name: 'bill', version: 'v1.0', displayName: 'Bill', description: 'Bills.',
-       parameters: { type: 'object' }, output: { type: 'object' },
-       config: { KEY: { description: 'A key.' }, TEAM: { description: 'A name.', required: false } },
-       async run({ order }: Bill, { config }): Promise<{ key: string; team: string | undefined }> {
-         // @ts-expect-error It is not declared.
-         config.OTHER;
-         return { key: config.KEY + order, team: config.TEAM };
-       },
-     });
-     // @ts-expect-error A skill has a function.
-     defineSkill({ category: 'own', name: 'none', version: 'v1.0' });
-     const { paid } = await createClient({ url: 'http://platform' }).run<{ paid: string }>('own/v1.0/pay', {});
-     export const text: string = paid;
-     export const codes = (error: SkillwrightError | JobFailedError): string => error.code;
-    `,
-  );
-
-  const tsc = join(root, 'node_modules/.bin/tsc');
-  const { code, stdout } = await installed.run(process.execPath, [tsc, '-p', 'types']);
-
-  expect({ code, stdout }).toEqual({ code: 0, stdout: '' });
+  expect(await checkTypes(installed)).toEqual({ code: 0, stdout: '' });
 });
 
 const project = () => join(installed.directory, 'my-skills');

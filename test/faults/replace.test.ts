@@ -14,6 +14,7 @@ import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
 import { replaceSocket } from '../../src/config/replacement.ts';
 import { adminSecret, clientOf } from '../support/platform.ts';
 import { inherited, spawnCommand, startProcess } from '../support/process.ts';
+import { rounds } from '../support/soak.ts';
 import { acting, gate, play } from '../support/staged.ts';
 import { newTenant, type Tenant } from '../support/tenant.ts';
 import { waitFor } from '../support/wait-for.ts';
@@ -61,7 +62,7 @@ async function replace(environment: Record<string, string> = {}) {
 }
 
 /**
- * 16 clients that post one job after the other until they are stopped. They wait for each fourth job to end: accepting
+ * Clients that post one job after the other until they are stopped. They wait for each fourth job to end: accepting
  * is quicker than running, so the jobs of a minute on a busy machine would else take longer than a test waits.
  */
 function postConstantly({ post, jobIn }: Tenant) {
@@ -86,14 +87,16 @@ function postConstantly({ post, jobIn }: Tenant) {
       await pause(10);
     }
   };
-  const clients = Promise.all(Array.from({ length: 16 }, client));
+  const clients = Promise.all(Array.from({ length: rounds(4, 16) }, client));
   return {
     accepted,
     failures,
     longestMs: () => longestMs,
     async more() {
       const before = accepted.length;
-      await waitFor(() => accepted.length > before + 100, { describe: 'more is accepted' });
+      await waitFor(() => accepted.length > before + rounds(40, 100), {
+        describe: 'more is accepted',
+      });
     },
     async stop() {
       isStopped = true;

@@ -306,7 +306,7 @@ describe('SIGTERM during the start', () => {
     const tenant = await newTenant(first);
     const { body } = await tenant.run('util/v1.0/echo', { text: 'x' });
     await terminate(first);
-    for (let afterMs = 0; afterMs < 600; afterMs += rounds(200, 40)) {
+    for (let afterMs = 0; afterMs < 600; afterMs += rounds(300, 40)) {
       const { child, exit, output } = spawnPlatform({ DATA_DIR: dataDir, EXECUTORS: '1' });
       const began = performance.now();
       await waitFor(() => performance.now() - began >= afterMs, {

@@ -5,6 +5,7 @@ import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/cli
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { runSuite, withKey } from '../support/mcp-conformance.ts';
 import { type Platform, startPlatform } from '../support/platform.ts';
+import { isSoak } from '../support/soak.ts';
 import { expectedFailures } from './mcp-expected-failures.ts';
 
 const run = promisify(execFile);
@@ -78,7 +79,8 @@ describe('the official client', () => {
   });
 });
 
-test('the inspector lists and calls tools', async () => {
+// On each change the official client does.
+test.runIf(isSoak)('the inspector lists and calls tools', async () => {
   const inspector = join(
     root,
     'node_modules/@modelcontextprotocol/inspector/clients/launcher/build/index.js',

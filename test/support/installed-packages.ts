@@ -39,12 +39,28 @@ export interface InstalledPackages {
 /** Packs both packages, and installs them. */
 export async function installPackages(): Promise<InstalledPackages> {
   await promisify(execFile)(process.execPath, [join(root, 'scripts/packages/build.ts')]);
-  const directory = mkdtempSync(join(tmpdir(), 'skillwright-installed-'));
+  const folder = userFolder();
+  const { directory } = folder;
   const files = globSync('*.tgz', { cwd: tarballs }).map((name) => join(tarballs, name));
   const installed: InstalledPackages = {
-    directory,
+    ...folder,
     command: join(directory, 'node_modules/.bin/skillwright'),
     platform: join(directory, 'node_modules/skillwright'),
+  };
+  lockFiles(installed, files);
+  const options = ['--prefer-offline', '--no-audit', '--no-fund', '--loglevel=error'];
+  const install = () => runIn(directory, 'npm', ['ci', ...options], {}, installMs);
+  // npm now and then waits for ever while it unpacks; its second try finds the rest in place.
+  const { code, stderr } = await install().then((done) => (done.code === 0 ? done : install()));
+  if (code !== 0) throw new Error(`npm install failed: ${stderr}`);
+  return installed;
+}
+
+/** An empty folder. */
+export function userFolder(): Omit<InstalledPackages, 'command' | 'platform'> {
+  const directory = mkdtempSync(join(tmpdir(), 'skillwright-installed-'));
+  return {
+    directory,
     write(name, text) {
       const file = join(directory, name);
       mkdirSync(dirname(file), { recursive: true });
@@ -54,13 +70,6 @@ export async function installPackages(): Promise<InstalledPackages> {
     run: (program, args, env = {}) => runIn(directory, program, args, env),
     remove: () => rmSync(directory, { recursive: true, force: true }),
   };
-  lockFiles(installed, files);
-  const options = ['--prefer-offline', '--no-audit', '--no-fund', '--loglevel=error'];
-  const install = () => runIn(directory, 'npm', ['ci', ...options], {}, installMs);
-  // npm now and then waits for ever while it unpacks; its second try finds the rest in place.
-  const { code, stderr } = await install().then((done) => (done.code === 0 ? done : install()));
-  if (code !== 0) throw new Error(`npm install failed: ${stderr}`);
-  return installed;
 }
 
 /**

@@ -5,10 +5,11 @@
  */
 import { seedChance } from './random.ts';
 
-const isSoak = process.env['SOAK'] === 'true';
+/** For a test whose promise another one holds on each change, at a lower cost. */
+export const isSoak = process.env['SOAK'] === 'true';
 
-/** How many rounds a loop makes on each change, and how many in a soak. */
-export function rounds(few: number, soak: number): number {
+/** How many rounds a loop makes on each change, and how many in a soak; or of what it makes them. */
+export function rounds<T>(few: T, soak: T): T {
   return isSoak ? soak : few;
 }
 
