@@ -14,7 +14,7 @@ import { type Figure, lessIsBetter, ofCeiling, round } from './figures.ts';
 import { flood, median, pace, percentile } from './load.ts';
 import { type Pattern, queueJobs, readPattern } from './queued-jobs.ts';
 import { residentMiBEach, type Subject } from './server.ts';
-import { drained, echo, measureTurn, type Turn } from './throughput.ts';
+import { drained, echo, measureTurn, type Turn, warmUp } from './throughput.ts';
 
 /** What of the cluster can be measured by itself. */
 export const clusterParts = 'throughput,latency,workers,queued,durable';
@@ -103,6 +103,8 @@ async function latency(): Promise<Figure[]> {
   const samples = await withStores((stores) =>
     withCluster('ours', stores, async (cluster) => {
       const target = echo(cluster, { prefer: 'wait=10' });
+      // At 50 requests a second V8 would still be compiling after minutes.
+      await warmUp(cluster);
       await pace(target, { perSecond: 50, seconds: 5, status: 200 });
       return await pace(target, { perSecond: 50, seconds: 20, status: 200 });
     }),

@@ -40,10 +40,17 @@ export function echo(
   };
 }
 
+/** Lets V8 compile what a job needs; how many jobs that took. */
+export async function warmUp(
+  server: Parameters<typeof echo>[0] & Pick<UnderLoad, 'completed'>,
+): Promise<number> {
+  const { accepted } = await flood(echo(server), warmUpSeconds);
+  return await drained(server, accepted);
+}
+
 /** One turn of `name`, after a warm-up; prints what came of it. */
 export async function measureTurn(name: string, server: UnderLoad, seconds: number): Promise<Turn> {
-  const warmUp = await flood(echo(server), warmUpSeconds);
-  const before = await drained(server, warmUp.accepted);
+  const before = await warmUp(server);
   const cpuBefore = server.cpuMs();
   const begun = performance.now();
   let peakMiB = 0;
