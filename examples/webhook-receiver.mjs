@@ -3,8 +3,8 @@
  *
  *   WEBHOOK_SECRET=… TLS_CERT=cert.pem TLS_KEY=key.pem PORT=8443 node webhook-receiver.mjs
  *
- * It believes nothing that is not signed, acts on each delivery once, and answers before the sender
- * loses patience. What to do with an event is `handle`.
+ * It refuses unsigned requests, handles each delivery once, and answers before the sender's timeout.
+ * Put your code into `handle`.
  */
 import { createHmac, timingSafeEqual } from 'node:crypto';
 import { readFileSync } from 'node:fs';
@@ -15,14 +15,14 @@ const bodyBytesMax = 1024 * 1024;
 const clockToleranceSeconds = 300;
 const rememberedMax = 100_000;
 
-/** Yours. Throw, and the delivery is sent again later; take long, and do it after the answer. */
+/** Your code. If it throws, the platform retries the delivery later. Do slow work after the answer. */
 async function handle(event) {
   console.log(`${event.event} of agent ${event.agent_id}: ${JSON.stringify(event.data)}`);
 }
 
 /**
- * Deliveries acted on, or being acted on: whether it goes well, by their ids. Keep them where they
- * survive a restart if acting twice would hurt.
+ * By id of a delivery: a promise of whether it was handled. Keep this in a database if handling a
+ * delivery twice would do harm.
  */
 const handled = new Map();
 
@@ -30,7 +30,7 @@ const server = createServer(
   { cert: readFileSync(process.env.TLS_CERT), key: readFileSync(process.env.TLS_KEY) },
   async (request, response) => {
     const status = await receive(request).catch(() => 500);
-    // What was not read to its end must not be taken for the next request.
+    // Close after an incomplete read: the rest of the body must not be parsed as the next request.
     response.writeHead(status, request.complete ? {} : { connection: 'close' }).end();
   },
 );
@@ -38,13 +38,13 @@ const server = createServer(
 /** The status to answer: anything but 2xx and 410 makes the sender try again. */
 async function receive(request) {
   if (request.method !== 'POST') return 405;
-  // The bytes as they came: parsed and written anew they would have another signature.
+  // The raw bytes: parsing and serializing them again would change the signature.
   const body = await bytesOf(request);
   if (body === null) return 413;
   if (!isGenuine(request.headers, body)) return 401;
 
   const delivery = request.headers['x-service-delivery'];
-  // One that comes again meanwhile waits for the same end: a 204 promises that it has been handled.
+  // A concurrent repeat awaits the same promise, because a 204 says that the delivery was handled.
   if (!handled.has(delivery)) remember(delivery, isHandled(body));
   if (await handled.get(delivery)) return 204;
   handled.delete(delivery);
@@ -65,7 +65,7 @@ function isGenuine(headers, body) {
   const hex = createHmac('sha256', secret).update(body).digest('hex');
   if (!isSame(headers['x-service-signature'], hex)) return false;
 
-  // That signature would fit for ever. This one (Standard Webhooks) covers the time as well.
+  // That signature stays valid for ever. This one (Standard Webhooks) also covers the timestamp.
   const id = headers['webhook-id'];
   const timestamp = headers['webhook-timestamp'];
   const age = Math.abs(Date.now() / 1000 - Number(timestamp));
