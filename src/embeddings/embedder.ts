@@ -1,7 +1,7 @@
 /**
- * Texts of agents made into vectors by the model of `EMBEDDING_MODEL`: within the budget of the agent, on its ledger, and
- * with the credentials of its organization. A question has a short deadline and no second try; texts of memories wait
- * and are tried again. Neither throws for what a provider does.
+ * Makes vectors of queries and memories with the model of `EMBEDDING_MODEL`, within the budget of the agent and with the
+ * credentials of its organization. A query has a short deadline and no retry; memories wait and are retried. Failures of
+ * the provider are results, not errors.
  */
 import { createHash } from 'node:crypto';
 import { type Backoff, delayAfter } from '../kernel/backoff.ts';
@@ -13,40 +13,40 @@ import { type Made, makeTexts } from './make-texts.ts';
 import { createQuestionCache, type QuestionCache } from './question-cache.ts';
 import {
   agentKey,
+  logFailureOnce,
+  logRecovery,
   make,
-  noteBad,
-  noteGood,
   type Owning,
   type RequestDeps,
   type RequestState,
 } from './request.ts';
 
-/** After a question had no vector: how long searches go by words without asking. */
+/** After a failed query, searches use words only for this time, without asking the provider. */
 const restMs = 10_000;
 const retry: Backoff = { baseMs: 2_000, maxMs: 10 * 60_000 };
-/** How long the texts of an agent wait whose budget is used up. */
+/** How long the texts of an agent wait when its budget is used up. */
 const budgetWaitMs = 60_000;
-/** What a request takes. */
+/** The limits of a request. */
 const bounds = {
-  /** UTF-8 bytes that are read of a text: a token has at least one, and most models take 8,192 tokens. */
+  /** UTF-8 bytes of a text that are sent: a token has at least one byte, and most models accept 8,192 tokens. */
   textBytesMax: 8_000,
-  /** Texts; fewer after a request that failed. */
+  /** Texts per request; fewer after a failed request. */
   textsMax: 64,
 };
 
-/** Failures with a text alone after which it is left to words, and texts of which they are counted. */
+/** Failures of single-text requests after which a text gets no vector, and texts whose failures are counted. */
 const failuresMax = 3;
 const failuresKept = 1_000;
 
 interface EmbedderState extends RequestState {
   readonly questions: QuestionCache;
-  /** By organization: until when, on the monotonic clock, no question is asked. */
+  /** By organization: the monotonic time until which no query is sent. */
   readonly resting: Map<string, number>;
-  /** By organization, or agent of one: until when its texts wait, and after how many failures. */
+  /** By organization or agent: the monotonic time until which its texts wait, and the number of failures. */
   readonly waiting: Map<string, { readonly until: number; readonly failures: number }>;
-  /** By organization: texts of its next request, where fewer than the most. */
+  /** By organization: the texts of its next request, if fewer than the maximum. */
   readonly batches: Map<string, number>;
-  /** By digest: how often a provider has failed with a text, and took another one. */
+  /** By digest of a text: how often the provider failed for it alone while it accepted another text. */
   readonly failures: Map<string, number>;
 }
 
@@ -68,7 +68,7 @@ export function createEmbedder(deps: RequestDeps) {
   };
 }
 
-/** The vector of a question; null where there is none in time. */
+/** The vector of a query; null if the provider gives none in time. */
 async function question(
   state: EmbedderState,
   owning: Owning,
@@ -85,24 +85,29 @@ async function question(
     if (made === null) return null;
     const [vector = null] = made;
     if (vector !== null) state.questions.set(key, vector);
-    noteGood(state, `question ${place}`, 'questions have vectors again');
+    logRecovery(state, `question ${place}`, 'questions have vectors again');
     return vector;
   } catch (error) {
     if (!(error instanceof ModelError)) throw error;
-    // Another question may be taken.
+    // The provider may accept other queries, so it does not rest.
     if (error instanceof TextsRefusedError) return null;
     state.resting.set(place, state.clock.monotonic() + restMs);
     if (error.fault !== 'aborted') {
       const words = 'a question has no vector: memories are searched by words alone';
-      noteBad(state, `question ${place}`, { organization: place, reason: error.message }, words);
+      logFailureOnce(
+        state,
+        `question ${place}`,
+        { organization: place, reason: error.message },
+        words,
+      );
     }
     return null;
   }
 }
 
 /**
- * Vectors of texts; null for each that the model does not take, undefined for each that waits. `mayGoOn` is asked before
- * each further request.
+ * A vector for each text: null if the model refuses it, undefined if it has to wait. Calls `mayGoOn` before each further
+ * request.
  */
 async function texts(
   state: EmbedderState,
@@ -122,21 +127,21 @@ async function texts(
   if (stopped === null) {
     state.waiting.delete(place);
     if (batch < bounds.textsMax) state.batches.set(place, batch * 2);
-    noteGood(state, `texts ${place}`, 'memories get vectors again');
+    logRecovery(state, `texts ${place}`, 'memories get vectors again');
   } else if (stopped === 'budget') {
     const until = state.clock.monotonic() + budgetWaitMs;
     state.waiting.set(agentKey(owning), { until, failures: 0 });
   } else if (stopped.fault === 'aborted') {
     postponeFor(state, owning, null);
   } else {
-    // A slow provider may answer fewer texts in time.
+    // A slow provider may answer in time for fewer texts.
     state.batches.set(place, Math.max(1, Math.floor(batch / 2)));
     postpone(state, owning, stopped.message, stopped.retryAfterMs);
   }
   return made;
 }
 
-/** Counts that a provider has failed with a text alone; whether that is enough to do without its vector. */
+/** Counts a failure of a single text; returns whether the text should get no vector. */
 function failsOften({ failures }: EmbedderState, { organizationId }: Owning, text: string) {
   const digest = createHash('sha256').update(`${organizationId}/${text}`).digest('base64');
   const count = (failures.get(digest) ?? 0) + 1;
@@ -146,7 +151,7 @@ function failsOften({ failures }: EmbedderState, { organizationId }: Owning, tex
   return count >= failuresMax;
 }
 
-/** Lets the texts of an organization wait, where no time is given, longer after each failure; and tells the log why. */
+/** Delays the texts of an organization and logs why. Without a given time, the delay grows with each failure. */
 function postpone(
   state: EmbedderState,
   owning: Owning,
@@ -156,7 +161,7 @@ function postpone(
   const { organizationId } = owning;
   postponeFor(state, owning, waitMs);
   const words = 'memories wait for vectors: they are found by words until then';
-  noteBad(state, `texts ${organizationId}`, { organization: organizationId, reason }, words);
+  logFailureOnce(state, `texts ${organizationId}`, { organization: organizationId, reason }, words);
 }
 
 function postponeFor(
@@ -169,7 +174,7 @@ function postponeFor(
   waiting.set(organizationId, { until: clock.monotonic() + waitMs, failures });
 }
 
-/** Whether the texts of an agent wait, because of its provider or its budget. */
+/** Whether the texts of an agent have to wait for its provider or its budget. */
 function isWaiting({ waiting, clock }: EmbedderState, owning: Owning): boolean {
   const now = clock.monotonic();
   return [owning.organizationId, agentKey(owning)].some(

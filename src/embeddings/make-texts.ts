@@ -1,7 +1,7 @@
 /**
- * The vectors of several texts, in as few requests as the provider and the budget allow: a batch that is refused, or that
- * needs too much of the budget, is halved. What is made is kept when a later request fails. A text with which the
- * provider fails again and again, and no other, is refused too, or it would hold up all texts behind it.
+ * Makes the vectors of several texts in as few requests as the provider and the budget allow: a batch that is refused or
+ * exceeds the budget is halved. A failure keeps the vectors made before it. A text counts as refused if the provider
+ * repeatedly fails for it alone, so that it does not block the texts after it.
  */
 import { cutToBytes } from '../kernel/cut-text.ts';
 import { TextsRefusedError } from '../models/embeddings.ts';
@@ -10,9 +10,9 @@ import { make, type Owning, type RequestState } from './request.ts';
 
 /** Requests for the texts of one call; the others are made by the next one. */
 const requestsMax = 40;
-/** UTF-8 bytes of a text that was refused, where it is tried again. */
+/** UTF-8 bytes to which a refused text is cut for a second try. */
 const shortBytes = 1_000;
-/** A text that no model refuses: where it is refused too, the provider refuses something else. */
+/** A probe that every model accepts: if it is refused, the refusal is not about the texts. */
 const harmless = 'text';
 
 /** A vector; null for a text that the model does not take; undefined for one that was not tried. */
@@ -20,7 +20,7 @@ export type Made = Float32Array | null | undefined;
 
 export interface MadeTexts {
   readonly made: readonly Made[];
-  /** What ended it before all texts were tried. */
+  /** Why it ended before all texts were tried; null if all were. */
   readonly stopped: ModelError | 'budget' | null;
 }
 
@@ -29,13 +29,13 @@ interface Texts {
   readonly owning: Owning;
   readonly given: readonly string[];
   readonly made: Made[];
-  /** Whether the provider has failed with several at once until it gets one a request. */
+  /** Whether to send one text per request, because the provider failed for several. */
   readonly isOneByOne: boolean;
-  /** Places of those that were refused. */
+  /** Indexes of the refused texts. */
   readonly refused: Set<number>;
-  /** Whether the provider fails with a text alone often enough to do without its vector. */
+  /** Counts a failure of a single text; returns whether the text should get no vector. */
   readonly failsOften: (text: string) => boolean;
-  /** Of a text alone that is to be tried again. */
+  /** The failure of a single text that is to be retried. */
   failure: ModelError | null;
   requests: number;
 }
@@ -43,7 +43,7 @@ interface Texts {
 interface Making {
   /** Texts of a request. */
   readonly batch: number;
-  /** Asked before each request but the first. */
+  /** Called before each request but the first. */
   readonly mayGoOn: () => Promise<boolean>;
   readonly failsOften: Texts['failsOften'];
 }
@@ -89,7 +89,7 @@ interface Range {
   readonly to: number;
 }
 
-/** The parts that are still to be made; the first half comes last. */
+/** Makes the vectors of a range; returns the parts that are still to be made, as a stack. */
 async function makeRange(texts: Texts, { from, to }: Range): Promise<Range[] | 'budget'> {
   const { state, owning, given, made, refused } = texts;
   const middle = Math.ceil((from + to) / 2);
@@ -120,7 +120,7 @@ async function makeRange(texts: Texts, { from, to }: Range): Promise<Range[] | '
   }
 }
 
-/** Whether a provider that has failed with a text takes another one: it is not out of order then. */
+/** Whether a provider that failed for a text accepts another text, so that the text is at fault. */
 async function isFaultOfText(
   { state, owning, isOneByOne }: Texts,
   error: unknown,
@@ -133,7 +133,7 @@ async function isFaultOfText(
 const isFailure = (error: unknown): error is ModelError =>
   error instanceof ModelError && error.fault === 'unavailable' && !error.isRateLimited;
 
-/** The vector of the beginning of a text that was refused or failed; the error where that is, too. */
+/** The vector of the beginning of a text that was refused or failed; the error if that fails too. */
 async function makeShort(
   texts: Texts,
   text: string,
@@ -151,7 +151,7 @@ async function makeShort(
   }
 }
 
-/** Leaves refused texts to words, if the provider has taken another text; else it refuses for another reason. */
+/** Marks refused texts as having no vector, but only if the provider has accepted another text. */
 async function noteRefusals({ state, owning, made, refused }: Texts): Promise<'budget' | null> {
   if (refused.size === 0) return null;
   if (!made.some((one) => one instanceof Float32Array)) {

@@ -1,4 +1,4 @@
-/** Vectors of questions, for a while: pages of one search and repeated attempts ask the same. */
+/** A cache of vectors of queries: the pages of a search and repeated attempts have the same query. */
 import { createHash } from 'node:crypto';
 import type { Clock } from '../kernel/clock.ts';
 
@@ -7,7 +7,7 @@ const keptMs = 10 * 60_000;
 
 export type QuestionCache = ReturnType<typeof createQuestionCache>;
 
-/** Keys are kept as digests, so that no question stays in memory. */
+/** Keys are digests, so that no query text stays in memory. */
 export function createQuestionCache(clock: Clock) {
   const entries = new Map<string, { readonly vector: Float32Array; readonly until: number }>();
   const digest = (key: string) => createHash('sha256').update(key).digest('base64');

@@ -1,4 +1,4 @@
-/** One request for vectors: within the budget of an agent, counted for it and for the model, and told to the log once. */
+/** One request for vectors: within the budget of the agent, counted for agent and model. Logs each kind of failure once. */
 import type { Database } from '../database/database.ts';
 import type { Clock } from '../kernel/clock.ts';
 import type { Logger } from '../kernel/log.ts';
@@ -8,13 +8,13 @@ import { costOf } from '../models/price.ts';
 import type { Prices } from '../models/prices.ts';
 import { endCall, type OpenCall, openCall } from '../usage/embedding-calls.ts';
 
-/** How long a search waits for the vector of its question, and texts of memories for theirs. */
+/** Timeouts of requests for queries and for memories. */
 const questionMs = 2_000;
 const textsMs = 30_000;
-/** Troubles that are remembered as told to the log. */
+/** Remembered failures that the log already has. */
 const saidMax = 10_000;
 
-/** The agent whose texts they are; it is charged. */
+/** The agent that the texts belong to, which is charged. */
 export interface Owning {
   readonly organizationId: string;
   readonly agentId: string;
@@ -22,7 +22,7 @@ export interface Owning {
 
 type Purpose = 'question' | 'memory';
 
-/** What became of a request. */
+/** The outcome of a request, for metrics. */
 export interface EmbeddingEvent {
   readonly purpose: Purpose;
   readonly outcome: 'answered' | 'budget' | ModelFault;
@@ -45,7 +45,7 @@ export interface RequestDeps {
 
 export interface RequestState extends RequestDeps {
   readonly stopping: AbortController;
-  /** What the log has said, until it holds no more. */
+  /** Failures in the log that are not resolved yet. */
   readonly said: Set<string>;
 }
 
@@ -85,10 +85,10 @@ export async function make(
 
 /** Bytes of a token, on average. */
 const tokenBytes = 4;
-/** Of what a budget has left, the most that several texts may hold: an agent's own calls go on meanwhile. */
+/** The share of a budget's rest that a request for several texts may reserve, so that runs of the agent can go on. */
 const textsShare = 0.1;
 
-/** The call for some texts; null where there is no room. */
+/** Reserves the tokens of a request; null if the budget has too few. */
 async function open(
   state: RequestState,
   owning: Owning,
@@ -108,11 +108,11 @@ async function open(
       expected: Math.ceil(bytes / tokenBytes),
       share: given.length > 1 ? textsShare : 1,
     },
-  ).catch(unlessQuestion(state, purpose, 'a question is not asked'));
+  ).catch(toleratedForQueries(state, purpose, 'a question is not asked'));
   if (opening === undefined) return null;
   const key = `budget ${agentKey(owning)}`;
   if (opening.kind === 'open') {
-    noteGood(state, key, 'the budget of an agent has room for vectors again');
+    logRecovery(state, key, 'the budget of an agent has room for vectors again');
     return opening.call;
   }
   // Fewer texts may have room.
@@ -120,7 +120,7 @@ async function open(
   observe({ purpose, outcome: 'budget', usage: null, cost: null });
   const words =
     'the budget of an agent has no room for vectors: its memories are searched by words';
-  noteBad(state, key, { ...owning, reason: opening.message }, words);
+  logFailureOnce(state, key, { ...owning, reason: opening.message }, words);
   return null;
 }
 
@@ -131,18 +131,18 @@ async function end(
   usage: Usage,
   purpose: Purpose,
 ): Promise<void> {
-  const failed = unlessQuestion(state, purpose, 'the tokens of a question were not counted');
+  const failed = toleratedForQueries(state, purpose, 'the tokens of a question were not counted');
   await endCall(state, call, usage).catch(failed);
 }
 
-/** What to do with a write that failed: a search needs none, so it goes on without. */
-const unlessQuestion =
+/** Handles a failed write: a query logs it and continues, because a search must not fail for it. */
+const toleratedForQueries =
   (state: RequestState, purpose: Purpose, words: string) => (error: unknown) => {
     if (purpose === 'memory') throw error;
-    noteBad(state, words, { err: error }, words);
+    logFailureOnce(state, words, { err: error }, words);
   };
 
-export function noteBad(
+export function logFailureOnce(
   { said, log }: RequestState,
   key: string,
   more: object,
@@ -154,6 +154,6 @@ export function noteBad(
   log.warn(more, words);
 }
 
-export function noteGood({ said, log }: RequestState, key: string, words: string): void {
+export function logRecovery({ said, log }: RequestState, key: string, words: string): void {
   if (said.delete(key)) log.info(words);
 }

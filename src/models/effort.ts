@@ -19,7 +19,7 @@ const shares: Readonly<Record<Exclude<Effort, 'none'>, number>> = {
 };
 /** The bounds of that number; Anthropic takes no smaller one. */
 const thinkingTokens = { min: 1_024, max: 24_000 };
-/** The least tokens that are left for what the model says. */
+/** The least tokens that remain for the text of the answer. */
 const spokenMin = 256;
 
 /** What a call asks of a model's reasoning, in the SDK's form. */

@@ -39,7 +39,7 @@ export interface EmbeddingAnswer {
   readonly usage: Usage;
 }
 
-/** The provider does not take these texts; with others it may work. */
+/** The provider refuses these texts; other texts may work. */
 export class TextsRefusedError extends ModelError {}
 
 export interface Embeddings {

@@ -1,7 +1,7 @@
 /**
- * What known models do not take, as their providers document it on 2026-11-20. A model that no entry matches
- * takes every setting. Entries name models of OpenAI and Anthropic alone: another provider, such as a gateway,
- * may translate what the model itself would refuse.
+ * The settings that known models do not support, as documented by their providers on 2026-11-20. A model that no entry
+ * matches gets every setting. There are only entries for OpenAI and Anthropic: another provider, such as a gateway,
+ * may translate settings that the model itself would refuse.
  */
 import type { Issue } from '../kernel/errors.ts';
 import type { Effort } from './model.ts';
@@ -91,7 +91,7 @@ export interface ChosenSettings {
 /** The highest temperature of the messages protocol. */
 const messagesTemperatureMax = 1;
 
-/** Why the model does not take settings; empty for a model that is not known. */
+/** The settings that the model does not support, with reasons; empty for unknown models. */
 export function settingsFaults(model: string, { temperature, effort }: ChosenSettings): Issue[] {
   const faults: Issue[] = [];
   const known = knownModel(model);
@@ -125,11 +125,11 @@ function refusedTemperature(takes: TakesTemperature, effort: Effort | undefined)
 }
 
 export interface TakenSettings extends ChosenSettings {
-  /** The names of those that the model does not take. */
+  /** The names of unsupported settings. */
   readonly leftOut: readonly (keyof ChosenSettings)[];
 }
 
-/** The settings that the model takes, for a call with or without tools. */
+/** The settings that the model supports, for a call with or without tools. */
 export function takenSettings(
   model: string,
   { temperature, effort }: ChosenSettings,

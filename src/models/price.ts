@@ -16,7 +16,7 @@ export interface Rates {
   readonly reasoning: number;
 }
 
-/** Rates that may be others for all tokens of a call with a long prompt. */
+/** Rates, with higher ones for all tokens of a call with a long prompt if the provider has them. */
 export interface Tariff extends Rates {
   readonly long_prompts?: LongPrompts;
 }
@@ -79,7 +79,7 @@ export function mostCostOf(
   );
 }
 
-/** The most tokens of an answer with which a call costs at most `nano`; negative where its prompt costs more. */
+/** The most output tokens with which a call costs at most `nano`; negative if the prompt alone costs more. */
 export function outputWithin(nano: number, prompt: number, tariff: Tariff): number {
   const price = ratesFor(tariff, prompt);
   const left = BigInt(nano) * tokensOfRate - sumOf([[prompt, dearestInput(price)]]);

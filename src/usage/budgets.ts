@@ -1,6 +1,6 @@
 /**
- * Budgets: the tokens that an owner may use in a day and in a month, in UTC, in tokens and in money. A change applies from the
- * next reservation on; calls under way are finished.
+ * Budgets: the tokens and dollars that an owner may use in a day and in a month, in UTC. A change applies from the
+ * next reservation on; calls under way finish.
  */
 import type { Database, Transaction } from '../database/database.ts';
 import { bind } from '../kernel/bind.ts';

@@ -13,7 +13,7 @@ const remove = statement<{ id: string }>()((db, p) =>
   db.deleteFrom('embedding_calls').where('id', '=', p('id')).returningAll(),
 );
 
-/** Takes a call out, as it is then; undefined where another transaction has done so. */
+/** Deletes and returns a call; undefined if another transaction has deleted it. */
 export function takeCall(
   tx: Transaction,
   { id }: Pick<EmbeddingCallRow, 'id'>,
@@ -31,7 +31,7 @@ export const listLost = allRows<{ now: number; limit: number }>()((db, p) =>
     .limit(p('limit')),
 );
 
-/** The calls under way of a deleted agent are none of a new one with its id. */
+/** Detaches the calls of a deleted agent from a new agent with the same id. */
 export async function setAsideCalls(
   tx: Transaction,
   organizationId: string,

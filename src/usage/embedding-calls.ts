@@ -1,7 +1,7 @@
 /**
- * Calls of models for embeddings against the budget of their agent: reserved before a call, charged after it. No run has
- * a journal of them, so a call that holds tokens is a row of its own, and one whose process has died is charged an
- * estimate later. Where the agent has no budget nothing is held back, and nothing is written before the call.
+ * Calls of embedding models against the budget of their agent: tokens are reserved before a call and charged after it.
+ * These calls have no journal, so each reservation is a row; a call whose process has died is charged an estimate later.
+ * Without a budget nothing is reserved, and nothing is written before the call.
  */
 import type { Database, Transaction } from '../database/database.ts';
 import type { Clock } from '../kernel/clock.ts';
@@ -19,7 +19,7 @@ import { keyOf } from './owners.ts';
 import { type Charge, charge, reserve } from './reservations.ts';
 import { findBudget, setAsideUsage } from './usage.store.ts';
 
-/** After so long a call has ended, or its process has: a call takes 30 seconds at most, and its writes little more. */
+/** An older call counts as lost: a call takes 30 seconds at most, and its writes little more. */
 const lostAfterMs = 90_000;
 /** Lost calls of one transaction. */
 const lostMax = 100;
@@ -34,11 +34,11 @@ export interface WantedCall {
   /** The most tokens that its texts can have, and those that they most likely have. */
   readonly most: number;
   readonly expected: number;
-  /** Of what the budget has left, the most that the call may hold. */
+  /** The share of the budget's rest that the call may reserve at most. */
   readonly share: number;
 }
 
-/** A call that may be made, and whose end has to be told. It holds nothing where `reserved` is 0. */
+/** A granted call, to be passed to `endCall`. Nothing is reserved if `reserved` is 0. */
 export type OpenCall = EmbeddingCallRow;
 
 /** The message is a sentence that says why there is no room. */
@@ -51,7 +51,7 @@ interface EmbeddingCallsDeps {
   readonly clock: Clock;
 }
 
-/** Reserves the most tokens of a call. A budget that other calls hold is full, too: nothing waits here. */
+/** Reserves the maximum tokens of a call. Does not wait: a budget that other calls have reserved counts as full. */
 export async function openCall(
   { database, clock }: EmbeddingCallsDeps,
   { organizationId, agentId, model, price, most, expected, share }: WantedCall,
