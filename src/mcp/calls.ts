@@ -13,7 +13,7 @@ import { PlatformError } from '../kernel/errors.ts';
 import type { EndedJob } from './results.ts';
 import type { SkillTool } from './tools.ts';
 
-/** Longer than any job takes: the client decides how long it waits. */
+/** Effectively no timeout: the client decides how long it waits. */
 const waitMs = 2 ** 31 - 1;
 
 export interface CallsDeps {
@@ -24,7 +24,7 @@ export interface CallsDeps {
   openStream(organizationId: string, jobId: string, signal: AbortSignal): AsyncIterable<JobEvent>;
 }
 
-/** What a client asks for beside the tool and its input. */
+/** The options of a call beside the tool and its input. */
 export interface CallOptions {
   readonly agentId?: string | undefined;
   readonly conversationId?: string | undefined;
@@ -55,20 +55,20 @@ export async function begin(
 /** A pending approval of a job. */
 export type Question = Awaited<ReturnType<Approvals['list']>>['data'][number];
 
-/** What following a job came to; null where the signal aborted first. */
+/** The result of following a job; null if the signal aborted first. */
 export type Followed =
   | { readonly kind: 'ended'; readonly job: EndedJob }
   | { readonly kind: 'asks'; readonly questions: readonly Question[] }
   | null;
 
-/** What a client wants to know of a job while it runs. */
+/** The events of a running job that the client wants. */
 export interface Following {
   readonly signal: AbortSignal;
-  /** Left out where the client does not read it. */
+  /** Undefined if the client does not want progress. */
   readonly onProgress?: ((progress: { fraction: number; note: string | null }) => void) | undefined;
-  /** Left out where the client does not read the log of the run. */
+  /** Undefined if the client does not want the log. */
   readonly onLog?: ((line: Readonly<Record<string, unknown>>) => void) | undefined;
-  /** Which approvals following ends for, where the job waits; left out where for none. */
+  /** Selects the approvals for which following ends while the job waits; undefined for none. */
   readonly asks?: ((question: Question) => boolean) | undefined;
 }
 
@@ -116,7 +116,7 @@ export async function pendingQuestions(
   return data;
 }
 
-/** Cancels the job of a client that has gone; a job that has ended meanwhile stays as it is. */
+/** Cancels the job of a disconnected client, unless the job has ended. */
 export async function abandon(
   { jobs }: Pick<CallsDeps, 'jobs'>,
   organizationId: string,

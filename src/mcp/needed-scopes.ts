@@ -1,4 +1,4 @@
-/** Which scopes a request needs, told before it is looked at any further. */
+/** The scopes that a request needs, known before it is parsed further. */
 import { activeTaskSkill } from '../agents/called-agents.ts';
 import type { Json } from '../kernel/json.ts';
 import { agentOfTool } from './agent-tools.ts';

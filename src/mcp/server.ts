@@ -69,12 +69,12 @@ export interface Sender {
   readonly isProse: boolean;
 }
 
-/** The sender of a request, which its route has put there. */
+/** The sender of a request, as set by the route. */
 export function senderOf(authInfo: { extra?: Record<string, unknown> } | undefined): Sender {
   return authInfo?.extra?.['sender'] as Sender;
 }
 
-/** No tool of the SDK's own is registered, so it validates nothing. */
+/** The SDK's validation is not used, because no tools are registered with it. */
 const noValidator = {
   getValidator: () => () => ({ valid: true, data: undefined, errorMessage: undefined }) as never,
 };
@@ -182,7 +182,7 @@ async function toolNamed(
   const agentId = agentOfTool(name);
   const skill = activeTaskSkill(list.skills);
   if (agentId === undefined || skill === undefined) throw invalidParams(`Unknown tool: ${name}`);
-  // Before the agent is looked up: a key without the scope learns of no agent whether there is one.
+  // Checked before the lookup, so that a key without the scope cannot find out which agents exist.
   if (!hasScopes(caller.scopes, skill.requiredScopes)) {
     throw invalidParams('This key lacks a scope of the tools that are agents');
   }

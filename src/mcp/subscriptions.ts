@@ -1,7 +1,7 @@
 /**
- * Clients that listen for changes of what the platform offers: `subscriptions/listen`. Skills are the same for all of them,
- * agents belong to an organization, so each organization with a listening client has a handler of its own. Clients are
- * told that a list has changed, not what; many changes in a moment are told once.
+ * Notifies clients of changed lists of tools (`subscriptions/listen`). Skills are the same for all clients and agents
+ * belong to an organization, so each organization with a subscribed client has its own handler. A notification says that
+ * a list has changed, not how; changes within a short time are notified once.
  */
 import type { ServerResponse } from 'node:http';
 import { toNodeHandler } from '@modelcontextprotocol/node';

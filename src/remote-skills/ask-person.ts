@@ -1,7 +1,7 @@
 /**
- * What services ask their callers during a call, as approvals with a form. A service that keeps nothing meanwhile is
- * called again with the answers: its questions and its state are on record, so the run is unloaded and waits for days. A
- * service that waits for the answer holds its connection: the run stays loaded, and an attempt that is lost asks again.
+ * Turns questions of services (elicitation) into approvals with a form. A stateless service is called again with the
+ * answers: its questions and its state are recorded, so the run can be suspended for days. A service that waits for the
+ * answer keeps its connection open: the run stays loaded, and a lost attempt asks again.
  */
 import { redacted, redactedValue } from '../executors/redaction.ts';
 import type { RunHandlers } from '../executors/run.ts';
@@ -20,7 +20,7 @@ import {
   RemoteQuestions,
 } from './remote-kind.ts';
 
-/** How long a person has to answer: while the run is unloaded, and while a connection is held. */
+/** How long a person has to answer while the run is suspended, and while a connection is open. */
 const unloadedMs = 7 * dayMs;
 const heldMs = 60 * 60_000;
 /** Questions of one answer of a service, and of one call that is held. */
@@ -37,11 +37,11 @@ export interface Asker {
   /** Questions so far, by their digests. */
   readonly asked: Map<string, number>;
   say(line: string): void;
-  /** Counts a question that holds its call: what ends it, or why it cannot be asked. */
+  /** Takes a place for an open call; returns the function that releases it, or the reason why there is none. */
   hold(): (() => void) | string;
 }
 
-/** The questions of an earlier claim of the job, in the given call; undefined where it was not made. */
+/** The questions that the call asked in an earlier claim of the job; undefined if it was not made. */
 export async function recordedQuestions(
   { handlers, signal, tool }: Asker,
   nth: number,
@@ -55,7 +55,7 @@ export async function recordedQuestions(
     : new RemoteQuestions(found.output.questions, found.output.state);
 }
 
-/** Puts the questions of a call on record, so that it is not made again. */
+/** Records the questions of a call, so that the call is not repeated. */
 export async function recordQuestions(
   { handlers, signal, tool }: Asker,
   nth: number,
@@ -70,10 +70,10 @@ export async function recordQuestions(
   await handlers.onAsk('end-step', { step: begun.step, output }, signal, null);
 }
 
-/** Not the name of a tool, which the waits have. */
+/** The name of the recorded step; differs from the tool's name, which the waits use. */
 const nameOf = (tool: string) => `${tool} asks`;
 
-/** Asks the questions of a call at once; the answers by key. The run may be unloaded meanwhile. */
+/** Asks all questions of a call at the same time; returns the answers by key. The run may be suspended meanwhile. */
 export async function answersTo(
   asker: Asker,
   { questions }: RemoteQuestions,
@@ -89,7 +89,7 @@ export async function answersTo(
   return Object.fromEntries(await Promise.all(answers));
 }
 
-/** Asks while the call is held. */
+/** Asks a question while the call stays open. */
 export async function askHeld(asker: Asker, question: PersonQuestion): Promise<PersonAnswer> {
   const { handlers, signal, tool, asked } = asker;
   const total = [...asked.values()].reduce((sum, n) => sum + n, 0);
@@ -98,7 +98,7 @@ export async function askHeld(asker: Asker, question: PersonQuestion): Promise<P
   }
   const read = readQuestion(asker, question);
   if ('refusal' in read) return refused(asker, read.refusal);
-  // The same question of a call that is made again is the same approval.
+  // A repeated call that asks the same question gets the same approval.
   const digest = digestOf(canonicalJson(read));
   const wait = { name: tool, digest, nth: count(asker, digest), ...read, timeoutMs: heldMs };
   const end = asker.hold();
@@ -130,7 +130,7 @@ interface Asked {
   readonly fields?: Form;
 }
 
-/** What a person is asked, or why the question is declined. */
+/** Validates a question; returns what to show to the person, or why the question is declined. */
 function readQuestion(asker: Asker, question: PersonQuestion): Asked | { refusal: string } {
   const { message, fields, context, link: url } = question;
   if (url !== undefined) return readLink(asker, question, url);
@@ -146,7 +146,7 @@ function readQuestion(asker: Asker, question: PersonQuestion): Asked | { refusal
   };
 }
 
-/** A page that a person is asked to open. Only its address and host are shown, and nothing is fetched. */
+/** A link that the person is asked to open. Only its address and host are shown; the platform fetches nothing. */
 function readLink(
   asker: Asker,
   { message, context }: PersonQuestion,
@@ -183,6 +183,6 @@ function answerIn({ link }: PersonQuestion, answer: unknown): PersonAnswer {
       ? { action: 'accept', content: value.answer ?? {} }
       : { action: 'accept' };
   }
-  // No person has decided.
+  // Without a decision by a person the question was cancelled, not declined.
   return { action: value.by === null ? 'cancel' : 'decline' };
 }

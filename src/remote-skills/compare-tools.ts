@@ -1,8 +1,8 @@
 /**
- * What a refresh of a service makes of the versions of its skills, pure. A version is a pin: the digest of a tool's
- * name, description and schemas. Promises that no version that a person has not accepted becomes active, but for
- * those of the first import, and that an accepted version goes on only while the tool still takes what the version
- * takes and gives what it gives. A tool has at most one version that was not accepted, however often it changes.
+ * Compares a service's tools with the stored versions of its skills. Pure. A version is a pin: the digest of a tool's
+ * name, description and schemas. Promises that a version becomes active only after a person has accepted it, except in
+ * the first import, and that an accepted version stays active only while the tool is compatible with its input and
+ * output. A tool has at most one version that was not accepted, however often it changes.
  */
 import { createHash } from 'node:crypto';
 import type { RemoteSkillState } from '../database/tables.ts';
@@ -22,9 +22,9 @@ export function digestOfTool({ tool, description, input, output, request }: Remo
 
 export interface Compared {
   readonly added: readonly VersionRow[];
-  /** Versions that were never accepted, and that the service does not offer any more. */
+  /** Versions that were never accepted and that the service no longer offers. */
   readonly removed: readonly VersionRow[];
-  /** Versions whose state or reason differs now. */
+  /** Versions with a new state or reason. */
   readonly changed: readonly (Pick<VersionRow, 'skill_name' | 'version' | 'state' | 'reason'> & {
     readonly source_id: string;
   })[];
@@ -32,19 +32,19 @@ export interface Compared {
 
 export interface Comparison {
   readonly sourceId: string;
-  /** Whether the source was never imported: then its tools are accepted. */
+  /** Whether this is the first import of the source, whose tools are accepted. */
   readonly isFirst: boolean;
   /** By the names of their skills. */
   readonly named: ReadonlyMap<string, RemoteTool>;
   /** Other definitions of these tools, which the service gives to other accounts. */
   readonly variants: ReadonlyMap<string, readonly RemoteTool[]>;
-  /** Whether it may offer more: then a tool that was not seen is not gone. */
+  /** Whether the service may offer further tools to other accounts; then a missing tool is not withdrawn. */
   readonly isPartial: boolean;
   readonly known: readonly VersionRow[];
-  /** What the registry has had of the category, also of a source that was removed: those names are not used again. */
+  /** All skill versions that the category ever had, also of removed sources: their names are not used again. */
   readonly registered: readonly Pick<VersionRow, 'skill_name' | 'version'>[];
   readonly now: number;
-  /** Why calls of a version fail because of what is set of its source; null where they may succeed. */
+  /** Why the settings of the source make calls of a version fail; null if they may succeed. */
   readonly whyUnusable: (row: Pick<VersionRow, 'definition'>) => string | null;
   /** The text that shows what differs. */
   readonly differenceOf: (before: RemoteDefinition, after: RemoteDefinition) => string;
@@ -91,7 +91,7 @@ const offeredAs = (row: VersionRow, offers: readonly Offer[]) =>
   offers.some(({ digest }) => digest === row.digest);
 const isWaiting = (row: VersionRow) => row.activated_at === null && row.state !== 'rejected';
 
-/** What a version is, now that its source offers a tool by these definitions, or none of that name. */
+/** The state of a version, given the definitions of its tool that the source offers now. */
 function stateOf(
   row: VersionRow,
   offers: readonly Offer[],
@@ -100,7 +100,7 @@ function stateOf(
   const withdrawn = (reason: string) => ({ state: 'withdrawn' as const, reason });
   if (offers.length === 0) return withdrawn('The service does not offer the tool any more.');
   if (offeredAs(row, offers)) {
-    // A person has read it and does not want it: it stays so until the tool changes again.
+    // A rejected version stays rejected until the tool changes again.
     if (row.state === 'rejected') return { state: row.state, reason: row.reason };
     return { state: isAccepted ? 'active' : 'quarantined', reason: null };
   }
@@ -112,7 +112,7 @@ function stateOf(
   return withdrawn(`The service has changed the tool: ${differences[0]}.`);
 }
 
-/** A version whose calls fail because of what is set is withdrawn until that is set otherwise. */
+/** Withdraws a version while the settings of its source make its calls fail. */
 function usableState(
   { whyUnusable }: Comparison,
   row: VersionRow,
@@ -122,7 +122,7 @@ function usableState(
   return why === null ? { state, reason } : { state: 'withdrawn', reason: why };
 }
 
-/** What of a version a tool does not take or give; undefined where it does all. */
+/** The first incompatibility of a tool with a version; undefined if it is compatible. */
 function differenceFrom(row: VersionRow, tool: RemoteTool): string | undefined {
   if (row.tool !== tool.tool) return `the tool is named ${tool.tool}`;
   return incompatibilities(schemasOf(definitionIn(row)), schemasOf(definitionOf(tool)))[0];

@@ -101,7 +101,7 @@ export function shownForm(form: unknown): unknown {
 /** Of forms. A field may have such a name, too: that one is an object. */
 const labels: ReadonlySet<string> = new Set(['title', 'description', 'enumNames']);
 
-/** Without invisible characters, in which instructions for models may hide. */
+/** Removes invisible characters, which may hide instructions for models. */
 export function shownText(text: string): string {
   return withoutInvisible(text).trim();
 }
@@ -114,13 +114,13 @@ export function withoutInvisible(text: string): string {
 }
 
 /**
- * What hides texts, or their order: tags, several selectors of a variation, spaces and operators without width, and
- * overrides of direction. An output is data, so it keeps what writing needs, such as joiners, and control characters.
+ * Characters that hide or reorder text: tags, repeated variation selectors, zero-width spaces and operators, and
+ * direction overrides. An output is data, so joiners and control characters stay.
  */
 const hiding =
   /[\u200b\u2060-\u2064\u206a-\u206f\u202a-\u202e\u2066-\u2069\ufeff\ufff9-\ufffb\u{E0000}-\u{E0FFF}]|[\ufe00-\ufe0f]{2,}/gu;
 
-/** The JSON of an output without characters that hide texts, and how many there were. */
+/** Removes hiding characters from the JSON of an output; returns how many there were. */
 export function withoutHiding(json: string): { readonly json: string; readonly removed: number } {
   let removed = 0;
   const kept = json.replace(hiding, (hidden) => {

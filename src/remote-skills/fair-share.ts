@@ -1,14 +1,14 @@
-/** Bounds that organizations share: one alone can never take all, and a new one finds room until many have come. */
+/** Fair shares of a limit: no organization can take all of it, so others still get a part. */
 
 interface Taken {
-  /** What the organization has. */
+  /** The number that the organization holds. */
   readonly own: number;
-  /** What all have, this one too. */
+  /** The number that all organizations hold, including this one. */
   readonly all: number;
   readonly max: number;
 }
 
-/** Whether an organization may take one more: it has at most half of what the others leave free. */
+/** Whether an organization may take one more: at most half of what the others leave free. */
 export function mayTake({ own, all, max }: Taken): boolean {
   return own < max - all;
 }

@@ -1,7 +1,6 @@
 /**
- * Counts the questions for which services hold their calls. Each keeps a loaded run, a connection and perhaps a process
- * for as long as a person takes, so their number in a process is bounded. An organization holds at most half of what the
- * others leave free, so none keeps the others from asking.
+ * Limits the questions during which services keep their calls open. Each occupies a loaded run, a connection and perhaps
+ * a process until a person answers. An organization may hold at most half of what the others leave free.
  */
 import { mayTake } from './fair-share.ts';
 
@@ -10,7 +9,7 @@ const sourceMax = 100;
 const processMax = 400;
 
 export interface HeldQuestions {
-  /** Returns what is to be called when the question has ended, or why there cannot be one more. */
+  /** Takes a place; returns the function that releases it, or the reason why there is none. */
   hold(sourceId: string, organizationId: string): (() => void) | string;
 }
 

@@ -1,6 +1,6 @@
 /**
- * Refresh: reads what a service offers now and compares it with the stored versions, in one transaction with the
- * registry's rows. Where the service is away, slow or hostile, the reason is recorded and its skills stay as they are.
+ * Refresh: reads the tools of a service and compares them with the stored versions, in one transaction with the
+ * registry's rows. If the service is unavailable, slow or hostile, the reason is recorded and its skills stay as they are.
  */
 import type { Transaction } from '../database/database.ts';
 import { addSecrets, redacted } from '../executors/redaction.ts';
@@ -28,14 +28,14 @@ const leftOutMax = 100;
 
 /** What a refresh has stored. */
 export interface RefreshedSource extends SourceRow {
-  /** What the runs of any organization are told instead of its fault. */
+  /** The message for runs, in place of a fault that only the administrator may see. */
   readonly faultForRuns?: string;
 }
 
 const faultForRuns =
   'The service could not be looked at with the accounts at it; the administrator sees why';
 
-/** Refreshes a source and stores what it found, or why it failed. Calls at the same time share one refresh. */
+/** Refreshes a source and stores the result or the fault. Concurrent calls share one refresh. */
 export function refresh(state: RemoteSkillsState, sourceId: string): Promise<RefreshedSource> {
   const { refreshes, clock } = state;
   const underWay = refreshes.underWay.get(sourceId);
@@ -86,7 +86,7 @@ interface Checked {
   readonly leftOut: readonly LeftOutTool[];
 }
 
-/** The tools that can be skills, by name, and the reasons for which the others cannot. */
+/** The tools that can be skills, by name, and the reasons why the others cannot. */
 async function checkTools(
   { database }: RemoteSkillsState,
   sourceId: string,
@@ -102,7 +102,7 @@ async function checkTools(
     const fault = known.has(digestOfTool(tool)) ? undefined : faultOf(tool);
     if (fault === undefined) usable.set(name, tool);
     else leftOut.push({ tool: tool.tool, reason: `${tool.tool} ${fault}` });
-    // Checking a schema takes a moment, and a service may have hundreds.
+    // Yields: checking a schema takes a millisecond or more, and a service may have hundreds.
     await new Promise(setImmediate);
   }
   return {
@@ -167,10 +167,10 @@ async function store(
     .slice(0, leftOutMax)
     .map(({ tool, reason }) => ({ tool, reason: shortText(reason) }));
   const about = { ...discovered.about, left_out: leftOut, left_out_total: checked.leftOut.length };
-  // First, because it locks the source: another process may refresh it too.
+  // First, because this update locks the source against refreshes of other processes.
   const locked = await updateSource(tx, row.id, { updated_at: now });
   if (locked === undefined) throw notFound('Source');
-  if (isSetOtherwise(row, locked)) return locked;
+  if (haveSettingsChanged(row, locked)) return locked;
   const settings = settingsWith(locked, discovered.learned);
   const available = { status: 'available', fault: null, fault_at: null } as const;
   const found = { settings, about: JSON.stringify(about), refreshed_at: now };
@@ -189,8 +189,8 @@ async function store(
   return source;
 }
 
-/** Whether a refresh was made with earlier settings. The refresh that follows the change finds what is there now. */
-function isSetOtherwise(before: SourceRow, now: SourceRow): boolean {
+/** Whether the settings changed during the refresh. Its result is dropped, because the change starts another refresh. */
+function haveSettingsChanged(before: SourceRow, now: SourceRow): boolean {
   return now.settings !== before.settings || now.secrets !== before.secrets;
 }
 
@@ -225,7 +225,7 @@ async function storeFault(
   const changes = { status, fault: shortText(fault), fault_at: now, updated_at: now };
   const stored = await database.write(async (tx) => {
     const locked = await updateSource(tx, row.id, { updated_at: now });
-    const isOther = locked === undefined || isSetOtherwise(row, locked);
+    const isOther = locked === undefined || haveSettingsChanged(row, locked);
     return isOther ? locked : updateSource(tx, row.id, changes);
   });
   if (stored === undefined) throw notFound('Source');

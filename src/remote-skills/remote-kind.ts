@@ -1,19 +1,19 @@
 /**
- * What a kind of services outside has to know, such as servers of the Model Context Protocol: what a service offers,
- * and how one of its tools is called. Everything else, from versions to jobs, is the same for all kinds.
+ * The port to a kind of remote sources, such as MCP servers: how to discover the tools of a service and how to call one.
+ * Everything else, from versions to jobs, is the same for all kinds.
  */
 
 import type { Json } from '../kernel/json.ts';
 import type { JsonSchema } from '../kernel/json-schema.ts';
 
-/** A service outside, with its secrets decrypted. */
+/** A remote source, with its secrets decrypted. */
 export interface RemoteSource {
   readonly id: string;
   readonly name: string;
   /** Of the kind's own form. */
   readonly settings: Json;
   readonly secrets: Json;
-  /** The text that describes it, where the operator gave one; null in calls. */
+  /** The document that describes it, if the operator gave one; null in calls. */
   readonly document: string | null;
   /** What the last successful refresh recorded of it; empty before the first. */
   readonly about: Json;
@@ -28,13 +28,13 @@ export interface RemoteTool {
   readonly title: string | null;
   readonly description: string;
   readonly input: JsonSchema;
-  /** Null where the service tells none. */
+  /** Null if the service declares none. */
   readonly output: JsonSchema | null;
   /** How the kind calls it, pinned with its schemas. */
   readonly request?: Json;
   /** What the service says of the tool's effects, to be shown. */
   readonly annotations: Json;
-  /** Whether it may be called twice, as the service says. */
+  /** Whether the service says that the tool is idempotent. */
   readonly saysIdempotent: boolean;
 }
 
@@ -80,10 +80,10 @@ export type PersonAnswer =
   /** No person answered in time. */
   | { readonly action: 'cancel' };
 
-/** What a call gives that has to be made again with answers. */
+/** The result of a call that must be repeated with answers. */
 export class RemoteQuestions {
   readonly questions: readonly PersonQuestion[];
-  /** Goes back to the service as it is. */
+  /** Returned to the service unchanged. */
   readonly state: string | null;
 
   constructor(questions: readonly PersonQuestion[], state: string | null) {
@@ -104,16 +104,16 @@ export interface RemoteRun {
   readonly timeoutMs: number;
   /** Whose run it is: a service gets this organization's account and no other's. */
   readonly organizationId: string;
-  /** To be called before anything is sent that may have an effect. */
+  /** Call it before sending anything that may have an effect. */
   sending(): void;
   progress(fraction: number, note?: string): void;
   /** A line of the run's log; `level` is what the service calls it. */
   log(message: string, level?: string): void;
   /** Asks a person while the call is under way. */
   ask(question: PersonQuestion): Promise<PersonAnswer>;
-  /** The answers to what the call before this one asked; null at first. */
+  /** The answers to the questions of the previous call; null for the first one. */
   readonly answered: RemoteAnswers | null;
-  /** Keeps a text that the call has learned, such as a token, out of all that the service says. */
+  /** Adds a secret that the call has obtained, such as a token, to those that are redacted from the service's texts. */
   addSecret(text: string): void;
 }
 
@@ -138,18 +138,18 @@ interface RemoteFaultOptions {
   readonly cause?: unknown;
 }
 
-/** Why a service could not be asked, or what it failed at: one sentence, without secrets. */
+/** Why a request to a service failed: one sentence, without secrets. */
 export class RemoteFault extends Error {
   readonly code: RemoteFailureCode;
   /** Whether the same call may succeed later. */
   readonly retryable: boolean;
-  /** Whether the service is known not to have acted: then any tool may be called again. */
+  /** Whether the call certainly had no effect, so that any tool may be called again. */
   readonly hadNoEffect: boolean;
-  /** For how long the service asks for no further request. */
+  /** The delay that the service asks for, in milliseconds; else null. */
   readonly retryAfterMs: number | null;
   /** Whether a person has to connect an account at the service first. */
   readonly asksForAccount: boolean;
-  /** Whether the account of an organization met it, so that it is for the administrator and not for other organizations. */
+  /** Whether the fault belongs to the account of one organization, so that other organizations must not see it. */
   readonly isOfAccount: boolean;
 
   constructor(

@@ -1,7 +1,6 @@
 /**
- * Remote skills: services outside whose tools are skills. An operator adds and changes a source. A refresh
- * makes versions of its skills, and a version that differs from what was accepted waits in quarantine until an
- * operator activates it.
+ * Remote sources: services whose tools are skills. An operator adds and changes a source. A refresh makes versions of its
+ * skills; a version that differs from the accepted one stays in quarantine until an operator activates it.
  */
 import type { Transaction } from '../database/database.ts';
 import type { PageAsked } from '../database/page-bytes.ts';
@@ -139,7 +138,7 @@ function documentOf({ database }: RemoteSkillsState, { id }: SourceRow): Promise
   return findDocument(database.read, id);
 }
 
-/** Replaces what the operator has set for a source, and refreshes it. */
+/** Replaces the settings of a source and refreshes it. */
 async function replace(
   state: RemoteSkillsState,
   { id }: SourceRow,
@@ -154,19 +153,19 @@ async function replace(
       updated_at: clock.now(),
     });
     if (changed === undefined) return undefined;
-    // What is set counts even if the service is away.
+    // The new settings apply even if the service is unavailable.
     await withdrawUnusable(state, tx, changed);
     await registerVersions(tx, clock, changed);
     return changed;
   });
   if (row === undefined) throw notFound('Source');
   await kinds.get(row.kind)?.close(id);
-  // A refresh that is under way was begun with the earlier settings.
+  // Wait for a refresh under way, because it uses the old settings.
   await state.refreshes.underWay.get(id)?.catch(() => undefined);
   return refresh(state, id);
 }
 
-/** Withdraws the versions whose calls would fail with the present settings. The refresh that follows may find more. */
+/** Withdraws the versions whose calls would fail with the new settings. The next refresh may withdraw more. */
 async function withdrawUnusable(
   state: RemoteSkillsState,
   tx: Transaction,

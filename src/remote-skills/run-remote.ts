@@ -1,7 +1,7 @@
 /**
- * The run of a remote skill: one attempt of a job, or a tool of a model, as a call to the service. Promises one outcome
- * within the time limit, and that a call which may have had an effect is not made again unless its tool may be called
- * twice. Time in which a person is asked does not count.
+ * The run of a remote skill, for an attempt of a job or a tool call of a model: a call to the service. Promises one
+ * outcome within the time limit, and that a call that may have had an effect is repeated only if its tool is idempotent.
+ * Time in which a person is asked does not count.
  */
 import { cleanJson } from '../executors/active-run.ts';
 import { outputBytesMax } from '../executors/limits.ts';
@@ -34,11 +34,11 @@ import { findSource, type SourceRow } from './sources.store.ts';
 import { type RemoteSkillsState, remoteSkillOf } from './state.ts';
 import { findVersion, type VersionRow } from './versions.store.ts';
 
-/** Calls of one attempt that could not be sent, before it fails. */
+/** Unsent calls of one attempt before it fails. */
 const unsentMax = 3;
 const unsentAgainMs = 250;
 const errorCharsMax = 4_096;
-/** Calls of one run, each with the answers to what the one before asked. */
+/** Calls of one run; each further call has the answers to the questions of the one before. */
 const roundsMax = 10;
 
 /** Starts a run; its skill is one of a remote source. */
@@ -52,7 +52,7 @@ export function run(
   return {
     outcome: outcomeOf(state, sourceId, running),
     abort: (reason) => running.stop.abort(new Error(reason)),
-    // A call holds a connection, so it stays.
+    // A run with an open call cannot be suspended, because the connection would be lost.
     suspend() {
       if (running.isWaiting) running.unloaded.resolve({ kind: 'waiting' });
     },
@@ -75,7 +75,7 @@ async function outcomeOf(
   } catch (error) {
     return failed(state, running, error);
   } finally {
-    // What is still asked of an unloaded run rejects now, and the rejection is ignored.
+    // Pending questions of a suspended run reject now; ignore the rejection.
     called.catch(() => {});
     timeout.pause();
     end.abort();
@@ -105,7 +105,7 @@ async function call(
     const isRecorded = result !== undefined;
     result ??= await callUntilSent(running, signal, ask);
     if (!(result instanceof RemoteQuestions)) return result;
-    // It has asked instead of acting, so it may be called again.
+    // The service has asked a question instead of acting, so the call may be repeated.
     running.isSent = false;
     if (!isRecorded) await recordQuestions(asker, round, result);
     answered = { answers: await waitForAnswers(running, asker, result), state: result.state };
@@ -113,7 +113,7 @@ async function call(
   throw new RemoteFault(`The tool ${skill.tool} has asked ${roundsMax} times, and gave no result`);
 }
 
-/** The answers of persons. Meanwhile the run may be unloaded, and its time does not count. */
+/** Waits for the answers of people. Meanwhile the run may be suspended, and its time limit is paused. */
 async function waitForAnswers(running: Running, asker: Asker, questions: RemoteQuestions) {
   running.isWaiting = true;
   running.timeout.pause();
@@ -125,7 +125,7 @@ async function waitForAnswers(running: Running, asker: Asker, questions: RemoteQ
   }
 }
 
-/** Calls, and calls again where the call could not be sent. */
+/** Calls the service; repeats a call that could not be sent. */
 async function callUntilSent(
   running: Running,
   signal: AbortSignal,
@@ -138,14 +138,14 @@ async function callUntilSent(
     } catch (error) {
       if (!(error instanceof RemoteFault) || !error.retryable || tries >= unsentMax) throw error;
       const mayBeDone = running.isSent && !error.hadNoEffect;
-      // What the service asks to wait is for the next attempt.
+      // If the service asks for a delay, the next attempt waits, not this one.
       if (mayBeDone || error.retryAfterMs !== null) throw error;
     }
     await new Promise((resolve) => setTimeout(resolve, unsentAgainMs * tries));
   }
 }
 
-/** The version as it is stored, once it has been compared with what the service offers now. */
+/** The stored version, after a refresh if one is due. */
 async function open(
   state: RemoteSkillsState,
   sourceId: string,
@@ -165,7 +165,7 @@ async function open(
   return { kind, source: openSource(cipher, row), skill: remoteSkillOf(row, pinned) };
 }
 
-/** Why a skill of a service outside has no active version; null where it has one, and for all other skills. */
+/** Why a remote skill has no active version; null if it has one, and for all other skills. */
 export async function whyWithdrawn(
   { database, skills }: RemoteSkillsState,
   key: string,

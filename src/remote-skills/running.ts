@@ -21,12 +21,12 @@ export interface Running {
   readonly handlers: RunHandlers;
   /** Aborts when the run ends. */
   readonly end: AbortController;
-  /** Whether the run only waits for persons, so that it may be unloaded. */
+  /** Whether the run only waits for people, so that it may be suspended. */
   isWaiting: boolean;
   /** Lines of its log. */
   lines: number;
   readonly unloaded: PromiseWithResolvers<RunOutcome>;
-  /** Whether the service may have got the call. */
+  /** Whether the service may have received the call. */
   isSent: boolean;
   skill: RemoteSkill | undefined;
   /** The schema of its output; null where any output is valid. */

@@ -10,7 +10,7 @@ const againMs = 30_000;
 
 export function scheduleRefresh(state: RemoteSkillsState, sourceId: string): void {
   const { refreshes, clock } = state;
-  // A refresh may make a service say so.
+  // A refresh under way may itself cause the notification.
   if (refreshes.underWay.has(sourceId) || refreshes.scheduled.has(sourceId)) return;
   const before = refreshes.endedAt.get(sourceId) ?? Number.NEGATIVE_INFINITY;
   const waitMs = Math.max(0, before + againMs - clock.monotonic());

@@ -1,8 +1,8 @@
 /** Why an authorization server gave no tokens, as one sentence without secrets. */
 
 /**
- * `away`: it may answer later. `grant`: it does not take the code or refresh token any more. `client`: it does not know
- * the client. `refused`: anything else, which no repetition changes.
+ * `away`: temporarily unavailable. `grant`: the code or refresh token is no longer valid. `client`: the client is
+ * unknown. `refused`: any other permanent failure.
  */
 export type OauthFaultKind = 'away' | 'grant' | 'client' | 'refused';
 

@@ -1,7 +1,7 @@
 /**
- * Access tokens of accounts, for calls. Promises that one process at a time asks for new tokens of an account, so that a
- * refresh token which is good for one use is not lost, and that the tokens of one organization are never given to a call
- * of another. Tokens go only to the address with which their account was connected.
+ * Access tokens of accounts, for calls. Promises that one process at a time refreshes the tokens of an account, so that
+ * a single-use refresh token is not lost, and that a call never gets the tokens of another organization. Tokens are sent
+ * only to the address with which their account was connected.
  */
 import { sealedContexts } from '../../database/sealed-values.ts';
 import { cleanText } from '../../kernel/text.ts';
@@ -22,19 +22,19 @@ import type { AccountSource, AccountsState } from './state.ts';
 
 /** How long before its end an access token is replaced. */
 const marginMs = 60_000;
-/** For how long one process may ask for new tokens alone: longer than a request and the storing of its answer. */
+/** The lease of a process that refreshes tokens: longer than a request and the storing of its answer. */
 const leaseMs = 60_000;
-/** How often, and how long, another process is waited for. */
+/** The interval and the limit of waiting for another process. */
 const pollMs = 150;
 const patienceMs = 30_000;
-/** Attempts to store new tokens, after which the account has to be connected again. */
+/** Attempts to store new tokens; after the last one the account must be connected again. */
 const storeTriesMax = 6;
 const storeAgainMs = 500;
 const faultCharsMax = 500;
 
 /**
- * The access token of an organization's account; undefined where it has none. `refused` is a token that the source does
- * not take any more. Throws RemoteFault where the account has to be connected again, or no new token can be had now.
+ * The access token of an organization's account; undefined without an account. `refused` is a token that the source has
+ * refused. Throws RemoteFault if the account must be connected again or no new token is available now.
  */
 export async function tokenOf(
   state: AccountsState,
@@ -115,11 +115,11 @@ async function refreshAlone(
   }
   const tokens = { ...before, ...fresh };
   if (await storePatiently(state, row, { ...stored, tokens })) return;
-  // It was disconnected or connected again meanwhile.
+  // The account was disconnected or connected again meanwhile, so the new tokens are revoked.
   await oauth.revoke(from, client, fresh).catch(() => {});
 }
 
-/** Why the authorization server gave no new tokens; what cannot be mended by waiting is recorded. */
+/** The fault when the authorization server gives no new tokens; a permanent one is recorded. */
 async function refusedBy(
   state: AccountsState,
   source: AccountSource,
@@ -158,7 +158,7 @@ export function withoutSecrets(secrets: readonly (string | undefined)[], text: s
   );
 }
 
-/** Stores new tokens; false where the account has others by now. The old ones may be void, so it tries for a while. */
+/** Stores new tokens; false if the account has others by now. Retries, because the old tokens may be void already. */
 async function storePatiently(
   state: AccountsState,
   row: AccountRow,
@@ -227,7 +227,7 @@ export async function refuse(
   if (next === undefined) throw needsAuthorization(state, source, organizationId, null);
 }
 
-/** Records that the source refuses even new tokens of an account, or asks for scopes that it has not. */
+/** Records that the source refuses even new tokens of an account, or requires scopes that it lacks. */
 export async function withdraw(
   state: AccountsState,
   source: AccountSource,

@@ -14,7 +14,7 @@ export type TokenAccounts = Pick<
   'tokenOf' | 'refuse' | 'withdraw' | 'needsAuthorization' | 'organizationsAt'
 >;
 
-/** For which organization a server is asked; `onToken` hears of each token, so that it is kept out of texts. */
+/** The organization on whose behalf a server is asked. `onToken` is called with each token, which is then redacted. */
 export interface AccountUse {
   readonly organizationId: string | null;
   readonly onToken?: (token: string) => void;
@@ -46,7 +46,7 @@ export function accountProvider(
   };
 }
 
-/** What a failure says of the account with which a server was asked; undefined where it says nothing. */
+/** The fault of the account that a failure implies; undefined if the failure has another cause. */
 export async function accountFaultOf(
   accounts: TokenAccounts,
   source: RemoteSource,
@@ -59,7 +59,7 @@ export async function accountFaultOf(
   if (error instanceof InsufficientScopeError) {
     return accounts.withdraw(server, organizationId, { scope: error.requiredScope });
   }
-  // It refuses a token that was given a moment ago.
+  // The server refuses a token that was issued just now.
   const isRefusedAgain =
     error instanceof SdkHttpError && error.code === SdkErrorCode.ClientHttpAuthentication;
   return isRefusedAgain ? accounts.withdraw(server, organizationId, null) : undefined;

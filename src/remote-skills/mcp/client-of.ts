@@ -1,4 +1,4 @@
-/** The SDK's client, as both ways to a server use it. */
+/** The SDK's client, shared by the HTTP and the command transport. */
 import {
   Client,
   type ElicitRequestFormParams,
@@ -9,14 +9,14 @@ import {
 } from '@modelcontextprotocol/client';
 import { RemoteFault } from '../remote-kind.ts';
 
-/** Messages that a server sends on a connection after a call has begun, beside its answers. */
+/** Messages of a server on a connection during calls, without its answers. */
 const messagesMax = 10_000;
-/** Requests among them: each is answered by a message of ours. */
+/** Requests among them, each of which the platform has to answer. */
 const requestsMax = 500;
 
 type ElicitParams = ElicitRequestFormParams | ElicitRequestURLParams;
 
-/** A call under way, which gets what the server says and asks meanwhile. */
+/** A call under way, which receives the server's notifications and questions. */
 export interface CallOnConnection {
   log(message: string, level?: string): void;
   ask(params: ElicitParams): Promise<ElicitResult>;
@@ -24,18 +24,17 @@ export interface CallOnConnection {
 
 export interface Connection {
   readonly client: Client;
-  /** Begins a call, which gets what the server says and asks until the returned function is called. */
+  /** Begins a call, which receives the server's notifications and questions until the returned function is called. */
   begin(call: CallOnConnection): () => void;
   /**
-   * Rejects where the server breaks the protocol or sends too much, so that no request of this connection can be
-   * trusted to end.
+   * Rejects when the server violates the protocol or sends too much. Requests of this connection may then never end.
    */
   readonly broken: Promise<never>;
   /** Never rejects. */
   close(): Promise<void>;
 }
 
-/** Outputs are checked against the schema that is pinned, not against the one that the server tells now. */
+/** Disables the SDK's validation: outputs are checked against the pinned schema, not the server's present one. */
 const noValidator = {
   getValidator: () => () => ({ valid: true, data: undefined, errorMessage: undefined }) as never,
 };
@@ -53,7 +52,7 @@ export interface ClientHooks {
 
 /** A client that is not connected yet. */
 export interface NewClient extends Omit<Connection, 'close'> {
-  /** Counts what the transport brings; to be called before it is connected. */
+  /** Counts the messages of the transport; call it before connecting. */
   watch(transport: Transport): void;
 }
 
@@ -124,8 +123,8 @@ function newCount(exceeded: (what: string) => void) {
 }
 
 /**
- * The call that the server speaks of. The protocol does not say which it is, so there has to be one alone, and none that
- * the server may still be working on after it has ended.
+ * The call that a question of the server belongs to. The protocol does not identify it, so there must be exactly one
+ * call, and no abandoned call that the server may still be working on.
  */
 function onlyCall(
   calls: ReadonlySet<CallOnConnection>,

@@ -1,9 +1,9 @@
 /**
- * Servers that are commands: child processes that speak on their standard input and output. In a process of the platform
- * an organization has one child of a source, which all its calls share and those of no other organization: nothing says
- * of which call a child speaks. The child ends when it was not used for a while, when its source changes, and with the
- * platform. Once a call has ended without its answer, its child takes no further calls. Once a server has asked a
- * question, a child takes one call at a time. Its environment has nothing of the platform's but where programs are found.
+ * MCP servers as commands: child processes that use standard input and output. Per process of the platform, each
+ * organization has its own child of a source, which all of its calls share, because messages do not identify their call.
+ * The child ends when it is idle, when its source changes, and with the platform. After a call without an answer, its
+ * child gets no further calls. Once a server has asked a question, a child gets one call at a time. Of the platform's
+ * environment it inherits only what is needed to find programs.
  */
 import type { ChildProcess } from 'node:child_process';
 import { StdioClientTransport } from '@modelcontextprotocol/client/stdio';
@@ -33,12 +33,12 @@ export interface Commands {
   end(sourceId?: string): Promise<void>;
 }
 
-/** Whose call it is; null for a refresh of the server. */
+/** The organization of the call; null for a refresh of the server. */
 type CommandUse = Pick<AccountUse, 'organizationId'>;
 
 interface Child {
   readonly sourceId: string;
-  /** Whose calls it takes; null before its first one. */
+  /** The organization whose calls it serves; null before the first call. */
   organizationId: string | null;
   /** Its settings and secrets; another one is started when they change. */
   readonly described: string;
@@ -115,7 +115,7 @@ function giveUp({ givenUp }: Child): void {
   givenUp.late += 1;
 }
 
-/** The child that the calls of an organization share; of a source that asks one without a call. */
+/** The child for a call of an organization: the shared one, or an idle one if the source asks questions. */
 function childFor(
   state: CommandsState,
   source: RemoteSource,

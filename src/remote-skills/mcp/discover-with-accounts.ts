@@ -1,6 +1,6 @@
 /**
- * What a server offers to the accounts at it, together: a server may show each account other tools. So no account alone
- * says which tools the skills of all organizations are. A tool is gone when none of the accounts sees it.
+ * Discovers the tools of a server with several accounts and merges the results, because a server may show different tools
+ * to each account. A tool is gone when no account sees it.
  */
 import { digestOfTool } from '../compare-tools.ts';
 import { type Discovered, RemoteFault, type RemoteTool } from '../remote-kind.ts';
@@ -12,7 +12,7 @@ const othersMax = 45;
 /** Tools of all accounts together. */
 const toolsMax = 2_500;
 
-/** What accounts beyond the first ones saw when they were asked last, the longest ago first. */
+/** By further account: the tools that it saw last; the least recently asked account first. */
 export type SeenByOthers = Map<string, readonly RemoteTool[]>;
 
 /** `discoverAs` asks with the account of an organization, or with none. Throws RemoteFault. */
@@ -46,7 +46,7 @@ export async function discoverWithAccounts(
   return { ...all, isPartial: isPartial || all.isPartial === true };
 }
 
-/** What the account of an organization saw, or why it saw nothing. */
+/** The tools that an account saw, or its fault. */
 interface Asked {
   readonly organization: string;
   readonly seen?: Discovered;
@@ -67,7 +67,7 @@ async function askAll(
   });
 }
 
-/** Those that were never asked, as one that was connected just now; else those that were asked longest ago. */
+/** The further accounts to ask next: those never asked before, then the least recently asked. */
 function dueOf(others: readonly string[], seenByOthers: SeenByOthers): readonly string[] {
   const unasked = others.filter((one) => !seenByOthers.has(one));
   return unasked.length > 0 ? unasked : [...seenByOthers.keys()].slice(0, accountsMax);

@@ -1,6 +1,6 @@
 /**
- * Asks servers of the Model Context Protocol, with its SDK. Each refresh and each call over HTTP has a client of its own,
- * so runs share no session. Promises bounds for all that a server sends: bytes, pages, tools and time.
+ * The client of MCP servers, on the SDK. Each refresh and each call over HTTP has its own connection, so runs share no
+ * session. Promises limits on everything that a server sends: bytes, pages, tools and time.
  */
 import type {
   CallToolResult,
@@ -43,7 +43,7 @@ const instructionsCharsMax = 4_096;
 /** Milliseconds of the longest timer. */
 const timerMsMax = 2 ** 31 - 1;
 
-/** What reads resources, as a tool. The protocol allows no colon in a tool's name. */
+/** The name of the tool that reads resources. MCP tool names contain no colon, so it is unique. */
 const readResource = 'read:resource';
 
 export function createMcpClient(
@@ -73,7 +73,7 @@ export function createMcpClient(
       );
     },
     async close(sourceId) {
-      // What is set of it has changed, or it was removed.
+      // The source was changed or removed.
       if (sourceId !== undefined) ways.seenByOthers.delete(sourceId);
       await ways.commands.end(sourceId);
       if (sourceId === undefined) await guarded.close();
@@ -249,7 +249,7 @@ async function send({ client }: Connection, { tool, input, run }: ToolCall): Pro
   const { name, input: inputSchema } = tool;
   const options = {
     signal: run.signal,
-    // The run's own limit comes first, and stands still while a person is asked.
+    // No timeout of the SDK: the run has its own limit, which is paused while a person is asked.
     timeout: timerMsMax,
     allowInputRequired: true,
     onprogress: ({ progress, total, message }: Progress) => {
@@ -262,7 +262,7 @@ async function send({ client }: Connection, { tool, input, run }: ToolCall): Pro
     ...(isModern && { _meta: { 'io.modelcontextprotocol/logLevel': 'info' } }),
     ...(isModern && run.answered !== null && answersOf(run.answered)),
   };
-  // What a server of 2025 waits for is that a page was opened, and not an answer.
+  // A server of the 2025 revision needs the page opened and expects no answers in the repeated call.
   if (!isModern && run.answered !== null) requireOpened(run.answered);
   run.sending();
   if (name === readResource) {

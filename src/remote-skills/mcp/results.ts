@@ -1,4 +1,4 @@
-/** What a tool of a server has returned, as the output of a run or as its failure. */
+/** Turns the result of an MCP tool into the output or the failure of a run. */
 import { isDeepStrictEqual } from 'node:util';
 import type { CallToolResult } from '@modelcontextprotocol/client';
 import { isObject, parsed } from '../../kernel/json.ts';
@@ -32,7 +32,7 @@ export function outputOf(
   return structuredContent;
 }
 
-/** Whether a block is the structured content as text, for clients that know no other. */
+/** Whether a block repeats the structured content as text, for older clients. */
 function isAgain(block: CallToolResult['content'][number], structured: unknown): boolean {
   if (block.type !== 'text') return false;
   return isDeepStrictEqual(parsed(block.text), structured);

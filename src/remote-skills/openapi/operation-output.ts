@@ -1,6 +1,6 @@
 /**
- * What an operation answers, as the output of its skill: `{status, headers, body}`. The schema describes what the
- * document promises, without bounds and formats: the service may have changed, and its answer is passed on as it is.
+ * The output schema of an operation's skill: `{status, headers, body}`. It follows the document without limits and
+ * formats: the service may have changed, and its response is passed on unchanged.
  */
 import { isObject, type Json } from '../../kernel/json.ts';
 import { mapSubschemas } from '../../kernel/schema-rules.ts';

@@ -1,5 +1,5 @@
 /**
- * Makes operations of an OpenAPI document. Runs in a sandboxed process, because documents are strangers': it takes text
+ * Turns an OpenAPI document into operations. Runs in a sandboxed process, because documents are untrusted: it takes text
  * and returns JSON.
  */
 import { isObject, type Json } from '../../kernel/json.ts';

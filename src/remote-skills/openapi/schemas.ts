@@ -1,7 +1,6 @@
 /**
- * Turns schemas of a document into one that stands alone: what they refer to becomes its `$defs`. Promises a schema
- * within the platform's limits wherever the described value allows it: keywords that are malformed are left out, and so
- * is what does not fit into the size, because the service checks its requests itself.
+ * Makes schemas of a document self-contained: referenced schemas become `$defs`. Malformed keywords, and definitions
+ * beyond the platform's size limit, are left out; this is safe because the service validates its requests itself.
  */
 import { isObject, type Json } from '../../kernel/json.ts';
 import { schemaRegExp } from '../../kernel/schema-regexp.ts';
