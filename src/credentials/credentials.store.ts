@@ -1,6 +1,7 @@
 /** Every query on credentials. */
 
 import type { Selectable } from 'kysely';
+import { countOf } from '../database/count-of.ts';
 import type { Handle, Transaction } from '../database/database.ts';
 import type { PageAsked } from '../database/page-bytes.ts';
 import { statement } from '../database/statement.ts';
@@ -38,8 +39,7 @@ export async function listCredentials(
     .limit(page.limit)
     .offset(page.offset)
     .execute();
-  const row = await query.select((eb) => eb.fn.countAll<number>().as('n')).executeTakeFirst();
-  return { credentials, total: Number(row?.n ?? 0) };
+  return { credentials, total: await countOf(query) };
 }
 
 /** Credentials with an API key, of all organizations: the `limit` oldest. */

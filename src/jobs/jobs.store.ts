@@ -23,7 +23,6 @@ export const claimedColumns = [
   'agent_id',
   'user_id',
   'conversation_id',
-  'user_id',
   'for_user',
   'skill_category',
   'skill_name',

@@ -1,7 +1,7 @@
 /** Jobs as clients read, await, cancel and repeat them (docs/decisions/jobs.md). */
 
 import type { Conversations } from '../conversations/conversations.ts';
-import type { Database, Transaction } from '../database/database.ts';
+import type { Database } from '../database/database.ts';
 import type { PageAsked } from '../database/page-bytes.ts';
 import type { StepsAsked } from '../journal/step-queries.ts';
 import { stepsOfJob } from '../journal/steps.ts';
@@ -17,7 +17,7 @@ import { jobView, listedJob, timing } from './job-views.ts';
 import { findJob, type JobRow, requestCancellation } from './jobs.store.ts';
 import { type RetryDeps, retryJob } from './retry.ts';
 import type { Settle } from './settle.ts';
-import { isFinal, type JobError } from './states.ts';
+import { isFinal } from './states.ts';
 
 export interface JobsDeps {
   readonly base: { readonly database: Database; readonly clock: Clock };
@@ -42,11 +42,10 @@ export function createJobs(deps: JobsDeps) {
     steps,
     awaitEnd,
     cancel,
-    cancelUnclaimed,
-    cancelQueued,
     retry,
   };
-  return bind(deps, verbs);
+  const { cancelUnclaimed, cancelQueued } = deps.verbs.settle;
+  return { ...bind(deps, verbs), cancelUnclaimed, cancelQueued };
 }
 
 async function list(deps: JobsDeps, ...asked: ListAsked) {
@@ -151,26 +150,4 @@ function cancelStored({ base, verbs: { settle } }: JobsDeps, id: string): Promis
     await settle.cancelBelow(tx, id);
     return true;
   });
-}
-
-/** Cancels the queued and the waiting ones of the jobs in the caller's transaction. */
-async function cancelUnclaimed(
-  { verbs: { settle } }: JobsDeps,
-  tx: Transaction,
-  ids: readonly string[],
-  error: JobError,
-): Promise<void> {
-  await settle.cancelUnclaimed(tx, ids, error);
-}
-
-/**
- * Cancels the queued ones of the jobs in the caller's transaction. The others go on, but their rows are
- * locked, so that none is settled before the transaction ends.
- */
-async function cancelQueued(
-  { verbs: { settle } }: JobsDeps,
-  tx: Transaction,
-  ids: readonly string[],
-): Promise<void> {
-  await settle.cancelQueued(tx, ids);
 }

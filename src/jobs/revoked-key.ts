@@ -51,7 +51,7 @@ async function forEachBatch(
   { read }: Database,
   keyId: string,
   status: 'queued' | 'active' | 'waiting',
-  end: (ids: readonly string[]) => Promise<void>,
+  end: (ids: readonly string[]) => Promise<unknown>,
 ): Promise<void> {
   for (let after = ''; ; ) {
     const asked = { api_key_id: keyId, status, after, limit: togetherMax };

@@ -66,7 +66,10 @@ export interface Settle {
   (settlement: Settlement): Promise<JobStatus | null>;
   /** Cancels the queued and the waiting ones of the jobs in the caller's transaction; how many. */
   cancelUnclaimed(tx: Transaction, ids: readonly string[], error?: JobError): Promise<number>;
-  /** Cancels the queued ones of the jobs alone: those that wait have begun. */
+  /**
+   * Cancels the queued ones of the jobs alone: those that wait have begun. The others go on, but their rows are
+   * locked, so that none is settled before the transaction ends.
+   */
   cancelQueued(tx: Transaction, ids: readonly string[]): Promise<number>;
   /** Cancels the jobs below an active one whose cancellation was requested; after `cancelUnclaimed` of that one. */
   cancelBelow(tx: Transaction, id: string): Promise<unknown>;

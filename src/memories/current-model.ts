@@ -12,7 +12,7 @@ import {
   findModel,
   insertModel,
   lockModels,
-} from './vectors.store.ts';
+} from './embedding-models.store.ts';
 
 interface CurrentModelDeps {
   readonly database: Database;

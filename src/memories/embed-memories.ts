@@ -9,25 +9,27 @@ import type { Clock } from '../kernel/clock.ts';
 import type { Logger } from '../kernel/log.ts';
 import { bytesOf, codeOf } from './codes.ts';
 import { activationTime, createCurrentModel } from './current-model.ts';
+import {
+  type EmbeddingModel,
+  findEarlierModels,
+  findModel,
+  insertModel,
+  setDimensions,
+  takeLease,
+} from './embedding-models.store.ts';
 import type { Embedder } from './meaning.ts';
 import { agentOf, type Owning, usersOf } from './owners.ts';
 import type { VectorIndex } from './vector-index.ts';
 import {
   countWithout,
   deleteVectors,
-  type EmbeddingModel,
-  findEarlierModels,
-  findModel,
   findOwnerName,
   findOwnerWith,
   hasVectorsElsewhere,
-  insertModel,
   insertVectors,
   listWith,
   lockBySeq,
-  setDimensions,
   setModel,
-  takeLease,
 } from './vectors.store.ts';
 
 /** UTF-8 bytes of the texts of one request. */

@@ -6,13 +6,13 @@ import type { Database, Handle } from '../database/database.ts';
 import { bind } from '../kernel/bind.ts';
 import { type CodeCache, createCodeCache } from './code-cache.ts';
 import { codeOf, similarity, vectorOf } from './codes.ts';
+import { findModel } from './embedding-models.store.ts';
 import { type OwnerRow, ownerKinds } from './owners.store.ts';
 import type { Owning } from './owners.ts';
 import { type Query, queryOf } from './query.ts';
 import type { VectorIndex } from './vector-index.ts';
 import {
   codeBefore,
-  findModel,
   hasVectors,
   listCodes,
   listCodesTogether,

@@ -8,6 +8,7 @@ import type { Clock } from '../kernel/clock.ts';
 import { isUnavailable } from '../kernel/errors.ts';
 import type { Logger } from '../kernel/log.ts';
 import { vectorOf } from './codes.ts';
+import type { EmbeddingModel } from './embedding-models.store.ts';
 import {
   canIndex,
   createIndex,
@@ -20,7 +21,7 @@ import {
   listUnindexed,
   nearestIndexed,
 } from './pgvector.store.ts';
-import type { EmbeddingModel, SeenOwners } from './vectors.store.ts';
+import type { SeenOwners } from './vectors.store.ts';
 
 /** Up to so many memories of the owners, all codes are compared instead. Tests set another number. */
 const codesMax = 50_000;

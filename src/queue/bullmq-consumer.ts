@@ -1,7 +1,8 @@
 /**
  * Takes hints of one queue from Redis, with BullMQ's manual fetching, as many at a time as there are
  * slots. A hint leaves Redis before its row is handled. A hint for which there is no slot is put back
- * for other processes.
+ * for other processes. It has more than 300 lines because the way of a hint, to a slot or back to Redis, has to be
+ * read together.
  */
 import { setTimeout as elapsed } from 'node:timers/promises';
 import { type Queue as BullQueue, Job, Worker } from 'bullmq';

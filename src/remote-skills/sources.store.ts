@@ -1,5 +1,7 @@
 /** Every query on remote sources. */
+
 import type { Selectable, Updateable } from 'kysely';
+import { countOf } from '../database/count-of.ts';
 import type { Handle, Transaction } from '../database/database.ts';
 import type { PageAsked } from '../database/page-bytes.ts';
 import type { RemoteSourcesTable } from '../database/tables.ts';
@@ -58,13 +60,8 @@ export async function listSources(
   return { sources, total: await countSources(db, kind) };
 }
 
-export async function countSources(db: Handle, kind: string): Promise<number> {
-  const row = await db.kysely
-    .selectFrom('remote_sources')
-    .where('kind', '=', kind)
-    .select((eb) => eb.fn.countAll<number>().as('n'))
-    .executeTakeFirst();
-  return Number(row?.n ?? 0);
+export function countSources(db: Handle, kind: string): Promise<number> {
+  return countOf(db.kysely.selectFrom('remote_sources').where('kind', '=', kind));
 }
 
 /** Inserts a source; false when there is one of its name. */

@@ -1,6 +1,7 @@
 /** Every query on usage and budgets; in one file, because both find owners by the same condition. */
 
 import { type RawBuilder, type Selectable, type SqlBool, sql } from 'kysely';
+import { countOf } from '../database/count-of.ts';
 import { createCounters } from '../database/counters.ts';
 import type { Dialect, Handle, Transaction } from '../database/database.ts';
 import { locked } from '../database/locked.ts';
@@ -240,7 +241,7 @@ export async function listUsage(
     const value = filters[column];
     if (value !== undefined) query = query.where(`token_usage.${column}`, '=', value);
   }
-  const count = await query.select((eb) => eb.fn.countAll<number>().as('n')).executeTakeFirst();
+  const total = await countOf(query);
   const pageRows = query
     .select(['organization_id', 'owner_kind', 'owner_id', ...shownColumns])
     .orderBy('day', 'desc')
@@ -265,7 +266,7 @@ export async function listUsage(
     .orderBy('usage.owner_kind')
     .orderBy('usage.owner_id')
     .execute();
-  return { rows, total: Number(count?.n ?? 0) };
+  return { rows, total };
 }
 
 const old = statement<{ before: string; limit: number }>()((db, p) =>

@@ -1,5 +1,7 @@
 /** Every query on accounts at remote sources, on authorizations that are under way, and on registered clients. */
+
 import type { Selectable, Updateable } from 'kysely';
+import { countOf } from '../../database/count-of.ts';
 import type { Handle, Transaction } from '../../database/database.ts';
 import type { PageAsked } from '../../database/page-bytes.ts';
 import type {
@@ -44,8 +46,7 @@ export async function pageAccounts(
     .limit(page.limit)
     .offset(page.offset)
     .execute();
-  const row = await query.select((eb) => eb.fn.countAll<number>().as('n')).executeTakeFirst();
-  return { accounts, total: Number(row?.n ?? 0) };
+  return { accounts, total: await countOf(query) };
 }
 
 /** Of these sources, those at which some organization has an account. */
