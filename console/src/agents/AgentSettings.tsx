@@ -39,7 +39,7 @@ interface Edited {
   readonly model_settings?: SettingTexts;
 }
 
-/** Those that are no text of their own. */
+/** The fields that are not plain text. */
 type Listed = 'skills' | 'approvals' | 'agents' | 'fallback_models' | 'model_settings';
 
 const texts = ['name', 'description', 'model', 'instructions', 'metadata', 'memory', 'recall'];
@@ -87,7 +87,7 @@ export function AgentSettings({ agent }: { agent: Schema<'Agent'> }) {
     withResolver: true,
   });
   const { error } = save;
-  /** What is as it was stored is not edited. */
+  /** A field with its stored value counts as unedited. */
   const edit = (name: keyof Omit<Edited, Listed>, value: string, stored: string) =>
     setEdited(({ [name]: _, ...others }) =>
       value === stored ? others : { ...others, [name]: value },

@@ -1,4 +1,4 @@
-/** The versions of an agent: what each changed, side by side, and the way back to one. */
+/** The versions of an agent: their changes side by side, and restoring one. */
 import { keepPreviousData, useQuery } from '@tanstack/react-query';
 import { History, RotateCcw } from 'lucide-react';
 import { useState } from 'react';
@@ -39,7 +39,7 @@ export function AgentVersions({
   onChosen,
 }: {
   agent: Schema<'Agent'>;
-  /** The version that is shown; the present one by default. */
+  /** The version to show; the current one by default. */
   chosen: number | undefined;
   onChosen: (version: number) => void;
 }) {

@@ -1,7 +1,7 @@
 /** How a text has changed, as two columns of lines. */
 import type { DifferentLines } from '../remote/difference.ts';
 
-/** Pairs of lines that are compared at most; a larger change is shown as a whole. */
+/** Pairs of lines compared at most; a larger change is shown as replaced as a whole. */
 const comparedMax = 1_000_000;
 /** Equal lines that are shown around a change. */
 const around = 3;
@@ -36,7 +36,7 @@ function equalAtStart(a: readonly string[], b: readonly string[]): number {
 /** The lines of the longest common subsequence stand beside each other. */
 function compared(a: readonly string[], b: readonly string[]): DifferentLines[] {
   if (a.length * b.length > comparedMax) return changed(a, b);
-  /** By the lines that are left of both: the length of what they have in common. */
+  /** By the remaining lines of both texts: the length of their longest common subsequence. */
   const common = Array.from({ length: a.length + 1 }, () => new Uint16Array(b.length + 1));
   const at = (i: number, j: number) => common[i]?.[j] ?? 0;
   for (let i = a.length - 1; i >= 0; i--) {
@@ -61,7 +61,7 @@ function compared(a: readonly string[], b: readonly string[]): DifferentLines[] 
   return [...rows, ...changed(removed, added)];
 }
 
-/** What was removed stands beside what was added for it. */
+/** Puts removed lines beside the added ones that replace them. */
 function changed(removed: readonly string[], added: readonly string[]): DifferentLines[] {
   return Array.from({ length: Math.max(removed.length, added.length) }, (_, i) => ({
     kind: 'changed',

@@ -1,4 +1,4 @@
-/** The organization's accounts at servers outside that ask for authorization. */
+/** The organization's accounts at outside servers that require authorization. */
 import { queryOptions } from '@tanstack/react-query';
 import { api, body, type Schema } from './client.ts';
 import { liveMs } from './queries.ts';

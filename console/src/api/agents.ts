@@ -1,7 +1,7 @@
 import { queryOptions } from '@tanstack/react-query';
 import { api, body, pageOf, type Schema } from './client.ts';
 
-/** As many as a page of the API may have: an organization's agents are few. */
+/** The largest page of the API: an organization has few agents. */
 const most = 200;
 
 export const agentsQuery = () =>

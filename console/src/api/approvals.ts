@@ -7,7 +7,7 @@ export type Approval = Schema<'Approval'>;
 export type ApprovalFilters = NonNullable<operations['listApprovals']['parameters']['query']>;
 export type Verb = 'approve' | 'reject';
 
-/** A key without the scope is refused each time: it is not asked again. */
+/** Not polled after a refusal, because a key without the scope is always refused. */
 const liveUnlessRefused = ({ state }: { state: { error: Error | null } }) =>
   state.error instanceof ApiError && state.error.status === 403 ? false : liveMs;
 
@@ -22,14 +22,14 @@ export const approvalsQuery = (filters: ApprovalFilters, limit: number, offset =
     refetchInterval: liveUnlessRefused,
   });
 
-/** How many wait for a decision, for the menu. */
+/** The number of pending approvals, for the menu. */
 export const pendingCountQuery = () =>
   queryOptions({ ...approvalsQuery({ status: 'pending' }, 1), select: ({ total }) => total });
 
 /** Decisions of one job that are shown at once. */
 const ofJobMax = 20;
 
-/** What a person has to decide before a job goes on. */
+/** The approvals that a job waits for. */
 export const pendingOfJobQuery = (jobId: string) =>
   approvalsQuery({ job_id: jobId, status: 'pending' }, ofJobMax);
 

@@ -1,7 +1,7 @@
-/** Tasks for agents, as a chat gives them. */
+/** Sends the tasks of a chat to an agent. */
 import { api, body, type Schema } from './client.ts';
 
-/** What a chat has instead of the saved fields of its agent. */
+/** The overrides of the agent's saved fields in a chat. */
 export type Overrides = Schema<'AgentOverrides'>;
 
 export interface ChatTask {
@@ -9,10 +9,10 @@ export interface ChatTask {
   readonly task: string;
   /** Null for a new conversation. */
   readonly conversationId: string | null;
-  /** On whose behalf it is given; empty where no user is named. */
+  /** The user of the task; empty for none. */
   readonly user: string;
   readonly overrides: Overrides | null;
-  /** The same for each try, so that a try whose answer was lost does not give the task twice. */
+  /** The same in each try, so that a try with a lost response does not create a second job. */
   readonly idempotencyKey: string;
 }
 

@@ -7,8 +7,8 @@ import { pageOrganization } from './organization.ts';
 import type { components, paths } from './schema.ts';
 
 /**
- * Say that a request comes from the console, without which the cookie counts for nothing, and from a page
- * of which organization: the platform refuses it when the session is signed in to another one.
+ * Headers that mark a request of the console, without which the cookie is ignored, and name the page's
+ * organization: the platform refuses the request if the session belongs to another one.
  */
 export function consoleHeaders(): Record<string, string> {
   const organization = pageOrganization();
@@ -32,7 +32,7 @@ export class Unreachable extends Error {
   }
 }
 
-/** As `fetch`; fails with `Unreachable`, unless the caller has changed their mind. */
+/** Like `fetch`; throws `Unreachable` for a network error, unless the caller has aborted. */
 export async function ask(request: Request | string, init: RequestInit = {}): Promise<Response> {
   const given = request instanceof Request ? request.signal : init.signal;
   try {
@@ -51,10 +51,10 @@ export const api = createClient<paths>({
   },
 });
 
-/** The shapes of the API, by the names that the documentation has for them. */
+/** The schemas of the API by name. */
 export type Schema<Name extends keyof components['schemas']> = components['schemas'][Name];
 
-/** What the platform refused, in its own words. */
+/** A refusal of the platform, with its message. */
 export class ApiError extends Error {
   readonly status: number;
   readonly code: string;
@@ -84,7 +84,7 @@ export async function body<T>(request: Promise<Answer<T>>): Promise<T> {
   return data as T;
 }
 
-/** A list that is a bare array, with how many there are in all. */
+/** A list whose body is an array, with the total from the headers. */
 export async function listed<T>(
   request: Promise<Answer<T[]>>,
 ): Promise<{ data: T[]; total: number }> {
@@ -99,8 +99,8 @@ export interface PageAsked {
 }
 
 /**
- * The answers that together have all entries of a page: one, unless the platform cut the page because
- * its entries are large.
+ * Requests a whole page: one response, or several if the platform cut the page because its entries are
+ * large.
  */
 export async function wholePage<T>(
   { limit, offset }: PageAsked,
@@ -132,7 +132,7 @@ export async function pageOf<T extends { data: unknown[] }>(
   return { ...(bodies[0] as T), data: bodies.flatMap(({ data }) => data) };
 }
 
-/** What went wrong, as a sentence for a person. */
+/** The message of an error. */
 export function wordsOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }

@@ -1,7 +1,7 @@
 /**
- * Follows a job as it happens: its server-sent events, from the first one, each once. A stream that
- * breaks off is taken up again after the last event that came. A page that is not seen holds none, and
- * the pages that are seen take turns (`turns.ts`).
+ * Follows a job: its server-sent events, from the first one, each once. A broken stream is resumed after
+ * the last received event. A hidden page closes its stream, and visible pages take turns
+ * (`turns.ts`).
  */
 import { EventSourceParserStream } from 'eventsource-parser/stream';
 import { consoleHeaders } from './client.ts';
@@ -19,13 +19,13 @@ export interface JobEvent {
 
 const againMs = 1_000;
 const againMaxMs = 10_000;
-/** The platform writes something every 15 seconds: a stream that is silent for longer is broken. */
+/** The platform writes at least every 15 seconds, so a longer silence means that the stream is broken. */
 const silentMaxMs = 40_000;
 
 const isEnd = ({ type, data }: JobEvent) =>
   type === 'status' && hasEnded({ status: String(data['status']) });
 
-/** Resolves once the page is seen, or left. */
+/** Resolves when the page is visible or closed. */
 const untilSeen = (leaving: AbortSignal) =>
   new Promise<void>((resolve) => {
     const over = new AbortController();
@@ -44,7 +44,7 @@ function whenUnseen(act: () => void, until: AbortSignal): void {
   document.addEventListener('visibilitychange', () => document.hidden && act(), { signal: until });
 }
 
-/** A refusal that may not be one the next time; the platform may ask for a pause. */
+/** A temporary refusal, possibly with a delay that the platform asks for. */
 class RefusedForNow extends Error {
   readonly pauseMs: number;
   constructor({ status, headers }: Response) {
@@ -84,15 +84,15 @@ async function* eventsOf(
 interface Following {
   readonly jobId: string;
   readonly onEvent: (event: JobEvent) => void;
-  /** The id of the last event that came. */
+  /** The id of the last received event. */
   last: string | undefined;
   /** Since the last event. */
   failures: number;
 }
 
 /**
- * Opens a stream and reads it. True when there is nothing more to come: the job has ended, or the platform
- * refuses for good. False when the turn was over; a stream that breaks off fails.
+ * Opens a stream and reads it. Returns true when the events are complete or permanently refused, false when
+ * the turn was over. Throws if the stream breaks off.
  */
 async function readStream(
   following: Following,

@@ -8,7 +8,7 @@ export type JobStep = Schema<'JobStep'>;
 export type JobDelivery = Schema<'JobDelivery'>;
 export type JobFilters = NonNullable<operations['listJobs']['parameters']['query']>;
 
-/** As many as a page of the API may have. */
+/** The largest page of the API. */
 const most = 200;
 
 /** Jobs within a time are counted no further. */
@@ -56,7 +56,7 @@ export const jobQuery = (jobId: string) =>
 /** Steps that a page shows at once. */
 export const stepsPageSize = most;
 
-/** What a job has done, in order: a page of its steps, counted from 1. */
+/** A page, counted from 1, of a job's steps in order. */
 export const jobStepsQuery = (jobId: string, page = 1) =>
   queryOptions({
     queryKey: ['jobs', jobId, 'steps', page],

@@ -4,7 +4,7 @@ import { api, body, type PageAsked, type Schema } from './client.ts';
 import { liveMs } from './queries.ts';
 
 export type McpServer = Schema<'McpServer'>;
-/** What has a default may be left out. */
+/** Fields with a default are optional. */
 export type McpServerChange = Partial<Schema<'McpServerChange'>>;
 
 export const mcpServersQuery = (page: PageAsked) =>
@@ -21,7 +21,7 @@ export const mcpServerQuery = (name: string) =>
     refetchInterval: liveMs,
   });
 
-/** A version with all that is pinned of it. */
+/** A version with its pinned definition. */
 export const readMcpVersion = (
   name: string,
   { version, skill_name: skillName }: Schema<'RemoteSkillVersion'>,
@@ -49,7 +49,7 @@ export const refreshMcpServer = (name: string) =>
 export const deleteMcpServer = (name: string) =>
   body(api.DELETE('/admin/mcp-servers/{name}', { params: { path: { name } } }));
 
-/** Accepts or rejects a version as it was read: with its digest. */
+/** Accepts or rejects a version by the digest that was read. */
 export function decideMcpSkill(
   decision: 'activate' | 'reject',
   name: string,

@@ -4,7 +4,7 @@ import { api, body, type PageAsked, type Schema } from './client.ts';
 import { liveMs } from './queries.ts';
 
 export type OpenapiImport = Schema<'OpenApiImport'>;
-/** What has a default may be left out. */
+/** Fields with a default are optional. */
 export type OpenapiImportChange = Omit<Partial<Schema<'OpenApiImportChange'>>, 'auth'> & {
   auth?: Pick<Auth, 'type'> & Partial<Auth>;
 };
@@ -24,7 +24,7 @@ export const openapiImportQuery = (name: string) =>
     refetchInterval: liveMs,
   });
 
-/** A version with all that is pinned of it. */
+/** A version with its pinned definition. */
 export const readOperationVersion = (
   name: string,
   { version, skill_name: skillName }: Schema<'RemoteSkillVersion'>,
@@ -62,7 +62,7 @@ export const previewOpenapiImport = (asked: { name?: string } & OpenapiImportCha
     }),
   );
 
-/** Accepts or rejects a version as it was read: with its digest. */
+/** Accepts or rejects a version by the digest that was read. */
 export function decideOperation(
   decision: 'activate' | 'reject',
   name: string,

@@ -1,7 +1,7 @@
 /**
- * The organization of this page. The address names it, and it stays the same for as long as the page is
- * loaded: another one is entered by loading its page, so that nothing read, typed or cached in one
- * organization is ever shown or sent in another.
+ * The organization of this page, from its address. It never changes while the page is loaded: switching the
+ * organization loads another page, so that no data, input or cache of one organization is shown or sent in
+ * another.
  */
 
 import { returnedTo } from './returned.ts';
@@ -12,7 +12,7 @@ const rememberedAs = 'organization';
 
 let current = named.exec(location.pathname)?.[1] ?? returnedTo();
 
-/** Null until an address without one has been completed by `arrive`. */
+/** Null until `arrive` has completed an address without an organization. */
 export const pageOrganization = (): string | null => current;
 
 /** The address of an organization's page; `place` is for example `/jobs`. */
@@ -25,8 +25,8 @@ export const section = (): string => /^\/[\w-]*/.exec(placeOf(location.pathname)
 const placeOf = (path: string) => path.slice(named.exec(path)?.[0].length ?? base.length);
 
 /**
- * Completes an address that names no organization, with the one that this browser was in last, and
- * remembers the one that it is in.
+ * Completes an address without an organization with the last one of this browser, and remembers the
+ * present one.
  */
 export function arrive(organizations: readonly string[]): void {
   if (current === null) {

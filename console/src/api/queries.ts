@@ -4,12 +4,12 @@ import { ApiError, Unreachable } from './client.ts';
 import { tellRecovered } from './recovery.ts';
 import { sessionQuery } from './session.ts';
 
-/** How often a list that is looked at is read again. */
+/** The polling interval of visible lists. */
 export const liveMs = 3_000;
 
 const signedOut = ['authentication_required', 'invalid_api_key', 'api_key_expired'];
 
-/** After a refusal for want of a session that session is read again; after no answer, the health is. */
+/** Reads the session again after a refusal without one, and the health after a request without a response. */
 function onError(error: Error): void {
   if (error instanceof Unreachable) readHealthAgain();
   if (error instanceof ApiError && error.status === 401 && signedOut.includes(error.code)) {
@@ -39,15 +39,15 @@ export const queryClient = new QueryClient({
   defaultOptions: {
     queries: {
       staleTime: 2_000,
-      // A refusal would repeat; an unreachable platform may answer the next time.
+      // A refusal (4xx) would repeat; an unreachable platform may answer the next time.
       retry: (failures, error) =>
         !(error instanceof ApiError && error.status < 500) && failures < 2,
     },
   },
 });
 
-/** Reads all again that is shown, and takes up the streams: the platform answers again, or the session is back. */
-export function goOn(): void {
+/** Refetches visible data and resumes streams, after the platform or the session is back. */
+export function resumeQueries(): void {
   void queryClient.invalidateQueries();
   tellRecovered();
 }

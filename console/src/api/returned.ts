@@ -1,6 +1,6 @@
 /**
- * What an authorization server has sent this browser back with. It is taken out of the address before anything else
- * runs: the code is good for one use, and no history is to keep it.
+ * The parameters of an authorization server's redirect to this page. They are removed from the address before anything
+ * else runs, so that the single-use code is not kept in the browser's history.
  */
 
 const callback = /^\/console\/oauth\/callback\//;

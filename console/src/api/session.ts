@@ -1,4 +1,4 @@
-/** Who is signed in. The secret goes to the platform once and is kept nowhere in the page. */
+/** The session. The secret is sent to the platform once and is not kept in the page. */
 import { queryOptions } from '@tanstack/react-query';
 import { ApiError, ask, consoleHeaders } from './client.ts';
 import { arrive } from './organization.ts';
@@ -9,10 +9,10 @@ export interface Session {
   readonly api_key_id: string | null;
   readonly client_name: string;
   readonly scopes: readonly string[];
-  /** Those whose pages may be opened. */
+  /** The organizations whose pages may be opened. */
   readonly organizations: readonly string[];
   readonly expires_at: string;
-  /** It has ended while a page was open; that page stays, for who signs in again. */
+  /** Whether the session ended while a page was open; the page stays, so that the user can sign in again. */
   readonly isOver?: boolean;
 }
 

@@ -63,7 +63,7 @@ export const changeSkillConfig = (id: string, values: Record<string, string | nu
 export const clearSkillConfig = (id: string) =>
   body(api.DELETE('/api/skills/{id}/config', { params: { path: { id } } }));
 
-/** Takes a version out of use, or back into it. */
+/** Disables or enables a version. */
 export const setSkillActive = (
   path: { category: string; version: string; skillName: string },
   isActive: boolean,

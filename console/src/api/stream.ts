@@ -19,7 +19,7 @@ export function useJobEvents(jobId: string): readonly JobEvent[] {
   });
   useEffect(() => {
     const leaving = new AbortController();
-    // What comes together is drawn together: a run may say a thousand lines at once.
+    // Events of one chunk are rendered together, because a run may log a thousand lines at once.
     let waiting: JobEvent[] = [];
     let frame = 0;
     const flush = () => {

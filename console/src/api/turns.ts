@@ -1,13 +1,12 @@
 /**
- * Shares the connections of a browser between its tabs. Over HTTP/1.1 a browser opens six connections to a
- * platform, for all tabs together, and a stream keeps one. So the streams of all tabs tell each other of
- * themselves: the oldest ones stay open, and each later one is open for short visits, one after the other,
- * so that there are always connections left for everything else.
+ * Shares a browser's connections between its tabs. Over HTTP/1.1 a browser opens six connections per host for
+ * all tabs, and an event stream occupies one. So the streams of all tabs announce themselves: the oldest ones
+ * stay open, and the others open in turn for a short time, so that connections are left for requests.
  */
 
-/** So many streams stay open. */
+/** Streams that stay open. */
 const heldMax = 3;
-/** How long a visit lasts; the pause after it leaves time for the visits of the others. */
+/** How long a stream's turn lasts; the pause after it leaves time for the turns of others. */
 const visitMs = 1_000;
 /** How often a tab announces its streams, and when a stream without announcements expires. */
 const tellMs = 2_000;
@@ -23,7 +22,7 @@ type Message =
   | { readonly kind: 'here'; readonly members: readonly Member[]; readonly isQuestion: boolean }
   | { readonly kind: 'gone'; readonly id: string };
 
-/** How long a stream may be open, null for as long as it likes; and how long it is closed then. */
+/** How long a stream may be open (null: no limit), and how long it then stays closed. */
 export interface Turn {
   readonly openMs: number | null;
   readonly closedMs: number;
@@ -47,7 +46,7 @@ function isMultiplexed(): boolean {
   return page !== undefined && /^h[23]/.test(page.nextHopProtocol);
 }
 
-/** Takes part in the turns with a stream; `leave` is to be called once it is closed for good. */
+/** Registers a stream for turns; call `leave` when it is closed for good. */
 export function takePart(): Participant {
   if (typeof BroadcastChannel === 'undefined' || isMultiplexed()) {
     return { turn: async () => endless, leave() {} };

@@ -1,4 +1,4 @@
-/** All that is kept of a user, taken out and erased. */
+/** Exports and erases the data of a user. */
 import { ApiError, api, body, consoleHeaders, type Schema } from './client.ts';
 
 export type Erased = Schema<'ErasedUserData'>;
@@ -14,7 +14,7 @@ export async function exportUser(userId: string): Promise<Blob> {
   throw new Error('The export broke off before its end. Try it again.');
 }
 
-/** Erases, in as many requests as it takes; the sum of what each has erased. */
+/** Erases the data, repeating the request until it is done; returns the summed counts. */
 export async function eraseUser(userId: string): Promise<Erased> {
   const sum = { memories: 0, conversations: 0, jobs: 0 };
   for (;;) {

@@ -11,7 +11,7 @@ import { Time } from '../ui/Time.tsx';
 import { AskedPage } from './AskedPage.tsx';
 import { fieldNames } from './answer-schema.ts';
 
-/** What is asked, by whom, and what was decided; with buttons while it is open. */
+/** An approval with its source and decision, and with buttons while it is pending. */
 export function ApprovalCard({
   approval,
   onDecide,
@@ -20,7 +20,7 @@ export function ApprovalCard({
 }: {
   approval: Approval;
   onDecide: (verb: Verb) => void;
-  /** In a list: the title leads to the page of the approval, and long details are cut. */
+  /** For lists: the title links to the page of the approval, and long details are cut. */
   brief?: boolean;
   heading?: 'h2' | 'h3';
 }) {
@@ -96,7 +96,7 @@ export function ApprovalCard({
   );
 }
 
-/** What is to be filled in with an approval. */
+/** The fields of the approval's form. */
 function Wanted({ fields }: { fields: NonNullable<Approval['fields']> }) {
   const names = fieldNames(fields);
   if (names.length === 0) return null;

@@ -10,8 +10,8 @@ const isWritten = (target: EventTarget) =>
   target instanceof HTMLElement && target.closest('input, textarea, select') !== null;
 
 /**
- * Approvals one below the other, gone through with J and K, and decided with A and R. After a decision the focus is
- * on the one that has moved to its place.
+ * A list of approvals with keyboard navigation (J, K) and decisions (A, R). After a decision the focus moves to the
+ * approval that takes its place.
  */
 export function ApprovalFeed({ approvals }: { approvals: readonly Approval[] }) {
   const feed = useRef<HTMLDivElement>(null);

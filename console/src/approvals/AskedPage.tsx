@@ -2,7 +2,7 @@ import { ExternalLink } from 'lucide-react';
 import type { Approval } from '../api/approvals.ts';
 import { textLink } from '../ui/Links.tsx';
 
-/** A page that is to be opened before the approval, with its host and whole address. Nothing opens by itself. */
+/** A link to open before the approval, with its host and full address. Nothing opens automatically. */
 export function AskedPage({ link }: { link: Approval['link'] }) {
   if (link === null) return null;
   return (

@@ -22,7 +22,7 @@ const words = {
   reject: { title: 'Reject this?', verb: 'Reject', done: 'Rejected' },
 };
 
-/** Asks for a reason and for what the approval's form wants, and decides. The first decision counts: a later one is refused, and says so. */
+/** Asks for a reason and the fields of the approval's form, then decides. Shows the refusal if another decision came first. */
 export function DecisionDialog({
   deciding: { approval, verb },
   onClose,

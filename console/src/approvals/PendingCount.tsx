@@ -2,7 +2,7 @@ import { useQuery } from '@tanstack/react-query';
 import { pendingCountQuery } from '../api/approvals.ts';
 import { countText } from '../ui/Time.tsx';
 
-/** How many approvals wait for a decision, in the menu; nothing where none does. */
+/** The number of pending approvals, for the menu; nothing for zero. */
 export function PendingCount() {
   const { data: count = 0 } = useQuery(pendingCountQuery());
   if (count === 0) return null;

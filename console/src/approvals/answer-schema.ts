@@ -1,4 +1,4 @@
-/** The form of an approval, as the form of the console shows it: choices with their titles, defaults filled in. */
+/** Adapts the schema of an approval's form for the console: choices with titles, defaults filled in. */
 import { isSchema, type JsonSchema, schemasOf } from '../skills/schema.ts';
 
 /** What the person begins with: the defaults of the fields. */
@@ -31,7 +31,7 @@ function propertiesOf({ properties }: JsonSchema): Record<string, JsonSchema> {
   return isSchema(properties) ? (properties as Record<string, JsonSchema>) : {};
 }
 
-/** Of the two older ways to name choices one that the form knows: `oneOf` with titles. */
+/** Converts two older forms of titled choices to `oneOf` with titles. */
 function withTitledChoices(field: JsonSchema): JsonSchema {
   const { enum: values, enumNames, anyOf, ...rest } = field;
   if (Array.isArray(values) && Array.isArray(enumNames)) {

@@ -1,4 +1,4 @@
-/** A chat with an agent: its conversations, the messages of one, and what it is told for this chat alone. */
+/** A chat with an agent: its conversations, the messages of one, and overrides of the agent for this chat. */
 import { useQuery } from '@tanstack/react-query';
 import { useNavigate } from '@tanstack/react-router';
 import { ArrowDown, MessagesSquare, Plus, SlidersHorizontal } from 'lucide-react';
@@ -27,7 +27,7 @@ interface ChatProps {
 export function Chat({ agent, conversationId }: ChatProps) {
   const [given, setGiven] = useState<Given>();
   const [overrides, setOverrides] = useKept<Overrides>(`trial ${agent.id}`);
-  // By conversation: one goes on for its own user, not for the one that was typed for another chat.
+  // Stored by conversation, because each continues for its own user.
   const [users = {}, setUsers] = useKept<Record<string, string>>(`users ${agent.id}`);
   const place = conversationId ?? 'new';
   const user = users[place] ?? '';
@@ -35,7 +35,7 @@ export function Chat({ agent, conversationId }: ChatProps) {
     ...conversationQuery(conversationId ?? ''),
     enabled: conversationId !== undefined,
   });
-  /** What is opened where there is no room for all. */
+  /** The open panel on narrow screens. */
   const [opened, setOpened] = useState<'list' | 'settings'>();
   const [room, setRoom] = useState({ n: 0, conversationId });
   if (room.conversationId !== conversationId) {

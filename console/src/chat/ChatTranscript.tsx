@@ -67,7 +67,7 @@ export function ChatTranscript({
   );
 }
 
-/** A message that is on its way. */
+/** A message that is being sent. */
 export function Unread({ text }: { text: string }) {
   return (
     <Said by="user">

@@ -22,7 +22,6 @@ export function Composer({
   onText: (text: string) => void;
   onSend: () => void;
   onStop: () => void;
-  /** What becomes of a message: it can be sent, is being sent or answered, the answer is being stopped, nothing. */
   state: 'ready' | 'sending' | 'answering' | 'stopping' | 'closed';
   hint: string;
   error: unknown;
@@ -30,7 +29,7 @@ export function Composer({
   const id = useId();
   const isEmpty = text.trim() === '';
   function onKeyDown(event: KeyboardEvent) {
-    // Enter also ends the writing of a Japanese or Chinese word.
+    // Enter also confirms a word in a Japanese or Chinese input method.
     if (event.key !== 'Enter' || event.shiftKey || event.nativeEvent.isComposing) return;
     event.preventDefault();
     if (state === 'ready' && !isEmpty) onSend();

@@ -1,13 +1,13 @@
 /**
- * What is typed and not sent is kept with the tab, so that it survives a reload and a page that is left by
- * accident. Signing out forgets it.
+ * Keeps drafts in the tab's session storage, so that they survive a reload and accidental navigation. Signing out
+ * deletes them.
  */
 import { useState } from 'react';
 import { pageOrganization } from '../api/organization.ts';
 
 const prefix = 'kept ';
 
-/** Of a text that is too long to be kept only the page knows. */
+/** Stores a draft. One that is too long for the storage is lost at a reload. */
 function keep(key: string, value: unknown): void {
   try {
     if (value === undefined) sessionStorage.removeItem(key);

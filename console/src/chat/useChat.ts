@@ -70,7 +70,7 @@ export function useChat(conversationId: string, given: Given | undefined) {
 /** Characters of an answer that are read out. */
 const saidMax = 4_000;
 
-/** What screen readers are told once an answer is whole. */
+/** The announcement for screen readers when an answer is complete. */
 function useAnnouncement(running: string | undefined, turns: readonly Turn[]): string {
   const [heard, setHeard] = useState<string | undefined>();
   const [said, setSaid] = useState('');

@@ -1,4 +1,4 @@
-/** Gives tasks to an agent, one after the other, and stops the active one. */
+/** Sends tasks to an agent, one at a time, and cancels the active one. */
 import { useMutation, useQueryClient } from '@tanstack/react-query';
 import { useRef } from 'react';
 import { type ChatTask, giveTask } from '../api/chat.ts';
@@ -52,7 +52,7 @@ export function useSending({
     stop() {
       if (running !== undefined) stop.mutate(running);
     },
-    /** The task that is on its way. */
+    /** The task that is being sent. */
     task: give.isPending ? give.variables : undefined,
     state: give.isPending ? 'sending' : running === undefined ? 'ready' : answering,
     error: give.error,

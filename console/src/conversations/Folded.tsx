@@ -3,11 +3,11 @@ import { Button } from '../ui/Button.tsx';
 import { classes } from '../ui/classes.ts';
 import { countText } from '../ui/Time.tsx';
 
-/** What is longer than that is folded. */
+/** Longer texts are folded. */
 const charactersMax = 1_600;
 const linesMax = 18;
 
-/** Text as it was said, its beginning alone where it is long. */
+/** Plain text; only the beginning of a long one until it is unfolded. */
 export function Folded({ text }: { text: string }) {
   const [isOpen, setOpen] = useState(false);
   const isLong = text.length > charactersMax || text.split('\n', linesMax + 1).length > linesMax;

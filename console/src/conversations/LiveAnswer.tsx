@@ -16,8 +16,8 @@ import { Said } from './Transcript.tsx';
 const recorded = ['message', 'tool_result', 'status'];
 
 /**
- * What a running job does, until it is among the messages: what its models say, piece by piece, the tools that
- * they call, and what they ask a person. Several answers where the job asked several at once.
+ * The streamed part of a running job that is not among the messages yet: text of models, tool calls and approvals.
+ * Shows several answers if the job called several models concurrently.
  */
 export function LiveAnswer({
   conversationId,
@@ -33,7 +33,7 @@ export function LiveAnswer({
   const events = useJobEvents(jobId);
   const steps = useQuery({ ...jobStepsQuery(jobId), refetchInterval: 1_000 }).data?.data ?? [];
   const messages = events.filter(({ type }) => recorded.includes(type)).length;
-  // The stream knows first that there is one more to read.
+  // The stream reports a new message before the list has it.
   useEffect(() => {
     if (messages === 0) return;
     void client.invalidateQueries({ queryKey: ['conversations', conversationId] });
@@ -99,7 +99,7 @@ function isAmong(
 
 const isOpen = (status: JobStep['status']) => status === 'active' || status === 'waiting';
 
-/** A tool that has not come back. */
+/** A tool call without a result yet. */
 function LiveTool({
   step,
   steps,

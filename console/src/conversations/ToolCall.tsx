@@ -12,7 +12,7 @@ import { Folded } from './Folded.tsx';
 /** Characters of a tool's input that fit into its line. */
 const glimpseMax = 160;
 
-/** What a call took: tokens of the models that it asked itself. */
+/** The tokens of models that the tool call used itself. */
 export interface Took {
   readonly ms: number | null;
   readonly usage: StepUsage | undefined;
@@ -41,7 +41,7 @@ export function ToolCall({ message, took }: { message: Message; took: Took | und
   );
 }
 
-/** A tool call in a line; opened, all of it. */
+/** A tool call in one line that opens to all details. */
 export function ToolCard({
   tool,
   glimpse,

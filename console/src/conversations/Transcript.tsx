@@ -28,10 +28,10 @@ import {
 
 type Tokens = TokenUsage['breakdown'][number];
 
-/** Of so many turns at the end, what their tools took is read with them. */
+/** Turns at the end whose steps are read to show the usage of their tools. */
 const measuredTurns = 10;
 
-/** What the steps of a turn say of its messages. */
+/** Details of a turn's messages from its steps. */
 type StepOf = (messageId: string) => { step: JobStep; usage: StepUsage | undefined } | undefined;
 
 const speakers: Record<string, { name: string; icon: LucideIcon; look: string }> = {
@@ -50,7 +50,7 @@ export function Transcript({
 }: {
   turns: readonly Turn[];
   usage: TokenUsage | undefined;
-  /** Gives the task of the last turn again, where that came to no answer. */
+  /** Repeats the task of the last turn if it has no answer. */
   onRetry?: ((turn: Turn) => void) | undefined;
   children?: ReactNode;
 }) {
@@ -167,7 +167,7 @@ function Statement({
   );
 }
 
-/** A turn that came to no answer. */
+/** A turn without an answer. */
 function Broken({
   job: { job_id, status, error },
   onRetry,

@@ -1,4 +1,4 @@
-/** What an agent may do with its memory, and how much of it comes into its prompt. */
+/** The fields `memory` and `recall` of an agent. */
 import type { Schema } from '../api/client.ts';
 import { issueOf, NumberField, SelectField } from '../ui/Field.tsx';
 import { numberOf } from './numbers.ts';

@@ -2,14 +2,14 @@ import { useQuery } from '@tanstack/react-query';
 import { agentsQuery } from '../api/agents.ts';
 import { PickManyField } from '../ui/PickMany.tsx';
 
-/** The models that stand in for the agent's own. Those of other agents are offered. */
+/** The agent's fallback models. Offers the models of other agents. */
 export function FallbackModelsField({
   model,
   values,
   onValues,
   error,
 }: {
-  /** The agent's own, which cannot stand in for itself. */
+  /** The agent's own model, which is not offered. */
   model: string | null;
   values: readonly string[];
   onValues: (values: string[]) => void;

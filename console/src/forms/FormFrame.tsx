@@ -3,9 +3,8 @@ import { Button } from '../ui/Button.tsx';
 import { FormProblem } from './FormProblem.tsx';
 
 /**
- * What is filled in, in a dialog: fields, and beneath them what the platform refused that none of them
- * shows, and what to press, which stays in sight. `fields` are the names under which they show an
- * issue of their own.
+ * The frame of a form in a dialog: fields, errors that belong to no field, and buttons that stay visible.
+ * `fields` are the names of fields that show their own errors.
  */
 export function FormFrame({
   verb,

@@ -1,7 +1,6 @@
 /**
- * Makes of a skill's schema what a form can show: what has no form of its own (anything, free objects,
- * several types at once) is a field of JSON, defaults are told and not filled in, and rules that name no
- * field are left to the platform.
+ * Adapts a skill's schema for a form: values of any or several types and free objects become JSON fields,
+ * defaults are shown as hints, and rules that belong to no field are left to the platform.
  */
 import type { RJSFSchema, UiSchema } from '@rjsf/utils';
 import {

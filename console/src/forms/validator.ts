@@ -1,7 +1,7 @@
 /**
- * What the form library needs a validator for: which option of a oneOf some data is. It interprets,
- * where the usual one compiles code, which the content security policy refuses. The platform judges
- * what is sent, so nothing is judged here.
+ * The validator of the form library, used only to find the oneOf option that data matches. It interprets
+ * schemas; the library's own compiles code, which the content security policy forbids. The platform
+ * validates what is sent.
  */
 import { Validator } from '@cfworker/json-schema';
 import {

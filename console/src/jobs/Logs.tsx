@@ -15,8 +15,8 @@ const shown = ['status', 'log', 'message', 'tool_call', 'tool_result', 'approval
 const shownAlone = [...shown, 'progress', 'token'];
 
 /**
- * What a job said, line by line; the end stays in sight while one is there. `isAlone` shows also how
- * far it is and what a model is saying, in less room.
+ * The log of a job, which follows its end while the reader is there. `isAlone` also shows progress and streamed text
+ * of models, in less space.
  */
 export function Logs({
   events,

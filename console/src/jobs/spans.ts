@@ -1,4 +1,4 @@
-/** What a job did from when to when, from its status events, its row and its steps. No I/O. */
+/** The spans of a job's timeline, from its status events, its row and its steps. No I/O. */
 
 import type { JobEvent } from '../api/follow.ts';
 import { hasEnded, type Job, type JobStep } from '../api/jobs.ts';

@@ -1,4 +1,4 @@
-/** What the steps of a job took of models, each with all steps below it. No I/O. */
+/** The model usage of a job's steps, each including the steps below it. No I/O. */
 import type { JobStep } from '../api/jobs.ts';
 import { moneyText } from '../ui/Money.ts';
 import { countText } from '../ui/Time.tsx';

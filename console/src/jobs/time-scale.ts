@@ -1,6 +1,6 @@
 /**
- * Where moments lie on the axis of a timeline. A wait of days would squeeze two seconds of work to nothing, so
- * long stretches in which nothing runs are folded: they get less room than their length. No I/O.
+ * The scale of a timeline's axis. Long idle periods are folded (drawn shorter than their length), because a wait of
+ * days would otherwise leave no room for two seconds of work. No I/O.
  */
 import { type Interval, lengthOf, union, without } from './intervals.ts';
 import type { Span } from './spans.ts';

@@ -3,8 +3,8 @@ import { pendingOfJobQuery } from '../api/approvals.ts';
 import { childJobsQuery, type JobStep } from '../api/jobs.ts';
 
 /**
- * What belongs to a job and is shown on its page: decisions that it waits for, and jobs that it started. `isReady`
- * once both have come, so that the page does not grow under the eyes of its reader.
+ * The approvals and child jobs of a job. `isReady` is true once both are loaded, so that the page does not shift
+ * while it is read.
  */
 export function useRelated(jobId: string, waits: readonly JobStep[]) {
   const isAsking = waits.some(({ kind }) => kind === 'approval');

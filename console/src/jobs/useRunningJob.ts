@@ -39,8 +39,8 @@ function useWaits(jobId: string, page: StepsPage | undefined, isLive: boolean) {
 }
 
 /**
- * A job, a page of its steps and its events, while it runs and afterwards. `isReady` once
- * all have come, so that a page that shows them does not grow under the eyes of its reader.
+ * A job, a page of its steps and its events, while it runs and afterwards. `isReady` is true once all are loaded, so
+ * that the page does not shift while it is read.
  */
 export function useRunningJob(jobId: string, page = 1) {
   const client = useQueryClient();

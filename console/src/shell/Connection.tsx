@@ -2,7 +2,7 @@ import { useQuery } from '@tanstack/react-query';
 import { CloudOff } from 'lucide-react';
 import { useEffect, useRef } from 'react';
 import { healthQuery } from '../api/health.ts';
-import { goOn } from '../api/queries.ts';
+import { resumeQueries } from '../api/queries.ts';
 import { exactTime } from '../ui/Time.tsx';
 
 /** A note on every page while the platform cannot be reached; the page keeps the data that it has. */
@@ -11,7 +11,7 @@ export function Connection() {
   const wasLost = useRef(false);
   useEffect(() => {
     // Queries that failed meanwhile run again once the platform answers.
-    if (wasLost.current && !isError) goOn();
+    if (wasLost.current && !isError) resumeQueries();
     wasLost.current = isError;
   }, [isError]);
   if (!isError) return null;

@@ -1,8 +1,8 @@
-/** What is shown where the session does not open the page: it is over, or another organization's. */
+/** Shown when the session cannot open the page: it has ended, or belongs to another organization. */
 import { useQueryClient } from '@tanstack/react-query';
 import { createPortal } from 'react-dom';
 import { addressOf } from '../api/organization.ts';
-import { goOn } from '../api/queries.ts';
+import { resumeQueries } from '../api/queries.ts';
 import { type Session, sessionQuery } from '../api/session.ts';
 import { SignInForm, SignInFrame } from './SignIn.tsx';
 
@@ -33,7 +33,7 @@ export function SignInOver({ session, held, organization }: Foreign & { held: Se
     const isSame = next.kind === held.kind && next.api_key_id === held.api_key_id;
     if (!isSame) return loadFor(next, organization);
     client.setQueryData(sessionQuery.queryKey, next);
-    goOn();
+    resumeQueries();
   }
   const title = session.isOver ? 'Your session has ended' : 'Another organization';
   // In the top layer of the browser, so that a dialog of the page cannot be above it.

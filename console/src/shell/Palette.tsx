@@ -5,8 +5,8 @@ import { useMemo, useState } from 'react';
 import { type Found, search, useEverything } from './everything.ts';
 
 /**
- * Everything by its name: pages, what can be made anew, skills, agents, schedules, webhooks, triggers,
- * keys; jobs and conversations by their id, memories by their words.
+ * The command palette: finds pages, actions, skills, agents, schedules, webhooks, triggers and keys by name,
+ * jobs and conversations by id, memories by words.
  */
 export function Palette({ onClose }: { onClose: () => void }) {
   const [text, setText] = useState('');

@@ -8,8 +8,8 @@ import { SignIn } from './SignIn.tsx';
 import { SessionContext } from './session.ts';
 
 /**
- * Shows its content to a session of the page's organization. When that session ends, or another one has
- * taken its place, the content stays with all that was typed into it, and one signs in over it.
+ * Shows its content to a session of the page's organization. When the session ends or is replaced, the
+ * content stays with its inputs, and the user signs in above it.
  */
 export function SignedIn({ children }: { children: ReactNode }) {
   const query = useQuery(sessionQuery);

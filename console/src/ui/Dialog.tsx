@@ -74,8 +74,8 @@ const firstField = (content: HTMLElement | null): HTMLElement | null =>
   content?.querySelector<HTMLElement>('input, select, textarea') ?? null;
 
 /**
- * Asks before something that cannot be undone. `act` does it; while it goes wrong the question stays
- * and says why.
+ * Asks for confirmation before an action that cannot be undone. `act` runs it; after a failure the dialog
+ * stays open and shows the error.
  */
 export function Confirm({
   open,

@@ -1,4 +1,4 @@
-/** Links within text, to the things that are named everywhere. */
+/** Links within text to the common resources. */
 import { Link } from '@tanstack/react-router';
 import { type SkillName, skillPath } from './Pickers.tsx';
 import { aboveRowLink } from './Table.tsx';

@@ -6,8 +6,8 @@ import { countText } from './Time.tsx';
 export const pageSize = 50;
 
 /**
- * From where to where one looks, of how many. `page` counts from 1. A total of `countedMax` says only
- * that there are so many: the platform counted no further.
+ * The range of a page and the total. `page` counts from 1. A total of `countedMax` means at least that
+ * many, because the platform stops counting there.
  */
 export function Pagination({
   page,

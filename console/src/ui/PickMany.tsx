@@ -13,8 +13,8 @@ export interface Choice {
 const shownMax = 60;
 
 /**
- * Several of what there is, and what one types besides. Looks like a field of a form; what `Field`
- * tells its control goes to the text that one types.
+ * A field to select several options and to type others. The props that `Field` gives its control go to the
+ * text input.
  */
 function PickMany({
   values,

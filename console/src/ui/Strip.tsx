@@ -1,6 +1,6 @@
 import type { ReactNode } from 'react';
 
-/** What one wants to know first of something: a few names with their values below, side by side. */
+/** The key facts of a resource: a few names with values below, side by side. */
 export function Strip({
   facts,
 }: {

@@ -17,8 +17,8 @@ export interface Column<Row> {
 const shownFrom = { sm: 'max-sm:hidden', md: 'max-md:hidden', lg: 'max-lg:hidden' };
 
 /**
- * A list of things as rows. A `RowLink` in the first column makes the whole row lead there. `caption`
- * says what it lists to those who do not see the page.
+ * A table of resources. A `RowLink` in the first column makes the whole row a link. `caption` describes
+ * the table for screen readers.
  */
 export function Table<Row>({
   caption,

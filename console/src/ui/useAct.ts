@@ -2,10 +2,10 @@ import { type QueryKey, useMutation, useQueryClient } from '@tanstack/react-quer
 import { tell, tellProblem } from './toast.ts';
 
 /**
- * Something that changes the platform. When it is done it says so, and what it has changed is read
- * again: the queries whose keys begin with one of `changes`. A failure is told in a toast, unless
- * `quiet`: a form and a question show theirs where they are. With `isSecret`, what was given and what
- * came of it is forgotten with the part of the page that asked for it, or when that calls `reset`.
+ * An action that changes the platform. After success it shows a toast and refetches the queries whose
+ * keys begin with one of `changes`. A failure is shown in a toast, unless `quiet`: forms and
+ * confirmations show their own errors. With `isSecret`, input and result are dropped when the component
+ * unmounts or calls `reset`.
  */
 export function useAct<Given = void, Result = unknown>({
   act,
@@ -16,9 +16,9 @@ export function useAct<Given = void, Result = unknown>({
   isSecret = false,
 }: {
   act: (given: Given) => Promise<Result>;
-  /** What has happened: `The job is cancelled`. */
+  /** The message after success: `The job is cancelled`. */
   done?: string | ((result: Result) => string | undefined);
-  /** What has not: `The job was not cancelled`. */
+  /** The title after a failure: `The job was not cancelled`. */
   failed?: string;
   changes: readonly QueryKey[];
   quiet?: boolean;

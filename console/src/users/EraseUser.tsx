@@ -6,7 +6,7 @@ import { Dialog } from '../ui/Dialog.tsx';
 import { TextField } from '../ui/Field.tsx';
 import { useAct } from '../ui/useAct.ts';
 
-/** Asks for the id of the user before it erases all that is kept of this user. */
+/** Asks for the id of the user before it erases the user's data. */
 export function EraseUser({
   userId,
   onErased,
