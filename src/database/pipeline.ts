@@ -72,12 +72,15 @@ interface Columns {
  */
 const prepared = new WeakMap<Wire, Map<string, Columns | undefined>>();
 
+const ignored = () => {};
+const noStep: Step = { name: '', text: '', values: [], givesRows: false };
+
 const noColumns: Columns = { names: [], parsers: [], blank: {} };
 
 class Pipeline implements pg.Submittable {
-  readonly #steps: readonly Step[];
-  readonly #resolve: (outcome: Outcome) => void;
-  readonly #answers: Answer[] = [];
+  #steps: readonly Step[];
+  #resolve: (outcome: Outcome) => void;
+  #answers: Answer[] = [];
   #known = new Map<string, Columns | undefined>();
   /** Of the statement that is being answered. */
   #columns: Columns | undefined;
@@ -154,7 +157,7 @@ class Pipeline implements pg.Submittable {
   }
 
   #step(): Step {
-    return this.#steps[this.#answers.length] as Step;
+    return this.#steps[this.#answers.length] ?? noStep;
   }
 
   #answered(command: string, rowCount: number): void {
@@ -180,5 +183,11 @@ class Pipeline implements pg.Submittable {
   #end(error: Error | undefined): void {
     this.callback(error);
     this.#resolve({ answers: this.#answers, ...(error && { error }) });
+    // node-postgres's timer of a query makes V8 keep this object until it marks the whole heap, so it must not
+    // refer to the values and rows: they were a sixth of all that a process allocated.
+    this.callback = ignored;
+    this.#resolve = ignored;
+    this.#steps = [];
+    this.#answers = [];
   }
 }
