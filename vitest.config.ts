@@ -29,6 +29,14 @@ const shared = {
   testTimeout: 60 * seconds,
   hookTimeout: 60 * seconds,
 };
+/**
+ * For files that compute and hardly wait, after the others: each worker beyond these loads and compiles the program
+ * again, for 5 seconds of a processor, and has no core to run on.
+ */
+const computing = {
+  maxWorkers: availableParallelism() + 1,
+  sequence: { groupOrder: 1 },
+};
 /** For whole flows. */
 const longer = { ...shared, testTimeout: 120 * seconds, hookTimeout: 120 * seconds };
 /** The same suites on PostgreSQL, Redis and BullMQ (test/support/platform.ts). */
@@ -179,6 +187,7 @@ const together = [
       include: [httpCluster, journeysCluster].flatMap(({ include }) => include),
       exclude: sameOnCluster,
       ...longer,
+      ...computing,
       env: onCluster,
     },
   },
@@ -195,6 +204,7 @@ const everyChange = [
       execArgv,
       setupFiles: ['test/page-address.ts'],
       testTimeout: 60 * seconds,
+      ...(isProjectNamed ? {} : computing),
     },
   },
 ] satisfies TestProjectConfiguration[];
