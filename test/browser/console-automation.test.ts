@@ -151,6 +151,8 @@ describe.skipIf(!(await isInstalled('Chromium')))('the console', () => {
 
       await one.getByRole('switch').click();
       await told('The schedule is disabled');
+      // By its role, so that a screen reader finds it too.
+      await button('Dismiss').first().waitFor();
       expect(await asked('GET', `/api/scheduled-jobs/${id}`)).toMatchObject({ enabled: false });
       await one.getByRole('switch').click();
       await told('The schedule is enabled');

@@ -35,7 +35,11 @@ function List() {
           <Toast.Title className="font-medium" />
           <Toast.Description className="text-[13px] break-words text-muted" />
         </div>
-        <Toast.Close render={<IconButton label="Dismiss" icon={<X />} className="-my-1" />} />
+        {/* Base UI hides the button from screen readers until the toasts unfold, while the keyboard can reach it. */}
+        <Toast.Close
+          aria-hidden={false}
+          render={<IconButton label="Dismiss" icon={<X />} className="-my-1" />}
+        />
       </Toast.Content>
     </Toast.Root>
   ));
