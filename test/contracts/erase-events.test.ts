@@ -82,6 +82,23 @@ async function isAnyWaiting(database: Database): Promise<boolean> {
   return rows.length > 0;
 }
 
+/** Erases the user's events while `other` stands at `gate`, which opens once the erasure waits for it or has ended. */
+async function eraseBeside(
+  database: Database,
+  other: string,
+  gate: PromiseWithResolvers<void>,
+): Promise<void> {
+  let isErased = false;
+  const erasing = eraseEvents({ database, isLate }, user).then(() => {
+    isErased = true;
+  });
+  await waitFor(async () => isErased || (await isAnyWaiting(database)), {
+    describe: `the erasure waits for ${other}, or has ended`,
+  });
+  gate.resolve();
+  await erasing;
+}
+
 async function left(database: Database): Promise<string[]> {
   const { kysely } = database.read;
   const events = await kysely.selectFrom('events').select('data as text').execute();
@@ -131,15 +148,8 @@ describe.each(await engines())('on $name', (engine) => {
       }).dispatch();
       await reached;
 
-      let isErased = false;
-      const erasing = eraseEvents({ database, isLate }, user).then(() => {
-        isErased = true;
-      });
-      await waitFor(async () => isErased || (await isAnyWaiting(database)), {
-        describe: 'the erasure waits for the dispatcher, or has ended',
-      });
-      gate.resolve();
-      await Promise.all([dispatched, erasing]);
+      await eraseBeside(database, 'the dispatcher', gate);
+      await dispatched;
 
       expect(await deliveries()).toHaveLength(1);
       expect(await left(database)).toEqual([]);
@@ -162,15 +172,8 @@ describe.each(await engines())('on $name', (engine) => {
     }).redeliver('default', webhookId, original?.id ?? '');
     await reached;
 
-    let isErased = false;
-    const erasing = eraseEvents({ database, isLate }, user).then(() => {
-      isErased = true;
-    });
-    await waitFor(async () => isErased || (await isAnyWaiting(database)), {
-      describe: 'the erasure waits for the redelivery, or has ended',
-    });
-    gate.resolve();
-    await Promise.all([redelivered, erasing]);
+    await eraseBeside(database, 'the redelivery', gate);
+    await redelivered;
 
     expect(await world.deliveries()).toHaveLength(2);
     expect(await left(database)).toEqual([]);

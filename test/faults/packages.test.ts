@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
-import { checkTypes } from '../support/author-types.ts';
+import { checkTypes, loadedBy } from '../support/author-types.ts';
 import {
   type InstalledPackages,
   installPackages,
@@ -105,20 +105,10 @@ test('without its Node, on one that is too old, the command says what to do', as
 });
 
 test("import 'skillwright' loads two small modules and nothing else", async () => {
-  const file = installed.write(
-    'loaded.mjs',
-    `import { registerHooks } from 'node:module';
-     const loaded = [];
-     registerHooks({ load: (url, context, next) => (loaded.push(url), next(url, context)) });
-     const author = await import('skillwright');
-     console.log(JSON.stringify({ loaded, exports: Object.keys(author) }));`,
-  );
+  const { loaded, exports } = await loadedBy(installed, 'skillwright');
 
-  const { stdout, stderr } = await installed.run(process.execPath, [file]);
-
-  const { loaded, exports } = JSON.parse(stdout || stderr);
-  expect(exports.sort()).toEqual(['SkillError', 'defineSkill']);
-  expect(loaded.map((url: string) => url.slice(url.indexOf('/skillwright/')))).toEqual([
+  expect(exports).toEqual(['SkillError', 'defineSkill']);
+  expect(loaded.map((url) => url.slice(url.indexOf('/skillwright/')))).toEqual([
     '/skillwright/src/author.js',
     '/skillwright/src/skills/definition.js',
   ]);

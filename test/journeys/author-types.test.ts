@@ -8,7 +8,7 @@ import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { checkTypes } from '../support/author-types.ts';
+import { checkTypes, loadedBy } from '../support/author-types.ts';
 import { readPacked, userFolder } from '../support/installed-packages.ts';
 
 const root = join(import.meta.dirname, '../..');
@@ -43,20 +43,10 @@ test('the client is compiled code with its types, a licence and a README, and ne
 
 test("import 'skillwright' loads two small modules and nothing else", async () => {
   const author = pathToFileURL(join(root, 'src/author.ts')).href;
-  const file = folder.write(
-    'loaded.mjs',
-    `import { registerHooks } from 'node:module';
-     const loaded = [];
-     registerHooks({ load: (url, context, next) => (loaded.push(url), next(url, context)) });
-     const author = await import(${JSON.stringify(author)});
-     console.log(JSON.stringify({ loaded, exports: Object.keys(author) }));`,
-  );
+  const { loaded, exports } = await loadedBy(folder, author);
 
-  const { stdout, stderr } = await folder.run(process.execPath, [file]);
-
-  const { loaded, exports } = JSON.parse(stdout || stderr);
-  expect(exports.sort()).toEqual(['SkillError', 'defineSkill']);
-  expect(loaded.map((url: string) => url.slice(url.indexOf('/src/')))).toEqual([
+  expect(exports).toEqual(['SkillError', 'defineSkill']);
+  expect(loaded.map((url) => url.slice(url.indexOf('/src/')))).toEqual([
     '/src/author.ts',
     '/src/skills/definition.ts',
   ]);

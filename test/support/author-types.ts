@@ -1,4 +1,4 @@
-/** What an author's compiler says of the types of both packages. */
+/** What an author's compiler and Node say of the packages. */
 import { join } from 'node:path';
 import type { InstalledPackages } from './installed-packages.ts';
 
@@ -51,4 +51,21 @@ export async function checkTypes(folder: Pick<InstalledPackages, 'run' | 'write'
   );
   const { code, stdout } = await folder.run(process.execPath, [tsc, '-p', 'types']);
   return { code, stdout };
+}
+
+/** The modules that an import of `specifier` loads, by their URLs, and the names that it exports. */
+export async function loadedBy(
+  folder: Pick<InstalledPackages, 'run' | 'write'>,
+  specifier: string,
+): Promise<{ loaded: string[]; exports: string[] }> {
+  const file = folder.write(
+    'loaded.mjs',
+    `import { registerHooks } from 'node:module';
+     const loaded = [];
+     registerHooks({ load: (url, context, next) => (loaded.push(url), next(url, context)) });
+     const author = await import(${JSON.stringify(specifier)});
+     console.log(JSON.stringify({ loaded, exports: Object.keys(author).sort() }));`,
+  );
+  const { stdout, stderr } = await folder.run(process.execPath, [file]);
+  return JSON.parse(stdout || stderr);
 }
