@@ -64,20 +64,25 @@ export function timeoutMessage(request: RunRequest): string {
   return `run timed out after ${request.timeoutMs} ms`;
 }
 
+/** What the executor of a run knows about it. */
+interface Seen {
+  readonly hasAnswered: (ping: number) => boolean;
+  readonly hasOutlived: (run: ActiveRun) => boolean;
+  /** The run that the child was starting when it stopped answering. */
+  readonly beginning?: number | undefined;
+}
+
 /** The facts of a run that `attributeDeath` needs. */
-export function runFacts(
-  run: ActiveRun,
-  hasAnswered: (ping: number) => boolean,
-  beginning?: number,
-): RunFacts {
+export function runFacts(run: ActiveRun, seen: Seen): RunFacts {
   const { stopRequest, accepted } = run;
   return {
-    hasStarted: hasAnswered(run.ping),
-    isBeginning: run.id === beginning,
+    hasStarted: seen.hasAnswered(run.ping),
+    isBeginning: run.id === seen.beginning,
     stopRequest: stopRequest?.cause ?? null,
     hasReceived: stopRequest?.receivedAt !== undefined,
     isOverdue: stopRequest?.isOverdue === true,
     isAlone: accepted.request.alone === true,
+    hasOutlived: seen.hasOutlived(run),
     timeoutMessage: timeoutMessage(accepted.request),
   };
 }

@@ -69,6 +69,10 @@ function simulatedChild({ hasDeadlines = true } = {}) {
       while (answered < sent) heartbeat.answer(++answered);
       activeRuns.onPong();
     },
+    /** The child is sent a ping. */
+    ask(): void {
+      sent = heartbeat.next();
+    },
     /** Whether it was told to stop the run. */
     wasAborted: ({ id }: ActiveRun) => said.some(([kind, run]) => kind === 'abort' && run === id),
   };
@@ -113,6 +117,27 @@ describe('a request to suspend', () => {
 
     child.activeRuns.finish(run, { kind: 'waiting' });
     expect(child.outcomes).toEqual([{ kind: 'waiting' }]);
+  });
+});
+
+describe('a run has outlived another', () => {
+  test('that ended beside it, or just before it', () => {
+    const child = simulatedChild();
+    const [long, short] = [child.start(1_000), child.start(1_000)];
+    expect(child.activeRuns.hasOutlived(long)).toBe(false);
+
+    child.activeRuns.finish(short, done);
+
+    expect(child.activeRuns.hasOutlived(long)).toBe(true);
+    expect(child.activeRuns.hasOutlived(child.start(1_000))).toBe(true);
+  });
+
+  test('but not one that ended before the child was asked once more', () => {
+    const child = simulatedChild();
+    child.activeRuns.finish(child.start(1_000), done);
+    child.ask();
+
+    expect(child.activeRuns.hasOutlived(child.start(1_000))).toBe(false);
   });
 });
 

@@ -51,6 +51,8 @@ interface State extends ActiveRunsDeps {
   /** The runs past their deadline that wait for the child to answer a ping. */
   readonly probes: Map<ActiveRun, Probe>;
   nextId: number;
+  /** The upcoming ping when the last run ended; 0 before any has. */
+  lastEnd: number;
 }
 
 export function createActiveRuns(deps: ActiveRunsDeps) {
@@ -60,6 +62,7 @@ export function createActiveRuns(deps: ActiveRunsDeps) {
     stopRequests: new Map(),
     probes: new Map(),
     nextId: 1,
+    lastEnd: 0,
   };
   return bind(state, {
     count,
@@ -72,6 +75,7 @@ export function createActiveRuns(deps: ActiveRunsDeps) {
     remove,
     onPong,
     hasStopRequests,
+    hasOutlived,
   });
 }
 
@@ -90,6 +94,14 @@ function all({ byId }: State): ActiveRun[] {
 /** Whether a run that was asked to stop has not ended. */
 function hasStopRequests({ stopRequests }: State): boolean {
   return stopRequests.size > 0;
+}
+
+/**
+ * Whether another run has ended since the ping before this run's own. What ended earlier has left no code that
+ * blocked that ping, and is taken for harmless.
+ */
+function hasOutlived({ lastEnd }: State, run: ActiveRun): boolean {
+  return lastEnd >= run.ping;
 }
 
 /** Sends a run to the child. */
@@ -265,8 +277,10 @@ function finish(state: State, run: ActiveRun, outcome: RunOutcome): void {
 }
 
 /** Settles a run with an outcome that the parent decided. */
-function remove({ byId, stopRequests, probes }: State, run: ActiveRun, outcome: RunOutcome): void {
+function remove(state: State, run: ActiveRun, outcome: RunOutcome): void {
+  const { byId, stopRequests, probes, heartbeat } = state;
   if (!byId.delete(run.id)) return;
+  state.lastEnd = heartbeat.upcoming;
   clearTimeout(run.timer);
   stopRequests.delete(run);
   probes.delete(run);

@@ -9,6 +9,7 @@ function facts(changes: Partial<RunFacts> = {}): RunFacts {
     hasReceived: false,
     isOverdue: false,
     isAlone: false,
+    hasOutlived: false,
     timeoutMessage: 'run timed out after 100 ms',
     ...changes,
   };
@@ -73,6 +74,10 @@ describe.each<[string, Death, string]>([
     expect(outcomes).toEqual([{ kind: 'lost', message }]);
   });
 
+  test('charges no run beside which another has ended, which may have left code behind', () => {
+    expect(attributeDeath(death, [facts({ hasOutlived: true })])).toEqual([neighbour]);
+  });
+
   test('is a timeout for the only run if its deadline had passed', () => {
     expect(attributeDeath(death, [facts({ stopRequest: 'timeout' })])).toEqual([timeout]);
   });
@@ -90,6 +95,12 @@ test('an executor that stopped answering charges the run that it was starting', 
     facts({ isBeginning: true }),
     facts(),
   ]);
+  expect(outcomes).toEqual([{ kind: 'lost', message: expect.any(String) }, bystander]);
+});
+
+test('an executor that stopped answering charges the run that it was starting, whatever has ended before', () => {
+  const starting = facts({ isBeginning: true, hasOutlived: true });
+  const outcomes = attributeDeath({ kind: 'stalled', ms: 9 }, [starting, facts()]);
   expect(outcomes).toEqual([{ kind: 'lost', message: expect.any(String) }, bystander]);
 });
 

@@ -38,6 +38,8 @@ export interface RunFacts {
   readonly isOverdue: boolean;
   /** It ran alone, as its request asked. */
   readonly isAlone: boolean;
+  /** Another run of the executor has ended since shortly before it: code that it left behind may still execute. */
+  readonly hasOutlived: boolean;
   readonly timeoutMessage: string;
 }
 
@@ -51,7 +53,10 @@ export function attributeDeath(death: Death, runs: readonly RunFacts[]): RunOutc
   if (!isFault(death)) return runs.map(() => ({ kind: 'aborted' }));
   if (death.kind === 'overdue') return runs.map(attributeOverdue);
   const suspects = suspectsOf(death, runs);
-  const cause = suspects.length === 1 ? suspects[0] : undefined;
+  const [first, second] = suspects;
+  const isOnly =
+    second === undefined && (first?.isBeginning === true || first?.hasOutlived === false);
+  const cause = isOnly ? first : undefined;
   return runs.map((facts) => {
     if (facts.stopRequest === 'abort') return { kind: 'aborted' };
     if (facts !== cause) return { kind: 'displaced', suspect: suspects.includes(facts) };

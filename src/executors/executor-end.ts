@@ -103,7 +103,8 @@ export function onOverdue(state: ExecutorState, run: ActiveRun): void {
   // goes on until the child is killed.
   const { skill } = run.accepted.request;
   settings.log.warn({ executor: child.pid, skill }, 'a run did not stop; its executor is replaced');
-  const facts = runFacts(run, heartbeat.hasAnswered);
+  const { hasAnswered } = heartbeat;
+  const facts = runFacts(run, { hasAnswered, hasOutlived: activeRuns.hasOutlived });
   const [outcome] = attributeDeath({ kind: 'overdue' }, [facts]);
   if (outcome !== undefined) activeRuns.remove(run, outcome);
   life.abandoned.push(facts);
@@ -164,7 +165,10 @@ function finalize(state: ExecutorState): void {
   child.socket.destroy();
   tap.close();
   const left = activeRuns.all();
-  const runs = left.map((run) => runFacts(run, heartbeat.hasAnswered, life.beginning));
+  const { hasAnswered } = heartbeat;
+  const { hasOutlived } = activeRuns;
+  const seen = { hasAnswered, hasOutlived, beginning: life.beginning };
+  const runs = left.map((run) => runFacts(run, seen));
   // The code of abandoned runs still ran, so one of them may be the cause.
   const outcomes = attributeDeath(death, [...runs, ...life.abandoned]);
   // When the first child cannot start, the program ends and reports the reason.

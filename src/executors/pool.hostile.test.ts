@@ -100,11 +100,16 @@ describe('costs only its own run, and no executor:', () => {
 });
 
 /** Has a hostile run take its executor along. */
-async function expectDeath(name: string, input: unknown, outcome: object): Promise<void> {
+async function expectDeath(
+  name: string,
+  input: unknown,
+  outcome: object,
+  goodRuns = displacedMin,
+): Promise<void> {
   const { deaths } = pool.stats();
   const hostile = await amongGoodRuns(`hostile/${name}`, input, {
     timeoutMs: name === 'never' ? 300 : 60_000,
-    goodRuns: displacedMin,
+    goodRuns,
     // All of them are there when it ends, so that none is suspected alone.
     goodMs: 300,
   });
@@ -143,6 +148,10 @@ describe('costs an executor that it blocks, and of the runs only its own:', () =
     ['hash-for-hours', {}, blocks],
   ];
   test.each([...blocking, ...rounds([], likewise)])('%s %j', { timeout: 120_000 }, expectDeath);
+
+  test('the only run beside one that answers and then blocks is not charged', async () => {
+    await expectDeath('loop-after-answer', {}, { kind: 'completed' }, 1);
+  });
 
   test('a process that a blocked run started does not outlive its executor', async () => {
     const running = pool.run(request('hostile/exec-sleep', {}, { timeoutMs: 100 }), silentHandlers);
