@@ -16,7 +16,7 @@ import type { ClaimedJob, NewJob } from '../jobs/jobs.store.ts';
 import { createJobs, type Jobs } from '../jobs/jobs.ts';
 import { isHeld } from '../jobs/leases.store.ts';
 import { createMissedEnds } from '../jobs/missed-ends.ts';
-import { createPerformer } from '../jobs/perform.ts';
+import { createPerformer, type Performer } from '../jobs/perform.ts';
 import { queueOf } from '../jobs/queues.ts';
 import { createRecovery } from '../jobs/recover.ts';
 import { createReports } from '../jobs/reports.ts';
@@ -198,6 +198,7 @@ export interface JobVerbsDeps {
     begin(job: ClaimedJob): void;
     /** Tells the process that runs a job to stop it. */
     stopRun(jobId: string): void;
+    readonly performer: Pick<Performer, 'isRunning'>;
   };
   readonly watching: {
     readonly feed: JobFeed;
@@ -208,10 +209,11 @@ export interface JobVerbsDeps {
 }
 
 export function composeJobVerbs({ base, slices, runs, watching, warm }: JobVerbsDeps) {
-  const { admission, settle, begin, stopRun } = runs;
+  const { admission, settle, begin, stopRun, performer } = runs;
+  const { isRunning } = performer;
   const { feed, observer } = watching;
   const accept = createAccept({ base, admission, begin, observe: observer.accepted });
-  const jobs = createJobs({ base, slices, verbs: { accept, settle, stopRun }, feed });
+  const jobs = createJobs({ base, slices, verbs: { accept, settle, stopRun, isRunning }, feed });
   const childJobs = createChildJobs({
     ...{ skills: slices.skills, mayCall: admission.mayCall, accept },
     agentStatus: slices.agents.statusIn,

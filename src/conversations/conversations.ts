@@ -77,6 +77,9 @@ function tokenSums(own: readonly CountedTokens[], nested: readonly CountedTokens
   };
 }
 
+/** The sums of a job that has called no model, and has started no job. */
+export const noTokenSums: TokenSums = tokenSums([], []);
+
 /** Adds up. */
 export function tokenStats(rows: readonly CountedTokens[]): TokenStats {
   const sum = { prompt: 0, completion: 0, cacheRead: 0, cacheWrite: 0, reasoning: 0, cost: 0 };

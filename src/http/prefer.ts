@@ -56,7 +56,8 @@ export function goneOrStopping(reply: FastifyReply, stopping: AbortSignal): Abor
     stopping.addEventListener('abort', abort);
     reply.raw.once('close', () => {
       stopping.removeEventListener('abort', abort);
-      abort();
+      // After the answer the signal has no listener, and an abort would make an error with its stack.
+      if (!reply.raw.writableFinished) abort();
     });
   }
   return over.signal;

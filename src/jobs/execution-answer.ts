@@ -83,20 +83,25 @@ export function answerAccepted(
   reply.header('location', `/api/jobs/${job.id}`);
   if (isReplay) reply.header('idempotent-replayed', 'true');
   const seconds = waitSeconds(reply.request.headers.prefer);
-  return seconds === 0 ? answerStatus(reply, job, 'queued') : answerEnd(deps, reply, job, seconds);
+  return seconds === 0
+    ? answerStatus(reply, job, 'queued')
+    : answerEnd(deps, reply, { job, isReplay }, seconds);
 }
 
 async function answerEnd(
   { jobs, stopping }: AnswerDeps,
   reply: FastifyReply,
-  job: AcceptedJob,
+  { job, isReplay }: { readonly job: AcceptedJob; readonly isReplay: boolean },
   seconds: number,
 ): Promise<FastifyReply> {
   const signal = goneOrStopping(reply, stopping);
   const organizationId = job.organization_id;
+  const ms = seconds * 1000;
   let status: JobStatus = 'queued';
   try {
-    const ended = await jobs.awaitEnd(organizationId, job.id, seconds * 1000, signal);
+    const ended = isReplay
+      ? await jobs.awaitEnd(organizationId, job.id, ms, signal)
+      : await jobs.awaitAccepted(job, ms, signal);
     if (ended !== null) {
       return reply.header('preference-applied', `wait=${seconds}`).status(200).send(ended);
     }

@@ -7,6 +7,7 @@ import { bind } from '../kernel/bind.ts';
 import type { Bus, Listening } from '../kernel/bus.ts';
 import { ShortLivedMap } from '../kernel/short-lived-map.ts';
 import type { TypedJobEvent } from './job-events.schemas.ts';
+import type { ShownJob } from './jobs.store.ts';
 
 /** Orders the events of one job: claim by claim, and inside a claim by number. */
 export interface Position {
@@ -22,8 +23,11 @@ export const attemptEndN = endingN - 1;
 /** One entry of a job's event stream. */
 export type JobEvent = Position & TypedJobEvent;
 
-/** Called with null when events may have been missed: the listener then reads the database. */
-export type JobListener = (event: JobEvent | null) => void;
+/**
+ * Called with null when events may have been missed: the listener then reads the database. `ended` is the job with
+ * its end, where this process knows it without reading it.
+ */
+export type JobListener = (event: JobEvent | null, ended?: ShownJob) => void;
 
 export interface Subscription {
   /** To be awaited, where there is one, before the database is read. */
@@ -34,7 +38,7 @@ export interface Subscription {
 export interface JobFeed {
   /** Whether events may be missed, so that a gap between two of them has to be looked up. */
   readonly isShared: boolean;
-  publish(jobId: string, event: JobEvent): void;
+  publish(jobId: string, event: JobEvent, ended?: ShownJob): void;
   /** Whether a listener may be there; without one the caller need not build the event. */
   hasListeners(jobId: string): boolean;
   subscribe(jobId: string, listener: JobListener): Subscription;
@@ -56,10 +60,10 @@ function add(listeners: Listeners, jobId: string, listener: JobListener): () => 
 }
 
 /** A listener may stop, and another one begin, while it is told. */
-function tell(listeners: Listeners, jobId: string, event: JobEvent | null): void {
+function tell(listeners: Listeners, jobId: string, event: JobEvent | null, ended?: ShownJob): void {
   const ofJob = listeners.get(jobId);
   if (ofJob === undefined) return;
-  for (const listener of [...ofJob]) listener(event);
+  for (const listener of [...ofJob]) listener(event, ended);
 }
 
 /** The feed of a process that runs everything itself. */
@@ -67,7 +71,7 @@ export function createJobFeed(): JobFeed {
   const listeners: Listeners = new ShortLivedMap();
   return {
     isShared: false,
-    publish: (jobId, event) => tell(listeners, jobId, event),
+    publish: (jobId, event, ended) => tell(listeners, jobId, event, ended),
     hasListeners: (jobId) => listeners.has(jobId),
     subscribe: (jobId, listener) => ({ ready: null, stop: add(listeners, jobId, listener) }),
   };
@@ -114,8 +118,8 @@ export function createSharedJobFeed(bus: Bus): JobFeed {
   return { isShared: true, hasListeners: () => true, ...bind(feed, { publish, subscribe }) };
 }
 
-function publish(feed: SharedFeed, jobId: string, event: JobEvent): void {
-  tell(feed.listeners, jobId, event);
+function publish(feed: SharedFeed, jobId: string, event: JobEvent, ended?: ShownJob): void {
+  tell(feed.listeners, jobId, event, ended);
   if (feed.outgoing.length === 0) setImmediate(send, feed);
   feed.outgoing.push([jobId, event]);
 }

@@ -5,7 +5,7 @@ import type { TokenSums } from '../conversations/conversations.ts';
 import { timestamp, timestampOrNull } from '../kernel/clock.ts';
 import type { AcceptedJob } from './accept.ts';
 import type { ListedJobRow, TimedJob } from './job-lists.store.ts';
-import type { JobRow } from './jobs.store.ts';
+import type { JobRow, ShownJob } from './jobs.store.ts';
 import { queueOf } from './queues.ts';
 import type { JobError } from './states.ts';
 
@@ -45,7 +45,7 @@ export function timing({ started_at, finished_at, ...row }: Omit<TimedJob, keyof
   };
 }
 
-export function jobView(row: JobRow, tokens: TokenSums) {
+export function jobView(row: ShownJob, tokens: TokenSums) {
   return {
     ...listedJob(row),
     input: JSON.parse(row.input) as unknown,

@@ -29,6 +29,8 @@ export const claimedColumns = [
   'skill_version',
   'attempt',
   'max_attempts',
+  'run_at',
+  'retry_of',
   'epoch',
   'deaths',
   'parent_job_id',
@@ -42,6 +44,20 @@ export const claimedColumns = [
   'active_ms',
 ] as const;
 export type ClaimedJob = Pick<JobRow, (typeof claimedColumns)[number]>;
+
+/** What clients are shown of a job, beside its tokens. */
+export type ShownJob = Omit<
+  JobRow,
+  | 'api_key_id'
+  | 'for_user'
+  | 'epoch'
+  | 'deaths'
+  | 'due_at'
+  | 'active_ms'
+  | 'cancel_requested_at'
+  | 'parent_step'
+  | 'depth'
+>;
 
 /** The user whose memories a job sees: one that a client named. */
 export const memoryUserOf = ({ user_id, for_user }: Pick<JobRow, 'user_id' | 'for_user'>) =>

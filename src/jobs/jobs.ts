@@ -1,6 +1,6 @@
 /** Jobs as clients read, await, cancel and repeat them (docs/decisions/jobs.md). */
 
-import type { Conversations } from '../conversations/conversations.ts';
+import { type Conversations, noTokenSums } from '../conversations/conversations.ts';
 import type { Database } from '../database/database.ts';
 import type { PageAsked } from '../database/page-bytes.ts';
 import type { StepsAsked } from '../journal/step-queries.ts';
@@ -10,11 +10,11 @@ import type { Caller } from '../kernel/caller.ts';
 import type { Clock } from '../kernel/clock.ts';
 import { notFound, PlatformError } from '../kernel/errors.ts';
 import { isId } from '../kernel/ids.ts';
-import type { Accept } from './accept.ts';
+import type { Accept, AcceptedJob } from './accept.ts';
 import type { JobFeed } from './feed.ts';
 import { type JobFilters, listJobs, listTimedJobs } from './job-lists.store.ts';
 import { jobView, listedJob, timing } from './job-views.ts';
-import { findJob, type JobRow, requestCancellation } from './jobs.store.ts';
+import { findJob, type JobRow, requestCancellation, type ShownJob } from './jobs.store.ts';
 import { type RetryDeps, retryJob } from './retry.ts';
 import type { Settle } from './settle.ts';
 import { isFinal } from './states.ts';
@@ -27,6 +27,8 @@ export interface JobsDeps {
     readonly settle: Pick<Settle, 'cancelUnclaimed' | 'cancelQueued' | 'cancelBelow'>;
     /** Tells the process that runs the job to stop it. */
     stopRun(jobId: string): void;
+    /** Whether a run of the job is under way here, whose end is still to be told. */
+    isRunning(jobId: string): boolean;
   };
   readonly feed: JobFeed;
 }
@@ -41,6 +43,7 @@ export function createJobs(deps: JobsDeps) {
     listTimed,
     steps,
     awaitEnd,
+    awaitAccepted,
     cancel,
     retry,
   };
@@ -89,36 +92,56 @@ async function viewOf({ slices }: JobsDeps, row: JobRow) {
 }
 
 /** The job once it has ended, or null after `ms` milliseconds, or when `signal` aborts. */
-async function awaitEnd(
+function awaitEnd(
   deps: JobsDeps,
   organizationId: string,
   id: string,
   ms: number,
   signal: AbortSignal,
 ) {
-  let told = Promise.withResolvers<void>();
+  return untilEnd(deps, { organization_id: organizationId, id }, { ms, signal, isRunning: false });
+}
+
+/** Like `awaitEnd`, for a job that the caller has just accepted: most of these are run here, and not read. */
+function awaitAccepted(
+  deps: JobsDeps,
+  job: Pick<AcceptedJob, 'organization_id' | 'id'>,
+  ms: number,
+  signal: AbortSignal,
+) {
+  return untilEnd(deps, job, { ms, signal, isRunning: deps.verbs.isRunning(job.id) });
+}
+
+/** `isRunning` says that a run here is going to tell the end, so that the job need not be read before. */
+async function untilEnd(
+  deps: JobsDeps,
+  { organization_id, id }: Pick<AcceptedJob, 'organization_id' | 'id'>,
+  { ms, signal, isRunning }: { ms: number; signal: AbortSignal; isRunning: boolean },
+) {
+  let told = Promise.withResolvers<ShownJob | undefined>();
   let isOver = signal.aborted || ms <= 0;
   // Listening first, so that an end between the look and the wait is not missed.
-  const subscription = deps.feed.subscribe(id, (event) => {
+  const subscription = deps.feed.subscribe(id, (event, ended) => {
     const isEnd = event?.type === 'status' && isFinal(event.data['status'] as JobRow['status']);
-    if (event === null || isEnd) told.resolve();
+    if (event === null || isEnd) told.resolve(ended);
   });
   const end = () => {
     isOver = true;
-    told.resolve();
+    told.resolve(undefined);
   };
   const timer = setTimeout(end, ms);
   signal.addEventListener('abort', end, { once: true });
   try {
     await subscription.ready;
-    for (;;) {
+    for (let mayHaveEnded = isOver || !isRunning; ; mayHaveEnded = true) {
       const isLast = isOver;
-      const row = await find(deps, organizationId, id);
-      if (isFinal(row.status)) return await viewOf(deps, row);
-      if (isLast) return null;
-      await told.promise;
+      const row = mayHaveEnded ? await find(deps, organization_id, id) : undefined;
+      if (row !== undefined && isFinal(row.status)) return await viewOf(deps, row);
+      if (mayHaveEnded && isLast) return null;
+      const ended = await told.promise;
+      if (ended !== undefined) return jobView(ended, noTokenSums);
       told = Promise.withResolvers();
-      if (isOver) told.resolve();
+      if (isOver) told.resolve(undefined);
     }
   } finally {
     clearTimeout(timer);

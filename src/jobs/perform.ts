@@ -1,7 +1,8 @@
 /**
  * Perform: turns a hint into a claim (attempt charged, lease taken), the claim into a run in an
  * executor, and the run's outcome into a settlement. It holds a lease for each run and stops
- * a run whose lease it has lost. It never trusts a hint, and never runs skill code in this process.
+ * a run whose lease it has lost. It never trusts a hint, and never runs skill code in this process. It has more than 300
+ * lines because how a run begins, how it may be stopped and how it ends have to be read together.
  */
 import { createBatch } from '../database/batch.ts';
 import type { Database } from '../database/database.ts';
@@ -60,6 +61,8 @@ export interface Performer {
   /** Answers the waits of all runs here that have ended, in case a message of another process was lost. */
   lookAtWaits(): Promise<void>;
   running(): number;
+  /** Whether a run of the job is under way here, was not asked to stop and has no outcome yet. */
+  isRunning(jobId: string): boolean;
   /** Milliseconds since the oldest run here began; 0 if there is none. */
   oldestMs(): number;
   /** Aborts all runs; each job goes back to the queue and its attempt is not charged. */
@@ -73,6 +76,7 @@ interface Running {
   readonly beganAt: number;
   /** Why it was aborted; decides how it ends. */
   stopped: keyof typeof abortReasons | null;
+  hasOutcome: boolean;
 }
 
 const abortReasons = {
@@ -109,6 +113,7 @@ export function createPerformer(deps: PerformDeps): Performer {
     wake: (jobId) => void performing.running.get(jobId)?.attempt.look(),
     lookAtWaits: () => lookAtWaits(performing),
     running: () => performing.running.size,
+    isRunning: (jobId) => isRunning(performing, jobId),
     oldestMs: () => oldestMs(performing),
     handBack: () => handBack(performing),
   };
@@ -150,11 +155,12 @@ async function run(performing: Performing, job: ClaimedJob): Promise<void> {
   }
   const attempt = startRun(job, options, found?.settings);
   const beganAt = clock.monotonic();
-  const entry: Running = { job, attempt, beganAt, stopped: null };
+  const entry: Running = { job, attempt, beganAt, stopped: null, hasOutcome: false };
   track(performing, entry);
   let resume: (() => void) | undefined;
   try {
     const reported = await attempt.handle.outcome;
+    entry.hasOutcome = true;
     let outcome = outcomeOf(reported, entry.stopped, attempt.thinking?.retryAfterMs ?? null);
     // Most runs have nothing to wait for here, and each `await` costs.
     const reports = attempt.ended();
@@ -177,6 +183,8 @@ async function run(performing: Performing, job: ClaimedJob): Promise<void> {
       openWaits: attempt.openWaits(),
       answer: attempt.thinking?.answer ?? null,
       answerField: options.answerField,
+      // What an earlier claim has recorded of the job is not known here.
+      unchanged: reports === null && !mayDiverge ? job : undefined,
     };
     // While the database is away the slot is taken back, so that no further job is claimed.
     await finish(performing, settlement, resume);
@@ -185,6 +193,11 @@ async function run(performing: Performing, job: ClaimedJob): Promise<void> {
     // In every case: a lease that is renewed without a run would block the job for ever.
     if (running.get(job.id) === entry) running.delete(job.id);
   }
+}
+
+function isRunning({ running }: Performing, jobId: string): boolean {
+  const entry = running.get(jobId);
+  return entry !== undefined && entry.stopped === null && !entry.hasOutcome;
 }
 
 function oldestMs({ running, base: { clock } }: Performing): number {

@@ -12,11 +12,12 @@ import { timestamp } from '../kernel/clock.ts';
 import type { RunErrorCode } from '../kernel/errors.ts';
 import type { Queue } from '../queue/queue.ts';
 import { messageText } from './accept.ts';
+import { completedJob } from './completed-job.ts';
 import type { EndWaits } from './end-waits.ts';
 import { endsOfChildren, isChild } from './families.ts';
 import type { JobFeed } from './feed.ts';
 import { insertJobEvents } from './job-events.store.ts';
-import { changeJobCounts } from './jobs.store.ts';
+import { type ClaimedJob, changeJobCounts } from './jobs.store.ts';
 import { sendHint } from './queues.ts';
 import type { EndedRun, ScheduledRuns } from './scheduled-runs.ts';
 import type { EndedJob } from './settle.store.ts';
@@ -49,6 +50,10 @@ export interface Settled {
   readonly answer?: string | null;
   /** The field of the output that holds the skill's answer; null when the skill names none. */
   readonly answerField?: string | null;
+  /** Milliseconds that the run took, where this process has measured it. */
+  readonly tookMs?: number;
+  /** The job as it was claimed, where its run has changed nothing of it: it reported nothing and asked for nothing. */
+  readonly unchanged?: ClaimedJob | undefined;
 }
 
 export interface EffectDeps {
@@ -113,7 +118,8 @@ function publish({ base, feed, observe }: EffectDeps, settled: Settled, now: num
     // The sweep finds the others: a hint takes memory.
     if (delayMs <= soonMs) sendHint(queue, job, job.epoch, delayMs);
   }
-  if (feed.hasListeners(job.id)) feed.publish(job.id, endingEvent(job, transition, now));
+  if (!feed.hasListeners(job.id)) return;
+  feed.publish(job.id, endingEvent(job, transition, now), completedJob(settled, now));
 }
 
 export function isOfSchedule({ job }: { readonly job: EndedJob }): boolean {

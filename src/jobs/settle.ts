@@ -15,9 +15,9 @@ import { listOpenWaits } from '../journal/wait-queries.ts';
 import type { Backoff } from '../kernel/backoff.ts';
 import type { Clock } from '../kernel/clock.ts';
 import { PlatformError } from '../kernel/errors.ts';
-import { endOf } from '../kernel/set-back.ts';
 import type { Memories } from '../memories/memories.ts';
 import type { MemoryChanges } from '../memories/record.ts';
+import { finishedAt } from './completed-job.ts';
 import { finishCancellations, holdFamilies, listCancellations } from './families.store.ts';
 import {
   type CancelDeps,
@@ -48,13 +48,12 @@ import {
 import { wokenAt } from './waiting.store.ts';
 
 /** The end of an attempt. */
-export interface Settlement extends Pick<Settled, 'messages' | 'answer' | 'answerField'> {
+export interface Settlement
+  extends Pick<Settled, 'messages' | 'answer' | 'answerField' | 'unchanged' | 'tookMs'> {
   readonly job: ClaimedJob;
   readonly outcome: AttemptOutcome;
   /** The run's changes to its agent's memories; recorded if this completes the job. */
   readonly memory?: MemoryChanges | undefined;
-  /** Milliseconds that the run took, where this process has measured it. */
-  readonly tookMs?: number;
   /** Whether the claim has opened the job's journal. Steps of earlier claims are looked for anyway. */
   readonly openedJournal?: boolean;
   /** The waits, by the number of their step, whose ends the run was not told; of an outcome `waiting`. */
@@ -196,9 +195,9 @@ function decide({ backoff }: SettleDeps, settlement: Settlement, now: number): D
 }
 
 /** Milliseconds of a claim; never negative, even if the clock was set back. */
-function claimMs({ started_at, resumed_at }: ClaimedJob, now: number, tookMs?: number): number {
-  const beganAt = resumed_at ?? started_at;
-  return beganAt === null ? 0 : endOf(beganAt, now, tookMs) - beganAt;
+function claimMs(job: ClaimedJob, now: number, tookMs?: number): number {
+  const beganAt = job.resumed_at ?? job.started_at;
+  return beganAt === null ? 0 : finishedAt(job, now, tookMs) - beganAt;
 }
 
 /** Ends the steps that were under way, and those that wait unless the job goes on. */
@@ -306,14 +305,13 @@ function settledRow({ job, transition, tookMs }: Decided, now: number) {
   const waits = transition.status === 'queued';
   const dueAt = transition.status === 'waiting' ? waitingUntil(transition.dueAt, now) : null;
   const error = 'error' in transition ? transition.error : null;
-  const beganAt = job.resumed_at ?? job.started_at;
   return {
     id: job.id,
     epoch: job.epoch,
     status: transition.status,
     output: transition.status === 'completed' ? transition.output : null,
     error: error === null ? null : JSON.stringify(error),
-    finished_at: isFinal(transition.status) ? endOf(beganAt, now, tookMs) : null,
+    finished_at: isFinal(transition.status) ? finishedAt(job, now, tookMs) : null,
     run_at: waits ? transition.runAt : null,
     due_at: waits ? transition.runAt : dueAt,
     refund: waits ? transition.refund : 0,

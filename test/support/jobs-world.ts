@@ -271,6 +271,7 @@ export async function jobsWorld(
         settle: first.settle,
         begin: (job) => void begun.push(job),
         stopRun: (jobId) => first.performer.cancel(jobId),
+        performer: first.performer,
       },
       watching: { feed, observer },
     });
