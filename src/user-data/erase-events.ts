@@ -3,13 +3,12 @@
  * an organization may be millions, so how far they were looked through is kept for a repetition.
  */
 import type { Database } from '../database/database.ts';
+import { erasedData, erasedEnd } from '../database/erased-data.ts';
 import { waitForReader, webhooksReader } from '../events/reader.ts';
 import {
   deliveriesAbout,
   type EventsCursor,
   endProgress,
-  erasedData,
-  erasedEnd,
   eventsAfter,
   firstCursor,
   keepProgress,

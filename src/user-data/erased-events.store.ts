@@ -1,13 +1,8 @@
 /** The queries on events and deliveries that tell of a user. */
 import { sql } from 'kysely';
 import type { Handle, Transaction } from '../database/database.ts';
+import { erasedData, erasedEnd } from '../database/erased-data.ts';
 import type { OfUser } from './user-data.store.ts';
-
-/** What stands in place of the data of an event or a delivery. */
-export const erasedData = '{"erased":true}';
-
-/** How the body of an erased delivery ends. What a skill said may have the same text inside. */
-export const erasedEnd = `,"data":${erasedData}}`;
 
 /** An event's place in the order of its organization; on SQLite the transaction is always 0. */
 export interface EventsCursor {

@@ -5,6 +5,7 @@
 import { type Selectable, type SqlBool, sql } from 'kysely';
 import { createCounts } from '../database/counts.ts';
 import type { Transaction } from '../database/database.ts';
+import { erasedEnd } from '../database/erased-data.ts';
 import { idIn, idInLocked } from '../database/ids-in.ts';
 import { locked } from '../database/locked.ts';
 import { allRows, statement } from '../database/statement.ts';
@@ -107,12 +108,13 @@ export const claimDeliveries = allRows<Claims, Transaction>()((db, p, dialect) =
     .returning([...claimedColumns]),
 );
 
-/** Locks the deliveries in `ids` that are under way. */
+/** Locks the deliveries in `ids` that are under way; `is_erased`: the data of their body were erased. */
 export const lockDelivering = allRows<{ ids: readonly string[] }, Transaction>()(
   (db, p, dialect) => {
+    const isErased = sql<0 | 1>`case when body like ${sql.lit(`%${erasedEnd}`)} then 1 else 0 end`;
     const query = db
       .selectFrom('webhook_deliveries')
-      .select(['id', 'epoch'])
+      .select(['id', 'epoch', isErased.as('is_erased')])
       .where(idIn(dialect, p.list('ids')))
       .where('status', '=', 'delivering')
       .orderBy('id');

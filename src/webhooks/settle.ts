@@ -97,8 +97,8 @@ function publish(
 /** What the settlements of one transaction share, locked; each decision changes it for the next one. */
 interface SettlementBatch {
   readonly health: Map<string, WebhookHealth>;
-  /** The epochs of the deliveries that are under way. */
-  readonly epochs: Map<string, number>;
+  /** The deliveries that are under way. */
+  readonly held: Map<string, { readonly epoch: number; readonly is_erased: 0 | 1 }>;
   /** Webhooks that failed deliveries of this batch switch off. */
   readonly switchedOff: Set<string>;
 }
@@ -111,27 +111,29 @@ async function lockBatch(
   const rows = await lockHealth(tx, { ids: [...webhookIds] });
   const ids = settlements.map(({ delivery }) => delivery.id);
   const held = await lockDelivering(tx, { ids });
-  const epochs = new Map(held.map(({ id, epoch }) => [id, epoch]));
   const health = new Map(rows.map((row) => [row.id, healthOf(row)]));
-  return { health, epochs, switchedOff: new Set() };
+  return { health, held: new Map(held.map((row) => [row.id, row])), switchedOff: new Set() };
 }
 
 /** Decides one settlement; null when its attempt no longer holds the lease. */
 function decide(
-  { health, epochs, switchedOff }: SettlementBatch,
+  { health, held, switchedOff }: SettlementBatch,
   one: Settlement,
   delaysMs: readonly number[],
   now: number,
 ): Decided | null {
   const { id, webhook_id, epoch, attempts, lost, is_test } = one.delivery;
   const before = health.get(webhook_id);
-  if (before === undefined || epochs.get(id) !== epoch) return null;
-  epochs.delete(id);
+  const row = held.get(id);
+  if (before === undefined || row?.epoch !== epoch) return null;
+  held.delete(id);
   const delivery = { attempts, lost, isTest: is_test === 1 };
   const transition = nextState(one.result.outcome, delivery, before, delaysMs, now);
   health.set(webhook_id, transition.health);
   if (before.isActive && !transition.health.isActive) switchedOff.add(webhook_id);
-  return { ...one, transition };
+  // The receiver may have repeated what was erased during the attempt.
+  const result = row.is_erased === 1 ? { ...one.result, response: null } : one.result;
+  return { ...one, result, transition };
 }
 
 /** The health of the webhooks after all decisions, in the order of their ids. */

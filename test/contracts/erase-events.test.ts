@@ -103,7 +103,12 @@ async function left(database: Database): Promise<string[]> {
   const { kysely } = database.read;
   const events = await kysely.selectFrom('events').select('data as text').execute();
   const bodies = await kysely.selectFrom('webhook_deliveries').select('body as text').execute();
-  return [...events, ...bodies].map(({ text }) => text).filter((text) => text.includes('alice'));
+  const responses = await kysely
+    .selectFrom('webhook_attempts')
+    .select('response as text')
+    .execute();
+  const texts = [...events, ...bodies, ...responses].map(({ text }) => text ?? '');
+  return texts.filter((text) => text.includes('alice'));
 }
 
 describe.each(await engines())('on $name', (engine) => {
@@ -178,6 +183,26 @@ describe.each(await engines())('on $name', (engine) => {
     expect(await world.deliveries()).toHaveLength(2);
     expect(await left(database)).toEqual([]);
   });
+
+  test.each([200, 503])(
+    'what a receiver answers to an attempt that was under way is not recorded: %i',
+    async (status) => {
+      const { database, ...world } = await webhooksWorld(engine);
+      await world.webhook({ events: ['conversation.created'] });
+      await database.write((tx) => tx.insert('events', [conversationCreated()]));
+      world.answer(async ({ body }) => {
+        await eraseEvents({ database, isLate }, user);
+        return { status, error: null, response: `got ${body}` };
+      });
+      await world.deliver();
+
+      expect(world.sent.map(({ body }) => body)).toEqual([expect.stringContaining('alice')]);
+      expect(await left(database)).toEqual([]);
+      const { kysely } = database.read;
+      const attempts = await kysely.selectFrom('webhook_attempts').select('status').execute();
+      expect(attempts).toEqual([{ status }]);
+    },
+  );
 
   test('a delivery is erased also where a skill said what stands in place of erased data', async () => {
     const database = await engine.emptied();
