@@ -15,6 +15,7 @@ import type { Memories } from '../memories/memories.ts';
 import { removeEvents } from '../run-events/retention.ts';
 import { usageOfUser } from '../usage/budgets.ts';
 import { endErasure, eraseDeliveries, eraseEvents } from './erase-events.ts';
+import { endProgress } from './erased-events.store.ts';
 import {
   childrenKept,
   conversationsOf,
@@ -91,8 +92,6 @@ async function eraseAll(erasing: Erasing): Promise<boolean> {
     await eraseConversations(erasing);
     if (isLate() || erased.waits_for !== null) return false;
   }
-  // Events about what was erased just now may stand before those that an earlier request has looked through.
-  if (sum() > 0) await endErasure({ database }, user);
   if (!(await eraseEvents({ database, isLate }, user))) return false;
   await database.write((tx) =>
     usageOfUser.rename(tx, user.organizationId, user.userId, erasedUser),
@@ -212,7 +211,7 @@ async function eraseWithMemories(
 
 /** Whether the conversation is gone with them. */
 async function eraseJobs(
-  { clock, writer }: UserDataDeps,
+  { clock, writer, user }: Erasing,
   tx: Transaction,
   conversationId: string,
   ids: readonly string[],
@@ -228,6 +227,8 @@ async function eraseJobs(
     await removeApprovals(tx, ids);
     await removeEvents(tx, ids);
   }
+  // Events about these jobs may stand before those that an earlier request has looked through.
+  await endProgress(tx, user);
   // Of jobs that are gone, too: their messages are here.
   const gone = ids.map((id) => ({ id, conversation_id: conversationId }));
   await forgetJobs(tx, [...gone, { id: '', conversation_id: conversationId }], writer);

@@ -8,10 +8,13 @@ import { endOfOutbox } from '../../src/events/reader.ts';
 import { newId } from '../../src/kernel/ids.ts';
 import { createLogger } from '../../src/kernel/log.ts';
 import { createMemoryQueue } from '../../src/queue/memory.ts';
+import { eraseUser } from '../../src/user-data/erase.ts';
 import { eraseDeliveries, eraseEvents } from '../../src/user-data/erase-events.ts';
+import { keepProgress } from '../../src/user-data/erased-events.store.ts';
 import { createDeliveries } from '../../src/webhooks/deliveries.ts';
 import { createDispatcher } from '../../src/webhooks/dispatch.ts';
 import { engines } from '../support/databases.ts';
+import { completed, jobsWorld } from '../support/jobs-world.ts';
 import { untilReadable } from '../support/outbox.ts';
 import { waitFor } from '../support/wait-for.ts';
 import { webhooksWorld } from '../support/webhooks-world.ts';
@@ -129,6 +132,27 @@ describe.each(await engines())('on $name', (engine) => {
     const { kysely } = database.read;
     const events = await kysely.selectFrom('events').select('data').distinct().execute();
     expect(events).toEqual([{ data: '{"erased":true}' }]);
+  });
+
+  test('events that an earlier request has passed are erased with their jobs, wherever a later one breaks off', async () => {
+    const { database, clock, memories, ...world } = await jobsWorld(engine);
+    const log = createLogger('silent');
+    const deps = { database, clock, memories, log, writer: 'a test' };
+    let isDone = false;
+    for (let last = 0; !isDone; last++) {
+      const { id } = await world.submit({ userId: 'alice', isForUser: true });
+      await world.attempt(id, completed('alice'));
+      await database.write(async (tx) => keepProgress(tx, user, await endOfOutbox(tx)));
+      const dying = { ...deps, database: dyingAfter(database, last) };
+      isDone = await eraseUser(dying, user).then(
+        ({ done }) => done,
+        () => false,
+      );
+
+      expect(await eraseUser(deps, user)).toMatchObject({ done: true });
+
+      expect(await left(database)).toEqual([]);
+    }
   });
 
   test.each(['new', 'backlog'])(
