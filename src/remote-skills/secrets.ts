@@ -2,6 +2,7 @@
 import { encryptValue, sealedContexts } from '../database/sealed-values.ts';
 import { type Cipher, DecryptionError } from '../kernel/encryption.ts';
 import { isObject, type Json } from '../kernel/json.ts';
+import { secretsInQuery } from './query-secrets.ts';
 import { RemoteFault, type RemoteSource } from './remote-kind.ts';
 import type { SourceRow } from './sources.store.ts';
 
@@ -46,7 +47,7 @@ function openSecrets(cipher: Cipher | null, row: SourceRow): Json {
 const secretCharsMin = 8;
 
 /**
- * The texts of a source's secrets, and their words: `Bearer x` and `x`; and the queries of its addresses, and the values
+ * The texts of a source's secrets, and their words: `Bearer x` and `x`; and the queries of its addresses, and the secrets
  * in them.
  */
 export function secretTextsOf({ secrets, settings }: RemoteSource): string[] {
@@ -58,14 +59,7 @@ export function secretTextsOf({ secrets, settings }: RemoteSource): string[] {
     typeof text === 'string' ? [text, ...text.split(' ')] : [],
   );
   const queries = [url, base].map((one) => URL.parse(String(one))?.search ?? '');
-  return [...words, ...queries, ...queries.flatMap(valuesIn)].filter(
+  return [...words, ...queries, ...queries.flatMap(secretsInQuery)].filter(
     (text) => text.length >= secretCharsMin,
   );
-}
-
-/** The values of a query's parameters, as they are and decoded; the name of one that has no value. */
-function valuesIn(query: string): string[] {
-  const parameters = query.slice(1).split('&');
-  const values = parameters.map((parameter) => parameter.slice(parameter.indexOf('=') + 1));
-  return values.flatMap((value) => [value, new URLSearchParams(`=${value}`).get('') ?? '']);
 }

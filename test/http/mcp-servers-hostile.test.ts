@@ -257,6 +257,17 @@ describe('a call of a server', () => {
     expect((await run()).output.content[0].text).toBe('invalid key *** of version 2');
   });
 
+  test('that says a date and words of its query shows them, and no key', async () => {
+    const server = await startMcpServer();
+    const query = 'api_key=sk-live-0123456789&version=2025-06-18&environment=production';
+    const { run } = await added({ url: `${server.url}?${query}` });
+    const text = 'deployed to production on 2025-06-18 by ';
+    server.answers['tools/call'] = () => ({
+      content: [{ type: 'text', text: `${text}sk-live-0123456789` }],
+    });
+    expect((await run()).output.content[0].text).toBe(`${text}***`);
+  });
+
   test('that has changed the tool since the last refresh fails, and is not made', async () => {
     const { run, refresh, server } = await turned((one) => {
       const inputSchema = { type: 'object', properties: { id: { type: 'integer' } } };
