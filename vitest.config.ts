@@ -18,6 +18,8 @@ const seconds = 1000;
 const filesAtOnce = availableParallelism() + 3;
 /** Collecting garbage with many threads takes a twentieth more of the processor. */
 const execArgv = ['--single-threaded-gc'];
+/** Node loads the modules of workers and of what runs beside them. */
+const natively = { viteModuleRunner: false, nodeLoader: false };
 const shared = {
   isolate: false,
   execArgv,
@@ -25,7 +27,7 @@ const shared = {
   retry: process.env['CI'] === 'true' ? 1 : 0,
   // A poll waits as long as a wait: Vitest's second is short for a busy machine.
   expect: { poll: { timeout: 20 * seconds } },
-  experimental: { viteModuleRunner: false, nodeLoader: false },
+  experimental: natively,
   testTimeout: 60 * seconds,
   hookTimeout: 60 * seconds,
 };
@@ -203,6 +205,7 @@ const everyChange = [
       isolate: false,
       execArgv,
       setupFiles: ['test/page-address.ts'],
+      experimental: { viteModuleRunner: true, nodeLoader: true },
       testTimeout: 60 * seconds,
       ...(isProjectNamed ? {} : computing),
     },
@@ -245,6 +248,8 @@ export default defineConfig({
     maxWorkers: filesAtOnce,
     sequence: { sequencer: LongestFirst },
     globalSetup: ['test/support/server-broker.ts'],
+    // Vite's loader may give one of two that import a module at the same time a module without exports.
+    experimental: natively,
     reporters: ['default', './test/support/closing-line-reporter.ts'],
     projects: isSoak ? [soak] : everyChange,
   },

@@ -61,13 +61,13 @@ export default async function setup(project: TestProject): Promise<() => Promise
       const server = await postgres;
       if (path === '/database/empty') return await server.createDatabase();
       if (path === '/database/migrated') {
-        template ??= inTurn(() => migratedPostgres(server));
+        template ??= migratedPostgres(server);
         return await server.createDatabase(undefined, await template);
       }
       return await server.dropDatabase(`${server.url(path.slice('/database/drop/'.length))}`);
     }
     if (path === '/sqlite/migrated') {
-      sqlite ??= inTurn(() => migratedSqlite(join(directory, 'sqlite')));
+      sqlite ??= migratedSqlite(join(directory, 'sqlite'));
       return await sqlite;
     }
     if (path === '/redis') {
@@ -93,15 +93,6 @@ export default async function setup(project: TestProject): Promise<() => Promise
     await (await redis)?.close();
     rmSync(directory, { recursive: true, force: true });
   };
-}
-
-let last: Promise<unknown> = Promise.resolve();
-
-/** Vite, which runs this process's modules, may give the second of two importers a module half made. */
-async function inTurn<Result>(make: () => Promise<Result>): Promise<Result> {
-  const made = last.then(make);
-  last = made.catch(() => {});
-  return await made;
 }
 
 async function migratedPostgres(server: PostgresServer): Promise<string> {

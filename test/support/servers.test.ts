@@ -1,11 +1,16 @@
 import { spawn } from 'node:child_process';
-import { existsSync } from 'node:fs';
+import { existsSync, mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { createInterface } from 'node:readline';
+import { DatabaseSync } from 'node:sqlite';
 import pg from 'pg';
-import { describe, expect, test } from 'vitest';
+import { describe, expect, onTestFinished, test } from 'vitest';
+import { knownMigrations } from '../../src/database/migrate.ts';
+import { sqliteFile } from '../../src/database/sqlite.ts';
 import { startPostgres } from './postgres.ts';
 import { startRedis } from './redis.ts';
-import { freshDatabase, isInstalled } from './shared-servers.ts';
+import { freshDatabase, isInstalled, migratedDatabase, migrateSqlite } from './shared-servers.ts';
 import { waitFor } from './wait-for.ts';
 
 const postgres = await isInstalled('PostgreSQL');
@@ -30,6 +35,20 @@ describe.skipIf(!postgres)('PostgreSQL for tests', () => {
     const tables = "SELECT tablename FROM pg_tables WHERE schemaname = 'public'";
     expect(await query(one, tables)).toEqual(['only_here']);
     expect(await query(other, tables)).toEqual([]);
+  });
+
+  test('is migrated for the first that ask, beside SQLite', async () => {
+    const directory = mkdtempSync(join(tmpdir(), 'skillwright-migrated-'));
+    onTestFinished(() => rmSync(directory, { recursive: true }));
+
+    const [url] = await Promise.all([migratedDatabase(), migrateSqlite(directory)]);
+
+    const name = 'SELECT name FROM kysely_migration ORDER BY name';
+    const sqlite = new DatabaseSync(sqliteFile(directory));
+    const inSqlite = sqlite.prepare(name).all();
+    sqlite.close();
+    expect(inSqlite.map((row) => row['name'])).toEqual(knownMigrations);
+    expect(await query(url, name)).toEqual(knownMigrations);
   });
 
   test('what was committed is there after a kill and after an immediate stop', async () => {
