@@ -12,7 +12,7 @@ import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
 /**
- * The platform's own flags, as in `npm start`. With pretenuring V8 soon puts the objects of runs straight into the old
+ * The platform's own flags: those of `npm start`, which is not in a package; scripts/deploy.test.ts compares them. With pretenuring V8 soon puts the objects of runs straight into the old
  * generation, where all that they refer to follows them and waits for the next marking of the whole heap.
  */
 const flags = [

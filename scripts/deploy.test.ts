@@ -2,20 +2,31 @@
  * deploy/ against the program: the environment that it gives each process starts one, the ports and probes
  * agree, and nothing is cut off before its time. What needs Docker or Kubernetes is not run anywhere here.
  */
-import { spawn } from 'node:child_process';
+import { execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { existsSync, globSync, readFileSync } from 'node:fs';
+import {
+  cpSync,
+  existsSync,
+  globSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs';
 import { createServer, type RequestListener } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
+import { promisify } from 'node:util';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { parse, parseAllDocuments } from 'yaml';
 import { readConfig } from '../src/config/config.ts';
 import { variables } from '../src/config/variables.ts';
 import { memoryAllowanceMb } from '../src/executors/memory-limit.ts';
 
+const run = promisify(execFile);
 const root = join(import.meta.dirname, '..');
 const read = (path: string) => readFileSync(join(root, path), 'utf8');
 /** After SHUTDOWN_GRACE_MS: `stopMarginMs` in src/composition/run.ts. */
@@ -154,16 +165,31 @@ describe('the image', () => {
     ),
   );
 
-  test('starts the program with the words of npm start, and nothing between it and a signal', () => {
+  test('starts the program with the words of npm start, and nothing between it and a signal', async () => {
     const { scripts } = JSON.parse(read('package.json'));
-
     expect(JSON.parse(instruction('ENTRYPOINT')[0] as string)).toEqual([
       ...['tini', '--'],
       './skillwright',
     ]);
-    expect(read('skillwright').trimEnd().split('\n').at(-1)).toBe(
-      `exec node_modules/.bin/${scripts.start}`,
-    );
+    const directory = withNode('node_modules/.bin', 'node');
+    for (const name of ['skillwright', 'package.json']) {
+      cpSync(join(root, name), join(directory, name));
+    }
+
+    const { stdout } = await run(join(directory, 'skillwright'));
+
+    expect(`node ${stdout.trim()}`).toBe(scripts.start);
+  });
+
+  test('and the command of the package starts it with the same words', async () => {
+    const { scripts } = JSON.parse(read('package.json'));
+    const { platform, arch } = process;
+    const directory = withNode(`node_modules/node-${platform}-${arch}`, 'program');
+    cpSync(join(root, 'bin'), join(directory, 'bin'), { recursive: true });
+
+    const { stdout } = await run(process.execPath, [join(directory, 'bin/skillwright.js')]);
+
+    expect(`node ${stdout.trim().replace(`${directory}/`, '')}`).toBe(scripts.start);
   });
 
   test('starts it where it is, whatever the working directory, with its exit code', async () => {
@@ -414,6 +440,17 @@ describe('the probe', () => {
     expect(await ask(listener, ...flags)).toBe(code);
   });
 });
+
+/** A directory in which a program that prints its arguments stands for Node: in `folder`, a package or not. */
+function withNode(folder: string, name: string): string {
+  const directory = mkdtempSync(join(tmpdir(), 'skillwright-words-'));
+  onTestFinished(() => rmSync(directory, { recursive: true }));
+  mkdirSync(join(directory, folder), { recursive: true });
+  writeFileSync(join(directory, folder, name), '#!/bin/sh\necho "$@"\n', { mode: 0o755 });
+  const manifest = JSON.stringify({ bin: { node: name } });
+  writeFileSync(join(directory, folder, 'package.json'), manifest);
+  return directory;
+}
 
 /** Names that neither the table of variables has nor a provider of models could have. */
 function unknownIn(names: readonly string[]): string[] {
