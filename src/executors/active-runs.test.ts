@@ -20,12 +20,13 @@ afterEach(() => {
 /** A simulated child that answers pings when the test says so. */
 function simulatedChild({ hasDeadlines = true } = {}) {
   const clock = { ...systemClock, monotonic: () => performance.now(), now: () => Date.now() };
-  const heartbeat = createHeartbeat(clock.monotonic);
+  const heartbeat = createHeartbeat(clock.monotonic, () => marked);
   const said: unknown[][] = [];
   const onOverdue = vi.fn();
   let gathered = 0;
   let sent = 0;
   let answered = 0;
+  let marked = 0;
   const flush = (): void => {
     if (gathered > 0) sent = heartbeat.next();
     gathered = 0;
@@ -68,6 +69,10 @@ function simulatedChild({ hasDeadlines = true } = {}) {
     answer(): void {
       while (answered < sent) heartbeat.answer(++answered);
       activeRuns.onPong();
+    },
+    /** The child begins to handle what it was sent, and does not get to an answer. */
+    begin(): void {
+      marked = sent;
     },
     /** The child is sent a ping. */
     ask(): void {
@@ -192,14 +197,17 @@ describe('a deadline', () => {
     expect(child.wasAborted(slow)).toBe(true);
   });
 
-  test('times out the only run when it blocks the child past its deadline', async () => {
-    const child = simulatedChild();
-    const busy = child.start(30);
-    child.answer();
-    await pass(100);
-    child.activeRuns.finish(busy, done);
-    expect(child.outcomes).toEqual([{ kind: 'timeout', message: 'run timed out after 30 ms' }]);
-  });
+  test.each(['answer', 'begin'] as const)(
+    'times out the only run when it blocks the child past its deadline: %s',
+    async (how) => {
+      const child = simulatedChild();
+      const busy = child.start(30);
+      child[how]();
+      await pass(100);
+      child.activeRuns.finish(busy, done);
+      expect(child.outcomes).toEqual([{ kind: 'timeout', message: 'run timed out after 30 ms' }]);
+    },
+  );
 
   test('starts the grace period when the child has read the stop request', async () => {
     const child = simulatedChild();

@@ -8,6 +8,7 @@ import type { Socket } from 'node:net';
 import { extname } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { ChildSettings } from './child.ts';
+import { type LineMark, openLineMark } from './line-mark.ts';
 
 /** Variables that every child gets when the parent has them; the operator names all others. */
 const inheritedNames = ['PATH', 'HOME', 'TZ', 'LANG', 'NODE_EXTRA_CA_CERTS'];
@@ -20,10 +21,11 @@ export interface Child {
   readonly socket: Socket;
   /** Undefined when it could not be started; `process` then emits `error`. */
   readonly pid: number | undefined;
+  /** To be closed when the child is gone. */
+  readonly lineMark: LineMark;
 }
 
-/** Starts the child. A failure to do so is an `error` event of its process, or an exception. */
-export function spawnChild(options: {
+interface ChildOptions {
   memoryMb: number;
   env: Readonly<Record<string, string>>;
   settings: ChildSettings;
@@ -31,9 +33,29 @@ export function spawnChild(options: {
   snapshotFd: number;
   /** Port for a debugger, of this machine only; null for none. */
   inspectPort: number | null;
-}): Child {
+}
+
+/** Starts the child. A failure to do so is an `error` event of its process, or an exception. */
+export function spawnChild(options: ChildOptions): Child {
+  const lineMark = openLineMark();
+  try {
+    const child = spawnProcess(options, lineMark.fd);
+    // With no file descriptor left there are no streams either, whatever the types say.
+    const socket = (child.stdio as typeof child.stdio | undefined)?.[3];
+    if (socket === undefined || socket === null) {
+      child.on('error', () => {});
+      throw new Error('no executor can be started: too few file descriptors');
+    }
+    return { process: child, socket: socket as Socket, pid: child.pid, lineMark };
+  } catch (error) {
+    lineMark.close();
+    throw error;
+  }
+}
+
+function spawnProcess(options: ChildOptions, markFd: number): ChildProcess {
   const entry = new URL(`./child${extname(import.meta.url)}`, import.meta.url);
-  const child = spawn(
+  return spawn(
     process.execPath,
     [
       `--max-old-space-size=${options.memoryMb}`,
@@ -43,19 +65,12 @@ export function spawnChild(options: {
       JSON.stringify(options.settings),
     ],
     {
-      stdio: ['ignore', 'pipe', 'pipe', 'pipe', options.snapshotFd],
+      stdio: ['ignore', 'pipe', 'pipe', 'pipe', options.snapshotFd, markFd],
       detached: true,
       env: childEnvironment(options.env),
       windowsHide: true,
     },
   );
-  // With no file descriptor left there are no streams either, whatever the types say.
-  const socket = (child.stdio as typeof child.stdio | undefined)?.[3];
-  if (socket === undefined || socket === null) {
-    child.on('error', () => {});
-    throw new Error('no executor can be started: too few file descriptors');
-  }
-  return { process: child, socket: socket as Socket, pid: child.pid };
 }
 
 function childEnvironment(named: Readonly<Record<string, string>>): Record<string, string> {

@@ -3,8 +3,8 @@
  * executes the runs that the parent sends, many at once. All messages go over one socket (file descriptor
  * 3). When the socket ends, the parent is gone, and the child ends at once.
  *
- * Each line of the parent begins with a ping. The child answers it before it handles the rest of the
- * line, so the parent knows for every run whether its code may have begun.
+ * Each line of the parent begins with a ping. The child marks the line before it handles the rest of it, so the parent
+ * knows for every run whether its code may have begun, and answers the ping together with what the line's runs say at once.
  */
 import { flushCompileCache } from 'node:module';
 import { Socket } from 'node:net';
@@ -19,6 +19,7 @@ import { limitConsole } from './console-budget.ts';
 import { describeFailure } from './failure.ts';
 import { openInspector } from './inspector.ts';
 import { logCharsMax } from './limits.ts';
+import { createLineMarker } from './line-mark.ts';
 import { createLineReader, createOutbox } from './lines.ts';
 import { createMark } from './now-running.ts';
 import type { Run } from './part.ts';
@@ -45,6 +46,7 @@ export interface ChildSettings {
 const socketFd = 3;
 /** The skills snapshot. */
 const snapshotFd = 4;
+const markFd = 5;
 const readBytes = 65_536;
 /** Milliseconds after which the child says between two messages that it is alive. */
 const aliveMs = 250;
@@ -53,12 +55,13 @@ const settings = JSON.parse(process.argv[2] ?? '{}') as ChildSettings;
 const skills = new Map<string, Runnable>();
 const backlog: string[] = [];
 let isHeld = false;
-/** When the parent was last told that this process is alive; see `performance.now()`. */
+/** When this process last said that it is alive, or had nothing to do; see `performance.now()`. */
 let toldAt = 0;
 
 const socket = openSocket();
 const outbox = createOutbox((line) => socket.write(line));
 const mark = createMark();
+const markLine = createLineMarker(markFd);
 const runs = createChildRuns(skills, outbox);
 /** Resolved when a prepared child may load. */
 const planned = Promise.withResolvers<LoadPlan>();
@@ -101,6 +104,8 @@ function openSocket(): Socket {
     onread: {
       buffer: Buffer.allocUnsafe(readBytes),
       callback: (bytes, buffer) => {
+        // Until now it has waited for the parent.
+        toldAt = performance.now();
         reader(Buffer.from(buffer.buffer, buffer.byteOffset, bytes));
         return true;
       },
@@ -143,7 +148,7 @@ function gather(message: ChildMessage): void {
   outbox.push(JSON.stringify(message));
 }
 
-/** New lines wait until the parent has read the earlier messages, above all the pong. */
+/** New lines wait until the parent has read the earlier messages. */
 function onLine(line: string): void {
   if (isHeld) backlog.push(line);
   else takeLine(line);
@@ -155,8 +160,8 @@ function takeLine(line: string): void {
   if (first?.[0] === 'ping') {
     const rss = settings.reportsMemory ? process.memoryUsage.rss() : 0;
     outbox.push(`["pong",${first[1]},${rss}]`);
-    outbox.flush();
-    toldAt = performance.now();
+    // The lines before it have taken long, and more of them may follow in this turn.
+    if (isLate()) outbox.flush();
   }
   if (socket.writableLength === 0) dispatchAll(messages);
   else holdUntilWritten(messages);
@@ -172,6 +177,8 @@ function holdUntilWritten(messages: ParentMessage[]): void {
 }
 
 function dispatchAll(messages: ParentMessage[]): void {
+  const [first] = messages;
+  if (first?.[0] === 'ping' && messages.length > 1) markLine(first[1]);
   let answers: Answer[] | undefined;
   for (const message of messages) {
     if (!isAnswer(message)) dispatch(message);
@@ -192,11 +199,16 @@ function parseLine(line: string): ParentMessage[] {
   }
 }
 
+/** Whether the parent is to be told that this process is alive; true once. */
+function isLate(): boolean {
+  const now = performance.now();
+  if (now - toldAt <= aliveMs) return false;
+  toldAt = now;
+  return true;
+}
+
 function dispatch(message: ParentMessage): void {
-  if (performance.now() - toldAt > aliveMs) {
-    toldAt = performance.now();
-    send(['alive']);
-  }
+  if (isLate()) send(['alive']);
   switch (message[0]) {
     case 'run':
       mark.begin(message[1], message[2]);

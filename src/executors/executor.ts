@@ -21,7 +21,7 @@ import {
   onExit,
   onOverdue,
 } from './executor-end.ts';
-import { createHeartbeat } from './heartbeat.ts';
+import { createHeartbeat, type Heartbeat } from './heartbeat.ts';
 import { createRate, frameBytesMax, straysPerSecond } from './limits.ts';
 import { createLineReader } from './lines.ts';
 import { createLoading } from './loading.ts';
@@ -77,7 +77,7 @@ export function startExecutor(deps: ExecutorDeps, snapshot: SnapshotFile): Execu
       return state.activity.isFresh;
     },
     silentMs: heartbeat.silentMs,
-    isDoubtful: () => activeRuns.hasStopRequests() || heartbeat.silentMs() > doubtMs,
+    isDoubtful: () => activeRuns.hasStopRequests() || isSilent(heartbeat),
     run: (accepted) => run(state, accepted),
     abortAll(reason) {
       for (const one of activeRuns.all()) activeRuns.abort(one, reason);
@@ -85,6 +85,11 @@ export function startExecutor(deps: ExecutorDeps, snapshot: SnapshotFile): Execu
     watch: (wasAbsent) => watch(state, wasAbsent),
     end: (kind) => die(state, { kind }),
   };
+}
+
+/** Asked for each run, so that the mark is looked at only where it decides. */
+function isSilent(heartbeat: Heartbeat): boolean {
+  return !heartbeat.hasAnsweredWithin(doubtMs) && heartbeat.silentMs() > doubtMs;
 }
 
 function spawnExecutor(deps: ExecutorDeps, snapshot: SnapshotFile): ExecutorState {
@@ -108,7 +113,7 @@ function spawnExecutor(deps: ExecutorDeps, snapshot: SnapshotFile): ExecutorStat
     },
   });
   const { pid } = child;
-  const heartbeat = createHeartbeat(() => clock.monotonic());
+  const heartbeat = createHeartbeat(() => clock.monotonic(), child.lineMark.last);
   const channel = openChannel(child.socket, heartbeat);
   const secrets = createKnownSecrets();
   const state: ExecutorState = {

@@ -3,11 +3,10 @@
  * later child loads from it until the pool is restarted (`skills/sources/snapshot.ts`). The file is
  * unlinked at once, so it vanishes with its last user.
  */
-import { randomUUID } from 'node:crypto';
-import { closeSync, openSync, unlinkSync } from 'node:fs';
+import { closeSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import type { Clock } from '../kernel/clock.ts';
+import { openUnnamedFile } from '../kernel/unnamed-file.ts';
 
 /** Milliseconds for which a file that ended a child is not loaded. */
 const setAsideMs = 60_000;
@@ -43,11 +42,8 @@ export function openSnapshotFile(clock: Clock): SnapshotFile {
 }
 
 function openUnnamed(): number {
-  const file = join(tmpdir(), `skillwright-skills-${randomUUID()}`);
   try {
-    const fd = openSync(file, 'wx+', 0o600);
-    unlinkSync(file);
-    return fd;
+    return openUnnamedFile('skills');
   } catch (error) {
     throw new Error(
       `the skills cannot be recorded in ${tmpdir()}: ${(error as Error).message}; set TMPDIR to a directory that can be written to`,
