@@ -6,13 +6,12 @@ import type { Database } from '../database/database.ts';
 import { erasedData, erasedEnd } from '../database/erased-data.ts';
 import { waitForReader, webhooksReader } from '../events/reader.ts';
 import {
+  beginProgress,
   deliveriesAbout,
   type EventsCursor,
   endProgress,
   eventsAfter,
-  firstCursor,
   keepProgress,
-  progressOf,
   redactDelivery,
   redactEvent,
 } from './erased-events.store.ts';
@@ -66,7 +65,8 @@ export async function eraseEvents(
   { database, isLate }: EraseEventsDeps,
   user: OfUser,
 ): Promise<boolean> {
-  let after = (await progressOf(database.read, user)) ?? firstCursor;
+  let kept = await database.write((tx) => beginProgress(tx, user));
+  let after = kept;
   for (let pages = 1; ; pages++) {
     const rows = await eventsAfter(database.read, user.organizationId, after, eventsMax);
     const last = rows.at(-1);
@@ -76,7 +76,8 @@ export async function eraseEvents(
     after = reached;
     const stops = isLate();
     if (stops || rows.length < eventsMax || pages % keptEvery === 0) {
-      await database.write((tx) => keepProgress(tx, user, reached));
+      await database.write((tx) => keepProgress(tx, user, kept, reached));
+      kept = reached;
     }
     if (stops) return false;
   }

@@ -1,4 +1,5 @@
 /** The queries on events and deliveries that tell of a user. */
+import { randomInt } from 'node:crypto';
 import { sql } from 'kysely';
 import type { Handle, Transaction } from '../database/database.ts';
 import { erasedData, erasedEnd } from '../database/erased-data.ts';
@@ -9,7 +10,6 @@ export interface EventsCursor {
   readonly txid: string;
   readonly seq: number;
 }
-export const firstCursor: EventsCursor = { txid: '0', seq: -1 };
 
 /** Events of an organization after a cursor that are not erased, in their order. */
 export function eventsAfter(
@@ -38,24 +38,41 @@ export async function redactEvent(tx: Transaction, seq: number, data: string): P
   await tx.kysely.updateTable('events').set({ data }).where('seq', '=', seq).execute();
 }
 
-/** How far an erasure that was not done has looked through the events. */
-export function progressOf(db: Handle, user: OfUser): Promise<EventsCursor | undefined> {
-  return db.kysely
-    .selectFrom('user_erasures')
-    .select(['txid', 'seq'])
-    .where('organization_id', '=', user.organizationId)
-    .where('user_id', '=', user.userId)
-    .executeTakeFirst();
-}
-
-export async function keepProgress(tx: Transaction, user: OfUser, { txid, seq }: EventsCursor) {
+/**
+ * How far an erasure that was not done has looked through the events; before all of them where none has. That place is
+ * another one each time, so that `keepProgress` tells it from the one before.
+ */
+export async function beginProgress(tx: Transaction, user: OfUser): Promise<EventsCursor> {
   const { organizationId: organization_id, userId: user_id } = user;
+  const first = { txid: '0', seq: -randomInt(1, 2 ** 47) };
   await tx.kysely
     .insertInto('user_erasures')
-    .values({ organization_id, user_id, txid, seq })
-    .onConflict((conflict) =>
-      conflict.columns(['organization_id', 'user_id']).doUpdateSet({ txid, seq }),
-    )
+    .values({ organization_id, user_id, ...first })
+    .onConflict((conflict) => conflict.columns(['organization_id', 'user_id']).doNothing())
+    .execute();
+  const kept = await tx.kysely
+    .selectFrom('user_erasures')
+    .select(['txid', 'seq'])
+    .where('organization_id', '=', organization_id)
+    .where('user_id', '=', user_id)
+    .executeTakeFirst();
+  return kept ?? first;
+}
+
+/** Keeps a place, if the one before it is still kept: another erasure may have ended the progress meanwhile. */
+export async function keepProgress(
+  tx: Transaction,
+  user: OfUser,
+  before: EventsCursor,
+  { txid, seq }: EventsCursor,
+): Promise<void> {
+  await tx.kysely
+    .updateTable('user_erasures')
+    .set({ txid, seq })
+    .where('organization_id', '=', user.organizationId)
+    .where('user_id', '=', user.userId)
+    .where('txid', '=', before.txid)
+    .where('seq', '=', before.seq)
     .execute();
 }
 

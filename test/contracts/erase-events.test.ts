@@ -10,7 +10,7 @@ import { createLogger } from '../../src/kernel/log.ts';
 import { createMemoryQueue } from '../../src/queue/memory.ts';
 import { eraseUser } from '../../src/user-data/erase.ts';
 import { eraseDeliveries, eraseEvents } from '../../src/user-data/erase-events.ts';
-import { keepProgress } from '../../src/user-data/erased-events.store.ts';
+import { beginProgress, keepProgress } from '../../src/user-data/erased-events.store.ts';
 import { createDeliveries } from '../../src/webhooks/deliveries.ts';
 import { createDispatcher } from '../../src/webhooks/dispatch.ts';
 import { engines } from '../support/databases.ts';
@@ -142,7 +142,9 @@ describe.each(await engines())('on $name', (engine) => {
     for (let last = 0; !isDone; last++) {
       const { id } = await world.submit({ userId: 'alice', isForUser: true });
       await world.attempt(id, completed('alice'));
-      await database.write(async (tx) => keepProgress(tx, user, await endOfOutbox(tx)));
+      await database.write(async (tx) =>
+        keepProgress(tx, user, await beginProgress(tx, user), await endOfOutbox(tx)),
+      );
       const dying = { ...deps, database: dyingAfter(database, last) };
       isDone = await eraseUser(dying, user).then(
         ({ done }) => done,
@@ -153,6 +155,52 @@ describe.each(await engines())('on $name', (engine) => {
 
       expect(await left(database)).toEqual([]);
     }
+  });
+
+  test('events that another request has passed meanwhile are erased with their jobs', async () => {
+    const { database, clock, memories, ...world } = await jobsWorld(engine);
+    const { id } = await world.submit({ userId: 'alice', isForUser: true });
+    await world.attempt(id, completed('alice'));
+    // The other request has looked at the events, is late, and keeps its place when the jobs are erased.
+    let isLookedAt = false;
+    const { promise: areErased, resolve: nextRound } = Promise.withResolvers<void>();
+    const otherDatabase: Database = {
+      ...database,
+      async write(unit) {
+        if (isLookedAt) await areErased;
+        return await database.write(unit);
+      },
+    };
+    const other = eraseEvents(
+      {
+        database: otherDatabase,
+        isLate: () => {
+          isLookedAt = true;
+          return true;
+        },
+      },
+      user,
+    );
+    await waitFor(() => isLookedAt, { describe: 'the other request has looked at the events' });
+    let rounds = 0;
+    const eraseMemories: typeof memories.eraseUser = async (...asked) => {
+      rounds += 1;
+      if (rounds === 2) {
+        nextRound();
+        await other;
+      }
+      return await memories.eraseUser(...asked);
+    };
+    const log = createLogger('silent');
+    const deps = { database, clock, log, writer: 'a test' };
+
+    const erased = await eraseUser(
+      { ...deps, memories: { ...memories, eraseUser: eraseMemories } },
+      user,
+    );
+
+    expect(erased).toMatchObject({ done: true, jobs: 1 });
+    expect(await left(database)).toEqual([]);
   });
 
   test.each(['new', 'backlog'])(
