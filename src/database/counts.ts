@@ -109,34 +109,44 @@ interface KindSums {
 type Sums = Map<string, KindSums>;
 
 function sumsOf(sums: Sums, columns: readonly string[], kind: Row): KindSums {
-  const key = columns.map((column) => kind[column]).join('\n');
+  const key = keyOf(columns, kind);
   const known = sums.get(key);
   if (known !== undefined) return known;
-  const fields = columns.map((column) => [column, kind[column]]);
-  const made = { kind: Object.fromEntries(fields) as Row, byStatus: new Map<string, number>() };
+  const made = { kind, byStatus: new Map<string, number>() };
   sums.set(key, made);
   return made;
+}
+
+function keyOf(names: readonly string[], row: Row): string {
+  let key = '';
+  for (const name of names) key += `${row[name]}\n`;
+  return key;
 }
 
 function addTo({ byStatus }: KindSums, status: string, by: number): void {
   byStatus.set(status, (byStatus.get(status) ?? 0) + by);
 }
 
-/** Writes the sums in one order, so that two transactions of a process never wait for each other. */
 function write(counting: Counting, tx: Transaction, writer: Writer, sums: Sums) {
-  const { names, types, add } = counting;
-  const rows = [...sums.values()].flatMap(({ kind, byStatus }) =>
-    [...byStatus].flatMap(([status, count]): Row[] =>
-      count === 0 ? [] : [{ ...kind, status, writer, count }],
-    ),
-  );
+  const { columns, names, types, add } = counting;
+  const rows: Row[] = [];
+  for (const { kind, byStatus } of sums.values()) {
+    for (const [status, count] of byStatus) {
+      if (count === 0) continue;
+      const row: Row = {};
+      for (const column of columns) row[column] = kind[column] as string;
+      rows.push(Object.assign(row, { status, writer, count }));
+    }
+  }
   if (rows.length === 0) return;
-  const ordered = inOrder(names, rows);
+  // SQLite has one writer at a time, and its rows need no order.
+  const ordered = tx.dialect === 'sqlite' ? rows : inOrder(names, rows);
   return tx.each(add, rowsParams(tx.dialect, ordered, types));
 }
 
+/** In one order, so that two transactions of a process never wait for each other. */
 function inOrder(names: readonly string[], rows: readonly Row[]): Row[] {
-  const keyed = rows.map((row) => ({ key: names.map((name) => row[name]).join('\n'), row }));
+  const keyed = rows.map((row) => ({ key: keyOf(names, row), row }));
   return keyed.sort((a, b) => (a.key < b.key ? -1 : 1)).map(({ row }) => row);
 }
 

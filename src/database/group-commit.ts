@@ -16,8 +16,10 @@ const waitingMax = 10_000;
 const unitsPerCommitMax = 512;
 
 /** What is needed of the connection that writes. */
-interface Writer {
+export interface Writer {
   readonly isTransaction: boolean;
+  begin(): void;
+  commit(): void;
   exec(sql: string): void;
 }
 
@@ -93,9 +95,9 @@ async function commitTogether(
   const hooks: (() => void)[] = [];
   const tx: Transaction = { ...handle, afterCommit: (hook) => void hooks.push(hook) };
   try {
-    writer.exec('BEGIN IMMEDIATE');
+    writer.begin();
     for (const unit of units) done.push({ unit, value: await asUnit(() => unit.run(tx)) });
-    writer.exec('COMMIT');
+    writer.commit();
   } catch (error) {
     rollBack(writer);
     if (units.length > 1) await commitApart(writer, handle, units);
@@ -115,9 +117,9 @@ async function commitApart(
   const attempts: Attempt[] = [];
   const hooks: (() => void)[] = [];
   try {
-    writer.exec('BEGIN IMMEDIATE');
+    writer.begin();
     for (const unit of units) attempts.push(await attemptApart(writer, handle, unit, hooks));
-    writer.exec('COMMIT');
+    writer.commit();
   } catch {
     // SQLite has ended the transaction, as with a full disk: a smaller one may succeed.
     rollBack(writer);

@@ -9,7 +9,7 @@ import { DatabaseSync, type SQLInputValue, type StatementSync } from 'node:sqlit
 import { type Insertable, Kysely, SqliteDialect } from 'kysely';
 import { keepPrivate, makeDirectory, makePrivateFile } from '../kernel/directory.ts';
 import type { Database, Handle } from './database.ts';
-import { groupCommit } from './group-commit.ts';
+import { groupCommit, type Writer } from './group-commit.ts';
 import { migrate } from './migrate.ts';
 import { refuseMovedDirectory } from './move-marker.ts';
 import { isBusy, translated } from './sqlite-errors.ts';
@@ -57,7 +57,7 @@ export async function openSqlite(dataDir: string, { evenIfMoved = false } = {}):
     const reader = open();
     reader.exec('PRAGMA query_only = ON; PRAGMA cache_size = -16000;');
 
-    const groups = groupCommit(writer, writeHandle);
+    const groups = groupCommit(writerOf(writer), writeHandle);
     return {
       read: handleOver(reader),
       write: groups.write,
@@ -74,6 +74,20 @@ export async function openSqlite(dataDir: string, { evenIfMoved = false } = {}):
     closeAll();
     throw error;
   }
+}
+
+/** The connection that writes, with the statements of every transaction prepared. */
+function writerOf(connection: DatabaseSync): Writer {
+  const begin = connection.prepare('BEGIN IMMEDIATE');
+  const commit = connection.prepare('COMMIT');
+  return {
+    get isTransaction() {
+      return connection.isTransaction;
+    },
+    begin: () => void begin.run(),
+    commit: () => void commit.run(),
+    exec: (sql) => connection.exec(sql),
+  };
 }
 
 /** Takes the directory for this process alone. */
