@@ -78,13 +78,19 @@ export async function startProcess(
   main?: string,
 ): Promise<PlatformProcess> {
   const { child, exit, output } = spawnPlatform({ DATA_DIR: dataDir, ...environment }, main);
-  const url = await waitFor(
-    () => {
-      if (child.exitCode !== null) throw new Error(`It ended with code ${child.exitCode}`);
-      return /"address":"([^"]+)"/.exec(output())?.[1] ?? null;
-    },
+  let isOver = false;
+  void exit.then(() => {
+    isOver = true;
+  });
+  const said = await waitFor(
+    () => /"address":"([^"]+)"/.exec(output()) ?? (isOver ? 'nothing' : null),
     { describe: () => `the platform is ready; it said: ${output()}`, deadlineMs: 60_000 },
   );
+  if (said === 'nothing') {
+    const { code, signal } = await exit;
+    throw new Error(`The platform ended with ${signal ?? `code ${code}`}; it said: ${output()}`);
+  }
+  const [, url = ''] = said;
   return {
     ...clientOf(url),
     url,
