@@ -3,6 +3,7 @@ import { sql } from 'kysely';
 import type { Handle, Transaction } from '../database/database.ts';
 import { idIn, isIn, listValue } from '../database/ids-in.ts';
 import { locked } from '../database/locked.ts';
+import { bytesOf, fittingRows, pageBytesMax } from '../database/page-bytes.ts';
 import type { ConversationsTable, JobsTable } from '../database/tables.ts';
 
 export interface OfUser {
@@ -170,15 +171,22 @@ export async function erasedAmong(db: Handle, ids: readonly string[]): Promise<S
   return new Set(rows.map(({ id }) => id));
 }
 
-/** A page of a conversation's messages after `after`, by id. */
-export function messagesAfter(db: Handle, conversationId: string, after: string, limit: number) {
-  return db.kysely
+/** A page of a conversation's messages after `after`, by id, bounded in bytes too: at least one, if there are any. */
+export async function messagesAfter(
+  db: Handle,
+  conversationId: string,
+  after: string,
+  limit: number,
+) {
+  const page = db.kysely
     .selectFrom('messages')
-    .select(['id', 'job_id', 'role', 'content', 'created_at'])
     .where('conversation_id', '=', conversationId)
     .where('id', '>', after)
-    .orderBy('id')
-    .limit(limit)
+    .orderBy('id');
+  const sizes = await page.select(bytesOf('content').as('bytes')).limit(limit).execute();
+  return await page
+    .select(['id', 'job_id', 'role', 'content', 'created_at'])
+    .limit(fittingRows(sizes, pageBytesMax))
     .execute();
 }
 

@@ -5,6 +5,7 @@ import { pageBytesMax } from '../../src/database/page-bytes.ts';
 import { insertJobEvents, listJobEvents } from '../../src/jobs/job-events.store.ts';
 import { newId } from '../../src/kernel/ids.ts';
 import { createTriggers } from '../../src/triggers/triggers.ts';
+import { messagesAfter } from '../../src/user-data/user-data.store.ts';
 import { engines } from '../support/databases.ts';
 import { type JobsWorld, jobsWorld } from '../support/jobs-world.ts';
 
@@ -69,6 +70,22 @@ describe.each(await engines())('on $name', (engine) => {
       const list = await world.conversations.messages(id, 'assistant', { limit: 500, offset });
       return { ...list, ids: list.messages.map((message) => message.id) };
     }, entries);
+  });
+
+  test('what an export of a user reads of messages at a time is bounded in bytes', async () => {
+    const { database, ...world } = await jobsWorld(engine);
+    const id = await longConversation({ database, ...world }, entries);
+    const sizes: number[] = [];
+    for (let after: string | undefined = ''; after !== undefined; ) {
+      const read = await messagesAfter(database.read, id, after, page.limit);
+      sizes.push(read.reduce((sum, { content }) => sum + content.length, 0));
+      after = read.at(-1)?.id;
+    }
+
+    expect(Math.max(...sizes)).toBeLessThanOrEqual(pageBytesMax);
+    const [first] = await world.messages({ conversation_id: id });
+    const bytesOfAll = (first?.content.length ?? 0) + entries * kib64;
+    expect(sizes.reduce((sum, size) => sum + size, 0)).toBe(bytesOfAll);
   });
 
   test('a message larger than a page is a page of its own', async () => {
