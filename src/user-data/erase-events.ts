@@ -71,7 +71,7 @@ export async function eraseEvents(
     const rows = await eventsAfter(database.read, user.organizationId, after, eventsMax);
     const last = rows.at(-1);
     if (last === undefined) return true;
-    await erasePage(database, user, rows);
+    if (!(await erasePage({ database, isLate }, user, rows))) return false;
     const reached = { txid: last.txid, seq: Number(last.seq) };
     after = reached;
     const stops = isLate();
@@ -89,13 +89,13 @@ export const endErasure = ({ database }: Pick<EraseEventsDeps, 'database'>, user
 
 /**
  * In steps, so that a repetition after a crash finds what is left: the events keep what they are about until their
- * deliveries are erased.
+ * deliveries are erased. Whether they are, or it was too late.
  */
 async function erasePage(
-  database: Database,
+  { database, isLate }: EraseEventsDeps,
   user: OfUser,
   rows: readonly ({ readonly data: string } & EventsCursor)[],
-): Promise<void> {
+): Promise<boolean> {
   const told = rows.map(({ seq, data }) => ({ seq, ...(JSON.parse(data) as EventData) }));
   const jobs = told.flatMap(({ job_id }) => job_id ?? []);
   const gone = await erasedAmong(database.read, [...new Set(jobs)]);
@@ -103,7 +103,7 @@ async function erasePage(
     ({ job_id, user_id, erased }) =>
       erased === true || user_id === user.userId || gone.has(job_id ?? ''),
   );
-  if (about.length === 0) return;
+  if (about.length === 0) return true;
   await database.write(async (tx) => {
     for (const { seq, job_id, conversation_id } of about) {
       await redactEvent(tx, Number(seq), JSON.stringify({ erased: true, job_id, conversation_id }));
@@ -113,8 +113,9 @@ async function erasePage(
   await database.write((tx) => waitForReader(tx, webhooksReader));
   // Also finds the deliveries that an interrupted erasure has left.
   const subjects = about.flatMap(({ job_id, conversation_id }) => job_id ?? conversation_id ?? []);
-  await eraseDeliveries({ database, isLate: () => false }, [...new Set(subjects)]);
+  if (!(await eraseDeliveries({ database, isLate }, [...new Set(subjects)]))) return false;
   await database.write(async (tx) => {
     for (const { seq } of about) await redactEvent(tx, Number(seq), erasedData);
   });
+  return true;
 }
