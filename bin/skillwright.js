@@ -12,8 +12,9 @@ import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
 /**
- * The platform's own flags: those of `npm start`, which is not in a package; scripts/deploy.test.ts compares them. With pretenuring V8 soon puts the objects of runs straight into the old
- * generation, where all that they refer to follows them and waits for the next marking of the whole heap.
+ * The platform's own flags: those of `npm start`, which a package does not have. scripts/deploy.test.ts compares them.
+ * With pretenuring V8 soon puts the objects of runs straight into the old generation, where all that they refer to
+ * follows them and waits for the next marking of the whole heap.
  */
 const flags = [
   '--no-allocation-site-pretenuring',
