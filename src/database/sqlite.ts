@@ -49,7 +49,8 @@ export async function openSqlite(dataDir: string, { evenIfMoved = false } = {}):
       'PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA temp_store = MEMORY;',
     );
     // Checkpoints move each dirty page once however often it was written: fewer, larger ones cost less.
-    writer.exec('PRAGMA wal_autocheckpoint = 8000; PRAGMA cache_size = -16000;');
+    // Its cache stays as small as SQLite makes it: a commit may look through the table of all cached pages.
+    writer.exec('PRAGMA wal_autocheckpoint = 8000;');
     const writeHandle = handleOver(writer);
     writer.exec('BEGIN IMMEDIATE');
     await migrate(writeHandle.kysely, 'sqlite');
