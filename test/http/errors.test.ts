@@ -431,7 +431,9 @@ describe('503 service_unavailable', () => {
       return written;
     };
 
-    const answer = await tenant.post(any, '2', { prefer: 'wait=5' });
+    // A job that failed is read again for its answer, one that completed is not.
+    const failing = acting({ fail: { message: 'no', retryable: false } });
+    const answer = await tenant.post(`/api/${play}`, failing, { prefer: 'wait=5' });
 
     read.first = first;
     (broken.database as { write: unknown }).write = write;
