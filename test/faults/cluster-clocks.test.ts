@@ -109,10 +109,12 @@ describe.skipIf(!(await canRunClusters()))('a cluster whose clocks differ', () =
       });
       expect(status, text).toBe(201);
     }
+    // A minute that begins while they are being made has runs of the first ones only.
     const slots = async (): Promise<{ slot: number; n: number; late: number }[]> =>
       await cluster.sql(
         `SELECT slot::float8, count(*)::int AS n, max(jobs.created_at - slot)::float8 AS late
-         FROM scheduled_runs JOIN jobs ON jobs.id = job_id GROUP BY slot ORDER BY slot`,
+         FROM scheduled_runs JOIN jobs ON jobs.id = job_id
+         WHERE slot > (SELECT max(created_at) FROM scheduled_jobs) GROUP BY slot ORDER BY slot`,
       );
     const untilMinutes = async (count: number) => {
       // Time enough that all processes have looked at the clock again before.
