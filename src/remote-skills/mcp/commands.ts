@@ -211,7 +211,10 @@ async function startCommand(
     const message = `The command of ${source.name} has ended${lastLine(said)}`;
     ended.reject(new RemoteFault(message, { code: 'upstream_unavailable', retryable: true }));
   };
-  return { client, begin, broken: Promise.race([broken, ended.promise]), close };
+  const over = Promise.race([broken, ended.promise]);
+  // The call for which it was started may have been given up meanwhile.
+  over.catch(() => {});
+  return { client, begin, broken: over, close };
 }
 
 /**
