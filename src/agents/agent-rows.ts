@@ -32,7 +32,7 @@ export function emptyAgent(organizationId: string, id: string, now: number): Age
     approvals: '[]',
     agents: '[]',
     metadata: '{}',
-    memory: 'read_write',
+    memory: 'user',
     recall: null,
     version: 1,
     created_at: now,

@@ -69,7 +69,7 @@ const Version = Type.Object(
           skills: [],
           approvals: [],
           agents: [],
-          memory: 'read_write',
+          memory: 'user',
           recall: null,
         },
         compared_to: 2,

@@ -83,8 +83,9 @@ const versioned = {
       'Ids of agents that it may give tasks to as tools. None of them may lead back to the agent.',
   }),
   memory: {
-    ...Words(['read_write', 'read', 'off']),
-    description: 'What its runs and its model may do with its memory; read_write by default.',
+    ...Words(['read_write', 'user', 'read', 'off']),
+    description:
+      'What its runs may do with its memory. user, the default of new agents: its model writes and forgets memories of the user of the run alone, and only reads in a run without a user; code of skills writes all. read_write: its model changes the memories of all users too.',
   },
   recall: {
     ...Nullable(
@@ -127,7 +128,7 @@ const example = {
   approvals: ['web/v1.0/http-request'],
   agents: ['researcher'],
   metadata: {},
-  memory: 'read_write',
+  memory: 'user',
   recall: { limit: 5 },
   version: 1,
   created_at: '2026-01-01T00:00:00.000Z',

@@ -40,7 +40,7 @@ export async function agentOf(
 function overridden(saved: AgentRow, overrides: string): AgentRow {
   const fields = columnsOf(JSON.parse(overrides) as AgentFields);
   // A trial must not change the memory of the agent.
-  const memory = saved.memory === 'read_write' ? 'read' : saved.memory;
+  const memory = saved.memory === 'off' ? 'off' : 'read';
   return { ...saved, ...fields, memory };
 }
 

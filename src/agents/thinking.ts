@@ -7,6 +7,7 @@
 import type { RunPart } from '../journal/run-part.ts';
 import type { WaitScope } from '../journal/wait-scope.ts';
 import { usdOf } from '../kernel/money.ts';
+import { rightsOfModel } from '../memories/memory-verbs.ts';
 import type { Usage } from '../models/model.ts';
 import type { Generated } from '../skills/definition.ts';
 import { fallbacksOf, settingsOf } from './agent-rows.ts';
@@ -202,18 +203,18 @@ async function toolsOf(
   request: GenerateOptions,
   part: RunPart,
 ): Promise<ToolBox> {
-  const { skills, agents } = attempt.deps;
+  const { deps, run } = attempt;
   const wanted = {
     tools: part.depth < depthMax || request.tools === false ? request.tools : [],
     files: request.files !== undefined,
   };
   const rights = {
-    agents: agent.agents === '[]' ? [] : await agents.calledBy(agent),
-    memory: agent.memory,
+    agents: agent.agents === '[]' ? [] : await deps.agents.calledBy(agent),
+    memory: rightsOfModel(agent.memory, run.job.for_user === 1),
     skills: JSON.parse(agent.skills) as string[],
     approvals: JSON.parse(agent.approvals) as string[],
   };
-  return toolBox(skills.list(), rights, scopes, wanted);
+  return toolBox(deps.skills.list(), rights, scopes, wanted);
 }
 
 function systemOf(

@@ -133,7 +133,7 @@ async function askMemory(
   own: RunPart,
 ): Promise<ToolOutcome> {
   try {
-    return { output: await run.memory().ask(verb, payload, own) };
+    return { output: await run.memory().ask(verb, payload, { ...own, isModel: true }) };
   } catch (error) {
     // An error that is not retryable breaks a rule, and its message is for the model.
     if ((error as { retryable?: unknown }).retryable !== false) throw error;

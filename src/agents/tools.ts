@@ -8,7 +8,7 @@ import { hasScopes } from '../kernel/caller.ts';
 import { cleanText } from '../kernel/text.ts';
 import {
   isMemoryVerb,
-  type MemoryMode,
+  type MemoryRights,
   type MemoryVerb,
   memoryToolsIn,
 } from '../memories/memory-verbs.ts';
@@ -112,8 +112,8 @@ export interface AgentRights {
   readonly skills: readonly string[];
   /** Agents that it may give tasks to. */
   readonly agents: readonly CalledAgent[];
-  /** What it may do with the agent's memory. */
-  readonly memory: MemoryMode;
+  /** What it may do with the memories of the agent and of the run's user. */
+  readonly memory: MemoryRights;
   /** Patterns of skills whose calls a person has to approve. */
   readonly approvals: readonly string[];
 }

@@ -243,7 +243,7 @@ export interface AgentsTable {
   /** JSON object. */
   metadata: string;
   /** What its runs and its model may do with its memory. */
-  memory: Generated<'read_write' | 'read' | 'off'>;
+  memory: Generated<'read_write' | 'user' | 'read' | 'off'>;
   /** JSON `{limit}`: the memories that come into a prompt by themselves; null for none. */
   recall: Generated<string | null>;
   /** Which version it is. */

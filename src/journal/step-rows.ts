@@ -10,6 +10,8 @@ export interface JournalJob {
   readonly organization_id: string;
   readonly agent_id: string;
   readonly user_id: string;
+  /** 1: the run is for this user, whose memories it has. 0: `user_id` names the caller alone. */
+  readonly for_user: number;
   readonly api_key_id: string;
   readonly conversation_id: string;
   readonly trigger_type: string;

@@ -16,7 +16,14 @@ import { fused } from './fusion.ts';
 import type { Meaning } from './meaning.ts';
 import { findMemory, listMemories, type VisibleMemoryRow } from './memories.store.ts';
 import { type RunMemoryView, runMemoryView } from './memories.ts';
-import { type MemoryMode, type MemoryVerb, memoryFault } from './memory-verbs.ts';
+import {
+  type MemoryMode,
+  type MemoryRights,
+  type MemoryVerb,
+  memoryFault,
+  rightsOfCode,
+  rightsOfModel,
+} from './memory-verbs.ts';
 import { likenessOf } from './near-duplicates.ts';
 import { type OfUser, type Owning, ownersOf, ownersSeen } from './owners.ts';
 import { queryOf } from './query.ts';
@@ -133,6 +140,8 @@ function inTurn<T>(attempt: AttemptMemory, act: () => T | Promise<T>): Promise<T
 /** The part of a run that asks; it records the changes of its request. */
 export interface Asker {
   readonly step: number | null;
+  /** Whether a model asks, by a call of its tool, and not the code of a skill. */
+  readonly isModel?: boolean;
   note(change: MemoryChange): void;
 }
 
@@ -153,7 +162,8 @@ async function ask(
       const userId = userOf(attempt, whose);
       attempt.bounds.countRemembered(refusing(() => checkBytes(fields)));
       return inTurn(attempt, async () => {
-        await requireAllowed(attempt, verb);
+        const rights = await requireAllowed(attempt, verb, asker);
+        if (rights === 'user' && userId === null) throw permanentError(onlyForUser);
         const before = await similarTo(attempt, fields, userId);
         const making = { userId, step: asker.step, ...(before && { before }) };
         const memory = remember(attempt, fields, making);
@@ -168,15 +178,15 @@ async function ask(
       const { whose, ...asked } = readRecall(payload);
       const wanted = whose === undefined ? asked : { ...asked, userId: userOf(attempt, whose) };
       return inTurn(attempt, async () => {
-        await requireAllowed(attempt, verb);
+        await requireAllowed(attempt, verb, asker);
         return await recall(attempt, wanted);
       });
     }
     case 'forget': {
       const id = readForget(payload);
       const isGone = await inTurn(attempt, async () => {
-        await requireAllowed(attempt, verb);
-        return isId(id) && (await forget(attempt, id));
+        const rights = await requireAllowed(attempt, verb, asker);
+        return isId(id) && (await forget(attempt, id, rights));
       });
       if (isGone) asker.note({ forgotten: id });
       return isGone;
@@ -184,12 +194,27 @@ async function ask(
   }
 }
 
-/** Throws if the agent may not use the verb. The mode is read once, so it is the same for the whole attempt. */
-async function requireAllowed(attempt: AttemptMemory, verb: MemoryVerb): Promise<void> {
+const onlyForUser =
+  "this agent's model may remember for the user of this run alone: leave whose out";
+const onlyOfUser =
+  "this agent's model may forget memories of the user of this run alone, and this one is the agent's own";
+
+/**
+ * The rights of the asker; throws if they exclude the verb. The mode is read once, so it is the same for the whole
+ * attempt.
+ */
+async function requireAllowed(
+  attempt: AttemptMemory,
+  verb: MemoryVerb,
+  { isModel }: Asker,
+): Promise<MemoryRights> {
   const mode = await attempt.mode();
   attempt.mode = async () => mode;
-  const fault = memoryFault(mode, verb);
+  const rights =
+    isModel === true ? rightsOfModel(mode, attempt.userId !== null) : rightsOfCode(mode);
+  const fault = memoryFault(rights, verb);
   if (fault !== null) throw permanentError(fault);
+  return rights;
 }
 
 /** The user whose memory is meant; by default the run's user. Null for the agent's own memory. */
@@ -275,10 +300,15 @@ interface Remembering {
   readonly now?: number;
 }
 
-async function forget(attempt: AttemptMemory, id: string): Promise<boolean> {
+async function forget(
+  attempt: AttemptMemory,
+  id: string,
+  rights: MemoryRights = 'read_write',
+): Promise<boolean> {
   const { database, bounds, clock, remembered, dropped, forgotten } = attempt;
   const own = remembered.get(id);
   if (own !== undefined) {
+    requireOfUser(own, rights);
     bounds.countForgotten(0);
     dropped.set(id, own);
     return remembered.delete(id);
@@ -286,9 +316,15 @@ async function forget(attempt: AttemptMemory, id: string): Promise<boolean> {
   const owners = await seenBy(attempt);
   const known = owners.length > 0 && (await findMemory(database.read, owners, id, clock.now()));
   if (!known || forgotten.has(id)) return false;
+  requireOfUser(known, rights);
   bounds.countForgotten(known.word_count);
   forgotten.add(id);
   return true;
+}
+
+/** Throws where the rights end at the memories of the run's user. A run sees no memory of another user. */
+function requireOfUser({ user_id }: Pick<VisibleMemoryRow, 'user_id'>, rights: MemoryRights): void {
+  if (rights === 'user' && user_id === null) throw permanentError(onlyOfUser);
 }
 
 /** The owners that the run sees: the agent and the run's user; with `userId` only that one. */

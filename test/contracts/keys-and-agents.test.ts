@@ -168,7 +168,7 @@ describe.each(await engines())('on $name', (engine) => {
         model: null,
         model_settings: null,
         fallback_models: [],
-        memory: 'read_write',
+        memory: 'user',
         recall: null,
         version: 1,
         skills: ['web/*'],

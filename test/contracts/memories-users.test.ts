@@ -365,6 +365,53 @@ describe.each(await engines())('on $name', (engine) => {
     expect(await asked(runFor(null), 'forget')).toBe(true);
   });
 
+  test('where memory is user, a model writes and forgets the memories of its user alone; code writes all', async () => {
+    const all = await world(engine);
+    const [shared, ofAlice] = await all.given(['Shared', null], ['Of Alice', 'alice']);
+    expect(await all.agents.get('default', 'support')).toMatchObject({ memory: 'user' });
+    const noted: MemoryChange[] = [];
+    const model = {
+      step: 1,
+      isModel: true,
+      note: (change: MemoryChange) => void noted.push(change),
+    };
+    const memory = all.runFor('alice');
+
+    expect(contents(await memory.ask('recall', {}, model)).sort()).toEqual(['Of Alice', 'Shared']);
+    await memory.ask('remember', { content: 'Tea' }, model);
+    const forAll = memory.ask('remember', { content: 'For all', whose: 'agent' }, model);
+    await expect(forAll).rejects.toThrow('may remember for the user of this run alone');
+    await expect(memory.ask('forget', shared?.id, model)).rejects.toThrow("the agent's own");
+    expect(await memory.ask('forget', ofAlice?.id, model)).toBe(true);
+    expect(noted).toMatchObject([{ remembered: { content: 'Tea' } }, { forgotten: ofAlice?.id }]);
+
+    // What code of the same run remembers for the agent is no memory of the user either.
+    const byCode = { content: 'By code', whose: 'agent' };
+    const { id } = (await memory.ask('remember', byCode)) as { id: string };
+    await expect(memory.ask('forget', id, model)).rejects.toThrow("the agent's own");
+    expect(await memory.ask('forget', shared?.id)).toBe(true);
+    await keep(all, memory, 'alice');
+    expect((await all.listed()).contents.sort()).toEqual(['By code', 'Tea']);
+    await expectMemoriesConsistent(all.database);
+  });
+
+  test('where memory is user, a model in a run without a user reads alone, and code writes', async () => {
+    const all = await world(engine);
+    const [shared] = await all.given(['Shared', null], ['Of Alice', 'alice']);
+    const model = { step: 1, isModel: true, note() {} };
+    const memory = all.runFor(null);
+
+    expect(contents(await memory.ask('recall', {}, model))).toEqual(['Shared']);
+    for (const asked of [{ content: 'x' }, { content: 'x', whose: 'agent' }]) {
+      const refused = memory.ask('remember', asked, model);
+      await expect(refused).rejects.toThrow('this agent may only read its memory');
+    }
+    await expect(memory.ask('forget', shared?.id, model)).rejects.toThrow('may only read');
+    await memory.ask('remember', { content: 'By code' });
+    await keep(all, memory, null);
+    expect((await all.listed()).contents.sort()).toEqual(['By code', 'Of Alice', 'Shared']);
+  });
+
   test('the erasure of a user leaves the index whole, also where memories were changed', async () => {
     const w = await world(engine);
     const [changed] = await w.given(['Ada likes tea', 'ada'], ['Ada likes cake', 'ada']);

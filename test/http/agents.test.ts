@@ -45,7 +45,7 @@ const defaults = {
   model: null,
   model_settings: null,
   fallback_models: [],
-  memory: 'read_write',
+  memory: 'user',
   recall: null,
   version: 1,
   skills: [],

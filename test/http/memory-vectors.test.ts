@@ -49,7 +49,7 @@ const allHaveVectors = () =>
     describe: 'the vectors of all memories',
   });
 async function remembering(...all: readonly { content: string; user_id?: string }[]) {
-  const thinker = await newThinker(platform);
+  const thinker = await newThinker(platform, { memory: 'read_write' });
   for (const one of all) expect((await thinker.post(memories, one)).status).toBe(201);
   await allHaveVectors();
   const search = async (q: string, more = '') => {
@@ -128,7 +128,7 @@ test('an erased user leaves no vector', async () => {
 });
 
 test('an organization’s own credentials make its vectors', async () => {
-  const thinker = await newThinker(platform);
+  const thinker = await newThinker(platform, { memory: 'read_write' });
   const path = `/admin/organizations/${thinker.organization}/credentials/local`;
   await platform.admin('PUT', path, { api_key: 'sk-own', base_url: embedder.baseUrl });
   await thinker.post(memories, { content: 'The clinic is near' });

@@ -46,7 +46,7 @@ afterAll(async () => {
 
 const since = (before: number) => world.provider.requests.slice(before);
 const soFar = () => world.provider.requests.length;
-const own = ['find_tools', 'remember', 'recall', 'forget', 'read_result'];
+const own = ['find_tools', 'recall', 'read_result'];
 const finding = (query: string) => ({
   toolCalls: [{ name: 'find_tools', input: { query, limit: 1 } }],
 });

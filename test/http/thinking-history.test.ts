@@ -124,7 +124,7 @@ describe("what is longer than the model's window", () => {
   const filler = 'all work and no play '.repeat(45);
 
   test('leaves out whole exchanges, the oldest first, and reports it in the stream', async () => {
-    const { task, follow } = await newThinker(small.platform);
+    const { task, follow } = await newThinker(small.platform, { memory: 'read_write' });
     small.provider.script(
       unsummarized(({ messages }) => ({
         text: `answer ${/number (\d+)/.exec(JSON.stringify(messages.at(-1)))?.[1]}`,

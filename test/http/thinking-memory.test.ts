@@ -17,7 +17,7 @@ const contentsOf = (memories: { content: string }[]) =>
 describe.each(['openai/test', 'anthropic/test'])(
   'the memory of an agent that thinks with %s',
   (model) => {
-    const thinker = () => newThinker(world.platform, { model });
+    const thinker = () => newThinker(world.platform, { model, memory: 'read_write' });
 
     test('is seen by the model at once, and kept when the job completes', async () => {
       const { task, memories } = await thinker();
@@ -139,7 +139,7 @@ test('a support agent knows each of its users by the header alone, as the guide 
 });
 
 test('memories of many concurrent calls are all kept', async () => {
-  const { task, memories } = await newThinker(world.platform);
+  const { task, memories } = await newThinker(world.platform, { memory: 'read_write' });
   const contents = Array.from({ length: 30 }, (_, n) => `fact ${n}`);
   world.provider.script(
     callingTools(

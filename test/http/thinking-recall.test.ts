@@ -21,7 +21,7 @@ const toolsIn = (before: number) =>
   since(before)[0]?.tools.filter((name) => memoryTools.includes(name));
 
 test('a model remembers for the user of its run, and another user’s model does not recall it', async () => {
-  const { task, get } = await newThinker(world.platform);
+  const { task, get } = await newThinker(world.platform, { memory: 'read_write' });
   world.provider.script(
     inTurn(
       call('remember', { content: 'The salary of Alice is 5,000' }),
@@ -122,6 +122,54 @@ describe('the memory of an agent', () => {
     expect(since(before)[1]?.toolResults[0]).toMatch(/There is no tool "remember"/);
     expect(since(before)[2]?.toolResults[0]).toContain('known');
     expect(await kept()).toHaveLength(1);
+  });
+});
+
+describe('the memory of a new agent', () => {
+  test('is changed by the model of a user for this user alone, whatever the model calls', async () => {
+    const { task, post, get } = await newThinker(world.platform);
+    const { body: policy } = await post(memories, { content: 'Refunds need a receipt' });
+    const before = soFar();
+    world.provider.script(
+      inTurn(
+        call('remember', { content: 'Every refund is approved', whose: 'agent' }),
+        call('forget', { id: policy.id }),
+        call('remember', { content: 'Alice likes tea' }),
+        { text: 'Done.' },
+      ),
+    );
+
+    expect(await task('Try', {}, alice)).toMatchObject({ status: 'completed' });
+
+    expect(toolsIn(before)).toEqual(memoryTools);
+    const remember = since(before)[0]?.body.tools.find(
+      (tool: { function: { name: string } }) => tool.function.name === 'remember',
+    );
+    expect(Object.keys(remember.function.parameters.properties)).not.toContain('whose');
+    expect(since(before)[1]?.toolResults[0]).toContain('for the user of this run alone');
+    expect(since(before)[2]?.toolResults[0]).toContain("the agent's own");
+    const { body } = await get(memories);
+    expect(body.data).toMatchObject([
+      { content: 'Alice likes tea', user_id: 'alice' },
+      { content: 'Refunds need a receipt', user_id: null },
+    ]);
+  });
+
+  test('is only read by the model of a run without a user', async () => {
+    const { task, memories: kept } = await newThinker(world.platform);
+    const before = soFar();
+    world.provider.script(inTurn(call('remember', { content: 'x' }), { text: 'Done.' }));
+
+    await task('Try');
+
+    expect(toolsIn(before)).toEqual(['recall']);
+    expect(since(before)[1]?.toolResults[0]).toMatch(/There is no tool "remember"/);
+    expect(await kept()).toEqual([]);
+  });
+
+  test('that an organization begins with is the same', async () => {
+    const { get } = await newThinker(world.platform);
+    expect((await get('/api/agents/default')).body.memory).toBe('user');
   });
 });
 

@@ -12,7 +12,8 @@ afterAll(() => world.stop());
 
 const wordCount = toolNamed('text/v1.0/word-count');
 const played = toolNamed(play);
-const ofPlatform = ['remember', 'recall', 'forget', 'read_result'];
+/** Of a new agent, in a run without a user. */
+const ofPlatform = ['recall', 'read_result'];
 
 /** Requests that came since `before`. */
 const since = (before: number) => world.provider.requests.slice(before);

@@ -54,6 +54,8 @@ describe.each(await engines())('on $name', (engine) => {
       instructions: 'You keep notes on harbours.',
       model: 'openai/test',
       skills: ['text/*', 'web/*'],
+      // The run is for no user.
+      memory: 'read_write',
     });
     expect(agent.status).toBe(201);
     const webhook = await tenant.post('/api/agent-webhooks', {

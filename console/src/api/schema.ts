@@ -2912,10 +2912,10 @@ export interface components {
             /** @description Ids of agents that it may give tasks to as tools. None of them may lead back to the agent. */
             agents?: string[];
             /**
-             * @description What its runs and its model may do with its memory; read_write by default.
+             * @description What its runs may do with its memory. user, the default of new agents: its model writes and forgets memories of the user of the run alone, and only reads in a run without a user; code of skills writes all. read_write: its model changes the memories of all users too.
              * @enum {string}
              */
-            memory?: "read_write" | "read" | "off";
+            memory?: "read_write" | "user" | "read" | "off";
             /** @description How many memories, the best for the task, come into the prompt by themselves; null for none. */
             recall?: {
                 limit: number;
@@ -2944,10 +2944,10 @@ export interface components {
             /** @description Ids of agents that it may give tasks to as tools. None of them may lead back to the agent. */
             agents: string[];
             /**
-             * @description What its runs and its model may do with its memory; read_write by default.
+             * @description What its runs may do with its memory. user, the default of new agents: its model writes and forgets memories of the user of the run alone, and only reads in a run without a user; code of skills writes all. read_write: its model changes the memories of all users too.
              * @enum {string}
              */
-            memory: "read_write" | "read" | "off";
+            memory: "read_write" | "user" | "read" | "off";
             /** @description How many memories, the best for the task, come into the prompt by themselves; null for none. */
             recall: {
                 limit: number;
@@ -2981,10 +2981,10 @@ export interface components {
             /** @description Ids of agents that it may give tasks to as tools. None of them may lead back to the agent. */
             agents?: string[];
             /**
-             * @description What its runs and its model may do with its memory; read_write by default.
+             * @description What its runs may do with its memory. user, the default of new agents: its model writes and forgets memories of the user of the run alone, and only reads in a run without a user; code of skills writes all. read_write: its model changes the memories of all users too.
              * @enum {string}
              */
-            memory?: "read_write" | "read" | "off";
+            memory?: "read_write" | "user" | "read" | "off";
             /** @description How many memories, the best for the task, come into the prompt by themselves; null for none. */
             recall?: {
                 limit: number;
@@ -3019,10 +3019,10 @@ export interface components {
             /** @description Ids of agents that it may give tasks to as tools. None of them may lead back to the agent. */
             agents: string[];
             /**
-             * @description What its runs and its model may do with its memory; read_write by default.
+             * @description What its runs may do with its memory. user, the default of new agents: its model writes and forgets memories of the user of the run alone, and only reads in a run without a user; code of skills writes all. read_write: its model changes the memories of all users too.
              * @enum {string}
              */
-            memory: "read_write" | "read" | "off";
+            memory: "read_write" | "user" | "read" | "off";
             /** @description How many memories, the best for the task, come into the prompt by themselves; null for none. */
             recall: {
                 limit: number;
@@ -10721,7 +10721,7 @@ export interface operations {
                      *             "researcher"
                      *           ],
                      *           "metadata": {},
-                     *           "memory": "read_write",
+                     *           "memory": "user",
                      *           "recall": {
                      *             "limit": 5
                      *           },
@@ -10865,7 +10865,7 @@ export interface operations {
                      *         "researcher"
                      *       ],
                      *       "metadata": {},
-                     *       "memory": "read_write",
+                     *       "memory": "user",
                      *       "recall": {
                      *         "limit": 5
                      *       },
@@ -11030,7 +11030,7 @@ export interface operations {
                      *         "researcher"
                      *       ],
                      *       "metadata": {},
-                     *       "memory": "read_write",
+                     *       "memory": "user",
                      *       "recall": {
                      *         "limit": 5
                      *       },
@@ -11178,7 +11178,7 @@ export interface operations {
                      *         "researcher"
                      *       ],
                      *       "metadata": {},
-                     *       "memory": "read_write",
+                     *       "memory": "user",
                      *       "recall": {
                      *         "limit": 5
                      *       },
@@ -11586,7 +11586,7 @@ export interface operations {
                      *         "skills": [],
                      *         "approvals": [],
                      *         "agents": [],
-                     *         "memory": "read_write",
+                     *         "memory": "user",
                      *         "recall": null
                      *       },
                      *       "compared_to": 2,
@@ -11731,7 +11731,7 @@ export interface operations {
                      *         "researcher"
                      *       ],
                      *       "metadata": {},
-                     *       "memory": "read_write",
+                     *       "memory": "user",
                      *       "recall": {
                      *         "limit": 5
                      *       },

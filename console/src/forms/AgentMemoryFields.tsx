@@ -6,7 +6,8 @@ import { numberOf } from './numbers.ts';
 type Texts = Readonly<Record<'memory' | 'recall', string>>;
 
 const memoryUses = [
-  { value: 'read_write', label: 'reads and writes' },
+  { value: 'user', label: 'model writes the user’s' },
+  { value: 'read_write', label: 'reads and writes all' },
   { value: 'read', label: 'reads only' },
   { value: 'off' },
 ];
@@ -31,7 +32,7 @@ export function AgentMemoryFields({
     <div className="grid gap-5 sm:grid-cols-2">
       <SelectField
         label="Memory"
-        hint="What its model and its skills may do with it."
+        hint="With “model writes the user’s” its skills still write all memories."
         error={issueOf(error, 'memory')}
         value={values.memory}
         options={memoryUses}

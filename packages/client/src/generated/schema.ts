@@ -2417,10 +2417,10 @@ export interface components {
             /** @description Ids of agents that it may give tasks to as tools. None of them may lead back to the agent. */
             agents?: string[];
             /**
-             * @description What its runs and its model may do with its memory; read_write by default.
+             * @description What its runs may do with its memory. user, the default of new agents: its model writes and forgets memories of the user of the run alone, and only reads in a run without a user; code of skills writes all. read_write: its model changes the memories of all users too.
              * @enum {string}
              */
-            memory?: "read_write" | "read" | "off";
+            memory?: "read_write" | "user" | "read" | "off";
             /** @description How many memories, the best for the task, come into the prompt by themselves; null for none. */
             recall?: {
                 limit: number;
@@ -2449,10 +2449,10 @@ export interface components {
             /** @description Ids of agents that it may give tasks to as tools. None of them may lead back to the agent. */
             agents: string[];
             /**
-             * @description What its runs and its model may do with its memory; read_write by default.
+             * @description What its runs may do with its memory. user, the default of new agents: its model writes and forgets memories of the user of the run alone, and only reads in a run without a user; code of skills writes all. read_write: its model changes the memories of all users too.
              * @enum {string}
              */
-            memory: "read_write" | "read" | "off";
+            memory: "read_write" | "user" | "read" | "off";
             /** @description How many memories, the best for the task, come into the prompt by themselves; null for none. */
             recall: {
                 limit: number;
@@ -2486,10 +2486,10 @@ export interface components {
             /** @description Ids of agents that it may give tasks to as tools. None of them may lead back to the agent. */
             agents?: string[];
             /**
-             * @description What its runs and its model may do with its memory; read_write by default.
+             * @description What its runs may do with its memory. user, the default of new agents: its model writes and forgets memories of the user of the run alone, and only reads in a run without a user; code of skills writes all. read_write: its model changes the memories of all users too.
              * @enum {string}
              */
-            memory?: "read_write" | "read" | "off";
+            memory?: "read_write" | "user" | "read" | "off";
             /** @description How many memories, the best for the task, come into the prompt by themselves; null for none. */
             recall?: {
                 limit: number;
@@ -2524,10 +2524,10 @@ export interface components {
             /** @description Ids of agents that it may give tasks to as tools. None of them may lead back to the agent. */
             agents: string[];
             /**
-             * @description What its runs and its model may do with its memory; read_write by default.
+             * @description What its runs may do with its memory. user, the default of new agents: its model writes and forgets memories of the user of the run alone, and only reads in a run without a user; code of skills writes all. read_write: its model changes the memories of all users too.
              * @enum {string}
              */
-            memory: "read_write" | "read" | "off";
+            memory: "read_write" | "user" | "read" | "off";
             /** @description How many memories, the best for the task, come into the prompt by themselves; null for none. */
             recall: {
                 limit: number;
