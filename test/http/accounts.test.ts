@@ -408,6 +408,16 @@ describe('an authorization server', () => {
     ['of another issuer', { issuer: 'https://other.example' }, 'Issuer mismatch'],
     ['that sends tokens over plain HTTP', { token_endpoint: 'http://x.example/t' }, 'is not https'],
     [
+      'that registers clients over plain HTTP',
+      { registration_endpoint: 'http://x.example/r' },
+      'registration endpoint is not https',
+    ],
+    [
+      'that revokes tokens over plain HTTP',
+      { revocation_endpoint: 'http://x.example/r' },
+      'revocation endpoint is not https',
+    ],
+    [
       'at a private address',
       { authorization_endpoint: 'https://10.0.0.1/a' },
       'authorization endpoint',
@@ -419,6 +429,18 @@ describe('an authorization server', () => {
     const refused = await (await session())('POST', `${path}/authorize`);
     expectRefusal(refused, 409, 'conflict');
     expect(refused.body.message).toContain(message);
+  });
+
+  test('is not read from resource metadata over plain HTTP of another host', async () => {
+    const { server, path } = await world();
+    server.guard = (_request, response) => {
+      const challenge = 'Bearer resource_metadata="http://x.example/resource"';
+      response.writeHead(401, { 'www-authenticate': challenge }).end();
+      return true;
+    };
+    const refused = await (await session())('POST', `${path}/authorize`);
+    expectRefusal(refused, 409, 'conflict');
+    expect(refused.body.message).toContain('resource metadata is not https');
   });
 
   test('that answers 10 MB, or is broken, costs a sentence and no account', async () => {

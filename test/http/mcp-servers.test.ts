@@ -240,6 +240,25 @@ describe('a server that takes tokens', () => {
     expect(answer.fault).toContain('could not be given a token');
     expect(tokens).toEqual([]);
   });
+
+  test('gets no secret over plain HTTP, whatever the metadata of its issuer names', async () => {
+    const { server, oauth, tokens } = await guardedServer();
+    const issuer = await startMcpServer();
+    const { origin } = new URL(issuer.url);
+    server.paths['/.well-known/oauth-protected-resource/mcp'] = () => ({
+      resource: server.url,
+      authorization_servers: [origin],
+    });
+    issuer.paths['/.well-known/oauth-authorization-server'] = () => ({
+      issuer: origin,
+      authorization_endpoint: `${origin}/authorize`,
+      token_endpoint: 'http://tokens.example/token',
+      response_types_supported: ['code'],
+    });
+    const { answer } = await added(server, { oauth: { ...oauth, issuer: origin } });
+    expect(answer.fault).toContain("non-https token endpoint 'http://tokens.example/token'");
+    expect(tokens).toEqual([]);
+  });
 });
 
 test('a look with what was set before says nothing of what is set now', async () => {

@@ -17,6 +17,7 @@ import { createGuardedFetch } from '../../egress/fetch-through.ts';
 import {
   type Fetch,
   type FindAsked,
+  fetchOverTls,
   find,
   type ServerMetadata,
   scopeCharsMax,
@@ -69,15 +70,15 @@ export function createOauthClient({ allowed, operationMs = operationMsDefault }:
   return {
     find: (asked: FindAsked) => within((fetch) => find(fetch, allowed, asked)),
     register: (metadata: ServerMetadata, client: object) =>
-      within((fetch) => register(fetch, metadata, client)),
+      within((fetch) => register(fetchOverTls(fetch), metadata, client)),
     start: (asked: StartAsked) => within(() => start(asked)),
     checkIssuer,
     exchange: (from: TokenSource, client: OauthClientInformation, code: ReturnedCode) =>
-      within((fetch) => exchange(fetch, from, client, code)),
+      within((fetch) => exchange(fetchOverTls(fetch), from, client, code)),
     refresh: (from: TokenSource, client: OauthClientInformation, refreshToken: string) =>
-      within((fetch) => refresh(fetch, from, client, refreshToken)),
+      within((fetch) => refresh(fetchOverTls(fetch), from, client, refreshToken)),
     revoke: (from: TokenSource, client: OauthClientInformation, tokens: Tokens) =>
-      within((fetch) => revoke(fetch, from, client, tokens)),
+      within((fetch) => revoke(fetchOverTls(fetch), from, client, tokens)),
     close: () => guarded.close(),
   };
 }

@@ -119,6 +119,10 @@ async function resourceMetadataOf(
   url: string,
   resourceMetadataUrl: URL | undefined,
 ): Promise<OAuthProtectedResourceMetadata | undefined> {
+  const isOfServer = resourceMetadataUrl?.origin === new URL(url).origin;
+  if (resourceMetadataUrl !== undefined && !isOfServer) {
+    refuseUnencrypted(resourceMetadataUrl, 'The address of its resource metadata');
+  }
   let resource: OAuthProtectedResourceMetadata;
   try {
     const at = resourceMetadataUrl === undefined ? {} : { resourceMetadataUrl };
@@ -166,18 +170,35 @@ function refuseUnusable(allowed: AllowList, metadata: AuthorizationServerMetadat
   if (!methods?.includes('S256')) {
     throw new OauthFault('refused', `The authorization server ${issuer} does not support PKCE`);
   }
+  const { registration_endpoint: registration, revocation_endpoint: revocation } =
+    metadata as OAuthMetadata;
   refuseAddress(allowed, metadata.authorization_endpoint, 'The authorization endpoint');
   refuseAddress(allowed, metadata.token_endpoint, 'The token endpoint');
+  if (registration !== undefined) {
+    refuseAddress(allowed, registration, 'The registration endpoint');
+  }
+  if (revocation !== undefined) refuseAddress(allowed, revocation, 'The revocation endpoint');
 }
 
-/** Tokens and codes are sent only over TLS, but for addresses of this machine. */
 function refuseAddress(allowed: AllowList, url: string, what: string): void {
   const checked = checkUrl(url, { schemes: ['https:', 'http:'], allowed, fragment: 'refused' });
   if (!checked.ok) throw new OauthFault('refused', `${what} ${checked.reason}`);
-  const { protocol, hostname } = checked.url;
+  refuseUnencrypted(checked.url, what);
+}
+
+/** Tokens, codes and secrets are sent only over TLS, except to addresses of this machine. */
+function refuseUnencrypted({ protocol, hostname }: URL, what: string): void {
   const isLoopback = /^(?:localhost|127(?:\.\d+){3}|\[::1\])$/.test(hostname);
   if (protocol === 'https:' || isLoopback) return;
   throw new OauthFault('refused', `${what} is not https`);
+}
+
+/** For requests with secrets: metadata that an earlier version has stored may name endpoints without TLS. */
+export function fetchOverTls(fetch: Fetch): Fetch {
+  return async (url, init) => {
+    refuseUnencrypted(new URL(url), 'An endpoint of the authorization server');
+    return fetch(url, init);
+  };
 }
 
 function keptOf(metadata: AuthorizationServerMetadata): ServerMetadata {
