@@ -4,6 +4,7 @@
  */
 import type { Transaction } from '../database/database.ts';
 import { addSecrets, redacted } from '../executors/redaction.ts';
+import { aborted } from '../kernel/aborted.ts';
 import { notFound } from '../kernel/errors.ts';
 import type { Json } from '../kernel/json.ts';
 import { checkSchema } from '../kernel/json-schema.ts';
@@ -12,7 +13,14 @@ import { cleanText, isCleanText } from '../kernel/text.ts';
 import { listRemoteVersions } from '../skills/remote-skills.ts';
 import { type Compared, type Comparison, compareTools, digestOfTool } from './compare-tools.ts';
 import { shownSchema } from './definitions.ts';
-import { type Discovered, type LeftOutTool, RemoteFault, type RemoteTool } from './remote-kind.ts';
+import {
+  type Discovered,
+  type LeftOutTool,
+  RemoteFault,
+  type RemoteKind,
+  type RemoteSource,
+  type RemoteTool,
+} from './remote-kind.ts';
 import { openSource, secretTextsOf } from './secrets.ts';
 import { nameTools } from './skill-names.ts';
 import { findDocument, findSource, type SourceRow, updateSource } from './sources.store.ts';
@@ -61,7 +69,7 @@ async function discoverAndStore(
   try {
     const source = openSource(cipher, row, await findDocument(database.read, row.id));
     addSecrets(secretive, secretTextsOf(source));
-    const discovered = await kind.discover(source, AbortSignal.timeout(refreshMs));
+    const discovered = await discoverInTime(kind, source);
     const checked = await checkTools(state, sourceId, discovered);
     const { differenceOf } = await import('./difference.ts');
     const stored = await database.write((tx) =>
@@ -76,6 +84,18 @@ async function discoverAndStore(
     log.warn({ source: row.name, fault }, 'a remote source could not be looked at');
     const stored = await storeFault(state, row, fault, error.asksForAccount);
     return error.isOfAccount ? { ...stored, faultForRuns } : stored;
+  }
+}
+
+/** What the service offers. Throws RemoteFault, also where the kind does not end in time. */
+async function discoverInTime(kind: RemoteKind, source: RemoteSource): Promise<Discovered> {
+  const signal = AbortSignal.timeout(refreshMs);
+  try {
+    return await Promise.race([kind.discover(source, signal), aborted(signal)]);
+  } catch (error) {
+    if (error !== signal.reason) throw error;
+    const message = `${source.name} could not be looked at within ${refreshMs / 1_000} s`;
+    throw new RemoteFault(message, { code: 'upstream_unavailable', retryable: true });
   }
 }
 

@@ -12,13 +12,16 @@ const clock = manualClock();
 let platform: Platform;
 let key: string;
 beforeAll(async () => {
-  platform = await startStaged({ clock, environment: { SKILLS_ALLOW_CIDRS: '127.0.0.0/8' } });
+  platform = await startStaged({
+    clock,
+    environment: { SKILLS_ALLOW_CIDRS: '127.0.0.0/8', MCP_COMMANDS: 'on' },
+  });
   key = await platform.key();
 });
 afterAll(() => platform.stop());
 
 let made = 0;
-async function added(server: Pick<McpTestServer, 'url'>, fields: Record<string, unknown> = {}) {
+async function added(server: Partial<McpTestServer>, fields: Record<string, unknown> = {}) {
   made += 1;
   const name = `hostile-${made}`;
   const body = { name, url: server.url, ...fields };
@@ -58,6 +61,29 @@ describe('a refresh of a server', () => {
     await server.stop();
     const { body } = await added(server);
     expect(body).toMatchObject({ status: 'failing', skills: [] });
+  });
+
+  test.each(['server/discover', 'initialize', 'tools/list'])(
+    'that never answers %s ends at its time limit',
+    async (method) => {
+      const server = await startMcpServer();
+      server.answers[method] = () => undefined;
+      const { body } = await added(server, { timeout_ms: 1_000 });
+      expect(server.asked).toContain(method);
+      expect(body).toMatchObject({
+        status: 'failing',
+        fault: expect.stringContaining('did not answer in time'),
+      });
+    },
+  );
+
+  test('that is a command and never answers ends at its time limit', async () => {
+    const silent = { command: process.execPath, args: ['-e', 'setInterval(() => {}, 1000)'] };
+    const { body } = await added({}, { ...silent, timeout_ms: 1_000 });
+    expect(body).toMatchObject({
+      status: 'failing',
+      fault: expect.stringContaining('could not be started: it did not answer within 1 s'),
+    });
   });
 
   test('with 10,000 tools imports nothing', async () => {

@@ -2189,7 +2189,7 @@ export interface components {
             };
             oauth?: components["schemas"]["McpServerOAuth"];
             /**
-             * @description Time limit of one call.
+             * @description Time limit of one call, of the connection, of the start of a command and of each page of tools.
              * @default 60000
              */
             timeout_ms: number;
@@ -2299,7 +2299,7 @@ export interface components {
             };
             oauth?: components["schemas"]["McpServerOAuth"];
             /**
-             * @description Time limit of one call.
+             * @description Time limit of one call, of the connection, of the start of a command and of each page of tools.
              * @default 60000
              */
             timeout_ms: number;
@@ -2489,7 +2489,7 @@ export interface components {
                 credentials_in: "header" | "body";
             };
             /**
-             * @description Time limit of one call.
+             * @description Time limit of one call, and of fetching the document.
              * @default 60000
              */
             timeout_ms: number;
@@ -2599,7 +2599,7 @@ export interface components {
                 credentials_in: "header" | "body";
             };
             /**
-             * @description Time limit of one call.
+             * @description Time limit of one call, and of fetching the document.
              * @default 60000
              */
             timeout_ms: number;

@@ -18,6 +18,7 @@ import type { McpSecrets, McpSettings } from './settings.ts';
 
 /** Bytes of one message. */
 const messageBytesMax = 8 * 1024 * 1024;
+/** Milliseconds in which a child has to start; `timeout_ms` where that is less. */
 const startMs = 30_000;
 const idleMs = 5 * 60_000;
 /** Milliseconds in which a child has to end by itself. */
@@ -182,7 +183,7 @@ async function startCommand(
   version: string,
   hooks: ClientHooks,
 ): Promise<Connection> {
-  const { command, args } = source.settings as unknown as McpSettings;
+  const { command, args, timeout_ms: timeoutMs } = source.settings as unknown as McpSettings;
   const { env = {} } = source.secrets as McpSecrets;
   const transport = new StdioClientTransport({
     ...{ command: command ?? '', args: [...args], env: { ...strippedEnvironment, ...env } },
@@ -198,14 +199,14 @@ async function startCommand(
   const ended = Promise.withResolvers<never>();
   ended.promise.catch(() => {});
   const close = () => endChild(transport);
+  const limitMs = Math.min(startMs, timeoutMs);
+  const signal = AbortSignal.timeout(limitMs);
   try {
-    await Promise.race([
-      client.connect(transport, { signal: AbortSignal.timeout(startMs) }),
-      broken,
-    ]);
+    await Promise.race([client.connect(transport, { signal }), broken, aborted(signal)]);
   } catch (cause) {
     await close();
-    throw startFault(source.name, said, cause);
+    const late = `: it did not answer within ${limitMs / 1_000} s`;
+    throw startFault(source.name, (cause === signal.reason ? late : '') + lastLine(said), cause);
   }
   client.onclose = () => {
     const message = `The command of ${source.name} has ended${lastLine(said)}`;
@@ -237,9 +238,9 @@ function readInTurns(transport: StdioClientTransport): void {
 /** The SDK adds where programs are found and whose they are; these it would pass on too. */
 const strippedEnvironment = { TERM: 'dumb', SHELL: '/bin/sh' };
 
-function startFault(server: string, said: string, cause: unknown): RemoteFault {
+function startFault(server: string, reason: string, cause: unknown): RemoteFault {
   const isMissing = (cause as { code?: unknown }).code === 'ENOENT';
-  const why = isMissing ? ': there is no such program' : lastLine(said);
+  const why = isMissing ? ': there is no such program' : reason;
   return new RemoteFault(`The command of ${server} could not be started${why}`, {
     code: 'upstream_unavailable',
     retryable: !isMissing,

@@ -1,5 +1,6 @@
 /** A connection to a server over HTTP, for one refresh or one call: runs share no session. */
 import { StreamableHTTPClientTransport } from '@modelcontextprotocol/client';
+import { aborted } from '../../kernel/aborted.ts';
 import { withDeadline } from '../../kernel/with-deadline.ts';
 import { RemoteFault, type RemoteSource } from '../remote-kind.ts';
 import { type AccountUse, accountProvider, type TokenAccounts } from './account-provider.ts';
@@ -53,7 +54,8 @@ export async function connect(
     await client.close().catch(() => {});
   };
   try {
-    await Promise.race([client.connect(transport, { signal }), broken]);
+    // The SDK does not pass the signal on to all requests of the initialization.
+    await Promise.race([client.connect(transport, { signal }), broken, aborted(signal)]);
   } catch (error) {
     await close();
     throw error;

@@ -98,25 +98,42 @@ interface Asking {
 /** Asks over a connection and closes it. What fails is a RemoteFault, or the reason of the signal. */
 async function asked<T>(
   ways: Ways,
-  { source, use, signal }: Asking,
+  asking: Asking,
   ask: (connection: Connection) => Promise<T>,
 ): Promise<T> {
-  let connection: Connection | undefined;
+  const connection = await connected(ways, asking);
   try {
-    const { url } = source.settings as unknown as McpSettings;
-    connection =
-      url === null
-        ? await ways.commands.connect(source, use, signal)
-        : await connect(ways, source, { url, use }, signal);
     return await Promise.race([ask(connection), connection.broken]);
   } catch (error) {
-    throw (
-      (await accountFaultOf(ways.accounts, source, use, error)) ??
-      faultOf(source.name, error, signal)
-    );
+    throw await faultIn(ways, asking, error);
   } finally {
-    await connection?.close();
+    await connection.close();
   }
+}
+
+/** Connects within `timeout_ms`: to the end of the initialization of the protocol. */
+async function connected(ways: Ways, asking: Asking): Promise<Connection> {
+  const { source, use } = asking;
+  const { url, timeout_ms: timeoutMs } = source.settings as unknown as McpSettings;
+  const signal = AbortSignal.any([asking.signal, AbortSignal.timeout(timeoutMs)]);
+  try {
+    // The start of a command has the same limit. It serves other calls too, so this call's signal does not end it.
+    return url === null
+      ? await ways.commands.connect(source, use, asking.signal)
+      : await connect(ways, source, { url, use }, signal);
+  } catch (error) {
+    throw await faultIn(ways, { ...asking, signal }, error);
+  }
+}
+
+async function faultIn(
+  { accounts }: Ways,
+  { source, use, signal }: Asking,
+  error: unknown,
+): Promise<unknown> {
+  return (
+    (await accountFaultOf(accounts, source, use, error)) ?? faultOf(source.name, error, signal)
+  );
 }
 
 /** Discovers the tools of a server with the accounts at it. */
@@ -128,13 +145,21 @@ async function discoverAs(ways: Ways, source: Source, signal: AbortSignal): Prom
   return discoverWithAccounts(
     organizations,
     (organizationId) =>
-      asked(ways, { source, use: { organizationId }, signal }, (one) => discover(one, signal)),
+      asked(ways, { source, use: { organizationId }, signal }, (one) =>
+        discover(one, source, signal),
+      ),
     seen,
   );
 }
 
-async function discover({ client }: Connection, signal: AbortSignal): Promise<Discovered> {
-  const listed = client.getServerCapabilities()?.tools ? await listTools(client, signal) : [];
+async function discover(
+  { client }: Connection,
+  { settings }: Source,
+  signal: AbortSignal,
+): Promise<Discovered> {
+  const { timeout_ms: timeout } = settings as unknown as McpSettings;
+  const offersTools = client.getServerCapabilities()?.tools !== undefined;
+  const listed = offersTools ? await listTools(client, { signal, timeout }) : [];
   const tools: RemoteTool[] = [];
   const leftOut: LeftOutTool[] = [];
   for (const tool of listed) {
@@ -146,14 +171,18 @@ async function discover({ client }: Connection, signal: AbortSignal): Promise<Di
   return { tools, leftOut, about: aboutOf(client) };
 }
 
-async function listTools(client: Client, signal: AbortSignal): Promise<Tool[]> {
+/** `timeout` is the limit of each page. */
+async function listTools(
+  client: Client,
+  options: { readonly signal: AbortSignal; readonly timeout: number },
+): Promise<Tool[]> {
   const tools: Tool[] = [];
   const cursors = new Set<string>();
   let cursor: string | undefined;
   let chars = 0;
   do {
     const params = cursor === undefined ? {} : { params: { cursor } };
-    const page = await client.request({ method: 'tools/list', ...params }, { signal });
+    const page = await client.request({ method: 'tools/list', ...params }, options);
     tools.push(...page.tools);
     chars += JSON.stringify(page.tools).length;
     cursor = page.nextCursor;

@@ -92,7 +92,8 @@ const fields = {
   timeout_ms: Type.Optional(
     Type.Integer({
       ...{ minimum: 1_000, maximum: 3_600_000, default: 60_000 },
-      description: 'Time limit of one call.',
+      description:
+        'Time limit of one call, of the connection, of the start of a command and of each page of tools.',
     }),
   ),
   idempotent_tools: Type.Optional(Tools),

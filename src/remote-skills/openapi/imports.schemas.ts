@@ -70,7 +70,7 @@ const fields = {
   timeout_ms: Type.Optional(
     Type.Integer({
       ...{ minimum: 1_000, maximum: 3_600_000, default: 60_000 },
-      description: 'Time limit of one call.',
+      description: 'Time limit of one call, and of fetching the document.',
     }),
   ),
   retried_operations: Type.Optional(

@@ -29,6 +29,7 @@ const reader = new URL(`./read-document${extname(import.meta.url)}`, import.meta
 /** Processor time for a document, and heap. */
 const readMs = 15_000;
 const readMemoryMb = 256;
+/** Milliseconds in which a document has to arrive; `timeout_ms` where that is less. */
 const fetchMs = 20_000;
 /** Redirects of a request that only reads. */
 const redirectsMax = 3;
@@ -95,7 +96,7 @@ async function fetchDocument(
   signal: AbortSignal,
 ): Promise<string> {
   const settings = source.settings as unknown as OpenapiSettings;
-  const { url, base_url: base } = settings;
+  const { url, base_url: base, timeout_ms: timeoutMs } = settings;
   if (url === null) throw new RemoteFault('There is no document: set document or url');
   const plain: BuiltRequest = { method: 'GET', url, headers: { accept: '*/*' }, body: null };
   // Credentials are for the service; the document may be anywhere.
@@ -108,7 +109,8 @@ async function fetchDocument(
     const request = isSameHost ? await authorized(tokens, source, plain, signal) : plain;
     const { status, body } = await egress.request(request.url, {
       headers: request.headers,
-      ...{ maxBytes: documentBytesMax, timeoutMs: fetchMs, redirects: redirectsMax, signal },
+      ...{ maxBytes: documentBytesMax, redirects: redirectsMax, signal },
+      timeoutMs: Math.min(fetchMs, timeoutMs),
     });
     if (status === 200) return body.toString('utf8');
     throw new RemoteFault(`The document was answered with ${status}`);

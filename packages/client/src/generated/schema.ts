@@ -1694,7 +1694,7 @@ export interface components {
             };
             oauth?: components["schemas"]["McpServerOAuth"];
             /**
-             * @description Time limit of one call.
+             * @description Time limit of one call, of the connection, of the start of a command and of each page of tools.
              * @default 60000
              */
             timeout_ms?: number;
@@ -1804,7 +1804,7 @@ export interface components {
             };
             oauth?: components["schemas"]["McpServerOAuth"];
             /**
-             * @description Time limit of one call.
+             * @description Time limit of one call, of the connection, of the start of a command and of each page of tools.
              * @default 60000
              */
             timeout_ms?: number;
@@ -1994,7 +1994,7 @@ export interface components {
                 credentials_in?: "header" | "body";
             };
             /**
-             * @description Time limit of one call.
+             * @description Time limit of one call, and of fetching the document.
              * @default 60000
              */
             timeout_ms?: number;
@@ -2104,7 +2104,7 @@ export interface components {
                 credentials_in?: "header" | "body";
             };
             /**
-             * @description Time limit of one call.
+             * @description Time limit of one call, and of fetching the document.
              * @default 60000
              */
             timeout_ms?: number;
