@@ -95,8 +95,8 @@ const sameOnCluster = [
   ...['costs', 'prompt-caching', 'thinking-history'],
   // Looks into a directory of data, in processes of its own.
   'secrets',
-  // About executors.
-  'idle-executors',
+  // About executors, and about the queue of one process.
+  ...['idle-executors', 'fair-share'],
   // contracts/skill-settings and credentials; it moves the clock.
   'skill-settings-used',
 ].map((name) => `test/http/${name}.test.ts`);

@@ -84,7 +84,7 @@ export interface JobRunsDeps {
     /** Whether they have loaded a skill, named `category/version/name`. */
     isLoaded(skill: string): boolean;
     /** The consumers by queue, once the worker has started. */
-    readonly consumers: ReadonlyMap<QueueName, Pick<Consumer, 'freeSlots' | 'yieldSlot'>>;
+    readonly consumers: ReadonlyMap<QueueName, Pick<Consumer, 'offerSlots' | 'yieldSlot'>>;
   };
   readonly watching: JobWatching;
 }
@@ -129,7 +129,7 @@ export function composeJobRuns(deps: JobRunsDeps) {
     slices,
     clock,
     worker: {
-      freeSlots: (name) => worker.consumers.get(name)?.freeSlots() ?? 0,
+      offerSlots: (name) => worker.consumers.get(name)?.offerSlots() ?? (() => false),
       isLoaded: worker.isLoaded,
     },
     // Claims and settlements would wait for each other at every count that both of them change.
@@ -251,7 +251,9 @@ export function composeJobs(
   });
   const { performer, stopRun } = runs;
   const begin = (job: ClaimedJob) =>
-    workers.get(queueOf(job.trigger_type))?.run(job.id, () => performer.begin(job));
+    workers
+      .get(queueOf(job.trigger_type))
+      ?.run({ id: job.id, organizationId: job.organization_id }, () => performer.begin(job));
   const verbs = composeJobVerbs({
     ...{ base, slices },
     runs: { ...runs, begin },

@@ -34,8 +34,8 @@ export interface AdmissionDeps {
   readonly clock: Clock;
   /** What this process can run. */
   readonly worker: {
-    /** How many more jobs of a queue its worker can begin at once; 0 without a worker. */
-    freeSlots(queue: QueueName): number;
+    /** Slots of its worker for jobs of a queue, as `Consumer.offerSlots`; none without a worker. */
+    offerSlots(queue: QueueName): (organizationId: string) => boolean;
     /** Whether it can run a skill, named `category/version/name`. */
     isLoaded(skill: string): boolean;
   };
@@ -106,20 +106,20 @@ async function claim(
   return claimOfEach(ids, claimed);
 }
 
-/** A job is claimed as it is recorded where a slot is free and no earlier hint waits for it. */
+/** A job is claimed as it is recorded where a slot is free for it and no earlier hint waits for that. */
 async function recordNew(
-  { worker: { freeSlots }, times: { leaseMs } }: AdmissionDeps,
+  { worker, times: { leaseMs } }: AdmissionDeps,
   tx: Transaction,
   jobs: readonly NewJob[],
   now: number,
 ): Promise<ReadonlySet<NewJob>> {
   const claimed = new Set<NewJob>();
-  const slots = new Map<QueueName, number>();
+  const offers = new Map<QueueName, (organizationId: string) => boolean>();
   for (const job of jobs) {
     const name = queueOf(job.trigger_type);
-    const left = slots.get(name) ?? freeSlots(name);
-    slots.set(name, left - 1);
-    if (left > 0) claimed.add(job);
+    const hasSlotFor = offers.get(name) ?? worker.offerSlots(name);
+    offers.set(name, hasSlotFor);
+    if (hasSlotFor(job.organization_id)) claimed.add(job);
   }
   await insertJobs(tx, jobs, claimed, now + leaseMs);
   return claimed;

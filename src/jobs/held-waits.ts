@@ -37,7 +37,9 @@ export async function holdForPerson(
   await recordsOf(attempt);
   // A run that holds a connection never counts as waiting, so it is not unloaded.
   const done = scope.work();
-  const resume = yieldSlot(attempt, () => deps.waits.yieldSlot(queueOf(job.trigger_type)));
+  const resume = yieldSlot(attempt, () =>
+    deps.waits.yieldSlot(queueOf(job.trigger_type), job.organization_id),
+  );
   const turn = {
     async recorded() {},
     // The approval is on record then.

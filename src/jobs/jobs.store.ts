@@ -12,13 +12,12 @@ import type { JobsTable } from '../database/tables.ts';
 export type JobRow = Selectable<JobsTable>;
 
 /** What the hint of a job is made of; each query that finds jobs for hints selects these. */
-export const hintedColumns = ['id', 'trigger_type'] as const;
+export const hintedColumns = ['id', 'trigger_type', 'organization_id'] as const;
 export type HintedJob = Pick<JobRow, (typeof hintedColumns)[number]>;
 
 /** The columns that a worker needs of a claimed job. */
 export const claimedColumns = [
   ...hintedColumns,
-  'organization_id',
   'api_key_id',
   'agent_id',
   'user_id',

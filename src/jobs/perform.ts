@@ -169,7 +169,7 @@ async function run(performing: Performing, job: ClaimedJob): Promise<void> {
     const mayDiverge = attempt.openedJournal || job.epoch > 1;
     if (outcome !== null && mayDiverge) outcome = await attempt.checked(outcome);
     // From here on the run only waits for the database, so another job may use its slot.
-    resume = performing.yieldSlot?.(queueOf(job.trigger_type));
+    resume = performing.yieldSlot?.(queueOf(job.trigger_type), job.organization_id);
     // The entry stays in `running` until it is settled, so that its lease is renewed.
     if (outcome === null) return;
     const memory = attempt.memoryChanges();

@@ -13,8 +13,8 @@ export function queueOf(triggerType: TriggerType): (typeof jobQueues)[number] {
 }
 
 /** A hint for a job. `generation` tells its hints apart: the number of its claims, or that and more. */
-export function hintOf({ id }: HintedJob, generation: Hint['generation'], delayMs = 0): Hint {
-  return { id, generation, delayMs };
+export function hintOf(job: HintedJob, generation: Hint['generation'], delayMs = 0): Hint {
+  return { id: job.id, generation, delayMs, organizationId: job.organization_id };
 }
 
 /** Sends a hint for a job to its queue. */

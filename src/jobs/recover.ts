@@ -16,6 +16,8 @@ import type { AttemptOutcome } from './states.ts';
 
 /** Due jobs of a queue for which one sweep sends hints, queued ones and waiting ones each. */
 const dueMax = 20_000;
+/** The same of waiting jobs while the queue has enough hints. */
+const waitingMax = 1_000;
 
 type ExpiredJob = Awaited<ReturnType<typeof findExpiredJobs>>[number];
 
@@ -95,12 +97,16 @@ async function sendDueHints({
   times: { hintRetryMs = 0 },
 }: RecoverDeps): Promise<void> {
   for (const name of jobQueues) {
-    // Reading due jobs is useless while enough hints wait, or while none can be sent.
-    if (!queue.isConnected() || !queue.isRunningLow(name)) continue;
+    if (!queue.isConnected()) continue;
     const now = clock.now();
-    const due = await findDueJobs(database.read, 'queued', name, now - hintRetryMs, dueMax);
-    // Most of them had no hint: their deadline was too far away for one.
-    const resumed = await findDueJobs(database.read, 'waiting', name, now, dueMax);
+    // Queued jobs had a hint when they were accepted, so reading them is useless while enough hints wait.
+    const isLow = queue.isRunningLow(name);
+    const due = isLow
+      ? await findDueJobs(database.read, 'queued', name, now - hintRetryMs, dueMax)
+      : [];
+    // Most waiting ones had none, because their deadline was too far away. The waiting hints may be another organization's.
+    const limit = isLow ? dueMax : waitingMax;
+    const resumed = await findDueJobs(database.read, 'waiting', name, now, limit);
     const round = roundOf(now);
     queue.sendHints(
       name,

@@ -311,7 +311,10 @@ function thinkingOf({ attempt, runSkill }: Asking): RunThinking {
     refusalOf: (skill) => refusalOf(attempt, skill),
     wait: (...asked) => waitsOf(attempt).wait(...asked),
     runSkill: (...called) => runSkill(attempt, ...called),
-    yieldSlot: () => yieldSlot(attempt, () => deps.waits.yieldSlot(queueOf(job.trigger_type))),
+    yieldSlot: () =>
+      yieldSlot(attempt, () =>
+        deps.waits.yieldSlot(queueOf(job.trigger_type), job.organization_id),
+      ),
   });
   return attempt.thinking;
 }

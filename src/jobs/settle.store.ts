@@ -127,7 +127,6 @@ export async function settleJobs(
 /** The columns of a job that tell what its end means to others. */
 const endedColumns = [
   ...hintedColumns,
-  'organization_id',
   'agent_id',
   'conversation_id',
   'skill_category',

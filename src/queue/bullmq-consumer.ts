@@ -86,9 +86,10 @@ export function createBullmqConsumer(deps: ConsumerDeps): BullmqConsumer {
   };
   const taking = take(state);
   return {
-    freeSlots: () => 0,
+    // What starts beside the queue would take slots from the hints of other processes.
+    offerSlots: () => () => false,
     yieldSlot: () => yieldSlot(state),
-    run: (id, work) => void handle(state, id, work),
+    run: ({ id }, work) => void handle(state, id, work),
     stop: () => stop(state, taking),
     watch: (waiting) => watch(state, waiting),
     close: () => stopTaking(state, taking),

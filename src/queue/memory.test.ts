@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { createLogger } from '../kernel/log.ts';
 import { createMemoryQueue } from './memory.ts';
+import type { Consumer } from './queue.ts';
 
 const name = 'skill-execution';
 /** Its second is short for a busy machine. */
@@ -130,20 +131,26 @@ test('a consumer that was stopped long ago does not stop the one after it', asyn
   expect(handled).toEqual(['row-0']);
 });
 
+/** How many rows of an organization a consumer offers slots to, of 1,000. */
+function offered(consumer: Consumer, organizationId = ''): number {
+  const offer = consumer.offerSlots();
+  return Array.from({ length: 1_000 }, () => offer(organizationId)).filter(Boolean).length;
+}
+
 describe('a consumer', () => {
-  test('has as many slots as it handles at once, less the running and the waiting rows', async () => {
+  test('offers as many slots as it has, less those of the running rows, and none before waiting rows', async () => {
     const { queue } = queueWithoutConsumer();
     const held = Promise.withResolvers<void>();
     const consumer = queue.consume(name, 5, () => held.promise);
-    expect(consumer.freeSlots()).toBe(5);
+    expect(offered(consumer)).toBe(5);
 
     queue.sendHints(name, hints(2));
-    expect(consumer.freeSlots()).toBe(3);
+    expect(offered(consumer)).toBe(3);
 
     queue.sendHints(name, hints(4, 0, 'more'));
-    expect(consumer.freeSlots()).toBe(0);
+    expect(offered(consumer)).toBe(0);
     held.resolve();
-    await vi.waitFor(() => expect(consumer.freeSlots()).toBe(5), waiting);
+    await vi.waitFor(() => expect(offered(consumer)).toBe(5), waiting);
   });
 
   test('counts work without a hint among what it handles', async () => {
@@ -152,10 +159,10 @@ describe('a consumer', () => {
     const consumer = queue.consume(name, 1, async (id) => void handled.push(id));
     const work = Promise.withResolvers<void>();
 
-    consumer.run('row', () => work.promise);
+    consumer.run({ id: 'row' }, () => work.promise);
     queue.sendHints(name, hints(1));
     await new Promise(setImmediate);
-    expect(consumer.freeSlots()).toBe(0);
+    expect(offered(consumer)).toBe(0);
     expect(handled).toEqual([]);
 
     work.resolve();
@@ -167,15 +174,132 @@ describe('a consumer', () => {
     const consumer = queue.consume(name, 2, async () => {});
     const work = Promise.withResolvers<void>();
     let isIdle = false;
-    consumer.run('row', () => work.promise);
+    consumer.run({ id: 'row' }, () => work.promise);
 
     const stopped = consumer.stop().then(() => {
       isIdle = true;
     });
     await new Promise(setImmediate);
-    expect({ isIdle, slots: consumer.freeSlots() }).toEqual({ isIdle: false, slots: 0 });
+    expect({ isIdle, slots: offered(consumer) }).toEqual({ isIdle: false, slots: 0 });
 
     work.resolve();
     await stopped;
+  });
+});
+
+describe('organizations', () => {
+  /** A consumer with 32 slots, of which two more are kept for organizations that run nothing. */
+  function sharedConsumer() {
+    const { queue } = queueWithoutConsumer();
+    const running = new Map<string, () => void>();
+    const consumer = queue.consume(name, 32, (id) => {
+      const { promise, resolve } = Promise.withResolvers<void>();
+      running.set(id, resolve);
+      return promise;
+    });
+    const send = (organizationId: string, n: number) =>
+      queue.sendHints(
+        name,
+        hints(n, 0, organizationId).map((hint) => ({ ...hint, organizationId })),
+      );
+    const runningOf = (organizationId: string) =>
+      [...running.keys()].filter((id) => id.startsWith(`${organizationId}-`));
+    return {
+      queue,
+      consumer,
+      send,
+      runs: (organizationId: string) => runningOf(organizationId).length,
+      async end(organizationId: string, n: number) {
+        for (const id of runningOf(organizationId).slice(0, n)) {
+          running.get(id)?.();
+          running.delete(id);
+          await new Promise(setImmediate);
+        }
+      },
+    };
+  }
+
+  test('that are alone have all slots', () => {
+    const { send, runs } = sharedConsumer();
+
+    send('busy', 100);
+
+    expect(runs('busy')).toBe(32);
+  });
+
+  test('begin at once while another one has all slots, as many as slots are kept', () => {
+    const { send, runs } = sharedConsumer();
+    send('busy', 100);
+
+    send('a', 5);
+    send('b', 5);
+    send('c', 5);
+
+    expect([runs('busy'), runs('a'), runs('b'), runs('c')]).toEqual([32, 1, 1, 0]);
+  });
+
+  test('share the slots as the runs of one that had all of them end', async () => {
+    const { send, runs, end } = sharedConsumer();
+    send('busy', 1_000);
+    send('other', 1_000);
+
+    await end('busy', 40);
+
+    // A third each, and a third is free for others.
+    expect([runs('busy'), runs('other')]).toEqual([10, 11]);
+    send('third', 1_000);
+    expect(runs('third')).toBe(5);
+  });
+
+  test('have all slots again when no other one waits', async () => {
+    const { send, runs, end } = sharedConsumer();
+    send('busy', 1_000);
+    send('other', 3);
+
+    await end('busy', 20);
+    await end('other', 3);
+    await end('other', 3);
+
+    expect([runs('busy'), runs('other')]).toEqual([32, 0]);
+  });
+
+  test('keep the slots that their waiting runs have yielded to them', () => {
+    const { consumer, send, runs } = sharedConsumer();
+    send('busy', 1_000);
+
+    const resumes = Array.from({ length: 8 }, () => consumer.yieldSlot('busy'));
+    expect(runs('busy')).toBe(40);
+    for (const resume of resumes) resume();
+    send('other', 2);
+
+    expect(runs('other')).toBe(0);
+  });
+
+  test('are offered no slot beyond their share, in the transaction that accepts a row either', () => {
+    const { consumer, send } = sharedConsumer();
+    expect(offered(consumer, 'busy')).toBe(32);
+    send('busy', 33);
+
+    expect(offered(consumer, 'busy')).toBe(0);
+    expect(offered(consumer, 'other')).toBe(1);
+    const offer = consumer.offerSlots();
+    expect(['a', 'b', 'c', 'a'].map(offer)).toEqual([true, true, false, false]);
+  });
+
+  test('have places for hints while another one has filled them', async () => {
+    const { queue, handled, handleAll } = queueWithoutConsumer();
+    const of = (organizationId: string, n: number, delayMs = 0) =>
+      hints(n, delayMs, organizationId).map((hint) => ({ ...hint, organizationId }));
+    queue.sendHints(name, of('busy', 30_000));
+    queue.sendHints(name, of('busy', 30_000, 1_000));
+
+    queue.sendHints(name, of('other', 10));
+    queue.sendHints(name, of('late', 10, 1_000));
+    await vi.advanceTimersByTimeAsync(1_000);
+    await handleAll();
+
+    expect(handled.filter((id) => id.startsWith('other'))).toHaveLength(10);
+    expect(handled.filter((id) => id.startsWith('late'))).toHaveLength(10);
+    expect(handled.length).toBeLessThan(40_100);
   });
 });

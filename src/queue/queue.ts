@@ -13,24 +13,29 @@ export interface Hint {
   readonly generation: number | string;
   /** Milliseconds from now before which there is nothing to do. */
   readonly delayMs: number;
+  /** Whose row it is. Rows without one count as those of one organization. */
+  readonly organizationId?: string;
 }
 
 /** Looks at one row; its promise settles when the work on it has ended. A rejection is logged. */
 export type HintHandler = (id: string) => Promise<void>;
 
 export interface Consumer {
-  /** How many more rows it would handle at once: free slots less the hints that wait for them. */
-  freeSlots(): number;
+  /**
+   * Offers slots to rows that need no hint. The returned function says for one row after the other, each named by
+   * its organization, whether a slot is free for it; it counts the slots that it has offered.
+   */
+  offerSlots(): (organizationId: string) => boolean;
   /** Does work on a row that needs no hint, in one of the slots. */
-  run(id: string, work: () => Promise<void>): void;
+  run(row: Pick<Hint, 'id' | 'organizationId'>, work: () => Promise<void>): void;
   /** Yields the slot of a row whose handler only waits; the returned function (resume) takes it back. */
-  yieldSlot(): () => void;
+  yieldSlot(organizationId?: string): () => void;
   /** Takes no more hints; resolves when the handlers under way have ended. */
   stop(): Promise<void>;
 }
 
-/** Yields a slot of a queue; the returned function (resume) takes it back. */
-export type YieldSlot = (queue: QueueName) => () => void;
+/** Yields a slot of a queue that a row of the organization has; the returned function (resume) takes it back. */
+export type YieldSlot = (queue: QueueName, organizationId: string) => () => void;
 
 export interface Queue {
   /** Hints beyond the queue's limit are dropped; the sweep sends them again. */

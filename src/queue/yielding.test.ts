@@ -24,7 +24,7 @@ test('yields slots of the named queue, and takes them back', () => {
   const { consumers, yieldedOf } = counting('skill-execution', 'scheduled-jobs');
   const yieldSlot = createYieldSlot(consumers, 10);
 
-  const resume = yieldSlot('scheduled-jobs');
+  const resume = yieldSlot('scheduled-jobs', 'default');
 
   expect([yieldedOf('skill-execution'), yieldedOf('scheduled-jobs')]).toEqual([0, 1]);
   resume();
@@ -35,15 +35,15 @@ test('yields at most the given number of slots of all queues together', () => {
   const { consumers, yieldedOf } = counting('skill-execution', 'scheduled-jobs');
   const yieldSlot = createYieldSlot(consumers, 2);
 
-  const first = yieldSlot('skill-execution');
-  yieldSlot('scheduled-jobs');
-  const beyond = yieldSlot('skill-execution');
+  const first = yieldSlot('skill-execution', 'default');
+  yieldSlot('scheduled-jobs', 'default');
+  const beyond = yieldSlot('skill-execution', 'default');
 
   expect(yieldedOf('skill-execution')).toBe(1);
   beyond();
   expect(yieldedOf('skill-execution')).toBe(1);
   first();
-  yieldSlot('scheduled-jobs');
+  yieldSlot('scheduled-jobs', 'default');
   expect([yieldedOf('skill-execution'), yieldedOf('scheduled-jobs')]).toEqual([0, 2]);
 });
 
@@ -51,11 +51,11 @@ test('counts a slot once that is taken back twice', () => {
   const { consumers, yieldedOf } = counting('skill-execution');
   const yieldSlot = createYieldSlot(consumers, 1);
 
-  const resume = yieldSlot('skill-execution');
+  const resume = yieldSlot('skill-execution', 'default');
   resume();
   resume();
-  yieldSlot('skill-execution');
-  yieldSlot('skill-execution');
+  yieldSlot('skill-execution', 'default');
+  yieldSlot('skill-execution', 'default');
 
   expect(yieldedOf('skill-execution')).toBe(1);
 });
@@ -63,5 +63,5 @@ test('counts a slot once that is taken back twice', () => {
 test('yields nothing where the queue has no consumer', () => {
   const yieldSlot = createYieldSlot(new Map(), 1);
 
-  expect(() => yieldSlot('webhooks')()).not.toThrow();
+  expect(() => yieldSlot('webhooks', 'default')()).not.toThrow();
 });

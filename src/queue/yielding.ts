@@ -9,8 +9,8 @@ export function createYieldSlot(
   max: number,
 ): YieldSlot {
   let yielded = 0;
-  return (queue) => {
-    const resume = yielded < max ? consumers.get(queue)?.yieldSlot() : undefined;
+  return (queue, organizationId) => {
+    const resume = yielded < max ? consumers.get(queue)?.yieldSlot(organizationId) : undefined;
     if (resume === undefined) return () => {};
     yielded += 1;
     return once(() => {

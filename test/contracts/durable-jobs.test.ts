@@ -186,6 +186,20 @@ describe.each(await engines())('on $name', (engine) => {
     expect(world.hints.slice(sent + 1).map(({ id }) => id)).toContain(late);
   });
 
+  test('the sweep finds a wait that has ended while thousands of hints of other jobs wait', async () => {
+    let isLow = true;
+    const world = await jobsWorld(engine, { isRunningLow: () => isLow });
+    const late = await waitingJob(world, 6_000);
+    await world.submit();
+    isLow = false;
+    world.hints.length = 0;
+
+    world.clock.advance(6_000);
+    await world.recovery.sweep();
+
+    expect(world.hints.map(({ id }) => id)).toEqual([late]);
+  });
+
   test('a failure after a wait is tried again with a new attempt, whose time begins anew', async () => {
     const world = await jobsWorld(engine);
     const id = await waitingJob(world);

@@ -359,9 +359,10 @@ describe.each(await engines())('on $name', (engine) => {
       hints.length = 0;
       clock.advance(1_000);
       await recovery.sweep();
+      const due = { organizationId: 'default', delayMs: 0 };
       expect(hints).toEqual([
-        { queue: 'skill-execution', id: waiting.id, generation: 0, delayMs: 0 },
-        { queue: 'scheduled-jobs', id: retried.id, generation: 1, delayMs: 0 },
+        { ...due, queue: 'skill-execution', id: waiting.id, generation: 0 },
+        { ...due, queue: 'scheduled-jobs', id: retried.id, generation: 1 },
       ]);
     });
 

@@ -61,7 +61,7 @@ async function processOn(database: Database, clock: ManualClock) {
   const admission = createAdmission({
     ...base,
     slices: { skills, apiKeys },
-    worker: { freeSlots: () => 0, isLoaded: () => true },
+    worker: { offerSlots: () => () => false, isLoaded: () => true },
     times: { leaseMs: 30_000 },
   });
   const accept = createAccept({ base, admission, begin() {} });

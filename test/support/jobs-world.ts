@@ -159,6 +159,8 @@ export async function jobsWorld(
     providers?: Config['providers'];
     /** How many jobs of each queue are claimed as they are accepted; none when it is left out. */
     freeSlots?: () => number;
+    /** Whether few hints wait in the queues; true when it is left out. */
+    isRunningLow?: () => boolean;
   } = {},
 ): Promise<JobsWorld> {
   const clock = options.clock ?? manualClock();
@@ -167,7 +169,7 @@ export async function jobsWorld(
   await recordEvents(database);
   const feed = createJobFeed();
   const hints: JobsWorld['hints'] = [];
-  const queue = rememberingQueue(hints);
+  const queue = rememberingQueue(hints, options.isRunningLow ?? (() => true));
   const observed: JobsWorld['observed'] = [];
   const observer: JobObserver = {
     ...noObserver,
@@ -223,7 +225,10 @@ export async function jobsWorld(
         consumers: new Map(
           jobQueues.map((name) => [
             name,
-            { freeSlots, yieldSlot: () => yieldSlot?.(name) ?? (() => {}) },
+            {
+              offerSlots: () => offersOf(freeSlots()),
+              yieldSlot: (organizationId = '') => yieldSlot?.(name, organizationId) ?? (() => {}),
+            },
           ]),
         ),
       },
@@ -351,7 +356,13 @@ export async function jobsWorld(
   };
 }
 
-function rememberingQueue(hints: JobsWorld['hints']): Queue {
+/** So many slots for the jobs of one transaction, of all organizations together. */
+function offersOf(slots: number): () => boolean {
+  let left = slots;
+  return () => left-- > 0;
+}
+
+function rememberingQueue(hints: JobsWorld['hints'], isRunningLow: Queue['isRunningLow']): Queue {
   return {
     sendHints(queue, sent) {
       hints.push(...sent.map((hint) => ({ ...hint, queue })));
@@ -359,7 +370,7 @@ function rememberingQueue(hints: JobsWorld['hints']): Queue {
     consume() {
       throw new Error('This queue handles nothing.');
     },
-    isRunningLow: () => true,
+    isRunningLow,
     isConnected: () => true,
     async close() {},
   };
