@@ -41,7 +41,7 @@ try {
   else {
     const database =
       server === undefined
-        ? await openSqlite(directory)
+        ? await openSqlite(directory, createLogger('silent'))
         : await openPostgres(await server.createDatabase(), createLogger('warn'));
     await product(database);
     await database.close();

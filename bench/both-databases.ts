@@ -15,7 +15,7 @@ export async function onBothDatabases(
   const figures: Figure[] = [];
   const dataDir = temporaryDirectory();
   try {
-    const database = await openSqlite(dataDir);
+    const database = await openSqlite(dataDir, createLogger('silent'));
     figures.push(...(await measureOn(database, 'SQLite')));
     await database.close();
   } finally {

@@ -9,6 +9,7 @@ import { composeAgents } from '../src/composition/agents.ts';
 import type { Database } from '../src/database/database.ts';
 import { openSqlite } from '../src/database/sqlite.ts';
 import { systemClock } from '../src/kernel/clock.ts';
+import { createLogger } from '../src/kernel/log.ts';
 import type { Memories } from '../src/memories/memories.ts';
 import { newMemory } from '../src/memories/record.ts';
 import { type Figure, round } from './figures.ts';
@@ -76,7 +77,7 @@ async function ask(server: Server, count: number, seconds: number): Promise<Figu
 }
 
 async function storeMemories(dataDir: string, count: number): Promise<void> {
-  const database = await openSqlite(dataDir);
+  const database = await openSqlite(dataDir, createLogger('silent'));
   try {
     await fill(database, count);
   } finally {

@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { backUpSqlite } from '../database/backup.ts';
 import { inspectPostgres, inspectSqlite } from '../database/inspect.ts';
 import { openSqlite, sqliteFile } from '../database/sqlite.ts';
+import { createLogger } from '../kernel/log.ts';
 import { CliError, exitCodes } from './exit-codes.ts';
 import { postgresFault } from './findings/connection-faults.ts';
 import { type Io, writeJson } from './io.ts';
@@ -60,7 +61,7 @@ async function tryOnCopy(dataDir: string): Promise<Result> {
   try {
     await backUpSqlite(dataDir, sqliteFile(copy));
     const begun = performance.now();
-    const database = await openSqlite(copy);
+    const database = await openSqlite(copy, createLogger('error'));
     await database.close();
     return { missing: found.missing, seconds: (performance.now() - begun) / 1_000, rows: null };
   } finally {

@@ -45,7 +45,7 @@ export async function openStores(
 async function openDatabase(config: Config, log: Logger): Promise<Database> {
   if (config.databaseUrl === null) {
     const { openSqlite } = await import('../database/sqlite.ts');
-    return openSqlite(config.dataDir);
+    return openSqlite(config.dataDir, log);
   }
   const { openPostgres } = await import('../database/postgres.ts');
   return openPostgres(config.databaseUrl, log, { connectionsMax: config.databasePoolMax });

@@ -3,6 +3,7 @@ import { readdirSync } from 'node:fs';
 import { parse } from 'node:path';
 import { type Kysely, sql } from 'kysely';
 import type { Migration } from 'kysely/migration';
+import type { Logger } from '../kernel/log.ts';
 import type { Dialect } from './database.ts';
 import type { Tables } from './tables.ts';
 
@@ -19,10 +20,14 @@ interface MigrationModule {
 /** Gives work that may take long a way to the database on which it may. */
 export type Patiently = <T>(work: (kysely: Kysely<Tables>) => Promise<T>) => Promise<T>;
 
-/** Runs the missing migrations. Throws an error for the operator when the schema is of a newer version. */
+/**
+ * Runs the missing migrations, and logs how many before it begins: a large database can take minutes, in which the
+ * platform does not answer. Throws an error for the operator when the schema is of a newer version.
+ */
 export async function migrate(
   kysely: Kysely<Tables>,
   dialect: Dialect,
+  log: Logger,
   patiently: Patiently = (work) => work(kysely),
 ): Promise<void> {
   const applied = await appliedMigrations(kysely, dialect);
@@ -32,12 +37,20 @@ export async function migrate(
       `The database was last used by a newer Skillwright (it has migration ${unknown}): run that version, or restore a backup from before the upgrade.`,
     );
   }
-  if (applied.length === knownMigrations.length) return;
+  const missing = knownMigrations.filter((name) => !applied.includes(name));
+  if (missing.length === 0) return;
+  // The first start makes the schema; there is nothing to upgrade then.
+  const level = applied.length === 0 ? 'debug' : 'info';
+  const range = { migrations: missing.length, first: missing[0], last: missing.at(-1) };
+  log[level](range, 'upgrading the schema of the database');
+  const begun = performance.now();
   // Loaded only where one is missing: most starts need none of them.
   const { Migrator } = await import('kysely/migration');
   const provider = { getMigrations: () => loadMigrations(dialect) };
   const { error } = await patiently((db) => new Migrator({ db, provider }).migrateToLatest());
   if (error !== undefined) throw error;
+  const duration_ms = Math.round(performance.now() - begun);
+  log[level]({ ...range, duration_ms }, 'upgraded the schema of the database');
 }
 
 /** All migrations, by name. */

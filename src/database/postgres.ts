@@ -79,7 +79,7 @@ export async function openPostgres(
   const kysely = kyselyOver(async () => await pool.connect());
   let statements: ReturnType<typeof createStatements>;
   try {
-    await migrate(kysely, 'postgres', (work) => patiently(url, work));
+    await migrate(kysely, 'postgres', log, (work) => patiently(url, work));
     if (await adoptRestored(kysely, (work) => patiently(url, work))) {
       log.info('the database was restored from another server: its events are numbered anew');
     }

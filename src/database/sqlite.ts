@@ -8,6 +8,7 @@ import { join } from 'node:path';
 import { DatabaseSync, type SQLInputValue, type StatementSync } from 'node:sqlite';
 import { type Insertable, Kysely, SqliteDialect } from 'kysely';
 import { keepPrivate, makeDirectory, makePrivateFile } from '../kernel/directory.ts';
+import type { Logger } from '../kernel/log.ts';
 import type { Database, Handle } from './database.ts';
 import { groupCommit, type Writer } from './group-commit.ts';
 import { migrate } from './migrate.ts';
@@ -29,7 +30,11 @@ const preparedMax = 500;
  * Opens (and migrates) the database in `dataDir`. Throws a sentence for the operator when another
  * process uses the directory, or when its content was moved into PostgreSQL, unless `evenIfMoved`.
  */
-export async function openSqlite(dataDir: string, { evenIfMoved = false } = {}): Promise<Database> {
+export async function openSqlite(
+  dataDir: string,
+  log: Logger,
+  { evenIfMoved = false } = {},
+): Promise<Database> {
   const opened = [lockDirectory(dataDir)];
   // SQLite gives its files beside the database the mode that the database has.
   for (const suffix of ['-wal', '-shm']) keepPrivate(sqliteFile(dataDir) + suffix);
@@ -53,7 +58,7 @@ export async function openSqlite(dataDir: string, { evenIfMoved = false } = {}):
     writer.exec('PRAGMA wal_autocheckpoint = 8000;');
     const writeHandle = handleOver(writer);
     writer.exec('BEGIN IMMEDIATE');
-    await migrate(writeHandle.kysely, 'sqlite');
+    await migrate(writeHandle.kysely, 'sqlite', log);
     writer.exec('COMMIT');
     const reader = open();
     reader.exec('PRAGMA query_only = ON; PRAGMA cache_size = -16000;');

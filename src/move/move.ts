@@ -53,7 +53,7 @@ export async function moveToPostgres(parts: {
   if (!existsSync(sqliteFile(dataDir))) {
     throw new Error(`DATA_DIR: there is no embedded database in ${dataDir}`);
   }
-  const source = await openSqlite(dataDir, { evenIfMoved: true });
+  const source = await openSqlite(dataDir, log, { evenIfMoved: true });
   let target: Database | undefined;
   try {
     const into = nameOf(url);

@@ -2,10 +2,12 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { createInterface } from 'node:readline';
-import { sql } from 'kysely';
+import { Kysely, PostgresDialect, sql } from 'kysely';
+import { Migrator } from 'kysely/migration';
 import pg from 'pg';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import type { Database, Transaction } from '../../src/database/database.ts';
+import { knownMigrations, loadMigrations } from '../../src/database/migrate.ts';
 import { openPostgres } from '../../src/database/postgres.ts';
 import { createLogger } from '../../src/kernel/log.ts';
 import { engines } from '../support/databases.ts';
@@ -26,15 +28,16 @@ async function idsIn(database: Database): Promise<string[]> {
 describe('a data directory belongs to one process', () => {
   /** A process that opens the directory, writes a row and says so, or says why it could not. */
   async function openElsewhere(directory: string): Promise<{ child: ChildProcess; said: string }> {
-    const source = new URL('../../src/database/sqlite.ts', import.meta.url).href;
+    const source = (name: string) => new URL(`../../src/${name}.ts`, import.meta.url).href;
     const child = spawn(
       process.execPath,
       [
         '--input-type=module',
         '--eval',
-        `import { openSqlite } from '${source}';
+        `import { openSqlite } from '${source('database/sqlite')}';
+         import { createLogger } from '${source('kernel/log')}';
          try {
-           const database = await openSqlite(${JSON.stringify(directory)});
+           const database = await openSqlite(${JSON.stringify(directory)}, createLogger('silent'));
            await database.write((tx) =>
              tx.insert('organizations', [{ id: 'from elsewhere', created_at: 0 }]));
            console.log('written');
@@ -447,6 +450,30 @@ describe.skipIf(postgres === undefined)('a database that several processes share
 
     await Promise.all(databases.map((database, i) => database.write((tx) => insert(tx, `${i}`))));
     for (const database of databases) expect(await idsIn(database)).toEqual(['0', '1', '2']);
+  });
+
+  test('of an earlier version is upgraded with a line in the log before and after, a current one with none', async () => {
+    const place = await postgres!.emptyPlace();
+    const db = new Kysely<unknown>({
+      dialect: new PostgresDialect({ pool: new pg.Pool({ connectionString: place.at, max: 1 }) }),
+    });
+    const last = knownMigrations.at(-1) as string;
+    const all = await loadMigrations('postgres');
+    const getMigrations = async () => all;
+    const earlier = knownMigrations.at(-2) as string;
+    await new Migrator({ db, provider: { getMigrations } }).migrateTo(earlier);
+    await db.destroy();
+    const lines: string[] = [];
+    const log = createLogger('info', { write: (line) => void lines.push(line) });
+
+    await (await openPostgres(place.at, log)).close();
+
+    expect(lines.map((line) => JSON.parse(line))).toMatchObject([
+      { msg: 'upgrading the schema of the database', migrations: 1, first: last, last },
+      { msg: 'upgraded the schema of the database', last, duration_ms: expect.any(Number) },
+    ]);
+    await (await openPostgres(place.at, log)).close();
+    expect(lines).toHaveLength(2);
   });
 
   test('that cannot be reached stops the start with a message that does not have the password', async () => {

@@ -9,6 +9,7 @@ import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vit
 import { doctor } from '../../src/cli/doctor.ts';
 import type { Finding } from '../../src/cli/findings/finding.ts';
 import { openSqlite } from '../../src/database/sqlite.ts';
+import { createLogger } from '../../src/kernel/log.ts';
 import { cli, ioOf } from '../support/cli.ts';
 import { migrateSqlite } from '../support/shared-servers.ts';
 
@@ -33,7 +34,7 @@ async function installation(damage: (dataDir: string) => void = () => {}): Promi
 
 /** As the platform has it that runs, until the end of the test. */
 async function taken(dataDir: string): Promise<void> {
-  const database = await openSqlite(dataDir);
+  const database = await openSqlite(dataDir, createLogger('silent'));
   onTestFinished(() => database.close());
 }
 

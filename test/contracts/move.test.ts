@@ -28,7 +28,7 @@ const servers = all.filter(({ name }) => name === 'PostgreSQL');
 /** A data directory as a platform leaves it that has stopped. */
 async function directory(fill: (database: Database) => Promise<void> = async () => {}) {
   const place = (await sqlite?.place()) as Place;
-  const database = await openSqlite(place.at);
+  const database = await openSqlite(place.at, createLogger('silent'));
   await fill(database);
   await database.close();
   return place.at;
@@ -290,7 +290,7 @@ describe.each(servers)('a move into PostgreSQL', (engine) => {
 
     expect(wasThere).toBe(false);
     expect(readMoveMarker(dataDir)).toMatchObject({ into, finished_at: expect.any(String) });
-    await expect(openSqlite(dataDir)).rejects.toThrow(
+    await expect(openSqlite(dataDir, createLogger('silent'))).rejects.toThrow(
       /was moved into PostgreSQL .*: start with DATABASE_URL/,
     );
     for (const { at } of [place, other]) {
@@ -305,7 +305,9 @@ describe.each(servers)('a move into PostgreSQL', (engine) => {
     const marker = readMoveMarker(dataDir);
     if (marker === null) throw new Error('There is no marker.');
     writeMoveMarker(dataDir, { ...marker, finished_at: null });
-    await expect(openSqlite(dataDir)).rejects.toThrow(/begun and not finished/);
+    await expect(openSqlite(dataDir, createLogger('silent'))).rejects.toThrow(
+      /begun and not finished/,
+    );
 
     const again = await move(dataDir, place.at);
 
@@ -330,7 +332,9 @@ describe.each(servers)('a move into PostgreSQL', (engine) => {
     const dataDir = await directory();
     writeFileSync(moveMarkerFile(dataDir), '');
 
-    await expect(openSqlite(dataDir)).rejects.toThrow(/was moved into PostgreSQL/);
+    await expect(openSqlite(dataDir, createLogger('silent'))).rejects.toThrow(
+      /was moved into PostgreSQL/,
+    );
   });
 
   describe('is refused, and leaves everything as it was,', () => {
@@ -361,7 +365,7 @@ describe.each(servers)('a move into PostgreSQL', (engine) => {
       await refused(dataDir, place.at, /has data already \(rows in organizations\)/);
 
       expect(await organizations(target)).toBe(1);
-      await (await openSqlite(dataDir)).close();
+      await (await openSqlite(dataDir, createLogger('silent'))).close();
     });
 
     test('while another transaction locks its tables', async () => {

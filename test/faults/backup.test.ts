@@ -152,7 +152,7 @@ describe('an embedded platform', () => {
     copyFileSync(join(dataDir, 'encryption-key'), join(restored, 'encryption-key'));
     const again = await startProcess(restored, environment());
 
-    await expectRestored(again, done, () => openSqlite(restored));
+    await expectRestored(again, done, () => openSqlite(restored, createLogger('silent')));
   });
 
   test('is backed up when it is not running too, however it ended', async () => {
@@ -187,7 +187,7 @@ describe('an embedded platform', () => {
     ['of PostgreSQL', { DATABASE_URL: 'postgres://x' }, ['copy.db'], /use pg_dump/],
   ])('no copy is made %s', async (_what, more, [file], sentence) => {
     const dataDir = join(directory, 'data');
-    await (await openSqlite(dataDir)).close();
+    await (await openSqlite(dataDir, createLogger('silent'))).close();
     const { DATA_DIR, ...others } = more;
     const { exit, output } = spawnCommand(
       'backup',
@@ -201,7 +201,7 @@ describe('an embedded platform', () => {
 
   test.skipIf(!canMount())('no copy is made onto a disk without room for it', async () => {
     const dataDir = join(directory, 'data');
-    await (await openSqlite(dataDir)).close();
+    await (await openSqlite(dataDir, createLogger('silent'))).close();
     const disk = mountSmallDisk(1);
     onTestFinished(() => disk.close());
     const file = join(disk.path, 'copy.db');

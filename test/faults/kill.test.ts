@@ -8,6 +8,7 @@ import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { openSqlite } from '../../src/database/sqlite.ts';
+import { createLogger } from '../../src/kernel/log.ts';
 import { recordEvents } from '../support/outbox.ts';
 import { type PlatformProcess, startProcess } from '../support/process.ts';
 import { randomInteger } from '../support/random.ts';
@@ -47,7 +48,7 @@ describe('a process that is killed', () => {
     beginChance();
     const accepted = new Set<string>();
     const environment = { EXECUTORS: '1', RETRY_BACKOFF_MS: '10', LOG_LEVEL: 'info' };
-    const database = await openSqlite(dataDir);
+    const database = await openSqlite(dataDir, createLogger('silent'));
     await recordEvents(database);
     await database.close();
     let platform = await startProcess(dataDir, environment);

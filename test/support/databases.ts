@@ -49,12 +49,16 @@ export interface Engine {
 
 const log = createLogger('silent');
 
-const sqlite = engine('SQLite', openSqlite, async ({ migrated }) => {
-  const directory = mkdtempSync(join(tmpdir(), 'skillwright-database-'));
-  onTestFinished(() => rmSync(directory, { recursive: true, force: true }));
-  if (migrated) await migrateSqlite(directory);
-  return directory;
-});
+const sqlite = engine(
+  'SQLite',
+  (at) => openSqlite(at, log),
+  async ({ migrated }) => {
+    const directory = mkdtempSync(join(tmpdir(), 'skillwright-database-'));
+    onTestFinished(() => rmSync(directory, { recursive: true, force: true }));
+    if (migrated) await migrateSqlite(directory);
+    return directory;
+  },
+);
 
 const openQuietly = (url: string) => openPostgres(url, log);
 

@@ -102,7 +102,7 @@ async function migratedPostgres(server: PostgresServer): Promise<string> {
 }
 
 async function migratedSqlite(directory: string): Promise<string> {
-  await (await openSqlite(directory)).close();
+  await (await openSqlite(directory, createLogger('silent'))).close();
   return sqliteFile(directory);
 }
 

@@ -7,6 +7,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect } from 'vitest';
 import { openSqlite } from '../../src/database/sqlite.ts';
+import { createLogger } from '../../src/kernel/log.ts';
 import { type Follower, follow } from './event-stream.ts';
 import { type PlatformProcess, startProcess } from './process.ts';
 import { type ScriptedProvider, startScriptedProvider } from './scripted-provider.ts';
@@ -84,7 +85,7 @@ export async function thinkingProcess(): Promise<ThinkingProcess> {
   async function withDatabase<T>(
     look: (database: Awaited<ReturnType<typeof openSqlite>>) => Promise<T>,
   ): Promise<T> {
-    const database = await openSqlite(dataDir);
+    const database = await openSqlite(dataDir, createLogger('silent'));
     try {
       return await look(database);
     } finally {
