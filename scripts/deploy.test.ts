@@ -12,6 +12,7 @@ import {
   mkdtempSync,
   readFileSync,
   rmSync,
+  symlinkSync,
   writeFileSync,
 } from 'node:fs';
 import { createServer, type RequestListener } from 'node:http';
@@ -171,14 +172,17 @@ describe('the image', () => {
       ...['tini', '--'],
       './skillwright',
     ]);
-    const directory = withNode('node_modules/.bin', 'node');
-    for (const name of ['skillwright', 'package.json']) {
-      cpSync(join(root, name), join(directory, name));
+    const { platform, arch } = process;
+    const directory = withNode(`node_modules/node-${platform}-${arch}`, 'program');
+    mkdirSync(join(directory, 'node_modules/.bin'));
+    symlinkSync(process.execPath, join(directory, 'node_modules/.bin/node'));
+    for (const name of ['skillwright', 'package.json', 'bin']) {
+      cpSync(join(root, name), join(directory, name), { recursive: true });
     }
 
     const { stdout } = await run(join(directory, 'skillwright'));
 
-    expect(`node ${stdout.trim()}`).toBe(scripts.start);
+    expect(`node ${stdout.trim().replace(`${directory}/`, '')}`).toBe(scripts.start);
   });
 
   test('and the command of the package starts it with the same words', async () => {
@@ -192,7 +196,39 @@ describe('the image', () => {
     expect(`node ${stdout.trim().replace(`${directory}/`, '')}`).toBe(scripts.start);
   });
 
-  test('starts it where it is, whatever the working directory, with its exit code', async () => {
+  test('passes its arguments on, so that it is the command of a checkout', async () => {
+    const { stdout } = await run(join(root, 'skillwright'), ['run', '--help']);
+
+    expect(stdout).toContain('Usage: skillwright run');
+  });
+
+  test('and says what to do where nothing is installed', async () => {
+    const directory = mkdtempSync(join(tmpdir(), 'skillwright-words-'));
+    onTestFinished(() => rmSync(directory, { recursive: true }));
+    cpSync(join(root, 'skillwright'), join(directory, 'skillwright'));
+
+    await expect(run(join(directory, 'skillwright'))).rejects.toMatchObject({
+      code: 1,
+      stderr: expect.stringMatching(/^Nothing is installed in \S+: run npm install there\.\n$/),
+    });
+  });
+
+  test.each(['packages', 'demo'])('npm run %s says what to do, too', async (script) => {
+    const directory = mkdtempSync(join(tmpdir(), 'skillwright-words-'));
+    onTestFinished(() => rmSync(directory, { recursive: true }));
+    mkdirSync(join(directory, 'scripts'));
+    for (const name of ['package.json', 'scripts/require-install.js']) {
+      cpSync(join(root, name), join(directory, name));
+    }
+
+    await expect(run('npm', ['run', script], { cwd: directory })).rejects.toMatchObject({
+      stderr: expect.stringContaining(
+        'Nothing is installed in this checkout yet: run npm install first.',
+      ),
+    });
+  });
+
+  test('starts it from any working directory, with its exit code', async () => {
     const env = { PATH: process.env['PATH'], PORT: 'none' };
     const child = spawn(join(root, 'skillwright'), {
       ...{ cwd: tmpdir(), env, stdio: ['ignore', 'ignore', 'pipe'] as const },

@@ -9,7 +9,7 @@ import { compileCacheDirectory } from './start/compile-cache.js';
 const oldestNode = 24;
 if (Number(process.versions.node.split('.')[0]) < oldestNode) {
   console.error(
-    `Skillwright needs Node ${oldestNode} or newer, and this is ${process.version}: start it with "npm start", which brings its own.`,
+    `Skillwright needs Node ${oldestNode} or newer, and this is ${process.version}: run "npm install", which brings its own Node, then start it with "npm start".`,
   );
   process.exit(1);
 }

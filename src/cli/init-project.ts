@@ -1,6 +1,7 @@
 /** `skillwright init`: writes the project of `templates/project` into a new folder. */
 import { globSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { basename, dirname, join, relative, resolve } from 'node:path';
+import { packageVersion } from '../config/version.ts';
 import { CliError, exitCodes } from './exit-codes.ts';
 import { type Io, writeJson } from './io.ts';
 
@@ -15,10 +16,7 @@ const renamed: Readonly<Record<string, string>> = {
   'README.template.md': 'README.md',
 };
 
-export function initProject(
-  io: Io,
-  { name, version, isJson }: { name: string; version: string; isJson: boolean },
-): void {
+export function initProject(io: Io, { name, isJson }: { name: string; isJson: boolean }): void {
   const folder = resolve(io.cwd, name);
   const project = basename(folder);
   if (!namePattern.test(project)) {
@@ -26,7 +24,7 @@ export function initProject(
     throw new CliError(message, exitCodes.usage);
   }
   refuseTaken(folder);
-  const values = { name: project, skillwright: packageOf(folder) ?? version };
+  const values = { name: project, skillwright: packageOf(folder) ?? packageVersion() };
   const files = globSync('**/*', { cwd: template, withFileTypes: true })
     .filter((entry) => entry.isFile())
     .map((entry) => relative(template, join(entry.parentPath, entry.name)))

@@ -120,6 +120,12 @@ test('help and version are printed with code 0', async () => {
 test.each([
   ['an unknown command', ['dance'], /unknown command 'dance'/],
   ['an unknown option', ['run', 'a/v1.0/b', '--loud'], /unknown option '--loud'/],
+  [
+    'keys without the admin secret',
+    ['keys', 'create', 'me', '--scopes', '*'],
+    /data\/admin-secret/,
+  ],
+  ['keys without the admin secret', ['keys'], /--admin-secret or in ADMIN_SECRET/],
   ['a skill that is not named in full', ['run', 'word-count'], /category\/version\/name/],
   ['an input that is no JSON', ['run', 'a/v1.0/b', '{'], /input is no JSON/],
   ['an address that is none', ['run', 'a/v1.0/b', '--url', 'near'], /near is no address/],

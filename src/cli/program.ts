@@ -67,7 +67,7 @@ function program(deps: CliDeps): Command {
   addStartCommands(root, deps);
   addDevCommands(root, deps);
   root.commandsGroup('Projects:');
-  addProjectCommands(root, io, version);
+  addProjectCommands(root, io);
   root.commandsGroup('Runs:');
   addRunCommands(root, io);
   addJobCommands(root, io);

@@ -5,7 +5,7 @@ const config = { dataDir: './data', databaseUrl: null };
 const started = { config, version: '1.2.3', address: 'http://127.0.0.1:3000' };
 
 test('a start in a terminal says how to make a key', () => {
-  const key = "node bin/skillwright.js keys create me --scopes '*' --admin-secret";
+  const key = "./skillwright keys create me --scopes '*' --admin-secret";
   expect(greeting({ ...started, isSecretInFile: true })).toContain(
     `${key} "$(cat data/admin-secret)"\n`,
   );

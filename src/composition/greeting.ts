@@ -45,5 +45,5 @@ function quoted(path: string): string {
 
 function command(): string {
   const isPackage = import.meta.dirname.split(sep).includes('node_modules');
-  return isPackage ? 'npx skillwright' : 'node bin/skillwright.js';
+  return isPackage ? 'npx skillwright' : './skillwright';
 }

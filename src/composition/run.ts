@@ -1,6 +1,6 @@
 /** Runs the platform as a process: opens its stores, starts it, and stops it on a signal. */
 
-import { closeSync, openSync, readFileSync, statSync } from 'node:fs';
+import { closeSync, openSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import closeWithGrace from 'close-with-grace';
 import { type AdminSecret, adminSecretOf } from '../config/admin-secret.ts';
@@ -8,6 +8,7 @@ import { type Config, ConfigError, examineConfig, misspeltSettings } from '../co
 import { encryptionKeyOf } from '../config/encryption-key.ts';
 import { inheritedListener } from '../config/listen-fd.ts';
 import { operatorMessage } from '../config/operator-message.ts';
+import { runningVersion } from '../config/version.ts';
 import { prepareConsole } from '../console/files.ts';
 import { type ExecutorPool, startExecutorPool } from '../executors/pool.ts';
 import type { PoolOptions } from '../executors/pool-options.ts';
@@ -114,7 +115,7 @@ async function start(
     pool?.warm();
   }
   const [{ startApp }, stores] = await Promise.all([import('./app.ts'), openStores(config, log)]);
-  const version = packageVersion();
+  const version = runningVersion();
   const consoleFiles = config.roles.has('api') ? prepareConsole(log) : null;
   app = await startApp({
     config,
@@ -207,11 +208,6 @@ function idleTimesOf({ executorsIdleSeconds }: Config): Pick<PoolOptions, 'idleM
   if (executorsIdleSeconds === 0) return { idleMs: null, unusedMs: null };
   const idleMs = executorsIdleSeconds * 1000;
   return { idleMs, unusedMs: Math.min(idleMs, unusedMs) };
-}
-
-function packageVersion(): string {
-  const file = join(import.meta.dirname, '../../package.json');
-  return (JSON.parse(readFileSync(file, 'utf8')) as { version: string }).version;
 }
 
 /** Prints a new secret at every log level; the logger would redact it. */

@@ -5,6 +5,7 @@ import { connect, path } from '../connection.ts';
 import { defineAdminCommand, defineCommand } from '../define-command.ts';
 import { type Io, writeJson } from '../io.ts';
 import { printFields } from '../print.ts';
+import { requireAdminSecret } from '../profile.ts';
 
 interface CreateOptions extends ApiOptions {
   readonly scopes: string;
@@ -18,6 +19,7 @@ export function addKeyCommands(program: Command, io: Io): void {
     about: 'create, list and revoke API keys, with the admin secret',
     examples: ['keys', `keys create 'nightly reports' --scopes text,web`],
   });
+  keys.hook('preAction', (_keys, command) => requireAdminSecret(io, command.opts()));
   defineAdminCommand(keys, 'create <name>', {
     about: 'create an API key; only this command shows it',
     examples: [

@@ -3,7 +3,7 @@ import type { Command } from 'commander';
 import { defineCommand } from '../define-command.ts';
 import type { Io } from '../io.ts';
 
-export function addProjectCommands(program: Command, io: Io, version: string): void {
+export function addProjectCommands(program: Command, io: Io): void {
   defineCommand(program, 'init', {
     about: 'make a project with two skills and their tests',
     examples: ['init my-skills'],
@@ -12,7 +12,7 @@ export function addProjectCommands(program: Command, io: Io, version: string): v
     .option('--json', 'print the folder and its files as JSON')
     .action(async (name: string, options: { json?: boolean }) => {
       const { initProject } = await import('../init-project.ts');
-      initProject(io, { name, version, isJson: options.json === true });
+      initProject(io, { name, isJson: options.json === true });
     });
   defineCommand(program, 'test', {
     about: 'run the examples of all skills of a folder',
