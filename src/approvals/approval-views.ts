@@ -28,6 +28,7 @@ export function approvalBody(row: ApprovalRow) {
   const { job_id, agent_id, conversation_id, step, title, digest, status, reason } = row;
   const details = JSON.parse(row.details) as Json;
   return {
+    id: row.id,
     approval_id: row.id,
     job_id,
     agent_id,
@@ -75,5 +76,5 @@ function deciderOf({ decided_by: id, decided_by_kind: kind, decided_by_key }: Ap
 }
 
 function subjectOf({ id, job_id, conversation_id, step, title, digest }: ApprovalRow) {
-  return { approval_id: id, job_id, conversation_id, step, title, digest };
+  return { id, approval_id: id, job_id, conversation_id, step, title, digest };
 }

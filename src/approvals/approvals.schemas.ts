@@ -18,7 +18,8 @@ const exampleId = '019a9d3c-5b7e-7c41-8a2f-3d5e7f901b2c';
 
 export const Approval = Type.Object(
   {
-    approval_id: Id,
+    id: Id,
+    approval_id: { ...Id, description: 'The same as id.' },
     job_id: Id,
     agent_id: Slug,
     conversation_id: Id,
@@ -82,6 +83,7 @@ export const Approval = Type.Object(
     description: 'The approval.',
     examples: [
       {
+        id: exampleId,
         approval_id: exampleId,
         job_id: '019a9d3c-5b7e-7c41-8a2f-3d5e7f901b2d',
         agent_id: 'default',

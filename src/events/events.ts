@@ -47,6 +47,7 @@ const sampleError = {
 
 const approvalEndings = approvalStatuses.filter((status) => status !== 'pending');
 const approval = {
+  id: Type.String(),
   approval_id: Type.String(),
   job_id: Type.String(),
   conversation_id: Type.String(),
@@ -55,6 +56,7 @@ const approval = {
   digest: Type.String(),
 };
 const sampleApproval = {
+  id: '01990a5e-7c1b-7003-8f1e-0c5a7e9b2d13',
   approval_id: '01990a5e-7c1b-7003-8f1e-0c5a7e9b2d13',
   job_id: sampleRun.job_id,
   conversation_id: sampleRun.conversation_id,

@@ -96,6 +96,7 @@ describe.each(await engines())('on $name', (engine) => {
     const { job, approval } = await asked(world);
 
     expect(approval).toEqual({
+      id: expect.any(String),
       approval_id: expect.any(String),
       job_id: job.id,
       agent_id: 'default',
@@ -116,7 +117,10 @@ describe.each(await engines())('on $name', (engine) => {
     });
     expect(await world.approvals.get('default', approval.approval_id)).toEqual(approval);
     const { approval_id, title, digest, expires_at } = approval;
-    const asking = { approval_id, job_id: job.id, conversation_id: job.conversation_id };
+    const asking = {
+      ...{ id: approval_id, approval_id },
+      ...{ job_id: job.id, conversation_id: job.conversation_id },
+    };
     expect(await eventsOf(world, job)).toEqual([
       { type: 'approval.requested', ...asking, step: 'ship', title, digest, expires_at },
     ]);

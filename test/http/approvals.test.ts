@@ -74,6 +74,7 @@ describe('GET /api/approvals', () => {
       offset: 0,
     });
     expect(first.approval).toEqual({
+      id: first.approval.approval_id,
       approval_id: anId,
       job_id: anId,
       agent_id: 'default',

@@ -375,7 +375,8 @@ describe('a tool whose skill is among the approvals of the agent', () => {
 
     const bodies = requests.map(({ body }) => JSON.parse(`${body}`));
     const { approval_id, conversation_id, digest, expires_at, title } = approval;
-    const asking = { approval_id, job_id: jobId, conversation_id, step: effect, title, digest };
+    const ids = { id: approval_id, approval_id, job_id: jobId, conversation_id };
+    const asking = { ...ids, step: effect, title, digest };
     expect(bodies.find(({ event }) => event === 'approval.requested')).toMatchObject({
       agent_id: 'thinker',
       data: { ...asking, expires_at },

@@ -3868,6 +3868,11 @@ export interface components {
         JobEvent: components["schemas"]["JobStatusEvent"] | components["schemas"]["JobLogEvent"] | components["schemas"]["JobApprovalEvent"] | components["schemas"]["JobProgressEvent"] | components["schemas"]["JobMessageEvent"] | components["schemas"]["JobTokenEvent"] | components["schemas"]["JobToolCallEvent"] | components["schemas"]["JobToolResultEvent"];
         Approval: {
             /** Format: uuid */
+            id: string;
+            /**
+             * Format: uuid
+             * @description The same as id.
+             */
             approval_id: string;
             /** Format: uuid */
             job_id: string;
@@ -16435,6 +16440,7 @@ export interface operations {
                      * @example {
                      *       "data": [
                      *         {
+                     *           "id": "019a9d3c-5b7e-7c41-8a2f-3d5e7f901b2c",
                      *           "approval_id": "019a9d3c-5b7e-7c41-8a2f-3d5e7f901b2c",
                      *           "job_id": "019a9d3c-5b7e-7c41-8a2f-3d5e7f901b2d",
                      *           "agent_id": "default",
@@ -16572,6 +16578,7 @@ export interface operations {
                 content: {
                     /**
                      * @example {
+                     *       "id": "019a9d3c-5b7e-7c41-8a2f-3d5e7f901b2c",
                      *       "approval_id": "019a9d3c-5b7e-7c41-8a2f-3d5e7f901b2c",
                      *       "job_id": "019a9d3c-5b7e-7c41-8a2f-3d5e7f901b2d",
                      *       "agent_id": "default",
@@ -16716,6 +16723,7 @@ export interface operations {
                 content: {
                     /**
                      * @example {
+                     *       "id": "019a9d3c-5b7e-7c41-8a2f-3d5e7f901b2c",
                      *       "approval_id": "019a9d3c-5b7e-7c41-8a2f-3d5e7f901b2c",
                      *       "job_id": "019a9d3c-5b7e-7c41-8a2f-3d5e7f901b2d",
                      *       "agent_id": "default",
@@ -16904,6 +16912,7 @@ export interface operations {
                 content: {
                     /**
                      * @example {
+                     *       "id": "019a9d3c-5b7e-7c41-8a2f-3d5e7f901b2c",
                      *       "approval_id": "019a9d3c-5b7e-7c41-8a2f-3d5e7f901b2c",
                      *       "job_id": "019a9d3c-5b7e-7c41-8a2f-3d5e7f901b2d",
                      *       "agent_id": "default",
@@ -21558,6 +21567,7 @@ export interface operations {
                  *       "agent_id": "default",
                  *       "event": "approval.requested",
                  *       "data": {
+                 *         "id": "01990a5e-7c1b-7003-8f1e-0c5a7e9b2d13",
                  *         "approval_id": "01990a5e-7c1b-7003-8f1e-0c5a7e9b2d13",
                  *         "job_id": "01990a5e-7c1b-7000-8f1e-0c5a7e9b2d10",
                  *         "conversation_id": "01990a5e-7c1b-7001-8f1e-0c5a7e9b2d11",
@@ -21577,6 +21587,7 @@ export interface operations {
                     timestamp: string;
                     agent_id: string;
                     data: {
+                        id: string;
                         approval_id: string;
                         job_id: string;
                         conversation_id: string;
@@ -21634,6 +21645,7 @@ export interface operations {
                  *       "agent_id": "default",
                  *       "event": "approval.decided",
                  *       "data": {
+                 *         "id": "01990a5e-7c1b-7003-8f1e-0c5a7e9b2d13",
                  *         "approval_id": "01990a5e-7c1b-7003-8f1e-0c5a7e9b2d13",
                  *         "job_id": "01990a5e-7c1b-7000-8f1e-0c5a7e9b2d10",
                  *         "conversation_id": "01990a5e-7c1b-7001-8f1e-0c5a7e9b2d11",
@@ -21659,6 +21671,7 @@ export interface operations {
                     timestamp: string;
                     agent_id: string;
                     data: {
+                        id: string;
                         approval_id: string;
                         job_id: string;
                         conversation_id: string;

@@ -3373,6 +3373,11 @@ export interface components {
         JobEvent: components["schemas"]["JobStatusEvent"] | components["schemas"]["JobLogEvent"] | components["schemas"]["JobApprovalEvent"] | components["schemas"]["JobProgressEvent"] | components["schemas"]["JobMessageEvent"] | components["schemas"]["JobTokenEvent"] | components["schemas"]["JobToolCallEvent"] | components["schemas"]["JobToolResultEvent"];
         Approval: {
             /** Format: uuid */
+            id: string;
+            /**
+             * Format: uuid
+             * @description The same as id.
+             */
             approval_id: string;
             /** Format: uuid */
             job_id: string;
@@ -3894,6 +3899,7 @@ export interface components {
             timestamp: string;
             agent_id: string;
             data: {
+                id: string;
                 approval_id: string;
                 job_id: string;
                 conversation_id: string;
@@ -3912,6 +3918,7 @@ export interface components {
             timestamp: string;
             agent_id: string;
             data: {
+                id: string;
                 approval_id: string;
                 job_id: string;
                 conversation_id: string;
