@@ -709,7 +709,7 @@ export interface IdempotencyKeysTable {
 export interface ScheduledJobsTable extends SkillVersion {
   id: string;
   organization_id: string;
-  /** The key that made it; its runs are made in this key's name. */
+  /** The key that created it or last changed what it runs; its runs are made in this key's name. */
   api_key_id: string;
   agent_id: string;
   /** As it was given. */
@@ -982,7 +982,7 @@ export interface WebhookDeliveryCountsTable extends Counted<DeliveryStatus> {
 export interface AgentTriggersTable extends SkillVersion {
   id: string;
   organization_id: string;
-  /** The key that made it; its runs are made in this key's name. */
+  /** The key that created it or last changed what it runs; its runs are made in this key's name. */
   api_key_id: string;
   agent_id: string;
   name: string;

@@ -15,7 +15,7 @@ export interface SkillColumns {
   readonly skill_version: string;
 }
 
-/** A scheduled job or a trigger: it starts jobs in the name of the key that created it. */
+/** A scheduled job or a trigger: it starts jobs in the name of its key (`keyOfRuns`). */
 export interface Starter extends SkillColumns {
   readonly organization_id: string;
   readonly api_key_id: string;
@@ -85,14 +85,14 @@ function readinessFrom(
   const { caller, skill, agent, input } = found;
   const name = skillKey(starter.skill_category, starter.skill_version, starter.skill_name);
   if (caller === undefined) {
-    return { code: 'invalid_api_key', reason: 'the key that made it is revoked or expired' };
+    return { code: 'invalid_api_key', reason: 'its key is revoked or expired' };
   }
   if (skill instanceof PlatformError) {
     const reason = skill.message.replace('No active', 'no active');
     return { code: 'skill_not_found', reason };
   }
   if (!hasScopes(caller.scopes, skill.requiredScopes)) {
-    const reason = `the key that made it lacks a scope that ${name} requires`;
+    const reason = `its key lacks a scope that ${name} requires`;
     return { code: 'insufficient_scope', reason };
   }
   const [issue] = (input === undefined ? null : skill.inputIssues(JSON.parse(input))) ?? [];

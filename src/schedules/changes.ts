@@ -1,4 +1,5 @@
 /** Changing a scheduled job: validation, permissions, and the due slots that the change makes missed. */
+import { keyOfRuns } from '../api-keys/key-of-runs.ts';
 import type { Transaction } from '../database/database.ts';
 import { refuseInvalid } from '../jobs/execute.ts';
 import { requireSkillScopes } from '../jobs/readiness.ts';
@@ -25,7 +26,10 @@ export function change(
     const before = await lock(tx, organizationId, id);
     if (Object.keys(fields).length === 0) return before;
     const now = clock.now();
-    const after = changed(before, fields, now);
+    const given = givenColumns(fields);
+    const { id: api_key_id } = await keyOfRuns(tx, caller, before, given);
+    const updated_at = Math.max(now, before.updated_at + 1);
+    const after: ScheduledJobRow = { ...before, ...given, api_key_id, updated_at };
     if (uniqueColumns.some((column) => after[column] !== before[column])) {
       await agents.lock(tx, organizationId, after.agent_id);
     }
@@ -38,20 +42,14 @@ export function change(
   });
 }
 
-/** The changed row, not validated yet and without its new next slot. */
-function changed(
-  before: ScheduledJobRow,
-  fields: ScheduledJobChanges,
-  now: number,
-): ScheduledJobRow {
+/** The columns of the given fields, not validated yet. */
+function givenColumns(fields: ScheduledJobChanges): Partial<ScheduledJobRow> {
   const { input, enabled, cron_expression: expression, ...named } = fields;
   return {
-    ...before,
     ...named,
     ...(expression === undefined ? {} : cronColumns(expression)),
     ...(input === undefined ? {} : { input: JSON.stringify(input) }),
     ...(enabled === undefined ? {} : { enabled: enabled ? 1 : 0 }),
-    updated_at: Math.max(now, before.updated_at + 1),
   };
 }
 

@@ -63,7 +63,8 @@ function createRoute(server: Server, { schedules }: ScheduledJobRouteDeps) {
     ...operation,
     operationId: 'createScheduledJob',
     summary: 'Create a scheduled job',
-    description: 'Runs a skill whenever the cron expression matches, in UTC, with this key.',
+    description:
+      'Runs a skill whenever the cron expression matches, in UTC, with this key, which needs the scopes of the skill.',
     body: NewScheduledJob,
     response: {
       201: { ...CreatedScheduledJob, ...carries('Location') },
@@ -141,7 +142,8 @@ function updateRoute(server: Server, { schedules, unmatched }: ScheduledJobRoute
     summary: 'Change, disable or enable a scheduled job',
     description:
       'Changes the given fields; input is replaced as a whole. The key needs the ' +
-      'scopes of the skill before and after the change. Disabling cancels queued runs.',
+      'scopes of the skill before and after the change. Where agent, skill or input change, runs use this key ' +
+      'from then on. Disabling cancels queued runs.',
     params,
     body: ScheduledJobChanges,
     response: {
@@ -176,7 +178,8 @@ function runRoute(server: Server, { schedules }: ScheduledJobRouteDeps) {
     ...operation,
     operationId: 'runScheduledJob',
     summary: 'Run a scheduled job at once',
-    description: 'Uses the key of the request; a disabled one runs as well.',
+    description:
+      'Uses the key of the request, which needs the scopes of the skill; a disabled one runs as well.',
     params,
     response: {
       202: { ...StartedRun, ...carries('Location') },

@@ -97,7 +97,7 @@ export async function updateScheduledJob(
   tx: Transaction,
   after: ScheduledJobRow,
 ): Promise<boolean> {
-  const { id, organization_id: _, api_key_id: __, created_at: ___, ...columns } = ownColumns(after);
+  const { id, organization_id: _, created_at: __, ...columns } = ownColumns(after);
   const rows = await tx.kysely
     .updateTable('scheduled_jobs')
     .set(columns satisfies Updateable<ScheduledJobsTable>)

@@ -148,7 +148,7 @@ async function get(deps: ScheduleDeps, organizationId: string, id: string, inclu
   return { ...scheduledJobView(row, deps.clock.now()), ...refusal };
 }
 
-/** Changes the given fields. Its runs still use the key that created it. */
+/** Changes the given fields. Runs use the key of the last change of what is run (`keyOfRuns`). */
 async function update(deps: ScheduleDeps, caller: Caller, id: string, fields: ScheduledJobChanges) {
   return scheduledJobView(await change(deps, caller, id, fields), deps.clock.now());
 }

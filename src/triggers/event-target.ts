@@ -17,7 +17,7 @@ export interface EventTargetDeps {
 
 /** Why the trigger may not send events; null if it may. */
 export function eventObstacle(scopes: readonly string[]): string | null {
-  return hasScopes(scopes, eventScopes) ? null : 'the key that made it lacks the scope events';
+  return hasScopes(scopes, eventScopes) ? null : 'its key lacks the scope events';
 }
 
 /** Sends the event of a call, or returns that of an earlier identical call. */

@@ -1,6 +1,6 @@
 /**
  * Handles a call of a trigger: checks the signature, maps the body to the skill's input, and starts a run
- * for the key that created the trigger; or maps it to an event for waiting runs. A fault that only the trigger's
+ * for the trigger's key; or maps it to an event for waiting runs. A fault that only the trigger's
  * owner can fix is reported as the event `agent.error`; the sender only gets `404`.
  */
 
@@ -89,8 +89,8 @@ export function createReceive(deps: ReceiveDeps) {
 async function callerOf(state: ReceiveState, trigger: TriggerRow): Promise<Caller> {
   const caller = await state.apiKeys.callerById(trigger.api_key_id);
   if (caller !== undefined) return caller;
-  await report(state, trigger, 'invalid_api_key', 'the key that made it is revoked or expired');
-  throw triggerNotFound('The key that made it is revoked or expired');
+  await report(state, trigger, 'invalid_api_key', 'its key is revoked or expired');
+  throw triggerNotFound('Its key is revoked or expired');
 }
 
 /** What became of a call, or of an earlier identical one. */
@@ -162,7 +162,7 @@ async function secretOf(state: ReceiveState, trigger: TriggerRow): Promise<strin
   }
 }
 
-/** `404`, and `agent.error`, where the key that created the trigger may send no events. */
+/** `404`, and `agent.error`, where the trigger's key may send no events. */
 async function requireEvents(
   state: ReceiveState,
   trigger: TriggerRow,
@@ -188,9 +188,9 @@ async function targetOf(state: ReceiveState, trigger: TriggerRow, caller: Caller
       await report(state, trigger, code, message.replace('No active', 'no active'));
     }
     if (code !== 'insufficient_scope') throw error;
-    const why = `the key that made it lacks a scope that ${name} requires`;
+    const why = `its key lacks a scope that ${name} requires`;
     await report(state, trigger, code, why);
-    throw triggerNotFound(`The key that made it lacks a scope that ${name} requires`);
+    throw triggerNotFound(`Its key lacks a scope that ${name} requires`);
   }
 }
 

@@ -20,7 +20,7 @@ async function eventRefusal(
 ): Promise<Awaited<ReturnType<typeof refusalsOf>>[number]> {
   const caller = await apiKeys.callerById(api_key_id);
   if (caller === undefined) {
-    const message = 'The key that made it is revoked or expired';
+    const message = 'Its key is revoked or expired';
     return { refusal: { code: 'invalid_api_key', message } };
   }
   const why = eventObstacle(caller.scopes);

@@ -57,8 +57,8 @@ function createRoute(server: Server, { triggers, publicUrl }: TriggerRouteDeps) 
     description:
       'Creates an address that external systems call to start runs of a skill. Every ' +
       'client that knows its token can call it, so keep it secret like a key. Its ' +
-      'runs use the key that created it. Without a skill, the agent handles each ' +
-      'event by its own instructions. With event, calls become events for runs that wait.',
+      'runs use the key that created it, or last changed what it runs. Without a skill, the agent handles ' +
+      'each event by its own instructions. The key needs the scopes of the skill, or events with event. With event, calls become events for runs that wait.',
     body: NewTrigger,
     response: {
       201: { ...CreatedTrigger, ...carries('Location') },
@@ -120,7 +120,8 @@ function updateRoute(server: Server, { triggers }: TriggerRouteDeps) {
     summary: 'Change, deactivate or reactivate a trigger',
     description:
       'Changes the given fields; input is replaced as a whole. The token stays. The ' +
-      'key needs the scopes of the skill before and after the change.',
+      'key needs the scopes of the skill before and after the change; with an event, the scope events. Where ' +
+      'agent, skill, input, mapping or event change, calls use this key from then on.',
     params,
     body: TriggerChanges,
     response: {

@@ -57,7 +57,13 @@ const fields = {
     }),
   ),
   event: TriggerEvent,
-  rate_limit: Type.Integer({ minimum: 1, maximum: 1_000_000, description: 'Calls per minute.' }),
+  rate_limit: Type.Integer({
+    minimum: 1,
+    maximum: 1_000_000,
+    description:
+      'Calls per minute: at most 60, or the rate_limit of its key where that is larger. At creation 60 by default, or ' +
+      'the rate_limit of the key where that is smaller.',
+  }),
   active: Type.Boolean(),
 };
 const SigningSecret = Nullable(
@@ -119,7 +125,7 @@ const optionalFields = {
   input: Type.Optional(fields.input),
   mapping: Type.Optional(fields.mapping),
   event: Type.Optional(fields.event),
-  rate_limit: Type.Optional({ ...fields.rate_limit, default: 60 }),
+  rate_limit: Type.Optional(fields.rate_limit),
   signing_secret: Type.Optional(SigningSecret),
   active: Type.Optional({ ...fields.active, default: true }),
 };

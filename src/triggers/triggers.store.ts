@@ -39,19 +39,6 @@ export const findStartedJob = firstRow<Repeat>()((db, p) =>
     .where('idempotency_keys.created_at', '>=', p('since')),
 );
 
-/** The scopes, as a JSON array, of the key that created a trigger. */
-export async function findCreatorScopes(
-  db: Handle,
-  { api_key_id }: TriggerRow,
-): Promise<string | undefined> {
-  const key = await db.kysely
-    .selectFrom('api_keys')
-    .select('scopes')
-    .where('id', '=', api_key_id)
-    .executeTakeFirst();
-  return key?.scopes;
-}
-
 function byId(db: Handle, organizationId: string, id: string) {
   return db.kysely
     .selectFrom('agent_triggers')

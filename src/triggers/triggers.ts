@@ -1,10 +1,11 @@
 /**
  * Triggers: addresses at which external senders start runs (docs/decisions/triggers.md). Each has a token,
- * which is shown once and stored as a hash, and acts for the key that created it. A change takes effect
- * at once in this process and within a second in every other one.
+ * which is shown once and stored as a hash, and acts for the key that created it or last changed what it runs. A change
+ * takes effect at once in this process and within a second in every other one.
  */
 import { hash, randomBytes } from 'node:crypto';
 import type { Agents } from '../agents/agents.ts';
+import { keyOfRuns } from '../api-keys/key-of-runs.ts';
 import { requireRoom } from '../database/caps.ts';
 import type { Database } from '../database/database.ts';
 import type { PageAsked } from '../database/page-bytes.ts';
@@ -13,7 +14,7 @@ import type { ReadinessDeps } from '../jobs/readiness.ts';
 import { bind } from '../kernel/bind.ts';
 import type { Caller } from '../kernel/caller.ts';
 import { type Clock, timestamp } from '../kernel/clock.ts';
-import { notFound, PlatformError } from '../kernel/errors.ts';
+import { invalid, notFound, PlatformError } from '../kernel/errors.ts';
 import { isId, newId } from '../kernel/ids.ts';
 import { createShortCache, type ShortCache } from '../kernel/short-cache.ts';
 import type { SkillRegistry } from '../skills/registry.ts';
@@ -32,7 +33,6 @@ import {
   updateTrigger,
 } from './triggers.store.ts';
 import {
-  creatorOf,
   refuseHalfSkill,
   requireTriggerScopes,
   requireValidTarget,
@@ -46,6 +46,9 @@ const cachedMax = 1_000;
 
 /** The skill of a trigger that names none: the agent handles the event by its instructions. */
 const defaultSkill = { skill_category: 'agent', skill_name: 'handle-event' };
+
+/** Calls per minute where a trigger sets none; every key may allow its triggers as many. */
+const usualRate = 60;
 
 /** The columns of a trigger whose calls need not be signed. */
 const unsigned = { signing_secret: null, secret_sealed: 0 };
@@ -131,7 +134,7 @@ async function create(state: TriggerState, caller: Caller, fields: NewTrigger) {
     mapping: null,
     event_name: null,
     event_key_mapping: null,
-    rate_limit: 60,
+    rate_limit: Math.min(usualRate, caller.rateLimit),
     ...unsigned,
     active: 1,
     ...columnsOf(state, owner, fields),
@@ -139,7 +142,8 @@ async function create(state: TriggerState, caller: Caller, fields: NewTrigger) {
     created_at: now,
     updated_at: now,
   };
-  await requireValidTrigger(state, caller, caller, row);
+  requireRate(fields.rate_limit, caller.rateLimit);
+  await requireValidTrigger(state, caller, row);
   await database.write(async (tx) => {
     const cap = { table: 'agent_triggers', things: 'triggers', max } as const;
     await requireRoom(tx, row.organization_id, [cap]);
@@ -175,27 +179,47 @@ async function viewsOf(
   return rows.map((row, i) => ({ ...triggerView(row), ...refusals[i] }));
 }
 
-/** Changes the fields that are given; the trigger still acts for the key that created it. */
+/** Changes the given fields. Its calls use the key of the last change of what it runs (`keyOfRuns`). */
 async function update(state: TriggerState, caller: Caller, id: string, fields: TriggerChanges) {
   const { database, clock, cache } = state;
   const { skills, agents } = state.slices;
   const { organizationId } = caller;
   const columns = columnsOf(state, { id, organization_id: organizationId }, fields);
   const known = await find(state, organizationId, id);
-  const creator = await creatorOf(database.read, known);
-  await requireValidTrigger(state, caller, creator, { ...known, ...columns }, known);
+  await requireValidTrigger(state, caller, { ...known, ...columns }, known);
   const row = await database.write(async (tx) => {
     const before = found(await lockTrigger(tx, organizationId, id));
     if (Object.keys(columns).length === 0) return before;
     // Another request may have changed the trigger since it was checked.
     requireTriggerScopes(skills, caller, before);
-    requireValidTarget(skills, caller, creator, { ...before, ...columns }, before);
+    requireValidTarget(skills, caller, { ...before, ...columns }, before);
     if (columns.agent_id !== undefined) await agents.lock(tx, organizationId, columns.agent_id);
-    const changes = { ...columns, updated_at: clock.now() };
-    return found(await updateTrigger(tx, organizationId, id, changes));
+    const key = await keyOfRuns(tx, caller, before, columns);
+    requireRate(columns.rate_limit, key.rateLimit);
+    return found(
+      await updateTrigger(tx, organizationId, id, {
+        ...columns,
+        api_key_id: key.id,
+        rate_limit: columns.rate_limit ?? Math.min(before.rate_limit, rateMax(key.rateLimit)),
+        updated_at: clock.now(),
+      }),
+    );
   });
   cache.forget(row.token_hash);
   return triggerView(row);
+}
+
+/** Calls per minute that a trigger may take, for a key with this limit. */
+const rateMax = (rateLimit: number) => Math.max(usualRate, rateLimit);
+
+/** Throws `400` for a limit that the trigger's key does not allow. */
+function requireRate(wanted: number | undefined, rateLimit: number): void {
+  const most = rateMax(rateLimit);
+  if (wanted === undefined || wanted <= most) return;
+  throw invalid(
+    'rate_limit',
+    `must be at most ${most}: ${usualRate}, or the rate_limit of its key where that is larger`,
+  );
 }
 
 async function remove(

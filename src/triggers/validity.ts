@@ -1,35 +1,25 @@
 /** Validates a trigger before it is stored: agent, skill or event, scopes and mappings. */
-import type { Handle } from '../database/database.ts';
-import { requiredScopes, requireSkillScopes, type SkillColumns } from '../jobs/readiness.ts';
-import { type Caller, hasScopes, requireScopes } from '../kernel/caller.ts';
-import { invalid, PlatformError } from '../kernel/errors.ts';
+import { requireSkillScopes, type SkillColumns } from '../jobs/readiness.ts';
+import { type Caller, requireScopes } from '../kernel/caller.ts';
+import { invalid } from '../kernel/errors.ts';
 import { eventScopes } from '../run-events/bounds.ts';
 import type { SkillRegistry } from '../skills/registry.ts';
 import { ofKeyMapping } from './event-target.ts';
 import type { TriggerChanges } from './triggers.schemas.ts';
-import { findCreatorScopes, type TriggerRow } from './triggers.store.ts';
+import type { TriggerRow } from './triggers.store.ts';
 import type { TriggerDeps } from './triggers.ts';
-
-/** The key that created a trigger, for which the trigger acts. */
-type Creator = Pick<Caller, 'scopes'>;
-
-export async function creatorOf(db: Handle, trigger: TriggerRow): Promise<Creator> {
-  const scopes = await findCreatorScopes(db, trigger);
-  return { scopes: JSON.parse(scopes ?? '[]') as string[] };
-}
 
 /** Throws for the agent or the skill (404), the scopes (403) or a mapping (400) of a trigger. */
 export async function requireValidTrigger(
   { slices: { agents, skills }, mappings }: Pick<TriggerDeps, 'slices' | 'mappings'>,
   caller: Caller,
-  creator: Creator,
   after: TriggerRow,
   before?: TriggerRow,
 ): Promise<void> {
   if (after.agent_id !== before?.agent_id) {
     await agents.statusOf(caller.organizationId, after.agent_id);
   }
-  requireValidTarget(skills, caller, creator, after, before);
+  requireValidTarget(skills, caller, after, before);
   if (after.mapping !== null && after.mapping !== before?.mapping) {
     await mappings.check(caller.organizationId, after.mapping);
   }
@@ -49,51 +39,35 @@ export function requireTriggerScopes(
   else requireScopes(caller.scopes, eventScopes);
 }
 
-/** Validates the skill of a trigger (`requireValidSkill`), or, for an event, that caller and creator have its scope. */
+/** Validates the skill of a trigger (`requireValidSkill`), or, for an event, that the caller has its scope. */
 export function requireValidTarget(
   skills: SkillRegistry,
   caller: Caller,
-  creator: Creator,
   after: TriggerRow,
   before?: TriggerRow,
 ): void {
   if (after.event_name === null) {
     // A trigger with an event has no validated skill, so its skill counts as new.
     const earlier = before?.event_name === null ? before : undefined;
-    requireValidSkill(skills, caller, creator, after, earlier);
+    requireValidSkill(skills, caller, after, earlier);
     return;
   }
   requireScopes(caller.scopes, eventScopes);
-  if (before === undefined || before.event_name === null) {
-    requireScopesOfCreator(creator, eventScopes);
-  }
 }
 
 /**
  * Throws for the skill of a trigger. A new skill must be active (404), and the caller must be allowed to
- * run it; for a new skill, the creator must be allowed to run it as well (403).
+ * run it (403).
  */
 function requireValidSkill(
   skills: SkillRegistry,
   caller: Caller,
-  creator: Creator,
   after: SkillColumns,
   before?: SkillColumns,
 ): void {
   const isNew = before === undefined || !isSameSkill(before, after);
   if (isNew) skills.active(after.skill_category, after.skill_version, after.skill_name);
   requireSkillScopes(skills, caller, after);
-  if (isNew) requireScopesOfCreator(creator, requiredScopes(skills, after));
-}
-
-/** Throws `403` for a skill that the creating key may not run: such a trigger would never run. */
-function requireScopesOfCreator({ scopes }: Creator, required: readonly string[]): void {
-  if (hasScopes(scopes, required)) return;
-  const missing = required.filter((scope) => !scopes.includes(scope));
-  throw new PlatformError(
-    'insufficient_scope',
-    `The key that made this trigger, in whose name it works, lacks the scope ${missing.join(', ')}`,
-  );
 }
 
 /** `400` for a new trigger that names only the category or only the name of a skill. */

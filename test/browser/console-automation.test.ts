@@ -223,7 +223,7 @@ describe.skipIf(!(await isInstalled('Chromium')))('the console', () => {
       await row('0 7 1 1 *').getByText('cannot run').waitFor();
       expect(await world.faults()).toEqual([]);
       await world.open(`/schedules/${id}`);
-      await page.getByText('The key that made it is revoked or expired').waitFor();
+      await page.getByText('Its key is revoked or expired').waitFor();
 
       await asked('DELETE', `/api/scheduled-jobs/${id}`);
       await world.open('/schedules');

@@ -519,7 +519,7 @@ describe('include=refusal', () => {
 
     await end(maker.keyId);
 
-    const message = 'The key that made it is revoked or expired';
+    const message = 'Its key is revoked or expired';
     const refusal = { code: 'invalid_api_key', message };
     expect(await refusalsOf(other, id)).toEqual([refusal, refusal]);
     expect((await other.get(`${path}/${id}`)).body).toMatchObject({ enabled: true });

@@ -142,7 +142,7 @@ describe('GET /api/agent-triggers/:triggerId/calls', () => {
     }
     const refused = { status: 404, error: 'not_found', body_bytes: null };
     expect(data).toMatchObject([
-      { ...refused, message: 'The key that made it is revoked or expired' },
+      { ...refused, message: 'Its key is revoked or expired' },
       { ...refused, message: 'The trigger is switched off' },
     ]);
   });

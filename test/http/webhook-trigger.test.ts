@@ -821,7 +821,7 @@ describe('the key of a trigger', () => {
     const told = {
       agent_id: 'default',
       code: 'invalid_api_key',
-      message: `The trigger ${id} did not run: the key that made it is revoked or expired.`,
+      message: `The trigger ${id} did not run: its key is revoked or expired.`,
       job_id: null,
     };
     expect(await errorsOf(tenant)).toEqual([told]);

@@ -1031,7 +1031,7 @@ export interface paths {
         put?: never;
         /**
          * Create a trigger
-         * @description Creates an address that external systems call to start runs of a skill. Every client that knows its token can call it, so keep it secret like a key. Its runs use the key that created it. Without a skill, the agent handles each event by its own instructions. With event, calls become events for runs that wait.
+         * @description Creates an address that external systems call to start runs of a skill. Every client that knows its token can call it, so keep it secret like a key. Its runs use the key that created it, or last changed what it runs. Without a skill, the agent handles each event by its own instructions. The key needs the scopes of the skill, or events with event. With event, calls become events for runs that wait.
          */
         post: operations["createAgentTrigger"];
         delete?: never;
@@ -1051,7 +1051,7 @@ export interface paths {
         get: operations["getAgentTrigger"];
         /**
          * Change, deactivate or reactivate a trigger
-         * @description Changes the given fields; input is replaced as a whole. The token stays. The key needs the scopes of the skill before and after the change.
+         * @description Changes the given fields; input is replaced as a whole. The token stays. The key needs the scopes of the skill before and after the change; with an event, the scope events. Where agent, skill, input, mapping or event change, calls use this key from then on.
          */
         put: operations["updateAgentTrigger"];
         post?: never;
@@ -1492,7 +1492,7 @@ export interface paths {
         put?: never;
         /**
          * Create a scheduled job
-         * @description Runs a skill whenever the cron expression matches, in UTC, with this key.
+         * @description Runs a skill whenever the cron expression matches, in UTC, with this key, which needs the scopes of the skill.
          */
         post: operations["createScheduledJob"];
         delete?: never;
@@ -1532,7 +1532,7 @@ export interface paths {
         get: operations["getScheduledJob"];
         /**
          * Change, disable or enable a scheduled job
-         * @description Changes the given fields; input is replaced as a whole. The key needs the scopes of the skill before and after the change. Disabling cancels queued runs.
+         * @description Changes the given fields; input is replaced as a whole. The key needs the scopes of the skill before and after the change. Where agent, skill or input change, runs use this key from then on. Disabling cancels queued runs.
          */
         put: operations["updateScheduledJob"];
         post?: never;
@@ -1557,7 +1557,7 @@ export interface paths {
         put?: never;
         /**
          * Run a scheduled job at once
-         * @description Uses the key of the request; a disabled one runs as well.
+         * @description Uses the key of the request, which needs the scopes of the skill; a disabled one runs as well.
          */
         post: operations["runScheduledJob"];
         delete?: never;
@@ -3229,11 +3229,8 @@ export interface components {
                 name: string;
                 key_mapping?: string | null;
             } | null;
-            /**
-             * @description Calls per minute.
-             * @default 60
-             */
-            rate_limit: number;
+            /** @description Calls per minute: at most 60, or the rate_limit of its key where that is larger. At creation 60 by default, or the rate_limit of the key where that is smaller. */
+            rate_limit?: number;
             signing_secret?: string | null;
             /** @default true */
             active: boolean;
@@ -3256,7 +3253,7 @@ export interface components {
                 name: string;
                 key_mapping?: string | null;
             } | null;
-            /** @description Calls per minute. */
+            /** @description Calls per minute: at most 60, or the rate_limit of its key where that is larger. At creation 60 by default, or the rate_limit of the key where that is smaller. */
             rate_limit: number;
             active: boolean;
             /** @description Whether calls have to be signed. */
@@ -3288,7 +3285,7 @@ export interface components {
                 name: string;
                 key_mapping?: string | null;
             } | null;
-            /** @description Calls per minute. */
+            /** @description Calls per minute: at most 60, or the rate_limit of its key where that is larger. At creation 60 by default, or the rate_limit of the key where that is smaller. */
             rate_limit: number;
             active: boolean;
             /** @description Whether calls have to be signed. */
@@ -3319,7 +3316,7 @@ export interface components {
                 name: string;
                 key_mapping?: string | null;
             } | null;
-            /** @description Calls per minute. */
+            /** @description Calls per minute: at most 60, or the rate_limit of its key where that is larger. At creation 60 by default, or the rate_limit of the key where that is smaller. */
             rate_limit?: number;
             active?: boolean;
             signing_secret?: string | null;

@@ -49,7 +49,7 @@ export function TriggerForm({
   const [isUnsigned, setUnsigned] = useState(false);
   const saving = useAct({
     async act() {
-      const rate = numberOf(limit) ?? usualLimit;
+      const rate = numberOf(limit) ?? (trigger ? usualLimit : undefined);
       const fields = {
         name,
         agent_id: agentId,
@@ -59,7 +59,7 @@ export function TriggerForm({
         mapping: mapping.trim() === '' ? null : mapping,
         // A value that is not an object is refused with the platform's message.
         input: input.value as Record<string, unknown>,
-        rate_limit: rate,
+        ...(rate !== undefined && { rate_limit: rate }),
         ...(isUnsigned ? { signing_secret: null } : secret !== '' && { signing_secret: secret }),
       };
       if (!trigger) return createTrigger(fields);
@@ -165,7 +165,7 @@ export function TriggerForm({
             label="Calls per minute"
             optional
             error={issueOf(error, 'rate_limit')}
-            hint={`What comes beyond is refused. Empty is ${usualLimit}.`}
+            hint={`What comes beyond is refused. Empty is ${usualLimit}, or the limit of its key where that is smaller.`}
             placeholder={String(usualLimit)}
             value={limit}
             onValue={setLimit}

@@ -2734,10 +2734,7 @@ export interface components {
                 name: string;
                 key_mapping?: string | null;
             } | null;
-            /**
-             * @description Calls per minute.
-             * @default 60
-             */
+            /** @description Calls per minute: at most 60, or the rate_limit of its key where that is larger. At creation 60 by default, or the rate_limit of the key where that is smaller. */
             rate_limit?: number;
             signing_secret?: string | null;
             /** @default true */
@@ -2761,7 +2758,7 @@ export interface components {
                 name: string;
                 key_mapping?: string | null;
             } | null;
-            /** @description Calls per minute. */
+            /** @description Calls per minute: at most 60, or the rate_limit of its key where that is larger. At creation 60 by default, or the rate_limit of the key where that is smaller. */
             rate_limit: number;
             active: boolean;
             /** @description Whether calls have to be signed. */
@@ -2793,7 +2790,7 @@ export interface components {
                 name: string;
                 key_mapping?: string | null;
             } | null;
-            /** @description Calls per minute. */
+            /** @description Calls per minute: at most 60, or the rate_limit of its key where that is larger. At creation 60 by default, or the rate_limit of the key where that is smaller. */
             rate_limit: number;
             active: boolean;
             /** @description Whether calls have to be signed. */
@@ -2824,7 +2821,7 @@ export interface components {
                 name: string;
                 key_mapping?: string | null;
             } | null;
-            /** @description Calls per minute. */
+            /** @description Calls per minute: at most 60, or the rate_limit of its key where that is larger. At creation 60 by default, or the rate_limit of the key where that is smaller. */
             rate_limit?: number;
             active?: boolean;
             signing_secret?: string | null;
