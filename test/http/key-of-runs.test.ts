@@ -41,7 +41,7 @@ const revoke = ({ keyId }: Tenant) => platform.admin('DELETE', `/admin/api-keys/
 const refusalOf = async (tenant: Tenant, at: string) =>
   (await tenant.get(`${at}?include=refusal`)).body.refusal?.code ?? null;
 
-describe.each([
+const kinds: [title: string, path: string, fields: object, others: object[]][] = [
   [
     'a scheduled job',
     schedules,
@@ -54,8 +54,9 @@ describe.each([
     { name: 'Pushes' },
     [{ name: 'x' }, { active: false }, { rate_limit: 3 }],
   ],
-] as const)('%s', (_title, path, fields, others) => {
-  const changes = [
+];
+describe.each(kinds)('%s', (_title, path, fields, others) => {
+  const changes: object[] = [
     { input: { a: 1 } },
     { agent_id: 'other' },
     { skill_name: 'versions', skill_version: 'v1.9' },
