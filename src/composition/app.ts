@@ -8,6 +8,7 @@ import type { Config } from '../config/config.ts';
 import type { Role } from '../config/readers.ts';
 import { createSkillSets, type SkillSets } from '../executors/skill-sets.ts';
 import { logRequests } from '../http/access-log.ts';
+import { ClientAddresses } from '../http/client-address.ts';
 import { compressAnswers } from '../http/compress.ts';
 import { allowOrigins } from '../http/cors.ts';
 import { type Drain, prepareDrain } from '../http/drain.ts';
@@ -203,12 +204,14 @@ function buildServer(
 ): { server: Server; drain: Drain } {
   const { parts, slices, clock } = built;
   const { config, log } = parts;
-  const server = createServer(log, slices.metrics.http, {
+  const limits = {
     perAddress: config.connectionsPerAddressMax,
     stallMs: config.responseStallMs,
     answerMs: config.responseTimeoutMs,
     unreadBytes: config.unreadAnswersMb * 1024 * 1024,
-  });
+  };
+  const clients = new ClientAddresses(config.trustedProxies);
+  const server = createServer(log, slices.metrics.http, limits, clients);
   logRequests(server, log, config.accessLog === 'on');
   allowOrigins(server, config.corsOrigins);
   compressAnswers(server);

@@ -7,7 +7,7 @@ import {
 } from '../http/authenticate.ts';
 import { guarded } from '../http/guarded.ts';
 import type { Server } from '../http/server.ts';
-import { createStreams } from '../http/streams.ts';
+import { createStreams, type StreamLimits } from '../http/streams.ts';
 import { beginning, jobStream } from '../jobs/stream.ts';
 import type { Clock } from '../kernel/clock.ts';
 import type { PlatformError } from '../kernel/errors.ts';
@@ -31,6 +31,7 @@ export interface McpParts {
   readonly clock: Clock;
   /** What admits requests to the API. Sessions of the console are not admitted: browsers send them by themselves. */
   readonly admission: Omit<ApiKeyHookDeps, 'sessions' | 'keyOf'>;
+  readonly streamLimits: StreamLimits;
   readonly unmatched: (method: string, url: string) => PlatformError;
   readonly stopping: AbortSignal;
 }
@@ -71,7 +72,14 @@ function foldersOf(
   return async () => found.get('') ?? found.read('', find);
 }
 
-function depsOf({ parts, slices, clock, admission, stopping }: McpParts): McpRoutesDeps {
+function depsOf({
+  parts,
+  slices,
+  clock,
+  admission,
+  streamLimits,
+  stopping,
+}: McpParts): McpRoutesDeps {
   const { config, database, log } = parts;
   const { agents, agentChanges, approvals, skills } = slices;
   const { execute, feed, jobs } = slices.jobs;
@@ -90,8 +98,7 @@ function depsOf({ parts, slices, clock, admission, stopping }: McpParts): McpRou
     keptMs: config.retentionDays * dayMs,
     publicUrl: config.publicUrl,
     beginStream: createStreams({
-      perKey: config.streamsPerKeyMax,
-      perAddress: config.streamsPerAddressMax,
+      limits: streamLimits,
       isAdmitted: (request) => isStillAdmitted(request, admission.verify, noSessions, keyOrBearer),
       stopping,
       log,

@@ -10,7 +10,7 @@ import { conversationRoutes } from '../conversations/conversations.routes.ts';
 import { credentialRoutes } from '../credentials/credentials.routes.ts';
 import type { TriggerType } from '../database/tables.ts';
 import { adminHook, apiKeyHook, isStillAdmitted } from '../http/authenticate.ts';
-import { createConcurrencyLimit } from '../http/concurrency-limit.ts';
+import { ConcurrencyLimit } from '../http/concurrency-limit.ts';
 import { docsRoutes } from '../http/docs.ts';
 import { guarded } from '../http/guarded.ts';
 import { builtGuide, guideRoutes } from '../http/guide.ts';
@@ -20,8 +20,8 @@ import { type ApiDocument, openApiRoutes } from '../http/openapi.ts';
 import type { RateLimiter } from '../http/rate-limit.ts';
 import type { Server } from '../http/server.ts';
 import { sendsFiles } from '../http/static-files.ts';
-import { createStreams } from '../http/streams.ts';
-import { createWrongSecrets } from '../http/wrong-secrets.ts';
+import { createStreams, StreamLimits } from '../http/streams.ts';
+import { WrongSecrets } from '../http/wrong-secrets.ts';
 import { executionRoutes } from '../jobs/execution.routes.ts';
 import { jobRoutes } from '../jobs/jobs.routes.ts';
 import { beginning, jobStream, recordedEvents } from '../jobs/stream.ts';
@@ -96,20 +96,33 @@ export function registerRoutes(target: Server, deps: RoutesDeps): void {
   sendsFiles(target);
   guideRoutes(target, { folder: parts.guideFolder ?? builtGuide });
   const sessions = createSessions({ database, apiKeys, adminSecret, clock });
-  const perMinute = config.wrongSecretsPerMinute;
-  const wrongSecrets = createWrongSecrets({ perMinute, limiter, clock, log });
+  const wrongSecrets = new WrongSecrets(clock, log);
   if (consoleFiles) consoleRoutes(target, { files: consoleFiles, sessions, wrongSecrets });
   const secretHook = adminHook(adminSecret, sessions, wrongSecrets);
   guarded(target, '/admin', secretHook, unmatched, (scope) => adminRoutes(scope, deps));
   clientMetadataRoutes(target, slices.remoteSkills);
   webhookTriggerRoutes(target, { slice: triggers, clock, limiter, unmatched });
-  const requests = createConcurrencyLimit(config.requestsPerKeyMax, 'requests of one API key');
-  const admission = { verify: apiKeys.verify, limiter, requests };
+  const requests = {
+    ofKeys: new ConcurrencyLimit(config.requestsPerKeyMax, 'requests of one API key'),
+    ofOrganizations: new ConcurrencyLimit(
+      config.requestsPerOrganizationMax,
+      'requests of one organization',
+    ),
+  };
+  const admission = { verify: apiKeys.verify, limiter, requests, wrongSecrets };
+  const streamLimits = new StreamLimits(
+    config.streamsPerKeyMax,
+    config.streamsPerOrganizationMax,
+    config.streamsPerAddressMax,
+  );
   const keyHook = apiKeyHook({ ...admission, sessions });
   const documentWithSkills = createSkillsDocument({ document, skills: slices.skills });
   openApiRoutes(target, { document, documentWithSkills, admit: keyHook });
-  guarded(target, '/api', keyHook, unmatched, (scope) => apiRoutes(scope, deps, sessions));
-  registerMcp(target, { parts, slices, clock, admission, unmatched, stopping: state.stopping });
+  guarded(target, '/api', keyHook, unmatched, (scope) =>
+    apiRoutes(scope, deps, sessions, streamLimits),
+  );
+  const { stopping } = state;
+  registerMcp(target, { parts, slices, clock, admission, streamLimits, unmatched, stopping });
 }
 
 function adminRoutes(scope: Server, deps: RoutesDeps): void {
@@ -127,7 +140,12 @@ function adminRoutes(scope: Server, deps: RoutesDeps): void {
 }
 
 /** The routes of `/api`. A stream goes on for as long as its caller is admitted. */
-function apiRoutes(scope: Server, deps: RoutesDeps, sessions: Sessions): void {
+function apiRoutes(
+  scope: Server,
+  deps: RoutesDeps,
+  sessions: Sessions,
+  streamLimits: StreamLimits,
+): void {
   const { parts, slices, clock } = deps;
   const { stopping } = deps.state;
   const { unmatched } = deps.http;
@@ -143,8 +161,7 @@ function apiRoutes(scope: Server, deps: RoutesDeps, sessions: Sessions): void {
   conversationRoutes(scope, { conversations });
   triggerRoutes(scope, { triggers, calls, publicUrl: parts.config.publicUrl });
   const beginStream = createStreams({
-    perKey: parts.config.streamsPerKeyMax,
-    perAddress: parts.config.streamsPerAddressMax,
+    limits: streamLimits,
     isAdmitted: (request) => isStillAdmitted(request, apiKeys.verify, sessions),
     stopping,
     log: parts.log,

@@ -1,4 +1,5 @@
 import { readFileSync } from 'node:fs';
+import { BlockList } from 'node:net';
 import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
@@ -61,18 +62,20 @@ describe('the environment', () => {
       triggersMax: 2_000,
       webhooksMax: 1_000,
       agentWebhooksMax: 50,
-      wrongSecretsPerMinute: 30,
       publicUrl: null,
       mcpHosts: null,
       mcpCommands: 'off',
       corsOrigins: null,
+      trustedProxies: null,
       connectionsPerAddressMax: 2_000,
       responseStallMs: 30_000,
       responseTimeoutMs: 120_000,
       unreadAnswersMb: 64,
       streamsPerKeyMax: 200,
-      streamsPerAddressMax: 1_000,
+      streamsPerOrganizationMax: 500,
+      streamsPerAddressMax: 5_000,
       requestsPerKeyMax: 2_000,
+      requestsPerOrganizationMax: 4_000,
       retentionDays: 30,
       shutdownGraceMs: 25_000,
       databasePoolMax: 10,
@@ -126,18 +129,20 @@ describe('the environment', () => {
       TRIGGERS_MAX: '4',
       WEBHOOKS_MAX: '5',
       AGENT_WEBHOOKS_MAX: '6',
-      WRONG_SECRETS_PER_MINUTE: '1',
       PUBLIC_URL: 'https://skills.example.com/platform/',
       MCP_COMMANDS: 'on',
       MCP_HOSTS: 'platform, Skills.internal',
       CORS_ORIGINS: 'https://app.example.com, http://127.0.0.1:5173',
+      TRUSTED_PROXIES: '10.0.0.5, 172.16.0.0/12, fd00::/8',
       CONNECTIONS_PER_ADDRESS_MAX: '1',
       RESPONSE_STALL_MS: '100',
       RESPONSE_TIMEOUT_MS: '100',
       UNREAD_ANSWERS_MB: '1',
       STREAMS_PER_KEY_MAX: '1',
+      STREAMS_PER_ORGANIZATION_MAX: '1',
       STREAMS_PER_ADDRESS_MAX: '1',
       REQUESTS_PER_KEY_MAX: '1',
+      REQUESTS_PER_ORGANIZATION_MAX: '1',
       RETENTION_DAYS: '1',
       SHUTDOWN_GRACE_MS: '0',
       OLLAMA_BASE_URL: 'http://127.0.0.1:11434/v1',
@@ -184,18 +189,20 @@ describe('the environment', () => {
       triggersMax: 4,
       webhooksMax: 5,
       agentWebhooksMax: 6,
-      wrongSecretsPerMinute: 1,
       publicUrl: 'https://skills.example.com/platform',
       mcpCommands: 'on',
       mcpHosts: new Set(['platform', 'skills.internal']),
       corsOrigins: new Set(['https://app.example.com', 'http://127.0.0.1:5173']),
+      trustedProxies: expect.any(BlockList),
       connectionsPerAddressMax: 1,
       responseStallMs: 100,
       responseTimeoutMs: 100,
       unreadAnswersMb: 1,
       streamsPerKeyMax: 1,
+      streamsPerOrganizationMax: 1,
       streamsPerAddressMax: 1,
       requestsPerKeyMax: 1,
+      requestsPerOrganizationMax: 1,
       retentionDays: 1,
       shutdownGraceMs: 0,
       skillEnvironment: { OLLAMA_BASE_URL: 'http://127.0.0.1:11434/v1' },
@@ -220,6 +227,15 @@ describe('the environment', () => {
 
     expect(readConfig(others).port).toBe(3000);
   });
+});
+
+test('TRUSTED_PROXIES is a list of addresses and ranges', () => {
+  const { trustedProxies } = readConfig({ TRUSTED_PROXIES: '10.0.0.5, 172.16.0.0/12,fd00::/8' });
+
+  expect(trustedProxies?.check('10.0.0.5')).toBe(true);
+  expect(trustedProxies?.check('10.0.0.6')).toBe(false);
+  expect(trustedProxies?.check('172.31.255.255')).toBe(true);
+  expect(trustedProxies?.check('fd12::1', 'ipv6')).toBe(true);
 });
 
 describe('a bad value stops the start and is named', () => {
@@ -247,6 +263,7 @@ describe('a bad value stops the start and is named', () => {
     ['ENCRYPTION_KEY', ['', '0f', '0f'.repeat(31), '0g'.repeat(32), `${'0f'.repeat(32)}\n`]],
     ['MCP_COMMANDS', ['', 'yes', 'true']],
     ['MCP_HOSTS', ['', 'a:80', 'https://a', 'a/b', 'a,,b']],
+    ['TRUSTED_PROXIES', ['', ',', 'proxy', '10.0.0.1/8', '0.0.0.0/0', '::/0', '10.0.0.1;10.0.0.2']],
     ['CORS_ORIGINS', ['', 'app.example.com', 'https://a/', 'ftp://a', '*,https://a']],
     ['DATABASE_URL', ['', 'db', 'mysql://db/x', 'postgres:', 'postgres://[', 'POSTGRES://db/x']],
     ['DATABASE_POOL_MAX', ['1', '1001']],

@@ -1,5 +1,6 @@
 /** How the text of an environment variable is read. */
 import { readFileSync } from 'node:fs';
+import { BlockList } from 'node:net';
 import { parseAllowList } from '../egress/allow-list.ts';
 import { readOperatorPrices } from '../models/operator-prices.ts';
 import type { ModelPrice } from '../models/prices.ts';
@@ -72,6 +73,26 @@ export const addressRanges: Reader<string> = (value) => {
     return { value };
   } catch (error) {
     return { expected: `address ranges, but ${(error as Error).message}` };
+  }
+};
+
+/** Addresses and ranges of proxies, as a list that addresses are checked against. */
+export const trustedProxies: Reader<BlockList> = (value) => {
+  const expected = 'addresses or ranges such as 10.0.0.5, 172.16.0.0/12, fd00::/8, comma-separated';
+  try {
+    const ranges = parseAllowList(value);
+    if (ranges.length === 0) return { expected };
+    // Every client could then write the address that it is counted by.
+    if (ranges.some(([, prefix]) => prefix === 0)) {
+      return { expected: `${expected}, but not every address: name the proxies` };
+    }
+    const proxies = new BlockList();
+    for (const [network, prefix] of ranges) {
+      proxies.addSubnet(network.toString(), prefix, network.kind());
+    }
+    return { value: proxies };
+  } catch (error) {
+    return { expected: `${expected}, but ${(error as Error).message}` };
   }
 };
 

@@ -14,6 +14,7 @@ import {
   type Reader,
   roleList,
   text,
+  trustedProxies,
   url,
   word,
 } from './readers.ts';
@@ -261,12 +262,6 @@ export const variables = {
     '50',
     integer(1, 1_000_000),
   ),
-  wrongSecretsPerMinute: variable(
-    'WRONG_SECRETS_PER_MINUTE',
-    'Wrong secrets that one address may send a minute, to /admin and the console together.',
-    '30',
-    integer(1, 1_000_000),
-  ),
   publicUrl: variable(
     'PUBLIC_URL',
     'Address of this platform as clients reach it, for the urls of triggers and to which authorization servers send people back.',
@@ -285,9 +280,15 @@ export const variables = {
     'off',
     word('on', 'off'),
   ),
+  trustedProxies: variable(
+    'TRUSTED_PROXIES',
+    'Addresses or ranges of the proxies in front, comma-separated, whose x-forwarded-for or forwarded header names the client. Both headers are ignored when it is not set.',
+    null,
+    trustedProxies,
+  ),
   connectionsPerAddressMax: variable(
     'CONNECTIONS_PER_ADDRESS_MAX',
-    'Open connections from one address; behind a proxy all clients have its address.',
+    'Open connections from one address without a request of a valid API key under way; through one of TRUSTED_PROXIES, requests under way of one client.',
     '2000',
     integer(1, 100_000),
   ),
@@ -315,16 +316,28 @@ export const variables = {
     '200',
     integer(1, 100_000),
   ),
+  streamsPerOrganizationMax: variable(
+    'STREAMS_PER_ORGANIZATION_MAX',
+    'Open event streams of one organization in one process.',
+    '500',
+    integer(1, 100_000),
+  ),
   streamsPerAddressMax: variable(
     'STREAMS_PER_ADDRESS_MAX',
     'Open event streams of one address in one process.',
-    '1000',
+    '5000',
     integer(1, 100_000),
   ),
   requestsPerKeyMax: variable(
     'REQUESTS_PER_KEY_MAX',
     'Requests of one API key that may be under way at a time in one process, waits included.',
     '2000',
+    integer(1, 100_000),
+  ),
+  requestsPerOrganizationMax: variable(
+    'REQUESTS_PER_ORGANIZATION_MAX',
+    'Requests of one organization that may be under way at a time in one process, waits included.',
+    '4000',
     integer(1, 100_000),
   ),
   retentionDays: variable(

@@ -5,7 +5,7 @@
 import { Type } from 'typebox';
 import type { Server } from '../http/server.ts';
 import { pageHeaders, sendAsset } from '../http/static-files.ts';
-import type { WrongSecrets } from '../http/wrong-secrets.ts';
+import { isWrongSecret, type WrongSecrets } from '../http/wrong-secrets.ts';
 import { notFound } from '../kernel/errors.ts';
 import type { ConsoleFiles } from './files.ts';
 import type { Sessions } from './sessions.ts';
@@ -29,11 +29,14 @@ export function consoleRoutes(
   }
   const signIn = { schema: { ...schema, body: SignIn } };
   server.post('/console/session', signIn, async (request, reply) => {
-    const { cookie, session, sessionId } = await wrongSecrets.limited(request, () =>
-      sessions.open(request, request.body.secret),
-    );
+    const { cookie, session, sessionId } = await sessions
+      .open(request, request.body.secret)
+      .catch((error: unknown) => {
+        if (isWrongSecret(error)) wrongSecrets.audit(request);
+        throw error;
+      });
     const holder = { kind: session.kind, api_key_id: session.api_key_id };
-    const facts = { address: request.ip, request_id: request.id };
+    const facts = { address: request.clientAddress, request_id: request.id };
     request.log.info(
       { audit: 'signed_in', session_id: sessionId, ...holder, ...facts },
       'signed in',

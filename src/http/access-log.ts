@@ -12,6 +12,8 @@ export function logRequests(server: Server, log: Logger, isAccessLogOn: boolean)
   if (isAccessLogOn) {
     server.addHook('onRequest', (request, reply, done) => {
       const begun = performance.now();
+      // The connection forgets the address of a client that has disconnected.
+      const address = request.clientAddress;
       // Unlike Fastify's own hook, this event is also emitted when the client has disconnected.
       reply.raw.once('close', () => {
         const ms = Math.round((performance.now() - begun) * 10) / 10;
@@ -19,6 +21,7 @@ export function logRequests(server: Server, log: Logger, isAccessLogOn: boolean)
         log.info(
           {
             ...factsOf(request),
+            address,
             status: headersSent ? statusCode : null,
             ms,
             ...(writableFinished ? {} : { is_cut: true }),
@@ -49,7 +52,7 @@ function factsOf(request: FastifyRequest) {
   return {
     method: request.method,
     route: request.is404 ? 'unmatched' : (request.routeOptions.url ?? 'unmatched'),
-    address: request.ip,
+    address: request.clientAddress,
     request_id: request.id,
     ...(caller && { organization_id: caller.organizationId, api_key_id: caller.keyId }),
   };

@@ -8,8 +8,9 @@ import type { Caller } from '../kernel/caller.ts';
 import { PlatformError } from '../kernel/errors.ts';
 import { secretCheck } from '../kernel/timing-safe.ts';
 import type { ConcurrencyLimit } from './concurrency-limit.ts';
+import { countByKey } from './connections.ts';
 import type { RateDecision, RateLimiter } from './rate-limit.ts';
-import type { WrongSecrets } from './wrong-secrets.ts';
+import { isWrongSecret, type WrongSecrets } from './wrong-secrets.ts';
 
 /** The caller of a request that `apiKeyHook` admitted. */
 export function callerOf(request: FastifyRequest): Caller {
@@ -60,8 +61,12 @@ export interface ApiKeyHookDeps {
   verify(key: string): Caller | Promise<Caller>;
   readonly limiter: RateLimiter;
   readonly sessions: Pick<SessionSource, 'credentials'>;
-  /** Limits how many requests of one key are under way. */
-  readonly requests: ConcurrencyLimit;
+  /** Limit how many requests of one key and of one organization are under way. */
+  readonly requests: {
+    readonly ofKeys: ConcurrencyLimit;
+    readonly ofOrganizations: ConcurrencyLimit;
+  };
+  readonly wrongSecrets: WrongSecrets;
   /** The key of a request; that in the header x-api-key when left out. */
   keyOf?(request: FastifyRequest): string | readonly string[] | undefined;
 }
@@ -69,12 +74,17 @@ export interface ApiKeyHookDeps {
 /** A hook that admits a request with a valid key or session, within its rate limit. */
 export function apiKeyHook(deps: ApiKeyHookDeps) {
   return (request: FastifyRequest, reply: FastifyReply, done: (error?: Error) => void): void => {
+    const refuse = (error: Error) => {
+      if (isWrongSecret(error) && keySentWith(deps, request) !== undefined)
+        deps.wrongSecrets.audit(request);
+      done(error);
+    };
     try {
       const late = authenticate(deps, request, reply);
-      if (late instanceof Promise) late.then(() => done(), done);
+      if (late instanceof Promise) late.then(() => done(), refuse);
       else done();
     } catch (error) {
-      done(error as Error);
+      refuse(error as Error);
     }
   };
 }
@@ -91,13 +101,17 @@ export function keyOrBearer(request: FastifyRequest): string | readonly string[]
   return /^Bearer +(\S.*)$/i.exec(authorization)?.[1] ?? '';
 }
 
+function keySentWith({ keyOf = keyInHeader }: ApiKeyHookDeps, request: FastifyRequest) {
+  return keyOf(request);
+}
+
 /** A promise only where the key, the session or the limit is not decided in this process's memory. */
 function authenticate(
   deps: ApiKeyHookDeps,
   request: FastifyRequest,
   reply: FastifyReply,
 ): void | Promise<void> {
-  const key = (deps.keyOf ?? keyInHeader)(request);
+  const key = keySentWith(deps, request);
   if (key === undefined && request.headers.cookie !== undefined) {
     return admitSession(deps, request, reply);
   }
@@ -132,7 +146,9 @@ function admit(
   const decision = limiter.hit(limitedAs, perMinute, () => acceptsWork(request));
   const apply = (decided: RateDecision) => {
     enforce(reply, decided);
-    requests.take(limitedAs, reply);
+    requests.ofKeys.take(limitedAs, reply);
+    requests.ofOrganizations.take(caller.organizationId, reply);
+    countByKey(request.raw, reply.raw);
   };
   return decision instanceof Promise ? decision.then(apply) : apply(decision);
 }
@@ -187,9 +203,8 @@ export function adminHook(
       if (hasCookie && (await sessions.isAdministrator(request))) return;
       throw adminSecretMissing();
     }
-    wrongSecrets.refuse(request);
     if (given.every((one) => one !== null && isSecret(one))) return;
-    await wrongSecrets.count(request);
+    wrongSecrets.audit(request);
     throw new PlatformError('invalid_admin_secret', 'The admin secret is wrong');
   };
   return (request: FastifyRequest, _reply: FastifyReply, done: (error?: Error) => void): void => {

@@ -1,10 +1,12 @@
-import { connect, type Socket } from 'node:net';
+import { BlockList, connect, type Socket } from 'node:net';
 import { Readable } from 'node:stream';
-import { afterEach, expect, test } from 'vitest';
+import { afterEach, describe, expect, test } from 'vitest';
+import { expectRefusal } from '../../test/support/expectations.ts';
 import { openRaw } from '../../test/support/raw-http.ts';
 import { waitFor } from '../../test/support/wait-for.ts';
 import { createLogger } from '../kernel/log.ts';
-import type { ConnectionLimits } from './connections.ts';
+import { ClientAddresses } from './client-address.ts';
+import { type ConnectionLimits, countByKey } from './connections.ts';
 import { createServer } from './server.ts';
 
 const mebibyte = 1024 * 1024;
@@ -19,11 +21,12 @@ afterEach(async () => {
 });
 
 /** A server with a small answer, a large one, and one that a test gives. */
-async function started(limits: Partial<ConnectionLimits>) {
+async function started(limits: Partial<ConnectionLimits>, clients?: ClientAddresses) {
   const server = createServer(
     createLogger('silent'),
     { answered() {}, refused() {} },
     { ...patient, ...limits },
+    clients,
   );
   let begun = 0;
   let gone = 0;
@@ -39,6 +42,12 @@ async function started(limits: Partial<ConnectionLimits>) {
   server.get('/streamed', async (_request, reply) => {
     begun++;
     return reply.send(Readable.from(Array.from({ length: 24 }, () => large.subarray(0, mebibyte))));
+  });
+  server.get('/of-a-key', async (request, reply) => {
+    countByKey(request.raw, reply.raw);
+    begun++;
+    await late;
+    return { late: true };
   });
   server.get('/late', async (_request, reply) => {
     begun++;
@@ -59,7 +68,8 @@ async function started(limits: Partial<ConnectionLimits>) {
   return { url, open, answerLate: () => answerLate(), begun: () => begun, gone: () => gone };
 }
 
-const get = (path: string) => `GET ${path} HTTP/1.1\r\nHost: x\r\n\r\n`;
+const get = (path: string, ...headers: string[]) =>
+  `${[`GET ${path} HTTP/1.1`, 'Host: x', ...headers].join('\r\n')}\r\n\r\n`;
 
 /** A client that sends and never reads. */
 function unreading(url: string, bytes: string): Socket {
@@ -182,4 +192,68 @@ test('an address has as many connections as it may', async () => {
   next.send(get('/small'));
   expect((await next.answers(1))[0]?.status).toBe(200);
   next.destroy();
+});
+
+test('a connection with a request of a valid key does not count for its address', async () => {
+  const { url, open, begun, answerLate } = await started({ perAddress: 1 });
+  const ofKey = openRaw(url);
+  ofKey.send(get('/of-a-key'));
+  await waitFor(() => begun() === 1, { describe: 'the request is handled' });
+
+  const second = openRaw(url);
+  second.send(get('/small'));
+  expect((await second.answers(1))[0]?.status).toBe(200);
+  const third = openRaw(url);
+  expect(await third.closed()).toEqual([]);
+
+  second.destroy();
+  await waitFor(async () => (await open()) === 1, { describe: 'the second has gone' });
+  answerLate();
+  await ofKey.answers(1);
+  // Without a request it counts again.
+  expect(await openRaw(url).closed()).toEqual([]);
+  ofKey.destroy();
+});
+
+describe('through a trusted proxy', () => {
+  const proxies = new BlockList();
+  proxies.addAddress('127.0.0.1');
+  const clients = new ClientAddresses(proxies);
+  const by = (client: string) => `x-forwarded-for: ${client}`;
+
+  test('each client has as many requests under way as it may, on any connection', async () => {
+    const { url, begun, answerLate } = await started({ perAddress: 2 }, clients);
+    const connections = Array.from({ length: 5 }, () => openRaw(url));
+    for (const one of connections.slice(0, 2)) one.send(get('/late', by('203.0.113.1')));
+    await waitFor(() => begun() === 2, { describe: 'both are handled' });
+
+    const [, , refused, other] = connections;
+    refused?.send(get('/small', by('203.0.113.1')));
+    other?.send(get('/small', by('203.0.113.2')));
+
+    const [refusal] = (await refused?.answers(1)) ?? [];
+    expectRefusal(refusal!, 503, 'service_unavailable');
+    expect(refusal?.body.message).toContain('2 requests of one address');
+    expect((await other?.answers(1))?.[0]?.status).toBe(200);
+    answerLate();
+    for (const one of connections.slice(0, 2)) await one.answers(1);
+    refused?.send(get('/small', by('203.0.113.1')));
+    expect((await refused?.answers(2))?.[1]?.status).toBe(200);
+    for (const one of connections) one.destroy();
+  });
+
+  test('requests of a valid key do not count for the address of their client', async () => {
+    const { url, begun, answerLate } = await started({ perAddress: 1 }, clients);
+    const connections = Array.from({ length: 3 }, () => openRaw(url));
+    for (const [i, one] of connections.slice(0, 2).entries()) {
+      one.send(get('/of-a-key', by('203.0.113.1')));
+      await waitFor(() => begun() === i + 1, { describe: 'the request is handled' });
+    }
+
+    connections[2]?.send(get('/small', by('203.0.113.1')));
+
+    expect((await connections[2]?.answers(1))?.[0]?.status).toBe(200);
+    answerLate();
+    for (const one of connections) one.destroy();
+  });
 });

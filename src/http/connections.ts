@@ -3,14 +3,20 @@
  * disconnected; the unread answers of all clients have a limit in bytes; a connection handles a limited
  * number of pipelined requests at a time; and each address has a limited number of connections. A request
  * is never cut while its handler runs.
+ *
+ * A connection counts for its address while it has no request of a valid key under way: such requests are limited by
+ * key and organization, so that clients behind one address do not lock each other out. The connections of a trusted
+ * proxy count for nobody; a request that comes through it counts for the address of its client, until its key is known.
  */
 import type { IncomingMessage, RequestListener, Server, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
+import { PlatformError } from '../kernel/errors.ts';
 import type { Logger } from '../kernel/log.ts';
+import { type ClientAddresses, plainAddress } from './client-address.ts';
 import { networkOf } from './network-of.ts';
 
 export interface ConnectionLimits {
-  /** Open connections of one address. */
+  /** Open connections of one address, or requests under way of one client behind a trusted proxy. */
   readonly perAddress: number;
   /** A client that reads no byte of its answer for this long is disconnected. */
   readonly stallMs: number;
@@ -31,7 +37,17 @@ const warnEveryMs = 60_000;
 
 interface Connection {
   readonly socket: Socket;
-  readonly address: string;
+  readonly watching: Watching;
+  /** Whether it is one of a trusted proxy. */
+  readonly isProxied: boolean;
+  /** That of the connection, or that of the client of a proxy's last request. */
+  address: string;
+  /** Whether it counts for its address. */
+  isCounted: boolean;
+  /** Requests of a valid key under way on a connection that is not a proxy's. */
+  readonly ofKeys: Set<ServerResponse>;
+  /** Requests under way through a proxy that count for the address of their client. */
+  readonly ofClients: Map<ServerResponse, string>;
   /** Responses that are not completely sent, in the order of their requests. */
   readonly open: ServerResponse[];
   readonly waiting: [IncomingMessage, ServerResponse][];
@@ -46,8 +62,9 @@ type Cut = (connection: Connection, why: string) => void;
 interface Watching {
   readonly handler: RequestListener;
   readonly limits: ConnectionLimits;
+  readonly clients: ClientAddresses;
   readonly connections: Map<Socket, Connection>;
-  /** Open connections of each address. */
+  /** What counts for each address. */
   readonly byAddress: Map<string, number>;
   readonly cut: Cut;
 }
@@ -56,11 +73,13 @@ interface Watching {
 export function createConnections(
   handler: RequestListener,
   limits: ConnectionLimits,
+  clients: ClientAddresses,
   log: Logger,
 ): { readonly listener: RequestListener; watch(server: Server): void } {
   const watching: Watching = {
     handler,
     limits,
+    clients,
     connections: new Map(),
     byAddress: new Map(),
     cut: createCut(log),
@@ -100,22 +119,73 @@ function watch(watching: Watching, server: Server): void {
   server.once('close', () => clearInterval(checking));
 }
 
-function connect({ limits, connections, byAddress, cut }: Watching, socket: Socket): void {
-  const address = networkOf(socket.remoteAddress ?? '');
-  const connection = connectionOf(socket, address);
-  const count = (byAddress.get(address) ?? 0) + 1;
-  byAddress.set(address, count);
+function connect(watching: Watching, socket: Socket): void {
+  const { limits, connections, byAddress, cut } = watching;
+  const connection = connectionOf(watching, socket);
   connections.set(socket, connection);
+  connectionsBySocket.set(socket, connection);
+  setCounted(connection, !connection.isProxied);
   socket.once('close', () => {
     connections.delete(socket);
-    const left = (byAddress.get(address) ?? 1) - 1;
-    if (left > 0) byAddress.set(address, left);
-    else byAddress.delete(address);
+    setCounted(connection, false);
     abandon(connection);
   });
-  if (count > limits.perAddress) {
+  if (!connection.isProxied && (byAddress.get(connection.address) ?? 0) > limits.perAddress) {
     cut(connection, `its address has ${limits.perAddress} others (CONNECTIONS_PER_ADDRESS_MAX)`);
   }
+}
+
+const connectionsBySocket = new WeakMap<Socket, Connection>();
+
+/**
+ * Counts a request that came through a trusted proxy for the address of its client, until `countByKey` or the end of
+ * its response; throws `503` when too many of them are under way.
+ */
+export function countByAddress(request: IncomingMessage, response: ServerResponse): void {
+  const connection = connectionsBySocket.get(request.socket);
+  if (connection === undefined || !connection.isProxied || response.destroyed) return;
+  const { limits, clients, byAddress } = connection.watching;
+  const address = networkOf(clients.of(request));
+  if ((byAddress.get(address) ?? 0) >= limits.perAddress) {
+    throw new PlatformError(
+      'service_unavailable',
+      `At most ${limits.perAddress} requests of one address may be under way at a time`,
+      { retryAfter: 5 },
+    );
+  }
+  connection.ofClients.set(response, address);
+  change(byAddress, address, 1);
+}
+
+/** Stops counting a request for an address, because it has a valid key, whose limits count it. */
+export function countByKey(request: IncomingMessage, response: ServerResponse): void {
+  const connection = connectionsBySocket.get(request.socket);
+  if (connection === undefined || response.destroyed) return;
+  if (connection.isProxied) releaseClient(connection, response);
+  else {
+    connection.ofKeys.add(response);
+    setCounted(connection, false);
+  }
+}
+
+function releaseClient({ ofClients, watching }: Connection, response: ServerResponse): void {
+  const address = ofClients.get(response);
+  if (address === undefined) return;
+  ofClients.delete(response);
+  change(watching.byAddress, address, -1);
+}
+
+/** Counts a connection for its address, or no longer. */
+function setCounted(connection: Connection, isCounted: boolean): void {
+  if (connection.isCounted === isCounted) return;
+  connection.isCounted = isCounted;
+  change(connection.watching.byAddress, connection.address, isCounted ? 1 : -1);
+}
+
+function change(counts: Map<string, number>, owner: string, by: number): void {
+  const count = (counts.get(owner) ?? 0) + by;
+  if (count > 0) counts.set(owner, count);
+  else counts.delete(owner);
 }
 
 function listen(
@@ -144,11 +214,17 @@ function begin(
   request: IncomingMessage,
   response: ServerResponse,
 ): void {
+  const { isProxied, watching } = connection;
+  if (isProxied) connection.address = networkOf(watching.clients.of(request));
   connection.open.push(response);
   // `on` costs less than `once`; a response that is abandoned may close twice.
   response.on('close', () => {
     const at = connection.open.indexOf(response);
     if (at === -1) return;
+    releaseClient(connection, response);
+    if (connection.ofKeys.delete(response) && connection.ofKeys.size === 0) {
+      setCounted(connection, !connection.socket.destroyed);
+    }
     connection.open.splice(at, 1);
     connection.unreadSince = null;
     connection.sendingSince = null;
@@ -158,8 +234,13 @@ function begin(
   handler(request, response);
 }
 
-function connectionOf(socket: Socket, address: string): Connection {
-  return { socket, address, open: [], waiting: [], unreadSince: null, sendingSince: null };
+function connectionOf(watching: Watching, socket: Socket): Connection {
+  const peer = plainAddress(socket.remoteAddress);
+  return {
+    ...{ socket, watching, isProxied: watching.clients.isProxy(peer), address: networkOf(peer) },
+    ...{ isCounted: false, ofKeys: new Set(), ofClients: new Map() },
+    ...{ open: [], waiting: [], unreadSince: null, sendingSince: null },
+  };
 }
 
 /**

@@ -1,10 +1,14 @@
 /** What reads a caller's text in the main process takes time that is linear in its length. */
+import type { IncomingMessage } from 'node:http';
+import { BlockList } from 'node:net';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { expect, test } from 'vitest';
 import { growthOf, linearGrowthMax } from '../../test/support/growth.ts';
 import { checkUrl } from '../egress/url-guard.ts';
 import { cleanJson } from '../executors/active-run.ts';
+import { systemClock } from '../kernel/clock.ts';
 import { compileSchema } from '../kernel/json-schema.ts';
+import { createLogger } from '../kernel/log.ts';
 import { momentOf } from '../kernel/moment.ts';
 import { canonicalJson, isCleanText } from '../kernel/text.ts';
 import { isStandardSignature } from '../kernel/webhook-signature.ts';
@@ -17,8 +21,10 @@ import { payloadOf } from '../triggers/payload.ts';
 import { requireSignature } from '../triggers/signature.ts';
 import { adminHook } from './authenticate.ts';
 import { parseJsonBody } from './body.ts';
+import { ClientAddresses } from './client-address.ts';
 import { waitSeconds } from './prefer.ts';
 import { isGuarded, routedUrl, unreadableParameter } from './url.ts';
+import { WrongSecrets } from './wrong-secrets.ts';
 
 /** A text of a length: a beginning, a piece that is repeated, an end. */
 const texts = (pieces: readonly [begin: string, repeated: string, end: string][]) =>
@@ -99,17 +105,26 @@ const formats = [
   ],
 ].flat();
 
-const unlimited = {
-  refuse() {},
-  count: () => Promise.resolve(),
-  limited: <T>(_request: unknown, compare: () => Promise<T>) => compare(),
-};
+const wrongSecrets = new WrongSecrets(systemClock, createLogger('silent'));
 const adminWith = (authorization: string) =>
-  adminHook('s'.repeat(16), { isAdministrator: () => Promise.resolve(false) }, unlimited)(
-    { headers: { authorization }, raw: { rawHeaders: [] } } as unknown as FastifyRequest,
+  adminHook('s'.repeat(16), { isAdministrator: () => Promise.resolve(false) }, wrongSecrets)(
+    {
+      headers: { authorization },
+      raw: { rawHeaders: [] },
+      clientAddress: '127.0.0.1',
+      routeOptions: {},
+    } as unknown as FastifyRequest,
     {} as FastifyReply,
     () => {},
   );
+const proxy = new BlockList();
+proxy.addAddress('127.0.0.1');
+const clients = new ClientAddresses(proxy);
+const clientBy = (header: string) => (text: string) =>
+  clients.of({
+    socket: { remoteAddress: '127.0.0.1' },
+    headers: { [header]: text },
+  } as unknown as IncomingMessage);
 const form = { 'content-type': 'application/x-www-form-urlencoded' };
 const unique = compileSchema({ type: 'array', uniqueItems: true });
 const patterned = compileSchema({ type: 'string', pattern: '^(a+)+$' });
@@ -118,6 +133,9 @@ const readers: Record<string, (text: string) => unknown> = {
   'the Prefer header': waitSeconds,
   'an address': (text) => [routedUrl(text), isGuarded(text), unreadableParameter(text)],
   'the Authorization header': adminWith,
+  'the x-forwarded-for header': clientBy('x-forwarded-for'),
+  'the forwarded header': clientBy('forwarded'),
+  'a quoted forwarded header': (text) => clientBy('forwarded')(`for="${text}`),
   'a body': (text) => parseJsonBody(Buffer.from(text)),
   'a body of a trigger': (text) => payloadOf(form, Buffer.from(text)),
   'the signature of a trigger': (text) =>

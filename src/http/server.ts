@@ -17,7 +17,8 @@ import { newId } from '../kernel/ids.ts';
 import { compileSchema } from '../kernel/json-schema.ts';
 import type { Logger } from '../kernel/log.ts';
 import { bodyBytesMax, parseJsonBody } from './body.ts';
-import { type ConnectionLimits, createConnections } from './connections.ts';
+import { ClientAddresses } from './client-address.ts';
+import { type ConnectionLimits, countByAddress, createConnections } from './connections.ts';
 import {
   answerClientError,
   asPlatformError,
@@ -45,6 +46,13 @@ export type Server = FastifyInstance<
   TypeBoxTypeProvider
 >;
 
+declare module 'fastify' {
+  interface FastifyRequest {
+    /** The address of the client, which may be behind trusted proxies (`ClientAddresses`). */
+    readonly clientAddress: string;
+  }
+}
+
 /** Observes every answer and every refusal. */
 export interface HttpObserver {
   /** `route` is the pattern, never the raw path. */
@@ -58,6 +66,7 @@ export function createServer(
   log: Logger,
   observer: HttpObserver,
   limits: ConnectionLimits,
+  clients: ClientAddresses = new ClientAddresses(null),
 ): Server {
   const refusing = { observer, outageLevel: createOutageLevels(() => performance.now()) };
   const refuse = (error: unknown, request: FastifyRequest, reply: FastifyReply) =>
@@ -66,10 +75,11 @@ export function createServer(
     loggerInstance: withoutChildren(log),
     logController: new LogController({ disableRequestLogging: true }),
     bodyLimit: bodyBytesMax,
-    serverFactory: (handler) => listenerWithin(limits, handler, log),
+    serverFactory: (handler) => listenerWithin(limits, clients, handler, log),
     routerOptions: { maxParamLength: pathSegmentMax },
     rewriteUrl: (request) => routedUrl(request.url ?? '/'),
     return503OnClosing: false,
+    // `clientAddress` reads the headers of proxies.
     trustProxy: false,
     genReqId(request) {
       const given = request.headers['x-request-id'];
@@ -84,6 +94,11 @@ export function createServer(
     server.server.emit('request', request, response),
   );
   server.decorateRequest('caller', null);
+  server.decorateRequest('clientAddress', {
+    getter(this: FastifyRequest) {
+      return clients.of(this.raw);
+    },
+  });
   server.setErrorHandler(refuse);
   validateBySchemas(server);
   addHooks(server, observer);
@@ -97,8 +112,13 @@ function withoutChildren(log: Logger): Logger {
 }
 
 /** Node's server, with limits on the time of requests and on connections. */
-function listenerWithin(limits: ConnectionLimits, handler: RequestListener, log: Logger) {
-  const connections = createConnections(handler, limits, log);
+function listenerWithin(
+  limits: ConnectionLimits,
+  clients: ClientAddresses,
+  handler: RequestListener,
+  log: Logger,
+) {
+  const connections = createConnections(handler, limits, clients, log);
   const http = createHttpServer(
     {
       requestTimeout: requestTimeoutMs,
@@ -145,7 +165,10 @@ function addHooks(server: Server, observer: HttpObserver): void {
     const { httpVersion, headers } = request.raw;
     if (httpVersion === '1.1' && headers.host === undefined) {
       done(new PlatformError('validation_error', 'The request has no Host header'));
-    } else done();
+      return;
+    }
+    countByAddress(request.raw, reply.raw);
+    done();
   });
   // Last of a route's hooks before the body: the resource of the path has been found, so now the query is checked.
   server.addHook('onRoute', (route) => {

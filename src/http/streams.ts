@@ -1,12 +1,12 @@
 /**
- * Admits event streams: limits them by key and by address, and checks their credentials again while they
- * are open. A stream ends when its client disconnects, when its key is revoked or expires, when its
+ * Admits event streams: limits them by key, by organization and by address, in this order, so that clients behind one
+ * proxy do not lock each other out, and checks their credentials again while they are open. A stream ends when its client disconnects, when its key is revoked or expires, when its
  * session ends, and when the platform stops.
  */
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { Logger } from '../kernel/log.ts';
 import { callerOf } from './authenticate.ts';
-import { createConcurrencyLimit } from './concurrency-limit.ts';
+import { ConcurrencyLimit } from './concurrency-limit.ts';
 import { networkOf } from './network-of.ts';
 import { goneSignal } from './prefer.ts';
 
@@ -16,26 +16,44 @@ const recheckMs = 2_000;
 /** Admits a stream or throws `503`; the returned signal aborts when the stream must end. */
 export type BeginStream = (request: FastifyRequest, reply: FastifyReply) => AbortSignal;
 
+/** The limits of all streams of a process. */
+export class StreamLimits {
+  readonly #ofKeys: ConcurrencyLimit;
+  readonly #ofOrganizations: ConcurrencyLimit;
+  readonly #ofAddresses: ConcurrencyLimit;
+
+  constructor(perKey: number, perOrganization: number, perAddress: number) {
+    this.#ofKeys = new ConcurrencyLimit(perKey, 'event streams of one API key');
+    this.#ofOrganizations = new ConcurrencyLimit(
+      perOrganization,
+      'event streams of one organization',
+    );
+    this.#ofAddresses = new ConcurrencyLimit(perAddress, 'event streams of one address');
+  }
+
+  /** Counts a stream until it closes; throws `503` beyond a limit. */
+  take(request: FastifyRequest, reply: FastifyReply): void {
+    const { keyId, organizationId } = callerOf(request);
+    this.#ofKeys.take(keyId, reply);
+    this.#ofOrganizations.take(organizationId, reply);
+    this.#ofAddresses.take(networkOf(request.clientAddress), reply);
+  }
+}
+
 /** `isAdmitted` tells whether the credentials of a request are still valid. */
 export function createStreams({
-  perKey,
-  perAddress,
+  limits,
   isAdmitted,
   stopping,
   log,
 }: {
-  perKey: number;
-  perAddress: number;
+  limits: StreamLimits;
   isAdmitted: (request: FastifyRequest) => Promise<boolean>;
   stopping: AbortSignal;
   log: Logger;
 }): BeginStream {
-  const ofKeys = createConcurrencyLimit(perKey, 'event streams of one API key');
-  const ofAddresses = createConcurrencyLimit(perAddress, 'event streams of one address');
-
   return (request, reply) => {
-    ofKeys.take(callerOf(request).keyId, reply);
-    ofAddresses.take(networkOf(request.ip), reply);
+    limits.take(request, reply);
     const gone = goneSignal(reply);
     const refused = new AbortController();
     const recheck = setInterval(() => {

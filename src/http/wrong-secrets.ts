@@ -1,87 +1,71 @@
 /**
- * Limits how many wrong secrets an address may send in a minute, to `/admin` and to the console together.
- * Above the limit, no secret of the address is compared, right or wrong, also when many arrive at once.
- * The count of this process is exact; the shared one lets each process of a cluster compare at most one
- * more.
+ * Writes an audit line for wrong secrets: admin secrets, secrets of a sign-in, and API keys. It refuses no request: a
+ * wrong secret is always 401 and the right one always passes, however many wrong ones came from an address before.
  */
 import type { FastifyRequest } from 'fastify';
 import type { Clock } from '../kernel/clock.ts';
 import { PlatformError } from '../kernel/errors.ts';
 import type { Logger } from '../kernel/log.ts';
 import { networkOf } from './network-of.ts';
-import { createMemoryRateLimiter, type RateLimiter, windowMs } from './rate-limit.ts';
 
-export interface WrongSecrets {
-  /** Throws `429` when the address has sent too many; call it before comparing a secret. */
-  refuse(request: FastifyRequest): void;
-  /** Counts a wrong secret and writes an audit line. */
-  count(request: FastifyRequest): Promise<void>;
-  /** Runs `compare`, which rejects with a 401 for a wrong secret, within the limit. */
-  limited<T>(request: FastifyRequest, compare: () => Promise<T>): Promise<T>;
+/** The time in which an address gets one line. */
+const windowMs = 60_000;
+/** Addresses that get a line in that time; the wrong secrets of further ones are counted in `service_errors_total` alone. */
+const addressesMax = 10_000;
+
+interface Seen {
+  readonly until: number;
+  /** Wrong secrets since the line. */
+  unlogged: number;
 }
 
-export function createWrongSecrets(parts: {
-  perMinute: number;
-  limiter: RateLimiter;
-  clock: Clock;
-  log: Logger;
-}): WrongSecrets {
-  const { perMinute, limiter, clock, log } = parts;
-  const local = createMemoryRateLimiter(clock);
-  /** How many more secrets of an address may be compared, until a moment in monotonic milliseconds. */
-  const allowances = new Map<string, { readonly left: number; readonly until: number }>();
-  /** How many secrets of an address are being compared. */
-  const comparing = new Map<string, number>();
+/** Whether an error is the refusal of a secret that was compared. */
+export function isWrongSecret(error: unknown): boolean {
+  const code = error instanceof PlatformError ? error.code : undefined;
+  return code === 'invalid_api_key' || code === 'invalid_admin_secret';
+}
 
-  function allow(address: string, left: number, ms: number): void {
-    const now = clock.monotonic();
-    for (const [other, { until }] of allowances) if (until <= now) allowances.delete(other);
-    allowances.set(address, { left, until: now + ms });
+export class WrongSecrets {
+  readonly #clock: Clock;
+  readonly #log: Logger;
+  /** In the order of `until`. */
+  readonly #seen = new Map<string, Seen>();
+
+  constructor(clock: Clock, log: Logger) {
+    this.#clock = clock;
+    this.#log = log;
   }
 
-  function refuse(request: FastifyRequest): void {
-    const address = networkOf(request.ip);
-    const { left, until } = allowances.get(address) ?? { left: perMinute, until: 0 };
-    const restMs = until - clock.monotonic();
-    if (restMs > 0 && left === 0) throw tooMany(Math.ceil(restMs / 1000));
-    if ((comparing.get(address) ?? 0) >= (restMs > 0 ? left : perMinute)) throw tooMany(1);
-  }
-
-  async function count(request: FastifyRequest): Promise<void> {
-    const { ip, method, routeOptions, id } = request;
-    log.warn(
-      { audit: 'wrong_secret', address: ip, method, route: routeOptions.url, request_id: id },
+  /** Writes the line of a request with a wrong secret, at most one a minute and address. */
+  audit(request: FastifyRequest): void {
+    const now = this.#clock.monotonic();
+    const network = networkOf(request.clientAddress);
+    const seen = this.#seen.get(network);
+    if (seen !== undefined && seen.until > now) {
+      seen.unlogged++;
+      return;
+    }
+    this.#seen.delete(network);
+    if (this.#seen.size >= addressesMax) this.#forget(now);
+    if (this.#seen.size >= addressesMax) return;
+    this.#seen.set(network, { until: now + windowMs, unlogged: 0 });
+    this.#log.warn(
+      {
+        audit: 'wrong_secret',
+        address: request.clientAddress,
+        method: request.method,
+        route: request.is404 ? 'unmatched' : request.routeOptions.url,
+        request_id: request.id,
+        ...(seen !== undefined && seen.unlogged > 0 ? { unlogged: seen.unlogged } : {}),
+      },
       'a wrong secret was sent',
     );
-    const address = networkOf(ip);
-    const own = await local.hit(address, perMinute);
-    allow(address, own.remaining, own.remaining === 0 ? own.retryAfter * 1000 : windowMs);
-    const all = await limiter.hit(`wrong-secret:${address}`, perMinute, true);
-    if (all.allowed) return;
-    allow(address, 0, all.retryAfter * 1000);
-    throw tooMany(all.retryAfter);
   }
 
-  return {
-    refuse,
-    count,
-    async limited(request, compare) {
-      refuse(request);
-      const address = networkOf(request.ip);
-      comparing.set(address, (comparing.get(address) ?? 0) + 1);
-      try {
-        return await compare();
-      } catch (error) {
-        if (error instanceof PlatformError && error.status === 401) await count(request);
-        throw error;
-      } finally {
-        const left = (comparing.get(address) ?? 1) - 1;
-        if (left > 0) comparing.set(address, left);
-        else comparing.delete(address);
-      }
-    },
-  };
+  #forget(now: number): void {
+    for (const [network, { until }] of this.#seen) {
+      if (until > now) return;
+      this.#seen.delete(network);
+    }
+  }
 }
-
-const tooMany = (retryAfter: number) =>
-  new PlatformError('rate_limit_exceeded', 'Too many wrong secrets: wait a moment', { retryAfter });

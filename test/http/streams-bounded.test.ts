@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { follow } from '../support/event-stream.ts';
 import { expectRefusal } from '../support/expectations.ts';
-import type { Platform } from '../support/platform.ts';
+import type { Answer, Platform } from '../support/platform.ts';
 import { acting, gate, play, startStaged } from '../support/staged.ts';
 import { newTenant, type Tenant } from '../support/tenant.ts';
 import { waitFor } from '../support/wait-for.ts';
@@ -11,8 +11,11 @@ beforeAll(async () => {
   platform = await startStaged({
     environment: {
       STREAMS_PER_KEY_MAX: '2',
-      STREAMS_PER_ADDRESS_MAX: '3',
+      STREAMS_PER_ORGANIZATION_MAX: '3',
+      STREAMS_PER_ADDRESS_MAX: '4',
       REQUESTS_PER_KEY_MAX: '4',
+      REQUESTS_PER_ORGANIZATION_MAX: '6',
+      TRUSTED_PROXIES: '127.0.0.1',
     },
   });
 });
@@ -56,21 +59,33 @@ test('an open stream ends when its key expires', async () => {
   end.open();
 });
 
-test('a key, and an address, has as many open streams as it may', async () => {
-  const [one, other] = [await newTenant(platform), await newTenant(platform)];
+test('a key, an organization and an address has as many open streams as it may, and harms no other', async () => {
+  const one = await newTenant(platform);
+  const sibling = await newTenant(platform, { organization_id: one.organization });
+  const other = await newTenant(platform);
   const jobs = [await runningJob(one), await runningJob(other)] as const;
-  const followAs = ({ key }: Tenant, { jobId }: { jobId: string }) =>
-    follow(streamOf(jobId), { 'x-api-key': key });
+  const by = (client: string, key: string) => ({ 'x-api-key': key, 'x-forwarded-for': client });
+  const followAs = ({ key }: Tenant, { jobId }: { jobId: string }, client = '203.0.113.1') =>
+    follow(streamOf(jobId), by(client, key));
+  const refusalOf = async ({ key }: Tenant, { jobId }: { jobId: string }) => {
+    const headers = by('203.0.113.1', key);
+    const answer = await platform.request('GET', `/api/jobs/${jobId}/events`, { headers });
+    expectRefusal(answer, 503, 'service_unavailable');
+    return answer.body.message;
+  };
+
   const streams = [await followAs(one, jobs[0]), await followAs(one, jobs[0])];
-
-  const third = await one.get(`/api/jobs/${jobs[0].jobId}/events`);
-
-  expectRefusal(third, 503, 'service_unavailable');
-  expect(third.body.message).toContain('2 event streams of one API key');
+  expect(await refusalOf(one, jobs[0])).toContain('2 event streams of one API key');
+  streams.push(await followAs(sibling, jobs[0]));
+  expect(await refusalOf(sibling, jobs[0])).toContain('3 event streams of one organization');
   streams.push(await followAs(other, jobs[1]));
-  const fourth = await other.get(`/api/jobs/${jobs[1].jobId}/events`);
-  expectRefusal(fourth, 503, 'service_unavailable');
-  expect(fourth.body.message).toContain('3 event streams of one address');
+  expect(streams.map(({ status }) => status)).toEqual([200, 200, 200, 200]);
+  expect(await refusalOf(other, jobs[1])).toContain('4 event streams of one address');
+
+  // Another client behind the same proxy.
+  const elsewhere = await followAs(other, jobs[1], '203.0.113.2');
+  expect(elsewhere.status).toBe(200);
+  elsewhere.leave();
   streams[0]?.leave();
   await waitFor(async () => (await followAs(other, jobs[1])).status === 200, {
     describe: 'a stream that ended has given its share back',
@@ -78,22 +93,41 @@ test('a key, and an address, has as many open streams as it may', async () => {
   for (const { end } of jobs) end.open();
 });
 
+/** How the job has ended, in the answer of each request that was not refused. */
+async function endsOf(waiting: readonly Promise<Answer>[]): Promise<unknown[]> {
+  const answers = await Promise.all(waiting);
+  return answers.filter(({ status }) => status === 200).map(({ body }) => body.status);
+}
+
 test('a key has as many requests under way as it may', async () => {
   const tenant = await newTenant(platform);
   const { jobId, end } = await runningJob(tenant);
   const wait = () => tenant.get(`/api/jobs/${jobId}`, { prefer: 'wait=60' });
-  const waiting = [wait(), wait(), wait(), wait()];
+  const waiting = [wait(), wait(), wait(), wait(), wait()];
 
-  const refused = await waitFor(
-    async () => {
-      const answer = await tenant.get('/api/agents');
-      return answer.status === 503 ? answer : null;
-    },
-    { describe: 'a fifth request is refused' },
-  );
+  // The others wait for the end of the job.
+  const refused = await Promise.race(waiting);
 
   expectRefusal(refused, 503, 'service_unavailable');
+  expect(refused.body.message).toContain('4 requests of one API key');
   end.open();
-  for (const answer of await Promise.all(waiting)) expect(answer.body.status).toBe('completed');
+  expect(await endsOf(waiting)).toEqual(Array(4).fill('completed'));
   expect((await tenant.get('/api/agents')).status).toBe(200);
+});
+
+test('an organization has as many requests under way as it may, and another one has its own', async () => {
+  const one = await newTenant(platform);
+  const sibling = await newTenant(platform, { organization_id: one.organization });
+  const other = await newTenant(platform);
+  const { jobId, end } = await runningJob(one);
+  const wait = ({ get }: Tenant) => get(`/api/jobs/${jobId}`, { prefer: 'wait=60' });
+  const waiting = [one, one, one, sibling, sibling, sibling, sibling].map(wait);
+
+  const refused = await Promise.race(waiting);
+
+  expectRefusal(refused, 503, 'service_unavailable');
+  expect(refused.body.message).toContain('6 requests of one organization');
+  expect((await other.get('/api/agents')).status).toBe(200);
+  end.open();
+  expect(await endsOf(waiting)).toEqual(Array(6).fill('completed'));
 });

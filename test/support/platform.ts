@@ -103,8 +103,6 @@ export async function startPlatform(options: PlatformOptions = {}): Promise<Plat
     PORT: '0',
     DATA_DIR: dataDir,
     ADMIN_SECRET: adminSecret,
-    // Tests of other things send wrong secrets from one address.
-    WRONG_SECRETS_PER_MINUTE: '1000000',
     EXECUTORS: '1',
     RETRY_BACKOFF_MS: '10',
     SHUTDOWN_GRACE_MS: '2000',
