@@ -50,7 +50,7 @@ export async function awaitJob(
   if (!isFinal(job.status)) {
     if (options.follow) await showEvents({ io, client }, job.job_id, options);
     else if (!waitsQuietly(io, options)) await showProgress({ io, client }, job.job_id);
-    job = await untilEnded(client, job.job_id);
+    job = await untilEnded({ io, client }, job.job_id);
   }
   if (options.json) writeJson(io, job);
   else if (job.status === 'completed') printValue(io, job.output);
@@ -60,12 +60,13 @@ export async function awaitJob(
 }
 
 /** Bears a restart of the platform meanwhile, as the handle does. */
-async function untilEnded(client: Client, jobId: string): Promise<Job> {
+async function untilEnded({ io, client }: AwaitDeps, jobId: string): Promise<Job> {
+  const signal = io.interrupted;
   const handle = client.job(jobId);
-  await handle.result().catch((error: unknown) => {
+  await handle.result({ signal }).catch((error: unknown) => {
     if (!(error instanceof JobFailedError)) throw error;
   });
-  return await handle.get();
+  return await handle.get({ signal });
 }
 
 /** Events go to stderr, so that stdout has the output alone; with JSON they are its first lines. */

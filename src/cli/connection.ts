@@ -1,18 +1,39 @@
 /** The client for the platform that the options of a command name. */
-import { type ApiRequest, type Client, createClient } from '@skillwright/client';
+import { type ApiRequest, type Client, createClient, type Retry } from '@skillwright/client';
+import { asSentence } from './errors.ts';
 import type { Io } from './io.ts';
 import { readTarget, type TargetOptions } from './profile.ts';
 
-/** A client that ends its requests at Ctrl-C. */
+/** An outage of this length is shown: shorter ones end before anybody has read a line about them. */
+const shownOutageMs = 1_000;
+
+/** A client that ends its requests, and the pauses between them, at Ctrl-C. */
 export function connect(io: Io, options: TargetOptions): Client {
   const { interrupted } = io;
-  return createClient({
+  const client = createClient({
     ...readTarget(io, options),
+    onRetry: retryNotice(io),
     fetch: (input, init) => {
       const signals = [interrupted, ...(init?.signal ? [init.signal] : [])];
       return io.fetch(input, { ...init, signal: AbortSignal.any(signals) });
     },
   });
+  const { request } = client;
+  return {
+    ...client,
+    request: <Answer>(made: ApiRequest) => request<Answer>({ signal: interrupted, ...made }),
+  };
+}
+
+/** Writes one line for each outage that lasts, so that a command which waits does not look stuck. */
+function retryNotice({ stderr }: Io): (retry: Retry) => void {
+  let hasShown = false;
+  return ({ error, pauseMs, failingForMs }) => {
+    if (failingForMs === 0) hasShown = false;
+    if (hasShown || failingForMs + pauseMs < shownOutageMs) return;
+    hasShown = true;
+    stderr.write(`${asSentence(error.message)} Trying again; Ctrl-C ends the command.\n`);
+  };
 }
 
 /** A path whose values may hold any character. */

@@ -31,6 +31,7 @@ export function jobFailed(id: string, error: { code: string; message: string }):
   return new CliError(message, exitCodes.jobFailed);
 }
 
-function asSentence(text: string): string {
+/** With the full stop that a message may lack. */
+export function asSentence(text: string): string {
   return /[.!?]$/.test(text) ? text : `${text}.`;
 }

@@ -2,7 +2,7 @@
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { expect, onTestFinished, test } from 'vitest';
+import { afterEach, expect, onTestFinished, test, vi } from 'vitest';
 import { exitCodes } from './exit-codes.ts';
 import type { Io, Output } from './io.ts';
 import { runCli } from './program.ts';
@@ -38,12 +38,13 @@ interface World {
   readonly env?: Record<string, string>;
   readonly answer?: Answer;
   readonly cwd?: string;
+  readonly interrupted?: AbortSignal;
 }
 
 /** Runs a command against a platform that gives this answer. */
 async function call(
   args: readonly string[],
-  { env = {}, answer = completed, cwd = home }: World = {},
+  { env = {}, answer = completed, cwd = home, interrupted = quietIo.interrupted }: World = {},
 ) {
   const calls: Call[] = [];
   let starts = 0;
@@ -56,7 +57,10 @@ async function call(
   };
   const code = await runCli(
     {
-      io: { ...quietIo, stdout, stderr, env: { XDG_CONFIG_HOME: home, ...env }, cwd, fetch },
+      io: {
+        ...quietIo,
+        ...{ stdout, stderr, env: { XDG_CONFIG_HOME: home, ...env }, cwd, fetch, interrupted },
+      },
       version: '1.2.3',
       async startPlatform(given) {
         starts += 1;
@@ -84,6 +88,10 @@ function textOutput(): Output & { text(): string } {
     text: () => text,
   };
 }
+
+afterEach(() => {
+  vi.useRealTimers();
+});
 
 test('without arguments, and with start, the platform is started', async () => {
   expect(await call([])).toMatchObject({ code: 0, starts: 1, stderr: '' });
@@ -179,7 +187,6 @@ const silent = () => {
 
 test.each<[string, Answer, number, RegExp]>([
   ['a job that failed', failed, 3, /j1 failed with skill_timeout: too slow/],
-  ['a platform that does not answer', silent, 4, /did not answer: connect ECONNREFUSED/],
   ['a refused key', refused(401), 5, /The reason\./],
   ['a missing scope', refused(403), 5, /The reason\./],
   ['another refusal', refused(404), 1, /The reason\./],
@@ -187,6 +194,45 @@ test.each<[string, Answer, number, RegExp]>([
   const ended = await call(['run', 'a/v1.0/b'], { answer });
   expect(ended).toMatchObject({ code, stdout: '' });
   expect(ended.stderr).toMatch(sentence);
+});
+
+test('a platform that does not answer is waited for, with a line that says so, and has an exit code', async () => {
+  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'Date'] });
+  const begun = Date.now();
+
+  const ending = call(['run', 'a/v1.0/b'], { answer: silent });
+  await vi.runAllTimersAsync();
+  const { code, stdout, stderr } = await ending;
+
+  expect({ code, stdout }).toEqual({ code: 4, stdout: '' });
+  expect(Date.now() - begun).toBeGreaterThan(120_000);
+  const fault = 'http://near:1 did not answer: connect ECONNREFUSED.';
+  expect(stderr).toBe(
+    `${fault} Trying again; Ctrl-C ends the command.\n${fault} Is the platform started, and is its address right (--url)?\n`,
+  );
+});
+
+test('a platform that answers again within a second is waited for without a word', async () => {
+  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'Date'] });
+  const answers = [silent, completed];
+
+  const ending = call(['run', 'a/v1.0/b'], { answer: () => (answers.shift() ?? completed)() });
+  await vi.runAllTimersAsync();
+
+  expect(await ending).toMatchObject({ code: 0, stdout: '{"words":2}\n', stderr: '' });
+});
+
+test('Ctrl-C ends a command that waits for its platform', async () => {
+  const interrupt = new AbortController();
+  const answer = () => {
+    // While the command pauses before its next attempt.
+    setTimeout(() => interrupt.abort());
+    return silent();
+  };
+
+  const { code } = await call(['run', 'a/v1.0/b'], { answer, interrupted: interrupt.signal });
+
+  expect(code).toBe(130);
 });
 
 test('a file of profiles that is not JSON is named', async () => {

@@ -72,6 +72,28 @@ test('after the last event of a job there is nothing more', async () => {
   expect({ ids, asked, error }).toEqual({ ids: [], asked: ['1.9'], error: null });
 });
 
+test('a stream that was alive for long before it breaks is opened again for two minutes', async () => {
+  const hourMs = 3_600_000;
+  const waiting = new Response(
+    new ReadableStream({
+      async start(controller) {
+        const write = (text: string) => controller.enqueue(new TextEncoder().encode(text));
+        write('id: 0.0\nevent: status\ndata: {"status":"waiting"}\n\n');
+        for (let ms = 0; ms < hourMs; ms += 15_000) {
+          await new Promise((resolve) => setTimeout(resolve, 15_000));
+          write(': keep-alive\n\n');
+        }
+        controller.error(new TypeError('terminated'));
+      },
+    }),
+  );
+  const faults = Array.from({ length: 8 }, () => new TypeError('fetch failed'));
+
+  const { ids, error } = await follow([waiting, ...faults, streamOf([['1.0', 'completed']])]);
+
+  expect({ ids, error }).toEqual({ ids: ['0.0', '1.0'], error: null });
+});
+
 test('a refusal ends it, and so does a platform that is away for two minutes', async () => {
   const refused = await follow([refusal(401, 'invalid_api_key')]);
   expect(refused.error).toMatchObject({ code: 'invalid_api_key' });

@@ -7,10 +7,11 @@ import {
   type CallOptions,
   mayPass,
   type RequestsDeps,
+  reportRetry,
   send,
   sendOnce,
 } from './requests.ts';
-import { type Attempts, deadlineOf, patienceOf, pauseBefore, sleep } from './retries.ts';
+import { type Attempts, deadlineOf, patienceOf, pauseAfterFailure, sleep } from './retries.ts';
 
 type Job = components['schemas']['Job'];
 
@@ -47,13 +48,16 @@ export async function* followJob(
   let attempts = noneFailed(deps);
   try {
     for (;;) {
-      let fault: unknown;
+      let fault: SkillwrightError | undefined;
       let isSilent = true;
       try {
-        for await (const event of eventsOf(deps, path, { last, options, signal })) {
+        // A proxy may cut a stream again and again while a job waits: what is alive in between ends the failures.
+        const onAlive = () => {
+          attempts = noneFailed(deps);
+        };
+        for await (const event of eventsOf(deps, path, { last, options, signal, onAlive })) {
           last = event.id;
           isSilent = false;
-          attempts = noneFailed(deps);
           yield event;
           if (isEnd(event)) return;
         }
@@ -64,10 +68,10 @@ export async function* followJob(
         if (signal?.aborted || !mayPass(error, true)) throw error;
         fault = error;
       }
-      attempts.failed += 1;
-      const asked = fault instanceof SkillwrightError ? fault.retryAfterMs : null;
-      const pauseMs = pauseBefore(attempts, asked);
-      if (pauseMs === null) throw fault ?? brokenOff(jobId);
+      const error = fault ?? brokenOff(jobId);
+      const pauseMs = pauseAfterFailure(attempts, error.retryAfterMs);
+      if (pauseMs === null) throw error;
+      reportRetry(deps, attempts, { error, pauseMs });
       await sleep(pauseMs, signal);
     }
   } finally {
@@ -77,7 +81,7 @@ export async function* followJob(
 
 function noneFailed(deps: RequestsDeps): Attempts {
   const { retriesMax } = deps;
-  return { failed: 0, retriesMax, patienceMs: patienceOf(deps), since: Date.now() };
+  return { failed: 0, retriesMax, patienceMs: patienceOf(deps), since: undefined };
 }
 
 function brokenOff(jobId: string): SkillwrightError {
@@ -93,7 +97,13 @@ async function* eventsOf(
     last,
     options,
     signal,
-  }: { last: string | undefined; options: FollowOptions; signal: AbortSignal | undefined },
+    onAlive,
+  }: {
+    last: string | undefined;
+    options: FollowOptions;
+    signal: AbortSignal | undefined;
+    onAlive: () => void;
+  },
 ): AsyncGenerator<JobEvent> {
   const silent = new AbortController();
   let timer = setTimeout(() => silent.abort(), deps.timeoutMs);
@@ -113,7 +123,11 @@ async function* eventsOf(
     const { body } = await sendOnce(deps, request, silent.signal);
     onBytes();
     if (body === null) return;
-    for await (const { id, event, data } of readEvents(body, onBytes)) {
+    const onBody = () => {
+      onBytes();
+      onAlive();
+    };
+    for await (const { id, event, data } of readEvents(body, onBody)) {
       yield { id, type: event, data } as JobEvent;
     }
   } catch (error) {

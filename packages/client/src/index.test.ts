@@ -1,6 +1,13 @@
 /** Calls of skills, and what the client does with refusals and faults. */
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
-import { type ClientOptions, createClient, JobFailedError, SkillwrightError } from './index.ts';
+import {
+  type Client,
+  type ClientOptions,
+  createClient,
+  JobFailedError,
+  type Retry,
+  SkillwrightError,
+} from './index.ts';
 
 beforeEach(() => {
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'Date'] });
@@ -146,6 +153,93 @@ test('a run is sent again after a fault, with the same idempotency key', async (
   const keys = calls.map(({ headers }) => headers.get('idempotency-key'));
   expect(new Set(keys).size).toBe(1);
   expect(keys).toHaveLength(3);
+});
+
+test.each<[string, (client: Client) => PromiseLike<unknown>]>([
+  ['a run', (client) => client.run(skill, {})],
+  ['a start', (client) => client.start(skill, {})],
+  ['an event', (client) => client.events.send({ event: 'paid', key: 'k' })],
+  [
+    'a request with an idempotency key',
+    (client) =>
+      client.request({
+        method: 'POST',
+        path: '/api/a/v1.0/b',
+        headers: { 'Idempotency-Key': 'k' },
+      }),
+  ],
+])('%s bears two minutes of faults, then it rejects with the last', async (_what, make) => {
+  const { client, calls } = clientOf([]);
+
+  expect(await settled(make(client))).toMatchObject({ code: 'unreachable', status: 0 });
+
+  const last = calls.at(-1)?.at ?? 0;
+  expect(last).toBeGreaterThan(110_000);
+  expect(last).toBeLessThan(140_000);
+  expect(new Set(calls.map(({ headers }) => headers.get('idempotency-key'))).size).toBe(1);
+  // Pauses grow: a platform that is away is not flooded.
+  expect(calls.length).toBeLessThan(35);
+});
+
+test('the deadline and a signal end a start that bears an outage', async () => {
+  const { client } = clientOf([]);
+  const late = await settled(client.start(skill, {}, { deadlineMs: 5_000 }));
+  expect(late).toMatchObject({ code: 'timeout', message: 'The call took longer than 5000 ms' });
+
+  const reason = new Error('no longer needed');
+  const leaving = new AbortController();
+  const left = client.start(skill, {}, { signal: leaving.signal }).then(
+    () => null,
+    (error: unknown) => error,
+  );
+  await vi.advanceTimersByTimeAsync(10_000);
+  leaving.abort(reason);
+  expect(await left).toBe(reason);
+});
+
+test('without retries a start is sent once', async () => {
+  const { client, calls } = clientOf([], { retries: 0 });
+  expect(await settled(client.start(skill, {}))).toMatchObject({ code: 'unreachable' });
+  expect(calls).toHaveLength(1);
+});
+
+test('an outage is borne for two minutes from its beginning, however long the request took before', async () => {
+  const cutAfterMs = 85_000;
+  let count = 0;
+  const { client } = clientOf([], {
+    fetch: async () => {
+      count += 1;
+      if (count === 1) await new Promise((resolve) => setTimeout(resolve, cutAfterMs));
+      throw fault();
+    },
+  });
+  const begun = Date.now();
+  await settled(client.run(skill, {}));
+  expect(Date.now() - begun).toBeGreaterThan(cutAfterMs + 120_000);
+});
+
+test('each retry is reported with its reason, its pause and the length of the outage', async () => {
+  const retries: Retry[] = [];
+  const busy = refusal(503, 'service_unavailable', { 'retry-after': '2' });
+  const { client } = clientOf([fault(), busy, job('queued')], {
+    onRetry: (retry) => retries.push(retry),
+  });
+
+  await settled(client.start(skill, {}));
+
+  expect(retries.map(({ error }) => error.code)).toEqual(['unreachable', 'service_unavailable']);
+  const [first, second] = retries as [Retry, Retry];
+  expect(first.failingForMs).toBe(0);
+  expect(second.failingForMs).toBeGreaterThanOrEqual(Math.floor(first.pauseMs));
+  expect(second.pauseMs).toBeGreaterThanOrEqual(2_000);
+});
+
+test("a caller's own header makes no other operation safe to repeat", async () => {
+  const { client, calls } = clientOf([]);
+  const headers = { 'idempotency-key': 'k' };
+  const created = client.memories.create('reader', { content: 'a', tag: 'fact' }, { headers });
+  expect(await settled(created)).toMatchObject({ code: 'unreachable' });
+  expect(calls).toHaveLength(1);
 });
 
 test('what might happen twice is not sent again after a fault', async () => {

@@ -6,6 +6,7 @@ import { type Api, operationTable, type WebhookEvent } from './generated/operati
 import { handleOf, type JobHandle, type RunOptions, run, type StartedJob, start } from './jobs.ts';
 import { createApi } from './operations.ts';
 import { type ApiRequest, type RequestsDeps, send, sendOnce } from './requests.ts';
+import type { Retry } from './retries.ts';
 import { type InputOf, type OutputOf, type SkillTree, skillTree } from './skills.ts';
 import { verifyWebhook, WebhookVerificationError } from './webhooks.ts';
 
@@ -16,6 +17,7 @@ export type { components } from './generated/schema.ts';
 export type { Job, ListedJob } from './jobs.ts';
 export type { Page, Pages } from './pages.ts';
 export type { ApiRequest, CallOptions } from './requests.ts';
+export type { Retry } from './retries.ts';
 export type { SkillVersion } from './skills.ts';
 export type { VerifiedEvent, VerifyOptions, WebhookFault, WebhookHeaders } from './webhooks.ts';
 export {
@@ -48,10 +50,15 @@ export interface ClientOptions {
   readonly adminSecret?: string | undefined;
   /** In place of the global `fetch`. */
   readonly fetch?: typeof fetch | undefined;
-  /** How often a request is sent again after a refusal for now or a fault; 3 when left out. */
+  /**
+   * How often a request is sent again after a refusal for now or a fault; 3 when left out. A request with an idempotency
+   * key, and one that waits for a job, bears two minutes of them instead. 0 sends nothing again.
+   */
   readonly retries?: number | undefined;
   /** Milliseconds for one request; 90,000 when left out. `deadlineMs` bounds a whole call. */
   readonly timeoutMs?: number | undefined;
+  /** Called before each pause, for a log or a display. */
+  readonly onRetry?: ((retry: Retry) => void) | undefined;
 }
 
 /** The output that a caller names, else the one that its skill is known to have. */
@@ -101,6 +108,7 @@ export function createClient(options: ClientOptions): Client {
     fetch: options.fetch ?? ((input, init) => fetch(input, init)),
     timeoutMs,
     retriesMax: retries,
+    onRetry: options.onRetry,
   };
   const api = createApi(deps, operationTable);
   const runSkill = (skill: string, input: unknown, runOptions: RunOptions = {}) =>

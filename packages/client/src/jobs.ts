@@ -113,8 +113,6 @@ async function accept(
     path: `/api/${skill.split('/').map(encodeURIComponent).join('/')}`,
     body: input ?? {},
     headers: { 'idempotency-key': idempotencyKey, ...Object.fromEntries(given), ...headers },
-    // Its key makes a repetition safe.
-    isSafe: true,
     signal,
   });
   return answer as ListedJob & Partial<Job>;

@@ -7,6 +7,7 @@ import {
   type Credential,
   type RequestsDeps,
   readJson,
+  safeMethods,
   sendOnce,
   withRetries,
 } from './requests.ts';
@@ -130,6 +131,7 @@ function requestOf(
     credential,
     signal,
     ...(operation.input === 'body' && input !== undefined && { body: input }),
-    ...(isKeyed && { isSafe: true }),
+    // A caller's own header makes no operation take a key.
+    isSafe: isKeyed === true || safeMethods.has(verb),
   };
 }

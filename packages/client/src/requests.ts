@@ -3,7 +3,7 @@
  * after a fault one whose repetition changes nothing. Everything but a success is a SkillwrightError.
  */
 import { type ErrorFacts, type Issue, SkillwrightError } from './errors.ts';
-import { type Attempts, pauseBefore, sleep } from './retries.ts';
+import { type Attempts, patienceOf, pauseAfterFailure, type Retry, sleep } from './retries.ts';
 
 export interface RequestsDeps {
   /** The platform's address, without a slash at the end. */
@@ -17,6 +17,7 @@ export interface RequestsDeps {
   readonly timeoutMs: number;
   /** How often a request is sent again. */
   readonly retriesMax: number;
+  readonly onRetry?: ((retry: Retry) => void) | undefined;
 }
 
 /** What every call takes. */
@@ -42,15 +43,15 @@ export interface ApiRequest {
   readonly headers?: Readonly<Record<string, string>>;
   /** What it carries; by default what its path needs. */
   readonly credential?: Credential;
-  /** Whether a repetition has no second effect; by default that of its method. */
+  /** Whether a repetition has no second effect; by default that of its method, or of its `idempotency-key`. */
   readonly isSafe?: boolean;
   /** Ends the request with its own reason. */
   readonly signal?: AbortSignal | undefined;
-  /** Milliseconds for which faults are borne while a job is followed, however many they are. */
+  /** Milliseconds for which faults in a row are borne, however many they are, in place of `retries`. */
   readonly patienceMs?: number | undefined;
 }
 
-const safeMethods: ReadonlySet<string> = new Set(['GET', 'HEAD', 'PUT', 'DELETE']);
+export const safeMethods: ReadonlySet<string> = new Set(['GET', 'HEAD', 'PUT', 'DELETE']);
 /** Of what did not reach the platform, or stopped halfway. */
 const faultStatuses: ReadonlySet<number> = new Set([502, 503, 504]);
 
@@ -65,23 +66,36 @@ export async function send(deps: RequestsDeps, request: ApiRequest): Promise<unk
 
 /** Calls `attempt` until it succeeds or another try is useless; `attempt` sends the request. */
 export async function withRetries<Result>(
-  { retriesMax }: Pick<RequestsDeps, 'retriesMax'>,
-  { method, isSafe = safeMethods.has(method), signal, patienceMs }: ApiRequest,
+  deps: Pick<RequestsDeps, 'retriesMax' | 'onRetry'>,
+  request: ApiRequest,
   attempt: (isRepeated: boolean) => Promise<Result>,
 ): Promise<Result> {
-  const attempts: Attempts = { failed: 0, retriesMax, patienceMs, since: Date.now() };
+  const { retriesMax } = deps;
+  const { method, headers = {}, signal } = request;
+  const isKeyed = Object.keys(headers).some((name) => name.toLowerCase() === 'idempotency-key');
+  const { isSafe = isKeyed || safeMethods.has(method) } = request;
+  const { patienceMs = isKeyed && isSafe ? patienceOf(deps) : undefined } = request;
+  const attempts: Attempts = { failed: 0, retriesMax, patienceMs, since: undefined };
   for (;;) {
     try {
       return await attempt(attempts.failed > 0);
     } catch (error) {
       if (signal?.aborted) throw signal.reason;
       if (!mayPass(error, isSafe)) throw error;
-      attempts.failed += 1;
-      const pauseMs = pauseBefore(attempts, error.retryAfterMs);
+      const pauseMs = pauseAfterFailure(attempts, error.retryAfterMs);
       if (pauseMs === null) throw error;
+      reportRetry(deps, attempts, { error, pauseMs });
       await sleep(pauseMs, signal);
     }
   }
+}
+
+export function reportRetry(
+  { onRetry }: Pick<RequestsDeps, 'onRetry'>,
+  { since = Date.now() }: Pick<Attempts, 'since'>,
+  retry: Pick<Retry, 'error' | 'pauseMs'>,
+): void {
+  onRetry?.({ ...retry, failingForMs: Date.now() - since });
 }
 
 /** Whether the same request may succeed later, and may be sent again. */

@@ -1,38 +1,53 @@
 /** When a request is sent again, and how a call ends in time. */
 import { SkillwrightError } from './errors.ts';
 
-/** What has become of a request so far. */
+/** A request that is about to be sent again. */
+export interface Retry {
+  /** Why the last attempt failed. */
+  readonly error: SkillwrightError;
+  /** Milliseconds until the next attempt. */
+  readonly pauseMs: number;
+  /** Milliseconds since the first attempt failed. */
+  readonly failingForMs: number;
+}
+
+/** The failures of a request in a row, and how many of them are borne. */
 export interface Attempts {
   failed: number;
   readonly retriesMax: number;
   /** In its place: the milliseconds for which failures are borne. */
   readonly patienceMs: number | undefined;
-  /** When the failures began, in milliseconds. */
-  readonly since: number;
+  /** When the first of them failed, in milliseconds; undefined before. */
+  since: number | undefined;
 }
 
 const firstPauseMs = 250;
 const pauseMsMax = 8_000;
 /** The platform's window is a minute: what asks for more is not waited for. */
 const askedPauseMsMax = 90_000;
-/** How long a platform that is being restarted is borne while one of its jobs is waited for. */
+/** For how long a request that may safely be repeated outlasts a restart of the platform. */
 const restartMsMax = 120_000;
 
-/** For how many milliseconds failures are borne while a job is waited for; undefined without retries. */
+/**
+ * For how many milliseconds failures are borne by a request with an idempotency key, and while a job is waited for;
+ * undefined without retries.
+ */
 export function patienceOf({ retriesMax }: Pick<Attempts, 'retriesMax'>): number | undefined {
   return retriesMax === 0 ? undefined : restartMsMax;
 }
 
-/** Milliseconds to wait before the next attempt; null when there is to be none. */
-export function pauseBefore(
-  { failed, retriesMax, patienceMs, since }: Attempts,
-  askedMs: number | null,
-): number | null {
+/** Counts a failure. Milliseconds to wait before the next attempt; null when there is to be none. */
+export function pauseAfterFailure(attempts: Attempts, askedMs: number | null): number | null {
+  const { retriesMax, patienceMs } = attempts;
+  attempts.failed += 1;
+  attempts.since ??= Date.now();
   if (askedMs !== null && askedMs > askedPauseMsMax) return null;
   const hasEnough =
-    patienceMs === undefined ? failed > retriesMax : Date.now() - since > patienceMs;
+    patienceMs === undefined
+      ? attempts.failed > retriesMax
+      : Date.now() - attempts.since > patienceMs;
   if (hasEnough) return null;
-  const longest = Math.min(pauseMsMax, firstPauseMs * 2 ** (failed - 1));
+  const longest = Math.min(pauseMsMax, firstPauseMs * 2 ** (attempts.failed - 1));
   // Clients that failed together come back one after the other, and never before the time they were given.
   return (askedMs ?? longest / 2) + (Math.random() * longest) / 2;
 }
@@ -56,23 +71,26 @@ export function sleep(ms: number, signal: AbortSignal | undefined): Promise<void
   });
 }
 
+/** What may end a call early. */
+interface Ends {
+  readonly signal?: AbortSignal | undefined;
+  readonly deadlineMs?: number | undefined;
+}
+
 /** The signal of a call: aborts with that of its caller, or with `timeout` when its deadline has passed. */
 export function within<Result>(
-  { signal, deadlineMs }: { signal?: AbortSignal | undefined; deadlineMs?: number | undefined },
+  ends: Ends,
   call: (signal: AbortSignal | undefined) => Promise<Result>,
 ): Promise<Result> {
-  const deadline = deadlineOf({ signal, deadlineMs });
+  const deadline = deadlineOf(ends);
   return call(deadline.signal).finally(deadline.clear);
 }
 
 /** The same for a call that ends at its own time; `clear` frees its timer. */
-export function deadlineOf({
-  signal,
-  deadlineMs,
-}: {
-  signal?: AbortSignal | undefined;
-  deadlineMs?: number | undefined;
-}): { readonly signal: AbortSignal | undefined; clear(): void } {
+export function deadlineOf({ signal, deadlineMs }: Ends): {
+  readonly signal: AbortSignal | undefined;
+  clear(): void;
+} {
   if (deadlineMs === undefined) return { signal, clear: () => {} };
   const passed = new AbortController();
   const timer = setTimeout(() => {

@@ -119,7 +119,11 @@ async function turn(
   task: string,
   conversation: string | undefined,
 ): Promise<string> {
-  const options = { agentId: agent, conversationId: conversation };
+  const options = {
+    agentId: agent,
+    conversationId: conversation,
+    signal: io.interrupted,
+  };
   const started = await client.start('agent/v1.0/run-task', { task }, options);
   const { job_id, conversation_id } = started.accepted;
   let said = '';

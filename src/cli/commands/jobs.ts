@@ -1,4 +1,6 @@
 /** Jobs: `jobs`, `logs`, `events`, `cancel`, `retry`. */
+
+import { randomUUID } from 'node:crypto';
 import type { Job, JobEvent, ListedJob } from '@skillwright/client';
 import type { Command } from 'commander';
 import { type ApiOptions, type ListOptions, type Schema, showList } from '../api-answers.ts';
@@ -164,7 +166,8 @@ async function sendEvent(
   const { eventKey = null, job = null } = options;
   const data = words.length === 0 ? null : await readSkillInput(io, words);
   const body = { event, key: eventKey, job_id: job, data };
-  const request = { method: 'POST' as const, path: '/api/events', body };
+  const headers = { 'idempotency-key': randomUUID() };
+  const request = { method: 'POST' as const, path: '/api/events', body, headers };
   const receipt = await connect(io, options).request<Schema<'RunEventReceipt'>>(request);
   if (options.json) return writeJson(io, receipt);
   io.stdout.write(`Recorded; jobs that waited for it: ${receipt.delivered}\n`);

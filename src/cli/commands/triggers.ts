@@ -1,4 +1,5 @@
 /** `skillwright triggers`: addresses that start runs when they are called from outside. */
+import { randomUUID } from 'node:crypto';
 import type { Command } from 'commander';
 import {
   type ApiOptions,
@@ -83,7 +84,10 @@ async function callTrigger(
     method: 'POST',
     path: url?.pathname ?? path`/api/webhooks/agent/${token}`,
     body,
-    headers: await signature(options.signingSecret, JSON.stringify(body)),
+    headers: {
+      'idempotency-key': randomUUID(),
+      ...(await signature(options.signingSecret, JSON.stringify(body))),
+    },
   });
 }
 
