@@ -47,7 +47,7 @@ async function calls(): Promise<Figure[]> {
   return await withServer('ours', async (server) => {
     const targets = {
       rest: echo(server, { prefer: 'wait=10' }),
-      mcp: request(server, 'tools/call', { name: 'util.echo', arguments: { text: 'hello' } }),
+      mcp: request(server, 'tools/call', { name: 'util__echo', arguments: { text: 'hello' } }),
     };
     const p50: Record<keyof typeof targets, number[]> = { rest: [], mcp: [] };
     for (let turn = 0; turn < 4; turn += 1) {

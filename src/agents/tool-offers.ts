@@ -22,16 +22,21 @@ export const keyOf = ({ category, version, name }: Skill) => skillKey(category, 
 /** A name that providers accept: stable, and unique to the skill. */
 export function toolName(skill: Skill): string {
   const name = `${skill.category}__${skill.name}__${skill.version.replace('.', '_')}`;
-  return fitting(name, keyOf(skill));
+  return fittingToolName(name, keyOf(skill));
 }
 
 /** The name of the tool that is an agent. No skill has such a name, because a skill's name ends with its version. */
 export function agentToolName(id: string): string {
-  return fitting(`agent__${id}`, id);
+  return fittingToolName(`agent__${id}`, id);
 }
 
-function fitting(name: string, id: string): string {
-  if (name.length <= nameMax) return name;
+/** The name, cut to what providers accept, with a digest of `id` at its end. */
+export function fittingToolName(name: string, id: string): string {
+  return name.length <= nameMax ? name : markedToolName(name, id);
+}
+
+/** The name with a digest of `id` at its end, for one that is too long or that another tool has. */
+export function markedToolName(name: string, id: string): string {
   const mark = createHash('sha256').update(id).digest('hex').slice(0, 10);
   return `${name.slice(0, nameMax - mark.length - 1)}_${mark}`;
 }

@@ -3,11 +3,22 @@ import { describeAgent } from '../agents/called-agents.ts';
 import type { Skill } from '../skills/registry.ts';
 import type { SkillTool } from './tools.ts';
 
-const prefix = 'agent.';
+/** Of skills no name begins so: two underscores follow their category, and ids of agents have none. */
+const prefix = 'agent_';
+/** Characters of a tool's name that clients accept. */
+const nameMax = 64;
+/** Too long for the prefix, and so a name by itself. */
+const longId = /^[a-z0-9][a-z0-9-]{58,62}$/;
+
+/** The name can be turned back into the id, so that a call needs no search. */
+function nameOfAgent(id: string): string {
+  return prefix.length + id.length <= nameMax ? `${prefix}${id}` : id;
+}
 
 /** The id of the agent that a tool is named after. */
 export function agentOfTool(name: string): string | undefined {
-  return name.startsWith(prefix) ? name.slice(prefix.length) : undefined;
+  if (name.startsWith(prefix)) return name.slice(prefix.length);
+  return longId.test(name) ? name : undefined;
 }
 
 export function agentTool(
@@ -18,7 +29,7 @@ export function agentTool(
     skill,
     isWrapped: false,
     listed: {
-      name: `${prefix}${id}`,
+      name: nameOfAgent(id),
       title: name,
       description: describeAgent({ name, description }),
       inputSchema: { ...skill.parameters, type: 'object' },

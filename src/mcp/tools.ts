@@ -1,17 +1,14 @@
 /**
- * Skills as tools of the Model Context Protocol. Each active version of a skill is `category.name.v1.0`, and the newest one
- * is `category.name` too. A list has the names of versions where there are several, because a model that sees every tool
- * twice chooses worse; a client may ask for all. Pure; the order of a list depends on the names alone.
+ * Skills as tools of the Model Context Protocol. Each active version of a skill is `category__name__v1_0`, and the newest
+ * one is `category__name` too. The protocol allows dots, but clients refuse a server that has one, since their models'
+ * providers take letters, digits, `_` and `-` alone, and 64 of them. A list has the names of versions where there are
+ * several, because a model that sees every tool twice chooses worse; a client may ask for all. Pure; names and the order
+ * of a list depend on the skills alone.
  */
-import { createHash } from 'node:crypto';
+import { fittingToolName, keyOf, markedToolName, toolName } from '../agents/tool-offers.ts';
 import { type Caller, hasScopes } from '../kernel/caller.ts';
 import { type Json, objectOf } from '../kernel/json.ts';
 import type { Skill } from '../skills/registry.ts';
-
-/** Characters of a tool's name that the protocol allows. */
-const nameMax = 128;
-/** Characters of the digest that tells cut names apart. */
-const digestChars = 8;
 
 /** A tool as `tools/list` shows it. */
 export interface ListedTool {
@@ -45,18 +42,20 @@ export interface ToolSet {
 export function toolsOf(skills: readonly Skill[]): ToolSet {
   const byName = new Map<string, SkillTool>();
   const listed: SkillTool[] = [];
-  const add = (name: string, skill: Skill, isListed: boolean) => {
-    // Two skills that ask for the same name: the first has it, as the order is always the same.
-    if (byName.has(name)) return;
-    const tool = toolOf(name, skill);
-    byName.set(name, tool);
-    if (isListed) listed.push(tool);
-  };
+  // Of two skills that take the same name the first has it, and the other a digest at its end.
+  const free = (name: string, key: string) => (byName.has(name) ? markedToolName(name, key) : name);
   for (const [i, skill] of skills.entries()) {
     const isNewest = !isSameSkill(skill, skills[i + 1]);
     const isAlone = isNewest && !isSameSkill(skill, skills[i - 1]);
-    if (isNewest) add(cut(baseName(skill)), skill, true);
-    add(versionName(skill), skill, !isAlone);
+    const version = free(versionName(skill), keyOf(skill));
+    const own = toolOf(version, skill, version);
+    byName.set(version, own);
+    if (!isAlone) listed.push(own);
+    if (!isNewest) continue;
+    const name = free(baseName(skill), `${skill.category}/${skill.name}`);
+    const newest = toolOf(name, skill, version);
+    byName.set(name, newest);
+    listed.push(newest);
   }
   const byOrder = (a: SkillTool, b: SkillTool) => (a.listed.name < b.listed.name ? -1 : 1);
   return { byName, listed: listed.sort(byOrder), all: [...byName.values()].sort(byOrder) };
@@ -76,23 +75,18 @@ function isSameSkill(a: Skill, b: Skill | undefined): boolean {
   return b !== undefined && a.category === b.category && a.name === b.name;
 }
 
+/** The name of the newest version. A name of the skill's own stays as it is. */
 function baseName({ category, name, mcp }: Skill): string {
-  return mcp?.name ?? `${category}.${name}`;
+  return mcp?.name ?? fittingToolName(`${category}__${name}`, `${category}/${name}`);
 }
 
 /** The name of this version, whatever comes after it. */
 function versionName(skill: Skill): string {
-  return cut(`${baseName(skill)}.${skill.version}`);
+  if (skill.mcp?.name === undefined) return toolName(skill);
+  return fittingToolName(`${skill.mcp.name}__${skill.version.replace('.', '_')}`, keyOf(skill));
 }
 
-/** A name of any length within the protocol's limit. */
-function cut(name: string): string {
-  if (name.length <= nameMax) return name;
-  const digest = createHash('sha256').update(name).digest('hex').slice(0, digestChars);
-  return `${name.slice(0, nameMax - digestChars - 1)}-${digest}`;
-}
-
-function toolOf(name: string, skill: Skill): SkillTool {
+function toolOf(name: string, skill: Skill, version: string): SkillTool {
   const { schema, isWrapped } = objectSchema(skill.parameters);
   const outputSchema = outputSchemaOf(skill);
   return {
@@ -104,7 +98,7 @@ function toolOf(name: string, skill: Skill): SkillTool {
       description: skill.description,
       inputSchema: schema,
       ...(outputSchema === undefined ? {} : { outputSchema }),
-      _meta: { 'skillwright/version_name': versionName(skill) },
+      _meta: { 'skillwright/version_name': version },
     },
   };
 }

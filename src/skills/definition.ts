@@ -312,7 +312,10 @@ export interface SkillExample {
 
 /** How a skill appears to clients of the Model Context Protocol. */
 export interface SkillMcp {
-  /** The name of its tool: 1 to 90 letters, digits, dots, hyphens and underscores. */
+  /**
+   * The name of its tool: 1 to 90 letters, digits, dots, hyphens and underscores. Many clients take 64 characters, and
+   * refuse a server with a dot in any of its names.
+   */
   readonly name?: string;
   /**
    * Whether the output is `{ content }`, with the blocks that the client gets, such as
@@ -372,7 +375,7 @@ export interface SkillDefinition<
    */
   readonly answerField?: FieldWith<string, Output> | null;
   readonly examples?: readonly SkillExample[];
-  /** How the skill appears to clients of the Model Context Protocol; by default as `category.name`. */
+  /** How the skill appears to clients of the Model Context Protocol; by default as `category__name`. */
   readonly mcp?: SkillMcp | null;
   /** The settings that the skill needs from its users, such as a key for another service. */
   readonly config?: Config;

@@ -212,7 +212,7 @@ describe('a server that asks to open a page', () => {
   test('asks it of an MCP client that opens pages, and of no other one', async () => {
     const skill = await added(await startHoldingServer({ mode: 'url', ...page }));
     const [category = '', , name = ''] = skill.split('/');
-    const params = { name: `${category}.${name}`, arguments: { text: 'a' } };
+    const params = { name: `${category}__${name}`, arguments: { text: 'a' } };
     const capabilities = { elicitation: { form: {}, url: {} } };
     const { result } = await askMcp(platform, key, 'tools/call', params, { capabilities });
     const [request] = Object.values(result.inputRequests) as { params: object }[];
@@ -280,7 +280,7 @@ describe('a server that holds the call', () => {
     const server = await startHoldingServer();
     const skill = await added(server);
     const [category = '', , name = ''] = skill.split('/');
-    const params = { name: `${category}.${name}`, arguments: { text: 'a' } };
+    const params = { name: `${category}__${name}`, arguments: { text: 'a' } };
     const capabilities = { elicitation: { form: {} } };
     const call = (more: object = {}) =>
       askMcp(platform, key, 'tools/call', { ...params, ...more }, { capabilities });

@@ -78,7 +78,7 @@ describe('a server', () => {
     const { name } = await added(server);
     const image = { type: 'image', data: 'aGk=', mimeType: 'image/png' };
     const content = [{ type: 'text', text: 'A chart' }, image];
-    const params = { name: `mcp-${name}.echo`, arguments: { text: '' } };
+    const params = { name: `mcp-${name}__echo`, arguments: { text: '' } };
     const call = async () => (await askMcp(platform, key, 'tools/call', params)).result;
     server.answers['tools/call'] = () => ({ content });
     expect((await call()).content).toEqual(content);
@@ -102,7 +102,7 @@ describe('a server', () => {
     server.answers['tools/call'] = () => ({ content: [again, said, image], structuredContent });
     const { body: job } = await platform.run(key, `mcp-${name}/v1.0/echo`, { text: '' });
     expect(job.output).toEqual({ n: 1, _content: [said, image] });
-    const params = { name: `mcp-${name}.echo`, arguments: { text: '' } };
+    const params = { name: `mcp-${name}__echo`, arguments: { text: '' } };
     const { result } = await askMcp(platform, key, 'tools/call', params);
     const text = { type: 'text', text: '{"n":1}' };
     expect(result).toMatchObject({ content: [text, said, image], structuredContent });

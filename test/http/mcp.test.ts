@@ -86,7 +86,7 @@ describe('credentials', () => {
 
   test('a call without the scope of its skill is 403 and names the scope', async () => {
     const narrow = await platform.key({ scopes: ['text'] });
-    const params = { name: 'util.echo', arguments: { text: 'hi' } };
+    const params = { name: 'util__echo', arguments: { text: 'hi' } };
     const { status, headers } = await askMcp(platform, narrow, 'tools/call', params);
     expect(status).toBe(403);
     const challenge = headers.get('www-authenticate');
@@ -98,7 +98,7 @@ describe('credentials', () => {
   test.each(['an agent', 'no agent'])('a call of %s without its scope is 403', async (what) => {
     const narrow = await platform.key({ scopes: ['text'] });
     const id = what === 'an agent' ? await newAgent() : 'no-agent';
-    const params = { name: `agent.${id}`, arguments: { task: 'x' } };
+    const params = { name: `agent_${id}`, arguments: { task: 'x' } };
     const { status, headers } = await askMcp(platform, narrow, 'tools/call', params);
     expect(status).toBe(403);
     expect(headers.get('www-authenticate')).toContain('scope="agent"');
@@ -159,7 +159,7 @@ describe('hosts, origins and bodies', () => {
   });
 
   test('an issue of an input is told once', async () => {
-    const { result } = await askMcp(platform, key, 'tools/call', { name: 'util.echo' });
+    const { result } = await askMcp(platform, key, 'tools/call', { name: 'util__echo' });
     expect(result.content[0].text.match(/is required/g)).toHaveLength(1);
   });
 
@@ -199,11 +199,12 @@ describe('tools/list', () => {
     const narrow = await platform.key({ scopes: ['util'] });
     const { result } = await askMcp(platform, narrow, 'tools/list');
     const names = result.tools.map(({ name }: { name: string }) => name);
-    expect(names).toContain('util.echo');
+    expect(names).toContain('util__echo');
     expect(names).toEqual(names.toSorted());
-    expect(names.every((name: string) => name.startsWith('util.'))).toBe(true);
+    expect(names.every((name: string) => name.startsWith('util__'))).toBe(true);
+    for (const name of names) expect(name).toMatch(/^[a-zA-Z0-9_-]{1,64}$/);
     expect(result).toMatchObject({ cacheScope: 'private', ttlMs: 60_000 });
-    const echo = result.tools.find(({ name }: { name: string }) => name === 'util.echo');
+    const echo = result.tools.find(({ name }: { name: string }) => name === 'util__echo');
     expect(echo).toMatchObject({
       title: 'Echo',
       inputSchema: { type: 'object', required: ['text'] },
@@ -216,12 +217,12 @@ describe('tools/list', () => {
     const { result } = await askMcp(platform, key, 'tools/list');
     const names = result.tools
       .map(({ name }: { name: string }) => name)
-      .filter((name: string) => name.startsWith('staged.versions'));
-    const versions = ['v1.10', 'v1.9', 'v2.0'].map((version) => `staged.versions.${version}`);
-    expect(names).toEqual(['staged.versions', ...versions]);
+      .filter((name: string) => name.startsWith('staged__versions'));
+    const versions = ['v1_10', 'v1_9', 'v2_0'].map((version) => `staged__versions__${version}`);
+    expect(names).toEqual(['staged__versions', ...versions]);
     const { body } = await platform.request('GET', '/api/skills/staged/v2.0/versions', { key });
     expect(body.version).toBe('v2.0');
-    const { result: newest } = await call('staged.versions.v2.0', {});
+    const { result: newest } = await call('staged__versions__v2_0', {});
     expect((await jobOf(newest._meta['skillwright/job_id'])).skill_version).toBe('v2.0');
   });
 
@@ -235,12 +236,12 @@ describe('tools/list', () => {
         names.push(...result.tools.map(({ name }: { name: string }) => name));
         cursor = result.nextCursor;
       } while (cursor !== undefined);
-      return names.filter((name) => !name.startsWith('agent.'));
+      return names.filter((name) => !/^agent_[^_]/.test(name));
     };
     const listed = await namesOf('/mcp');
     const all = await namesOf('/mcp?versions=all');
-    expect(listed).not.toContain('util.echo.v1.0');
-    expect(all).toContain('util.echo.v1.0');
+    expect(listed).not.toContain('util__echo__v1_0');
+    expect(all).toContain('util__echo__v1_0');
     expect(all).toEqual(all.toSorted());
     expect(all).toEqual(expect.arrayContaining(listed));
     const refused = await askMcp(platform, key, 'tools/list', {}, { path: '/mcp?versions=1' });
@@ -295,7 +296,7 @@ describe('tools/list', () => {
 
 describe('tools/call', () => {
   test('is a job, named in _meta, whose output is structured content and text', async () => {
-    const { result } = await call('util.echo', { text: 'hi' });
+    const { result } = await call('util__echo', { text: 'hi' });
     expect(result).toMatchObject({
       resultType: 'complete',
       structuredContent: { text: 'hi' },
@@ -311,36 +312,36 @@ describe('tools/call', () => {
 
   test('a failed skill is a result with isError, for the model to read', async () => {
     const fail = { message: 'out of paper', retryable: false };
-    const { result } = await call('staged.play', acting({ fail }));
+    const { result } = await call('staged__play', acting({ fail }));
     expect(result.isError).toBe(true);
     expect(result.content[0].text).toBe('skill_execution_failed: out of paper');
     expect(result._meta['skillwright/job_id']).toBeDefined();
   });
 
   test('an input that the schema refuses is a result with isError, and no job', async () => {
-    const { result } = await call('util.echo', {});
+    const { result } = await call('util__echo', {});
     expect(result.isError).toBe(true);
     expect(result.content[0].text).toContain('text');
     expect(result._meta?.['skillwright/job_id']).toBeUndefined();
   });
 
   test('an unknown tool is a protocol error', async () => {
-    expect((await call('util.nothing', {})).error).toMatchObject({
+    expect((await call('util__nothing', {})).error).toMatchObject({
       code: -32_602,
-      message: 'Unknown tool: util.nothing',
+      message: 'Unknown tool: util__nothing',
     });
   });
 
   test('the agent, the user and the idempotency key of a call are those of its _meta', async () => {
     const meta = { 'skillwright/idempotency_key': newId(), 'skillwright/user_id': 'ada' };
-    const first = await call('util.echo', { text: 'once' }, { meta });
-    const second = await call('util.echo', { text: 'once' }, { meta });
+    const first = await call('util__echo', { text: 'once' }, { meta });
+    const second = await call('util__echo', { text: 'once' }, { meta });
     expect(second.result._meta).toEqual(first.result._meta);
     expect(await jobOf(first.result._meta['skillwright/job_id'])).toMatchObject({ user_id: 'ada' });
-    const other = await call('util.echo', { text: 'twice' }, { meta });
+    const other = await call('util__echo', { text: 'twice' }, { meta });
     expect(other.error).toMatchObject({ code: -32_602, data: { error: 'idempotency_key_reused' } });
     const unknown = { 'skillwright/agent_id': 'nobody' };
-    expect((await call('util.echo', { text: 'x' }, { meta: unknown })).error).toMatchObject({
+    expect((await call('util__echo', { text: 'x' }, { meta: unknown })).error).toMatchObject({
       data: { error: 'not_found' },
     });
   });
@@ -352,7 +353,7 @@ describe('tools/call', () => {
       platform,
       key,
       'tools/call',
-      { name: 'staged.play', arguments: steps },
+      { name: 'staged__play', arguments: steps },
       { meta: { progressToken: 'p' } },
     );
     const reader = response.body?.pipeThrough(new TextDecoderStream()).getReader();
@@ -374,7 +375,7 @@ describe('tools/call', () => {
         platform,
         key,
         'tools/call',
-        { name: 'staged.play', arguments: input },
+        { name: 'staged__play', arguments: input },
         options,
       );
       request.then((response) => response.text()).catch(() => {});
@@ -392,7 +393,7 @@ describe('tools/call', () => {
 describe('a run that asks for an approval', () => {
   const input = { asks: { title: 'Ship order 7?' } };
   const capabilities = { elicitation: { form: {} } };
-  const params = { name: 'staged.asks-person', arguments: input };
+  const params = { name: 'staged__asks-person', arguments: input };
   const ask = (more: object = {}, options = {}, by = key) =>
     askMcp(platform, by, 'tools/call', { ...params, ...more }, { capabilities, ...options });
 
@@ -487,7 +488,7 @@ describe('a client that knows tasks', () => {
   test('gets a handle of a job that takes longer than two seconds, and its result later', async () => {
     const opened = gate();
     const input = acting({ until: opened.path });
-    const { result } = await ask('tools/call', { name: 'staged.play', arguments: input });
+    const { result } = await ask('tools/call', { name: 'staged__play', arguments: input });
     expect(result).toMatchObject({ resultType: 'task', status: 'working', pollIntervalMs: 1_000 });
     expect(result.taskId).toMatch(/^[\w-]{43}$/);
     const { taskId } = result;
@@ -499,13 +500,13 @@ describe('a client that knows tasks', () => {
   });
 
   test('gets the result of a quick call at once', async () => {
-    const params = { name: 'util.echo', arguments: { text: 'hi' } };
+    const params = { name: 'util__echo', arguments: { text: 'hi' } };
     expect((await ask('tools/call', params)).result.structuredContent).toEqual({ text: 'hi' });
   });
 
   test('cancels the job of a task; again changes nothing', async () => {
     const input = acting({ until: gate().path });
-    const { result } = await ask('tools/call', { name: 'staged.play', arguments: input });
+    const { result } = await ask('tools/call', { name: 'staged__play', arguments: input });
     const { taskId } = result;
     for (const _ of [1, 2]) {
       expect((await ask('tasks/cancel', { taskId })).result.resultType).toBe('complete');
@@ -522,7 +523,7 @@ test('when the platform stops, a call is answered, and its job goes on', async (
   const other = await startStaged();
   const own = await other.key();
   const opened = gate();
-  const params = { name: 'staged.play', arguments: acting({ until: opened.path }) };
+  const params = { name: 'staged__play', arguments: acting({ until: opened.path }) };
   const answer = askMcp(other, own, 'tools/call', params);
   const job = await waitFor(
     async () => (await other.request('GET', '/api/jobs?status=active', { key: own })).body.data[0],
@@ -581,9 +582,9 @@ describe('agents', () => {
   test('are tools: a task in, an answer out', async () => {
     const id = await newAgent();
     const { result } = await askMcp(platform, key, 'tools/list');
-    const tool = result.tools.find(({ name }: { name: string }) => name === `agent.${id}`);
+    const tool = result.tools.find(({ name }: { name: string }) => name === `agent_${id}`);
     expect(tool).toMatchObject({ title: 'Ada', inputSchema: { required: ['task'] } });
-    const answer = await call(`agent.${id}`, { task: 'Count the chairs.' });
+    const answer = await call(`agent_${id}`, { task: 'Count the chairs.' });
     // The agent has no model.
     expect(answer.result.content[0].text).toContain('missing_credentials');
     const job = await jobOf(answer.result._meta['skillwright/job_id']);
@@ -591,6 +592,6 @@ describe('agents', () => {
   });
 
   test('an agent that does not exist is an unknown tool', async () => {
-    expect((await call('agent.nobody', { task: 'x' })).error).toMatchObject({ code: -32_602 });
+    expect((await call('agent_nobody', { task: 'x' })).error).toMatchObject({ code: -32_602 });
   });
 });

@@ -56,8 +56,8 @@ describe('the official client', () => {
     const progress: number[] = [];
     const client = await connected(revision);
     const { tools } = await client.listTools();
-    expect(tools.map(({ name }) => name)).toContain('util.echo');
-    const echo = await client.callTool({ name: 'util.echo', arguments: { text: 'hi' } });
+    expect(tools.map(({ name }) => name)).toContain('util__echo');
+    const echo = await client.callTool({ name: 'util__echo', arguments: { text: 'hi' } });
     expect(echo.structuredContent).toEqual({ text: 'hi' });
     const onprogress = (one: { progress: number }) => void progress.push(one.progress);
     await client.callTool({ name: 'test_tool_with_progress' }, { onprogress });
@@ -91,8 +91,8 @@ test.runIf(isSoak)('the inspector lists and calls tools', async () => {
     return JSON.parse(stdout);
   };
   const { tools } = await inspect('--method', 'tools/list');
-  expect(tools.map(({ name }: { name: string }) => name)).toContain('util.echo');
-  const call = ['--tool-name', 'util.echo', '--tool-arg', 'text=hi'];
+  expect(tools.map(({ name }: { name: string }) => name)).toContain('util__echo');
+  const call = ['--tool-name', 'util__echo', '--tool-arg', 'text=hi'];
   const result = await inspect('--method', 'tools/call', ...call);
   expect(result).toMatchObject({ structuredContent: { text: 'hi' } });
 });
