@@ -9,6 +9,7 @@
 import net from 'node:net';
 import type { ConnectionOptions } from 'node:tls';
 import { Agent, buildConnector, type Dispatcher } from 'undici';
+import { skipInterimResponses } from '../kernel/interim-responses.ts';
 import { withDeadline } from '../kernel/with-deadline.ts';
 import { isAllowedAddress, isListedAddress, refusedAddresses } from './address-guard.ts';
 import type { AllowList } from './allow-list.ts';
@@ -93,7 +94,7 @@ function guardedConnector(options: GuardOptions): buildConnector.connector {
       const socket = await openSocket(target, options, deadline);
       return target.protocol === 'https:' ? secureSocket(secure, target, socket) : socket;
     }).then(
-      (socket) => callback(null, socket),
+      (socket) => callback(null, skipInterimResponses(socket)),
       (error: Error) => callback(error, null),
     );
   };

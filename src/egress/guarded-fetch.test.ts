@@ -1,5 +1,6 @@
 import type { RequestListener } from 'node:http';
 import net from 'node:net';
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import zlib from 'node:zlib';
 import { afterEach, describe, expect, test } from 'vitest';
 import {
@@ -629,6 +630,81 @@ describe('a request ends by its deadline', () => {
     );
 
     expect(error).toMatchObject({ code: 'timeout', sent: false });
+  });
+});
+
+describe('interim responses are skipped, though no request asks for them', () => {
+  test.each([
+    ['HTTP', receiver],
+    ['HTTPS', secureReceiver],
+  ])('over %s', async (_what, receive) => {
+    const { port } = await receive((_request, response) => {
+      response.writeContinue();
+      response.writeProcessing();
+      response.writeEarlyHints({ link: '</style.css>; rel=preload' });
+      response.writeContinue();
+      response.writeHead(201, { 'x-last': 'yes' }).end('taken');
+    });
+    const scheme = receive === receiver ? 'http' : 'https';
+    const opened = egress({ ca: authority });
+
+    const answer = await opened.request(`${scheme}://127.0.0.1:${port}/`, limits);
+
+    expect(answer).toMatchObject({ status: 201, headers: { 'x-last': 'yes' } });
+    expect(answer.headers).not.toHaveProperty('link');
+    expect(answer.body.toString()).toBe('taken');
+  });
+
+  test('whatever pieces they come in, and a body that looks like one stays as it is', async () => {
+    const body = 'HTTP/1.1 100 Continue\r\n\r\n';
+    const interim = 'HTTP/1.1 100 Continue\r\nx-a: b\r\n\r\n\r\nHTTP/1.1 100 \r\n\r\n';
+    const text = `${interim}HTTP/1.1 200 OK\r\ncontent-length: ${body.length}\r\n\r\n${body}`;
+    const { origin } = await rawReceiver((socket) => {
+      socket.setNoDelay().once('data', async () => {
+        for (const byte of text) {
+          socket.write(byte);
+          await nextTurn();
+        }
+      });
+    });
+
+    const answer = await egress().request(origin, limits);
+
+    expect(answer.status).toBe(200);
+    expect(answer.body.toString()).toBe(body);
+  });
+
+  test('in each answer of a connection that is used again', async () => {
+    const { origin, connections } = await receiver((request, response) => {
+      response.writeContinue();
+      request.resume().on('end', () => response.end('taken'));
+    });
+    const opened = egress({ keepAlive: { idleMs: 3_000, connectionsMax: 1 } });
+
+    for (const body of ['first', 'second', 'third']) {
+      expect((await opened.request(origin, { ...limits, method: 'POST', body })).status).toBe(200);
+    }
+
+    expect(connections()).toBe(1);
+  });
+
+  test('but not without an end', async () => {
+    let sent = 0;
+    const { origin } = await rawReceiver((socket) => {
+      const more = () => {
+        sent += 1;
+        if (socket.write('HTTP/1.1 103 Early Hints\r\n\r\n') && !socket.destroyed)
+          setImmediate(more);
+        else socket.once('drain', more);
+      };
+      socket.once('data', more);
+    });
+
+    const error = await failure(egress().request(origin, limits));
+
+    expect(error).toMatchObject({ code: 'connection', sent: true, status: null });
+    expect(String((error.cause as Error).message)).toContain('more than 20 interim responses');
+    expect(sent).toBeGreaterThan(20);
   });
 });
 

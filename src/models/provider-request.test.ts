@@ -57,6 +57,18 @@ test.each([
   expect(await text(body)).toBe(' two');
 });
 
+test('interim responses are skipped, though no request asks for them', async () => {
+  const url = await urlOf((_request, response) => {
+    response.writeContinue();
+    response.writeEarlyHints({ link: '</a>; rel=preload' });
+    response.writeHead(201).end('the answer');
+  });
+
+  const { status, body } = await requestProvider(url, post, signal);
+
+  expect([status, await text(body)]).toEqual([201, 'the answer']);
+});
+
 test('a redirect is not followed', async () => {
   const url = await urlOf((_request, response) => {
     response.writeHead(307, { location: '/elsewhere' }).end();

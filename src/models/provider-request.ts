@@ -3,7 +3,8 @@
  * streams and several promises for each chunk, and a model's answer has a chunk for each word.
  */
 import { pipeline, type Readable } from 'node:stream';
-import type { Dispatcher } from 'undici';
+import type { buildConnector, Dispatcher } from 'undici';
+import { skipInterimResponses } from '../kernel/interim-responses.ts';
 import { lazily } from '../kernel/lazy.ts';
 
 export interface ProviderResponse {
@@ -13,10 +14,21 @@ export interface ProviderResponse {
   readonly body: Readable;
 }
 
+/** undici's own. */
+const connectTimeoutMs = 10_000;
+
 /** The silence timer of a call bounds silence. undici's own time limits of five minutes would be too short. */
 const client = lazily(async () => {
-  const { Agent, request } = await import('undici');
-  return { request, dispatcher: new Agent({ headersTimeout: 0, bodyTimeout: 0 }) };
+  const { Agent, buildConnector, request } = await import('undici');
+  const connectDefault = buildConnector({ timeout: connectTimeoutMs });
+  const connect: buildConnector.connector = (target, callback) =>
+    connectDefault(target, (...[error, socket]) => {
+      if (error !== null) return callback(error, null);
+      // HTTP/2 has frames, and undici skips their interim responses.
+      const isPlain = !('alpnProtocol' in socket) || socket.alpnProtocol !== 'h2';
+      callback(null, isPlain ? skipInterimResponses(socket) : socket);
+    });
+  return { request, dispatcher: new Agent({ connect, headersTimeout: 0, bodyTimeout: 0 }) };
 });
 
 const zlib = lazily(() => import('node:zlib'));

@@ -67,6 +67,18 @@ describe('a delivery', () => {
     if (request !== undefined) expectSigned(request, webhook.secret);
   });
 
+  test('is delivered where the receiver sends interim responses before its answer', async () => {
+    const interim = 'HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nlink: </a>\r\n\r\n';
+    const answer = 'HTTP/1.1 202 Accepted\r\ncontent-length: 5\r\n\r\ntaken';
+    receiver.answers({ does: 'write', bytes: `${interim}${answer}` });
+    const webhook = await newWebhook(tenant, receiver.origin);
+
+    await happen(tenant);
+
+    const { attempts } = await deliveryIn(tenant, webhook, 'delivered');
+    expect(attempts).toMatchObject([{ attempt: 1, status: 202, response: 'taken', error: null }]);
+  });
+
   test('has no credentials, no cookie, and accepts no encoding', async () => {
     await newWebhook(tenant, receiver.origin);
     await happen(tenant);
