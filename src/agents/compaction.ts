@@ -1,10 +1,16 @@
 /**
  * Compaction: before a dialogue fills the model's window, the model summarizes the earlier part of it. The summary is a
  * message and a step on record, with its tokens, and is sent from then on in place of what it covers, also by a repeated
- * attempt and later runs of the conversation. Where it fails, messages are left out and cut instead (`dialogue.ts`).
+ * attempt and later runs of the conversation. Only an answer that the model ended itself is a summary. Where it fails,
+ * messages are left out and cut instead (`dialogue.ts`), and the conversation is summarized again only after a pause.
  */
 import { cleanText } from '../kernel/text.ts';
-import { type DialogueMessage, type ModelAnswer, ModelError } from '../models/model.ts';
+import {
+  type DialogueMessage,
+  type ModelAnswer,
+  ModelError,
+  mayBeCharged,
+} from '../models/model.ts';
 import { type Asking, log } from './attempt.ts';
 import { pricedCall } from './call-costs.ts';
 import { estimateOf, failedEnd, lengthOf } from './call-ends.ts';
@@ -30,7 +36,7 @@ const summaryMax = 2_048;
 const summaryMin = 64;
 /** The share of the window that a summary takes at most. */
 const summaryShare = 0.15;
-/** New messages after a failed summary before the next try. */
+/** New messages in a dialogue after a failed or postponed summary before the next try. */
 const againAfter = 10;
 
 /** The summarized part of a dialogue, shared by all turns of a request. */
@@ -60,6 +66,11 @@ export async function compacted(
   const room = roomFor(asking, box.offersAfter(messages, compaction.tools));
   const point = planCompaction(dialogue, room, max);
   if (point === null) return sentOf(dialogue);
+  if (!(await asking.attempt.generations.maySummarize(generation.agentVersion))) {
+    compaction.notBefore = messages.length + againAfter;
+    log(asking.attempt, 'The earlier messages are not summarized now, because a summary failed');
+    return sentOf(dialogue);
+  }
   // The summary is a call of a model, so the results of the last tools have to be on record before it.
   await ready;
   try {
@@ -145,7 +156,10 @@ async function call(
     const end = failedEnd(error, begun);
     attempt.bounds.count(end);
     generation.onCost(pricedCall(end, begun));
-    await attempt.generations.endCall(begun, { ...end, isDialogue: false });
+    const { agentVersion } = generation;
+    const isCharged = error.fault !== 'aborted' && mayBeCharged(error.usage);
+    const failed = isCharged ? { failedSummary: { agentVersion } } : {};
+    await attempt.generations.endCall(begun, { ...end, isDialogue: false, ...failed });
     throw error;
   }
 }
@@ -153,7 +167,7 @@ async function call(
 async function record(
   { attempt, generation, compaction }: Asking,
   begun: BegunCall,
-  { message, usage }: ModelAnswer,
+  { message, usage, finish }: ModelAnswer,
   dialogue: Covered,
   point: number,
 ): Promise<Pick<Summary, 'text'>> {
@@ -164,17 +178,17 @@ async function record(
   generation.onCost(pricedCall({ usage, estimated }, begun));
   const said = { role: 'assistant', text, toolCalls: [] } as const;
   const ended = { usage, estimated, tools: [], message: said };
-  if (text === '') {
-    const error = new ThinkingError('skill_execution_failed', 'The summary is empty');
-    const { code, message: reason } = error;
-    const failure = { code, message: reason };
+  const fault = faultOf(finish, text, begun);
+  if (fault !== null) {
+    const code = 'skill_execution_failed';
     await generations.endCall(begun, {
       ...ended,
       status: 'failed',
-      error: failure,
+      error: { code, message: fault },
       isDialogue: false,
+      failedSummary: { agentVersion: generation.agentVersion },
     });
-    throw error;
+    throw new ThinkingError(code, fault);
   }
   const { messages, covered } = dialogue;
   const last = messages[point - 1];
@@ -193,6 +207,29 @@ async function record(
     summary,
   });
   return summary;
+}
+
+/** Why an answer is no summary; null for one that the model ended itself. */
+function faultOf(
+  finish: ModelAnswer['finish'],
+  text: string,
+  { output }: BegunCall,
+): string | null {
+  switch (finish) {
+    case 'stop':
+      return text === '' ? 'the summary is empty' : null;
+    case 'length':
+      return `the summary was cut at ${output} tokens`;
+    case 'too-long':
+      return 'the summary is longer than a message may be';
+    case 'content-filter':
+      return "the provider's filter withheld the summary";
+    case 'refusal':
+      return 'the model refused to write the summary';
+    case 'tool-calls':
+    case 'other':
+      return 'the model did not finish the summary';
+  }
 }
 
 const task = 'Summarize the conversation.';

@@ -1,6 +1,6 @@
 /**
  * Fallbacks: a turn asks the agent's own model, then its fallback models in order, while providers are unavailable
- * or limit the rate. A model that failed is asked last for a minute, so a provider that is down does not cost its
+ * or limit the rate, or refuse a setting that others may take. A model that failed is asked last for a minute, so a provider that is down does not cost its
  * timeout in every turn.
  */
 import { ModelError } from '../models/model.ts';
@@ -76,9 +76,12 @@ function rest(
 }
 
 /** Whether the next model is asked after this failure. */
-function isPassedOn({ fault }: Pick<ModelError, 'fault'>, isFallback: boolean): boolean {
+function isPassedOn(
+  { fault, isUnsupported }: Pick<ModelError, 'fault' | 'isUnsupported'>,
+  isFallback: boolean,
+): boolean {
   // A fallback without credentials must not hide that the agent's own model may answer later.
-  return fault === 'unavailable' || (isFallback && fault === 'credentials');
+  return fault === 'unavailable' || isUnsupported || (isFallback && fault === 'credentials');
 }
 
 /** The error of a turn that no model answered: the one with the shortest retry delay. */

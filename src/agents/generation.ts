@@ -34,7 +34,7 @@ export interface Generation {
   readonly mayDelegate: boolean;
   /** Fallback models for the one of `call`, in order. */
   readonly fallbacks: readonly string[];
-  /** Settings that were left out of calls, so that the log says so once. */
+  /** Sentences about settings that were left out of calls, each of which is logged once. */
   readonly leftOut: Set<string>;
   /** Most tokens of one answer. */
   readonly output: number;

@@ -6,6 +6,7 @@
  * the beginning and the end of each step have to be read together.
  */
 import { addDialogue, addMessages } from '../conversations/record.ts';
+import { maySummarize, noteFailedSummary, noteSummary } from '../conversations/summary-tries.ts';
 import type { Transaction } from '../database/database.ts';
 import { type OpenClaim, write } from '../journal/claim-writes.ts';
 import { nextStep, type StepFailure } from '../journal/journal-steps.ts';
@@ -81,6 +82,8 @@ export interface CallEnd extends CallCost {
   readonly tools: readonly Omit<PlannedTool, 'n'>[];
   /** Where the answer is a summary of earlier messages; with turns it covers all messages up to the last of them. */
   readonly summary?: Pick<Summary, 'text' | 'turns' | 'through' | 'tools'>;
+  /** Where a summary failed that may have been charged: the version of the agent that asked for it. */
+  readonly failedSummary?: { readonly agentVersion: number };
 }
 
 export interface ToolEnd {
@@ -121,7 +124,14 @@ export type Generations = ReturnType<typeof openGenerations>;
 export function openGenerations(deps: GenerationDeps, claim: OpenClaim) {
   const calls = { beginCall, endCall, restartTool, startApproved, endTool, recordRecall };
   const results = { keepsResult, readResult };
-  return bind(openThinkingClaim(deps, claim), { recorded, failGeneration, ...calls, ...results });
+  const summaries = { maySummarize: maySummarizeNow };
+  return bind(openThinkingClaim(deps, claim), {
+    recorded,
+    failGeneration,
+    ...calls,
+    ...results,
+    ...summaries,
+  });
 }
 
 /**
@@ -272,6 +282,7 @@ async function endCall(
     const spent = { usage, estimated, ...costs, counted: countedOwnersOf(job) };
     await charge(tx, [{ ...owning, reservedAt, reserved, reservedCost, ...spent }]);
     tx.afterCommit(() => deps.observe?.(job, usage, costs.cost));
+    await noteSummaryEnd(tx, claim, end, now);
     if (planned.length > 0) {
       await insertSteps(
         tx,
@@ -291,6 +302,26 @@ async function endCall(
     }
   });
   return planned;
+}
+
+/** Counts summaries that fail in a row. */
+async function noteSummaryEnd(
+  tx: Transaction,
+  { job }: ThinkingClaim,
+  { summary, failedSummary }: CallEnd,
+  now: number,
+): Promise<void> {
+  const conversationId = job.conversation_id;
+  if (summary !== undefined) await noteSummary(tx, conversationId);
+  else if (failedSummary !== undefined) {
+    await noteFailedSummary(tx, { conversationId, ...failedSummary }, now);
+  }
+}
+
+/** Whether the conversation may be summarized now, after summaries that failed. */
+function maySummarizeNow({ deps, job }: ThinkingClaim, agentVersion: number): Promise<boolean> {
+  const of = { conversationId: job.conversation_id, agentVersion };
+  return maySummarize(deps.database.read, of, deps.clock.now());
 }
 
 /** A message as models take it, or a summary, which names the last message that it covers. */

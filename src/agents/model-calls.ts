@@ -204,8 +204,7 @@ function settingsTaken(
 ) {
   const { temperature, effort } = call;
   const taken = takenSettings(model, { temperature, effort }, hasTools);
-  for (const name of taken.leftOut) {
-    const sentence = `${model} does not take the ${name} that was asked for: it is left out`;
+  for (const sentence of taken.notes) {
     if (!leftOut.has(sentence)) log(attempt, sentence);
     leftOut.add(sentence);
   }
@@ -230,6 +229,10 @@ async function recordAnswer(
   if (finish === 'content-filter') {
     const { text } = message;
     throw new ModelError('refused', withheld, { text, usage, seenBytes: Buffer.byteLength(text) });
+  }
+  if (!isCut && message.text.trim() === '' && message.toolCalls.length === 0) {
+    const seenBytes = Buffer.byteLength(message.reasoning?.text ?? '');
+    throw new ModelError('unavailable', emptyAnswer(asked.model), { usage, seenBytes });
   }
   logExcess(attempt, usage, call);
   const estimated = estimateOf(usage, call, lengthOf(answer.message, call));
@@ -281,6 +284,9 @@ function asThinkingError(attempt: ThinkingAttempt, error: ModelError): ThinkingE
   if (retryAfterMs !== null) attempt.retryAfterMs = retryAfterMs;
   return new ThinkingError(faultCodes[fault], message, true);
 }
+
+const emptyAnswer = (model: string) =>
+  `The answer of ${model} is empty: it has neither a text nor a call of a tool`;
 
 const withheld = "The provider's filter withheld the answer";
 

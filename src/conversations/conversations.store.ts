@@ -17,7 +17,13 @@ import type {
 export type ConversationRow = Selectable<ConversationsTable>;
 export type MessageRow = Selectable<MessagesTable>;
 
-export function insertConversations(tx: Transaction, rows: readonly ConversationRow[]) {
+/** Begins without failed summaries. */
+export type NewConversationRow = Omit<
+  ConversationRow,
+  'failed_summaries' | 'next_summary_at' | 'failed_summaries_version'
+>;
+
+export function insertConversations(tx: Transaction, rows: readonly NewConversationRow[]) {
   return tx.insert('conversations', rows);
 }
 

@@ -20,12 +20,13 @@ import {
   insertMessages,
   lockConversations,
   type MessageRow,
+  type NewConversationRow,
   reopenConversation,
   summaryMark,
 } from './conversations.store.ts';
 
 export type NewConversation = Readonly<
-  Omit<ConversationRow, 'status' | 'created_at' | 'updated_at'>
+  Omit<NewConversationRow, 'status' | 'created_at' | 'updated_at'>
 >;
 
 export interface NewMessage

@@ -252,6 +252,13 @@ export interface AgentsTable {
   updated_at: number;
 }
 
+/** When an agent of this id was deleted last; kept for a short time. */
+export interface RemovedAgentsTable {
+  organization_id: string;
+  agent_id: string;
+  removed_at: number;
+}
+
 /** An agent as it was: one row a version. */
 export interface AgentVersionsTable {
   organization_id: string;
@@ -353,6 +360,12 @@ export interface ConversationsTable {
   trigger_type: TriggerType;
   created_at: number;
   updated_at: number;
+  /** Failed summaries in a row that may have been charged. */
+  failed_summaries: Generated<number>;
+  /** Until then no other one is tried; null where the last one did not fail. */
+  next_summary_at: Generated<number | null>;
+  /** The version of the agent with which the last one failed. */
+  failed_summaries_version: Generated<number | null>;
 }
 
 /** How many conversations there are of each kind. */
@@ -1067,6 +1080,7 @@ export interface TriggerCallsTable {
 export interface Tables {
   organizations: OrganizationsTable;
   agent_versions: AgentVersionsTable;
+  removed_agents: RemovedAgentsTable;
   api_keys: ApiKeysTable;
   console_secrets: ConsoleSecretsTable;
   skills: SkillsTable;

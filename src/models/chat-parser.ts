@@ -85,6 +85,7 @@ function parseChoice(state: ChatState, choice: Json, position: number): Choice {
   const refused = typeof refusal === 'string' ? refusal : '';
   const deltas = Array.isArray(tool_calls) ? tool_calls : [];
   if (finish !== null) state.isFinished = true;
+  state.isRefusal ||= refused !== '';
   if (text || refused || deltas.length > 0) state.isAnswered = true;
   state.isBegun = state.isAnswered || state.reasoning !== null;
   const calls = deltas.flatMap((call) => state.toolCalls.take(objectOf(call)));

@@ -68,6 +68,9 @@ export function failureOf(fault: WireFault, call: FailedCall, clock: Clock): Mod
 /** Statuses of timeouts: the provider may have worked, and charged, for such a call. */
 const lateStatuses: ReadonlySet<number> = new Set([408, 504]);
 
+/** In the messages of providers that refuse a setting of the request, such as an effort beside tools. */
+const unsupported = /\bunsupported\b|\bnot support/i;
+
 /** Usage is zero where the status says that the provider did no work. */
 function failureOfStatus(
   { status, headers, message }: Extract<WireFault, { kind: 'status' }>,
@@ -77,8 +80,9 @@ function failureOfStatus(
   const { provider } = access;
   const says = message.trim() === '' ? '' : `: ${safe(message, access)}`;
   const model = JSON.stringify(name.slice(0, 200));
+  const isUnsupported = (status === 400 || status === 422) && unsupported.test(message);
   const refused = (sentence: string) =>
-    new ModelError('refused', `The provider ${provider} ${sentence}`);
+    new ModelError('refused', `The provider ${provider} ${sentence}`, { isUnsupported });
   if (status === 401 || status === 403) {
     // The provider's message may quote part of the key.
     return new ModelError(

@@ -20,7 +20,7 @@ describe('settings that a model takes', () => {
     ['ollama/o3', { temperature: 2, effort: 'xhigh' }],
   ])('%s: %j', (model, settings) => {
     expect(settingsFaults(model, settings)).toEqual([]);
-    expect(takenSettings(model, settings, false)).toEqual({ ...settings, leftOut: [] });
+    expect(takenSettings(model, settings, false)).toEqual({ ...settings, notes: [] });
   });
 });
 
@@ -41,14 +41,44 @@ describe('settings that a model is known not to take', () => {
     expect(settingsFaults(model, settings)).toEqual([
       { field, issue: expect.stringContaining(words) },
     ]);
-    expect(takenSettings(model, settings, false).leftOut).toEqual([field]);
+    expect(takenSettings(model, settings, false).notes).toEqual([
+      `${model} does not take the ${field} that was asked for: it is left out`,
+    ]);
   });
 });
 
-test('chat completions of some models take an effort only without tools', () => {
-  expect(takenSettings('openai/gpt-5.6', { effort: 'high' }, false)).toMatchObject({ leftOut: [] });
-  expect(takenSettings('openai/gpt-5.6', { effort: 'high' }, true)).toEqual({
-    leftOut: ['effort'],
+describe('chat completions with tools', () => {
+  test.each([
+    'openai/gpt-5.2',
+    'openai/gpt-5.2-2025-12-11',
+    'openai/gpt-5.4-mini',
+    'openai/gpt-5.5',
+    'openai/gpt-6',
+    'openai/gpt-6-sol',
+  ])('of %s get no effort, and the note says so', (model) => {
+    expect(takenSettings(model, { effort: 'high' }, false)).toEqual({ effort: 'high', notes: [] });
+    expect(takenSettings(model, { effort: 'high' }, true)).toEqual({
+      notes: [expect.stringMatching(/with tools: the effort is left out$/)],
+    });
+    expect(takenSettings(model, { effort: 'none' }, true)).toEqual({ effort: 'none', notes: [] });
+    expect(takenSettings(model, {}, true)).toEqual({ notes: [] });
+  });
+
+  test('of gpt-5.6 get the effort none, and the note says so', () => {
+    for (const effort of ['high', undefined] as const) {
+      expect(takenSettings('openai/gpt-5.6', { effort }, true)).toEqual({
+        effort: 'none',
+        notes: [expect.stringMatching(/with tools: it is called with none$/)],
+      });
+    }
+    expect(takenSettings('openai/gpt-5.6', { effort: 'none' }, true).notes).toEqual([]);
+    expect(takenSettings('openai/gpt-5.6', {}, false)).toEqual({ notes: [] });
+  });
+
+  test('of other models get it', () => {
+    expect(takenSettings('openai/gpt-5.1', { effort: 'low' }, true).effort).toBe('low');
+    expect(takenSettings('openai/o3', { effort: 'low' }, true).effort).toBe('low');
+    expect(takenSettings('gateway/gpt-5.2', { effort: 'low' }, true).effort).toBe('low');
   });
 });
 

@@ -17,8 +17,11 @@ interface KnownModel {
   readonly temperature: TakesTemperature;
   /** How Anthropic's models are told to think: with a number of tokens, or with an effort. */
   readonly thinking?: 'budget' | 'adaptive';
-  /** Whether chat completions refuse an effort beside tools. */
-  readonly refusesEffortWithTools?: true;
+  /**
+   * The effort of a chat completion with tools, where OpenAI refuses any other: `default` is none that is sent, `none`
+   * has to be sent, because the model's default is refused too.
+   */
+  readonly effortWithTools?: 'default' | 'none';
 }
 
 const byEffort = ['low', 'medium', 'high'] as const;
@@ -38,17 +41,19 @@ const knownModels: readonly KnownModel[] = [
     models: /^openai\/gpt-5\.[2-5](-|$)/,
     efforts: ['none', ...byEffort, 'xhigh'],
     temperature: 'effort-none',
+    effortWithTools: 'default',
   },
   {
-    models: /^openai\/gpt-5\.[6-9](-|$)/,
+    models: /^openai\/gpt-5\.([6-9]|\d\d)(-|$)/,
     efforts: ['none', ...byEffort, 'xhigh'],
     temperature: 'effort-none',
-    refusesEffortWithTools: true,
+    effortWithTools: 'none',
   },
   {
-    models: /^openai\/gpt-6/,
+    models: /^openai\/gpt-([6-9]|\d\d)/,
     efforts: ['none', ...byEffort, 'xhigh'],
     temperature: 'effort-none',
+    effortWithTools: 'default',
   },
   {
     models: /^anthropic\/claude-(instant|v?2(?!\d)|3-(haiku|sonnet|opus|5-))/,
@@ -125,8 +130,8 @@ function refusedTemperature(takes: TakesTemperature, effort: Effort | undefined)
 }
 
 export interface TakenSettings extends ChosenSettings {
-  /** The names of unsupported settings. */
-  readonly leftOut: readonly (keyof ChosenSettings)[];
+  /** Sentences for the log: what the call is sent in place of the chosen settings. */
+  readonly notes: readonly string[];
 }
 
 /** The settings that the model supports, for a call with or without tools. */
@@ -135,20 +140,25 @@ export function takenSettings(
   { temperature, effort }: ChosenSettings,
   hasTools: boolean,
 ): TakenSettings {
-  const known = knownModel(model);
   const refused = new Set(settingsFaults(model, { temperature, effort }).map(({ field }) => field));
-  const isEffortTaken =
-    !refused.has('effort') &&
-    !(hasTools && known?.refusesEffortWithTools === true && effort !== 'none');
-  const chosen = {
+  const notes = (['temperature', 'effort'] as const)
+    .filter((name) => refused.has(name))
+    .map((name) => `${model} does not take the ${name} that was asked for: it is left out`);
+  const own = refused.has('effort') ? undefined : effort;
+  const withTools = hasTools ? knownModel(model)?.effortWithTools : undefined;
+  const isReplaced = withTools !== undefined && own !== 'none';
+  const sent = isReplaced ? (withTools === 'none' ? 'none' : undefined) : own;
+  if (sent !== own) notes.push(effortNote(model, sent));
+  return {
     ...(temperature !== undefined && !refused.has('temperature') && { temperature }),
-    ...(effort !== undefined && isEffortTaken && { effort }),
+    ...(sent !== undefined && { effort: sent }),
+    notes,
   };
-  const asked = { temperature, effort };
-  const leftOut = (['temperature', 'effort'] as const).filter(
-    (name) => asked[name] !== undefined && !(name in chosen),
-  );
-  return { ...chosen, leftOut };
+}
+
+function effortNote(model: string, sent: Effort | undefined): string {
+  const why = `${model} takes no effort but none in chat completions with tools`;
+  return sent === undefined ? `${why}: the effort is left out` : `${why}: it is called with none`;
 }
 
 /** How one of Anthropic's models is told to think. Unknown names of its families think as the newest ones. */

@@ -122,8 +122,18 @@ export interface ModelCall {
 /** A turn that a model finished. */
 export interface ModelAnswer {
   readonly message: AssistantMessage;
-  /** `length`: cut at `maxOutputTokens`. `too-long`: cut at the platform's bound of the text. */
-  readonly finish: 'stop' | 'tool-calls' | 'length' | 'too-long' | 'content-filter' | 'other';
+  /**
+   * `length`: cut at `maxOutputTokens`. `too-long`: cut at the platform's bound of the text. `refusal`: the text is a
+   * refusal, which the provider marks as one.
+   */
+  readonly finish:
+    | 'stop'
+    | 'tool-calls'
+    | 'length'
+    | 'too-long'
+    | 'content-filter'
+    | 'refusal'
+    | 'other';
   readonly usage: Usage;
 }
 
@@ -156,6 +166,8 @@ export class ModelError extends Error {
   readonly wasSilent: boolean;
   /** Whether the provider limits how much is asked of it. */
   readonly isRateLimited: boolean;
+  /** Whether the provider refuses a setting or a combination of settings, which another model may take. */
+  readonly isUnsupported: boolean;
 
   constructor(
     fault: ModelFault,
@@ -167,6 +179,7 @@ export class ModelError extends Error {
       seenBytes?: number;
       wasSilent?: boolean;
       isRateLimited?: boolean;
+      isUnsupported?: boolean;
       cause?: unknown;
     } = {},
   ) {
@@ -179,6 +192,7 @@ export class ModelError extends Error {
     this.seenBytes = options.seenBytes ?? 0;
     this.wasSilent = options.wasSilent ?? false;
     this.isRateLimited = options.isRateLimited ?? false;
+    this.isUnsupported = options.isUnsupported ?? false;
   }
 }
 

@@ -74,9 +74,10 @@ async function makeCall(deps: ModelsDeps, call: ModelCall): Promise<ModelAnswer>
   const usage = wire.isBegun() ? wire.parser.state.usage : nothingSpent;
   const whole = isWhole(wire) ? answer.whole(call.model) : null;
   if (whole !== null) {
-    const { reasoning } = wire.parser.state;
+    const { reasoning, isRefusal } = wire.parser.state;
+    const finish = isRefusal && whole.finish === 'stop' ? 'refusal' : whole.finish;
     const thought = reasoning === null ? {} : { reasoning: { ...reasoning, model: call.model } };
-    return { ...whole, message: { ...whole.message, ...thought }, usage };
+    return { message: { ...whole.message, ...thought }, finish, usage };
   }
   const seenBytes = answer.seenBytes() + Buffer.byteLength(wire.parser.state.reasoning?.text ?? '');
   const failed = { access, name, text: answer.text(), usage, seenBytes };

@@ -24,6 +24,8 @@ export interface StreamState {
   reasoning: Omit<Reasoning, 'model'> | null;
   /** Whether any part of the answer has arrived. */
   isBegun: boolean;
+  /** Whether the provider marks the text of the answer as a refusal. */
+  isRefusal: boolean;
   /** Whether the provider said that the answer is complete. */
   isFinished: boolean;
   /** Whether no further event can follow. */
@@ -42,6 +44,7 @@ export const nothingStreamed: Readonly<StreamState> = {
   usage: nothingReported,
   reasoning: null,
   isBegun: false,
+  isRefusal: false,
   isFinished: false,
   isOver: false,
 };

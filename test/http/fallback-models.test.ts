@@ -125,6 +125,69 @@ test.each<[string, Fault]>([
   expect(asked).toEqual(['first']);
 });
 
+test('a setting that the provider refuses is one that the next model may take', async () => {
+  const refusal = (message: string): Fault => ({ status: 400, body: { error: { message } } });
+  for (const message of [
+    'Function tools with reasoning_effort are not supported for first in /v1/chat/completions.',
+    "Unsupported value: 'temperature' does not support 0.2 with this model.",
+  ]) {
+    const thinker = await fallen('openai/first');
+    const asked = scripted({ first: { fault: refusal(message) }, second });
+
+    const job = await thinker.task('Think');
+
+    expect(job).toMatchObject({ status: 'completed', output: { answer: 'Second.' } });
+    expect(asked).toEqual(['first', 'second']);
+  }
+});
+
+test('an effort is not sent beside tools to a model that refuses it, and the stream says so', async () => {
+  const thinker = await newThinker(world.platform, {
+    model: 'openai/gpt-5.2',
+    model_settings: { effort: 'high' },
+  });
+  const before = world.provider.requests.length;
+  world.provider.script(() => ({ text: 'Done.' }));
+
+  const job = await thinker.task('Think');
+  await thinker.asking([{ prompt: 'Think', tools: false }]);
+
+  const [withTools, without] = world.provider.requests.slice(before);
+  expect(withTools?.tools).not.toEqual([]);
+  expect(withTools?.body).not.toHaveProperty('reasoning_effort');
+  expect(without?.body.reasoning_effort).toBe('high');
+  const events = await (await thinker.follow(job.job_id)).ended;
+  expect(events.map(({ data }) => data.message)).toContain(
+    'openai/gpt-5.2 takes no effort but none in chat completions with tools: the effort is left out',
+  );
+});
+
+test('an empty answer is none: the next model is asked, and without one the job fails', async () => {
+  const empty = { text: ' \n', usage: { prompt: 10, completion: 2 } };
+  const thinker = await fallen('openai/first');
+  const asked = scripted({ first: empty, second });
+  expect(await thinker.task('Think')).toMatchObject({ output: { answer: 'Second.' } });
+  expect(asked).toEqual(['first', 'second']);
+
+  for (const more of [{}, { schema: { type: 'object' } }]) {
+    const alone = await newThinker(world.platform, { model: 'openai/first' });
+    const tries = scripted({ first: empty });
+    const job = await alone.task('Think', more);
+    expect(job).toMatchObject({
+      status: 'failed',
+      error: {
+        code: 'upstream_unavailable',
+        message: expect.stringContaining('The answer of openai/first is empty'),
+      },
+      // Each try is paid for, and on record.
+      token_stats: { prompt_tokens: 30, completion_tokens: 6 },
+    });
+    expect(tries).toEqual(['first', 'first', 'first']);
+    const calls = (await alone.steps(job.job_id)).filter(({ kind }) => kind === 'model');
+    expect(calls.map(({ status }) => status)).toEqual(['failed', 'failed', 'failed']);
+  }
+});
+
 test('no other model is asked where the filter of the provider withheld the answer', async () => {
   const thinker = await fallen('openai/first');
   const asked = scripted({ first: { text: 'Some', finish: 'content-filter' }, second });

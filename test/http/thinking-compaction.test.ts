@@ -207,6 +207,8 @@ test('a run that was unloaded goes on from the summary on record', async () => {
 test.each<[string, Reply]>([
   ['is refused', { fault: { status: 400 } }],
   ['is empty', { text: '' }],
+  ['is cut', { text: 'WRONG summary', finish: 'length' }],
+  ['is withheld by the filter', { text: 'WRONG summary', finish: 'content-filter' }],
 ])('where the summary %s, messages are cut as before, with a note', async (_, reply) => {
   const { task, steps, follow, post } = await newThinker(world.platform);
   await post('/api/agents/thinker/memories', { content: 'x'.repeat(1_300) });
@@ -225,4 +227,51 @@ test.each<[string, Reply]>([
   const logs = events.filter(({ event }) => event === 'log').map(({ data }) => data.message);
   expect(logs[0]).toMatch(/^The earlier messages could not be summarized: /);
   expect(logs.at(-1)).toMatch(/results of tools were cut/);
+  for (const request of world.provider.requests) {
+    expect(textOf(request)).not.toContain('WRONG');
+  }
+});
+
+test('a refusal, which Anthropic reports as the reason of the end, replaces no message', async () => {
+  const { task } = await newThinker(world.platform, { model: 'anthropic/test' });
+  const before = soFar();
+  world.provider.script((request) =>
+    isSummary(request) ? { text: 'I cannot.', finish: 'content-filter' } : { text: 'Done.' },
+  );
+  const first = await task('begin');
+  const headers = { 'x-conversation-id': first.conversation_id };
+
+  for (let n = 1; n < 12; n += 1) await task(`question ${n} ${'a b c '.repeat(230)}`, {}, headers);
+
+  const { asked, summaries } = since(before);
+  expect(summaries.length).toBeGreaterThanOrEqual(1);
+  for (const request of asked) expect(textOf(request)).not.toContain('I cannot.');
+});
+
+test('a conversation whose summaries fail pays for one, not for one in each job', async () => {
+  const { task, put, follow } = await newThinker(world.platform);
+  const before = soFar();
+  world.provider.script((request) =>
+    isSummary(request) ? { text: 'half', finish: 'length', usage } : { text: 'Done.' },
+  );
+  const first = await task('begin');
+  const headers = { 'x-conversation-id': first.conversation_id };
+  const question = (n: number) => task(`question ${n} ${'a b c '.repeat(230)}`, {}, headers);
+  const jobs: { job_id: string }[] = [];
+  for (let n = 1; n < 12; n += 1) jobs.push(await question(n));
+
+  // The second one is due a minute after the first, the third one four minutes after the second.
+  const { summaries } = since(before);
+  expect(summaries.length).toBeGreaterThanOrEqual(1);
+  expect(summaries.length).toBeLessThanOrEqual(2);
+  const events = await (await follow(jobs.at(-1)?.job_id ?? '')).ended;
+  expect(events.map(({ data }) => data.message)).toContain(
+    'The earlier messages are not summarized now, because a summary failed',
+  );
+
+  // Another version of the agent is tried at once.
+  await put('/api/agents/thinker', { instructions: 'Be brief.' });
+  world.provider.script((request) => ({ text: isSummary(request) ? 'SUMMARY' : 'Done.' }));
+  await question(12);
+  expect(textOf(since(before).asked.at(-1) as ScriptedRequest)).toContain('SUMMARY');
 });

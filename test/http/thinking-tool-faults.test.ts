@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { answering, callingTools, type Reply } from '../support/scripted-provider.ts';
+import { callingTools, type Reply } from '../support/scripted-provider.ts';
 import { acting, play } from '../support/staged.ts';
 import { newThinker, startThinkers, type Thinkers, toolNamed } from '../support/thinkers.ts';
 
@@ -183,11 +183,4 @@ describe('a model that calls tools without end', () => {
     expect(job).toMatchObject({ status: 'failed', error: { code: 'skill_execution_failed' } });
     expect(since(before)).toHaveLength(2);
   });
-});
-
-test('an answer without tool calls ends the run, after any calls', async () => {
-  const { task } = await newThinker(world.platform);
-  world.provider.script(answering(''));
-
-  expect(await task('Say nothing')).toMatchObject({ status: 'completed', output: { answer: '' } });
 });
