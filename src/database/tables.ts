@@ -727,8 +727,10 @@ export interface ScheduledJobsTable extends SkillVersion {
   agent_id: string;
   /** As it was given. */
   cron_expression: string;
-  /** Its normal form, which uniqueness compares. */
+  /** Its normal form and the time zone, which uniqueness compares. */
   cron_key: string;
+  /** A name of the IANA database; null for UTC. */
+  timezone: string | null;
   /** JSON object. */
   input: string;
   enabled: number;

@@ -5,14 +5,14 @@ import { refuseInvalid } from '../jobs/execute.ts';
 import { requireSkillScopes } from '../jobs/readiness.ts';
 import { type Caller, requireScopes } from '../kernel/caller.ts';
 import type { SkillRegistry } from '../skills/registry.ts';
-import { nextMatch, parseCron } from './cron.ts';
-import { cronColumns, cronOf } from './cron-fields.ts';
+import { timetableColumns, timetableOf } from './cron-fields.ts';
 import { duplicate, lock, stopRuns } from './lookup.ts';
 import { missedSlots } from './run-due.ts';
 import { findTakenSlots, insertRuns, newRun } from './runs.store.ts';
 import type { ScheduledJobChanges } from './schedules.schemas.ts';
 import { type ScheduledJobRow, uniqueColumns, updateScheduledJob } from './schedules.store.ts';
 import type { ScheduleDeps } from './schedules.ts';
+import { nextSlot, parseStoredTimetable } from './timetable.ts';
 
 /** Changes the given fields; returns the new row. */
 export function change(
@@ -26,7 +26,7 @@ export function change(
     const before = await lock(tx, organizationId, id);
     if (Object.keys(fields).length === 0) return before;
     const now = clock.now();
-    const given = givenColumns(fields);
+    const given = givenColumns(before, fields);
     const { id: api_key_id } = await keyOfRuns(tx, caller, before, given);
     const updated_at = Math.max(now, before.updated_at + 1);
     const after: ScheduledJobRow = { ...before, ...given, api_key_id, updated_at };
@@ -43,11 +43,14 @@ export function change(
 }
 
 /** The columns of the given fields, not validated yet. */
-function givenColumns(fields: ScheduledJobChanges): Partial<ScheduledJobRow> {
-  const { input, enabled, cron_expression: expression, ...named } = fields;
+function givenColumns(
+  before: ScheduledJobRow,
+  fields: ScheduledJobChanges,
+): Partial<ScheduledJobRow> {
+  const { input, enabled, cron_expression, timezone, ...named } = fields;
   return {
     ...named,
-    ...(expression === undefined ? {} : cronColumns(expression)),
+    ...timetableColumns(cron_expression ?? before.cron_expression, timezone ?? before.timezone),
     ...(input === undefined ? {} : { input: JSON.stringify(input) }),
     ...(enabled === undefined ? {} : { enabled: enabled ? 1 : 0 }),
   };
@@ -55,14 +58,14 @@ function givenColumns(fields: ScheduledJobChanges): Partial<ScheduledJobRow> {
 
 /**
  * Throws `404` for a new skill that is not active, `403` for a skill that the caller may not run, `400`
- * for the expression or the input.
+ * for the expression, the time zone or the input.
  */
 function requireValidChange(
   skills: SkillRegistry,
   caller: Caller,
   before: ScheduledJobRow,
   after: ScheduledJobRow,
-  { skill_category, skill_name, skill_version, input, cron_expression }: ScheduledJobChanges,
+  { skill_category, skill_name, skill_version, input, ...fields }: ScheduledJobChanges,
 ): void {
   const isChecked = (skill_category ?? skill_name ?? skill_version ?? input) !== undefined;
   const skill = isChecked
@@ -70,15 +73,16 @@ function requireValidChange(
     : null;
   requireSkillScopes(skills, caller, before);
   if (skill !== null) requireScopes(caller.scopes, skill.requiredScopes);
-  if (cron_expression !== undefined) cronOf(cron_expression);
+  if ((fields.cron_expression ?? fields.timezone) !== undefined) timetableOf(after);
   if (skill !== null) refuseInvalid(skill, JSON.parse(after.input), 'input');
 }
 
-/** The next slot after a change. It stays unless the expression changes or the scheduled job is enabled again. */
+/** The next slot after a change. It stays unless the timetable changes or the scheduled job is enabled again. */
 function planned(before: ScheduledJobRow, after: ScheduledJobRow, now: number): number {
   const isResumed = before.enabled === 0 && after.enabled === 1;
   if (after.cron_key === before.cron_key && !isResumed) return before.next_run_at;
-  return nextMatch(parseCron(after.cron_expression), now);
+  const timetable = parseStoredTimetable(after);
+  return timetable === null ? before.next_run_at : nextSlot(timetable, now);
 }
 
 /** Records due slots as missed that the change prevents from running. */
@@ -91,14 +95,16 @@ async function recordGivenUp(
   if (before.enabled === 0 || before.next_run_at > now) return;
   const isReplanned = after.cron_key !== before.cron_key;
   if (!isReplanned && after.enabled === 1) return;
+  const timetable = parseStoredTimetable(before);
+  if (timetable === null) return;
   const taken = await findTakenSlots(tx, { ids: [before.id], now });
   const schedule = {
-    cron: parseCron(before.cron_expression),
+    timetable,
     dueAt: before.next_run_at,
     taken: new Set(taken.map(({ slot }) => slot)),
   };
   const why = isReplanned
-    ? 'the cron expression was changed before it could run'
+    ? 'the cron expression or its time zone was changed before it could run'
     : 'the scheduled job was disabled before it could run';
   const records = missedSlots(schedule, why, now);
   await insertRuns(

@@ -1,29 +1,53 @@
-/** Cron expressions in requests: validation, the stored form, and previews. */
+/** Cron expressions and time zones in requests: validation, the stored form, and previews. */
 import { timestamp } from '../kernel/clock.ts';
 import { invalid } from '../kernel/errors.ts';
-import { type Cron, CronError, nextMatch, normalForm, parseCron } from './cron.ts';
+import { CronError } from './cron.ts';
+import {
+  nextSlot,
+  parseTimetable,
+  type Timetable,
+  type TimetableColumns,
+  timetableKey,
+} from './timetable.ts';
+import { utc, zoneNamed } from './zones.ts';
 
-/** The parsed expression, or `400 validation_error`. */
-export function cronOf(expression: string): Cron {
+/** The parsed expression in its zone, or `400 validation_error`. */
+export function timetableOf(columns: TimetableColumns): Timetable {
+  const { timezone } = columns;
+  if (timezone !== null && zoneNamed(timezone) === null) {
+    throw invalid(
+      'timezone',
+      'must be a name of the IANA time zone database, such as Europe/Berlin',
+    );
+  }
   try {
-    return parseCron(expression);
+    return parseTimetable(columns);
   } catch (error) {
     if (error instanceof CronError) throw invalid('cron_expression', error.message);
     throw error;
   }
 }
 
-export function cronColumns(expression: string) {
-  return { cron_expression: expression, cron_key: normalForm(expression) };
+/** The columns for an expression and a zone, neither validated yet. */
+export function timetableColumns(cron_expression: string, zone: string | null) {
+  const name = zone === null ? null : (zoneNamed(zone) ?? zone);
+  const columns = { cron_expression, timezone: name === utc ? null : name };
+  return { ...columns, cron_key: timetableKey(columns) };
 }
 
-/** The next `count` matches of an expression. */
-export function nextRunsOf(expression: string, count: number, now: number) {
-  const cron = cronOf(expression);
+/** The time zone as the API shows it: only where it was set. */
+export function shownTimezone({ timezone }: Pick<TimetableColumns, 'timezone'>) {
+  return timezone === null ? null : { timezone };
+}
+
+/** The next `count` slots of an expression in a zone. */
+export function nextRunsOf(expression: string, zone: string, count: number, now: number) {
+  const columns = timetableColumns(expression, zone);
+  const timetable = timetableOf(columns);
   const nextRuns: string[] = [];
   for (let at = now; nextRuns.length < count; ) {
-    at = nextMatch(cron, at);
+    at = nextSlot(timetable, at);
     nextRuns.push(timestamp(at));
   }
-  return { cron_expression: expression, next_runs: nextRuns };
+  return { cron_expression: expression, ...shownTimezone(columns), next_runs: nextRuns };
 }

@@ -1,17 +1,19 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { cpuMsOf } from '../../test/support/cpu-time.ts';
-import { nextMatch, parseCron } from './cron.ts';
 import { countSlots, slotsUpTo } from './due-slots.ts';
+import { nextSlot, parseTimetable } from './timetable.ts';
+
+const parse = (cron_expression: string) => parseTimetable({ cron_expression, timezone: null });
 
 /** Slots from `from` to `to`, one by one. */
 function walk(text: string, from: number, to: number): number[] {
-  const cron = parseCron(text);
+  const timetable = parse(text);
   const slots: number[] = [];
-  let slot = nextMatch(cron, from - 1);
+  let slot = nextSlot(timetable, from - 1);
   while (slot <= to) {
     slots.push(slot);
-    slot = nextMatch(cron, slot);
+    slot = nextSlot(timetable, slot);
   }
   return slots;
 }
@@ -38,7 +40,7 @@ describe('slots up to a moment', () => {
     fc.assert(
       fc.property(expressionAndLength, from, ([text, length], start) => {
         const all = walk(text, start, start + length);
-        expect(countSlots(parseCron(text), start, start + length + 1)).toBe(all.length);
+        expect(countSlots(parse(text), start, start + length + 1)).toBe(all.length);
       }),
       { numRuns: 200 },
     );
@@ -50,7 +52,7 @@ describe('slots up to a moment', () => {
         fc.tuple(expressionAndLength, from, fc.integer({ min: 1, max: 50 })),
         ([[text, length], start, max]) => {
           const all = walk(text, start, start + length);
-          const { newest, older } = slotsUpTo(parseCron(text), start, start + length, max);
+          const { newest, older } = slotsUpTo(parse(text), start, start + length, max);
           expect(newest).toEqual(all.slice(-max));
           expect(older).toBe(all.length - newest.length);
         },
@@ -62,9 +64,9 @@ describe('slots up to a moment', () => {
   test('of a minutely expression over fifty years are found at once', async () => {
     const now = Date.parse('2026-01-01T00:00:30Z');
     const start = Date.parse('1976-01-01T00:00:00Z');
-    const { newest, older } = slotsUpTo(parseCron('* * * * *'), start, now, 1_000);
+    const { newest, older } = slotsUpTo(parse('* * * * *'), start, now, 1_000);
 
-    const again = () => slotsUpTo(parseCron('* * * * *'), start, now, 1_000);
+    const again = () => slotsUpTo(parse('* * * * *'), start, now, 1_000);
     expect(await cpuMsOf(again)).toBeLessThan(500);
     expect(newest).toHaveLength(1_000);
     expect(newest.at(-1)).toBe(Date.parse('2026-01-01T00:00:00Z'));

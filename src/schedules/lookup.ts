@@ -29,11 +29,11 @@ function found(row: ScheduledJobRow | undefined): ScheduledJobRow {
   return row;
 }
 
-/** `409 conflict`: an agent has one scheduled job for each skill and cron expression. */
+/** `409 conflict`: an agent has one scheduled job for each skill, cron expression and time zone. */
 export function duplicate(): PlatformError {
   return new PlatformError(
     'conflict',
-    'There is a scheduled job of this agent, skill and cron expression already',
+    'There is a scheduled job of this agent, skill, cron expression and time zone already',
   );
 }
 

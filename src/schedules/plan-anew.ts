@@ -1,9 +1,9 @@
-/** Recomputes the next slots of all scheduled jobs after the clock was set back. */
+/** Recomputes the next slots of all scheduled jobs at the start, as rules of time zones change, and after the clock was set back. */
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { Database } from '../database/database.ts';
 import type { Clock } from '../kernel/clock.ts';
-import { nextMatch, parseStoredCron } from './cron.ts';
 import { findAhead, planScheduledJobs } from './schedules.store.ts';
+import { nextSlot, parseStoredTimetable } from './timetable.ts';
 
 /** Scheduled jobs planned in one transaction. */
 const batchMax = 500;
@@ -19,9 +19,9 @@ export async function planAnew({ database, clock }: PlanDeps): Promise<void> {
   for (;;) {
     const now = clock.now();
     const ahead = await findAhead(database.read, { now, after, limit: batchMax });
-    const moved = ahead.flatMap(({ id, updated_at, cron_expression, next_run_at: from }) => {
-      const cron = parseStoredCron(cron_expression);
-      const to = cron === null ? from : nextMatch(cron, now);
+    const moved = ahead.flatMap(({ id, updated_at, next_run_at: from, ...columns }) => {
+      const timetable = parseStoredTimetable(columns);
+      const to = timetable === null ? from : nextSlot(timetable, now);
       return to === from ? [] : [{ id, updated_at, from, to }];
     });
     if (moved.length > 0) await database.write((tx) => planScheduledJobs(tx, moved));

@@ -1,8 +1,9 @@
 import { describe, expect, test } from 'vitest';
-import { parseCron } from './cron.ts';
 import { decide, missedSlots, type Refusal, recordsDue } from './run-due.ts';
+import { parseTimetable } from './timetable.ts';
 
 const slot = Date.parse('2026-01-01T12:00:00Z');
+const parse = (cron_expression: string) => parseTimetable({ cron_expression, timezone: null });
 const minute = 60_000;
 const hour = 60 * minute;
 const paused: Refusal = { outcome: 'agent_paused', code: 'agent_paused', message: 'It is paused.' };
@@ -13,7 +14,7 @@ function decided(
   more: { cron?: string; isRunning?: boolean; taken?: number[]; refusal?: Refusal } = {},
 ) {
   const { cron = '0 12 * * *', isRunning = false, taken = [], refusal = null } = more;
-  const schedule = { cron: parseCron(cron), dueAt: slot, isRunning, taken: new Set(taken) };
+  const schedule = { timetable: parse(cron), dueAt: slot, isRunning, taken: new Set(taken) };
   const { records, runs, isRefused, nextRunAt } = decide(schedule, refusal, slot + lateMs);
   return {
     outcomes: records.map(({ outcome }) => outcome),
@@ -103,14 +104,14 @@ describe('of several missed slots', () => {
     (minutes) => {
       const { records } = decided(minutes * minute, { cron: '* * * * *' });
 
-      const cron = parseCron('* * * * *');
-      expect(records).toHaveLength(recordsDue(cron, slot, slot + minutes * minute));
+      const timetable = parse('* * * * *');
+      expect(records).toHaveLength(recordsDue(timetable, slot, slot + minutes * minute));
     },
   );
 
   test('all are missed for a reason that is given, but for those dealt with before', () => {
     const schedule = {
-      cron: parseCron('* * * * *'),
+      timetable: parse('* * * * *'),
       dueAt: slot,
       taken: new Set([slot + 2 * minute]),
     };

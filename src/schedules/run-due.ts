@@ -4,8 +4,8 @@
  */
 import type { SlotOutcome } from '../database/tables.ts';
 import { timestamp } from '../kernel/clock.ts';
-import { type Cron, nextMatch } from './cron.ts';
 import { firstSlots, slotsUpTo } from './due-slots.ts';
+import { nextSlot, type Timetable } from './timetable.ts';
 
 /** A slot counts as on time up to this long after its minute has begun. */
 const onTimeMs = 10_000;
@@ -28,7 +28,7 @@ export interface Refusal {
 
 /** A scheduled job whose `next_run_at` has come. */
 export interface DueSchedule {
-  readonly cron: Cron;
+  readonly timetable: Timetable;
   /** Its `next_run_at`. */
   readonly dueAt: number;
   /** Whether its last run is still under way. */
@@ -57,11 +57,11 @@ export interface Decision {
 
 /** Decides about all slots that have come by `now`; `refusal` is null when a run would be allowed. */
 export function decide(schedule: DueSchedule, refusal: Refusal | null, now: number): Decision {
-  const nextRunAt = nextMatch(schedule.cron, now);
+  const nextRunAt = nextSlot(schedule.timetable, now);
   const records = missedSlots(schedule, noScheduler, now);
   const last = records.at(-1);
   // The newest slot may have been recorded before the clock was set back.
-  if (last === undefined || nextMatch(schedule.cron, last.slot) !== nextRunAt) {
+  if (last === undefined || nextSlot(schedule.timetable, last.slot) !== nextRunAt) {
     return { records, runs: null, isRefused: false, nextRunAt };
   }
   const newest = decideNewest(last.slot, schedule, refusal, now);
@@ -75,19 +75,19 @@ export function decide(schedule: DueSchedule, refusal: Refusal | null, now: numb
 
 /** All slots that have come by `now` as missed, oldest first; `why` ends a sentence. */
 export function missedSlots(
-  { cron, dueAt, taken }: Pick<DueSchedule, 'cron' | 'dueAt' | 'taken'>,
+  { timetable, dueAt, taken }: Pick<DueSchedule, 'timetable' | 'dueAt' | 'taken'>,
   why: string,
   now: number,
 ): SlotRecord[] {
-  const { newest, older } = slotsUpTo(cron, dueAt, now, rowsMax);
+  const { newest, older } = slotsUpTo(timetable, dueAt, now, rowsMax);
   const records = newest.filter((slot) => !taken.has(slot)).map((slot) => missed(slot, why));
   if (older === 0 || taken.has(dueAt)) return records;
   return [missedTogether(dueAt, older, newest[0] as number, why), ...records];
 }
 
 /** An upper bound of the records for the slots from `dueAt` to `now`. */
-export function recordsDue(cron: Cron, dueAt: number, now: number): number {
-  return firstSlots(cron, dueAt, now + 1, rowsMax + 1).length;
+export function recordsDue(timetable: Timetable, dueAt: number, now: number): number {
+  return firstSlots(timetable, dueAt, now + 1, rowsMax + 1).length;
 }
 
 function decideNewest(

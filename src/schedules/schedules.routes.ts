@@ -18,8 +18,10 @@ import {
   ScheduledJobList,
   ScheduledRun,
   StartedRun,
+  Timezone,
 } from './schedules.schemas.ts';
 import type { Schedules } from './schedules.ts';
+import { utc } from './zones.ts';
 
 const operation = { tags: ['Scheduled jobs'], security: [{ apiKey: [] }] };
 const collection = '/api/scheduled-jobs';
@@ -64,7 +66,7 @@ function createRoute(server: Server, { schedules }: ScheduledJobRouteDeps) {
     operationId: 'createScheduledJob',
     summary: 'Create a scheduled job',
     description:
-      'Runs a skill whenever the cron expression matches, in UTC, with this key, which needs the scopes of the skill.',
+      'Runs a skill whenever the cron expression matches, in its time zone or in UTC, with this key, which needs the scopes of the skill.',
     body: NewScheduledJob,
     response: {
       201: { ...CreatedScheduledJob, ...carries('Location') },
@@ -101,6 +103,7 @@ function previewRoute(server: Server, { schedules }: ScheduledJobRouteDeps) {
     description: 'A preview: nothing is stored, and nothing runs.',
     querystring: Type.Object({
       cron_expression: CronExpression,
+      timezone: Defaulted({ ...Timezone, default: utc }),
       count: Defaulted(
         Type.Integer({
           ...{ minimum: 1, maximum: 50, default: 5 },
@@ -111,7 +114,7 @@ function previewRoute(server: Server, { schedules }: ScheduledJobRouteDeps) {
     response: { 200: CronPreview, ...apiRefusals() },
   };
   server.get(`${collection}/${previewWord}`, { schema }, async ({ query }) =>
-    schedules.preview(query.cron_expression, query.count),
+    schedules.preview(query.cron_expression, query.timezone, query.count),
   );
 }
 

@@ -13,6 +13,7 @@ import {
 import { ListedJob } from '../jobs/jobs.schemas.ts';
 import { cronCharactersMax } from './cron.ts';
 import { lastRunStatuses } from './states.ts';
+import { zoneCharactersMax } from './zones.ts';
 
 const outcomes = [
   'fired',
@@ -29,8 +30,18 @@ const outcomes = [
 
 export const CronExpression = Type.String({
   maxLength: cronCharactersMax,
-  description: 'Minute, hour, day of month, month, day of week; in UTC.',
+  description: 'Minute, hour, day of month, month, day of week; local times of `timezone`.',
 });
+
+export const Timezone = Type.String({
+  maxLength: zoneCharactersMax,
+  description: 'A name of the IANA time zone database, such as `Europe/Berlin`; `UTC` if omitted.',
+});
+
+/** Shown only where it was set. */
+const shownTimezone = {
+  timezone: Type.Optional(Type.String({ description: 'Where it was set; otherwise UTC.' })),
+};
 
 /** The fields that a client may set; categories, versions and names have the registry's limits. */
 const given = {
@@ -47,6 +58,7 @@ const given = {
     default: 'v1.0',
   }),
   cron_expression: CronExpression,
+  timezone: { ...Timezone, description: 'A name of the IANA time zone database; `UTC` clears it.' },
   input: FreeObject,
   enabled: Type.Boolean({ default: true }),
 };
@@ -55,6 +67,7 @@ export const NewScheduledJob = Type.Object(
   {
     ...given,
     skill_version: Type.Optional(given.skill_version),
+    timezone: Type.Optional(Timezone),
     input: Type.Optional(given.input),
     enabled: Type.Optional(given.enabled),
   },
@@ -67,6 +80,7 @@ export const NewScheduledJob = Type.Object(
         skill_category: 'util',
         skill_name: 'echo',
         cron_expression: '0 9 * * MON-FRI',
+        timezone: 'Europe/Berlin',
         input: { text: 'good morning' },
       },
     ],
@@ -88,6 +102,7 @@ const listed = {
   skill_name: Type.String(),
   skill_version: Type.String(),
   cron_expression: Type.String(),
+  ...shownTimezone,
   enabled: Type.Boolean(),
   last_run_at: Nullable(Timestamp),
   last_run_status: Nullable(Words(lastRunStatuses)),
@@ -151,6 +166,7 @@ export const ScheduledJob = Type.Object(
 export const CronPreview = Type.Object(
   {
     cron_expression: Type.String({ description: 'As in the request.' }),
+    ...shownTimezone,
     next_runs: Type.Array(Timestamp, { description: 'Its next matches, the first one first.' }),
   },
   {

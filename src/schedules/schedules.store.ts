@@ -29,6 +29,7 @@ const listedColumns = [
   'id',
   'api_key_id',
   'cron_expression',
+  'timezone',
   'enabled',
   'next_run_at',
   'created_at',
@@ -132,7 +133,9 @@ export const schedulesOfAgent = {
 
 /** Scheduled jobs of an organization that run a skill version, newest first, and their total. */
 export const listScheduledJobsOfSkill = newestOfSkill((kysely) =>
-  kysely.selectFrom('scheduled_jobs').select(['id', 'agent_id', 'cron_expression', 'enabled']),
+  kysely
+    .selectFrom('scheduled_jobs')
+    .select(['id', 'agent_id', 'cron_expression', 'timezone', 'enabled']),
 );
 
 // A literal, not a parameter: otherwise the partial index of enabled scheduled jobs is not used.
@@ -145,6 +148,7 @@ export const findDue = allRows<{ now: number; limit: number }>()((db, p) =>
     .select((eb) => [
       'id',
       'cron_expression',
+      'timezone',
       'next_run_at',
       eb.fn<number>('octet_length', ['input']).as('input_bytes'),
     ])
@@ -180,7 +184,7 @@ export const lockDue = allRows<{ ids: readonly string[]; now: number }, Transact
 export const findAhead = allRows<{ now: number; after: string; limit: number }>()((db, p) =>
   db
     .selectFrom('scheduled_jobs')
-    .select(['id', 'cron_expression', 'next_run_at', 'updated_at'])
+    .select(['id', 'cron_expression', 'timezone', 'next_run_at', 'updated_at'])
     .where('enabled', '=', enabled)
     .where('next_run_at', '>', p('now'))
     .where('id', '>', p('after'))

@@ -27,8 +27,7 @@ import type { Clock } from '../kernel/clock.ts';
 import { newId } from '../kernel/ids.ts';
 import type { Skill, SkillRegistry } from '../skills/registry.ts';
 import { change } from './changes.ts';
-import { nextMatch } from './cron.ts';
-import { cronColumns, cronOf, nextRunsOf } from './cron-fields.ts';
+import { nextRunsOf, timetableColumns, timetableOf } from './cron-fields.ts';
 import { beginLastRuns } from './last-runs.store.ts';
 import { duplicate, find, lock, stopRuns } from './lookup.ts';
 import { runRequest } from './run-request.ts';
@@ -41,6 +40,7 @@ import {
   listScheduledJobs,
   type ScheduledJobRow,
 } from './schedules.store.ts';
+import { nextSlot } from './timetable.ts';
 import {
   createdScheduledJobView,
   scheduledJobSummary,
@@ -91,9 +91,9 @@ async function admitChange(deps: ScheduleDeps, caller: Caller, id: string): Prom
   requireSkillScopes(deps.slices.skills, caller, await find(deps, caller.organizationId, id));
 }
 
-/** The next `count` matches of an expression. `400` as at creation. */
-function preview({ clock }: ScheduleDeps, expression: string, count: number) {
-  return nextRunsOf(expression, count, clock.now());
+/** The next `count` slots of an expression in a time zone. `400` as at creation. */
+function preview({ clock }: ScheduleDeps, expression: string, zone: string, count: number) {
+  return nextRunsOf(expression, zone, count, clock.now());
 }
 
 /** Creates one in the name of the caller's key. */
@@ -101,11 +101,12 @@ async function create(deps: ScheduleDeps, caller: Caller, fields: NewScheduledJo
   const { database, clock, max } = deps;
   const { skills, agents } = deps.slices;
   const { organizationId } = caller;
-  const { enabled = true, input = {}, cron_expression, ...given } = fields;
+  const { enabled = true, input = {}, cron_expression, timezone = null, ...given } = fields;
   const named = { skill_version: defaultVersion, ...given };
   await agents.statusOf(organizationId, named.agent_id);
   const skill = admittedSkill(skills, caller, named);
-  const cron = cronOf(cron_expression);
+  const columns = timetableColumns(cron_expression, timezone);
+  const timetable = timetableOf(columns);
   refuseInvalid(skill, input, 'input');
   const now = clock.now();
   const row: ScheduledJobRow = {
@@ -113,10 +114,10 @@ async function create(deps: ScheduleDeps, caller: Caller, fields: NewScheduledJo
     organization_id: organizationId,
     api_key_id: caller.keyId,
     ...named,
-    ...cronColumns(cron_expression),
+    ...columns,
     input: JSON.stringify(input),
     enabled: Number(enabled),
-    next_run_at: nextMatch(cron, now),
+    next_run_at: nextSlot(timetable, now),
     created_at: now,
     updated_at: now,
     last_run_at: null,

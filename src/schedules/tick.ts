@@ -20,13 +20,13 @@ import type { Clock } from '../kernel/clock.ts';
 import { isUnavailable } from '../kernel/errors.ts';
 import type { Logger } from '../kernel/log.ts';
 import { createSetBackWatch } from '../kernel/set-back.ts';
-import { parseCron, parseStoredCron } from './cron.ts';
 import { beginLastRuns, clampLastRuns } from './last-runs.store.ts';
 import { planAnew } from './plan-anew.ts';
 import { type Decision, decide, type Refusal, recordsDue } from './run-due.ts';
 import { runRequest } from './run-request.ts';
 import { findRunning, findTakenSlots, insertRuns, newRun, type RunRow } from './runs.store.ts';
 import { findDue, findScheduledJobs, lockDue, planScheduledJobs } from './schedules.store.ts';
+import { parseStoredTimetable, parseTimetable } from './timetable.ts';
 
 /** Scheduled jobs handled in one transaction. */
 const batchMax = 500;
@@ -114,13 +114,13 @@ async function nextBatch({ database, clock }: TickDeps): Promise<ScheduledJob[]>
 
 /** An upper bound of the slots to record for a due scheduled job. */
 function recordsOf(
-  { cron_expression, next_run_at }: Pick<ScheduledJob, 'cron_expression' | 'next_run_at'>,
+  { next_run_at, ...columns }: Pick<ScheduledJob, 'cron_expression' | 'timezone' | 'next_run_at'>,
   now: number,
 ): number {
   // Slots are at least a minute apart.
   if (now - next_run_at < minuteMs) return 1;
-  const cron = parseStoredCron(cron_expression);
-  return cron === null ? 1 : recordsDue(cron, next_run_at, now);
+  const timetable = parseStoredTimetable(columns);
+  return timetable === null ? 1 : recordsDue(timetable, next_run_at, now);
 }
 
 /** A transaction awaits only its own queries, so all other checks are made before it. */
@@ -223,7 +223,7 @@ async function decideLocked(
     // Changed since it was read: the checks may no longer hold, so the next round makes them again.
     if (one === undefined || one.job.updated_at !== row.updated_at) return [];
     const schedule = {
-      cron: parseCron(one.job.cron_expression),
+      timetable: parseTimetable(one.job),
       dueAt: row.next_run_at,
       isRunning: running.has(row.id),
       taken: new Set(taken.get(row.id)?.map(({ slot }) => slot)),

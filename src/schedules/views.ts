@@ -1,8 +1,9 @@
 /** Scheduled jobs and their runs as the API returns them (specification: Scheduled job). */
 import { timestamp, timestampOrNull } from '../kernel/clock.ts';
-import { nextMatch, parseCron } from './cron.ts';
+import { shownTimezone } from './cron-fields.ts';
 import type { ListedRun } from './runs.store.ts';
 import type { ListedScheduledJob, ScheduledJobRow } from './schedules.store.ts';
+import { nextSlot, parseStoredTimetable } from './timetable.ts';
 
 /** An entry of the list of scheduled jobs. */
 export function scheduledJobSummary(row: ListedScheduledJob, now: number) {
@@ -13,6 +14,7 @@ export function scheduledJobSummary(row: ListedScheduledJob, now: number) {
     skill_name: row.skill_name,
     skill_version: row.skill_version,
     cron_expression: row.cron_expression,
+    ...shownTimezone(row),
     enabled: row.enabled === 1,
     last_run_at: timestampOrNull(row.last_run_at),
     last_run_status: row.last_run_status,
@@ -26,8 +28,9 @@ export function scheduledJobSummary(row: ListedScheduledJob, now: number) {
  * The next match from now, not the stored slot: that of a disabled scheduled job is out of date, a due
  * one still has its old slot, and one planned while the clock was ahead has a slot that is too late.
  */
-function nextRunAt({ cron_expression }: ListedScheduledJob, now: number): number {
-  return nextMatch(parseCron(cron_expression), now);
+function nextRunAt(row: ListedScheduledJob, now: number): number {
+  const timetable = parseStoredTimetable(row);
+  return timetable === null ? row.next_run_at : nextSlot(timetable, now);
 }
 
 /** The response to a creation. */

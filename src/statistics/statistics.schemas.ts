@@ -156,6 +156,7 @@ export const UsesOfSkill = Type.Object(
           id: Id,
           agent_id: Type.String(),
           cron_expression: Type.String(),
+          timezone: Type.Optional(Type.String({ description: 'Where it was set; otherwise UTC.' })),
           enabled: Type.Boolean(),
         },
         { title: 'ScheduledJobOfSkill' },

@@ -24,7 +24,13 @@ export interface StatisticsSources {
   unended(organizationId: string): Promise<{ queued: number; active: number; waiting: number }>;
   /** When the job that waits longest became due; undefined when none is due. */
   oldestDue(organizationId: string, now: number): Promise<number | undefined>;
-  scheduledJobs: Lists<{ id: string; agent_id: string; cron_expression: string; enabled: number }>;
+  scheduledJobs: Lists<{
+    id: string;
+    agent_id: string;
+    cron_expression: string;
+    timezone: string | null;
+    enabled: number;
+  }>;
   triggers: Lists<{ id: string; name: string; agent_id: string; active: number }>;
 }
 
@@ -103,7 +109,11 @@ async function usesOf(
     keysOfSkill(database.read, organizationId, skill, since, listedMax),
   ]);
   return {
-    scheduled_jobs: scheduledJobs.rows.map((row) => ({ ...row, enabled: row.enabled === 1 })),
+    scheduled_jobs: scheduledJobs.rows.map(({ timezone, ...row }) => ({
+      ...row,
+      ...(timezone === null ? null : { timezone }),
+      enabled: row.enabled === 1,
+    })),
     total_scheduled_jobs: scheduledJobs.total,
     agent_triggers: triggers.rows.map((row) => ({ ...row, active: row.active === 1 })),
     total_agent_triggers: triggers.total,

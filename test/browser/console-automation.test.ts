@@ -81,6 +81,10 @@ describe.skipIf(!(await isInstalled('Chromium')))('the console', () => {
       await button('New schedule').first().click();
       await page.getByLabel('Skill').selectOption('util/v1.0/echo');
       await page.getByLabel('Cron expression').fill('30 6 * * MON-FRI');
+      await page.getByLabel('Time zone').fill('Europe/Nowhere');
+      await page.getByText('must be a name of the IANA time zone database').waitFor();
+      await page.getByLabel('Time zone').fill('Asia/Kolkata');
+      await page.getByText('01:00 UTC').first().waitFor();
       await dialog().getByText('At 06:30, Monday through Friday').waitFor();
       await expect.poll(() => dialog().getByRole('listitem').count()).toBe(5);
       const text = dialog().getByLabel('text', { exact: true });
@@ -92,7 +96,8 @@ describe.skipIf(!(await isInstalled('Chromium')))('the console', () => {
 
       await heading('At 06:30, Monday through Friday');
       const [made] = await asked('GET', '/api/scheduled-jobs');
-      expect(made).toMatchObject({ cron_expression: '30 6 * * MON-FRI', enabled: true });
+      const timetable = { cron_expression: '30 6 * * MON-FRI', timezone: 'Asia/Kolkata' };
+      expect(made).toMatchObject({ ...timetable, enabled: true });
       const { input } = await asked('GET', `/api/scheduled-jobs/${made.id}`);
       expect(input).toMatchObject({ text: 'good morning' });
     });

@@ -136,6 +136,27 @@ describe.each(await engines())('on $name', (engine) => {
       expect((await world.events()).map(({ type }) => type)).toEqual(['conversation.created']);
     });
 
+    test('of a time zone fires at its local time, once through a change of the clock', async () => {
+      const clock = manualClock('2026-03-28T12:00:00Z');
+      const world = await schedulesWorld(engine, { clock });
+      const id = await world.schedule({
+        cron_expression: '30 2 * * *',
+        timezone: 'Europe/Berlin',
+      });
+
+      for (let halfHours = 0; halfHours < 2 * 48; halfHours++) {
+        clock.advance(30 * minute);
+        await world.tick();
+        const [job] = (await world.slots(id)).slice(-1);
+        const isNew = job?.job_id && (await world.row(job.job_id)).status === 'queued';
+        if (isNew) await world.attempt(job.job_id as string, completed());
+      }
+
+      const slots = (await world.slots(id)).map(({ slot }) => new Date(slot ?? 0).toISOString());
+      expect(slots).toEqual(['2026-03-29T01:00:00.000Z', '2026-03-30T00:30:00.000Z']);
+      expect(await world.outcomes(id)).toEqual(['fired', 'fired']);
+    });
+
     test('fires once in any number of ticks', async () => {
       const world = await schedulesWorld(engine);
       const id = await world.schedule();

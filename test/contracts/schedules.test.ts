@@ -404,7 +404,8 @@ describe.each(await engines())('on $name', (engine) => {
       await world.schedules.update(world.caller, id, { cron_expression: '*/1 * * * *' });
       await nextSlot(world);
 
-      const message = 'Missed: the cron expression was changed before it could run.';
+      const message =
+        'Missed: the cron expression or its time zone was changed before it could run.';
       expect(await toldOf(world, id)).toEqual([
         ['2026-11-20T12:01:00.000Z', 'missed', message],
         ['2026-11-20T12:02:00.000Z', 'missed', message],

@@ -221,7 +221,14 @@ test('keys are created, listed and revoked with the admin secret', async () => {
 test('schedules are created, listed, run, switched and deleted', async () => {
   const made = await json(['schedules', 'create', '0 6 * * *', echo, 'text=early']);
   expect(made).toMatchObject({ cron_expression: '0 6 * * *', input: { text: 'early' } });
-  expect((await cli(['schedules'])).stdout).toContain(`${made.id}\t0 6 * * *\t${echo}\t`);
+  expect((await cli(['schedules'])).stdout).toContain(`${made.id}\t0 6 * * *\tUTC\t${echo}\t`);
+  expect(await json(['schedules', 'timezone', made.id, 'Europe/Berlin'])).toMatchObject({
+    timezone: 'Europe/Berlin',
+  });
+  const zone = ['--timezone', 'America/New_York'];
+  const there = await json(['schedules', 'create', '0 6 * * *', echo, 'text=x', ...zone]);
+  expect((await cli(['schedules'])).stdout).toContain(`${there.id}\t0 6 * * *\tAmerica/New_York\t`);
+  expect(await json(['schedules', 'timezone', made.id, 'UTC'])).not.toHaveProperty('timezone');
   expect((await cli(['schedules', 'show', made.id])).stdout).toContain('early');
   expect((await cli(['schedules', 'run', made.id])).stdout).toContain('job_id\t');
   expect(await json(['schedules', 'disable', made.id])).toMatchObject({ enabled: false });

@@ -115,4 +115,33 @@ describe('GET /api/scheduled-jobs/preview', () => {
     expectRefusal(answer, 405, 'method_not_allowed');
     expect(answer.headers.get('allow')).toBe('GET, HEAD');
   });
+
+  test('shows the matches of a time zone, through a change of its clock', async () => {
+    const tenant = await newTenant(platform);
+    const parameters = { cron_expression: '30 2 28-30 MAR *', timezone: 'Europe/Berlin' };
+
+    const { body } = await tenant.get(previewOf({ ...parameters, count: '3' }));
+
+    expect(body).toEqual({
+      ...parameters,
+      next_runs: [
+        '2026-03-28T01:30:00.000Z',
+        '2026-03-29T01:00:00.000Z',
+        '2026-03-30T00:30:00.000Z',
+      ],
+    });
+  });
+
+  test('leaves UTC out', async () => {
+    const tenant = await newTenant(platform);
+
+    const { body } = await tenant.get(
+      previewOf({ cron_expression: '0 9 * * *', timezone: 'UTC', count: '1' }),
+    );
+
+    expect(body).toEqual({
+      cron_expression: '0 9 * * *',
+      next_runs: ['2026-01-01T09:00:00.000Z'],
+    });
+  });
 });

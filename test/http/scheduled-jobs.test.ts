@@ -581,3 +581,87 @@ test('other methods are 405 method_not_allowed with Allow', async () => {
   expectRefusal(onRun, 405, 'method_not_allowed');
   expect(onRun.headers.get('allow')).toBe('POST');
 });
+
+describe('timezone', () => {
+  const inBerlin = { timezone: 'Europe/Berlin' };
+
+  test('makes the fields local times, and is shown wherever the scheduled job is', async () => {
+    const tenant = await newTenant(platform);
+
+    const created = await made(tenant, inBerlin);
+
+    expect(created).toMatchObject({ ...inBerlin, next_run_at: '2026-01-01T08:00:00.000Z' });
+    const { body: one } = await tenant.get(`${path}/${created.id}`);
+    expect(one).toMatchObject(inBerlin);
+    expect((await tenant.get(path)).body).toMatchObject([inBerlin]);
+    const usage = await tenant.get('/api/skills/util/v1.0/echo/usages');
+    expect(usage.body.scheduled_jobs).toMatchObject([inBerlin]);
+  });
+
+  test('is left out without one, and with UTC', async () => {
+    const tenant = await newTenant(platform);
+
+    const without = await made(tenant);
+    const utc = await made(tenant, { cron_expression: '1 9 * * *', timezone: 'utc' });
+
+    expect(Object.keys(utc)).toEqual(Object.keys(without));
+    expect(Object.keys(utc)).not.toContain('timezone');
+    for (const one of (await tenant.get(path)).body) expect(one).not.toHaveProperty('timezone');
+  });
+
+  test('may be in any letter case, and is shown as the database has it', async () => {
+    const tenant = await newTenant(platform);
+
+    expect(await made(tenant, { timezone: 'america/new_york' })).toMatchObject({
+      timezone: 'America/New_York',
+      next_run_at: '2026-01-01T14:00:00.000Z',
+    });
+  });
+
+  test.each(['Europe/Atlantis', '+02:00', '', 'Europe/Berlin ', 'x'.repeat(65)])(
+    '%j is 400 validation_error, at creation, in a change and in a preview',
+    async (timezone) => {
+      const tenant = await newTenant(platform);
+      const { id } = await made(tenant);
+
+      expectInvalid(await tenant.post(path, { ...any, timezone }), 'timezone');
+      expectInvalid(await tenant.put(`${path}/${id}`, { timezone }), 'timezone');
+      const query = new URLSearchParams({ cron_expression: '0 9 * * *', timezone });
+      expectInvalid(await tenant.get(`${path}/preview?${query}`), 'timezone');
+      expect((await tenant.get(`${path}/${id}`)).body).not.toHaveProperty('timezone');
+    },
+  );
+
+  test('can be set and changed by itself; UTC clears it', async () => {
+    const tenant = await newTenant(platform);
+    const { id } = await made(tenant);
+    const change = async (fields: Record<string, unknown>) =>
+      (await tenant.put(`${path}/${id}`, fields)).body;
+
+    expect(await change(inBerlin)).toMatchObject({
+      ...inBerlin,
+      cron_expression: echo.cron_expression,
+      next_run_at: '2026-01-01T08:00:00.000Z',
+    });
+    expect(await change({ cron_expression: '0 10 * * *' })).toMatchObject({
+      ...inBerlin,
+      next_run_at: '2026-01-01T09:00:00.000Z',
+    });
+    const cleared = await change({ timezone: 'UTC' });
+    expect(cleared.next_run_at).toBe('2026-01-01T10:00:00.000Z');
+    expect(cleared).not.toHaveProperty('timezone');
+  });
+
+  test('makes two of what else is the same; a third one is 409 conflict, as is a change into one', async () => {
+    const tenant = await newTenant(platform);
+
+    const { id } = await made(tenant);
+    await made(tenant, inBerlin);
+    await made(tenant, { timezone: 'Europe/Vienna' });
+
+    for (const zone of [{}, { timezone: 'UTC' }, inBerlin, { timezone: 'EUROPE/berlin' }]) {
+      expectRefusal(await tenant.post(path, { ...echo, ...zone }), 409, 'conflict');
+    }
+    expectRefusal(await tenant.put(`${path}/${id}`, inBerlin), 409, 'conflict');
+  });
+});

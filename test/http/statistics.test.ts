@@ -212,13 +212,20 @@ describe('GET /api/statistics', () => {
   });
 
   test('has the queued and active jobs, and how long the oldest has been due', async () => {
-    const [tenant, other] = [await newTenant(platform), await newTenant(platform)];
+    const [tenant, other, third] = [
+      await newTenant(platform),
+      await newTenant(platform),
+      await newTenant(platform),
+    ];
     const end = gate();
     const busyJobs = [
       await other.start(play, acting({ until: end.path })),
       await other.start(play, acting({ until: end.path })),
     ];
     for (const id of busyJobs) await other.jobIn(id, 'active');
+    // The slot that is kept for organizations that run nothing.
+    const kept = await third.start(play, acting({ until: end.path }));
+    await third.jobIn(kept, 'active');
     const theirs = await other.start(echo, { text: 'x' });
     clock.advance(4_000);
     const jobIds = [await tenant.start(echo, { text: 'x' })];

@@ -5,6 +5,7 @@ import type { ReactNode } from 'react';
 import type { Schema } from '../api/client.ts';
 import { schedulesQuery } from '../api/schedules.ts';
 import { triggersQuery } from '../api/triggers.ts';
+import { timetableText } from '../schedules/zones.ts';
 import { Id } from '../ui/Id.tsx';
 import { textLink } from '../ui/Links.tsx';
 import { Facts, Section } from '../ui/Page.tsx';
@@ -37,14 +38,15 @@ export function AgentFacts({ agent: { id, created_at, updated_at } }: { agent: S
       </Section>
       <Section title="Schedules">
         <Names none="No schedule names it.">
-          {schedules?.map(({ id: scheduleId, skill_name, cron_expression }) => (
+          {schedules?.map(({ id: scheduleId, skill_name, ...timetable }) => (
             <Link
               key={scheduleId}
               to="/schedules/$scheduleId"
               params={{ scheduleId }}
               className={textLink}
             >
-              {skill_name} <span className="font-mono text-xs text-muted">{cron_expression}</span>
+              {skill_name}{' '}
+              <span className="font-mono text-xs text-muted">{timetableText(timetable)}</span>
             </Link>
           ))}
         </Names>

@@ -42,13 +42,15 @@ export const scheduleRunsQuery = (jobId: string, limit: number, offset = 0) =>
     refetchInterval: liveMs,
   });
 
-/** The next matches of an expression; the platform's error for an invalid one. */
-export const cronPreviewQuery = (cron_expression: string, count = 5) =>
+/** The next matches of an expression in a zone; the platform's error for an invalid one. */
+export const cronPreviewQuery = (cron_expression: string, timezone: string, count = 5) =>
   queryOptions({
-    queryKey: ['cron', cron_expression, count],
+    queryKey: ['cron', cron_expression, timezone, count],
     queryFn: () =>
       body(
-        api.GET('/api/scheduled-jobs/preview', { params: { query: { cron_expression, count } } }),
+        api.GET('/api/scheduled-jobs/preview', {
+          params: { query: { cron_expression, timezone, count } },
+        }),
       ),
     refetchInterval: 60_000,
   });

@@ -1492,7 +1492,7 @@ export interface paths {
         put?: never;
         /**
          * Create a scheduled job
-         * @description Runs a skill whenever the cron expression matches, in UTC, with this key, which needs the scopes of the skill.
+         * @description Runs a skill whenever the cron expression matches, in its time zone or in UTC, with this key, which needs the scopes of the skill.
          */
         post: operations["createScheduledJob"];
         delete?: never;
@@ -3976,8 +3976,10 @@ export interface components {
             skill_name: string;
             /** @default v1.0 */
             skill_version: string;
-            /** @description Minute, hour, day of month, month, day of week; in UTC. */
+            /** @description Minute, hour, day of month, month, day of week; local times of `timezone`. */
             cron_expression: string;
+            /** @description A name of the IANA time zone database, such as `Europe/Berlin`; `UTC` if omitted. */
+            timezone?: string;
             input?: {
                 [key: string]: unknown;
             };
@@ -3992,6 +3994,8 @@ export interface components {
             skill_name: string;
             skill_version: string;
             cron_expression: string;
+            /** @description Where it was set; otherwise UTC. */
+            timezone?: string;
             enabled: boolean;
             last_run_at: string | null;
             last_run_status: ("active" | "completed" | "failed") | null;
@@ -4013,6 +4017,8 @@ export interface components {
             skill_name: string;
             skill_version: string;
             cron_expression: string;
+            /** @description Where it was set; otherwise UTC. */
+            timezone?: string;
             enabled: boolean;
             last_run_at: string | null;
             last_run_status: ("active" | "completed" | "failed") | null;
@@ -4031,6 +4037,8 @@ export interface components {
         CronPreview: {
             /** @description As in the request. */
             cron_expression: string;
+            /** @description Where it was set; otherwise UTC. */
+            timezone?: string;
             /** @description Its next matches, the first one first. */
             next_runs: string[];
         };
@@ -4042,6 +4050,8 @@ export interface components {
             skill_name: string;
             skill_version: string;
             cron_expression: string;
+            /** @description Where it was set; otherwise UTC. */
+            timezone?: string;
             enabled: boolean;
             last_run_at: string | null;
             last_run_status: ("active" | "completed" | "failed") | null;
@@ -4068,8 +4078,10 @@ export interface components {
             skill_name?: string;
             /** @default v1.0 */
             skill_version: string;
-            /** @description Minute, hour, day of month, month, day of week; in UTC. */
+            /** @description Minute, hour, day of month, month, day of week; local times of `timezone`. */
             cron_expression?: string;
+            /** @description A name of the IANA time zone database; `UTC` clears it. */
+            timezone?: string;
             input?: {
                 [key: string]: unknown;
             };
@@ -4226,6 +4238,8 @@ export interface components {
             id: string;
             agent_id: string;
             cron_expression: string;
+            /** @description Where it was set; otherwise UTC. */
+            timezone?: string;
             enabled: boolean;
         };
         AgentTriggerOfSkill: {
@@ -17616,6 +17630,7 @@ export interface operations {
                  *       "skill_category": "util",
                  *       "skill_name": "echo",
                  *       "cron_expression": "0 9 * * MON-FRI",
+                 *       "timezone": "Europe/Berlin",
                  *       "input": {
                  *         "text": "good morning"
                  *       }
@@ -17792,8 +17807,10 @@ export interface operations {
     previewCronExpression: {
         parameters: {
             query: {
-                /** @description Minute, hour, day of month, month, day of week; in UTC. */
+                /** @description Minute, hour, day of month, month, day of week; local times of `timezone`. */
                 cron_expression: string;
+                /** @description A name of the IANA time zone database, such as `Europe/Berlin`; `UTC` if omitted. */
+                timezone?: string;
                 /** @description How many matches to show. */
                 count?: number;
             };

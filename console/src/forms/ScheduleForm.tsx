@@ -8,6 +8,7 @@ import {
 } from '../api/schedules.ts';
 import { cronWords } from '../schedules/cron.ts';
 import { NextRuns } from '../schedules/NextRuns.tsx';
+import { utc } from '../schedules/zones.ts';
 import { Button } from '../ui/Button.tsx';
 import { Dialog } from '../ui/Dialog.tsx';
 import { issueOf, issuesWithin, TextField } from '../ui/Field.tsx';
@@ -20,8 +21,12 @@ import { ObjectField } from './ObjectField.tsx';
 import { useInput } from './useInput.ts';
 import { useSettled } from './useSettled.ts';
 import { useSkill } from './useSkill.ts';
+import { ZoneField } from './ZoneField.tsx';
 
-const shown = ['agent_id', 'skill_category', 'skill_name', 'skill_version', 'cron_expression'];
+const shown = [
+  ...['agent_id', 'skill_category', 'skill_name', 'skill_version'],
+  ...['cron_expression', 'timezone'],
+];
 const common = [
   ['5 minutes', '*/5 * * * *'],
   ['Hourly', '0 * * * *'],
@@ -43,18 +48,21 @@ export function ScheduleForm({
   const [agentId, setAgentId] = useState(schedule?.agent_id ?? 'default');
   const [skill, setSkill] = useState(schedule ? skillPath(schedule) : '');
   const [cron, setCron] = useState(schedule?.cron_expression ?? '0 9 * * MON-FRI');
+  const [zone, setZone] = useState(schedule?.timezone ?? utc);
   const { skill: chosen, isLoading, example } = useSkill(skill);
   const input = useInput(example ?? {}, schedule?.input);
   const [skillIssue, setSkillIssue] = useState<string>();
   const inputId = useId();
   const settled = useSettled(cron);
-  const preview = useQuery(cronPreviewQuery(settled));
+  const settledZone = useSettled(zone.trim() || utc);
+  const preview = useQuery(cronPreviewQuery(settled, settledZone));
   const saving = useAct({
     act: () => {
       const fields = {
         agent_id: agentId,
         ...skillNameOf(skill),
         cron_expression: cron,
+        timezone: zone.trim() || utc,
         // A value that is not an object is refused with the platform's message.
         ...(input.isStored ? {} : { input: input.value as Record<string, unknown> }),
       };
@@ -77,9 +85,10 @@ export function ScheduleForm({
     });
   }
   const refused = issueOf(saving.error, 'cron_expression');
+  const zoneIssue = issueOf(saving.error, 'timezone') ?? issueOf(preview.error, 'timezone');
   const malformed =
     issueOf(preview.error, 'cron_expression') ??
-    (preview.error ? preview.error.message : undefined);
+    (preview.error && !zoneIssue ? preview.error.message : undefined);
   return (
     <Dialog
       open
@@ -87,7 +96,7 @@ export function ScheduleForm({
       onClose={onClose}
       wide
       title={schedule ? 'Edit schedule' : 'New schedule'}
-      description="Runs a skill repeatedly, at times in UTC."
+      description="Runs a skill repeatedly."
     >
       <FormFrame
         verb={schedule ? 'Save' : 'Create schedule'}
@@ -131,16 +140,17 @@ export function ScheduleForm({
                 </Button>
               ))}
             </div>
+            <ZoneField value={zone} onValue={setZone} error={zoneIssue} />
           </div>
           <div className="rounded-md border bg-sunken p-3" aria-live="polite">
-            {malformed ? (
+            {malformed || zoneIssue ? (
               <p className="text-[13px] text-muted">
-                The next five runs appear here once the expression is valid.
+                The next five runs appear here once the expression and the time zone are valid.
               </p>
             ) : (
               <>
                 <p className="mb-2 text-[13px] font-medium">{cronWords(settled) ?? settled}</p>
-                <NextRuns expression={settled} />
+                <NextRuns expression={settled} zone={settledZone} />
               </>
             )}
           </div>

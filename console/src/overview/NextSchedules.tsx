@@ -2,6 +2,7 @@ import { useQuery } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
 import { liveMs } from '../api/queries.ts';
 import { schedulesQuery } from '../api/schedules.ts';
+import { timetableText } from '../schedules/zones.ts';
 import { Loaded } from '../ui/Loading.tsx';
 import { Status } from '../ui/Status.tsx';
 import { rowLink, Table } from '../ui/Table.tsx';
@@ -36,9 +37,7 @@ export function NextSchedules() {
             {
               header: 'Cron',
               from: 'sm',
-              cell: ({ cron_expression }) => (
-                <code className="font-mono text-xs">{cron_expression}</code>
-              ),
+              cell: (one) => <code className="font-mono text-xs">{timetableText(one)}</code>,
             },
             {
               header: 'Last run',

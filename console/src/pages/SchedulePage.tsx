@@ -18,6 +18,7 @@ import { cronWords } from '../schedules/cron.ts';
 import { NextRuns } from '../schedules/NextRuns.tsx';
 import { RunsTable } from '../schedules/RunsTable.tsx';
 import { ScheduleFacts } from '../schedules/ScheduleFacts.tsx';
+import { utc } from '../schedules/zones.ts';
 import { Button } from '../ui/Button.tsx';
 import { CannotRun, WhyNot } from '../ui/CannotRun.tsx';
 import { Confirm } from '../ui/Dialog.tsx';
@@ -71,7 +72,7 @@ export function SchedulePage() {
           {schedule.refusal ? (
             <WhyNot refusal={schedule.refusal} noun="schedule" />
           ) : (
-            <NextRuns expression={expression} />
+            <NextRuns expression={expression} zone={schedule.timezone ?? utc} />
           )}
         </Section>
       </div>
@@ -96,12 +97,12 @@ export function SchedulePage() {
 }
 
 function Runs({ schedule }: { schedule: Schedule }) {
-  const { id, cron_expression } = schedule;
+  const { id, cron_expression, timezone = utc } = schedule;
   const enabled = schedule.enabled && !schedule.refusal;
   const { view, day, page = 1 } = route.useSearch();
   const navigate = route.useNavigate();
   const runs = useQuery(scheduleRunsQuery(id, calendarMax));
-  const coming = useQuery({ ...cronPreviewQuery(cron_expression, comingMax), enabled });
+  const coming = useQuery({ ...cronPreviewQuery(cron_expression, timezone, comingMax), enabled });
   return (
     <div className="flex flex-col gap-5">
       <Loaded query={runs}>

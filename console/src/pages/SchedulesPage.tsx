@@ -10,6 +10,7 @@ import {
 } from '../api/schedules.ts';
 import { ScheduleForm } from '../forms/ScheduleForm.tsx';
 import { cronWords } from '../schedules/cron.ts';
+import { timetableText } from '../schedules/zones.ts';
 import { Button, IconButton } from '../ui/Button.tsx';
 import { CannotRun } from '../ui/CannotRun.tsx';
 import { classes } from '../ui/classes.ts';
@@ -96,7 +97,7 @@ function Name({ schedule }: Given) {
       >
         {words}
       </Link>
-      <span className="block truncate font-mono text-xs text-muted">{cron_expression}</span>
+      <span className="block truncate font-mono text-xs text-muted">{timetableText(schedule)}</span>
       <span className="block truncate text-xs text-muted md:hidden">
         {skillPath(schedule)} · {schedule.agent_id}
       </span>

@@ -5,6 +5,7 @@ import { AgentLink, SkillLink, textLink } from '../ui/Links.tsx';
 import { Facts } from '../ui/Page.tsx';
 import { Status, Tag } from '../ui/Status.tsx';
 import { Time } from '../ui/Time.tsx';
+import { utc } from './zones.ts';
 
 /** The skill, agent and input of a schedule. */
 export function ScheduleFacts({ schedule }: { schedule: Schedule }) {
@@ -19,7 +20,8 @@ export function ScheduleFacts({ schedule }: { schedule: Schedule }) {
           [
             'Cron',
             <span key="cron">
-              <Tag>{schedule.cron_expression}</Tag> <span className="text-muted">in UTC</span>
+              <Tag>{schedule.cron_expression}</Tag>{' '}
+              <span className="text-muted">in {schedule.timezone ?? utc}</span>
             </span>,
           ],
           [

@@ -25,6 +25,7 @@ import { schedulesQuery } from '../api/schedules.ts';
 import { skillsQuery } from '../api/skills.ts';
 import { triggersQuery } from '../api/triggers.ts';
 import { webhooksQuery } from '../api/webhooks.ts';
+import { timetableText } from '../schedules/zones.ts';
 import { listedSkillPath, skillPath } from '../ui/Pickers.tsx';
 import { creating } from '../ui/useCreating.ts';
 import { hasWords } from '../ui/words.ts';
@@ -148,7 +149,7 @@ function useThings(): readonly Found[] {
       })),
       ...(schedules.data ?? []).map((schedule) => ({
         key: schedule.id,
-        label: `${skillPath(schedule)} at ${schedule.cron_expression}`,
+        label: `${skillPath(schedule)} at ${timetableText(schedule)}`,
         about: 'Schedule',
         icon: CalendarClock,
         go: { to: `/schedules/${schedule.id}` },

@@ -3,6 +3,7 @@ import { Link } from '@tanstack/react-router';
 import type { ReactNode } from 'react';
 import { liveMs } from '../api/queries.ts';
 import { skillUsagesQuery } from '../api/skills.ts';
+import { timetableText } from '../schedules/zones.ts';
 import { useIsAdministrator } from '../shell/session.ts';
 import { Loaded } from '../ui/Loading.tsx';
 import { Section } from '../ui/Page.tsx';
@@ -38,13 +39,13 @@ export function UsedBy({
                 {
                   header: 'Cron',
                   grows: true,
-                  cell: ({ id, cron_expression }) => (
+                  cell: ({ id, ...timetable }) => (
                     <Link
                       to="/schedules/$scheduleId"
                       params={{ scheduleId: id }}
                       className={rowLink}
                     >
-                      <code className="font-mono text-xs">{cron_expression}</code>
+                      <code className="font-mono text-xs">{timetableText(timetable)}</code>
                     </Link>
                   ),
                 },

@@ -9,6 +9,7 @@ import { readSkillInput } from '../skill-input.ts';
 
 interface CreateOptions extends ApiOptions {
   readonly agent: string;
+  readonly timezone?: string;
 }
 
 const times = ['last_run_at', 'next_run_at', 'created_at', 'updated_at'];
@@ -30,13 +31,24 @@ export function addScheduleCommands(program: Command, io: Io): void {
     answer(io, options, { method: 'GET', path: path`/api/scheduled-jobs/${id}` }),
   );
   defineApiCommand(schedules, 'create <cron> <skill> [input...]', {
-    about: 'create a schedule: five fields of cron, in UTC; the input as that of run',
-    examples: [`schedules create '0 6 * * 1-5' text/v1.0/word-count text=Hello`],
+    about: 'create a schedule: five fields of cron; the input as that of run',
+    examples: [
+      `schedules create '0 6 * * 1-5' text/v1.0/word-count text=Hello`,
+      `schedules create '0 6 * * 1-5' text/v1.0/word-count text=Hello --timezone Europe/Berlin`,
+    ],
   })
     .option('--agent <id>', 'the agent that runs it', 'default')
+    .option('--timezone <name>', 'the IANA time zone of the fields; UTC if omitted')
     .action((cron: string, skill: string, words: string[], options: CreateOptions) =>
       createSchedule(io, { cron, skill, words, options }),
     );
+  defineApiCommand(schedules, 'timezone <schedule> <name>', {
+    about: 'change the time zone of a schedule; UTC clears it',
+    examples: [`schedules timezone ${anId} Europe/Berlin`],
+  }).action((id: string, timezone: string, options: ApiOptions) => {
+    const operation = path`/api/scheduled-jobs/${id}`;
+    return answer(io, options, { method: 'PUT', path: operation, body: { timezone } });
+  });
   defineApiCommand(schedules, 'run <schedule>', {
     about: 'start one run of a schedule now',
     examples: [`schedules run ${anId}`],
@@ -76,6 +88,7 @@ function listSchedules(io: Io, options: ApiOptions): Promise<void> {
     columns: [
       { title: 'SCHEDULE', of: (one) => one.id },
       { title: 'CRON', of: (one) => one.cron_expression },
+      { title: 'ZONE', of: (one) => one.timezone ?? 'UTC' },
       {
         title: 'SKILL',
         of: (one) => `${one.skill_category}/${one.skill_version}/${one.skill_name}`,
@@ -103,6 +116,7 @@ async function createSchedule(
     skill_version: version,
     skill_name: name,
     cron_expression: cron,
+    ...(options.timezone === undefined ? {} : { timezone: options.timezone }),
     input: await readSkillInput(io, words),
   };
   await answer(io, options, { method: 'POST', path: '/api/scheduled-jobs', body });

@@ -3481,8 +3481,10 @@ export interface components {
             skill_name: string;
             /** @default v1.0 */
             skill_version?: string;
-            /** @description Minute, hour, day of month, month, day of week; in UTC. */
+            /** @description Minute, hour, day of month, month, day of week; local times of `timezone`. */
             cron_expression: string;
+            /** @description A name of the IANA time zone database, such as `Europe/Berlin`; `UTC` if omitted. */
+            timezone?: string;
             input?: {
                 [key: string]: unknown;
             };
@@ -3497,6 +3499,8 @@ export interface components {
             skill_name: string;
             skill_version: string;
             cron_expression: string;
+            /** @description Where it was set; otherwise UTC. */
+            timezone?: string;
             enabled: boolean;
             last_run_at: string | null;
             last_run_status: ("active" | "completed" | "failed") | null;
@@ -3518,6 +3522,8 @@ export interface components {
             skill_name: string;
             skill_version: string;
             cron_expression: string;
+            /** @description Where it was set; otherwise UTC. */
+            timezone?: string;
             enabled: boolean;
             last_run_at: string | null;
             last_run_status: ("active" | "completed" | "failed") | null;
@@ -3536,6 +3542,8 @@ export interface components {
         CronPreview: {
             /** @description As in the request. */
             cron_expression: string;
+            /** @description Where it was set; otherwise UTC. */
+            timezone?: string;
             /** @description Its next matches, the first one first. */
             next_runs: string[];
         };
@@ -3547,6 +3555,8 @@ export interface components {
             skill_name: string;
             skill_version: string;
             cron_expression: string;
+            /** @description Where it was set; otherwise UTC. */
+            timezone?: string;
             enabled: boolean;
             last_run_at: string | null;
             last_run_status: ("active" | "completed" | "failed") | null;
@@ -3573,8 +3583,10 @@ export interface components {
             skill_name?: string;
             /** @default v1.0 */
             skill_version?: string;
-            /** @description Minute, hour, day of month, month, day of week; in UTC. */
+            /** @description Minute, hour, day of month, month, day of week; local times of `timezone`. */
             cron_expression?: string;
+            /** @description A name of the IANA time zone database; `UTC` clears it. */
+            timezone?: string;
             input?: {
                 [key: string]: unknown;
             };
@@ -3731,6 +3743,8 @@ export interface components {
             id: string;
             agent_id: string;
             cron_expression: string;
+            /** @description Where it was set; otherwise UTC. */
+            timezone?: string;
             enabled: boolean;
         };
         AgentTriggerOfSkill: {
@@ -6517,8 +6531,10 @@ export interface operations {
     previewCronExpression: {
         parameters: {
             query: {
-                /** @description Minute, hour, day of month, month, day of week; in UTC. */
+                /** @description Minute, hour, day of month, month, day of week; local times of `timezone`. */
                 cron_expression: string;
+                /** @description A name of the IANA time zone database, such as `Europe/Berlin`; `UTC` if omitted. */
+                timezone?: string;
                 /** @description How many matches to show. */
                 count?: number;
             };
