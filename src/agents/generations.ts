@@ -253,7 +253,8 @@ async function endCall(
   const owning = { organizationId: job.organization_id, owners: await claim.owners() };
   const id = end.message === null ? null : newId();
   const now = deps.clock.now();
-  await write(claim, async (tx) => {
+  const observe = () => deps.observe?.(job, usage, costs.cost);
+  await write(claim, async (tx, isRepeat) => {
     const [ended] = await endSteps(tx, [
       {
         ...endedStep(job, call.n, end, id, now),
@@ -263,7 +264,11 @@ async function endCall(
         estimated_cost: costs.estimatedCost,
       },
     ]);
-    if (ended === 0) return;
+    if (ended === 0) {
+      // The first try was committed, and its confirmation was lost.
+      if (isRepeat) tx.afterCommit(observe);
+      return;
+    }
     if (id !== null && end.message !== null) {
       const isWhole = end.status === 'completed';
       await addDialogue(tx, [
@@ -281,7 +286,7 @@ async function endCall(
     }
     const spent = { usage, estimated, ...costs, counted: countedOwnersOf(job) };
     await charge(tx, [{ ...owning, reservedAt, reserved, reservedCost, ...spent }]);
-    tx.afterCommit(() => deps.observe?.(job, usage, costs.cost));
+    tx.afterCommit(observe);
     await noteSummaryEnd(tx, claim, end, now);
     if (planned.length > 0) {
       await insertSteps(

@@ -37,6 +37,11 @@ export interface Handle {
 export interface Transaction extends Handle {
   /** Runs after the commit and before the write's promise resolves; must not throw. */
   afterCommit(hook: () => void): void;
+  /**
+   * Runs when the answer to the COMMIT was lost, so that the unit may be committed or not: before the write rejects
+   * with `service_unavailable`. Must not throw. SQLite has no such case, because it commits in this process.
+   */
+  ifUncertain(hook: () => void): void;
 }
 
 export interface Database {

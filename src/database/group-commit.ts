@@ -78,6 +78,10 @@ export function groupCommit(writer: Writer, handle: Handle) {
   };
 }
 
+function transactionOf(handle: Handle, hooks: (() => void)[]): Transaction {
+  return { ...handle, afterCommit: (hook) => void hooks.push(hook), ifUncertain() {} };
+}
+
 /** How a unit ended that was run again behind a savepoint. */
 type Attempt = { readonly value: unknown } | { readonly error: unknown };
 
@@ -93,7 +97,7 @@ async function commitTogether(
 ): Promise<void> {
   const done: { unit: Waiting; value: unknown }[] = [];
   const hooks: (() => void)[] = [];
-  const tx: Transaction = { ...handle, afterCommit: (hook) => void hooks.push(hook) };
+  const tx = transactionOf(handle, hooks);
   try {
     writer.begin();
     for (const unit of units) done.push({ unit, value: await asUnit(() => unit.run(tx)) });
@@ -142,7 +146,7 @@ async function attemptApart(
   hooks: (() => void)[],
 ): Promise<Attempt> {
   const own: (() => void)[] = [];
-  const tx: Transaction = { ...handle, afterCommit: (hook) => void own.push(hook) };
+  const tx = transactionOf(handle, own);
   writer.exec('SAVEPOINT unit');
   try {
     const value = await asUnit(() => unit.run(tx));

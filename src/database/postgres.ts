@@ -169,6 +169,7 @@ async function transactOnce<T>(
   const client = await translated(pool.connect());
   const session = openSession(client);
   const hooks: (() => void)[] = [];
+  const doubts: (() => void)[] = [];
   let broken: Error | undefined;
   try {
     const handle = handleOver(
@@ -178,9 +179,10 @@ async function transactOnce<T>(
     );
     const tx = Object.assign(handle, {
       afterCommit: (hook: () => void) => void hooks.push(hook),
+      ifUncertain: (hook: () => void) => void doubts.push(hook),
     });
     const value = await asUnit(() => run(tx));
-    await translated(session.commit());
+    await commit(session, doubts);
     runAfterCommit(hooks);
     return value;
   } catch (error) {
@@ -194,6 +196,15 @@ async function transactOnce<T>(
     throw error;
   } finally {
     client.release(broken);
+  }
+}
+
+async function commit(session: Session, doubts: readonly (() => void)[]): Promise<void> {
+  try {
+    await session.commit();
+  } catch (error) {
+    if (isOutage(error)) runAfterCommit(doubts);
+    throw inOurTerms(error);
   }
 }
 

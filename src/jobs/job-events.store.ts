@@ -13,6 +13,28 @@ export async function insertJobEvents(
   await tx.insert('job_events', events);
 }
 
+const insertMissing = statement<JobEventsTable>()((db, p) =>
+  db
+    .insertInto('job_events')
+    .values({
+      job_id: p('job_id'),
+      epoch: p('epoch'),
+      n: p('n'),
+      type: p('type'),
+      data: p('data'),
+      created_at: p('created_at'),
+    })
+    .onConflict((conflict) => conflict.doNothing()),
+);
+
+/** Adds those of the events that are not there yet. */
+export function insertMissingJobEvents(
+  tx: Transaction,
+  events: readonly JobEventsTable[],
+): Promise<void> {
+  return tx.each(insertMissing, events);
+}
+
 const streamed = statement<{ job_id: string }>()((db, p, dialect) => {
   const data = dialect === 'sqlite' ? sql`data` : sql`data::json`;
   const step =

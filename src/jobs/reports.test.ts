@@ -64,6 +64,7 @@ function recording({ failing = 0 } = {}) {
       },
       each: async () => {},
       afterCommit: () => {},
+      ifUncertain: () => {},
     } as Partial<Transaction> as Transaction);
     if (commits.push(commit) <= failing) throw serviceUnavailable();
     return result;

@@ -94,7 +94,7 @@ export async function write<T>(
       deps.database.write(async (tx) => {
         if (!(await deps.isHeld(tx, job))) return null;
         if (ends.length > 0) await recordTold(tx, ends);
-        if (failed.length > 0) await insertNew(tx, job, failed, tries > 1);
+        if (failed.length > 0) await insertNew(tx, job, failed, tries > 1 || wereTried(failed));
         return { value: await unit(tx, tries > 1) };
       }),
     );
@@ -102,6 +102,7 @@ export async function write<T>(
     for (const { n } of ends) told.delete(n);
     return result.value;
   } catch (error) {
+    for (const one of failed) tried.add(one);
     failures.unshift(...failed);
     throw error;
   }
@@ -119,6 +120,11 @@ export async function writeRest(claim: OpenClaim): Promise<void> {
     if (!(error instanceof LeaseLostError)) throw error;
   }
 }
+
+/** Failures whose write may be committed without a confirmation. */
+const tried = new WeakSet<Insertable<JobStepsTable>>();
+const wereTried = (rows: readonly Insertable<JobStepsTable>[]) =>
+  rows.some((row) => tried.has(row));
 
 /** Inserts steps; a repeated try only those that are not there. */
 async function insertNew(

@@ -3,6 +3,7 @@
  * before it begins, and its result is on record before the run goes on. Each write is accepted only from
  * the claim that holds the job. A step is known by its key, so a repeated run finds its result.
  */
+import type { Transaction } from '../database/database.ts';
 import type { StepKind } from '../database/tables.ts';
 import { permanentError } from '../kernel/permanent-error.ts';
 import type { MemoryChange } from '../memories/run-memory.ts';
@@ -19,7 +20,12 @@ import {
   type RecordedEnd,
   type StepRecord,
 } from './records.ts';
-import { insertSteps, listStepsOfGeneration, restartStep } from './step-queries.ts';
+import {
+  insertSteps,
+  listStepsOfGeneration,
+  restartStep,
+  type StepOfGeneration,
+} from './step-queries.ts';
 import { activeStep, type StepError } from './step-rows.ts';
 
 /** Its name is the one that the code gave, or the `category/version/name` of a skill. */
@@ -79,7 +85,7 @@ export async function beginStep(
   await admit();
   const n = await nextStep(claim);
   await write(claim, async (tx, isRepeat) => {
-    if (isRepeat && (await isInserted(claim, key, tx))) return;
+    if (isRepeat && (await findInserted(claim, key, tx)) !== undefined) return;
     const step = { n, kind, generation: key, parent, turn: nth, name, digest };
     await insertSteps(tx, [activeStep(job, { ...step, started_at: deps.clock.now() })]);
   });
@@ -155,11 +161,15 @@ export async function endOnRecord(
   return { error: JSON.parse(row.error) as StepFailure, ...end };
 }
 
-/** Whether an earlier try of the same write was committed, and only its confirmation was lost. */
-export async function isInserted(
+/**
+ * The step under a key, where an earlier try of the same write was committed and its confirmation was lost. It may have
+ * ended since.
+ */
+export async function findInserted(
   { job }: OpenClaim,
   key: string,
-  tx: Parameters<typeof listStepsOfGeneration>[0],
-): Promise<boolean> {
-  return (await listStepsOfGeneration(tx, { job_id: job.id, generation: key })).length > 0;
+  tx: Transaction,
+): Promise<StepOfGeneration | undefined> {
+  const [step] = await listStepsOfGeneration(tx, { job_id: job.id, generation: key });
+  return step;
 }

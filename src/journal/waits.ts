@@ -6,7 +6,7 @@ import type { WaitKind } from '../database/tables.ts';
 import { inputDigestOf } from '../kernel/input-digest.ts';
 import { permanentError } from '../kernel/permanent-error.ts';
 import { type OpenClaim, write } from './claim-writes.ts';
-import { endOnRecord, isInserted, nextStep, type StepFailure } from './journal-steps.ts';
+import { endOnRecord, findInserted, nextStep, type StepFailure } from './journal-steps.ts';
 import { type AskedStep, countBytes, findRecord, type StepRecord } from './records.ts';
 import { insertSteps } from './step-queries.ts';
 import type { WaitKinds, WaitResult } from './wait-kinds.ts';
@@ -59,7 +59,8 @@ export async function beginWait(
   }
   const n = await nextStep(claim);
   const hasEnded = await write(claim, async (tx, isRepeat) => {
-    if (isRepeat && (await isInserted(claim, key, tx))) return true;
+    const inserted = isRepeat ? await findInserted(claim, key, tx) : undefined;
+    if (inserted !== undefined) return inserted.status !== 'waiting';
     const row = { n, epoch: job.epoch, kind, generation: key, parent, turn: nth, name, digest };
     await insertSteps(tx, [
       { job_id: job.id, status: 'waiting', ...row, due_at: dueAt, started_at: now },

@@ -141,13 +141,18 @@ async function writeBatch(recording: Recording): Promise<void> {
   const keys = take(recording.keys, writtenMax);
   recording.lastRuns = undefined;
   recording.lastKey = undefined;
+  let isUncertain = false;
   try {
     await recording.database.write(async (tx) => {
+      tx.ifUncertain(() => {
+        isUncertain = true;
+      });
       await addRunCounts(tx, inAllWidths(runs));
       await addKeyRuns(tx, keys);
     });
   } catch (error) {
-    restore(recording, runs, keys);
+    // They may be committed: a second of statistics is rather lost than counted twice.
+    if (!isUncertain) restore(recording, runs, keys);
     throw error;
   }
 }

@@ -2,7 +2,7 @@
 import { type Selectable, sql } from 'kysely';
 import { countOf } from '../database/count-of.ts';
 import type { Handle, Transaction } from '../database/database.ts';
-import { idIn } from '../database/ids-in.ts';
+import { idIn, isIn } from '../database/ids-in.ts';
 import { locked } from '../database/locked.ts';
 import type { PageAsked } from '../database/page-bytes.ts';
 import { allRows, firstRow, statement } from '../database/statement.ts';
@@ -18,6 +18,15 @@ const lockTriggers = allRows<{ ids: readonly string[] }>()((db, p, dialect) => {
     .orderBy('id');
   return locked(dialect, query);
 });
+
+const listRecorded = allRows<{ ids: readonly string[]; triggers: readonly string[] }>()(
+  (db, p, dialect) =>
+    db
+      .selectFrom('trigger_calls')
+      .select('id')
+      .where(isIn(dialect, sql`trigger_id`, p.list('triggers')))
+      .where(idIn(dialect, p.list('ids'))),
+);
 
 const allButNewest = statement<{ trigger_id: string; kept: number }>()((db, p) =>
   db
@@ -46,7 +55,10 @@ export async function addCalls(
   const ids = [...new Set(calls.map(({ trigger_id }) => trigger_id))];
   const triggers = await lockTriggers(tx, { ids });
   const existing = new Set(triggers.map(({ id }) => id));
-  const added = calls.filter(({ trigger_id }) => existing.has(trigger_id));
+  const recorded = await listRecorded(tx, { ids: calls.map(({ id }) => id), triggers: ids });
+  // An earlier write of them may be committed without a confirmation.
+  const known = new Set(recorded.map(({ id }) => id));
+  const added = calls.filter(({ trigger_id, id }) => existing.has(trigger_id) && !known.has(id));
   if (added.length === 0) return;
   await tx.insert('trigger_calls', added);
   await tx.each(

@@ -164,11 +164,13 @@ async function storePatiently(
   row: AccountRow,
   next: AccountTokens,
 ): Promise<boolean> {
+  const changes = { ...tokenColumns(state, row, next), revision: row.revision + 1 };
   for (let tries = 1; ; tries++) {
     try {
-      const changes = { ...tokenColumns(state, row, next), revision: row.revision + 1 };
       const stored = await state.database.write((tx) => changeAccount(tx, row, changes));
-      return stored !== undefined;
+      if (stored !== undefined || tries === 1) return stored !== undefined;
+      // An earlier try may be committed, and only its confirmation lost.
+      return (await findAccount(state.database.read, row))?.tokens === changes.tokens;
     } catch (error) {
       if (tries >= storeTriesMax) throw error;
     }
