@@ -58,7 +58,11 @@ async function product(database: Database): Promise<void> {
     database,
     async (tx, ids) => {
       const now = clock.now();
-      const claimed = await claimJobs(tx, ids, now + 1e12, now + 30_000);
+      const claimed = await claimJobs(tx, ids, {
+        by: 1,
+        now: now + 1e12,
+        leaseUntil: now + 30_000,
+      });
       await changeJobCounts(
         tx,
         'first',

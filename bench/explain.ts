@@ -542,7 +542,9 @@ async function acts(database: Database, { server, slices, key }: Platform): Prom
       once: true,
     }),
     task('retention of events', () => deleteOldEvents({ database, clock }), { once: true }),
-    undone('claim of 50 jobs', (tx) => claimJobs(tx, queued, clock.now(), clock.now())),
+    undone('claim of 50 jobs', (tx) =>
+      claimJobs(tx, queued, { by: 1, now: clock.now(), leaseUntil: clock.now() }),
+    ),
     undone('renewal of 50 leases', (tx) =>
       renewLeases(
         tx,

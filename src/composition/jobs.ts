@@ -1,4 +1,5 @@
 /** Jobs, put together: how work gets in, how it runs, how it ends. */
+import { randomInt } from 'node:crypto';
 import type { Agents } from '../agents/agents.ts';
 import type { ApiKeys } from '../api-keys/api-keys.ts';
 import { approvalWaits } from '../approvals/approval-waits.ts';
@@ -14,11 +15,11 @@ import { createExecute } from '../jobs/execute.ts';
 import { createJobFeed, createSharedJobFeed, type JobFeed } from '../jobs/feed.ts';
 import type { ClaimedJob, NewJob } from '../jobs/jobs.store.ts';
 import { createJobs, type Jobs } from '../jobs/jobs.ts';
-import { isHeld } from '../jobs/leases.store.ts';
+import { findUnbegunJobs, isHeld } from '../jobs/leases.store.ts';
 import { createMissedEnds } from '../jobs/missed-ends.ts';
 import { createPerformer, type Performer } from '../jobs/perform.ts';
 import { queueOf } from '../jobs/queues.ts';
-import { createRecovery } from '../jobs/recover.ts';
+import { createRecovery, giveBackUnbegun } from '../jobs/recover.ts';
 import { createReports } from '../jobs/reports.ts';
 import { type EndJobsOfKey, endJobsOfRevokedKey } from '../jobs/revoked-key.ts';
 import { createRuns, type StartRun } from '../jobs/run.ts';
@@ -30,6 +31,7 @@ import { sleep } from '../journal/sleep.ts';
 import type { WaitKinds, WaitKindVerbs } from '../journal/wait-kinds.ts';
 import type { Bus } from '../kernel/bus.ts';
 import type { QueueName } from '../kernel/queues.ts';
+import { UnconfirmedClaims } from '../leases/unconfirmed-claims.ts';
 import type { Memories } from '../memories/memories.ts';
 import { createRunMemories } from '../memories/run-memory.ts';
 import type { Consumer } from '../queue/queue.ts';
@@ -125,9 +127,12 @@ export function composeJobRuns(deps: JobRunsDeps) {
       stopRun,
     },
   });
+  const claimedBy = randomInt(1, 2 ** 31);
+  const unconfirmed = unconfirmedClaims(deps, settle, claimedBy, (id) => performer.holds(id));
   const admission = createAdmission({
     slices,
     clock,
+    claims: { by: claimedBy, unconfirmed: (ids) => unconfirmed.add(ids) },
     worker: {
       offerSlots: (name) => worker.consumers.get(name)?.offerSlots() ?? (() => false),
       isLoaded: worker.isLoaded,
@@ -155,7 +160,28 @@ export function composeJobRuns(deps: JobRunsDeps) {
     onLost: observer.leasesLost,
   });
   const endMissed = createMissedEnds({ ...base, endWaits });
-  return { admission, settle, performer, recovery, endWaits, endMissed, stopRun };
+  return { admission, settle, performer, unconfirmed, recovery, endWaits, endMissed, stopRun };
+}
+
+/** Gives back the jobs that this process has claimed without a confirmation, unless it has claimed them again since. */
+function unconfirmedClaims(
+  { base: { database, clock, log }, config }: Pick<JobRunsDeps, 'base' | 'config'>,
+  settle: Settle,
+  claimedBy: number,
+  holds: (jobId: string) => boolean,
+) {
+  return new UnconfirmedClaims(
+    {
+      findUnbegun: async (ids) => {
+        const found = await findUnbegunJobs(database.read, ids, claimedBy);
+        return found.filter(({ id }) => !holds(id));
+      },
+      giveBack: (job) => giveBackUnbegun(settle, job),
+      onError: (err) => log.error({ err }, 'claims without a confirmation are not given back'),
+    },
+    clock,
+    config.jobLeaseMs,
+  );
 }
 
 function composeRunStart(deps: JobRunsDeps, { mayCall }: Pick<Admission, 'mayCall'>): StartRun {

@@ -15,7 +15,10 @@ export interface Worker {
 
 export function startWorker(
   { config, queue, cluster }: Pick<Parts, 'config' | 'queue' | 'cluster'>,
-  { jobs: { workers, performer }, webhooks: { deliverer } }: Pick<Slices, 'jobs' | 'webhooks'>,
+  {
+    jobs: { workers, performer, unconfirmed },
+    webhooks: { deliverer },
+  }: Pick<Slices, 'jobs' | 'webhooks'>,
 ): Worker {
   for (const name of jobQueues) {
     workers.set(
@@ -39,6 +42,7 @@ export function startWorker(
     },
     breakOff() {
       performer.handBack();
+      unconfirmed.stop();
       deliverer.abort();
     },
   };

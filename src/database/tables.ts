@@ -295,6 +295,17 @@ export interface JobsTable extends SkillVersion {
   epoch: Generated<number>;
   /** Executor deaths during this job's runs that were attributed to no run. */
   deaths: Generated<number>;
+  /** The process that made the last claim: a number that it has drawn; 0 where an earlier version has claimed the job. */
+  claimed_by: Generated<number>;
+  /**
+   * The epoch of the last claim: negative from the claim on, positive once its code may have begun. Only an attempt that
+   * is the last one records its beginning. Another number is of an earlier version, which records neither.
+   */
+  begun: Generated<number>;
+  /** Attempts before the count began anew, because a run of a model had made progress; `max_attempts` includes them. */
+  attempts_before: Generated<number>;
+  /** Claims in a row of a model's run that ended without a new turn, not counting those that ended in a wait. */
+  idle_claims: Generated<number>;
   /** When the next (or last) attempt may begin. */
   run_at: number;
   /**

@@ -230,6 +230,7 @@ function childOf({ jobId, step, depth }: Parent) {
 const firstClaimed = {
   ...{ parent_job_id: null, parent_step: null, depth: 0 },
   ...{ attempt: 1, epoch: 1, deaths: 0, resumed_at: null, active_ms: 0 },
+  ...{ attempts_before: 0, idle_claims: 0 },
 };
 
 /** A job as its first claim returns it. */

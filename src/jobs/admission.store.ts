@@ -25,6 +25,7 @@ const claim = statement<{
   now: number;
   due_by: number;
   lease_until: number;
+  claimed_by: number;
 }>()((db, p, dialect) =>
   db
     .updateTable('jobs')
@@ -33,6 +34,8 @@ const claim = statement<{
       // A job that has waited goes on with its attempt; one from the queue begins another.
       attempt: sql<number>`attempt + ${ifQueued(sql`1`, sql`0`)}`,
       epoch: eb('epoch', '+', 1),
+      claimed_by: p('claimed_by'),
+      begun: sql<number>`-1 - epoch`,
       started_at: ifQueued(
         dialect === 'sqlite'
           ? sql<number>`max(${p('now')}, run_at)`
@@ -62,6 +65,14 @@ const claim = statement<{
     .returning(lastMessage(dialect).as('last_message_id')),
 );
 
+/** By which process, and until when. */
+interface JobsClaim {
+  readonly by: number;
+  readonly now: number;
+  readonly leaseUntil: number;
+  readonly dueBy?: number;
+}
+
 /**
  * Claims those of `ids` that are queued or waiting, due by `dueBy` and not locked; the others are not
  * among the rows. A claimed job that had waited has a `resumed_at`.
@@ -69,11 +80,10 @@ const claim = statement<{
 export function claimJobs(
   tx: Transaction,
   ids: readonly string[],
-  now: number,
-  leaseUntil: number,
-  dueBy = now,
+  { by, now, leaseUntil, dueBy = now }: JobsClaim,
 ): Promise<(ClaimedJob & LastSaid)[]> {
-  return tx.all(claim, { ids, now, due_by: dueBy, lease_until: leaseUntil });
+  const times = { now, due_by: dueBy, lease_until: leaseUntil };
+  return tx.all(claim, { ids, claimed_by: by, ...times });
 }
 
 const dueIn = (status: 'queued' | 'waiting') => {

@@ -41,6 +41,12 @@ export interface AdmissionDeps {
   };
   /** Under which it counts jobs. */
   readonly writer: string;
+  readonly claims: {
+    /** The number of this process on the jobs that it claims. */
+    readonly by: number;
+    /** Takes the jobs of claims whose commit was not confirmed. */
+    unconfirmed(ids: readonly string[]): void;
+  };
   readonly times: {
     readonly leaseMs: number;
     /** The clocks of two processes may differ by this much: a row that is due within it is due now. */
@@ -85,12 +91,14 @@ export function createAdmission(deps: AdmissionDeps): Admission {
 }
 
 async function claim(
-  { clock, writer, times: { leaseMs, clockSkewMs = 0 } }: AdmissionDeps,
+  { clock, writer, claims, times: { leaseMs, clockSkewMs = 0 } }: AdmissionDeps,
   tx: Transaction,
   ids: readonly string[],
 ): Promise<(ClaimedJob | null)[]> {
   const now = clock.now();
-  const claimed = await claimJobs(tx, ids, now, now + leaseMs, now + clockSkewMs);
+  const times = { now, leaseUntil: now + leaseMs, dueBy: now + clockSkewMs };
+  const claimed = await claimJobs(tx, ids, { by: claims.by, ...times });
+  tx.ifUncertain(() => claims.unconfirmed(claimed.map(({ id }) => id)));
   await changeJobCounts(
     tx,
     writer,
@@ -108,7 +116,7 @@ async function claim(
 
 /** A job is claimed as it is recorded where a slot is free for it and no earlier hint waits for that. */
 async function recordNew(
-  { worker, times: { leaseMs } }: AdmissionDeps,
+  { worker, claims, times: { leaseMs } }: AdmissionDeps,
   tx: Transaction,
   jobs: readonly NewJob[],
   now: number,
@@ -121,7 +129,8 @@ async function recordNew(
     offers.set(name, hasSlotFor);
     if (hasSlotFor(job.organization_id)) claimed.add(job);
   }
-  await insertJobs(tx, jobs, claimed, now + leaseMs);
+  await insertJobs(tx, jobs, claimed, { by: claims.by, leaseUntil: now + leaseMs });
+  if (claimed.size > 0) tx.ifUncertain(() => claims.unconfirmed([...claimed].map(({ id }) => id)));
   return claimed;
 }
 

@@ -41,6 +41,8 @@ export const claimedColumns = [
   'started_at',
   'resumed_at',
   'active_ms',
+  'attempts_before',
+  'idle_claims',
 ] as const;
 export type ClaimedJob = Pick<JobRow, (typeof claimedColumns)[number]>;
 
@@ -56,7 +58,11 @@ export type ShownJob = Omit<
   | 'cancel_requested_at'
   | 'parent_step'
   | 'depth'
+  | ClaimColumn
 >;
+
+/** What only claims look at. */
+type ClaimColumn = 'claimed_by' | 'begun' | 'attempts_before' | 'idle_claims';
 
 /** The user whose memories a job sees: one that a client named. */
 export const memoryUserOf = ({ user_id, for_user }: Pick<JobRow, 'user_id' | 'for_user'>) =>
@@ -77,7 +83,8 @@ type Defaults =
   | 'resumed_at'
   | 'active_ms'
   | 'erased_at'
-  | 'agent_version';
+  | 'agent_version'
+  | ClaimColumn;
 
 /** The order in which many jobs are locked, so that two transactions never deadlock. */
 export const inIdOrder = (a: { id: string }, b: { id: string }) => (a.id < b.id ? -1 : 1);
@@ -92,14 +99,20 @@ type OfChild = 'parent_job_id' | 'parent_step' | 'depth';
 /** A job about to be recorded. */
 export type NewJob = Omit<JobRow, Defaults | OfChild | 'due_at'> & Partial<Pick<JobRow, OfChild>>;
 
+/** The claim of jobs as they are recorded: by which process, and until when. */
+interface FirstClaim {
+  readonly by: number;
+  readonly leaseUntil: number;
+}
+
 /** Records jobs: `claimed` as under their first attempt, the others as queued. */
 export async function insertJobs(
   tx: Transaction,
   jobs: readonly NewJob[],
   claimed: ReadonlySet<NewJob>,
-  leaseUntil: number,
+  claim: FirstClaim,
 ): Promise<void> {
-  const rowOf = (job: NewJob) => newRow(job, claimed.has(job), leaseUntil);
+  const rowOf = (job: NewJob) => newRow(job, claimed.has(job), claim);
   if (!jobs.some(hasParent)) return tx.insert('jobs', jobs.map(rowOf));
   // All rows of an insert have the same columns.
   await tx.insert('jobs', jobs.filter((job) => !hasParent(job)).map(rowOf));
@@ -108,12 +121,18 @@ export async function insertJobs(
 
 const hasParent = ({ parent_job_id }: NewJob) => parent_job_id !== undefined;
 
-function newRow(job: NewJob, isClaimed: boolean, leaseUntil: number): Insertable<JobsTable> {
+function newRow(
+  job: NewJob,
+  isClaimed: boolean,
+  { by, leaseUntil }: FirstClaim,
+): Insertable<JobsTable> {
   return {
     ...job,
     status: isClaimed ? 'active' : 'queued',
     attempt: isClaimed ? 1 : 0,
     epoch: isClaimed ? 1 : 0,
+    claimed_by: isClaimed ? by : 0,
+    begun: isClaimed ? -1 : 0,
     due_at: isClaimed ? leaseUntil : job.run_at,
     started_at: isClaimed ? job.created_at : null,
   };

@@ -2,10 +2,10 @@
 import { type SqlBool, sql } from 'kysely';
 import { createBringForward } from '../database/bring-forward.ts';
 import type { Handle, Transaction } from '../database/database.ts';
-import { idInLocked, isIn } from '../database/ids-in.ts';
+import { idIn, idInLocked, isIn } from '../database/ids-in.ts';
 import { locked } from '../database/locked.ts';
 import { statement } from '../database/statement.ts';
-import { claimedColumns, claimOf } from './jobs.store.ts';
+import { claimedColumns, claimOf, inIdOrder } from './jobs.store.ts';
 
 const renew = statement<{
   ids: readonly string[];
@@ -54,7 +54,7 @@ export async function isHeld(
 const expired = statement<{ now: number; limit: number }>()((db, p) =>
   db
     .selectFrom('jobs')
-    .select([...claimedColumns, 'cancel_requested_at'])
+    .select([...claimedColumns, 'cancel_requested_at', 'begun'])
     .where('status', '=', 'active')
     .where('due_at', '<=', p('now'))
     .orderBy('due_at')
@@ -64,6 +64,41 @@ const expired = statement<{ now: number; limit: number }>()((db, p) =>
 /** Active jobs whose lease had ended at `now`. */
 export function findExpiredJobs(db: Handle, now: number, limit: number) {
   return db.all(expired, { now, limit });
+}
+
+const unbegun = statement<{ ids: readonly string[]; claimed_by: number }>()((db, p, dialect) =>
+  db
+    .selectFrom('jobs')
+    .select([...claimedColumns, 'cancel_requested_at', 'begun'])
+    .where(idIn(dialect, p.list('ids')))
+    .where('status', '=', sql.lit('active'))
+    .where('claimed_by', '=', p('claimed_by'))
+    .where('begun', '=', sql<number>`-epoch`),
+);
+
+/** Those of the jobs that a process has claimed, and whose beginning is not on record. */
+export function findUnbegunJobs(db: Handle, ids: readonly string[], claimedBy: number) {
+  return db.all(unbegun, { ids, claimed_by: claimedBy });
+}
+
+const begin = statement<{ id: string; epoch: number }>()((db, p) =>
+  db
+    .updateTable('jobs')
+    .set({ begun: sql<number>`epoch` })
+    .where('id', '=', p('id'))
+    .where('epoch', '=', p('epoch'))
+    .where('status', '=', 'active'),
+);
+
+/** Records that the code of claims begins. The i-th: whether the claim still holds its job. */
+export async function recordBegun(
+  tx: Transaction,
+  claims: readonly { readonly id: string; readonly epoch: number }[],
+): Promise<boolean[]> {
+  const inOrder = claims.toSorted(inIdOrder);
+  const changes = await tx.changes(begin, inOrder);
+  const held = new Set(inOrder.filter((_, i) => (changes[i] ?? 0) > 0));
+  return claims.map((one) => held.has(one));
 }
 
 /** After the clock was set back. */

@@ -16,12 +16,12 @@ import type { SkillSettings } from '../skills/settings.ts';
 import { type Admission, skillOf } from './admission.ts';
 import type { JobFeed } from './feed.ts';
 import { type ClaimedJob, findCancelling } from './jobs.store.ts';
-import { renewLeases } from './leases.store.ts';
+import { recordBegun, renewLeases } from './leases.store.ts';
 import { queueOf } from './queues.ts';
 import type { Run, StartRun } from './run.ts';
 import { settingsOfRun } from './run-settings.ts';
 import type { Settle, Settlement } from './settle.ts';
-import { type AttemptOutcome, failureOf } from './states.ts';
+import { type AttemptOutcome, failureOf, isLastAttempt } from './states.ts';
 import { activeEvent } from './status-events.ts';
 
 export interface PerformDeps {
@@ -61,6 +61,8 @@ export interface Performer {
   /** Answers the waits of all runs here that have ended, in case a message of another process was lost. */
   lookAtWaits(): Promise<void>;
   running(): number;
+  /** Whether a claim of the job is being made here, or is held. */
+  holds(jobId: string): boolean;
   /** Whether a run of the job is under way here, was not asked to stop and has no outcome yet. */
   isRunning(jobId: string): boolean;
   /** Milliseconds since the oldest run here began; 0 if there is none. */
@@ -87,6 +89,8 @@ const abortReasons = {
 
 interface Performing extends PerformDeps {
   readonly claim: (jobId: string) => Promise<ClaimedJob | null>;
+  /** Records that the code of a claim begins; whether it still holds its job. */
+  readonly recordBeginning: (job: ClaimedJob) => Promise<boolean>;
   /** By job, until they are settled. */
   readonly running: ShortLivedMap<string, Running>;
   /** Jobs being claimed, and whether they are to be cancelled as soon as they run. */
@@ -100,6 +104,7 @@ export function createPerformer(deps: PerformDeps): Performer {
   const performing: Performing = {
     ...deps,
     claim: createBatch(database, (tx, ids) => admission.claim(tx, ids)),
+    recordBeginning: createBatch(database, recordBegun),
     running: new ShortLivedMap(),
     starting: new Map(),
     isClosed: false,
@@ -113,6 +118,7 @@ export function createPerformer(deps: PerformDeps): Performer {
     wake: (jobId) => void performing.running.get(jobId)?.attempt.look(),
     lookAtWaits: () => lookAtWaits(performing),
     running: () => performing.running.size,
+    holds: (jobId) => performing.running.get(jobId) !== undefined || performing.starting.has(jobId),
     isRunning: (jobId) => isRunning(performing, jobId),
     oldestMs: () => oldestMs(performing),
     handBack: () => handBack(performing),
@@ -153,6 +159,7 @@ async function run(performing: Performing, job: ClaimedJob): Promise<void> {
   if (found && 'outcome' in found) {
     return finish(performing, { job, outcome: found.outcome, messages: [] });
   }
+  if (isLastAttempt(job) && !(await begins(performing, job))) return;
   const attempt = startRun(job, options, found?.settings);
   const beganAt = clock.monotonic();
   const entry: Running = { job, attempt, beganAt, stopped: null, hasOutcome: false };
@@ -195,6 +202,27 @@ async function run(performing: Performing, job: ClaimedJob): Promise<void> {
   }
 }
 
+/**
+ * Records that the code of a job's last attempt begins, before it does: if this process dies then, the job ends, because
+ * its code may have acted. Whether the claim still holds the job.
+ */
+async function begins(performing: Performing, job: ClaimedJob): Promise<boolean> {
+  const { starting, recordBeginning, base } = performing;
+  // A job that was claimed as it was accepted is to be cancelled meanwhile, too.
+  if (!starting.has(job.id)) starting.set(job.id, { isCancelled: false });
+  const isHeld = await settlePatiently(
+    () => recordBeginning(job),
+    () => !performing.isClosed,
+  );
+  if (isHeld) return true;
+  starting.delete(job.id);
+  base.log.warn(
+    { job_id: job.id },
+    'a run did not begin: its lease had ended, or the platform stops',
+  );
+  return false;
+}
+
 function isRunning({ running }: Performing, jobId: string): boolean {
   const entry = running.get(jobId);
   return entry !== undefined && entry.stopped === null && !entry.hasOutcome;
@@ -224,8 +252,12 @@ async function finish(
 ): Promise<void> {
   const { log } = performing.base;
   const { job, outcome } = settlement;
+  let tries = 0;
   const status = await settlePatiently(
-    () => performing.verbs.settle(settlement),
+    () => {
+      tries += 1;
+      return performing.verbs.settle(settlement);
+    },
     () => {
       onUnavailable?.();
       if (performing.isClosed) return false;
@@ -236,6 +268,13 @@ async function finish(
   if (status === undefined) {
     const ended = { job_id: job.id, outcome: outcome.kind };
     log.error(ended, 'a result could not be recorded before the stop');
+    return;
+  }
+  if (status === null && tries > 1) {
+    log.info(
+      { job_id: job.id },
+      'a result is on record without a confirmation, or its lease had ended',
+    );
     return;
   }
   if (status === null) {

@@ -12,7 +12,7 @@ import { findDueJobs } from './admission.store.ts';
 import { bringJobsForward, findExpiredJobs } from './leases.store.ts';
 import { hintOf, jobQueues } from './queues.ts';
 import type { Settle } from './settle.ts';
-import type { AttemptOutcome } from './states.ts';
+import { type AttemptOutcome, isLastAttempt } from './states.ts';
 
 /** Due jobs of a queue for which one sweep sends hints, queued ones and waiting ones each. */
 const dueMax = 20_000;
@@ -75,13 +75,27 @@ export function createRecovery(deps: RecoverDeps): LeaseSweep {
 }
 
 function settleLost({ settle }: RecoverDeps, job: ExpiredJob): ReturnType<Settle> {
+  return settleClaim(settle, job, hasNotBegun(job) ? { kind: 'unbegun' } : lost);
+}
+
+/** Gives back a claim whose code has not begun. */
+export function giveBackUnbegun(settle: Settle, job: ExpiredJob): ReturnType<Settle> {
+  return settleClaim(settle, job, { kind: 'unbegun' });
+}
+
+function settleClaim(settle: Settle, job: ExpiredJob, outcome: AttemptOutcome) {
   return settle({
     job,
-    outcome: job.cancel_requested_at === null ? lost : { kind: 'cancelled' },
+    outcome: job.cancel_requested_at === null ? outcome : { kind: 'cancelled' },
     messages: [],
     // Unknown, because its process is gone; steps may be left.
     openedJournal: true,
   });
+}
+
+/** Whether it is known that the code of a claim has not begun. Only a last attempt records that it begins. */
+function hasNotBegun(job: ExpiredJob): boolean {
+  return isLastAttempt(job) && job.begun === -job.epoch;
 }
 
 function noteLost({ base: { log }, onLost }: RecoverDeps, jobs: readonly ExpiredJob[]): void {

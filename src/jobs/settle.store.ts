@@ -10,6 +10,7 @@ import { type Lists, listsOf, rowsIn, type Types } from '../database/rows-in.ts'
 import { statement } from '../database/statement.ts';
 import type { JobStatus } from '../database/tables.ts';
 import { claimOf, hintedColumns, inIdOrder, type JobRow } from './jobs.store.ts';
+import type { Progress } from './states.ts';
 
 interface GivenRow extends SettledRow {
   /** Always `active`. A condition on a column, so that the planner expects as many rows as it gets. */
@@ -122,6 +123,27 @@ export async function settleJobs(
   const changed = await tx.changes(settle, inOrder);
   const settledOnes = new Set(inOrder.filter((_, i) => (changed[i] ?? 0) > 0));
   return settled.map((one) => settledOnes.has(one));
+}
+
+const progress = statement<Progress & { id: string; epoch: number }>()((db, p) =>
+  db
+    .updateTable('jobs')
+    .set({
+      attempts_before: p('attempts_before'),
+      max_attempts: p('max_attempts'),
+      idle_claims: p('idle_claims'),
+    })
+    .where('id', '=', p('id'))
+    .where('epoch', '=', p('epoch'))
+    .where('status', '=', 'active'),
+);
+
+/** Records the progress of models' runs whose claims end. */
+export function recordProgress(
+  tx: Transaction,
+  rows: readonly (Progress & { readonly id: string; readonly epoch: number })[],
+): Promise<void> {
+  return tx.each(progress, rows.toSorted(inIdOrder));
 }
 
 /** The columns of a job that tell what its end means to others. */

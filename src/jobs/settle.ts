@@ -11,6 +11,7 @@ import type { Agents } from '../agents/agents.ts';
 import { createBatch } from '../database/batch.ts';
 import type { Database, Transaction } from '../database/database.ts';
 import type { JobStatus } from '../database/tables.ts';
+import { listLastTurns } from '../journal/step-queries.ts';
 import { listOpenWaits } from '../journal/wait-queries.ts';
 import type { Backoff } from '../kernel/backoff.ts';
 import type { Clock } from '../kernel/clock.ts';
@@ -29,7 +30,7 @@ import {
   type Unclaimed,
 } from './families.ts';
 import { type ClaimedJob, holdJobs, memoryUserOf } from './jobs.store.ts';
-import { settleJobs } from './settle.store.ts';
+import { recordProgress, settleJobs } from './settle.store.ts';
 import {
   type EffectDeps,
   isOfSchedule,
@@ -40,9 +41,14 @@ import {
 import {
   type AttemptOutcome,
   cancelledError,
+  idleClaimsMax,
   isFinal,
+  isInterruption,
   type JobError,
   nextState,
+  type Progress,
+  progressAfter,
+  stuckError,
   withoutRetry,
 } from './states.ts';
 import { wokenAt } from './waiting.store.ts';
@@ -96,7 +102,11 @@ const familiesMax = 100;
 const roundsMax = 5;
 
 /** A settlement with what it makes of the job. */
-type Decided = Settlement & Pick<Settled, 'from' | 'transition' | 'durationMs'>;
+type Decided = Settlement &
+  Pick<Settled, 'from' | 'transition' | 'durationMs'> & {
+    /** Of a model's run that was interrupted, or waits. */
+    readonly progress?: Progress;
+  };
 
 export function createSettle(deps: SettleDeps): Settle {
   const settleOne = createBatch<Settlement, JobStatus | null>(
@@ -124,7 +134,8 @@ async function settle(
   const outcomes = settlements.map((one) => decide(deps, one, now));
   // Before any other lock on jobs, so that all are locked in one order.
   if (outcomes.some(changesFamily)) await holdFamilies(tx, outcomes.map(idOf));
-  const decided = await withDueWaits(tx, await withoutUnwanted(deps, tx, outcomes));
+  const advanced = await withProgress(deps, tx, outcomes, now);
+  const decided = await withDueWaits(tx, await withoutUnwanted(deps, tx, advanced));
   const settled = await settleAll(tx, decided, now);
   const recorded = settled.filter((one) => one !== null);
   // `lockAgents` has locked their agents before the jobs.
@@ -234,6 +245,46 @@ async function withDueWaits(
 }
 
 /**
+ * The claims of models' runs that were interrupted: attempts begin anew where a turn was recorded since the claim, and too
+ * many claims in a row without one end the job.
+ */
+async function withProgress(
+  deps: SettleDeps,
+  tx: Transaction,
+  decided: readonly Decided[],
+  now: number,
+): Promise<readonly Decided[]> {
+  const interrupted = decided.filter((one) => isInterruption(one.outcome) && mayHaveSteps(one));
+  const paused = decided.filter((one) => isWaiting(one) && one.job.idle_claims > 0);
+  if (interrupted.length === 0 && paused.length === 0) return decided;
+  // All of them, so that jobs are locked in one order.
+  await holdJobs(tx, decided.map(idOf));
+  const turns = await listLastTurns(tx, { ids: interrupted.map(idOf) });
+  const lastTurns = new Map(turns.map(({ job_id, epoch }) => [job_id, Number(epoch)]));
+  const progressed = new Map<Decided, Decided>();
+  for (const one of paused)
+    progressed.set(one, { ...one, progress: { ...one.job, idle_claims: 0 } });
+  for (const one of interrupted) {
+    const lastTurn = lastTurns.get(one.job.id);
+    if (lastTurn === undefined) continue;
+    const progress = progressAfter(one.outcome, one.job, lastTurn === one.job.epoch);
+    progressed.set(
+      one,
+      withBounds(deps, { ...one, job: { ...one.job, ...progress }, progress }, now),
+    );
+  }
+  await recordProgress(tx, [...progressed.values()].map(progressRow));
+  return decided.map((one) => progressed.get(one) ?? one);
+}
+
+/** The transition of a model's run with the attempts that it has left. */
+function withBounds({ backoff }: SettleDeps, one: Decided, now: number): Decided {
+  if (one.job.idle_claims >= idleClaimsMax)
+    return { ...one, transition: { status: 'failed', error: stuckError } };
+  return { ...one, transition: nextState(one.outcome, one.job, backoff, now) };
+}
+
+/**
  * Locks the agents whose memories this may change, in the order of `memories.keep`, and before the
  * jobs: every transaction locks agents first, then jobs, then counts.
  */
@@ -325,6 +376,11 @@ const waitingUntil = (dueAt: number, now: number) => (dueAt <= now ? wokenAt(now
 const partOfWrite = ({ memory }: Settlement) => memory?.share ?? 0;
 const hasMemory = ({ memory }: Settlement) => memory !== undefined;
 const isWaiting = ({ transition }: Decided) => transition.status === 'waiting';
+const progressRow = ({ job, progress }: Decided) => ({
+  id: job.id,
+  epoch: job.epoch,
+  ...(progress as Progress),
+});
 const idOf = ({ job }: Pick<Settled, 'job'>) => job.id;
 const byJobId = (a: Settlement, b: Settlement) => (a.job.id < b.job.id ? -1 : 1);
 

@@ -40,7 +40,9 @@ export type AttemptOutcome =
     }
   | { readonly kind: 'cancelled' }
   /** It could not start: the job goes back to the queue for so long, and no attempt is charged. */
-  | { readonly kind: 'deferred'; readonly afterMs: number };
+  | { readonly kind: 'deferred'; readonly afterMs: number }
+  /** The claim ended before the code of the run began: no attempt is charged. */
+  | { readonly kind: 'unbegun' };
 
 /** What the end of an attempt makes of the job. */
 export type Transition =
@@ -95,6 +97,7 @@ export function nextState(
     case 'cancelled':
       return { status: 'cancelled', error: cancelledError };
     case 'aborted':
+    case 'unbegun':
       return returned(now, 0);
     case 'displaced':
       return returned(now, outcome.suspect ? 1 : 0);
@@ -118,6 +121,56 @@ export function nextState(
     }
   }
 }
+
+/** Whether no attempt is left after this one. Its beginning is recorded, because its loss ends the job. */
+export function isLastAttempt(job: {
+  readonly attempt: number;
+  readonly max_attempts: number;
+}): boolean {
+  return job.attempt >= job.max_attempts;
+}
+
+/** Claims in a row of a model's run that may end without a new turn. */
+export const idleClaimsMax = 20;
+
+/** What the claims of a model's run have come to; only such a run has it. */
+export interface Progress {
+  /** Attempts before the count began anew. */
+  readonly attempts_before: number;
+  readonly max_attempts: number;
+  /** Claims in a row that ended without a new turn, including the one that ends. */
+  readonly idle_claims: number;
+}
+
+/**
+ * The progress of a model's run after a claim that the run itself did not end. Where a turn was recorded since the claim,
+ * a lost process begins the count of attempts anew: the job may have as many again as its skill allows.
+ */
+export function progressAfter(
+  outcome: AttemptOutcome,
+  job: Progress & { readonly attempt: number },
+  hasNewTurn: boolean,
+): Progress {
+  const { attempt, attempts_before, max_attempts, idle_claims } = job;
+  if (!hasNewTurn) return { attempts_before, max_attempts, idle_claims: idle_claims + 1 };
+  if (!isLostProcess(outcome)) return { attempts_before, max_attempts, idle_claims: 0 };
+  const allowed = max_attempts - attempts_before;
+  return { attempts_before: attempt, max_attempts: attempt + allowed, idle_claims: 0 };
+}
+
+/** Whether a claim was ended by something else than the code of its run, after this had begun. */
+export function isInterruption(outcome: AttemptOutcome): boolean {
+  return outcome.kind === 'aborted' || outcome.kind === 'displaced' || isLostProcess(outcome);
+}
+
+const isLostProcess = (outcome: AttemptOutcome) =>
+  outcome.kind === 'failed' && outcome.code === 'worker_lost';
+
+/** The end of a model's run that is interrupted again and again before it records anything. */
+export const stuckError: JobError = {
+  code: 'worker_lost',
+  message: `The run was interrupted ${idleClaimsMax} times in a row without a new turn of its model`,
+};
 
 /** A failure is final instead of tried again; an attempt that was not charged becomes a cancellation. */
 export function withoutRetry(transition: Transition): Transition {

@@ -1,7 +1,8 @@
 /** Every query on the steps of jobs. */
-import type { Insertable, Selectable } from 'kysely';
+import { type Insertable, type Selectable, sql } from 'kysely';
 import { countOf } from '../database/count-of.ts';
 import type { Handle, Transaction } from '../database/database.ts';
+import { isIn } from '../database/ids-in.ts';
 import type { PageAsked } from '../database/page-bytes.ts';
 import { allRows, firstRow, statement } from '../database/statement.ts';
 import type { JobStepsTable, StepStatus } from '../database/tables.ts';
@@ -188,6 +189,21 @@ export const findLastMessageOfTurns = firstRow<
     .where('message_id', 'is not', null)
     .orderBy('message_id', 'desc')
     .limit(1),
+);
+
+/** The epoch of the claim that recorded the last turn of a model; 0 for a model's run without one. */
+export const listLastTurns = allRows<{ ids: readonly string[] }, Transaction>()((db, p, dialect) =>
+  db
+    .selectFrom('job_steps')
+    .select(['job_id'])
+    .select(
+      sql<number>`max(case when status = 'completed' and turn > 0 then epoch else 0 end)`.as(
+        'epoch',
+      ),
+    )
+    .where(isIn(dialect, sql`job_id`, p.list('ids')))
+    .where('kind', '=', 'model')
+    .groupBy('job_id'),
 );
 
 /** The last step of a job. */

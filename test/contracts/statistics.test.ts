@@ -218,9 +218,11 @@ describe.each(await engines())('on $name', (engine) => {
         agent_overrides: null,
         ...{ parent_job_id: null, parent_step: null, depth: 0 },
       }));
-      await database.write((tx) => insertJobs(tx, jobs, new Set(), 0));
+      await database.write((tx) => insertJobs(tx, jobs, new Set(), { by: 1, leaseUntil: 0 }));
       for (const { id } of jobs) {
-        expect(await database.write((tx) => claimJobs(tx, [id], 2, 3))).toHaveLength(1);
+        expect(
+          await database.write((tx) => claimJobs(tx, [id], { by: 1, now: 2, leaseUntil: 3 })),
+        ).toHaveLength(1);
       }
       // What a session has read is told when it ends.
       await database.close();

@@ -62,6 +62,7 @@ async function processOn(database: Database, clock: ManualClock) {
     ...base,
     slices: { skills, apiKeys },
     worker: { offerSlots: () => () => false, isLoaded: () => true },
+    claims: { by: 1, unconfirmed() {} },
     times: { leaseMs: 30_000 },
   });
   const accept = createAccept({ base, admission, begin() {} });

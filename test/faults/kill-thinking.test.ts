@@ -474,7 +474,9 @@ describe.each(all.filter(({ name }) => name === 'PostgreSQL'))('on $name', (engi
       );
       const ids = jobs.map(({ id }) => id);
       const now = world.clock.now();
-      const claimed = await database.write((tx) => claimJobs(tx, ids, now, now + leaseMs));
+      const claimed = await database.write((tx) =>
+        claimJobs(tx, ids, { by: 1, now, leaseUntil: now + leaseMs }),
+      );
       const calls = await Promise.all(claimed.map((job) => beginCall(world, job)));
 
       /** Ends one call after the other, or loses its claim. */

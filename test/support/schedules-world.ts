@@ -30,7 +30,7 @@ export interface SchedulesWorld extends JobsWorld {
 
 export async function schedulesWorld(
   engine: Engine,
-  options: { clock?: ManualClock; database?: Database } = {},
+  options: { clock?: ManualClock; database?: Database; freeSlots?: () => number } = {},
 ): Promise<SchedulesWorld> {
   const world = await jobsWorld(engine, options);
   const { database, caller } = world;

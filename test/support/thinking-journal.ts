@@ -90,7 +90,11 @@ export async function thinkingWorld(engine: Engine, on?: Database): Promise<Worl
       await world.recovery.sweep();
       clock.advance(60_000);
       const [job] = await database.write(async (tx) => {
-        const claimed = await claimJobs(tx, [id], clock.now(), clock.now() + leaseMs);
+        const claimed = await claimJobs(tx, [id], {
+          by: 1,
+          now: clock.now(),
+          leaseUntil: clock.now() + leaseMs,
+        });
         const changes = claimed.map((kind) => ({ kind, from: 'queued', to: 'active' }) as const);
         await changeJobCounts(tx, 'first', changes);
         return claimed;

@@ -1,0 +1,219 @@
+/** What an attempt costs: one test for each row of the table in docs/decisions/jobs.md. */
+import { describe, expect, test } from 'vitest';
+import type { RunOutcome } from '../../src/executors/run.ts';
+import type { ClaimedJob } from '../../src/jobs/jobs.store.ts';
+import { idleClaimsMax } from '../../src/jobs/states.ts';
+import { insertSteps } from '../../src/journal/step-queries.ts';
+import { expectConsistent } from '../support/consistency.ts';
+import { engines } from '../support/databases.ts';
+import { completed, failed, type JobsWorld, jobsWorld, leaseMs } from '../support/jobs-world.ts';
+
+/** A job whose code has begun; how its process dies. */
+async function begun(world: JobsWorld, id: string): Promise<() => Promise<void>> {
+  await world.begin(id);
+  return async () => {
+    world.clock.advance(leaseMs + 1);
+    await world.recovery.sweep();
+  };
+}
+
+async function untilDue({ row, clock }: JobsWorld, id: string): Promise<void> {
+  clock.advance(Math.max(0, (await row(id)).run_at - clock.now()));
+}
+
+/** A job that was claimed as it was accepted, and whose process dies before its code begins. */
+async function diesBeforeItBegins(maxAttempts: number, world: JobsWorld): Promise<string> {
+  const { id } = await world.submit({ maxAttempts });
+  expect(await world.row(id)).toMatchObject({ status: 'active', attempt: 1 });
+  world.clock.advance(leaseMs + 1);
+  await world.recovery.sweep();
+  return id;
+}
+
+/** Records that a claim has had the answer of a model. */
+async function recordTurn({ database, clock }: JobsWorld, job: ClaimedJob, n: number) {
+  const at = { started_at: clock.now(), finished_at: clock.now() };
+  const step = { kind: 'model', generation: 'g', parent: null, turn: n, name: 'a/model' } as const;
+  await database.write((tx) =>
+    insertSteps(tx, [{ job_id: job.id, n, epoch: job.epoch, status: 'completed', ...step, ...at }]),
+  );
+}
+
+/** Its process dies; `n` is the number of the turn that the claim recorded before, if any. */
+async function losesItsProcess(world: JobsWorld, id: string, n?: number): Promise<void> {
+  await untilDue(world, id);
+  const die = await begun(world, id);
+  if (n !== undefined) await recordTurn(world, (await world.row(id)) as ClaimedJob, n);
+  await die();
+}
+
+describe.each(await engines())('on $name', (engine) => {
+  const ownFaults: [string, RunOutcome][] = [
+    ['threw', failed()],
+    ['timed out', { kind: 'timeout', message: 'It took too long' }],
+    ['ended its process', failed({ message: 'It ended its process' })],
+    ['alone used up the memory, or blocked', { kind: 'lost', message: 'It used up the memory' }],
+  ];
+  test.each(ownFaults)('code that %s is charged', async (_, outcome) => {
+    const world = await jobsWorld(engine);
+    const { id } = await world.submit({ maxAttempts: 2 });
+
+    await world.attempt(id, outcome);
+    expect(await world.row(id)).toMatchObject({ status: 'queued', attempt: 1 });
+    await untilDue(world, id);
+    await world.attempt(id, outcome);
+
+    expect(await world.row(id)).toMatchObject({ status: 'failed', attempt: 2 });
+    await expectConsistent(world.database);
+  });
+
+  test('an output that breaks the schema is charged, and is final', async () => {
+    const world = await jobsWorld(engine);
+    const { id } = await world.submit({ maxAttempts: 2 });
+
+    await world.attempt(id, {
+      ...failed({ retryable: false }),
+      code: 'output_invalid',
+    } as RunOutcome);
+
+    expect(await world.row(id)).toMatchObject({ status: 'failed', attempt: 1 });
+  });
+
+  test('the death of its executor by another fault is charged to no one, and after two it runs alone', async () => {
+    const world = await jobsWorld(engine);
+    const { id } = await world.submit({ maxAttempts: 1 });
+
+    for (let deaths = 1; deaths <= 2; deaths++) {
+      await world.attempt(id, { kind: 'displaced', suspect: true }, (run) =>
+        expect(run.request.alone).not.toBe(true),
+      );
+      expect(await world.row(id)).toMatchObject({ status: 'queued', attempt: 0, deaths });
+    }
+    await world.attempt(id, { kind: 'lost', message: 'It died' }, (run) =>
+      expect(run.request.alone).toBe(true),
+    );
+
+    expect(await world.row(id)).toMatchObject({ status: 'failed', attempt: 1 });
+    await expectConsistent(world.database);
+  });
+
+  test('the death of its process after its code began is charged, and ends the last attempt', async () => {
+    const world = await jobsWorld(engine);
+    const { id } = await world.submit({ maxAttempts: 2 });
+
+    await losesItsProcess(world, id);
+    expect(await world.row(id)).toMatchObject({ status: 'queued', attempt: 1 });
+    await losesItsProcess(world, id);
+
+    const { error, ...job } = await world.row(id);
+    expect(job).toMatchObject({ status: 'failed', attempt: 2 });
+    expect(error).toContain('worker_lost');
+    await expectConsistent(world.database);
+  });
+
+  test('the death of its process before its code began is not charged to the last attempt', async () => {
+    const world = await jobsWorld(engine, { freeSlots: () => 1 });
+
+    const id = await diesBeforeItBegins(1, world);
+
+    expect(await world.row(id)).toMatchObject({ status: 'queued', attempt: 0, error: null });
+    await world.attempt(id, completed());
+    expect(await world.row(id)).toMatchObject({ status: 'completed', attempt: 1 });
+    expect(world.pool.runs).toHaveLength(1);
+    await expectConsistent(world.database);
+  });
+
+  test('a claim of an earlier version, which records no beginning, counts as begun', async () => {
+    const world = await jobsWorld(engine);
+    const { id } = await world.submit({ maxAttempts: 1 });
+    await world.database.write((tx) =>
+      tx.kysely
+        .updateTable('jobs')
+        .set({ status: 'active', attempt: 1, epoch: 1, due_at: world.clock.now() })
+        .where('id', '=', id)
+        .execute(),
+    );
+    world.clock.advance(1);
+
+    await world.recovery.sweep();
+
+    expect(await world.row(id)).toMatchObject({ status: 'failed', attempt: 1 });
+  });
+
+  test('a claim that lost its job before its code began does not begin', async () => {
+    const world = await jobsWorld(engine, { freeSlots: () => 1 });
+    const id = await diesBeforeItBegins(1, world);
+    const late = world.begun.find((job) => job.id === id) as ClaimedJob;
+
+    await world.performer.begin(late);
+
+    expect(world.pool.runs).toHaveLength(0);
+    expect(await world.row(id)).toMatchObject({ status: 'queued', attempt: 0 });
+  });
+
+  test('a run that is handed back at a stop, or waits, is not charged', async () => {
+    const world = await jobsWorld(engine);
+    const { id } = await world.submit({ maxAttempts: 1 });
+
+    await world.attempt(id, { kind: 'aborted' });
+    expect(await world.row(id)).toMatchObject({ status: 'queued', attempt: 0 });
+    await world.attempt(id, { kind: 'waiting' });
+    expect(await world.row(id)).toMatchObject({ status: 'waiting', attempt: 1 });
+    await world.attempt(id, completed());
+
+    expect(await world.row(id)).toMatchObject({ status: 'completed', attempt: 1 });
+    await expectConsistent(world.database);
+  });
+
+  describe('of a run of a model', () => {
+    test('the count of attempts begins anew with a death after a turn', async () => {
+      const world = await jobsWorld(engine);
+      const { id } = await world.submit({ maxAttempts: 2 });
+
+      await losesItsProcess(world, id);
+      await losesItsProcess(world, id, 1);
+      expect(await world.row(id)).toMatchObject({ status: 'queued', attempt: 2, max_attempts: 4 });
+      await losesItsProcess(world, id, 2);
+      expect(await world.row(id)).toMatchObject({ status: 'queued', attempt: 3, max_attempts: 5 });
+      await losesItsProcess(world, id);
+      expect(await world.row(id)).toMatchObject({ status: 'queued', attempt: 4 });
+      await losesItsProcess(world, id);
+
+      expect(await world.row(id)).toMatchObject({ status: 'failed', attempt: 5 });
+      await expectConsistent(world.database);
+    });
+
+    test('a failure of its own code is charged after a turn, too', async () => {
+      const world = await jobsWorld(engine);
+      const { id } = await world.submit({ maxAttempts: 1 });
+
+      await world.attempt(id, failed(), async () =>
+        recordTurn(world, (await world.row(id)) as ClaimedJob, 1),
+      );
+
+      expect(await world.row(id)).toMatchObject({ status: 'failed', attempt: 1, max_attempts: 1 });
+    });
+
+    test(`${idleClaimsMax} claims in a row without a new turn end it`, async () => {
+      const world = await jobsWorld(engine);
+      const { id } = await world.submit();
+      const interrupt = () => world.attempt(id, { kind: 'aborted' });
+      await world.attempt(id, { kind: 'aborted' }, async () =>
+        recordTurn(world, (await world.row(id)) as ClaimedJob, 1),
+      );
+      for (let i = 1; i < idleClaimsMax; i++) await interrupt();
+      expect(await world.row(id)).toMatchObject({ status: 'queued', attempt: 0 });
+      // A claim that ends in a wait has gone on.
+      await world.attempt(id, { kind: 'waiting' });
+      for (let i = 1; i < idleClaimsMax; i++) await interrupt();
+      expect(await world.row(id)).toMatchObject({ status: 'queued' });
+
+      await interrupt();
+
+      const { status, error } = await world.row(id);
+      expect(status).toBe('failed');
+      expect(error).toContain('without a new turn');
+      await expectConsistent(world.database);
+    });
+  });
+});

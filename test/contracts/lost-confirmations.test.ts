@@ -1,0 +1,241 @@
+/**
+ * The answer to a COMMIT is lost: PostgreSQL has committed, and the connection breaks before the platform knows.
+ * A proxy does that to chosen COMMITs of a real server. What is repeated finds what it has written before; what was
+ * claimed without a confirmation is given back, and no attempt is charged for it.
+ */
+import { describe, expect, onTestFinished, test } from 'vitest';
+import { composeApprovals } from '../../src/composition/approvals.ts';
+import type { Database } from '../../src/database/database.ts';
+import { openPostgres } from '../../src/database/postgres.ts';
+import { claimJobs } from '../../src/jobs/admission.store.ts';
+import { createEndWaits } from '../../src/jobs/end-waits.ts';
+import { findUnbegunJobs } from '../../src/jobs/leases.store.ts';
+import { createReports } from '../../src/jobs/reports.ts';
+import { createLogger } from '../../src/kernel/log.ts';
+import { createTick } from '../../src/schedules/tick.ts';
+import { type CommitProxy, startCommitProxy } from '../support/commit-proxy.ts';
+import { expectConsistent } from '../support/consistency.ts';
+import { engines } from '../support/databases.ts';
+import { completed, type JobsWorld, jobsWorld, leaseMs } from '../support/jobs-world.ts';
+import { schedulesWorld } from '../support/schedules-world.ts';
+import type { ScriptedRun } from '../support/scripted-pool.ts';
+import { waitFor } from '../support/wait-for.ts';
+
+const log = createLogger('silent');
+const minute = 60_000;
+const all = await engines();
+
+describe.each(all.filter(({ name }) => name === 'PostgreSQL'))('on $name', (engine) => {
+  /** A database behind the proxy. */
+  async function doubtful(): Promise<{ proxy: CommitProxy; database: Database }> {
+    const place = await engine.place();
+    const url = new URL(place.at);
+    const proxy = await startCommitProxy(Number(url.port));
+    url.port = String(proxy.port);
+    const database = await openPostgres(url.href, log);
+    onTestFinished(async () => {
+      await database.close();
+      proxy.close();
+    });
+    return { proxy, database };
+  }
+
+  const loseFirst = (proxy: CommitProxy) => proxy.lose((n) => n === 1);
+
+  /** What became of a job, once nothing is claimed without a run. */
+  const givenBack = ({ row }: JobsWorld, id: string) =>
+    waitFor(async () => (await row(id)).status !== 'active', {
+      describe: 'the claim is given back',
+    });
+
+  describe.each([1, 3])('a job with %i attempts', (maxAttempts) => {
+    test('that is claimed as it is accepted is given back, and its first attempt is still to come', async () => {
+      const { proxy, database } = await doubtful();
+      const world = await jobsWorld(engine, { database, freeSlots: () => 1 });
+      loseFirst(proxy);
+
+      await expect(world.submit({ maxAttempts })).rejects.toThrow('cannot be used');
+
+      expect(proxy.lost).toBe(1);
+      const [job] = await database.read.kysely.selectFrom('jobs').selectAll().execute();
+      const id = job?.id ?? '';
+      await givenBack(world, id);
+      expect(await world.row(id)).toMatchObject({ status: 'queued', attempt: 0, epoch: 1 });
+      expect(world.begun).toEqual([]);
+      await world.attempt(id, completed());
+      expect(await world.row(id)).toMatchObject({ status: 'completed', attempt: 1, epoch: 2 });
+      await expectConsistent(database);
+    });
+
+    test('that is claimed from the queue is given back', async () => {
+      const { proxy, database } = await doubtful();
+      const world = await jobsWorld(engine, { database });
+      const { id } = await world.submit({ maxAttempts });
+      loseFirst(proxy);
+
+      await expect(world.performer.perform(id)).rejects.toThrow('cannot be used');
+
+      expect(proxy.lost).toBe(1);
+      await givenBack(world, id);
+      expect(await world.row(id)).toMatchObject({ status: 'queued', attempt: 0, epoch: 1 });
+      await world.attempt(id, completed());
+      expect(await world.row(id)).toMatchObject({ status: 'completed', attempt: 1 });
+      await expectConsistent(database);
+    });
+
+    test('whose beginning and end are both without a confirmation runs once', async () => {
+      const { proxy, database } = await doubtful();
+      const world = await jobsWorld(engine, { database });
+      const { id } = await world.submit({ maxAttempts });
+      // The claim itself is confirmed.
+      proxy.lose((n) => n > 1 && n % 2 === 0);
+
+      await world.attempt(id, completed({ words: 2 }));
+
+      // The last attempt records that it begins.
+      expect(proxy.lost).toBe(maxAttempts === 1 ? 2 : 1);
+      expect(await world.row(id)).toMatchObject({ status: 'completed', attempt: 1, epoch: 1 });
+      expect(world.pool.runs).toHaveLength(1);
+      await expectConsistent(database);
+    });
+  });
+
+  test('a claim of another process is left to it', async () => {
+    const { database } = await doubtful();
+    const world = await jobsWorld(engine, { database });
+    const { id } = await world.submit();
+    const claim = { now: world.clock.now(), leaseUntil: world.clock.now() + leaseMs };
+    await database.write((tx) => claimJobs(tx, [id], { by: 1, ...claim }));
+
+    expect(await findUnbegunJobs(database.read, [id], 2)).toEqual([]);
+    expect(await findUnbegunJobs(database.read, [id], 1)).toMatchObject([{ id, epoch: 1 }]);
+  });
+
+  /** Lets a run do the same again and again, each time without the confirmation of another commit. */
+  async function losingEach(act: (run: ScriptedRun, world: JobsWorld, id: string) => unknown) {
+    const { proxy, database } = await doubtful();
+    const world = await jobsWorld(engine, { database });
+    const results: unknown[] = [];
+    let commits = 0;
+    // First without a fault, to know how many commits there are.
+    for (let lost = 0; lost <= commits; lost++) {
+      const { id } = await world.submit({ maxAttempts: 1 });
+      const { run, ended } = await world.begin(id);
+      proxy.lose((n) => n === lost);
+      const result = await act(run, world, id);
+      if (lost === 0) ({ commits } = proxy);
+      else expect(proxy.lost, `lost answers of commit ${lost}`).toBe(1);
+      proxy.lose(() => false);
+      run.end(completed());
+      await ended;
+      const steps = await database.read.kysely
+        .selectFrom('job_steps')
+        .select(['n', 'kind', 'name', 'status', 'error'])
+        .where('job_id', '=', id)
+        .orderBy('n')
+        .execute();
+      const job = await world.row(id);
+      const { status, attempt, error } = job;
+      const events = (await world.events(job)).map(({ type }) => type);
+      results.push({ result, steps, events, job: { status, attempt, error } });
+    }
+    expect(commits).toBeGreaterThan(1);
+    for (const one of results) expect(one).toEqual(results[0]);
+    expect(results[0]).toMatchObject({ job: { status: 'completed', attempt: 1, error: null } });
+  }
+
+  describe('whichever commit of a run is not confirmed', () => {
+    test('its steps and waits are on record once, and it gets what it would have got', async () => {
+      await losingEach(async (run, { clock, performer }) => {
+        const step = { kind: 'step', name: 'reserve', nth: 1, digest: '' };
+        const begun = await run.ask('begin-step', step);
+        await run.ask('end-step', { step: 1, output: { a: 1 } });
+        const sleep = { kind: 'sleep', nth: 1 };
+        const sleeping = run.ask('wait', { ...sleep, name: 'pause', ms: minute });
+        await waitFor(() => run.suspensions > 0, { describe: 'the run is to be unloaded' });
+        clock.advance(2 * minute);
+        await performer.lookAtWaits();
+        const slept = await sleeping;
+        const instant = await run.ask('wait', { ...sleep, name: 'none', ms: 0 });
+        return [begun, typeof slept, typeof instant];
+      });
+    });
+
+    test('an approval is asked for once, and its decision counts', async () => {
+      await losingEach(async (run, world, id) => {
+        const { clock, database, performer } = world;
+        const endWaits = createEndWaits({ queue: { sendHints() {} }, wakeRun: performer.wake });
+        const approvals = composeApprovals(world, { endWaits });
+        const ask = { title: 'Ship?', details: {}, timeoutMs: 10 * minute };
+        const waiting = run.ask('wait', { kind: 'approval', name: 'ship', nth: 1, ...ask });
+        await waitFor(() => run.suspensions > 0, { describe: 'the run is to be unloaded' });
+        const [asked, ...others] = await database.read.kysely
+          .selectFrom('approvals')
+          .select('id')
+          .where('job_id', '=', id)
+          .execute();
+        expect(others).toEqual([]);
+        const by = { kind: 'api_key', id: world.caller.keyId } as const;
+        const decision = { status: 'approved', by, reason: null } as const;
+        clock.advance(minute);
+        const decide = () => approvals.decide('default', asked?.id ?? '', decision);
+        // A client that got no answer tries again, and learns that its decision counts.
+        await decide().catch(() => expect(decide()).rejects.toThrow('This was approved'));
+        await performer.lookAtWaits();
+        return ((await waiting) as { value: { approved: boolean } }).value.approved;
+      });
+    });
+  });
+
+  test('a due slot of a schedule starts one run', async () => {
+    const { proxy, database } = await doubtful();
+    const world = await schedulesWorld(engine, { database, freeSlots: () => 1 });
+    const id = await world.schedule();
+    const tick = createTick({ ...world, slices: world, log });
+    await tick();
+    world.clock.advance(minute);
+    loseFirst(proxy);
+
+    await expect(tick()).rejects.toThrow('cannot be used');
+    await tick();
+
+    expect(proxy.lost).toBe(1);
+    const jobs = await database.read.kysely.selectFrom('jobs').selectAll().execute();
+    expect(jobs).toHaveLength(1);
+    const [job] = jobs;
+    await givenBack(world, job?.id ?? '');
+    await world.attempt(job?.id ?? '', completed());
+    expect(await world.slots(id)).toMatchObject([{ job_id: job?.id }]);
+    await expectConsistent(database);
+  });
+
+  test('what a run reports is recorded once, and nothing is left out', async () => {
+    const { proxy, database } = await doubtful();
+    const world = await jobsWorld(engine, { database, freeSlots: () => 1 });
+    const { id } = await world.submit();
+    const job = world.begun.find((one) => one.id === id);
+    if (job === undefined) throw new Error('It was not claimed.');
+    const errors: unknown[] = [];
+    const { clock, feed } = world;
+    const stream = createReports({ database, clock, feed, onError: (e) => errors.push(e) })(job);
+    loseFirst(proxy);
+
+    stream.add({ type: 'log', data: { message: 'one' } });
+    await stream.flushed();
+    stream.add({ type: 'log', data: { message: 'two' } });
+    await stream.flushed();
+
+    expect(proxy.lost).toBe(1);
+    expect(errors).toEqual([]);
+    const rows = await database.read.kysely
+      .selectFrom('job_events')
+      .select(['n', 'type'])
+      .where('job_id', '=', id)
+      .orderBy('n')
+      .execute();
+    expect(rows).toEqual([
+      { n: 1, type: 'log' },
+      { n: 2, type: 'log' },
+    ]);
+  });
+});
