@@ -28,7 +28,7 @@ import {
 } from './errors.ts';
 import { createOutageLevels } from './outage-levels.ts';
 import { queryHook, queryReader } from './query.ts';
-import { routedUrl } from './url.ts';
+import { authorityOf, isAuthority, routedUrl } from './url.ts';
 
 /** A whole request must arrive within this time. */
 const requestTimeoutMs = 15_000;
@@ -162,11 +162,7 @@ function validateBySchemas(server: Server): void {
 function addHooks(server: Server, observer: HttpObserver): void {
   server.addHook('onRequest', (request, reply, done) => {
     reply.header('x-request-id', request.id);
-    const { httpVersion, headers } = request.raw;
-    if (httpVersion === '1.1' && headers.host === undefined) {
-      done(new PlatformError('validation_error', 'The request has no Host header'));
-      return;
-    }
+    requireHost(request);
     countByAddress(request.raw, reply.raw);
     done();
   });
@@ -179,6 +175,24 @@ function addHooks(server: Server, observer: HttpObserver): void {
     observer.answered(request.method, url, reply.statusCode, reply.elapsedTime / 1000);
     done();
   });
+}
+
+/** Throws `400` unless the request names one host (RFC 9112, 3.2). */
+function requireHost({ raw, originalUrl }: FastifyRequest): void {
+  const { httpVersion, headers, rawHeaders } = raw;
+  const refuse = (message: string) => new PlatformError('validation_error', message);
+  if (headers.host === undefined) {
+    if (httpVersion === '1.1') throw refuse('The request has no Host header');
+    return;
+  }
+  let count = 0;
+  for (let i = 0; i < rawHeaders.length; i += 2) {
+    const name = rawHeaders[i] as string;
+    if (name.length === 4 && name.toLowerCase() === 'host') count++;
+  }
+  if (count > 1) throw refuse('The request has more than one Host header');
+  if (!isAuthority(headers.host)) throw refuse('The Host header names no host');
+  if (!isAuthority(authorityOf(originalUrl) ?? '')) throw refuse('The url names no host');
 }
 
 interface Refusing {

@@ -1,5 +1,13 @@
 import { describe, expect, test } from 'vitest';
-import { isGuarded, isReadable, originForm, routedUrl, unreadableParameter } from './url.ts';
+import {
+  authorityOf,
+  isAuthority,
+  isGuarded,
+  isReadable,
+  originForm,
+  routedUrl,
+  unreadableParameter,
+} from './url.ts';
 
 describe('the origin form', () => {
   test.each([
@@ -41,10 +49,46 @@ describe('what is routed', () => {
     ['/api/agents/%zz', '/api/'],
     ['/api/%00?limit=1', '/api/'],
     ['http://host/admin/%ff', '/admin/'],
-    ['/apix/%zz', '/'],
-    ['/%zz', '/'],
+    ['/apix/%zz', '/.unreadable'],
+    ['/%zz', '/.unreadable'],
+    ['/console/%ff', '/.unreadable'],
   ])('for %j is %j', (url, routed) => {
     expect(routedUrl(url)).toBe(routed);
+  });
+});
+
+describe('a host and a port', () => {
+  test.each(['', 'a', 'localhost:3000', 'A-b_c.example.', '127.0.0.1:', '[::1]:80', 'x%41', "a'b"])(
+    'are %j',
+    (text) => {
+      expect(isAuthority(text)).toBe(true);
+    },
+  );
+
+  test.each([
+    ...[
+      'a/b@c',
+      'a@b',
+      'localhost/"x',
+      'a"b',
+      'a b',
+      'a?b',
+      'a#b',
+      'a\\b',
+      'a:x',
+      'a:1:2',
+      'a:123456',
+    ],
+    ...['[::1', '::1', '[::1]x', '<a>', 'é', 'a%zz', 'a,b c'],
+  ])('are not %j', (text) => {
+    expect(isAuthority(text)).toBe(false);
+  });
+
+  test('are in a url in absolute form', () => {
+    expect(authorityOf('http://a:80/b?c')).toBe('a:80');
+    expect(authorityOf('http://a@b')).toBe('a@b');
+    expect(authorityOf('/http://a/')).toBeUndefined();
+    expect(authorityOf('*')).toBeUndefined();
   });
 });
 

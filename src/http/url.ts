@@ -6,7 +6,11 @@
 import { isCleanText } from '../kernel/text.ts';
 
 /** The absolute form `http://host/path`, which proxies send and RFC 9112 (3.2.2) requires servers to accept. */
-const origin = /^[a-z][a-z0-9+.-]*:\/\/[^/?#]*/i;
+const origin = /^[a-z][a-z0-9+.-]*:\/\/([^/?#]*)/i;
+/** A host and a port as in a Host header (RFC 9110, 7.2): no credentials, no path, no quotes. It may be empty. */
+const authority = /^(?:\[[\da-f:.]+\]|(?:[\w.~!$&'()*+,;=-]|%[\da-f]{2})*)(?::\d{0,5})?$/i;
+/** A path without a route, for urls whose path is unreadable: `/` has one. */
+const noRoute = '/.unreadable';
 /** The prefixes whose hooks authenticate a request: `guarded` takes no other. */
 const guardedPrefixes = ['/api', '/admin', '/mcp'] as const;
 export type GuardedPrefix = (typeof guardedPrefixes)[number];
@@ -25,6 +29,16 @@ export function originForm(url: string): string {
   if (url.startsWith('/')) return url;
   const own = url.replace(origin, '');
   return own.startsWith('/') ? own : `/${own}`;
+}
+
+/** Whether a Host header, or what stands in its place in a url in absolute form, names a host. */
+export function isAuthority(text: string): boolean {
+  return authority.test(text);
+}
+
+/** The host that a url in absolute form names, with its port; undefined for a url in origin form. */
+export function authorityOf(url: string): string | undefined {
+  return url.startsWith('/') ? undefined : origin.exec(url)?.[1];
 }
 
 export function pathOf(url: string): string {
@@ -53,5 +67,5 @@ export function unreadableParameter(url: string): string | null {
 export function routedUrl(url: string): string {
   const own = originForm(url);
   const path = pathOf(own);
-  return isReadable(path) ? own : (hookedRoot.exec(path)?.[0] ?? '/');
+  return isReadable(path) ? own : (hookedRoot.exec(path)?.[0] ?? noRoute);
 }

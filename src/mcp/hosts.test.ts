@@ -19,6 +19,8 @@ test.each([
   ['localhost.evil.example.com', false],
   ['evil.example.com/@localhost', false],
   ['evil.example.com#localhost', false],
+  ['localhost/"x', false],
+  ['a@localhost', false],
   ['', false],
   [undefined, false],
 ])('a request to the host %j is served: %s', (header, isServed) => {

@@ -20,8 +20,6 @@ export function createHosts(
   const names = new Set(['localhost', ...(named ?? [])]);
   const own = publicUrl === null ? undefined : URL.parse(publicUrl)?.hostname;
   if (own !== undefined) names.add(own);
-  const hostOf = (header: string | undefined) =>
-    header === undefined ? undefined : URL.parse(`http://${header}`)?.hostname;
   return {
     isHost(header) {
       const host = hostOf(header);
@@ -34,6 +32,12 @@ export function createHosts(
       return names.has(page) || loopback.has(page) || (isAddress(page) && page === hostOf(host));
     },
   };
+}
+
+/** The name or address in a Host header; undefined where the header has more than a host and a port. */
+function hostOf(header: string | undefined): string | undefined {
+  const url = URL.parse(`http://${header ?? '?'}`);
+  return url !== null && url.href === `http://${url.host}/` ? url.hostname : undefined;
 }
 
 /** The same machine as `localhost`. */

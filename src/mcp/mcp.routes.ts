@@ -107,7 +107,8 @@ function baseUrl(
   { headers }: FastifyRequest,
   { publicUrl }: Pick<McpRoutesDeps, 'publicUrl'>,
 ): string {
-  return publicUrl ?? `http://${headers.host}`;
+  // A hook has refused a request whose host is none.
+  return publicUrl ?? (URL.parse(`http://${headers.host}`)?.origin as string);
 }
 
 /** The method of a message; empty for a batch and for a body that is no message. */

@@ -80,6 +80,37 @@ describe('a request that is not HTTP gets a 400 in the documented form, and the 
     expect(old.status).toBe(200);
   });
 
+  test.each([
+    ['two Host headers', 'Host: x\r\nHost: x'],
+    ['two different Host headers', 'Host: x\r\nhOST: y'],
+    ['a path in Host', 'Host: a/b@c'],
+    ['credentials in Host', 'Host: a@b'],
+    ['a quote in Host', 'Host: localhost/"x'],
+    ['a space in Host', 'Host: a b'],
+    ['a port that is no number', 'Host: a:http'],
+  ])('%s is 400 on every path', async (_what, hosts) => {
+    for (const line of ['GET /health', 'GET /api/jobs', 'GET /nowhere', 'GET /docs']) {
+      const answer = await sendRaw(platform.url, `${line} HTTP/1.1\r\n${hosts}\r\n\r\n`);
+
+      expectRefusal(answer, 400, 'validation_error');
+    }
+    // In the form of JSON-RPC, and nothing of the host comes back.
+    const mcp = await sendRaw(platform.url, `POST /mcp HTTP/1.1\r\n${hosts}\r\n\r\n`);
+    expect(mcp.status).toBe(400);
+    expect(mcp.body.error.data.error).toBe('validation_error');
+    expect(mcp.headers['www-authenticate']).toBeUndefined();
+    const old = await sendRaw(platform.url, `GET /health HTTP/1.0\r\n${hosts}\r\n\r\n`);
+    expectRefusal(old, 400, 'validation_error');
+  });
+
+  test('a host with credentials in the url is 400', async () => {
+    expectRefusal(
+      await sendRaw(platform.url, head('GET http://a@b/health')),
+      400,
+      'validation_error',
+    );
+  });
+
   test.each(['FOO', 'get', 'GETX', 'BREW'])(
     'an unknown method is 405 with Allow: %s',
     async (method) => {
