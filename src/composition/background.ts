@@ -1,6 +1,7 @@
 /** The tasks that the platform repeats without a request, and how often. */
 
 import { removeApprovals } from '../approvals/approvals.ts';
+import { deleteEndedSessions } from '../console/sessions.ts';
 import { deleteExpired } from '../jobs/retention.ts';
 import type { Clock } from '../kernel/clock.ts';
 import { isUnavailable } from '../kernel/errors.ts';
@@ -143,6 +144,7 @@ function retentionTasks(
     () => deleteOldUsage({ database, clock }),
     () => deleteOldStatistics({ database, clock }),
     () => triggers.calls.deleteOld(),
+    () => deleteEndedSessions({ database, clock }),
     async () => processes.cluster?.forgetGone(),
   ];
   return deletions.map((run) => [retentionEveryMs, run]);

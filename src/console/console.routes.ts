@@ -50,7 +50,12 @@ export function consoleRoutes(
     return reply.headers(unkept).send(read.session);
   });
   server.delete('/console/session', { schema }, async (request, reply) => {
-    reply.header('set-cookie', await sessions.ended(request));
+    const { cookie, sessionId } = await sessions.end(request);
+    if (sessionId !== null) {
+      const facts = { address: request.clientAddress, request_id: request.id };
+      request.log.info({ audit: 'signed_out', session_id: sessionId, ...facts }, 'signed out');
+    }
+    reply.header('set-cookie', cookie);
     return reply.status(204).send();
   });
   server.get('/console/*', { schema }, async (request, reply) => {

@@ -1,7 +1,8 @@
 /**
  * Sessions of the console: a browser gets one for the admin secret or an API key. A session is a signed
  * cookie that scripts cannot read. It is not stored, so every process of a cluster can verify it. The
- * cookie holds the owner and the expiry; each request checks whether the key is still valid.
+ * cookie holds the owner and the expiry; each request checks whether the key is still valid. Signing out records the id
+ * of the session, and each process refuses it from then on: this one at once, every other one within `endedCacheMs`.
  *
  * @fastify/session would store each session. @fastify/secure-session needs its key when it is registered; this
  * one comes from the database, which may be away then.
@@ -20,15 +21,22 @@ import { createHmac, hkdfSync, randomBytes } from 'node:crypto';
 import { parseCookie, stringifySetCookie } from 'cookie';
 import type { ApiKeys } from '../api-keys/api-keys.ts';
 import type { Database } from '../database/database.ts';
+import { deleteInBatches, foundAndDeleted } from '../database/in-batches.ts';
 import type { Credentials } from '../http/authenticate.ts';
 import { bind } from '../kernel/bind.ts';
 import type { Caller } from '../kernel/caller.ts';
 import { type Clock, timestamp } from '../kernel/clock.ts';
 import { PlatformError } from '../kernel/errors.ts';
-import { idFloor } from '../kernel/ids.ts';
+import { newId } from '../kernel/ids.ts';
 import { lazily } from '../kernel/lazy.ts';
+import { createShortCache, type ShortCache } from '../kernel/short-cache.ts';
 import { isSame, secretCheck } from '../kernel/timing-safe.ts';
-import { sessionSecret } from './console.store.ts';
+import {
+  deleteExpiredSessions,
+  insertEndedSession,
+  isEndedSession,
+  sessionSecret,
+} from './console.store.ts';
 
 const cookiePrefix = 'skillwright_session_';
 const headerName = 'x-skillwright-console';
@@ -37,6 +45,11 @@ const hour = 3_600_000;
 const lifetimeMs = 12 * hour;
 /** The longest time until the user must sign in again, including all renewals. */
 const longestMs = 7 * 24 * hour;
+/** How long a process relies on a session not being ended. */
+const endedCacheMs = 500;
+const cachedMax = 10_000;
+/** Records of ended sessions that one transaction deletes. */
+const rowsMax = 1_000;
 /** A session with less time left is renewed, so that an active user is not signed out. */
 const renewedMs = 6 * hour;
 /** GET requests of a session per minute; they do not count against the limit of its key. */
@@ -47,7 +60,12 @@ type Holder =
   | { readonly kind: 'administrator' }
   | { readonly kind: 'api_key'; readonly api_key_id: string };
 
-type Session = Holder & { readonly signed_in_at: number; readonly expires_at: number };
+type Session = Holder & {
+  /** The same after each renewal; names the session in records of what was done in it. */
+  readonly id: string;
+  readonly signed_in_at: number;
+  readonly expires_at: number;
+};
 
 /** The parts of a request that sessions use. */
 export interface SessionRequest {
@@ -71,6 +89,8 @@ interface SessionState extends SessionDeps {
   readonly isAdminSecret: (secret: string) => boolean;
   /** Reads the secret at the first use; after a failure, the next use reads it again. */
   readKeys(): Promise<SessionKeys>;
+  /** Whether a session was ended, by its id. */
+  readonly ended: ShortCache<boolean>;
 }
 
 export type Sessions = ReturnType<typeof createSessions>;
@@ -80,13 +100,15 @@ export function createSessions(deps: SessionDeps) {
     ...deps,
     isAdminSecret: secretCheck(deps.adminSecret),
     readKeys: lazily(() => deriveKeys(deps)),
+    ended: createShortCache(deps.clock, endedCacheMs, cachedMax),
   };
-  return bind(state, { open, read, ended, isAdministrator, credentials });
+  return bind(state, { open, read, end, isAdministrator, credentials });
 }
 
 /** Opens a session for the admin secret or an API key; `401` for anything else. */
 async function open(state: SessionState, request: SessionRequest, secret: string) {
-  return await begin(state, request, await holderOf(state, secret), state.clock.now());
+  const holder = await holderOf(state, secret);
+  return await begin(state, request, holder, newId(), state.clock.now());
 }
 
 /**
@@ -97,16 +119,38 @@ async function read(state: SessionState, request: SessionRequest) {
   const session = await sessionOf(state, request);
   const content = session === null ? null : await sessionBody(state.apiKeys, session);
   if (session === null || content === null) return null;
-  const { signed_in_at, expires_at, ...holder } = session;
+  const { id, signed_in_at, expires_at, ...holder } = session;
   const isLate = expires_at - state.clock.now() < renewedMs;
   return isLate
-    ? await begin(state, request, holder, signed_in_at)
+    ? await begin(state, request, holder, id, signed_in_at)
     : { cookie: null, session: content };
 }
 
-/** The cookie that ends a session in its browser. */
-function ended(state: SessionState, request: SessionRequest): Promise<string> {
-  return setCookie(state, request, '', 0);
+/**
+ * Ends the session of a request, with every cookie that it ever got. The cookie that ends it in its browser, and the id
+ * of the session; null where the request had none.
+ */
+async function end(state: SessionState, request: SessionRequest) {
+  const { database, clock, ended } = state;
+  const session = await sessionOf(state, request);
+  if (session !== null) {
+    const { id } = session;
+    // No cookie of the session expires later, because it is not renewed any more.
+    const expires_at = clock.now() + lifetimeMs;
+    await database.write((tx) => insertEndedSession(tx, { id, expires_at }));
+    ended.forget(id);
+  }
+  return { cookie: await setCookie(state, request, '', 0), sessionId: session?.id ?? null };
+}
+
+/** Deletes the records of ended sessions whose cookies have all expired. */
+export async function deleteEndedSessions(
+  deps: Pick<SessionDeps, 'database' | 'clock'>,
+): Promise<void> {
+  const now = deps.clock.now();
+  await deleteInBatches(deps.database, rowsMax, async (tx) =>
+    foundAndDeleted(await deleteExpiredSessions(tx, now, rowsMax)),
+  );
 }
 
 async function isAdministrator(state: SessionState, request: SessionRequest): Promise<boolean> {
@@ -124,20 +168,11 @@ async function credentials(
   const session = await sessionOf(state, request);
   if (session === null) return null;
   const caller = await requestCallerOf(state.apiKeys, session, request);
-  const sessionId = idOf(await state.readKeys(), session);
+  const sessionId = session.id;
   const isReading = request.method === 'GET' || request.method === 'HEAD';
   return isReading
     ? { caller, limitedAs: `console:${caller.keyId}`, perMinute: readsPerMinute, sessionId }
     : { caller, limitedAs: caller.keyId, perMinute: caller.rateLimit, sessionId };
-}
-
-/** Names a session in records of what was done in it: a UUIDv7 of its beginning, the same after each renewal. */
-function idOf({ signing }: SessionKeys, session: Session): string {
-  const holder = session.kind === 'administrator' ? '' : session.api_key_id;
-  const opened = `session ${session.kind} ${holder} ${session.signed_in_at}`;
-  const hex = createHmac('sha256', signing).update(opened).digest('hex');
-  const begun = idFloor(session.signed_in_at).slice(0, '00000000-0000-7'.length);
-  return `${begun}${hex.slice(0, 3)}-a${hex.slice(3, 6)}-${hex.slice(6, 18)}`;
 }
 
 async function deriveKeys({ database, adminSecret }: SessionDeps): Promise<SessionKeys> {
@@ -166,7 +201,14 @@ async function sessionOf(
   if (value === '' || !isSame(signature, await signatureOf(state, value))) return null;
   const session = JSON.parse(Buffer.from(value, 'base64url').toString()) as Session;
   const now = state.clock.now();
-  return session.expires_at > now && session.expires_at <= now + lifetimeMs ? session : null;
+  // Cookies of earlier versions have no id, and could not be ended.
+  if (session.id === undefined || session.expires_at <= now) return null;
+  if (session.expires_at > now + lifetimeMs) return null;
+  return (await isEnded(state, session.id)) ? null : session;
+}
+
+async function isEnded({ ended, database }: SessionState, id: string): Promise<boolean> {
+  return ended.get(id) ?? (await ended.read(id, () => isEndedSession(database.read, id)));
 }
 
 /** The caller of a session in the organization that the request names; throws `401` if it has no access. */
@@ -200,11 +242,12 @@ async function begin(
   state: SessionState,
   request: SessionRequest,
   holder: Holder,
+  id: string,
   signedInAt: number,
 ) {
   const { clock, apiKeys } = state;
   const expires_at = Math.min(clock.now() + lifetimeMs, signedInAt + longestMs);
-  const session: Session = { ...holder, signed_in_at: signedInAt, expires_at };
+  const session: Session = { ...holder, id, signed_in_at: signedInAt, expires_at };
   const value = Buffer.from(JSON.stringify(session)).toString('base64url');
   const signature = await signatureOf(state, value);
   const seconds = Math.ceil((expires_at - clock.now()) / 1000);
@@ -213,7 +256,7 @@ async function begin(
   return {
     cookie: await setCookie(state, request, `${value}.${signature}`, seconds),
     session: content,
-    sessionId: idOf(await state.readKeys(), session),
+    sessionId: id,
   };
 }
 

@@ -65,6 +65,19 @@ export interface ConsoleSecretsTable {
   secret: string;
 }
 
+/** A session of the console that was signed out. */
+export interface EndedSessionsTable {
+  id: string;
+  /** When no cookie of the session is valid any more. */
+  expires_at: number;
+}
+
+/** Of one row at most: what the last probe of writes has written. */
+export interface WriteProbesTable {
+  id: number;
+  content: string;
+}
+
 export interface SkillsTable {
   id: string;
   category: string;
@@ -1096,6 +1109,8 @@ export interface Tables {
   removed_agents: RemovedAgentsTable;
   api_keys: ApiKeysTable;
   console_secrets: ConsoleSecretsTable;
+  ended_sessions: EndedSessionsTable;
+  write_probes: WriteProbesTable;
   skills: SkillsTable;
   remote_sources: RemoteSourcesTable;
   remote_skill_versions: RemoteSkillVersionsTable;

@@ -10,8 +10,8 @@ import { ConcurrencyLimit } from './concurrency-limit.ts';
 import { networkOf } from './network-of.ts';
 import { goneSignal } from './prefer.ts';
 
-/** How often the credentials of an open stream are checked. */
-const recheckMs = 2_000;
+/** How often the credentials of an open stream are checked: a session that was signed out has no stream a second later. */
+const recheckMs = 500;
 
 /** Admits a stream or throws `503`; the returned signal aborts when the stream must end. */
 export type BeginStream = (request: FastifyRequest, reply: FastifyReply) => AbortSignal;

@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { gzipSync } from 'node:zlib';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
+import { follow } from '../support/event-stream.ts';
 import { manualClock } from '../support/manual-clock.ts';
 import {
   adminSecret,
@@ -11,6 +12,8 @@ import {
   type PlatformOptions,
   startPlatform,
 } from '../support/platform.ts';
+import { isInstalled, migratedDatabase } from '../support/shared-servers.ts';
+import { waitFor } from '../support/wait-for.ts';
 
 const marked = { 'x-skillwright-console': '1' };
 /** What a page of an organization sends with each request. */
@@ -19,6 +22,7 @@ const markedOf = (organization: string) => ({
   'x-skillwright-organization': organization,
 });
 const hour = 3_600_000;
+const hasPostgres = await isInstalled('PostgreSQL');
 
 /** Files as a build leaves them. */
 const files = mkdtempSync(join(tmpdir(), 'skillwright-console-'));
@@ -112,6 +116,16 @@ describe('the files', () => {
     expect(status).toBe(404);
     expect(body.error).toBe('not_found');
   });
+
+  test.each(['/nope%ff', '/%', '/console/%ff', '/console%00', '/docs%zz'])(
+    'are not where an unreadable path leads: %s is 400',
+    async (path) => {
+      const answer = await fetch(platform.url + path, { redirect: 'manual' });
+
+      expect(answer.status).toBe(400);
+      expect(((await answer.json()) as { error: string }).error).toBe('validation_error');
+    },
+  );
 
   test('are not there while they cannot be had, and the platform works', async () => {
     const { PlatformError } = await import('../../src/kernel/errors.ts');
@@ -254,6 +268,60 @@ describe('a session', () => {
     expect(body.error).toBe('invalid_api_key');
     expect((await platform.request('GET', '/console/session', { headers })).status).toBe(204);
   });
+
+  test('is over for every cookie of it once it is signed out, and no other session is', async () => {
+    const clock = manualClock();
+    const own = await start({ clock });
+    onTestFinished(() => own.stop());
+    const first = await signedIn(adminSecret, own);
+    const other = await signedIn(adminSecret, own);
+    clock.advance(6 * hour + 1);
+    const read = (headers: Record<string, string>) =>
+      own.request('GET', '/console/session', { headers });
+    const renewed = { ...markedOf('default'), cookie: cookieOf(await read(first)) };
+
+    const answer = await own.request('DELETE', '/console/session', { headers: renewed });
+
+    expect(answer.status).toBe(204);
+    expect(cookieOf(answer)).toMatch(/=$/);
+    for (const headers of [first, renewed]) {
+      expect((await read(headers)).status).toBe(204);
+      for (const path of ['/api/jobs', '/admin/api-keys']) {
+        expect((await own.request('GET', path, { headers })).status).toBe(401);
+      }
+    }
+    expect((await own.request('GET', '/admin/api-keys', { headers: other })).status).toBe(200);
+    // Signing out again has no further effect.
+    expect((await own.request('DELETE', '/console/session', { headers: first })).status).toBe(204);
+  });
+
+  test.skipIf(!hasPostgres)(
+    'is over in every process within a second, with its open streams',
+    async () => {
+      const environment = { DATABASE_URL: await migratedDatabase() };
+      const first = await start({ environment });
+      onTestFinished(() => first.stop());
+      const second = await start({ environment });
+      onTestFinished(() => second.stop());
+      const headers = await signedIn(adminSecret, first);
+      const { job_id } = (
+        await second.request('POST', '/api/util/v1.0/wait', { headers, body: { ms: 60_000 } })
+      ).body;
+      const stream = await follow(`${second.url}/api/jobs/${job_id}/events`, headers);
+      expect(stream.status).toBe(200);
+
+      await first.request('DELETE', '/console/session', { headers });
+
+      const refused = await waitFor(
+        async () => (await second.request('GET', '/api/jobs', { headers })).status === 401,
+        // A second, and what the requests themselves take on a busy machine.
+        { describe: 'the other process refuses the session', deadlineMs: 5_000 },
+      );
+      expect(refused).toBe(true);
+      const events = await stream.ended;
+      expect(events.some(({ data }) => data.status === 'completed')).toBe(false);
+    },
+  );
 
   test('lasts twelve hours, and is renewed by a request after six', async () => {
     const clock = manualClock();
