@@ -18,6 +18,7 @@ import { readConfig } from '../src/config/config.ts';
 import { endAndCountConversations } from '../src/conversations/conversations.store.ts';
 import type { Database, Transaction } from '../src/database/database.ts';
 import { openPostgres } from '../src/database/postgres.ts';
+import { WatchedWrites } from '../src/database/watched-writes.ts';
 import { startHealth } from '../src/http/health.ts';
 import { createMemoryRateLimiter } from '../src/http/rate-limit.ts';
 import { createServer, type Server } from '../src/http/server.ts';
@@ -180,7 +181,8 @@ async function compose(database: Database, dataDir: string): Promise<Platform> {
     clock: systemClock,
     cluster: null,
   });
-  const waiting = { dispatcher: slices.webhooks.dispatcher, embeddings: null };
+  const writes = new WatchedWrites(parts.database);
+  const waiting = { dispatcher: slices.webhooks.dispatcher, embeddings: null, writes };
   const source = metricsSource(parts, systemClock, waiting, () => 1);
   registerRoutes(server, {
     ...{ parts, slices, clock: systemClock },

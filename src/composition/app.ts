@@ -6,6 +6,7 @@
 import { setTimeout as elapsed } from 'node:timers/promises';
 import type { Config } from '../config/config.ts';
 import type { Role } from '../config/readers.ts';
+import { WatchedWrites } from '../database/watched-writes.ts';
 import { createSkillSets, type SkillSets } from '../executors/skill-sets.ts';
 import { logRequests } from '../http/access-log.ts';
 import { ClientAddresses } from '../http/client-address.ts';
@@ -66,7 +67,8 @@ export interface App {
 
 export async function startApp(given: Parts): Promise<App> {
   const sets = skillSetsOf(given);
-  const parts: Parts = { ...given, executors: sets };
+  const writes = new WatchedWrites(given.database);
+  const parts: Parts = { ...given, database: writes.database, executors: sets };
   const { config, cluster, log } = parts;
   const clock = parts.clock ?? cluster?.clock ?? systemClock;
   if (cluster !== null) setIdClock(() => clock.now());
@@ -74,10 +76,13 @@ export async function startApp(given: Parts): Promise<App> {
   const writer = config.isEmbedded ? 'embedded' : newId();
 
   const slices = await composeSlices(parts, clock, writer);
-  const health = startHealth(probesOf(parts, slices.processes.cluster, clock), clock, log);
+  const health = startHealth(probesOf(parts, writes, slices.processes.cluster, clock), clock, log);
   const stopping = new AbortController();
   const reloads = composeReloads(parts, sets, slices, clock);
-  const { server, drain } = buildServer({ parts, slices, reloads, clock, health }, stopping.signal);
+  const { server, drain } = buildServer(
+    { parts, writes, slices, reloads, clock, health },
+    stopping.signal,
+  );
 
   // An embedded platform has one process: no active job of its database is still being run.
   if (config.isEmbedded) {
@@ -199,7 +204,9 @@ async function endRuns(
 
 /** The server with all its routes; it does not listen yet. */
 function buildServer(
-  built: Pick<Started, 'parts' | 'slices' | 'reloads' | 'clock' | 'health'>,
+  built: Pick<Started, 'parts' | 'slices' | 'reloads' | 'clock' | 'health'> & {
+    writes: WatchedWrites;
+  },
   stopping: AbortSignal,
 ): { server: Server; drain: Drain } {
   const { parts, slices, clock } = built;
@@ -222,7 +229,11 @@ function buildServer(
   const source = metricsSource(
     parts,
     clock,
-    { dispatcher: slices.webhooks.dispatcher, embeddings: slices.embeddings },
+    {
+      dispatcher: slices.webhooks.dispatcher,
+      embeddings: slices.embeddings,
+      writes: built.writes,
+    },
     liveOf,
   );
 

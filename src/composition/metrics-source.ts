@@ -1,6 +1,7 @@
 /** What /metrics reads when it is asked. */
 
 import { type Role, roles } from '../config/readers.ts';
+import type { WatchedWrites } from '../database/watched-writes.ts';
 import type { JobsOfQueue, MetricsSource } from '../http/metrics.ts';
 import { findOldestDue } from '../jobs/oldest-due.store.ts';
 import { queueOf } from '../jobs/queues.ts';
@@ -17,6 +18,7 @@ import type { Parts } from './parts.ts';
 /** The slices that gauges are read from. */
 interface Read {
   readonly dispatcher: Pick<Dispatcher, 'lagMs'>;
+  readonly writes: WatchedWrites;
   readonly embeddings: Pick<ComposedEmbeddings, 'countAwaiting'> | null;
 }
 
@@ -24,7 +26,7 @@ interface Read {
 export function metricsSource(
   { database, queue, executors }: Pick<Parts, 'database' | 'queue' | 'executors'>,
   clock: Clock,
-  { dispatcher, embeddings }: Read,
+  { dispatcher, embeddings, writes }: Read,
   liveOf: (role: Role) => number,
 ): MetricsSource {
   const ageOf = (dueAt: number | undefined) =>
@@ -53,6 +55,7 @@ export function metricsSource(
     liveProcesses: () => Object.fromEntries(roles.map((role) => [role, liveOf(role)])),
     executorDeaths: () => executors?.stats().deaths ?? 0,
     databaseConnections: () => database.connections(),
+    isDatabaseWritable: () => writes.isWritable(),
     isQueueConnected: () => queue.isConnected(),
     jobsByQueue: createSharedRead(clock, async () => {
       const counts = Object.fromEntries(

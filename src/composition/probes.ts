@@ -1,4 +1,5 @@
 /** What /health watches (specification: Health and metrics). */
+import type { WatchedWrites } from '../database/watched-writes.ts';
 import type { PoolStats } from '../executors/pool.ts';
 import type { Probe } from '../http/health.ts';
 import { findOldestDue } from '../jobs/oldest-due.store.ts';
@@ -15,11 +16,13 @@ const slowStartMs = 5_000;
 
 export function probesOf(
   { database, queue, executors }: Parts,
+  writes: WatchedWrites,
   processes: Processes | null,
   clock: Clock,
 ): Probe[] {
   const probes: Probe[] = [
     { name: 'database', isCritical: true, check: () => database.ping() },
+    { name: 'writes', isCritical: true, check: () => writes.check() },
     {
       name: 'queue',
       isCritical: true,

@@ -104,7 +104,8 @@ export function healthRoutes(
           200: { ...HealthRecord, description: 'ok or degraded.', examples: [example] },
           503: {
             ...HealthRecord,
-            description: 'unhealthy: the database or the queue store cannot be reached.',
+            description:
+              'unhealthy: the database or the queue store cannot be reached, or the database takes no writes.',
             examples: [{ ...example, status: 'unhealthy' }],
           },
         },

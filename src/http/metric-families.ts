@@ -21,6 +21,7 @@ export function createFamilies(registry: Registry) {
   const backlogHelp =
     'Webhook deliveries that are due and not under way; 10000 stands for more, too';
   const awaitingHelp = 'Memories without a vector of EMBEDDING_MODEL; 10000 stands for more, too';
+  const writableHelp = '0 after the database refused a write, until it takes one';
   const deathsHelp = 'Child processes that were lost to a fault of what ran in them';
   const outboxHelp = 'How long the oldest event that webhooks have not heard of has waited';
   const errorsHelp = 'Errors by code: refused requests and failed attempts';
@@ -43,6 +44,7 @@ export function createFamilies(registry: Registry) {
     jobDuration: histogram('service_job_duration_seconds', 'Time that attempts took', 'queue'),
     poolActive: gauge('service_database_pool_active', 'Database connections in use'),
     poolIdle: gauge('service_database_pool_idle', 'Database connections at rest'),
+    databaseWritable: gauge('service_database_writable', writableHelp),
     queueConnected: gauge('service_redis_connected', '1 while the queue store can be reached'),
     ...modelCounters(registers),
     modelDuration: histogram(

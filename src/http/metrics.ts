@@ -39,6 +39,8 @@ export interface MetricsSource {
   /** Children of this process that were lost to a fault. */
   executorDeaths(): number;
   databaseConnections(): { active: number; idle: number };
+  /** False after a refused write, until one succeeds. */
+  isDatabaseWritable(): boolean;
   isQueueConnected(): boolean;
 }
 
@@ -209,6 +211,7 @@ async function render(state: MetricsState, source: MetricsSource): Promise<strin
   const { active, idle } = source.databaseConnections();
   families.poolActive.set(active);
   families.poolIdle.set(idle);
+  families.databaseWritable.set(source.isDatabaseWritable() ? 1 : 0);
   families.queueConnected.set(source.isQueueConnected() ? 1 : 0);
   return state.registry.metrics();
 }

@@ -12,6 +12,7 @@ import {
   stagedSkillsDir,
 } from '../support/cluster-load.ts';
 import { type Load, startLoad } from '../support/load.ts';
+import type { Platform } from '../support/platform.ts';
 import { startProcess } from '../support/process.ts';
 import { canMount, mountSmallDisk, type SmallDisk } from '../support/small-disk.ts';
 import { dataDirectory } from '../support/staged.ts';
@@ -40,6 +41,13 @@ async function answers(load: Load, outcome: number, count: number): Promise<void
   );
 }
 
+async function healthIs({ request }: Pick<Platform, 'request'>, status: number): Promise<void> {
+  await waitFor(async () => (await request('GET', '/health')).status === status, {
+    describe: `/health is ${status}`,
+    deadlineMs: 60_000,
+  });
+}
+
 describe.skipIf(!mounts)('a full disk', () => {
   test('under SQLite', async () => {
     const disk = smallDisk(24);
@@ -60,8 +68,16 @@ describe.skipIf(!mounts)('a full disk', () => {
     await answers(load, 503, 20);
     const [known] = load.accepted.keys();
     expect((await tenant.get(`/api/jobs/${known}`)).status).toBe(200);
+    await healthIs(platform, 503);
+    expect((await platform.request('GET', '/metrics')).text).toContain(
+      'service_database_writable 0',
+    );
     disk.free();
     await answers(load, 202, 10);
+    await healthIs(platform, 200);
+    expect((await platform.request('GET', '/metrics')).text).toContain(
+      'service_database_writable 1',
+    );
 
     await load.stop();
     expect(load.unexpected).toEqual([]);
@@ -88,11 +104,12 @@ describe.skipIf(!mounts)('a full disk', () => {
     await answers(load, 503, 20);
     const [known] = load.accepted.keys();
     expect((await load.tenant.get(`/api/jobs/${known}`)).status).toBe(200);
+    await healthIs(apiOf(cluster).client, 503);
     disk.free();
     await answers(load, 202, 10);
 
     expect(cluster.processes.filter((process) => process.hasExited())).toEqual([]);
     await load.settle();
-    expect((await apiOf(cluster).client.request('GET', '/health')).status).toBe(200);
+    await healthIs(apiOf(cluster).client, 200);
   });
 });

@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { unavailable } from '../../src/database/database.ts';
 import { startExecutorPool } from '../../src/executors/pool.ts';
 import { createLogger } from '../../src/kernel/log.ts';
 import { createMemoryQueue } from '../../src/queue/memory.ts';
@@ -11,7 +12,10 @@ const log = createLogger('silent');
 
 /** A platform whose parts fail while a test says so. */
 async function startFragile() {
-  const failing = { queue: false, executors: false, database: 'no' as 'no' | 'fails' | 'hangs' };
+  const failing = {
+    ...{ queue: false, executors: false, disk: false },
+    database: 'no' as 'no' | 'fails' | 'hangs',
+  };
   const queue = createMemoryQueue(log);
   const executors = await startExecutorPool({
     size: 1,
@@ -32,12 +36,17 @@ async function startFragile() {
       },
     },
   });
-  const ping = platform.database.ping;
+  const { ping, write } = platform.database;
   Object.assign(platform.database, {
     ping() {
       if (failing.database === 'fails') return Promise.reject(new Error('It is down'));
       return failing.database === 'hangs' ? new Promise(() => {}) : ping();
     },
+    // What SQLite says of a full disk.
+    write: (unit: Parameters<typeof write>[0]) =>
+      failing.disk
+        ? Promise.reject(unavailable(Object.assign(new Error('disk is full'), { errcode: 13 })))
+        : write(unit),
   });
   return { platform, failing };
 }
@@ -104,6 +113,24 @@ describe('GET /health', () => {
       expect(ok.status).toBe(200);
     },
   );
+
+  test('is unhealthy after a write that the database refused, until one succeeds', async () => {
+    failing.disk = true;
+    const refused = await platform.admin('POST', '/admin/api-keys', {
+      client_name: 'a',
+      scopes: ['*'],
+    });
+    const unhealthy = await statusIs('unhealthy');
+    const metric = await platform.request('GET', '/metrics');
+    failing.disk = false;
+    await statusIs('ok');
+
+    expect(refused.status).toBe(503);
+    expect(unhealthy.status).toBe(503);
+    expect(metric.text).toMatch(/^service_database_writable 0$/m);
+    const after = await platform.request('GET', '/metrics');
+    expect(after.text).toMatch(/^service_database_writable 1$/m);
+  });
 
   test('is unhealthy, not degraded, when both are true', async () => {
     Object.assign(failing, { executors: true, database: 'fails' });

@@ -59,6 +59,7 @@ describe('GET /metrics', () => {
     ['service_job_duration_seconds', 'histogram'],
     ['service_database_pool_active', 'gauge'],
     ['service_database_pool_idle', 'gauge'],
+    ['service_database_writable', 'gauge'],
     ['service_redis_connected', 'gauge'],
     ['service_model_calls_total', 'counter'],
     ['service_model_tokens_total', 'counter'],
@@ -85,7 +86,7 @@ describe('GET /metrics', () => {
   test('has no other family of the service', async () => {
     const families = (await scrape()).match(/^# TYPE service_\w+/gm);
 
-    expect(families).toHaveLength(27);
+    expect(families).toHaveLength(28);
   });
 
   test.each([
