@@ -13,9 +13,11 @@ import type { Database, Handle } from './database.ts';
 import { groupCommit, type Writer } from './group-commit.ts';
 import { migrate } from './migrate.ts';
 import { refuseMovedDirectory } from './move-marker.ts';
-import { isBusy, translated } from './sqlite-errors.ts';
+import { isBusy, isDamaged, translated } from './sqlite-errors.ts';
 import { type CompiledStatement, compile, type Statement } from './statement.ts';
 import type { Tables } from './tables.ts';
+import { findWal } from './wal.ts';
+import { reportWalLoss } from './wal-loss.ts';
 
 /** The database in a data directory. */
 export const sqliteFile = (dataDir: string): string => join(dataDir, 'skillwright.db');
@@ -49,10 +51,14 @@ export async function openSqlite(
   };
   try {
     if (!evenIfMoved) refuseMovedDirectory(dataDir);
+    const wal = findWal(sqliteFile(dataDir));
     const writer = open();
     writer.exec(
       'PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA temp_store = MEMORY;',
     );
+    // Before the first write, which may overwrite what was left out.
+    writer.prepare('SELECT count(*) FROM sqlite_schema').get();
+    reportWalLoss(writer, sqliteFile(dataDir), wal, log);
     // Checkpoints move each dirty page once however often it was written: fewer, larger ones cost less.
     // Its cache stays as small as SQLite makes it: a commit may look through the table of all cached pages.
     writer.exec('PRAGMA wal_autocheckpoint = 8000;');
@@ -78,8 +84,15 @@ export async function openSqlite(
     };
   } catch (error) {
     closeAll();
-    throw error;
+    throw isDamaged(error) ? damaged(dataDir, error as Error) : error;
   }
+}
+
+function damaged(dataDir: string, cause: Error): Error {
+  return new Error(
+    `The database ${sqliteFile(dataDir)} is damaged (${cause.message}): keep a copy of ${dataDir}, and restore a backup into it (docs/backup.md)`,
+    { cause },
+  );
 }
 
 /** The connection that writes, with the statements of every transaction prepared. */
