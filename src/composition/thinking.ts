@@ -58,6 +58,7 @@ type ThinkingConfig = Pick<
   | 'providers'
   | 'modelFirstTokenTimeoutMs'
   | 'modelSilenceTimeoutMs'
+  | 'modelKeepAliveTimeoutMs'
   | 'agentTurnsMax'
   | 'agentTokensMax'
   | 'modelOutputTokens'
@@ -115,6 +116,7 @@ function modelsOf({ base, config, observers, slices }: ThinkingDeps): Models {
     silence: {
       firstTokenMs: config.modelFirstTokenTimeoutMs,
       betweenMs: config.modelSilenceTimeoutMs,
+      keepAliveMs: config.modelKeepAliveTimeoutMs,
     },
     settingsOf: providerSettings(config.providers, slices.credentials),
   });

@@ -208,6 +208,12 @@ export const variables = {
     '120000',
     integer(1_000, 3_600_000),
   ),
+  modelKeepAliveTimeoutMs: variable(
+    'MODEL_KEEP_ALIVE_TIMEOUT_MS',
+    'How long a provider of models may send comments and pings alone, before its answer or within it, in milliseconds.',
+    '1800000',
+    integer(1_000, 21_600_000),
+  ),
   modelWaitsMax: variable(
     'MODEL_WAITS_MAX',
     'Runs that may wait for a model beside those that WORKER_CONCURRENCY counts.',

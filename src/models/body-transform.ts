@@ -9,6 +9,7 @@ import { ExcessError } from './answer.ts';
 import { eventsOf } from './document.ts';
 import { statusIn } from './error-body.ts';
 import { createEventDataReader, type EventDataReader } from './event-data.ts';
+import { isKeepAlive, isPing } from './keep-alive.ts';
 import type { Protocol } from './providers.ts';
 import type { StreamParser } from './stream-parser.ts';
 import type { WireFault } from './wire.ts';
@@ -26,6 +27,15 @@ export interface BodyTransform {
   transform(value: Uint8Array | null): Uint8Array;
   /** Whether the rest of the body need not be read. */
   isOver(): boolean;
+  /** What has arrived so far, comments and blanks before it left out. */
+  arrived(): Readonly<Arrived>;
+}
+
+export interface Arrived {
+  /** Whether the answer has begun, with any event but a ping, or with a document. */
+  isBegun: boolean;
+  /** Events with a part of the answer, and chunks of a document. */
+  parts: number;
 }
 
 export interface BodyTransformDeps {
@@ -44,6 +54,7 @@ interface State extends BodyTransformDeps {
   /** The chunks of a document; null when the body is a stream of events. */
   document: string[] | null;
   isBegun: boolean;
+  readonly arrived: Arrived;
   /** Whether any event was forwarded. */
   isForwarded: boolean;
   bytes: number;
@@ -60,11 +71,16 @@ export function createBodyTransform(deps: BodyTransformDeps): BodyTransform {
     events: createEventDataReader(),
     document: null,
     isBegun: false,
+    arrived: { isBegun: false, parts: 0 },
     isForwarded: false,
     bytes: 0,
     isOver: false,
   };
-  return { transform: (value) => transform(state, value), isOver: () => state.isOver };
+  return {
+    transform: (value) => transform(state, value),
+    isOver: () => state.isOver,
+    arrived: () => state.arrived,
+  };
 }
 
 function transform(state: State, value: Uint8Array | null): Uint8Array {
@@ -97,6 +113,8 @@ function take(state: State, text: string): string {
       .map((data) => forwardData(state, data))
       .join('');
   }
+  state.arrived.isBegun = true;
+  state.arrived.parts += 1;
   state.document.push(text);
   return '';
 }
@@ -134,7 +152,9 @@ function forwardDocument(state: State, text: string): string {
 }
 
 function forwardEvent(state: State, event: unknown): string {
-  const { parser } = state;
+  const { parser, arrived } = state;
+  arrived.isBegun ||= !isPing(event);
+  if (!isKeepAlive(event)) arrived.parts += 1;
   const parsedEvent = parser.parse(event);
   if ('error' in parsedEvent) return fail(state, faultOf(state, parsedEvent.error, event));
   state.isOver = parser.state.isOver;

@@ -21,7 +21,7 @@ function ask(model: string, changes: Partial<ModelCall> = {}) {
       baseUrl: name === 'anthropic' ? provider.anthropicBaseUrl : provider.openaiBaseUrl,
     }),
     clock: systemClock,
-    silence: { firstTokenMs: 10_000, betweenMs: 10_000 },
+    silence: { firstTokenMs: 10_000, betweenMs: 10_000, keepAliveMs: 60_000 },
   });
   return models.call({
     model,

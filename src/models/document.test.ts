@@ -28,7 +28,7 @@ function ask(kind: string, changes: Partial<ModelCall> = {}, idleMs = 10_000) {
   const models = createModels({
     clock: systemClock,
     settingsOf: async () => ({ apiKey: 'sk-secret', baseUrl: provider.openaiBaseUrl }),
-    silence: { firstTokenMs: idleMs, betweenMs: idleMs },
+    silence: { firstTokenMs: idleMs, betweenMs: idleMs, keepAliveMs: 60_000 },
   });
   return models.call({
     model: `${kind}/some-model`,

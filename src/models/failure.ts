@@ -37,6 +37,10 @@ export function failureOf(fault: WireFault, call: FailedCall, clock: Clock): Mod
       const message = `The provider ${provider} fell silent: ${silence}`;
       return failed('unavailable', message, { wasSilent: true });
     }
+    case 'stalled': {
+      const message = `The provider ${provider} sent nothing of its answer for ${fault.ms / 1000} s, only keep-alives`;
+      return failed('unavailable', message, { wasSilent: true });
+    }
     case 'late': {
       const message = `The provider ${provider} took longer than ${fault.ms / 1000} s for its answer`;
       return failed('unavailable', message, { wasSilent: true });

@@ -12,9 +12,9 @@ import { systemClock } from '../kernel/clock.ts';
 import type { ModelAnswer, ModelError } from './model.ts';
 import { createModels } from './models.ts';
 
-const patience = { firstTokenMs: 10_000, betweenMs: 10_000 };
+const patience = { firstTokenMs: 10_000, betweenMs: 10_000, keepAliveMs: 60_000 };
 /** For servers that fall silent: long enough to read what they have sent. */
-const brief = { firstTokenMs: 10_000, betweenMs: 300 };
+const brief = { firstTokenMs: 10_000, betweenMs: 300, keepAliveMs: 60_000 };
 
 /** Calls a server that answers with these bytes. */
 async function answerTo(

@@ -39,7 +39,7 @@ beforeEach(() => {
   provider.script(answering('Hello.'));
 });
 
-const silence = { firstTokenMs: 10_000, betweenMs: 10_000 };
+const silence = { firstTokenMs: 10_000, betweenMs: 10_000, keepAliveMs: 60_000 };
 const clock = { now: () => noon, monotonic: () => 0 };
 
 function modelsFor(settings: Partial<ProviderSettings> = {}, silent = silence): Models {
@@ -368,7 +368,7 @@ describe.each(kinds)('%s', (kind) => {
     const index = provider.requests.length;
 
     const failure = await failureOf(
-      modelsFor({}, { firstTokenMs: 50, betweenMs: 50 }).call(callOf(kind)),
+      modelsFor({}, { firstTokenMs: 50, betweenMs: 50, keepAliveMs: 60_000 }).call(callOf(kind)),
     );
 
     expect(failure).toMatchObject({ fault: 'unavailable' });
@@ -380,9 +380,10 @@ describe.each(kinds)('%s', (kind) => {
   test('a slow stream is not silence', async () => {
     provider.script(answering('abcdefghij', { piece: 1, everyMs: 60 }));
 
-    const { message } = await modelsFor({}, { firstTokenMs: 500, betweenMs: 500 }).call(
-      callOf(kind),
-    );
+    const { message } = await modelsFor(
+      {},
+      { firstTokenMs: 500, betweenMs: 500, keepAliveMs: 60_000 },
+    ).call(callOf(kind));
 
     expect(message.text).toBe('abcdefghij');
   });
@@ -428,7 +429,7 @@ describe.each(kinds)('%s', (kind) => {
   test('a provider may be silent for longer before its answer begins than within it', async () => {
     const begun = Promise.withResolvers<void>();
     provider.script(answering('The sky is blue.', { until: begun.promise }));
-    const patient = modelsFor({}, { firstTokenMs: 10_000, betweenMs: 100 });
+    const patient = modelsFor({}, { firstTokenMs: 10_000, betweenMs: 100, keepAliveMs: 60_000 });
     const asked = provider.requests.length;
 
     vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });

@@ -127,6 +127,7 @@ function detailOf(error: unknown): string {
 const lateFaults: ReadonlySet<WireFault['kind']> = new Set([
   'lost',
   'silent',
+  'stalled',
   'late',
   'malformed',
   'failed',

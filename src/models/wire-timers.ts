@@ -6,18 +6,20 @@ export interface SilenceLimits {
   readonly firstTokenMs: number;
   /** Between two parts of an answer. */
   readonly betweenMs: number;
+  /** How long it may send keep-alives alone, before the answer or within it. */
+  readonly keepAliveMs: number;
 }
 
 /** How long a call may take, in milliseconds. */
 export interface TimeLimits extends SilenceLimits {
-  /** Until the first byte of the answer; the head of the response does not count. */
+  /** Until the first byte of the answer; the head of the response, comments and pings do not count. */
   readonly firstByteMs?: number | undefined;
   /** Until its end. */
   readonly timeoutMs?: number | undefined;
 }
 
 export interface Deadlines {
-  /** The first byte has arrived. */
+  /** The first byte of the answer has arrived. */
   begun(): void;
   stop(): void;
 }

@@ -3,17 +3,19 @@ import { once } from 'node:events';
 import { createServer, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { Readable } from 'node:stream';
-import { expect, onTestFinished, test } from 'vitest';
+import { describe, expect, onTestFinished, test } from 'vitest';
 import type { Protocol } from './providers.ts';
 import { openWire, type WireFault } from './wire.ts';
+import type { TimeLimits } from './wire-timers.ts';
 
-const silence = { firstTokenMs: 10_000, betweenMs: 10_000 };
+const silence = { firstTokenMs: 10_000, betweenMs: 10_000, keepAliveMs: 60_000 };
 const bounds = { stream: 10_000, document: 5_000 };
 
 /** The result of an exchange with a server that answers so. */
 async function exchangeWith(
   answer: (response: ServerResponse) => void,
   protocol: Protocol = 'chat',
+  limits: TimeLimits = silence,
 ) {
   const closed = Promise.withResolvers<void>();
   const server = createServer((_request, response) => {
@@ -30,7 +32,7 @@ async function exchangeWith(
   const wire = openWire({
     protocol,
     signal: new AbortController().signal,
-    limits: silence,
+    limits,
     bounds,
     onText: (part) => texts.push(part),
   });
@@ -143,4 +145,94 @@ test('text of messages is taken directly until a block of another kind; all late
     ...['message_start', 'text', '', 'content_block_stop', 'tool_use', 'content_block_stop'],
     ...['text', 'three', 'content_block_stop', 'message_stop'],
   ]);
+});
+
+const choices = (delta: object, finish_reason: string | null = null) =>
+  `data: ${JSON.stringify({ choices: [{ index: 0, delta, finish_reason }] })}\n\n`;
+
+/** Sends the pieces, then the last of them again and again until the client leaves. */
+function repeating(...pieces: readonly string[]) {
+  return (response: ServerResponse) => {
+    for (const piece of pieces) response.write(piece);
+    const timer = setInterval(() => response.write(pieces.at(-1)), 5);
+    response.once('close', () => clearInterval(timer));
+  };
+}
+
+describe('an exchange in which nothing but keep-alives arrives', () => {
+  const limits = { firstTokenMs: 10_000, betweenMs: 10_000, keepAliveMs: 10_000 };
+  const ping = 'data: {"type":"ping"}\n\n';
+  const begun = `data: {"type":"message_start","message":{}}\n\ndata: {"type":"content_block_start","index":0,"content_block":{"type":"thinking","thinking":""}}\n\n`;
+  const emptyDelta = `data: {"type":"content_block_delta","index":0,"delta":{"type":"thinking_delta","thinking":""}}\n\n`;
+
+  test.each<[string, Protocol, string[]]>([
+    ['comments', 'chat', [': OPENROUTER PROCESSING\n\n']],
+    ['blanks', 'chat', [' ']],
+    ['chunks with the role alone', 'chat', [choices({ role: 'assistant', content: '' })]],
+    ['comments within the answer', 'chat', [choices({ content: 'Some' }), ': still here\n\n']],
+    ['pings', 'messages', [ping]],
+    ['pings while it thinks', 'messages', [begun, ping]],
+    ['deltas without text', 'messages', [begun, emptyDelta]],
+  ])('ends after its bound: %s', async (_, protocol, pieces) => {
+    // The silence is never as long as these limits.
+    const brief = { ...limits, firstTokenMs: 200, keepAliveMs: 300 };
+    const { fault, closed } = await exchangeWith(repeating(...pieces), protocol, brief);
+
+    expect(fault).toEqual({ kind: 'stalled', ms: 300 });
+    await closed;
+  });
+
+  test.each<[string, Protocol, string]>([
+    ['a comment', 'chat', ': OPENROUTER PROCESSING\n\n'],
+    ['a ping', 'messages', ping],
+  ])('has no first byte: %s', async (_, protocol, piece) => {
+    const { fault } = await exchangeWith(repeating(piece), protocol, {
+      ...limits,
+      firstByteMs: 200,
+    });
+
+    expect(fault).toEqual({ kind: 'silent', ms: 200 });
+  });
+
+  test('goes on after pings within the bound, however often the model thinks so long', async () => {
+    const thought = `data: {"type":"content_block_delta","index":0,"delta":{"type":"thinking_delta","thinking":"Hm"}}\n\n`;
+    const rest =
+      'data: {"type":"message_delta","delta":{"stop_reason":"end_turn"},"usage":{"output_tokens":3}}\n\ndata: {"type":"message_stop"}\n\n';
+    const { fault, text } = await exchangeWith(
+      (response) => {
+        response.write(begun);
+        let pings = 0;
+        // 60 pings and 6 thoughts: together they take longer than the bound.
+        const timer = setInterval(() => {
+          pings += 1;
+          response.write(pings % 10 === 0 ? thought : ping);
+          if (pings < 60) return;
+          clearInterval(timer);
+          response.end(rest);
+        }, 40);
+      },
+      'messages',
+      { ...limits, firstTokenMs: 200, keepAliveMs: 2_000 },
+    );
+
+    expect(fault).toBeNull();
+    expect(text).toContain('message_stop');
+  });
+
+  test('after the end of the answer does not wait for its usage for ever', async () => {
+    const answer = choices({ content: 'Hi.' }) + choices({}, 'stop');
+    const { fault } = await exchangeWith(repeating(answer, ': still here\n\n'), 'chat', limits);
+
+    expect(fault).toEqual({ kind: 'stalled', ms: 5_000 });
+  });
+});
+
+test('the body of an error that drips is given up, and its status is reported', async () => {
+  const { fault, closed } = await exchangeWith((response) => {
+    response.writeHead(400);
+    repeating('no. ')(response);
+  });
+
+  expect(fault).toMatchObject({ kind: 'status', status: 400 });
+  await closed;
 });

@@ -28,6 +28,8 @@ export type WireFault =
   | { readonly kind: 'aborted' }
   /** The provider sent no byte for `ms`. */
   | { readonly kind: 'silent'; readonly ms: number }
+  /** The provider sent keep-alives alone for `ms`. */
+  | { readonly kind: 'stalled'; readonly ms: number }
   /** The answer was not whole after `ms`. */
   | { readonly kind: 'late'; readonly ms: number }
   /** `isSent` says whether the provider may have had the request. */
@@ -65,6 +67,8 @@ export interface Wire {
 const bodyBytesMax: BodyBytesMax = { stream: 256 * 1024 * 1024, document: 32 * 1024 * 1024 };
 /** Of the body of an error response. */
 const errorCharactersMax = 64 * 1024;
+/** How long the body of an error response may take. */
+const errorBodyMs = 5_000;
 /** How long the body of a finished answer may take to end, so that its connection can be reused. */
 const drainMs = 1_000;
 /** How long the usage may follow the stop reason of an answer. */
@@ -78,6 +82,8 @@ interface State extends Pick<WireOptions, 'protocol' | 'onText'> {
   readonly bounds: BodyBytesMax;
   readonly request: AbortController;
   readonly silenceTimer: SilenceTimer;
+  /** Reset by parts of the answer, not by keep-alives. */
+  readonly stallTimer: SilenceTimer;
   readonly deadlines: Deadlines;
   /** The first fault. */
   fault: WireFault | null;
@@ -112,6 +118,10 @@ export function openWire(options: WireOptions): Wire {
       () => silenceLimit(parser.state, silence),
       (ms) => fail(state, { kind: 'silent', ms }),
     ),
+    stallTimer: startSilenceTimer(
+      () => (parser.state.isFinished ? usageMs : silence.keepAliveMs),
+      (ms) => fail(state, { kind: 'stalled', ms }),
+    ),
     deadlines: startDeadlines(limits, (fault) => fail(state, fault)),
     fault: null,
     isBegun: false,
@@ -129,6 +139,7 @@ export function openWire(options: WireOptions): Wire {
     close() {
       signal.removeEventListener('abort', onAbort);
       state.silenceTimer.stop();
+      state.stallTimer.stop();
       state.deadlines.stop();
       if (!state.isDraining) state.request.abort();
     },
@@ -136,8 +147,10 @@ export function openWire(options: WireOptions): Wire {
 }
 
 /** A provider that may take longer for its first byte may also take longer for its first token. */
-function silenceWithin({ firstTokenMs, betweenMs, firstByteMs = 0 }: TimeLimits): SilenceLimits {
-  return { firstTokenMs: Math.max(firstTokenMs, firstByteMs), betweenMs };
+function silenceWithin(limits: TimeLimits): SilenceLimits {
+  const { betweenMs, firstByteMs = 0 } = limits;
+  const firstTokenMs = Math.max(limits.firstTokenMs, firstByteMs);
+  return { firstTokenMs, betweenMs, keepAliveMs: Math.max(limits.keepAliveMs, firstTokenMs) };
 }
 
 function silenceLimit(state: StreamParser['state'], silence: SilenceLimits): number {
@@ -168,7 +181,7 @@ async function send(
   silenceTimer.reset();
   const { status, headers, body } = response;
   if (status < 200 || status > 299) {
-    const message = await errorMessageOf(body, silenceTimer.reset);
+    const message = await errorMessageOf(state, body);
     fail(state, { kind: 'status', status, headers, message });
     request.abort();
     throw new Error(`status ${status}`);
@@ -194,11 +207,12 @@ function transformedBody(
   const take = (controller: ReadableStreamDefaultController, value: Uint8Array | null) => {
     // After a fault the body ends with an error, which comes as null.
     if (isOver || (value !== null && state.fault !== null)) return;
+    const { parts } = transform.arrived();
     const bytes = transform.transform(value);
-    if (value !== null) {
-      state.silenceTimer.reset();
-      state.deadlines.begun();
-    }
+    const arrived = transform.arrived();
+    if (value !== null) state.silenceTimer.reset();
+    if (arrived.isBegun) state.deadlines.begun();
+    if (arrived.parts > parts) state.stallTimer.reset();
     if (bytes.length > 0) {
       controller.enqueue(bytes);
       if ((controller.desiredSize ?? 0) <= 0) body.pause();
@@ -245,19 +259,21 @@ export function connectionFault(error: unknown): WireFault {
 
 /** The message in the body of an error response; empty where there is none. */
 async function errorMessageOf(
+  { request }: Pick<State, 'request'>,
   chunks: AsyncIterable<Uint8Array>,
-  onBytes: () => void,
 ): Promise<string> {
+  const deadline = setTimeout(() => request.abort(), errorBodyMs).unref();
   const decoder = new TextDecoder();
   let text = '';
   try {
     for await (const bytes of chunks) {
-      onBytes();
       text += decoder.decode(bytes, { stream: true });
       if (text.length > errorCharactersMax) break;
     }
   } catch {
-    // The status alone is reported.
+    // What has arrived is reported, the status at least.
+  } finally {
+    clearTimeout(deadline);
   }
   const body = parsed(text);
   return typeof body === 'object' && body !== null ? messageIn(body) : text;

@@ -133,6 +133,7 @@ const thinkingLimits = {
   defaultModel: null,
   modelFirstTokenTimeoutMs: 60_000,
   modelSilenceTimeoutMs: 60_000,
+  modelKeepAliveTimeoutMs: 60_000,
   agentTurnsMax: 20,
   agentTokensMax: 1e9,
   modelOutputTokens: 1_000,
