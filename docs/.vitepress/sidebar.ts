@@ -71,6 +71,7 @@ const groups: readonly Group[] = [
     [
       ['Configuration', '/configuration'],
       ['Operations', '/operations'],
+      ['What input can cost', '/security'],
       ['Backup', '/backup'],
       ['Cluster', '/cluster'],
       ['Fault tests', '/chaos'],

@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { cpuMsOf } from '../../test/support/cpu-time.ts';
+import { refusedSchemas } from '../../test/support/hostile-schemas.ts';
 import { generationIdOf, readGenerateRequest } from '../agents/generate-request.ts';
 import { jsonTextFault } from '../kernel/text.ts';
 import type { GenerateRequest } from '../skills/definition.ts';
@@ -37,6 +38,24 @@ const schema = {
 const wanted = { prompt: 'hello', schema };
 
 describe('generate', () => {
+  test.each(Object.entries(refusedSchemas))(
+    'with a schema that would take too long fails before the model is called: %s',
+    async (_name, hostile) => {
+      const { generate, asked } = answering('"a"');
+      await expect(generate({ prompt: 'hello', schema: hostile })).rejects.toThrow(/^the schema /);
+      expect(asked).toEqual([]);
+    },
+  );
+
+  test('fails when its answer takes too many steps, and asks for no correction', async () => {
+    const fork = { allOf: [{ items: { $ref: '#' } }, { items: { $ref: '#' } }] };
+    const { generate, asked } = answering('['.repeat(40) + ']'.repeat(40));
+    await expect(generate({ prompt: 'hello', schema: fork })).rejects.toThrow(
+      /^the schema takes too many steps to check this value: simplify the schema/,
+    );
+    expect(asked).toHaveLength(1);
+  });
+
   test('without a schema returns the unchanged answer', async () => {
     const { generate } = answering('```json\n{}\n```');
 
@@ -139,7 +158,7 @@ describe('generate', () => {
     ['the schema must be an object', 'string'],
     ['the schema must be an object', true],
     ['the schema must be an object', []],
-    ['the schema cannot be compiled: .*', { type: 'nothing' }],
+    ['the schema has the keyword type, which must be the name of a type.*', { type: 'nothing' }],
     ['the schema refers to "#/missing", which it does not define', { $ref: '#/missing' }],
     ['the schema is larger than 64 KiB of JSON', { title: 'x'.repeat(70_000) }],
   ])('with a wrong schema costs nothing: %s', async (message, wrong) => {

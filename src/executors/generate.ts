@@ -1,10 +1,11 @@
 /**
  * `ctx.generate` in the child: sends the request to the parent and validates the model's answer against
- * the request's schema. The validation is here because a slow schema from outside then blocks only the
- * runs of this child. An invalid answer goes back to the model with its faults.
+ * the request's schema, which may be a client's and has bounded steps. An invalid answer goes back to the model with
+ * its faults.
  */
+import { boundedValidator } from '../kernel/bounded-schema.ts';
 import { createHash } from '../kernel/create-hash.ts';
-import { compileSchema, issuesText, type Validate } from '../kernel/json-schema.ts';
+import { issuesText, type Validate } from '../kernel/json-schema.ts';
 import { permanentError } from '../kernel/permanent-error.ts';
 import { SchemaError } from '../kernel/schema-rules.ts';
 import { canonicalJson, cleanText, jsonTextFault } from '../kernel/text.ts';
@@ -60,15 +61,18 @@ function validatorOf(schema: unknown): Validate | null {
   if (schema === undefined) return null;
   if (schema === null || typeof schema !== 'object')
     throw permanentError('the schema must be an object');
-  const validate = compileSchema(schema as Readonly<Record<string, unknown>>);
-  try {
-    // The first use compiles the schema, so an invalid schema costs no call of the model.
-    validate(null);
-    return validate;
-  } catch (error) {
-    if (error instanceof SchemaError) throw permanentError(`the schema ${error.message}`);
-    throw error;
-  }
+  const bounded = boundedValidator(schema as Readonly<Record<string, unknown>>);
+  const validate: Validate = (value) => {
+    try {
+      return bounded(value);
+    } catch (error) {
+      if (error instanceof SchemaError) throw permanentError(`the schema ${error.message}`);
+      throw error;
+    }
+  };
+  // The first use reads the schema, so an invalid schema costs no call of the model.
+  validate(null);
+  return validate;
 }
 
 function readAnswer(

@@ -1,11 +1,17 @@
-/** What reads a caller's text in the main process takes time that is linear in its length. */
+/**
+ * What reads a caller's text in the main process takes time that is linear in its length, and what validates by a
+ * stranger's schema ends.
+ */
 import type { IncomingMessage } from 'node:http';
 import { BlockList } from 'node:net';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { expect, test } from 'vitest';
+import { cpuMsOf } from '../../test/support/cpu-time.ts';
 import { growthOf, linearGrowthMax } from '../../test/support/growth.ts';
+import { hostileCases, largeCases, refusedSchemas } from '../../test/support/hostile-schemas.ts';
 import { checkUrl } from '../egress/url-guard.ts';
 import { cleanJson } from '../executors/active-run.ts';
+import { boundedValidator, checkBoundedSchema } from '../kernel/bounded-schema.ts';
 import { systemClock } from '../kernel/clock.ts';
 import { compileSchema } from '../kernel/json-schema.ts';
 import { createLogger } from '../kernel/log.ts';
@@ -168,3 +174,45 @@ test.each(Object.entries(readers))('%s is read in linear time', (_name, read) =>
     expect(growthOf(inputOf, read), text).toBeLessThan(linearGrowthMax);
   }
 });
+
+/** Far above what any of them takes, and far below what one takes without a bound. */
+const boundedMs = 10_000;
+
+test.each(Object.entries(refusedSchemas))(
+  "a stranger's schema is refused at once: %s",
+  async (_name, schema) => {
+    const took = await cpuMsOf(() => {
+      expect(() => checkBoundedSchema(schema)).toThrow(/./);
+      // One that an earlier version has stored.
+      expect(() => boundedValidator(schema)('a')).toThrow(/./);
+    });
+    expect(took).toBeLessThan(boundedMs);
+  },
+);
+
+test.each(Object.entries(hostileCases))(
+  "a value is validated by a stranger's schema in bounded time: %s",
+  async (_name, make) => {
+    const { schema, value } = make();
+    checkBoundedSchema(schema);
+    const took = await cpuMsOf(() => {
+      let found: unknown;
+      try {
+        found = boundedValidator(schema)(value);
+      } catch (error) {
+        found = (error as Error).message;
+      }
+      expect(found).not.toBeNull();
+    });
+    expect(took).toBeLessThan(boundedMs);
+  },
+);
+
+test.each(Object.entries(largeCases))(
+  "a large value that fits a stranger's schema is taken: %s",
+  async (_name, make) => {
+    const { schema, value } = make();
+    const took = await cpuMsOf(() => expect(boundedValidator(schema)(value)).toBeNull());
+    expect(took).toBeLessThan(boundedMs);
+  },
+);

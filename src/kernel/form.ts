@@ -2,9 +2,10 @@
  * Forms for people: a JSON Schema of an object with few named fields, each a text, a number, a choice or yes and no, so
  * that every client can show it with its own controls. It is the subset of the Model Context Protocol's elicitation.
  */
+import { boundedValidator, checkBoundedSchema } from './bounded-schema.ts';
 import type { Issue } from './errors.ts';
 import { isObject, type Json } from './json.ts';
-import { checkSchema, compileSchema, type JsonSchema } from './json-schema.ts';
+import type { JsonSchema } from './json-schema.ts';
 import { SchemaError } from './schema-rules.ts';
 import { isLongerThan } from './step-bounds.ts';
 import { jsonTextFault } from './text.ts';
@@ -114,7 +115,7 @@ function areChoices(value: unknown): boolean {
 
 function schemaFault(schema: JsonSchema): string | null {
   try {
-    checkSchema(schema);
+    checkBoundedSchema(schema);
     return null;
   } catch (error) {
     if (error instanceof SchemaError) return error.message;
@@ -130,5 +131,10 @@ export function answerIssues(form: Form, answer: Json): readonly Issue[] | null 
   }
   const fault = jsonTextFault(json);
   if (fault !== null) return [{ field: 'body', issue: fault }];
-  return compileSchema({ ...form, additionalProperties: false })(answer);
+  try {
+    return boundedValidator({ ...form, additionalProperties: false })(answer);
+  } catch (error) {
+    if (!(error instanceof SchemaError)) throw error;
+    return [{ field: 'body', issue: `cannot be checked: the form ${error.message}` }];
+  }
 }

@@ -1,15 +1,17 @@
 /**
- * Judges JSON values by schemas (JSON Schema 2020-12, or draft-07 when `$schema`
- * says so). Promises that the time a value takes is bounded by its size: patterns run on RE2, the
- * uniqueness of items and the formats are linear. Never fetches a schema, never
- * changes the value, never logs. Ajv is loaded at the first use, so importing this file is free.
+ * Validates JSON values by schemas of the operator and of the platform (JSON Schema 2020-12, or draft-07 when
+ * `$schema` says so), compiled by Ajv. Patterns run on RE2, the uniqueness of items and the formats are linear; but
+ * references and unions may multiply the time, so schemas that others wrote belong to `bounded-schema.ts`. Never
+ * fetches a schema, never changes the value, never logs. Ajv is loaded at the first use.
  */
 import { createRequire } from 'node:module';
-import type { Ajv, ErrorObject, Format, Options, ValidateFunction } from 'ajv';
+import type { Ajv, Options, ValidateFunction } from 'ajv';
 import type { Issue } from './errors.ts';
+import { linearFormats } from './schema-formats.ts';
+import { describeErrors } from './schema-issues.ts';
 import { schemaRegExp } from './schema-regexp.ts';
 import { inspectSchema, SchemaError } from './schema-rules.ts';
-import { canonicalJson } from './text.ts';
+import { areUnique } from './text.ts';
 
 /** A JSON Schema (draft 2020-12, or draft-07 when `$schema` says so). */
 export type JsonSchema = Readonly<Record<string, unknown>>;
@@ -25,18 +27,10 @@ export function issuesText(issues: readonly Issue[]): string {
   return issues.map(({ field, issue }) => `${field} ${issue}`).join('; ');
 }
 
-type Dialect = '2020-12' | 'draft-07';
+export type Dialect = '2020-12' | 'draft-07';
 
-/** Issues reported for one value. */
-const issuesMax = 50;
-/** Errors of Ajv that are looked at: the branches of an `anyOf` may have many for one issue. */
-const errorsMax = 1_000;
 /** Members and items of a value all of whose faults are looked for; a larger one has its first one named. */
 const nodesMax = 2_000;
-/** Characters of a field's name, of one allowed value, and of their whole list, in an issue. */
-const allowedTextMax = 200;
-/** Characters of a string that the format `url` looks at; longer ones do not match it. */
-const urlLengthMax = 2_048;
 
 /**
  * A validator for `schema`, compiled when it is first called. What is wrong with the schema itself
@@ -82,9 +76,14 @@ function hasMoreNodes(value: unknown, max: number): boolean {
  * only schemas with references; costs about 0.1 ms for the others.
  */
 export function checkSchema(schema: JsonSchema): void {
-  const dialect = dialectOf(schema);
   const { hasReferences } = inspectSchema(schema);
-  const metaValidator = metaValidators[dialect]();
+  checkDialect(schema);
+  if (hasReferences) compile(schema);
+}
+
+/** Throws SchemaError when a schema within the caps breaks its dialect's rules. */
+export function checkDialect(schema: JsonSchema): void {
+  const metaValidator = metaValidators[dialectOf(schema)]();
   if (metaValidator.validateSchema(schema) !== true) {
     const [first] = describeErrors(metaValidator.errors ?? []) ?? [];
     throw new SchemaError(
@@ -93,10 +92,10 @@ export function checkSchema(schema: JsonSchema): void {
         : `is no valid JSON Schema: ${first.field} ${first.issue}`,
     );
   }
-  if (hasReferences) compile(schema);
 }
 
-function dialectOf(schema: JsonSchema): Dialect {
+/** Throws SchemaError for a dialect that is not supported. */
+export function dialectOf(schema: JsonSchema): Dialect {
   const { $schema: named } = schema;
   if (named === undefined) return '2020-12';
   if (typeof named === 'string' && named.includes('/draft/2020-12/')) return '2020-12';
@@ -176,117 +175,10 @@ const metaValidators = {
   'draft-07': once(() => newAjv('draft-07', asItIs)),
 };
 
-const linearFormats = once((): Record<string, Format> => {
-  const { fullFormats } = load(
-    'ajv-formats/dist/formats.js',
-  ) as typeof import('ajv-formats/dist/formats.js');
-  const url = fullFormats.url as RegExp;
-  // The one format whose time grows with the square of the length.
-  return { ...fullFormats, url: (text: string) => text.length <= urlLengthMax && url.test(text) };
-});
-
 function once<T>(make: () => T): () => T {
   let made: { value: T } | undefined;
   return () => {
     made ??= { value: make() };
     return made.value;
   };
-}
-
-/** Linear in the size of the items: equal items have equal canonical texts. */
-function areUnique(items: readonly unknown[]): boolean {
-  return items.length < 2 || new Set(items.map(canonicalJson)).size === items.length;
-}
-
-function describeErrors(all: readonly ErrorObject[]): Issue[] {
-  const issues = new Map<string, Issue>();
-  for (const error of withoutNoise(all.slice(0, errorsMax))) {
-    const issue = describeError(error);
-    issues.set(`${issue.field}\n${issue.issue}`, issue);
-    if (issues.size === issuesMax) break;
-  }
-  return [...issues.values()];
-}
-
-/**
- * Of `X or null`: for a value that is of X's type and breaks one of its rules, that rule alone, not that it is no null
- * either; for a value of another type one error that names the types, in place of one for each.
- */
-function withoutNoise(errors: readonly ErrorObject[]): readonly ErrorObject[] {
-  /** What stands for an error; undefined for one that is left out. */
-  const replaced = new Map<ErrorObject, ErrorObject | undefined>();
-  for (const whole of errors.filter(({ keyword }) => keyword === 'anyOf')) {
-    const branches = errors.filter(
-      ({ schemaPath, instancePath }) =>
-        schemaPath.startsWith(`${whole.schemaPath}/`) &&
-        (instancePath === whole.instancePath || instancePath.startsWith(`${whole.instancePath}/`)),
-    );
-    const isOfType = ({ keyword, instancePath }: ErrorObject) =>
-      keyword === 'type' && instancePath === whole.instancePath;
-    const types = branches.filter(isOfType);
-    const noNull = types.filter(({ params }) => params['type'] === 'null');
-    if (noNull.length !== 1) continue;
-    for (const error of [whole, ...noNull]) replaced.set(error, undefined);
-    const rules = branches.filter((error) => !isOfType(error));
-    for (const rule of rules) {
-      const { keyword, instancePath, params } = rule;
-      if (keyword !== 'enum' || instancePath !== whole.instancePath) continue;
-      const allowedValues = [...params['allowedValues'], null];
-      replaced.set(rule, { ...rule, params: { ...params, allowedValues } });
-    }
-    const others = types.filter((error) => !noNull.includes(error));
-    // The allowed values say of what type they are.
-    const isListed = rules.some(
-      ({ keyword, instancePath }) => keyword === 'enum' && instancePath === whole.instancePath,
-    );
-    if (isListed) for (const error of others) replaced.set(error, undefined);
-    const [first, ...rest] = others;
-    if (rules.length > 0 || first === undefined) continue;
-    const names = [...new Set(others.flatMap(({ params }) => params['type'] as string | string[]))];
-    replaced.set(first, { ...first, params: { ...first.params, type: [...names, 'null'] } });
-    for (const error of rest) replaced.set(error, undefined);
-  }
-  return errors.flatMap((error) => {
-    const one = replaced.has(error) ? replaced.get(error) : error;
-    return one === undefined ? [] : [one];
-  });
-}
-
-function describeError(error: ErrorObject): Issue {
-  const params = error.params as Record<string, unknown>;
-  const extra = params.additionalProperty ?? params.unevaluatedProperty;
-  if (typeof extra === 'string') {
-    return { field: fieldName(error.instancePath, extra), issue: 'is not allowed' };
-  }
-  const missing = params.missingProperty;
-  if (typeof missing === 'string') {
-    return { field: fieldName(error.instancePath, missing), issue: 'is required' };
-  }
-  return { field: fieldName(error.instancePath), issue: issueText(error, params) };
-}
-
-function issueText(error: ErrorObject, params: Record<string, unknown>): string {
-  if (error.keyword === 'enum') return `must be one of ${listed(params.allowedValues)}`;
-  if (error.keyword === 'const') return `must be ${listed([params.allowedValue])}`;
-  if (error.keyword === 'false schema') return 'is not allowed';
-  if (error.keyword === 'type') return `must be ${[params.type].flat().join(' or ')}`;
-  return cut((error.message ?? 'is not valid').replace('must NOT', 'must not'));
-}
-
-function listed(values: unknown): string {
-  return cut((Array.isArray(values) ? values : []).map((v) => JSON.stringify(v)).join(', '));
-}
-
-function cut(text: string): string {
-  return text.length <= allowedTextMax ? text : `${text.slice(0, allowedTextMax)}…`;
-}
-
-/** `/a/b~1c/0` and `d` become `a.b/c.0.d`. */
-function fieldName(pointer: string, property?: string): string {
-  const parts = pointer
-    .split('/')
-    .slice(1)
-    .map((part) => part.replaceAll('~1', '/').replaceAll('~0', '~'));
-  if (property !== undefined) parts.push(property);
-  return cut(parts.join('.')) || 'body';
 }

@@ -43,12 +43,26 @@ const referenceKeywords = new Set(['$dynamicRef', '$recursiveRef', '$ref']);
 
 /** Throws SchemaError; says whether anything refers to another place. */
 export function inspectSchema(schema: unknown): { hasReferences: boolean } {
-  if (!isObject(schema)) throw new SchemaError('must be an object');
-  checkDepth(schema, 1);
-  checkSize(schema);
+  checkSchemaSize(schema);
   const found = { hasReferences: false };
   visitSchema(schema, found);
   return found;
+}
+
+/** Throws SchemaError for what is no object, or beyond the caps of bytes and levels. */
+export function checkSchemaSize(schema: unknown): asserts schema is Json {
+  if (!isObject(schema)) throw new SchemaError('must be an object');
+  checkDepth(schema, 1);
+  checkSize(schema);
+}
+
+/** Calls `visit` with each schema that is directly inside another one. */
+export function eachSubschema(schema: Json, visit: (inner: unknown) => void): void {
+  for (const [keyword, value] of Object.entries(schema)) {
+    if (mapKeywords.has(keyword) && isObject(value)) Object.values(value).forEach(visit);
+    else if (listKeywords.has(keyword) && Array.isArray(value)) value.forEach(visit);
+    else if (schemaKeywords.has(keyword)) visit(value);
+  }
 }
 
 /** The schema with `change` made to each schema directly inside it. */
@@ -94,14 +108,8 @@ function visitSchema(schema: unknown, found: { hasReferences: boolean }): void {
       for (const pattern of Object.keys(value)) checkPattern(pattern);
     }
     if (referenceKeywords.has(keyword)) found.hasReferences = true;
-    if (mapKeywords.has(keyword) && isObject(value)) {
-      for (const member of Object.values(value)) visitSchema(member, found);
-    } else if (listKeywords.has(keyword) && Array.isArray(value)) {
-      for (const member of value) visitSchema(member, found);
-    } else if (schemaKeywords.has(keyword)) {
-      visitSchema(value, found);
-    }
   }
+  eachSubschema(schema, (inner) => visitSchema(inner, found));
 }
 
 function checkPattern(pattern: unknown): void {

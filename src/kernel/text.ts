@@ -73,3 +73,8 @@ export function canonicalJson(value: unknown): string {
   const entries = Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1));
   return `{${entries.map(([k, v]) => `${JSON.stringify(k)}:${canonicalJson(v)}`).join(',')}}`;
 }
+
+/** Linear in the size of the items: equal items have equal canonical texts. */
+export function areUnique(items: readonly unknown[]): boolean {
+  return items.length < 2 || new Set(items.map(canonicalJson)).size === items.length;
+}

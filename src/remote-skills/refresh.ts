@@ -5,9 +5,9 @@
 import type { Transaction } from '../database/database.ts';
 import { addSecrets, redacted } from '../executors/redaction.ts';
 import { aborted } from '../kernel/aborted.ts';
+import { checkBoundedSchema } from '../kernel/bounded-schema.ts';
 import { notFound } from '../kernel/errors.ts';
 import type { Json } from '../kernel/json.ts';
-import { checkSchema } from '../kernel/json-schema.ts';
 import { SchemaError } from '../kernel/schema-rules.ts';
 import { cleanText, isCleanText } from '../kernel/text.ts';
 import { listRemoteVersions } from '../skills/remote-skills.ts';
@@ -160,9 +160,9 @@ function faultOf({ description, input, output }: RemoteTool): string | undefined
 
 function schemaFault(what: string, schema: RemoteTool['input']): string | undefined {
   try {
-    checkSchema(schema);
+    checkBoundedSchema(schema);
     // As the skill has it.
-    checkSchema(shownSchema(schema));
+    checkBoundedSchema(shownSchema(schema));
     return undefined;
   } catch (error) {
     if (error instanceof SchemaError) return `has an ${what} schema that ${error.message}`;

@@ -8,8 +8,10 @@ import { outputBytesMax } from '../executors/limits.ts';
 import { addSecrets, redacted, redactedJson } from '../executors/redaction.ts';
 import type { RunHandle, RunHandlers, RunOutcome, RunRequest } from '../executors/run.ts';
 import { aborted } from '../kernel/aborted.ts';
+import { boundedValidator } from '../kernel/bounded-schema.ts';
 import { isObject } from '../kernel/json.ts';
-import { compileSchema, issuesText, type JsonSchema } from '../kernel/json-schema.ts';
+import { issuesText, type JsonSchema } from '../kernel/json-schema.ts';
+import { SchemaError } from '../kernel/schema-rules.ts';
 import { cleanText, jsonTextFault } from '../kernel/text.ts';
 import { skillKeyParts } from '../skills/registry.ts';
 import { type Asker, answersTo, recordedQuestions, recordQuestions } from './ask-person.ts';
@@ -203,13 +205,21 @@ function completed(running: Running, output: unknown): RunOutcome {
   }
   const fault = jsonTextFault(json);
   if (fault !== null) return invalidOutput(`The output ${fault}`);
-  const issues =
-    outputSchema === null ? null : compileSchema(outputSchema)(pinnedPart(outputSchema, json));
-  if (issues !== null) {
+  const misfit = outputSchema === null ? null : misfitOf(outputSchema, json);
+  return misfit === null ? { kind: 'completed', output: json } : invalidOutput(misfit);
+}
+
+/** Why an output cannot be taken, by the schema of its service. */
+function misfitOf(schema: JsonSchema, json: string): string | null {
+  try {
+    const issues = boundedValidator(schema)(pinnedPart(schema, json));
+    if (issues === null) return null;
     const text = issuesText(issues).slice(0, errorCharsMax);
-    return invalidOutput(`The output does not fit the tool's schema: ${text}`);
+    return `The output does not fit the tool's schema: ${text}`;
+  } catch (error) {
+    if (!(error instanceof SchemaError)) throw error;
+    return `The output cannot be checked: the schema of the tool's output ${error.message}`;
   }
-  return { kind: 'completed', output: json };
 }
 
 const hidText = (count: number) =>

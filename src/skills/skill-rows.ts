@@ -1,5 +1,7 @@
 /** How a skill is stored in its row, and the order of skills in lists. */
-import { compileSchema } from '../kernel/json-schema.ts';
+import { boundedValidator } from '../kernel/bounded-schema.ts';
+import { compileSchema, type Validate } from '../kernel/json-schema.ts';
+import { SchemaError } from '../kernel/schema-rules.ts';
 import { columnsOf, factsOf, type SkillFacts } from './fields.ts';
 import type { Skill } from './registry.ts';
 import type { SkillRow } from './skills.store.ts';
@@ -36,7 +38,28 @@ export function toSkill(row: SkillRow): Skill {
     isActive: row.defined === 1 && row.deprecated === 0,
     createdAt: row.created_at,
     updatedAt: row.updated_at,
-    inputIssues: compileSchema(facts.parameters),
+    inputIssues:
+      row.remote_source_id === null
+        ? compileSchema(facts.parameters)
+        : boundedIssues(facts.parameters),
+  };
+}
+
+/**
+ * By the schema of a service outside, within bounded steps. An input that cannot be checked is refused: the schema may
+ * have been stored by a version of the platform with other bounds.
+ */
+function boundedIssues(schema: SkillFacts['parameters']): Validate {
+  const validate = boundedValidator(schema);
+  return (input) => {
+    try {
+      return validate(input);
+    } catch (error) {
+      if (!(error instanceof SchemaError)) throw error;
+      return [
+        { field: 'body', issue: `cannot be checked: the schema of the skill ${error.message}` },
+      ];
+    }
   };
 }
 

@@ -2,6 +2,8 @@
 import { pipeline } from 'node:stream/promises';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import { follow } from '../support/event-stream.ts';
+import { expectInvalid } from '../support/expectations.ts';
+import { refusedSchemas } from '../support/hostile-schemas.ts';
 import { manualClock } from '../support/manual-clock.ts';
 import { echoTool, type McpTestServer, startMcpServer } from '../support/mcp-server.ts';
 import type { Platform } from '../support/platform.ts';
@@ -253,6 +255,52 @@ describe('a call of a server', () => {
     expect((await run()).error).toMatchObject({
       code: 'output_invalid',
       message: expect.stringContaining("does not fit the tool's schema"),
+    });
+  });
+
+  test.each(Object.entries(refusedSchemas))(
+    'whose schema would take too long leaves the tool out: %s',
+    async (_name, schema) => {
+      const object = { ...schema, type: 'object' };
+      const { body } = await added(
+        await startMcpServer([
+          { ...echoTool, name: 'takes', inputSchema: object },
+          { ...echoTool, name: 'returns', outputSchema: object },
+        ]),
+      );
+      expect(body.skills).toEqual([]);
+      expect(body.left_out).toMatchObject([
+        { tool: 'takes', reason: expect.stringContaining('has an input schema that ') },
+        { tool: 'returns', reason: expect.stringContaining('has an output schema that ') },
+      ]);
+    },
+  );
+
+  test('whose schemas fork at each level of a value refuses the input, and fails the output', async () => {
+    const fork = {
+      type: 'object',
+      allOf: [{ additionalProperties: { $ref: '#' } }, { additionalProperties: { $ref: '#' } }],
+    };
+    let deep: object = {};
+    for (let i = 0; i < 40; i++) deep = { a: deep };
+    const server = await startMcpServer([
+      { ...echoTool, name: 'takes', inputSchema: fork },
+      { ...echoTool, name: 'returns', outputSchema: fork },
+    ]);
+    server.answers['tools/call'] = () => ({ content: [], structuredContent: deep });
+    const { name } = await added(server);
+    const tooMany = 'takes too many steps to check this value: simplify the schema';
+
+    const refused = await platform.run(key, `mcp-${name}/v1.0/takes`, deep);
+    expectInvalid(refused, 'body');
+    expect(refused.text).toContain(`cannot be checked: the schema of the skill ${tooMany}`);
+    const { body: job } = await platform.run(key, `mcp-${name}/v1.0/returns`, { text: '' });
+    expect(job).toMatchObject({
+      status: 'failed',
+      error: {
+        code: 'output_invalid',
+        message: expect.stringContaining(`the schema of the tool's output ${tooMany}`),
+      },
     });
   });
 

@@ -19,7 +19,7 @@ import { type BuiltRequest, buildRequest, InputError } from './build-request.ts'
 import { authorized, createTokens, setByCredentials, type Tokens } from './credentials.ts';
 import type { OpenapiKind, OpenapiKindDeps } from './openapi-kind.ts';
 import { isIdempotentMethod, type Operation, type OperationPlan } from './operation.ts';
-import { createOutputChecks, type OutputChecks } from './output-checks.ts';
+import { misfitNote } from './output-checks.ts';
 import { type AnswerFault, readAnswer } from './read-answer.ts';
 import type { ListedOperations, ReadDocument, ReadRequest } from './read-document.ts';
 import { credentialsOriginOf, documentBytesMax, type OpenapiSettings } from './settings.ts';
@@ -40,7 +40,6 @@ const waitMsDefault = 1_000;
 interface ClientState extends OpenapiKindDeps {
   readonly egress: Egress;
   readonly tokens: Tokens;
-  readonly checks: OutputChecks;
 }
 
 export function createOpenapiClient(
@@ -48,7 +47,7 @@ export function createOpenapiClient(
 ): Pick<RemoteKind, 'discover' | 'call' | 'close'> & Pick<OpenapiKind, 'operationsOf'> {
   const egress = openEgress({ allowed: deps.allowed, schemes: ['https:', 'http:'] });
   const tokens = createTokens({ egress, clock: deps.clock });
-  const state: ClientState = { ...deps, egress, tokens, checks: createOutputChecks() };
+  const state: ClientState = { ...deps, egress, tokens };
   return {
     discover: (source, signal) => discover(state, source, signal),
     async operationsOf(source, signal) {
@@ -169,8 +168,8 @@ async function call(
     const result = readAnswer(tool.name, answer, state.clock.now());
     if (result.kind === 'output') {
       if (result.note !== null) run.log(result.note);
-      const fault = state.checks.faultOf(tool.output, result.output);
-      if (fault !== null) run.log(`The answer is not as the document describes it: ${fault}`);
+      const misfit = misfitNote(tool.output, result.output);
+      if (misfit !== null) run.log(misfit);
       return result.output;
     }
     const { reason, retryAfterMs } = result.fault;

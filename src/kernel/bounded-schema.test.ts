@@ -1,0 +1,267 @@
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import { boundedTest, boundedValidator, checkBoundedSchema } from './bounded-schema.ts';
+import { compileSchema } from './json-schema.ts';
+import { patternSize, schemaRegExp } from './schema-regexp.ts';
+import { OutOfSteps, StepMeter } from './schema-run.ts';
+
+type Schema = Record<string, unknown>;
+
+const draft07 = 'http://json-schema.org/draft-07/schema#';
+
+/** What is wrong with a value, or with the schema. */
+function issuesOf(schema: Schema, value: unknown): string[] | string {
+  try {
+    const issues = boundedValidator(schema)(value) ?? [];
+    return issues.map(({ field, issue }) => `${field}: ${issue}`);
+  } catch (error) {
+    return (error as Error).message;
+  }
+}
+
+const name = fc.constantFrom('a', 'b', 'ab', 'c');
+const scalar = fc.constantFrom(null, true, 0, 1, 1.5, -2, 4, '', 'a', 'ab', 'abc', '2020-01-01');
+const { value: anyValue } = fc.letrec<{ value: unknown }>((tie) => ({
+  value: fc.oneof(
+    { depthSize: 'small' },
+    scalar,
+    fc.array(tie('value'), { maxLength: 4 }),
+    fc.dictionary(name, tie('value'), { maxKeys: 4, noNullPrototype: true }),
+  ),
+}));
+
+const typeName = fc.constantFrom(
+  'null',
+  'boolean',
+  'integer',
+  'number',
+  'string',
+  'array',
+  'object',
+);
+const small = fc.integer({ min: 0, max: 3 });
+const number = fc.integer({ min: -2, max: 4 });
+const names = fc.uniqueArray(name, { maxLength: 2 });
+
+/** All keywords but `contains`, which Ajv takes to fit an empty array where its schema takes everything. */
+function keywordsOf(schema: fc.Arbitrary<unknown>, isDraft07: boolean) {
+  const list = fc.array(schema, { minLength: 1, maxLength: 3 });
+  const byName = fc.dictionary(name, schema, { maxKeys: 3, noNullPrototype: true });
+  const byPattern = fc.constantFrom('^a', 'b', 'c$');
+  return {
+    ...{ type: fc.oneof(typeName, fc.uniqueArray(typeName, { minLength: 1, maxLength: 3 })) },
+    ...{ enum: fc.array(anyValue, { minLength: 1, maxLength: 4 }), const: anyValue },
+    ...{ minimum: number, maximum: number, exclusiveMinimum: number, exclusiveMaximum: number },
+    ...{ multipleOf: fc.constantFrom(1, 2, 0.5), minLength: small, maxLength: small },
+    pattern: fc.constantFrom('^a', 'b$', 'a|b', '^[a-z]{2}$'),
+    format: fc.constantFrom('date', 'email', 'unknown'),
+    ...{ minItems: small, maxItems: small, uniqueItems: fc.boolean() },
+    ...{ minProperties: small, maxProperties: small, required: names, propertyNames: schema },
+    ...{ properties: byName, additionalProperties: schema },
+    patternProperties: fc.dictionary(byPattern, schema, { maxKeys: 2, noNullPrototype: true }),
+    dependencies: fc.dictionary(name, fc.oneof(schema, names), { maxKeys: 2 }),
+    ...{ allOf: list, anyOf: list, oneOf: list, not: schema, if: schema },
+    // biome-ignore lint/suspicious/noThenProperty: a keyword of JSON Schema
+    ...{ then: schema, else: schema, $ref: fc.constantFrom('#/$defs/x', '#/$defs/y') },
+    ...(isDraft07
+      ? { items: fc.oneof(schema, list), additionalItems: schema }
+      : {
+          ...{ items: schema, prefixItems: list, dependentSchemas: byName },
+          dependentRequired: fc.dictionary(name, names, { maxKeys: 2, noNullPrototype: true }),
+          ...{ unevaluatedItems: schema, unevaluatedProperties: schema },
+        }),
+  };
+}
+
+/** Schemas of one to three keywords, with definitions to refer to. */
+function schemasOf(isDraft07: boolean): fc.Arbitrary<Schema> {
+  const { schema } = fc.letrec<{ schema: unknown }>((tie) => {
+    const keywords = Object.entries(keywordsOf(tie('schema'), isDraft07));
+    const entry = fc
+      .constantFrom(...keywords)
+      .chain(([keyword, of]) =>
+        (of as fc.Arbitrary<unknown>).map((one) => [keyword, one] as const),
+      );
+    const object = fc.tuple(entry, entry).map((entries) => Object.fromEntries(entries));
+    return {
+      schema: fc.oneof(
+        { depthSize: 'small' },
+        { weight: 1, arbitrary: fc.boolean() },
+        { weight: 8, arbitrary: object },
+      ),
+    };
+  });
+  return fc.record({ s: schema, x: schema, y: schema }).map(({ s, x, y }) =>
+    JSON.parse(
+      JSON.stringify({
+        ...(isDraft07 && { $schema: draft07 }),
+        ...(typeof s === 'boolean' ? { allOf: [s] } : (s as object)),
+        $defs: { x, y },
+      }),
+    ),
+  );
+}
+
+describe('boundedValidator', () => {
+  test.each([
+    ['2020-12', false],
+    ['draft-07', true],
+  ])('takes and refuses what Ajv does, in %s', (_dialect, isDraft07) => {
+    fc.assert(
+      fc.property(schemasOf(isDraft07), anyValue, (schema, given) => {
+        const value: unknown = JSON.parse(JSON.stringify(given));
+        const found = issuesOf(schema, value);
+        // For a circle of references, Ajv runs out of stack.
+        fc.pre(typeof found !== 'string');
+        expect(found.length === 0).toBe(compileSchema(schema)(value) === null);
+      }),
+      { numRuns: 500 },
+    );
+  });
+
+  test('reads no more of a value than it has steps for, whatever the schema', () => {
+    const stepsMax = 500;
+    fc.assert(
+      fc.property(schemasOf(false), anyValue, (schema, given) => {
+        const value: unknown = JSON.parse(JSON.stringify(given));
+        const counted = countingReads(value);
+        const meter = new StepMeter(stepsMax);
+        try {
+          boundedTest(schema, meter)(counted.value);
+        } catch (error) {
+          expect((error as Error).name).toBe('SchemaError');
+        }
+        const spent = stepsMax - Math.max(meter.left, 0);
+        // The step that goes beyond the bound reads one object at most.
+        expect(counted.reads()).toBeLessThanOrEqual(10 * spent + 50);
+      }),
+      { numRuns: 500 },
+    );
+  });
+
+  test('ends a schema that forks at each level of the value after its steps', () => {
+    const fork = { allOf: [{ items: { $ref: '#' } }, { items: { $ref: '#' } }] };
+    let value: unknown[] = [];
+    for (let i = 0; i < 30; i++) value = [value];
+
+    const meter = new StepMeter(10_000);
+
+    expect(() => boundedTest(fork, meter)(value)).toThrow(OutOfSteps);
+    expect(meter.left).toBeGreaterThan(-100);
+    expect(issuesOf(fork, value)).toMatch(/^takes too many steps to check this value: simplify/);
+  });
+
+  test.each([
+    [{ required: ['a'] }, {}, ['a: is required']],
+    [{ additionalProperties: false }, { zip: 1 }, ['zip: is not allowed']],
+    [
+      { properties: { a: { type: 'array', items: { type: ['string', 'null'] } } } },
+      { a: [1] },
+      ['a.0: must be string or null'],
+    ],
+    [
+      { minLength: 2, pattern: '^[a-z]+$' },
+      'A',
+      ['body: must not have fewer than 2 characters', 'body: must match pattern "^[a-z]+$"'],
+    ],
+    [
+      { anyOf: [{ type: 'integer', minimum: 1 }, { type: 'null' }] },
+      'a',
+      ['body: must be integer or null'],
+    ],
+    [{ enum: ['a', { b: [1] }] }, { b: [2] }, ['body: must be one of "a", {"b":[1]}']],
+    [{ const: { a: 1, b: 2 } }, { b: 2, a: 1 }, []],
+    [{ type: 'string', nullable: true }, null, []],
+    [{ contains: { type: 'string' } }, [1], ['body: must contain at least 1 valid item(s)']],
+    [{ contains: {} }, [], ['body: must contain at least 1 valid item(s)']],
+    [
+      { unevaluatedProperties: false, allOf: [{ properties: { a: true } }] },
+      { a: 1, b: 2 },
+      ['b: is not allowed'],
+    ],
+    [{ $schema: draft07, items: [{ type: 'string' }] }, [1], ['0: must be string']],
+    [{ $defs: { a: { $id: 'T0', items: { $ref: 'T0' } } }, $ref: 'T0' }, [[1]], []],
+    [{ $defs: { a: { $anchor: 'x', type: 'null' } }, $ref: '#x' }, 1, ['body: must be null']],
+    [{ 'x-other': { a: { type: 'null' } }, $ref: '#/x-other/a' }, 1, ['body: must be null']],
+  ])('%j and %j: %j', (schema, value, issues) => {
+    expect(issuesOf(schema, value)).toEqual(issues);
+  });
+
+  test('a value that is nested too deeply is refused', () => {
+    let deep: unknown[] = [];
+    for (let i = 0; i < 20_000; i++) deep = [deep];
+    expect(issuesOf({ type: 'array', items: { $ref: '#' } }, deep)).toEqual([
+      'body: is nested too deeply',
+    ]);
+  });
+});
+
+describe('checkBoundedSchema', () => {
+  test.each([
+    [{ type: 'text' }, /^is no valid JSON Schema: type must be one of "array", /],
+    [{ $ref: '#/$defs/none' }, /^refers to "#\/\$defs\/none", which it does not define$/],
+    [{ $ref: 'https://example.com/s' }, /schemas from elsewhere are never fetched$/],
+    [{ pattern: '(?=a)' }, /lookaround cannot be matched/],
+    [{ pattern: '[ab]{1000}{3}' }, /parts with its repetitions$/],
+    [{ $ref: '#' }, /^refers to itself without a step into the value/],
+    [{ items: { $ref: '#' } }, /^none$/],
+    [{ properties: { pattern: { pattern: '(' } }, enum: [{ pattern: '(' }] }, /RE2 cannot read/],
+  ])('%j: %s', (schema, fault) => {
+    let message = 'none';
+    try {
+      checkBoundedSchema(schema);
+    } catch (error) {
+      message = (error as Error).message;
+    }
+    expect(message).toMatch(fault);
+  });
+});
+
+describe('patternSize', () => {
+  const part = fc.constantFrom('a', '.', '[ab]', '[^a-c]', '\\d', '\\p{L}', '^', '$');
+  const { pattern } = fc.letrec<{ pattern: string }>((tie) => ({
+    pattern: fc.oneof(
+      { depthSize: 'small' },
+      part,
+      fc.tuple(tie('pattern'), tie('pattern')).map((parts) => parts.join('')),
+      fc.tuple(tie('pattern'), tie('pattern')).map(([a, b]) => `(${a}|${b})`),
+      fc
+        .tuple(tie('pattern'), fc.constantFrom('*', '+', '?', '{3}', '{2,}', '{1,4}', '{0,2}'))
+        .map(([inner, repetition]) => `(?:${inner})${repetition}`),
+    ),
+  }));
+
+  test('is at least what RE2 makes of a pattern', () => {
+    fc.assert(
+      fc.property(pattern, (text) => {
+        expect(patternSize(text).parts).toBeGreaterThanOrEqual(schemaRegExp(text).programSize);
+      }),
+    );
+  });
+});
+
+/** A value whose reads are counted. */
+function countingReads(value: unknown): { value: unknown; reads: () => number } {
+  let reads = 0;
+  const counting = (one: unknown): unknown => {
+    if (typeof one !== 'object' || one === null) return one;
+    const inner: object = Array.isArray(one)
+      ? one.map(counting)
+      : Object.fromEntries(Object.entries(one).map(([key, member]) => [key, counting(member)]));
+    return new Proxy(inner, {
+      get(target, key) {
+        reads += 1;
+        return Reflect.get(target, key);
+      },
+      ownKeys(target) {
+        reads += Reflect.ownKeys(target).length;
+        return Reflect.ownKeys(target);
+      },
+      getOwnPropertyDescriptor(target, key) {
+        reads += 1;
+        return Reflect.getOwnPropertyDescriptor(target, key);
+      },
+    });
+  };
+  return { value: counting(value), reads: () => reads };
+}

@@ -1,0 +1,93 @@
+/**
+ * Validates JSON values by schemas that strangers wrote: clients, models, servers and documents from outside. Promises
+ * that every schema and value ends within a number of steps that is determined by the size of the value alone, and that
+ * a schema which is accepted or refused is so everywhere: nothing depends on the clock or the machine. It evaluates the
+ * schema as it is and compiles nothing, because the code that Ajv makes of 64 KiB takes seconds and hundreds of MB. For
+ * the same reason it is no way to validate by an operator's schema, which Ajv does faster.
+ */
+import { checkDialect, dialectOf, type JsonSchema, type Validate } from './json-schema.ts';
+import { applicators, evaluate } from './schema-applicators.ts';
+import { assertions } from './schema-assertions.ts';
+import { describeErrors } from './schema-issues.ts';
+import { type Keywords, Reading, type SchemaNode } from './schema-nodes.ts';
+import { checkSchemaSize } from './schema-rules.ts';
+import {
+  type Finding,
+  FoundEnough,
+  nodesIn,
+  OutOfSteps,
+  SchemaRun,
+  StepMeter,
+  stepsFor,
+} from './schema-run.ts';
+
+/**
+ * Throws SchemaError, one sentence, when a stranger's schema breaks the caps (64 KiB, 32 levels), its dialect's rules, or
+ * has a pattern or a reference that cannot be used. Also when no bounded time would do: for patterns that repeat too
+ * much, and for references that double at each level or lead to themselves.
+ */
+export function checkBoundedSchema(schema: JsonSchema): void {
+  checkSchemaSize(schema);
+  checkDialect(schema);
+  read(schema);
+}
+
+/**
+ * A validator, which reads the schema at its first call. It throws SchemaError for a schema that cannot be used, and
+ * OutOfSteps, which is one, where a value takes more steps than it may.
+ */
+export function boundedValidator(schema: JsonSchema): Validate {
+  let node: SchemaNode | undefined;
+  return (value) => {
+    node ??= readChecked(schema);
+    return issuesOf(node, value);
+  };
+}
+
+/** Whether a value fits a stranger's schema, within steps that are shared with others. Throws as `boundedValidator`. */
+export function boundedTest(schema: JsonSchema, meter: StepMeter): (value: unknown) => boolean {
+  const node = readChecked(schema);
+  return (value) => evaluate(new SchemaRun(meter, 'none'), node, value, null, null);
+}
+
+function readChecked(schema: JsonSchema): SchemaNode {
+  checkSchemaSize(schema);
+  return read(schema);
+}
+
+const keywords = {
+  '2020-12': new Map([...assertions, ...applicators['2020-12']]),
+  'draft-07': new Map([...assertions, ...applicators['draft-07']]),
+} satisfies Record<string, Keywords>;
+
+function read(schema: JsonSchema): SchemaNode {
+  return new Reading(schema, keywords[dialectOf(schema)]).read(schema);
+}
+
+/** Members and items of a value all of whose faults are looked for; a larger one has its first one named. */
+const nodesMax = 2_000;
+
+function issuesOf(node: SchemaNode, value: unknown): ReturnType<Validate> {
+  try {
+    const nodes = nodesIn(value);
+    const run = new SchemaRun(new StepMeter(stepsFor(nodes)), 'none');
+    if (evaluate(run, node, value, null, null)) return null;
+    const finding = nodes <= nodesMax ? 'all' : 'first';
+    return describeErrors(errorsOf(node, value, stepsFor(nodes), finding));
+  } catch (error) {
+    if (error instanceof RangeError) return [{ field: 'body', issue: 'is nested too deeply' }];
+    throw error;
+  }
+}
+
+/** The errors of a value that does not fit: those that are found within the steps, and at least one. */
+function errorsOf(node: SchemaNode, value: unknown, steps: number, finding: Finding) {
+  const run = new SchemaRun(new StepMeter(steps), finding);
+  try {
+    evaluate(run, node, value, null, null);
+  } catch (error) {
+    if (!(error instanceof FoundEnough || error instanceof OutOfSteps)) throw error;
+  }
+  if (run.errors.length === 0) run.add(null, 'schema', {}, 'does not fit the schema');
+  return run.errors;
+}
