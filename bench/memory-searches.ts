@@ -3,7 +3,6 @@
  * spread over agents and their users. The texts have the words that any text has, and so have the questions.
  */
 import { sql } from 'kysely';
-import { insertDefaultAgent } from '../src/agents/agents.ts';
 import { composeAgents } from '../src/composition/agents.ts';
 import type { Database } from '../src/database/database.ts';
 import { systemClock } from '../src/kernel/clock.ts';
@@ -11,6 +10,7 @@ import { newId } from '../src/kernel/ids.ts';
 import type { Memories } from '../src/memories/memories.ts';
 import { newMemory } from '../src/memories/record.ts';
 import { createRunMemories } from '../src/memories/run-memory.ts';
+import { anyWriter } from '../test/support/writers.ts';
 import { onBothDatabases } from './both-databases.ts';
 import { type Figure, round } from './figures.ts';
 import { percentile } from './load.ts';
@@ -60,9 +60,9 @@ async function measureOn(database: Database, name: string, count: number): Promi
   const base = { database, clock: systemClock };
   const { agents, memories } = composeAgents(base);
   const startMemory = createRunMemories({ ...base, ...memories }, agents.memoryOf);
-  await database.write((tx) => insertDefaultAgent(tx, organizationId, 0));
+  await database.write((tx) => agents.createDefault(tx, organizationId, 0));
   const some = Array.from({ length: agentsCount }, (_, i) => `agent-${i}`);
-  for (const id of [one, ...some]) await agents.create(organizationId, { id });
+  for (const id of [one, ...some]) await agents.create(anyWriter(organizationId), { id });
   const begun = performance.now();
   const write = { database, memories, count };
   await fill(write, () => ({ agentId: one, userId: null }));

@@ -4,7 +4,6 @@
  * the mean of one divided by its place. Weights and endings may be tuned on the odd questions; the even ones are
  * reported beside them.
  */
-import { insertDefaultAgent } from '../src/agents/agents.ts';
 import { composeAgents } from '../src/composition/agents.ts';
 import type { Database } from '../src/database/database.ts';
 import { systemClock } from '../src/kernel/clock.ts';
@@ -32,8 +31,8 @@ export function measureRecall(): Promise<Figure[]> {
 }
 
 async function measureOn(database: Database, name: string): Promise<Figure[]> {
-  const { memories } = composeAgents({ database, clock: systemClock });
-  await database.write((tx) => insertDefaultAgent(tx, agent.organizationId, 0));
+  const { agents, memories } = composeAgents({ database, clock: systemClock });
+  await database.write((tx) => agents.createDefault(tx, agent.organizationId, 0));
   const questions = questionsOf();
   const remembered = [...questions.map(({ memory }) => memory), ...distractors(questions.length)]
     .map((content, i) => ({ content, at: (i * 7_919) % memoriesCount }))

@@ -114,9 +114,10 @@ const restoreSchema = {
   operationId: 'restoreAgentVersion',
   summary: 'Go back to a version of an agent',
   description:
-    'Gives the agent the fields of the version again, as a new version. Nothing changes where it has them.',
+    'Gives the agent the fields of the version again, as a new version. Nothing changes where it has them. Needs the ' +
+    'scopes of a change of the agent.',
   params,
-  response: { 200: Agent, ...apiRefusals('not_found', 'validation_error') },
+  response: { 200: Agent, ...apiRefusals('not_found', 'insufficient_scope', 'validation_error') },
 };
 
 interface VersionRoutes {
@@ -152,7 +153,7 @@ export function agentVersionRoutes(server: Server, { agents, agentVersions }: Ve
   const restoreOptions = { errorHandler: unknownFirst(lookUpVersion), schema: restoreSchema };
   server.post('/api/agents/:agentId/versions/:version/restore', restoreOptions, (request) => {
     const { agentId, version } = request.params;
-    return agentVersions.restore(callerOf(request).organizationId, agentId, numberOf(version));
+    return agentVersions.restore(callerOf(request), agentId, numberOf(version));
   });
 }
 

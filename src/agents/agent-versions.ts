@@ -23,6 +23,7 @@ import {
 import { type VersionedField, versionedFields } from './agents.schemas.ts';
 import type { AgentRow } from './agents.store.ts';
 import type { AgentDependent, Agents } from './agents.ts';
+import type { Writer } from './covered.ts';
 
 /** Versions kept of an agent; older ones are deleted unless a job names them. */
 const keptMax = 1_000;
@@ -148,10 +149,10 @@ async function get(
 }
 
 /** Gives the agent the fields of a version again, as a new version. */
-async function restore(deps: VersionsDeps, organizationId: string, id: string, n: number) {
-  const agent = await recorded(deps, organizationId, id);
+async function restore(deps: VersionsDeps, writer: Writer, id: string, n: number) {
+  const agent = await recorded(deps, writer.organizationId, id);
   const fields = readFields(await found(deps, ofAgent(agent), n));
-  return deps.agents.update(organizationId, id, fields, n);
+  return deps.agents.update(writer, id, fields, n);
 }
 
 async function found({ database }: VersionsDeps, agent: OfAgent, n: number): Promise<VersionRow> {

@@ -4,15 +4,20 @@ import { Type } from 'typebox';
 import { callerOf } from '../http/authenticate.ts';
 import { apiRefusals, bodyRefusals } from '../http/refusals.ts';
 import { carries, tellNext } from '../http/response-headers.ts';
-import { Nothing, Page, Paged } from '../http/schemas.ts';
+import { Nothing, Page, Paged, Words } from '../http/schemas.ts';
 import type { Server } from '../http/server.ts';
 import { unknownFirst } from '../http/unknown-first.ts';
 import { refuseLong } from '../kernel/long-text.ts';
 import type { AgentFields } from './agent-rows.ts';
-import { Agent, AgentChanges, NewAgent } from './agents.schemas.ts';
+import { Agent, AgentChanges, NewAgent, ShownAgent } from './agents.schemas.ts';
 import type { Agents } from './agents.ts';
 
 const operation = { tags: ['Agents'], security: [{ apiKey: [] }] };
+
+/** The scopes of a writer of an agent, as the end of a sentence. */
+const covering =
+  'scopes that cover its skills: the category of each pattern, or * for a wildcard category, and the required_scopes of ' +
+  'each skill that matches now; with agents also the scope agent, and the same for these agents.';
 
 const params = Type.Object({ agentId: Type.String({ description: 'The id of the agent.' }) });
 
@@ -20,10 +25,11 @@ const createSchema = {
   ...operation,
   operationId: 'createAgent',
   summary: 'Create an agent',
+  description: `Needs ${covering} With approvals it needs the scope approvals too.`,
   body: NewAgent,
   response: {
     201: { ...Agent, ...carries('Location') },
-    ...apiRefusals('conflict', ...bodyRefusals),
+    ...apiRefusals('insufficient_scope', 'conflict', ...bodyRefusals),
   },
 };
 const listSchema = {
@@ -41,23 +47,32 @@ const getSchema = {
   operationId: 'getAgent',
   summary: 'Get an agent',
   params,
-  response: { 200: Agent, ...apiRefusals('not_found') },
+  querystring: Type.Object({
+    include: Type.Optional({
+      ...Words(['missing_scopes']),
+      description: 'missing_scopes: adds the scopes that this key lacks to change the agent.',
+    }),
+  }),
+  response: { 200: ShownAgent, ...apiRefusals('not_found') },
 };
 const updateSchema = {
   ...operation,
   operationId: 'updateAgent',
   summary: 'Change an agent, pause or resume it',
-  description: 'Changes the given fields. A paused agent takes no new work.',
+  description:
+    'Changes the given fields. A paused agent takes no new work. Pausing and resuming need no scope. Any other change ' +
+    `needs, for the agent before it and after it, ${covering} A change of approvals needs the scope approvals too.`,
   params,
   body: AgentChanges,
-  response: { 200: Agent, ...apiRefusals('not_found', ...bodyRefusals) },
+  response: { 200: Agent, ...apiRefusals('not_found', 'insufficient_scope', ...bodyRefusals) },
 };
 const deleteSchema = {
   ...operation,
   operationId: 'deleteAgent',
   summary: 'Delete an agent',
+  description: `Needs ${covering} An agent with approvals needs the scope approvals too, one with a budget budgets.`,
   params,
-  response: { 204: Nothing, ...apiRefusals('not_found', 'conflict') },
+  response: { 204: Nothing, ...apiRefusals('not_found', 'insufficient_scope', 'conflict') },
 };
 
 export function agentRoutes(server: Server, { agents }: { agents: Agents }): void {
@@ -67,7 +82,7 @@ export function agentRoutes(server: Server, { agents }: { agents: Agents }): voi
     await agents.find(callerOf(request).organizationId, agentId);
   };
   server.post('/api/agents', { schema: createSchema }, async (request, reply) => {
-    const created = await agents.create(callerOf(request).organizationId, checked(request.body));
+    const created = await agents.create(callerOf(request), checked(request.body));
     return reply.status(201).header('location', `/api/agents/${created.id}`).send(created);
   });
   server.get('/api/agents', { schema: listSchema }, async (request, reply) => {
@@ -78,17 +93,20 @@ export function agentRoutes(server: Server, { agents }: { agents: Agents }): voi
     return { data, total, ...page };
   });
   const getOptions = { errorHandler: unknownFirst(lookUp), schema: getSchema };
-  server.get('/api/agents/:agentId', getOptions, (request) =>
-    agents.get(callerOf(request).organizationId, request.params.agentId),
-  );
+  server.get('/api/agents/:agentId', getOptions, async (request) => {
+    const caller = callerOf(request);
+    const { agentId } = request.params;
+    const agent = await agents.get(caller.organizationId, agentId);
+    if (request.query.include === undefined) return agent;
+    return { ...agent, missing_scopes: await agents.missingScopesOf(caller, agentId) };
+  });
   const updateOptions = { onRequest: lookUp, schema: updateSchema };
   server.put('/api/agents/:agentId', updateOptions, (request) => {
-    const { organizationId } = callerOf(request);
-    return agents.update(organizationId, request.params.agentId, checked(request.body));
+    return agents.update(callerOf(request), request.params.agentId, checked(request.body));
   });
   const deleteOptions = { onRequest: lookUp, schema: deleteSchema };
   server.delete('/api/agents/:agentId', deleteOptions, async (request, reply) => {
-    await agents.remove(callerOf(request).organizationId, request.params.agentId);
+    await agents.remove(callerOf(request), request.params.agentId);
     return reply.status(204).send(null);
   });
 }

@@ -146,6 +146,20 @@ export const Agent = Type.Object(
   { title: 'Agent', description: 'The agent.', examples: [example] },
 );
 
+/** An agent as one client reads it. */
+export const ShownAgent = Type.Object(
+  {
+    ...Agent.properties,
+    missing_scopes: Type.Optional(
+      Type.Array(Type.String(), {
+        description:
+          'With include=missing_scopes: the scopes that this key lacks to change the agent.',
+      }),
+    ),
+  },
+  { title: 'ShownAgent', description: 'The agent.', examples: [example] },
+);
+
 /** The fields of an agent that a trial may override. */
 export const AgentOverrides = Type.Partial(
   Type.Object({

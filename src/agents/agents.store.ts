@@ -69,11 +69,11 @@ export async function listCalledAgents(
   db: Handle,
   organizationId: string,
   ids: readonly string[],
-): Promise<Pick<AgentRow, 'id' | 'name' | 'description' | 'status' | 'agents'>[]> {
+): Promise<Pick<AgentRow, 'id' | 'name' | 'description' | 'status' | 'skills' | 'agents'>[]> {
   if (ids.length === 0) return [];
   return db.kysely
     .selectFrom('agents')
-    .select(['id', 'name', 'description', 'status', 'agents'])
+    .select(['id', 'name', 'description', 'status', 'skills', 'agents'])
     .where('organization_id', '=', organizationId)
     .where('id', 'in', ids)
     .orderBy('id')

@@ -25,6 +25,13 @@ import {
   updateAgent,
 } from './agents.store.ts';
 import { requireCallable } from './called-agents.ts';
+import {
+  type KnownSkills,
+  missingScopes,
+  requireApprovals,
+  requireCovered,
+  type Writer,
+} from './covered.ts';
 import { type ModelDefaults, requireTaken } from './model-settings.ts';
 
 /** The agent of requests that name none (docs/decisions/agents.md). */
@@ -48,15 +55,18 @@ export interface AgentDependent {
   };
   /** Hides the remaining data of a deleted agent with the same id. */
   begin?(tx: Transaction, organizationId: string, agentId: string): Promise<void>;
-  /** Deletes the data that belongs to the agent. */
-  remove?(tx: Transaction, organizationId: string, agentId: string): Promise<void>;
+  /** Deletes the data that belongs to the agent; throws `403` where the writer may not delete them. */
+  remove?(tx: Transaction, organizationId: string, agentId: string, writer: Writer): Promise<void>;
 }
 
 interface AgentsDeps {
   readonly database: Database;
   readonly clock: Clock;
-  /** In the order in which they act. */
-  readonly dependents: readonly AgentDependent[];
+  readonly slices: {
+    readonly skills: KnownSkills;
+    /** In the order in which they act. */
+    readonly dependents: readonly AgentDependent[];
+  };
   readonly settings: {
     /** The model and the context of agents that set none. */
     readonly models: Pick<ModelDefaults, 'model' | 'contextTokens'>;
@@ -91,11 +101,14 @@ export function createAgents({ settings: { models, max }, ...deps }: AgentsDeps)
       statusOf,
       memoryOf,
       create,
+      createDefault,
       list,
       get,
       update,
       remove,
       requireOverridable,
+      requireWritable,
+      missingScopesOf,
     }),
     lock,
     statusIn,
@@ -154,20 +167,23 @@ async function memoryOf(
   return (await findAgent(database.read, { organizationId, id }))?.memory ?? 'read_write';
 }
 
+/** Creates an agent; `403` unless the writer's scopes cover what it may do. */
 async function create(
-  { database, clock, dependents, models, cap, changes }: AgentsState,
-  organizationId: string,
+  { database, clock, slices, models, cap, changes }: AgentsState,
+  writer: Writer,
   fields: AgentFields & { id?: string },
 ) {
+  const { organizationId } = writer;
   const id = fields.id ?? `agent-${randomBytes(8).toString('hex')}`;
-  const row: AgentRow = { ...emptyAgent(organizationId, id, clock.now()), ...columnsOf(fields) };
+  const empty = emptyAgent(organizationId, id, clock.now());
+  const row: AgentRow = { ...empty, ...columnsOf(fields) };
   requireTaken(calledModel(row), models);
   const created = await database.write(async (tx) => {
+    await requireCovered(tx, slices.skills, writer, [row]);
+    requireApprovals(writer, empty, row);
     await requireRoom(tx, organizationId, [cap]);
     await requireCallable(tx, organizationId, id, fields.agents ?? []);
-    const isNew = await insertAgent(tx, row);
-    if (isNew) for (const { begin } of dependents) await begin?.(tx, organizationId, id);
-    return isNew;
+    return addAgent(tx, slices.dependents, row);
   });
   if (!created) throw new PlatformError('conflict', `There is an agent ${id} already`);
   changes?.tell(organizationId);
@@ -183,29 +199,33 @@ async function get(state: AgentsState, organizationId: string, id: string) {
   return agentBody(await find(state, organizationId, id));
 }
 
-/** Changes the given fields. A changed status appends an event; a changed field of a version makes one. */
+/**
+ * Changes the given fields. A changed status appends an event; a changed field of a version makes one. `403` unless the
+ * writer's scopes cover what the agent may do before and after it; pausing and resuming need none.
+ */
 async function update(
-  { database, clock, models, statuses, changes }: AgentsState,
-  organizationId: string,
+  { database, clock, slices, models, statuses, changes }: AgentsState,
+  writer: Writer,
   id: string,
   fields: AgentFields,
   restoredFrom: number | null = null,
 ) {
+  const { organizationId } = writer;
   const row = await database.write(async (tx) => {
     const before = await lock(tx, organizationId, id);
     const columns = columnsOf(fields);
     if (Object.keys(columns).length === 0) return before;
+    const wanted = { ...before, ...columns };
+    if (changesMore(before, columns)) {
+      await requireCovered(tx, slices.skills, writer, [before, wanted]);
+    }
+    requireApprovals(writer, before, wanted);
     await requireCallable(tx, organizationId, id, fields.agents ?? []);
     if ('model' in columns || 'model_settings' in columns || 'fallback_models' in columns) {
-      requireTaken(calledModel({ ...before, ...columns }), models);
+      requireTaken(calledModel(wanted), models);
     }
     const now = clock.now();
-    const version = await versionAfter(
-      tx,
-      before,
-      { ...before, ...columns },
-      { now, restoredFrom },
-    );
+    const version = await versionAfter(tx, before, wanted, { now, restoredFrom });
     const changes = { ...columns, version, updated_at: now };
     const after = found(await updateAgent(tx, organizationId, id, changes));
     if (after.status !== before.status) {
@@ -218,6 +238,24 @@ async function update(
   statuses.forget(keyOf(organizationId, id));
   changes?.tell(organizationId);
   return agentBody(row);
+}
+
+/** Whether other columns than the status get another value. */
+function changesMore(before: AgentRow, columns: Partial<AgentRow>): boolean {
+  const names = Object.keys(columns) as (keyof AgentRow)[];
+  return names.some((name) => name !== 'status' && columns[name] !== before[name]);
+}
+
+/** Throws `403` unless the writer may change the agent. */
+async function requireWritable(state: AgentsState, writer: Writer, id: string): Promise<void> {
+  const row = await find(state, writer.organizationId, id);
+  await requireCovered(state.database.read, state.slices.skills, writer, [row]);
+}
+
+/** The scopes that the writer lacks to change the agent. */
+async function missingScopesOf(state: AgentsState, writer: Writer, id: string): Promise<string[]> {
+  const row = await find(state, writer.organizationId, id);
+  return missingScopes(state.database.read, state.slices.skills, writer, [row]);
 }
 
 /** Throws `400 validation_error` for overrides that an update of the agent would refuse. */
@@ -237,20 +275,31 @@ async function requireOverridable(
   }
 }
 
-/** Deletes an agent with all that belongs to it; `409 conflict` while a resource names it. */
+/**
+ * Deletes an agent with all that belongs to it; `403` for a writer that may not change it, `409 conflict` while a resource
+ * names it.
+ */
 async function remove(
-  { database, dependents, statuses, changes }: AgentsState,
-  organizationId: string,
+  { database, clock, slices, statuses, changes }: AgentsState,
+  writer: Writer,
   id: string,
 ): Promise<void> {
+  const { organizationId } = writer;
+  const { dependents, skills } = slices;
   await database.write(async (tx) => {
-    await lock(tx, organizationId, id);
+    const row = await lock(tx, organizationId, id);
+    await requireCovered(tx, skills, writer, [row]);
+    // Another agent of this id would have no approvals.
+    requireApprovals(writer, row, emptyAgent(organizationId, id, 0));
     const blockers = dependents.flatMap(({ blocker }) => blocker ?? []);
     for (const { names } of blockers) {
       if (await names(tx, organizationId, id)) throw stillNamed(id, blockers);
     }
-    for (const dependent of dependents) await dependent.remove?.(tx, organizationId, id);
+    for (const dependent of dependents) await dependent.remove?.(tx, organizationId, id, writer);
     await deleteAgent(tx, organizationId, id);
+    const data = { name: row.name };
+    const event = { type: 'agent.deleted', organizationId, agentId: id, data } as const;
+    await appendEvents(tx, [event], clock.now());
   });
   statuses.forget(keyOf(organizationId, id));
   changes?.tell(organizationId);
@@ -279,11 +328,26 @@ async function statusIn(
   return (await findAgent(tx, { organizationId, id }))?.status;
 }
 
-/** Every organization starts with an agent (docs/decisions/agents.md). */
-export async function insertDefaultAgent(
+/** Adds an agent, with all that other slices begin for it: the one way to create one. False for an id that is taken. */
+async function addAgent(
+  tx: Transaction,
+  dependents: readonly AgentDependent[],
+  row: AgentRow,
+): Promise<boolean> {
+  const { organization_id: organizationId, id: agentId, name, status, created_at: now } = row;
+  if (!(await insertAgent(tx, row))) return false;
+  for (const { begin } of dependents) await begin?.(tx, organizationId, agentId);
+  const data = { name, status };
+  await appendEvents(tx, [{ type: 'agent.created', organizationId, agentId, data }], now);
+  return true;
+}
+
+/** Creates the agent with which every organization starts (docs/decisions/agents.md). */
+async function createDefault(
+  { slices }: AgentsState,
   tx: Transaction,
   organizationId: string,
   now: number,
 ): Promise<void> {
-  await insertAgent(tx, emptyAgent(organizationId, defaultAgentId, now));
+  await addAgent(tx, slices.dependents, emptyAgent(organizationId, defaultAgentId, now));
 }

@@ -3,6 +3,7 @@ import { createAgentChanges } from '../agents/agent-changes.ts';
 import { createAgentVersions, versionsOfAgent } from '../agents/agent-versions.ts';
 import { type AgentDependent, createAgents } from '../agents/agents.ts';
 import { namedByAgents } from '../agents/called-agents.ts';
+import type { KnownSkills } from '../agents/covered.ts';
 import type { Config } from '../config/config.ts';
 import type { Bus } from '../kernel/bus.ts';
 import type { Meaning } from '../memories/meaning.ts';
@@ -36,8 +37,15 @@ const unbounded: AgentsConfig = {
   modelContextTokens: 100_000,
 };
 
+/** Without a registry of skills. */
+const noSkills: KnownSkills = { list: () => [], definition: () => undefined };
+
 export function composeAgents(
-  { database, clock }: Pick<Foundation, 'database' | 'clock'>,
+  {
+    database,
+    clock,
+    skills = noSkills,
+  }: Pick<Foundation, 'database' | 'clock'> & { readonly skills?: KnownSkills },
   config: Partial<AgentsConfig> = {},
   bus: Bus | null = null,
   meaning: () => Meaning | null = () => null,
@@ -47,7 +55,7 @@ export function composeAgents(
   const agentChanges = createAgentChanges(bus);
   const agents = createAgents({
     ...{ database, clock, settings: { models, max } },
-    dependents: agentDependents,
+    slices: { skills, dependents: agentDependents },
     changes: agentChanges,
   });
   const agentVersions = createAgentVersions({ database, agents });

@@ -21,6 +21,7 @@ import type { RateLimiter } from '../http/rate-limit.ts';
 import type { Server } from '../http/server.ts';
 import { sendsFiles } from '../http/static-files.ts';
 import { createStreams, StreamLimits } from '../http/streams.ts';
+import { applyStrictScopes } from '../http/strict-scopes.ts';
 import { WrongSecrets } from '../http/wrong-secrets.ts';
 import { executionRoutes } from '../jobs/execution.routes.ts';
 import { jobRoutes } from '../jobs/jobs.routes.ts';
@@ -152,6 +153,7 @@ function apiRoutes(
   const { apiKeys, agents, memories, skills, conversations, statistics, usage, webhooks } = slices;
   const { triggers, calls } = slices.triggers;
   const { jobs, execute } = slices.jobs;
+  applyStrictScopes(scope, parts.config.apiKeyPermissions === 'strict');
   skillRoutes(scope, { skills, settings: slices.skillSettings });
   skillSettingsRoutes(scope, { skills, settings: slices.skillSettings });
   accountRoutes(scope, { ...slices.remoteSkills, baseOf: browserAddress(parts.config) });
@@ -188,7 +190,7 @@ function apiRoutes(
   scheduledJobRoutes(scope, { schedules: slices.schedules.schedules, unmatched });
   usageRoutes(scope, usage);
   statisticsRoutes(scope, statistics);
-  trialRoutes(scope, { execute, jobs, stopping });
+  trialRoutes(scope, { execute, jobs, agents, stopping });
   executionRoutes(scope, { execute, jobs, reserved: reservedCategories, unmatched, stopping });
 }
 

@@ -3,7 +3,6 @@
  * nothing listens or runs yet. Each slice uses only slices that stand above it.
  */
 
-import { insertDefaultAgent } from '../agents/agents.ts';
 import { createApiKeys } from '../api-keys/api-keys.ts';
 import { createConversations } from '../conversations/conversations.ts';
 import type { ExecutorPool } from '../executors/pool.ts';
@@ -96,12 +95,14 @@ async function composeUsed(parts: Parts, base: Foundation) {
   const { skills, isLoaded } = await composeSkills(base, executors, processes.cluster);
   const metrics = metricsOf(parts);
   const embeddings = await loadEmbeddings({ base, config, metrics, ...secrets });
+  const meaning = () => embeddings?.meaning ?? null;
+  const ofAgents = composeAgents({ ...base, skills }, config, cluster?.bus ?? null, meaning);
   return {
     metrics,
     embeddings,
     processes,
-    apiKeys: createApiKeys(database, clock, insertDefaultAgent, config.apiKeysMax),
-    ...composeAgents(base, config, cluster?.bus ?? null, () => embeddings?.meaning ?? null),
+    apiKeys: createApiKeys(database, clock, ofAgents.agents.createDefault, config.apiKeysMax),
+    ...ofAgents,
     conversations: createConversations(database),
     ...secrets,
     ...{ skills, isLoaded },

@@ -25,6 +25,7 @@ export interface WebhooksDeps {
     | 'webhookAllowCidrs'
     | 'webhooksMax'
     | 'agentWebhooksMax'
+    | 'apiKeyPermissions'
   > & { readonly times: ClusterTimes };
   /** Of other slices. */
   readonly slices: { readonly agents: Agents; readonly secrets: SigningSecrets };
@@ -51,8 +52,10 @@ export function composeWebhooks(deps: WebhooksDeps) {
   const { fullHosts } = deliverer;
   const recovery = createDeliveryRecovery({ base, settle, fullHosts, times });
   const onActive = dispatcher.wake;
-  const webhooks = createWebhooks({ ...base, agents, secrets, allowed, onActive, caps });
+  const isStrict = config.apiKeyPermissions === 'strict';
+  const rules = { allowed, caps, isStrict };
+  const webhooks = createWebhooks({ ...base, agents, secrets, rules, onActive });
   const listeners = createListeners(base);
   const deliveries = createDeliveries(base);
-  return { webhooks, listeners, deliveries, dispatcher, deliverer, recovery, close };
+  return { webhooks, listeners, deliveries, isStrict, dispatcher, deliverer, recovery, close };
 }

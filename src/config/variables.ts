@@ -45,6 +45,12 @@ export const variables = {
     './data',
     text,
   ),
+  apiKeyPermissions: variable(
+    'API_KEY_PERMISSIONS',
+    'What a valid key may do without a scope: open includes memories, schedules, webhooks, conversations and the registry; strict needs the scope of each name.',
+    'open',
+    word('open', 'strict'),
+  ),
   adminSecret: variable(
     'ADMIN_SECRET',
     'Secret of the /admin endpoints, at least 16 visible ASCII characters; generated at first start when it is not set.',

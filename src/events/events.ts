@@ -8,9 +8,17 @@ import { type Static, type TObject, Type } from 'typebox';
 import { type ApprovalStatus, approvalStatuses, type JobsTable } from '../database/tables.ts';
 import { type RunErrorCode, runErrorCodes } from '../kernel/errors.ts';
 
-/** An entry of the table: `when` says which change it reports; the compiler holds the sample to `data`. */
-const event = <Data extends TObject>(entry: { when: string; data: Data; sample: Static<Data> }) =>
-  entry;
+/**
+ * An entry of the table: `when` says which change it reports; the compiler holds the sample to `data`. A key needs `scopes`
+ * to read what the event is about, and with `API_KEY_PERMISSIONS=strict` also `strictScopes`.
+ */
+const event = <Data extends TObject>(entry: {
+  when: string;
+  data: Data;
+  sample: Static<Data>;
+  scopes?: readonly string[];
+  strictScopes?: readonly string[];
+}) => entry;
 
 const run = {
   job_id: Type.String(),
@@ -98,8 +106,19 @@ export const events = {
     data: Type.Object({ previous_status: Type.String(), status: Type.String() }),
     sample: { previous_status: 'active', status: 'paused' },
   }),
+  'agent.created': event({
+    when: 'an agent was created; sent to webhooks for all agents alone',
+    data: Type.Object({ name: Type.String(), status: Type.String() }),
+    sample: { name: 'Support', status: 'active' },
+  }),
+  'agent.deleted': event({
+    when: 'an agent was deleted; sent to webhooks for all agents alone',
+    data: Type.Object({ name: Type.String() }),
+    sample: { name: 'Support' },
+  }),
   'conversation.created': event({
     when: 'a job from any source was accepted, and does not continue an earlier conversation',
+    strictScopes: ['conversations'],
     data: Type.Object({
       conversation_id: Type.String(),
       trigger_type: Type.String(),
@@ -113,21 +132,25 @@ export const events = {
   }),
   'scheduled_job.completed': event({
     when: 'a scheduled run finished',
+    strictScopes: ['schedules'],
     data: Type.Object({ ...scheduledRun, duration_ms: Type.Integer() }),
     sample: { ...sampleScheduledRun, duration_ms: 1_240 },
   }),
   'scheduled_job.failed': event({
     when: 'a scheduled run failed for good',
+    strictScopes: ['schedules'],
     data: Type.Object({ ...scheduledRun, error }),
     sample: { ...sampleScheduledRun, error: sampleError },
   }),
   'approval.requested': event({
     when: 'a run asks a person for an approval, and waits',
+    scopes: ['approvals'],
     data: Type.Object({ ...approval, expires_at: Type.String() }),
     sample: { ...sampleApproval, expires_at: '2026-01-08T00:00:00.000Z' },
   }),
   'approval.decided': event({
     when: 'an approval was approved or rejected, or it expired, or its job ended before',
+    scopes: ['approvals'],
     data: Type.Object({
       ...approval,
       status: Type.Unsafe<ApprovalStatus>({ type: 'string', enum: approvalEndings }),
@@ -154,6 +177,24 @@ export const events = {
 
 export type EventType = keyof typeof events;
 export const eventTypes = Object.keys(events) as EventType[];
+
+/** Names all agents of an organization, in the place of an agent's id. */
+export const allAgents = '*';
+
+/** The events of no agent in particular: no agent could listen for them (docs/decisions/webhooks.md). */
+export const organizationEvents: ReadonlySet<EventType> = new Set([
+  'agent.created',
+  'agent.deleted',
+]);
+
+/** The scopes of a key that may read what these events are about. */
+export function scopesToRead(types: readonly EventType[], isStrict: boolean): string[] {
+  const scopes = types.flatMap((type) => {
+    const { scopes: always = [], strictScopes = [] } = events[type];
+    return isStrict ? [...always, ...strictScopes] : always;
+  });
+  return [...new Set(scopes)];
+}
 
 /** An event about to be recorded. */
 export type NewEvent = {

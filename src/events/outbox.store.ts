@@ -4,6 +4,7 @@ import type { Handle, Transaction } from '../database/database.ts';
 import { type Lists, listsOf, rowsIn, type Types } from '../database/rows-in.ts';
 import { statement } from '../database/statement.ts';
 import type { EventsTable } from '../database/tables.ts';
+import { allAgents } from './events.ts';
 
 export type EventRow = Required<Omit<Insertable<EventsTable>, 'seq'>>;
 
@@ -17,7 +18,7 @@ const wanted = statement<AgentKey>()((db, p) =>
     .selectFrom('webhooks')
     .select('events')
     .where('organization_id', '=', p('organizationId'))
-    .where('agent_id', '=', p('agentId'))
+    .where(sql<SqlBool>`agent_id in (${p('agentId')}, ${sql.lit(allAgents)})`)
     .where('active', '=', (eb) => eb.lit(1))
     .unionAll(
       db
@@ -53,7 +54,7 @@ const insert = statement<Lists<EventRow>>()((db, p) =>
         .selectAll()
         .where(
           sql<SqlBool>`((select true from webhooks where active = 1
-            and organization_id = given.organization_id and agent_id = given.agent_id
+            and organization_id = given.organization_id and agent_id in (given.agent_id, ${sql.lit(allAgents)})
             and strpos(events, '"' || given.type || '"') > 0 limit 1)
             or (select true from webhook_listeners where organization_id = given.organization_id
             and (agent_id = '' or agent_id = given.agent_id)

@@ -10,6 +10,7 @@ import { FilterText, Id, Moment, Page, Paged, Words } from '../http/schemas.ts';
 import type { Server } from '../http/server.ts';
 import type { BeginStream } from '../http/streams.ts';
 import { unknownFirst } from '../http/unknown-first.ts';
+import { hasScopes } from '../kernel/caller.ts';
 import { invalid } from '../kernel/errors.ts';
 import { endingN, type JobEvent, type Position } from './feed.ts';
 import { JobEventSchema } from './job-events.schemas.ts';
@@ -138,7 +139,8 @@ const stepsSchema = {
     'List the steps of a job: calls of models, their tools, called skills, named steps, waits',
   description:
     'Calls of models, their tools, skills that its skill called, named steps and waits, in order, ' +
-    'during the run and afterwards. status=waiting lists what the job waits for.',
+    'during the run and afterwards. status=waiting lists what the job waits for. waits_for of an approval needs the scope ' +
+    'approvals, and is null without it.',
   params,
   querystring: StepsQuery,
   response: {
@@ -155,7 +157,7 @@ const streamSchema = {
     "piece of the model's text), tool_call and tool_result, each with the number of " +
     'its step. The stream ends with the job, and when its key is revoked or ' +
     'expires. A client that reconnects with Last-Event-ID resumes after that event. ' +
-    'With follow=false it ends after the events that are recorded so far. 503 if the key or the address has too many open streams.',
+    'With follow=false it ends after the events that are recorded so far. The event approval needs the scope approvals. 503 if the key or the address has too many open streams.',
   params,
   querystring: Type.Object({
     follow: Type.Optional({
@@ -222,10 +224,12 @@ export function jobRoutes(server: Server, deps: JobRoutesDeps) {
     return jobSummary(job, 'queued');
   });
   const stepsOptions = { onRequest, schema: stepsSchema };
-  server.get('/api/jobs/:jobId/steps', stepsOptions, async ({ params: { jobId }, query }) => {
-    const { steps, total } = await jobs.steps(jobId, query);
+  server.get('/api/jobs/:jobId/steps', stepsOptions, async (request) => {
+    const { params, query } = request;
+    const { steps, total } = await jobs.steps(params.jobId, query);
     const { limit, offset } = query;
-    return { data: steps, total, limit, offset };
+    const data = readsApprovals(request) ? steps : steps.map(withoutApproval);
+    return { data, total, limit, offset };
   });
   // A HEAD would hold the stream open for nothing.
   const streamOptions = { exposeHeadRoute: false, onRequest, schema: streamSchema };
@@ -235,7 +239,7 @@ export function jobRoutes(server: Server, deps: JobRoutesDeps) {
     const signal = beginStream(request, reply);
     const range = { after, isFollowed: request.query.follow !== 'false' };
     const events = openStream(organizationId, request.params.jobId, range, signal);
-    await sendEvents(reply, asServerSent(events));
+    await sendEvents(reply, asServerSent(events, readsApprovals(request)));
   });
 }
 
@@ -260,9 +264,19 @@ function getRoute(
   });
 }
 
+/** Whether the caller may read approvals: without their scope it learns nothing of them from jobs. */
+function readsApprovals(request: FastifyRequest): boolean {
+  return hasScopes(callerOf(request).scopes, ['approvals']);
+}
+
+function withoutApproval<Step extends { kind: string; waits_for: unknown }>(step: Step): Step {
+  return step.kind === 'approval' ? { ...step, waits_for: null } : step;
+}
+
 /** An event's id tells its position, so that any process can resume the stream. */
-async function* asServerSent(events: AsyncIterable<JobEvent>) {
+async function* asServerSent(events: AsyncIterable<JobEvent>, showsApprovals: boolean) {
   for await (const { epoch, n, type, data } of events) {
+    if (type === 'approval' && !showsApprovals) continue;
     yield { id: `${epoch}.${n}`, event: type, data };
   }
 }

@@ -11,7 +11,7 @@ import type { JobRow } from './jobs.store.ts';
 export interface RetryDeps {
   readonly slices: {
     readonly skills: Pick<SkillRegistry, 'active'>;
-    readonly agents: Pick<Agents, 'statusOf' | 'findSince'>;
+    readonly agents: Pick<Agents, 'statusOf' | 'findSince' | 'requireWritable'>;
     readonly conversations: Pick<Conversations, 'find'>;
   };
   readonly accept: Accept;
@@ -25,6 +25,8 @@ export async function retryJob(
   const skill = skills.active(job.skill_category, job.skill_version, job.skill_name);
   const agent = await agents.statusOf(caller.organizationId, job.agent_id);
   requireScopes(caller.scopes, skill.requiredScopes);
+  // A trial again.
+  if (job.agent_overrides !== null) await agents.requireWritable(caller, job.agent_id);
   if (job.status !== 'failed' && job.status !== 'cancelled') {
     throw new PlatformError('job_not_retryable', `The job is ${job.status}`);
   }

@@ -4,6 +4,7 @@
  */
 import type { FastifyRequest } from 'fastify';
 import { Type } from 'typebox';
+import type { Agents } from '../agents/agents.ts';
 import { acceptingWork, callerOf } from '../http/authenticate.ts';
 import { onceGiven } from '../http/idempotency-key.ts';
 import type { Server } from '../http/server.ts';
@@ -29,21 +30,30 @@ const trialSchema = {
   description:
     'Runs agent/v1.0/run-task as this agent, with the given fields instead of the saved ones. The ' +
     'agent itself is not changed. The job has the fields as agent_overrides; a retry has them too. ' +
-    'A trial reads the memory of the agent and does not change it.',
+    'A trial reads the memory of the agent and does not change it. Needs the scope agent and the scopes of a change of ' +
+    'the agent.',
   params: Type.Object({ agentId: Type.String({ description: 'The id of the agent.' }) }),
   headers: Type.Object(executionHeaders),
   body: NewTrial,
   response: executionResponses,
 };
 
-export function trialRoutes(server: Server, deps: AnswerDeps & { readonly execute: Execute }) {
-  const { execute } = deps;
+interface TrialRouteDeps extends AnswerDeps {
+  readonly execute: Execute;
+  readonly agents: Pick<Agents, 'requireWritable'>;
+}
+
+export function trialRoutes(server: Server, deps: TrialRouteDeps) {
+  const { execute, agents } = deps;
   const targets = new WeakMap<FastifyRequest, Target>();
   const findTarget = async (request: FastifyRequest) => {
     const { agentId } = request.params as { agentId: string };
     const conversationId = onceGiven(request, 'x-conversation-id');
     const asked = () => ({ agentId, conversationId });
-    targets.set(request, await execute.target(callerOf(request), runTask, asked));
+    const caller = callerOf(request);
+    targets.set(request, await execute.target(caller, runTask, asked));
+    // A trial changes the agent for one run, so it needs the scopes of a change.
+    await agents.requireWritable(caller, agentId);
   };
   const options = { config: acceptingWork, onRequest: findTarget, schema: trialSchema };
   server.post('/api/agents/:agentId/trials', options, async (request, reply) => {

@@ -22,3 +22,24 @@ export function requireScopes(scopes: readonly string[], required: readonly stri
   const missing = required.filter((scope) => !scopes.includes(scope));
   throw new PlatformError('insufficient_scope', `This key lacks the scope ${missing.join(', ')}`);
 }
+
+/**
+ * The scopes that are no categories: what a key may do beside running skills, now and in later versions. No skill may
+ * have such a category (docs/decisions/api-keys.md).
+ */
+export const reservedScopes = [
+  'agents',
+  'approvals',
+  'audit',
+  'budgets',
+  'conversations',
+  'events',
+  'keys',
+  'memories',
+  'operate',
+  'registry',
+  'schedules',
+  'triggers',
+  'user-data',
+  'webhooks',
+] as const;

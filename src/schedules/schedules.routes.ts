@@ -165,13 +165,14 @@ function removeRoute(server: Server, { schedules, unmatched }: ScheduledJobRoute
     ...operation,
     operationId: 'deleteScheduledJob',
     summary: 'Delete a scheduled job',
-    description: 'Queued runs are cancelled; an active attempt finishes.',
+    description:
+      'Queued runs are cancelled; an active attempt finishes. One with a budget needs the scope budgets.',
     params,
-    response: { 204: Nothing, ...apiRefusals('not_found') },
+    response: { 204: Nothing, ...apiRefusals('not_found', 'insufficient_scope') },
   };
   const onRequest = [refusePreview(unmatched), requireScheduledJob(schedules)];
   server.delete(one, { onRequest, schema }, async (request, reply) => {
-    await schedules.remove(callerOf(request).organizationId, request.params.jobId);
+    await schedules.remove(callerOf(request), request.params.jobId);
     return reply.status(204).send(null);
   });
 }

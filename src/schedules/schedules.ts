@@ -61,8 +61,8 @@ export interface ScheduleDeps {
     readonly accept: Accept;
     readonly jobs: Pick<Jobs, 'cancelQueued'>;
   };
-  /** Deletes what other slices keep of a scheduled job. */
-  removeDependents(tx: Transaction, organizationId: string, id: string): Promise<void>;
+  /** Deletes what other slices keep of a scheduled job; throws `403` where the caller may not delete it. */
+  removeDependents(tx: Transaction, caller: Caller, id: string): Promise<void>;
   /** How many scheduled jobs an organization may have. */
   readonly max: number;
 }
@@ -156,13 +156,13 @@ async function update(deps: ScheduleDeps, caller: Caller, id: string, fields: Sc
 
 async function remove(
   { database, slices: { jobs }, removeDependents }: ScheduleDeps,
-  organizationId: string,
+  caller: Caller,
   id: string,
 ): Promise<void> {
   await database.write(async (tx) => {
-    await lock(tx, organizationId, id);
+    await lock(tx, caller.organizationId, id);
     await stopRuns(tx, jobs, id);
-    await removeDependents(tx, organizationId, id);
+    await removeDependents(tx, caller, id);
     await deleteScheduledJob(tx, id);
   });
 }

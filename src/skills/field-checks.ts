@@ -2,10 +2,11 @@
  * Checks of the fields of a skill's definition. Every fault is the end of a sentence that begins with the
  * field's name.
  */
+import { reservedScopes } from '../kernel/caller.ts';
 import { isObject } from '../kernel/json.ts';
 import { isCleanText, jsonTextFault } from '../kernel/text.ts';
 
-/** First path segments of the platform's own endpoints; no skill may have such a category. */
+/** First path segments of the platform's own endpoints; they are no skills' paths. */
 export const reservedCategories: ReadonlySet<string> = new Set([
   'admin',
   'agent-triggers',
@@ -28,6 +29,9 @@ export const reservedCategories: ReadonlySet<string> = new Set([
   'webhooks',
 ]);
 
+/** A skill of such a category would be run by every key that has the scope for something else. */
+const reservedWords: ReadonlySet<string> = new Set(reservedScopes);
+
 const slugPattern = /^[a-z0-9][a-z0-9-]{0,62}$/;
 const kebabPattern = /^[a-z0-9]+(?:-[a-z0-9]+)*$/;
 /** The pattern of the Agent Skills standard. */
@@ -39,7 +43,8 @@ const examplesBytesMax = 262_144;
 
 export function checkCategory(value: unknown): string | undefined {
   if (!isMatch(value, slugPattern)) return mustBe('a slug such as text or web-search', value);
-  return reservedCategories.has(value) ? `must not be ${show(value)}, a reserved word` : undefined;
+  const isReserved = reservedCategories.has(value) || reservedWords.has(value);
+  return isReserved ? `must not be ${show(value)}, a reserved word` : undefined;
 }
 
 export function checkName(value: unknown): string | undefined {

@@ -4,6 +4,7 @@
  */
 import type { Database, Transaction } from '../database/database.ts';
 import { bind } from '../kernel/bind.ts';
+import { type Caller, requireScopes } from '../kernel/caller.ts';
 import { type Clock, timestampOrNull } from '../kernel/clock.ts';
 import { nanoOf, usdOrNull } from '../kernel/money.ts';
 import { setAsideUse } from './embedding-calls.ts';
@@ -19,6 +20,7 @@ import {
   type BudgetRow,
   deleteBudget,
   findBudget,
+  type OwnerKey,
   renameUserUsage,
   replaceBudget,
 } from './usage.store.ts';
@@ -30,6 +32,9 @@ export interface BudgetFields {
   usd_per_day?: number | null;
   usd_per_month?: number | null;
 }
+
+/** The scopes of keys that may set and delete budgets. */
+export const budgetScopes: readonly string[] = ['budgets'];
 
 interface BudgetsDeps {
   readonly database: Database;
@@ -68,21 +73,36 @@ async function put({ database, clock, owners }: BudgetsDeps, owner: Owner, field
 
 /** Deletes the budget; succeeds also when there is none. */
 async function remove({ database }: BudgetsDeps, owner: Owner): Promise<void> {
-  await database.write((tx) => deleteBudget(tx, owner.organizationId, keyOf(owner)));
+  await database.write(async (tx) => {
+    await deleteBudget(tx, owner.organizationId, keyOf(owner));
+  });
 }
 
 /** A new agent begins with nothing used. A deleted one loses its budget; its usage is kept. */
 export const budgetsOfAgent = {
   begin: setAsideUse,
-  remove: (tx: Transaction, organizationId: string, id: string) =>
-    deleteBudget(tx, organizationId, { owner_kind: 'agent', owner_id: id }),
+  remove: (tx: Transaction, organizationId: string, id: string, writer: Scoped) =>
+    deleteWithOwner(tx, organizationId, { owner_kind: 'agent', owner_id: id }, writer),
 };
 
 /** A deleted scheduled job loses its budget; its usage is kept. */
 export const budgetsOfScheduledJob = {
-  remove: (tx: Transaction, organizationId: string, id: string) =>
-    deleteBudget(tx, organizationId, { owner_kind: 'scheduled_job', owner_id: id }),
+  remove: (tx: Transaction, { organizationId, scopes }: Caller, id: string) =>
+    deleteWithOwner(tx, organizationId, { owner_kind: 'scheduled_job', owner_id: id }, { scopes }),
 };
+
+type Scoped = Pick<Caller, 'scopes'>;
+
+/** Throws `403` where there is a budget, without its scope: a new owner of the same id would have none. */
+async function deleteWithOwner(
+  tx: Transaction,
+  organizationId: string,
+  owner: OwnerKey,
+  { scopes }: Scoped,
+): Promise<void> {
+  const isDeleted = await deleteBudget(tx, organizationId, owner);
+  if (isDeleted) requireScopes(scopes, budgetScopes);
+}
 
 /** The limits of a budget as clients read them; all null without one. */
 export function limitsBody(row: LimitsRow | undefined) {

@@ -8,7 +8,8 @@ import { callerOf } from '../http/authenticate.ts';
 import { adminRefusals, apiRefusals, bodyRefusals } from '../http/refusals.ts';
 import { Id, Nothing } from '../http/schemas.ts';
 import type { Server } from '../http/server.ts';
-import type { Budgets } from './budgets.ts';
+import { requireScopes } from '../kernel/caller.ts';
+import { type Budgets, budgetScopes } from './budgets.ts';
 import type { NamedOwner, Owner } from './owners.ts';
 import {
   agentField,
@@ -25,7 +26,10 @@ import {
 import type { Usage } from './usage.ts';
 
 const tags = ['Usage'];
-const api = { security: [{ apiKey: [] }], refusals: apiRefusals };
+/** A hook: a key needs the scope of budgets to set or delete one. */
+const writes = async (request: FastifyRequest) =>
+  requireScopes(callerOf(request).scopes, budgetScopes);
+const api = { security: [{ apiKey: [] }], refusals: apiRefusals, writes };
 const admin = {
   security: [{ adminBearer: [] }, { adminHeader: [] }] as Subject['security'],
   refusals: adminRefusals,
@@ -44,6 +48,8 @@ interface Subject {
   readonly owner: OwnerField;
   readonly security: readonly Record<string, string[]>[];
   readonly refusals: typeof apiRefusals;
+  /** Admits a caller that sets or deletes a budget; without it, all that reach the routes. */
+  readonly writes?: (request: FastifyRequest) => Promise<void>;
   named(request: FastifyRequest): NamedOwner;
 }
 
@@ -160,6 +166,9 @@ function budgetRoutes(server: Server, parts: Parts, subject: Subject) {
   const { path, params, noun, owner, security, refusals } = subject;
   const { budgets } = parts;
   const onRequest = lookUp(parts, subject);
+  const admit = [onRequest, ...(subject.writes === undefined ? [] : [subject.writes])];
+  const refused = subject.writes === undefined ? [] : (['insufficient_scope'] as const);
+  const needs = subject.writes === undefined ? '' : ' Needs the scope budgets.';
   const url = `${path}/budget`;
   const shared = { tags, security, params };
   const budget = BudgetOf(owner);
@@ -178,11 +187,11 @@ function budgetRoutes(server: Server, parts: Parts, subject: Subject) {
     summary: `Set the budget of ${noun}`,
     description:
       'Replaces the whole budget; a limit that is null or omitted does not apply. It ' +
-      'applies from the next call of a model on.',
+      `applies from the next call of a model on.${needs}`,
     body: BudgetFields,
-    response: { 200: budget, ...refusals('not_found', ...bodyRefusals) },
+    response: { 200: budget, ...refusals('not_found', ...refused, ...bodyRefusals) },
   };
-  server.put(url, { onRequest, schema: setSchema }, (request) =>
+  server.put(url, { onRequest: admit, schema: setSchema }, (request) =>
     budgets.put(ownerOf(request), request.body),
   );
 
@@ -190,10 +199,10 @@ function budgetRoutes(server: Server, parts: Parts, subject: Subject) {
     ...shared,
     operationId: `delete${owner.title}Budget`,
     summary: `Delete the budget of ${noun}`,
-    description: 'Also if there is none.',
-    response: { 204: Nothing, ...refusals('not_found') },
+    description: `Also if there is none.${needs}`,
+    response: { 204: Nothing, ...refusals('not_found', ...refused) },
   };
-  server.delete(url, { onRequest, schema: deleteSchema }, async (request, reply) => {
+  server.delete(url, { onRequest: admit, schema: deleteSchema }, async (request, reply) => {
     await budgets.remove(ownerOf(request));
     return reply.status(204).send(null);
   });

@@ -341,15 +341,17 @@ export async function replaceBudget(tx: Transaction, row: BudgetRow): Promise<vo
     .execute();
 }
 
+/** Deletes the budget of an owner; false when there is none. */
 export async function deleteBudget(
   tx: Transaction,
   organizationId: string,
   { owner_kind, owner_id }: OwnerKey,
-): Promise<void> {
-  await tx.kysely
+): Promise<boolean> {
+  const { numDeletedRows } = await tx.kysely
     .deleteFrom('token_budgets')
     .where('organization_id', '=', organizationId)
     .where('owner_kind', '=', owner_kind)
     .where('owner_id', '=', owner_id)
-    .execute();
+    .executeTakeFirst();
+  return numDeletedRows > 0n;
 }

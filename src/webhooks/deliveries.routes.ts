@@ -1,13 +1,15 @@
 /** Deliveries of a webhook and of a job (docs/decisions/webhooks.md). */
 import type { FastifyRequest } from 'fastify';
 import { Type } from 'typebox';
+import { type EventType, eventTypes, scopesToRead } from '../events/events.ts';
 import { callerOf } from '../http/authenticate.ts';
 import { apiRefusals } from '../http/refusals.ts';
 import { Id, Page, Paged } from '../http/schemas.ts';
 import type { Server } from '../http/server.ts';
 import { unknownFirst } from '../http/unknown-first.ts';
+import { hasScopes, requireScopes } from '../kernel/caller.ts';
 import type { Deliveries } from './deliveries.ts';
-import { requireWebhook } from './webhooks.routes.ts';
+import { admitReader, requireWebhook } from './webhooks.routes.ts';
 import { Delivery, DeliveryWithBody, JobDelivery } from './webhooks.schemas.ts';
 import type { Webhooks } from './webhooks.ts';
 
@@ -24,25 +26,29 @@ const listSchema = {
   ...operation,
   operationId: 'listAgentWebhookDeliveries',
   summary: 'List the deliveries of a webhook, newest first',
+  description: 'Those of a webhook with events of approvals need the scope approvals.',
   params: webhookParams,
   querystring: Page,
   response: {
     200: Paged(Delivery, 'A page of deliveries, each with its attempts.'),
-    ...apiRefusals('not_found'),
+    ...apiRefusals('not_found', 'insufficient_scope'),
   },
 };
 const getSchema = {
   ...operation,
   operationId: 'getAgentWebhookDelivery',
   summary: 'Get a delivery of a webhook with its body',
+  description: 'That of an event of an approval needs the scope approvals.',
   params: deliveryParams,
-  response: { 200: DeliveryWithBody, ...apiRefusals('not_found') },
+  response: { 200: DeliveryWithBody, ...apiRefusals('not_found', 'insufficient_scope') },
 };
 const listOfJobSchema = {
   ...operation,
   operationId: 'listJobDeliveries',
   summary: 'List the deliveries of a job, newest first',
-  description: "Deliveries of the job's events and of its conversation.created, to all webhooks.",
+  description:
+    "Deliveries of the job's events and of its conversation.created, to all webhooks. Those of approvals need the scope " +
+    'approvals, and are left out without it.',
   params: Type.Object({ jobId: { ...Id, description: 'The id of the job.' } }),
   querystring: Page,
   response: {
@@ -54,9 +60,10 @@ const redeliverSchema = {
   ...operation,
   operationId: 'redeliverAgentWebhookDelivery',
   summary: 'Deliver an event again',
-  description: 'Sends the same body again, as a new delivery with retries of its own.',
+  description:
+    'Sends the same body again, as a new delivery with retries of its own. That of an approval needs the scope approvals.',
   params: deliveryParams,
-  response: { 202: Delivery, ...apiRefusals('not_found', 'conflict') },
+  response: { 202: Delivery, ...apiRefusals('not_found', 'insufficient_scope', 'conflict') },
 };
 const testSchema = {
   ...operation,
@@ -70,8 +77,10 @@ const testSchema = {
 };
 
 interface DeliveryRouteDeps {
-  readonly webhooks: Pick<Webhooks, 'find'>;
+  readonly webhooks: Pick<Webhooks, 'find' | 'admitReader'>;
   readonly deliveries: Deliveries;
+  /** Whether keys need the scopes of `API_KEY_PERMISSIONS=strict`. */
+  readonly isStrict: boolean;
   /** The organization's job, or `404`. */
   findJob(
     organizationId: string,
@@ -88,7 +97,7 @@ export function deliveryRoutes(server: Server, deps: DeliveryRouteDeps) {
 }
 
 function listRoute(server: Server, { webhooks, deliveries }: DeliveryRouteDeps) {
-  const options = { errorHandler: unknownFirst(requireWebhook(webhooks)), schema: listSchema };
+  const options = { onRequest: admitReader(webhooks), schema: listSchema };
   server.get(`${webhookPath}/deliveries`, options, async (request) => {
     const { params, query: page } = request;
     const { organizationId } = callerOf(request);
@@ -103,7 +112,7 @@ function getRoute(server: Server, deps: DeliveryRouteDeps) {
   );
 }
 
-function listOfJobRoute(server: Server, { deliveries, findJob }: DeliveryRouteDeps) {
+function listOfJobRoute(server: Server, { deliveries, findJob, isStrict }: DeliveryRouteDeps) {
   const requireJob = async (request: FastifyRequest) => {
     const { jobId } = request.params as { jobId: string };
     await findJob(callerOf(request).organizationId, jobId);
@@ -111,9 +120,10 @@ function listOfJobRoute(server: Server, { deliveries, findJob }: DeliveryRouteDe
   const options = { errorHandler: unknownFirst(requireJob), schema: listOfJobSchema };
   server.get('/api/jobs/:jobId/deliveries', options, async (request) => {
     const { params, query: page } = request;
-    const { organizationId } = callerOf(request);
+    const { organizationId, scopes } = callerOf(request);
     const job = await findJob(organizationId, params.jobId);
-    return { ...(await deliveries.ofJob(organizationId, job, page)), ...page };
+    const hidden = eventTypes.filter((type) => !hasScopes(scopes, scopesToRead([type], isStrict)));
+    return { ...(await deliveries.ofJob(organizationId, job, hidden, page)), ...page };
   });
 }
 
@@ -140,12 +150,13 @@ function testRoute(server: Server, { webhooks, deliveries }: DeliveryRouteDeps) 
   });
 }
 
-/** A hook: an unknown webhook or delivery is 404 before any other check. */
-function requireDelivery({ webhooks, deliveries }: DeliveryRouteDeps) {
+/** A hook: `404` for an unknown webhook or delivery, and `403` for one of an event that the key may not read. */
+function requireDelivery({ webhooks, deliveries, isStrict }: DeliveryRouteDeps) {
   const findWebhook = requireWebhook(webhooks);
   return async (request: FastifyRequest) => {
     await findWebhook(request);
     const { webhookId, deliveryId } = request.params as { webhookId: string; deliveryId: string };
-    await deliveries.find(webhookId, deliveryId);
+    const { event } = await deliveries.find(webhookId, deliveryId);
+    requireScopes(callerOf(request).scopes, scopesToRead([event as EventType], isStrict));
   };
 }

@@ -1,7 +1,8 @@
 /** The delivery log of a webhook, and sending on demand: redeliveries and tests. */
+import { defaultAgentId } from '../agents/agents.ts';
 import type { Transaction } from '../database/database.ts';
 import type { PageAsked } from '../database/page-bytes.ts';
-import { type EventType, events } from '../events/events.ts';
+import { allAgents, type EventType, events } from '../events/events.ts';
 import { bind } from '../kernel/bind.ts';
 import { timestamp, timestampOrNull } from '../kernel/clock.ts';
 import { notFound, PlatformError } from '../kernel/errors.ts';
@@ -56,16 +57,22 @@ async function list(
   return { data: found.map(({ delivery }) => delivery), total };
 }
 
-/** Deliveries of the events of a job, and of the events of its conversation that name no job. */
+/** Deliveries of the events of a job, and of those of its conversation that name no job, without the hidden types. */
 async function ofJob(
   deps: DeliveriesDeps,
   organizationId: string,
   job: { readonly id: string; readonly conversation_id: string },
+  hidden: readonly EventType[],
   page: PageAsked,
 ) {
   const subjects = [job.id, job.conversation_id];
   const { read } = deps.database;
-  const { data, total } = await listDeliveriesAbout(read, organizationId, subjects, page);
+  const { data, total } = await listDeliveriesAbout(
+    read,
+    organizationId,
+    { subjects, hidden },
+    page,
+  );
   const found = await withAttempts(deps, data);
   const shown = found.map(({ row: { webhook_id, url }, delivery }) => ({
     ...delivery,
@@ -113,7 +120,7 @@ function test(deps: DeliveriesDeps, organizationId: string, webhookId: string) {
       id,
       type,
       createdAt: now,
-      agentId: webhook.agent_id,
+      agentId: webhook.agent_id === allAgents ? defaultAgentId : webhook.agent_id,
       data: JSON.stringify({ ...events[type].sample, test: true }),
     });
     const delivery = { webhook_id: webhookId, event_id: id, event: type, body, is_test: 1 };

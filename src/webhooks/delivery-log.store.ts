@@ -71,13 +71,16 @@ export async function listDeliveries(
 }
 
 /**
- * A page of an organization's deliveries with any of these subjects, newest first, each with its url,
+ * A page of an organization's deliveries with any of these subjects, without the hidden types of events, newest first, each with its url,
  * and their total. There are few, so the query counts them.
  */
 export async function listDeliveriesAbout(
   db: Handle,
   organizationId: string,
-  subjects: readonly string[],
+  {
+    subjects,
+    hidden,
+  }: { readonly subjects: readonly string[]; readonly hidden: readonly string[] },
   page: PageAsked,
 ): Promise<{ data: (LoggedDelivery & { url: string })[]; total: number }> {
   const query = db.kysely
@@ -85,7 +88,8 @@ export async function listDeliveriesAbout(
     .innerJoin('webhooks', 'webhooks.id', 'webhook_deliveries.webhook_id')
     .where('webhook_deliveries.subject', 'in', subjects)
     .where('webhooks.organization_id', '=', organizationId)
-    .where('webhooks.removed', '=', 0);
+    .where('webhooks.removed', '=', 0)
+    .$if(hidden.length > 0, (all) => all.where('webhook_deliveries.event', 'not in', hidden));
   const data = await query
     .select(loggedColumns.map((column) => `webhook_deliveries.${column}` as const))
     .select('webhooks.url')

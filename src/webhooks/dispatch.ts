@@ -15,6 +15,7 @@ import {
   readBacklog,
   withBacklog,
 } from '../events/backlogs.ts';
+import { allAgents } from '../events/events.ts';
 import {
   hasUnread,
   isAfter,
@@ -180,7 +181,9 @@ function deliveriesOf(
   let read = 0;
   for (const event of events) {
     const { organization_id: organizationId, agent_id: agentId } = event;
-    const listeners = byAgent.get(`${organizationId}/${agentId}`) ?? [];
+    const listeners = [agentId, allAgents].flatMap(
+      (agent) => byAgent.get(`${organizationId}/${agent}`) ?? [],
+    );
     const isSkipped = skipped.has(organizationId) || backlogs.has(organizationId);
     const subscribed = isSkipped
       ? []

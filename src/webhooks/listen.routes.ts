@@ -1,5 +1,6 @@
 /** `GET /api/agent-webhooks/listen`: the events of an organization, for a receiver without a public address. */
 import { Type } from 'typebox';
+import { allAgents } from '../events/events.ts';
 import { callerOf } from '../http/authenticate.ts';
 import { eventStream, LastEventId, sendEvents } from '../http/event-stream.ts';
 import { apiRefusals } from '../http/refusals.ts';
@@ -22,33 +23,39 @@ const schema = {
     'within a minute resumes after that event, at any process. The stream ends after an hour; a client resumes it. ' +
     '409 if the organization has 10 sessions, 503 if the key or the address has too many open streams.',
   querystring: Type.Object({
-    agent_id: Type.Optional(FilterText('Events of this agent alone.')),
+    agent_id: Type.Optional(FilterText('Events of this agent alone; all without it, and with *.')),
     events: Type.Optional(
       Type.String({
         maxLength: 1_000,
-        description: 'Types of events, comma-separated; all without it.',
+        description:
+          'Types of events, comma-separated; without it all that the key may read. Those of approvals need the scope ' +
+          'approvals.',
       }),
     ),
   }),
   headers: LastEventId,
   response: {
     200: eventStream(ListenerEventSchema, 'The events, for an hour at most.'),
-    ...apiRefusals('validation_error', 'conflict'),
+    ...apiRefusals('validation_error', 'insufficient_scope', 'conflict'),
   },
 };
 
 export interface ListenRoutesDeps {
   readonly listeners: Listeners;
   readonly beginStream: BeginStream;
+  /** Whether keys need the scopes of `API_KEY_PERMISSIONS=strict`. */
+  readonly isStrict: boolean;
 }
 
-export function listenRoutes(server: Server, { listeners, beginStream }: ListenRoutesDeps) {
+export function listenRoutes(server: Server, deps: ListenRoutesDeps) {
+  const { listeners, beginStream, isStrict } = deps;
   // A HEAD would hold the stream open for nothing.
   const options = { exposeHeadRoute: false, schema };
   server.get('/api/agent-webhooks/listen', options, async (request, reply) => {
-    const { organizationId, keyId: apiKeyId } = callerOf(request);
-    const { agent_id: agentId, events } = request.query;
-    const types = typesOf(events);
+    const { organizationId, keyId: apiKeyId, scopes } = callerOf(request);
+    const { agent_id: agent, events } = request.query;
+    const agentId = agent === allAgents ? undefined : agent;
+    const types = typesOf(events, scopes, isStrict);
     const after = positionOf(request.headers['last-event-id']);
     const signal = beginStream(request, reply);
     const wanted = { organizationId, apiKeyId, agentId, types, after };

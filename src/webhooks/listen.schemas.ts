@@ -1,8 +1,9 @@
 /** The parameters and events of a listener's stream. */
 import { Type } from 'typebox';
-import { type EventType, eventTypes } from '../events/events.ts';
+import { type EventType, eventTypes, scopesToRead } from '../events/events.ts';
 import { StreamedEvents } from '../http/event-stream.ts';
 import { Id, Words } from '../http/schemas.ts';
+import { hasScopes, requireScopes } from '../kernel/caller.ts';
 import { invalid } from '../kernel/errors.ts';
 
 export const ListenerEventSchema = StreamedEvents(
@@ -34,11 +35,23 @@ export const ListenerEventSchema = StreamedEvents(
   },
 );
 
-/** Types of events, comma-separated; all when they are left out. Throws `400` for an unknown one. */
-export function typesOf(given: string | undefined): readonly EventType[] {
-  if (given === undefined) return eventTypes;
+/**
+ * Types of events, comma-separated; all that the scopes allow to read when they are left out. Throws `400` for an unknown
+ * one, and `403` for one that the scopes do not allow.
+ */
+export function typesOf(
+  given: string | undefined,
+  scopes: readonly string[],
+  isStrict: boolean,
+): readonly EventType[] {
+  if (given === undefined) {
+    return eventTypes.filter((type) => hasScopes(scopes, scopesToRead([type], isStrict)));
+  }
   const names = new Set(given.split(',').map((name) => name.trim()));
   const types = eventTypes.filter((type) => names.has(type));
-  if (types.length === names.size) return types;
-  throw invalid('events', `must be some of ${eventTypes.join(', ')}, comma-separated`);
+  if (types.length !== names.size) {
+    throw invalid('events', `must be some of ${eventTypes.join(', ')}, comma-separated`);
+  }
+  requireScopes(scopes, scopesToRead(types, isStrict));
+  return types;
 }

@@ -26,11 +26,12 @@ const createSchema = {
   summary: 'Create a webhook',
   description:
     'Delivers later events of these types to the url, signed with the secret, which ' +
-    'only this response shows.',
+    'only this response shows. With agent_id "*" those of all agents of the organization. Events of approvals need the ' +
+    'scope approvals.',
   body: NewWebhook,
   response: {
     201: { ...CreatedWebhook, ...carries('Location') },
-    ...apiRefusals('not_found', 'conflict', ...bodyRefusals),
+    ...apiRefusals('not_found', 'insufficient_scope', 'conflict', ...bodyRefusals),
   },
 };
 const listSchema = {
@@ -61,10 +62,11 @@ const updateSchema = {
   summary: 'Change a webhook, deactivate or reactivate it',
   description:
     'Changes the given fields. A new url or secret applies from the next attempt ' +
-    'on. Deactivating cancels pending deliveries.',
+    'on. Deactivating cancels pending deliveries. Events of approvals, before or after the change, need the scope ' +
+    'approvals.',
   params,
   body: WebhookChanges,
-  response: { 200: Webhook, ...apiRefusals('not_found', ...bodyRefusals) },
+  response: { 200: Webhook, ...apiRefusals('not_found', 'insufficient_scope', ...bodyRefusals) },
 };
 const deleteSchema = {
   ...operation,
@@ -84,7 +86,7 @@ export function webhookRoutes(server: Server, { webhooks }: { webhooks: Webhooks
 
 function createRoute(server: Server, webhooks: Webhooks) {
   server.post(path, { schema: createSchema }, async (request, reply) => {
-    const created = await webhooks.create(callerOf(request).organizationId, request.body);
+    const created = await webhooks.create(callerOf(request), request.body);
     return reply.status(201).header('location', `${path}/${created.id}`).send(created);
   });
 }
@@ -104,9 +106,9 @@ function getRoute(server: Server, webhooks: Webhooks) {
 }
 
 function updateRoute(server: Server, webhooks: Webhooks) {
-  const options = { onRequest: requireWebhook(webhooks), schema: updateSchema };
+  const options = { onRequest: admitReader(webhooks), schema: updateSchema };
   server.put(`${path}/:webhookId`, options, (request) =>
-    webhooks.update(callerOf(request).organizationId, request.params.webhookId, request.body),
+    webhooks.update(callerOf(request), request.params.webhookId, request.body),
   );
 }
 
@@ -116,6 +118,14 @@ function deleteRoute(server: Server, webhooks: Webhooks) {
     await webhooks.remove(callerOf(request).organizationId, request.params.webhookId);
     return reply.status(204).send(null);
   });
+}
+
+/** A hook: `404` for an unknown webhook, and `403` for a key that may not read what its events are about. */
+export function admitReader(webhooks: Pick<Webhooks, 'admitReader'>) {
+  return async (request: FastifyRequest) => {
+    const { webhookId } = request.params as { webhookId: string };
+    await webhooks.admitReader(callerOf(request), webhookId);
+  };
 }
 
 /** A hook: an unknown webhook is 404 before any other check (docs/decisions/order-of-checks.md). */

@@ -4,7 +4,10 @@ import { type EventType, eventTypes } from '../events/events.ts';
 import { Id, Name, Nullable, Timestamp, Words } from '../http/schemas.ts';
 
 const given = {
-  agent_id: Name(),
+  agent_id: {
+    ...Name(),
+    description: 'The agent whose events are listened to; * for all agents of the organization.',
+  },
   url: Type.String({
     minLength: 1,
     maxLength: 2_048,

@@ -6,6 +6,7 @@ import { idIn } from '../database/ids-in.ts';
 import { locked } from '../database/locked.ts';
 import { allRows, firstRow, statement } from '../database/statement.ts';
 import type { WebhooksTable } from '../database/tables.ts';
+import { allAgents } from '../events/events.ts';
 
 export type WebhookRow = Selectable<WebhooksTable>;
 
@@ -134,7 +135,7 @@ export async function holdActiveWebhooks(
     .select(listeningColumns)
     .where('organization_id', 'in', [...new Set(events.map((event) => event.organization_id))])
     // This also locks agents of the same name in the other organizations, which is harmless.
-    .where('agent_id', 'in', [...new Set(events.map((event) => event.agent_id))])
+    .where('agent_id', 'in', [...new Set([allAgents, ...events.map((event) => event.agent_id)])])
     .where('active', '=', 1)
     .orderBy('id');
   return locked(tx.dialect, query, (unlocked) => unlocked.forShare()).execute();

@@ -1,5 +1,5 @@
 /**
- * Webhooks: the addresses to which an agent's events are delivered. A webhook gets the events that happen
+ * Webhooks: the addresses to which the events of an agent, or of all agents of an organization, are delivered. A webhook gets the events that happen
  * after the response that made it active; `untilHeard` delays that response until no event can be missed.
  * Switching a webhook off or deleting it cancels its pending deliveries.
  */
@@ -10,9 +10,10 @@ import type { Transaction } from '../database/database.ts';
 import type { SigningSecrets } from '../database/signing-secrets.ts';
 import type { AllowList } from '../egress/allow-list.ts';
 import { checkUrl } from '../egress/url-guard.ts';
-import type { EventType } from '../events/events.ts';
+import { allAgents, type EventType, organizationEvents, scopesToRead } from '../events/events.ts';
 import { untilHeard } from '../events/outbox.ts';
 import { bind } from '../kernel/bind.ts';
+import { type Caller, requireScopes } from '../kernel/caller.ts';
 import { timestamp, timestampOrNull } from '../kernel/clock.ts';
 import { invalid, notFound } from '../kernel/errors.ts';
 import { isId, newId } from '../kernel/ids.ts';
@@ -40,17 +41,24 @@ export interface WebhookCaps {
 export interface WebhooksDeps extends Omit<DeliveriesDeps, 'queue'> {
   readonly agents: Pick<Agents, 'lock'>;
   readonly secrets: Pick<SigningSecrets, 'seal'>;
-  /** Private addresses that webhooks may reach. */
-  readonly allowed: AllowList;
+  readonly rules: {
+    /** Private addresses that webhooks may reach. */
+    readonly allowed: AllowList;
+    readonly caps: WebhookCaps;
+    /** Whether keys need the scopes of `API_KEY_PERMISSIONS=strict`. */
+    readonly isStrict: boolean;
+  };
   /** Called after the commit when a webhook has become active. */
   onActive(): void;
-  readonly caps: WebhookCaps;
 }
+
+/** The organization and the scopes of the key that writes a webhook. */
+type Writer = Pick<Caller, 'organizationId' | 'scopes'>;
 
 export type Webhooks = ReturnType<typeof createWebhooks>;
 
 export function createWebhooks(deps: WebhooksDeps) {
-  return bind(deps, { find, create, list, get, update, remove });
+  return bind(deps, { find, create, list, get, update, remove, admitReader });
 }
 
 async function find(
@@ -63,18 +71,26 @@ async function find(
   return row;
 }
 
+/** `404` for an unknown webhook, and `403` for a caller that may not read what its events are about. */
+async function admitReader(deps: WebhooksDeps, caller: Writer, id: string): Promise<void> {
+  requireReadable(deps, caller, eventsOf(await find(deps, caller.organizationId, id)));
+}
+
 /** Creates a webhook. Only this answer shows its secret. */
-async function create(deps: WebhooksDeps, organizationId: string, fields: NewWebhook) {
-  const { database, agents, clock, secrets, allowed, onActive } = deps;
+async function create(deps: WebhooksDeps, writer: Writer, fields: NewWebhook) {
+  const { database, agents, clock, secrets, rules, onActive } = deps;
+  const { organizationId } = writer;
   const now = clock.now();
   const { agent_id, url, events } = fields;
   const secret = fields.secret === undefined ? newSecret() : usableSecret(fields.secret);
-  const to = destination(url, allowed);
+  const to = destination(url, rules.allowed);
+  requireReadable(deps, writer, events);
+  requireHearable(agent_id, events);
   const id = newId();
   const stored = secrets.seal('webhooks', { id, organization_id: organizationId }, secret);
   await database.write(async (tx) => {
     await requireRoom(tx, organizationId, capsFor(deps, agent_id));
-    await agents.lock(tx, organizationId, agent_id);
+    if (agent_id !== allAgents) await agents.lock(tx, organizationId, agent_id);
     await insertWebhook(tx, {
       id,
       organization_id: organizationId,
@@ -106,12 +122,32 @@ async function create(deps: WebhooksDeps, organizationId: string, fields: NewWeb
 
 const caps = { table: 'webhooks', things: 'webhooks' } as const;
 
-function capsFor({ caps: max }: WebhooksDeps, agentId: string): readonly Cap[] {
+function capsFor({ rules: { caps: max } }: WebhooksDeps, agentId: string): readonly Cap[] {
   const ofThisAgent = { agent_id: agentId, removed: 0 };
   return [
     { ...caps, where: { removed: 0 }, max: max.ofOrganization },
-    { ...caps, owner: 'The agent', where: ofThisAgent, max: max.ofAgent },
+    { ...caps, owner: ownerOf(agentId), where: ofThisAgent, max: max.ofAgent },
   ];
+}
+
+const ownerOf = (agentId: string) => (agentId === allAgents ? 'The agent_id "*"' : 'The agent');
+
+/** Throws `403` unless the writer may read what these events are about. */
+function requireReadable(
+  { rules }: Pick<WebhooksDeps, 'rules'>,
+  { scopes }: Writer,
+  types: readonly EventType[],
+): void {
+  requireScopes(scopes, scopesToRead(types, rules.isStrict));
+}
+
+/** Throws `400` for events that a webhook of one agent would never get. */
+function requireHearable(agentId: string, types: readonly EventType[]): void {
+  if (agentId === allAgents) return;
+  const type = types.find((one) => organizationEvents.has(one));
+  if (type !== undefined) {
+    throw invalid('events', `may have ${type} only in a webhook for all agents, with agent_id "*"`);
+  }
 }
 
 /** The columns that depend on the url; throws `400` on `url`. */
@@ -130,19 +166,18 @@ async function get(deps: WebhooksDeps, organizationId: string, id: string) {
 }
 
 /** Changes the fields that `changes` names. */
-async function update(
-  deps: WebhooksDeps,
-  organizationId: string,
-  id: string,
-  changes: WebhookChanges,
-) {
+async function update(deps: WebhooksDeps, writer: Writer, id: string, changes: WebhookChanges) {
   const { database, clock, onActive } = deps;
+  const { organizationId } = writer;
   const { active, events } = changes;
   const given = givenColumns(deps, { id, organization_id: organizationId }, changes);
   const changed = await database.write(async (tx) => {
     const place = active === true ? await currentPlace(tx) : '';
     const before = await lockWebhook(tx, organizationId, id);
     if (before === undefined) throw notFound('Webhook');
+    // Also before the change: another url or secret would give the events to its author.
+    requireReadable(deps, writer, [...eventsOf(before), ...(events ?? [])]);
+    requireHearable(before.agent_id, events ?? []);
     const now = clock.now();
     const columns = {
       ...given,
@@ -166,7 +201,7 @@ async function update(
 
 /** The columns of the changed fields, without `active`. */
 function givenColumns(
-  { secrets, allowed }: WebhooksDeps,
+  { secrets, rules: { allowed } }: WebhooksDeps,
   owner: { readonly id: string; readonly organization_id: string },
   { url, events, secret }: WebhookChanges,
 ) {
@@ -212,13 +247,17 @@ function newSecret(): string {
   return `whsec_${randomBytes(32).toString('base64')}`;
 }
 
+function eventsOf({ events }: Pick<WebhookRow, 'events'>): EventType[] {
+  return JSON.parse(events) as EventType[];
+}
+
 /** A webhook as the API shows it. */
 function webhookBody(row: WebhookRow) {
   return {
     id: row.id,
     agent_id: row.agent_id,
     url: row.url,
-    events: JSON.parse(row.events) as EventType[],
+    events: eventsOf(row),
     active: row.active === 1,
     failing: row.failing === 1,
     consecutive_failures: row.consecutive_failures,

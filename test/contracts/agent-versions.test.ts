@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest';
-import { insertDefaultAgent } from '../../src/agents/agents.ts';
 import { composeAgents } from '../../src/composition/agents.ts';
 import { engines } from '../support/databases.ts';
 import { manualClock } from '../support/manual-clock.ts';
+import { anyWriter } from '../support/writers.ts';
 
 const page = { limit: 50, offset: 0 };
 const bob = ['default', 'bob'] as const;
@@ -11,14 +11,14 @@ describe.each(await engines())('versions of an agent on $name', (engine) => {
   async function world() {
     const clock = manualClock();
     const database = await engine.emptied();
-    await database.write((tx) => insertDefaultAgent(tx, 'default', clock.now()));
     const { agents, agentVersions } = composeAgents({ database, clock });
+    await database.write((tx) => agents.createDefault(tx, 'default', clock.now()));
     return { clock, database, agents, versions: agentVersions };
   }
 
   test('an agent begins with version 1, also one without changes', async () => {
     const { agents, versions, clock } = await world();
-    const made = await agents.create('default', { id: 'bob', instructions: 'Be kind.' });
+    const made = await agents.create(anyWriter(), { id: 'bob', instructions: 'Be kind.' });
     clock.advance(1_000);
 
     expect(made.version).toBe(1);
@@ -48,7 +48,7 @@ describe.each(await engines())('versions of an agent on $name', (engine) => {
 
   test('each change of what decides how it works makes one, and other changes make none', async () => {
     const { agents, versions, clock } = await world();
-    await agents.create('default', { id: 'bob', name: 'Bob' });
+    await agents.create(anyWriter(), { id: 'bob', name: 'Bob' });
     const changes = [
       { instructions: 'Be kind.' },
       { model: 'openai/a' },
@@ -61,11 +61,18 @@ describe.each(await engines())('versions of an agent on $name', (engine) => {
 
     for (const [i, change] of changes.entries()) {
       clock.advance(1_000);
-      expect(await agents.update(...bob, change)).toMatchObject({ ...change, version: i + 2 });
+      expect(await agents.update(anyWriter(), 'bob', change)).toMatchObject({
+        ...change,
+        version: i + 2,
+      });
     }
     const same = { model_settings: { timeout_ms: 1_000, temperature: 0.5 }, name: 'Robert' };
-    expect(await agents.update(...bob, { ...changes[0], ...same })).toMatchObject({ version: 8 });
-    expect(await agents.update(...bob, { status: 'paused', metadata: { a: 1 } })).toMatchObject({
+    expect(await agents.update(anyWriter(), 'bob', { ...changes[0], ...same })).toMatchObject({
+      version: 8,
+    });
+    expect(
+      await agents.update(anyWriter(), 'bob', { status: 'paused', metadata: { a: 1 } }),
+    ).toMatchObject({
       version: 8,
     });
 
@@ -89,9 +96,9 @@ describe.each(await engines())('versions of an agent on $name', (engine) => {
 
   test('a version tells what differs from the one before it, or from another one', async () => {
     const { agents, versions } = await world();
-    await agents.create('default', { id: 'bob', instructions: 'One.' });
-    await agents.update(...bob, { instructions: 'Two.' });
-    await agents.update(...bob, { model: 'openai/a' });
+    await agents.create(anyWriter(), { id: 'bob', instructions: 'One.' });
+    await agents.update(anyWriter(), 'bob', { instructions: 'Two.' });
+    await agents.update(anyWriter(), 'bob', { model: 'openai/a' });
 
     const model = { field: 'model', before: null, after: 'openai/a' };
     expect(await versions.get(...bob, { n: 3 })).toMatchObject({
@@ -115,10 +122,14 @@ describe.each(await engines())('versions of an agent on $name', (engine) => {
   test('a version is restored as a new one', async () => {
     const { agents, versions } = await world();
     const first = { instructions: 'One.', model_settings: { effort: 'low' as const } };
-    await agents.create('default', { id: 'bob', name: 'Bob', ...first });
-    await agents.update(...bob, { instructions: 'Two.', model_settings: null, name: 'Robert' });
+    await agents.create(anyWriter(), { id: 'bob', name: 'Bob', ...first });
+    await agents.update(anyWriter(), 'bob', {
+      instructions: 'Two.',
+      model_settings: null,
+      name: 'Robert',
+    });
 
-    expect(await versions.restore(...bob, 1)).toMatchObject({
+    expect(await versions.restore(anyWriter(), 'bob', 1)).toMatchObject({
       ...first,
       version: 3,
       name: 'Robert',
@@ -128,27 +139,33 @@ describe.each(await engines())('versions of an agent on $name', (engine) => {
       changed: ['instructions', 'model_settings'],
       differences: [],
     });
-    expect(await versions.restore(...bob, 1)).toMatchObject({ version: 3 });
-    await expect(versions.restore(...bob, 9)).rejects.toMatchObject({ code: 'not_found' });
+    expect(await versions.restore(anyWriter(), 'bob', 1)).toMatchObject({ version: 3 });
+    await expect(versions.restore(anyWriter(), 'bob', 9)).rejects.toMatchObject({
+      code: 'not_found',
+    });
   });
 
   test('a version that names a deleted agent is not restored', async () => {
     const { agents, versions } = await world();
-    await agents.create('default', { id: 'ann' });
-    await agents.create('default', { id: 'bob', agents: ['ann'] });
-    await agents.update(...bob, { agents: [] });
-    await agents.remove('default', 'ann');
+    await agents.create(anyWriter(), { id: 'ann' });
+    await agents.create(anyWriter(), { id: 'bob', agents: ['ann'] });
+    await agents.update(anyWriter(), 'bob', { agents: [] });
+    await agents.remove(anyWriter(), 'ann');
 
-    await expect(versions.restore(...bob, 1)).rejects.toMatchObject({ code: 'validation_error' });
+    await expect(versions.restore(anyWriter(), 'bob', 1)).rejects.toMatchObject({
+      code: 'validation_error',
+    });
     expect(await agents.get(...bob)).toMatchObject({ version: 2, agents: [] });
   });
 
   test('twenty changes at a time have twenty numbers', async () => {
     const { agents, versions } = await world();
-    await agents.create('default', { id: 'bob' });
+    await agents.create(anyWriter(), { id: 'bob' });
 
     const changed = await Promise.all(
-      Array.from({ length: 20 }, (_, i) => agents.update(...bob, { instructions: `${i}` })),
+      Array.from({ length: 20 }, (_, i) =>
+        agents.update(anyWriter(), 'bob', { instructions: `${i}` }),
+      ),
     );
 
     const numbers = changed.map(({ version }) => version).toSorted((a, b) => a - b);
@@ -158,14 +175,14 @@ describe.each(await engines())('versions of an agent on $name', (engine) => {
 
   test('the newest thousand are kept', async () => {
     const { agents, versions, database } = await world();
-    await agents.create('default', { id: 'bob' });
-    await agents.update(...bob, { instructions: 'a' });
+    await agents.create(anyWriter(), { id: 'bob' });
+    await agents.update(anyWriter(), 'bob', { instructions: 'a' });
     // As if it had been changed a thousand times.
     await database.write((tx) =>
       tx.kysely.updateTable('agents').set({ version: 1_001 }).where('id', '=', 'bob').execute(),
     );
 
-    await agents.update(...bob, { instructions: 'b' });
+    await agents.update(anyWriter(), 'bob', { instructions: 'b' });
 
     const { versions: left } = await versions.list(...bob, page);
     expect(left.map(({ version }) => version)).toEqual([1_002, 1_001]);
@@ -177,10 +194,10 @@ describe.each(await engines())('versions of an agent on $name', (engine) => {
 
   test('they are deleted with the agent', async () => {
     const { agents, versions } = await world();
-    await agents.create('default', { id: 'bob' });
-    await agents.update(...bob, { instructions: 'a' });
-    await agents.remove(...bob);
-    await agents.create('default', { id: 'bob' });
+    await agents.create(anyWriter(), { id: 'bob' });
+    await agents.update(anyWriter(), 'bob', { instructions: 'a' });
+    await agents.remove(anyWriter(), 'bob');
+    await agents.create(anyWriter(), { id: 'bob' });
 
     expect(await versions.list(...bob, page)).toMatchObject({
       total: 1,

@@ -16,6 +16,7 @@ import { engines } from '../support/databases.ts';
 import { completed, type JobsWorld, jobsWorld } from '../support/jobs-world.ts';
 import { manualClock } from '../support/manual-clock.ts';
 import { plansOf, recording, rowsOf } from '../support/query-plans.ts';
+import { anyWriter } from '../support/writers.ts';
 
 const day = 24 * 60 * 60 * 1000;
 const page = { limit: 50, offset: 0 };
@@ -343,7 +344,7 @@ describe.each(await engines())('on $name', (engine) => {
 
   test('lists are newest first, by status, job and agent, in pages', async () => {
     const world = await approvalsWorld();
-    await world.agents.create('default', { id: 'other' });
+    await world.agents.create(anyWriter(), { id: 'other' });
     const ids: string[] = [];
     for (let i = 0; i < 5; i++) {
       const { approval } = await asked(world, {}, i === 4 ? { agentId: 'other' } : {});

@@ -1,11 +1,11 @@
 /** Limits of an organization: exact, with any number of simultaneous requests for the last resource. */
 import { describe, expect, test } from 'vitest';
-import { insertDefaultAgent } from '../../src/agents/agents.ts';
 import { createApiKeys } from '../../src/api-keys/api-keys.ts';
 import { composeAgents } from '../../src/composition/agents.ts';
 import { engines } from '../support/databases.ts';
 import { manualClock } from '../support/manual-clock.ts';
 import { webhooksWorld } from '../support/webhooks-world.ts';
+import { anyWriter } from '../support/writers.ts';
 
 /** What became of calls made at once: how many succeeded, and the errors of the others. */
 async function outcomesOf(calls: readonly Promise<unknown>[]) {
@@ -18,13 +18,13 @@ describe.each(await engines())('on $name', (engine) => {
   test('of 20 agents created at once, only the allowed number is created', async () => {
     const database = await engine.emptied();
     const clock = manualClock();
-    await createApiKeys(database, clock, insertDefaultAgent).issue({
+    const { agents } = composeAgents({ database, clock }, { agentsMax: 8 });
+    await createApiKeys(database, clock, agents.createDefault).issue({
       client_name: 'a',
       scopes: ['*'],
     });
-    const { agents } = composeAgents({ database, clock }, { agentsMax: 8 });
 
-    const creating = Array.from({ length: 20 }, () => agents.create('default', {}));
+    const creating = Array.from({ length: 20 }, () => agents.create(anyWriter(), {}));
     const { made, refusals } = await outcomesOf(creating);
 
     // The organization has had its agent `default` before.
@@ -37,7 +37,9 @@ describe.each(await engines())('on $name', (engine) => {
 
   test('a revoked API key makes room for another', async () => {
     const database = await engine.emptied();
-    const keys = createApiKeys(database, manualClock(), insertDefaultAgent, 2);
+    const clock = manualClock();
+    const { agents } = composeAgents({ database, clock });
+    const keys = createApiKeys(database, clock, agents.createDefault, 2);
     const issue = () => keys.issue({ client_name: 'a', scopes: ['*'] });
     const { id } = await issue();
     await issue();
@@ -54,7 +56,7 @@ describe.each(await engines())('on $name', (engine) => {
     const { agents, webhook, webhooks } = await webhooksWorld(engine, {
       caps: { ofAgent: 3, ofOrganization: 5 },
     });
-    await agents.create('default', { id: 'second' });
+    await agents.create(anyWriter(), { id: 'second' });
 
     const first = await outcomesOf(Array.from({ length: 10 }, () => webhook()));
     const second = await outcomesOf(

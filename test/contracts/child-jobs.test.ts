@@ -2,6 +2,7 @@
 import { describe, expect, test } from 'vitest';
 import { engines } from '../support/databases.ts';
 import { completed, failed, type JobsWorld, jobsWorld } from '../support/jobs-world.ts';
+import { anyWriter } from '../support/writers.ts';
 
 const all = { limit: 200, offset: 0 };
 
@@ -56,7 +57,7 @@ describe.each(await engines())('child jobs on $name', (engine) => {
   test('another agent gets the task, unless it is gone, paused, above it already, or the fifth', async () => {
     const world = await jobsWorld(engine);
     const { agents } = world;
-    for (const id of ['a', 'b', 'c', 'd', 'e', 'f']) await agents.create('default', { id });
+    for (const id of ['a', 'b', 'c', 'd', 'e', 'f']) await agents.create(anyWriter(), { id });
     const first = await world.submit({ agentId: 'a' });
 
     let last = first.id;
@@ -73,7 +74,7 @@ describe.each(await engines())('child jobs on $name', (engine) => {
     await expect(beginWith(world, first.id, 'stranger')).rejects.toThrow(
       'there is no agent stranger',
     );
-    await agents.update('default', 'f', { status: 'paused' });
+    await agents.update(anyWriter(), 'f', { status: 'paused' });
     await expect(beginWith(world, first.id, 'f')).rejects.toThrow('the agent f is paused');
     await expect(beginWith(world, first.id, 'a')).rejects.toThrow('already: a → a');
   });

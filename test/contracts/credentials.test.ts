@@ -1,8 +1,8 @@
 /** Credentials of providers on every database. */
 import { randomBytes } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
-import { insertDefaultAgent } from '../../src/agents/agents.ts';
 import { createApiKeys } from '../../src/api-keys/api-keys.ts';
+import { composeAgents } from '../../src/composition/agents.ts';
 import { createCredentials } from '../../src/credentials/credentials.ts';
 import type { Database } from '../../src/database/database.ts';
 import { type Cipher, createCipher } from '../../src/kernel/encryption.ts';
@@ -51,7 +51,8 @@ describe.each(await engines())('on $name', (engine) => {
     const database = await place.open();
     const other = engine.name === 'SQLite' ? database : await place.open();
     const key = randomBytes(32);
-    const apiKeys = createApiKeys(database, clock, insertDefaultAgent);
+    const { agents } = composeAgents({ database, clock });
+    const apiKeys = createApiKeys(database, clock, agents.createDefault);
     for (const organization_id of ['acme', 'globex']) {
       await apiKeys.issue({ client_name: 'a client', scopes: ['*'], organization_id });
     }

@@ -7,6 +7,7 @@ import { appendEvents } from '../../src/events/outbox.ts';
 import { engines } from '../support/databases.ts';
 import { waitFor } from '../support/wait-for.ts';
 import { type WebhooksWorld, webhooksWorld } from '../support/webhooks-world.ts';
+import { anyWriter } from '../support/writers.ts';
 
 const named = (code: string, agentId = 'default'): NewEvent => ({
   type: 'agent.error',
@@ -32,22 +33,22 @@ const ways = [
     'created',
     async ({ webhooks }: WebhooksWorld) => {
       const fields = { agent_id: 'default', url: 'https://receiver.example/', events: errors };
-      return () => webhooks.create('default', fields);
+      return () => webhooks.create(anyWriter(), fields);
     },
   ],
   [
     'activated',
     async ({ webhook, webhooks }: WebhooksWorld) => {
       const id = await webhook({ events: errors });
-      await webhooks.update('default', id, { active: false });
-      return () => webhooks.update('default', id, { active: true });
+      await webhooks.update(anyWriter(), id, { active: false });
+      return () => webhooks.update(anyWriter(), id, { active: true });
     },
   ],
   [
     'given another type',
     async ({ webhook, webhooks }: WebhooksWorld) => {
       const id = await webhook({ events: ['skill.failed'] });
-      return () => webhooks.update('default', id, { events: errors });
+      return () => webhooks.update(anyWriter(), id, { events: errors });
     },
   ],
 ] as const;
@@ -55,13 +56,13 @@ const ways = [
 describe.each(await engines())('on $name', (engine) => {
   test('an event is recorded where an active webhook of its agent wants its type', async () => {
     const { webhook, webhooks, agents, database } = await webhooksWorld(engine);
-    await agents.create('default', { id: 'another' });
-    await agents.create('default', { id: 'third' });
+    await agents.create(anyWriter(), { id: 'another' });
+    await agents.create(anyWriter(), { id: 'third' });
     await webhook({ events: ['skill.failed'] });
     await webhook({ events: errors }, 'other');
     await webhook({ events: errors, agent_id: 'another' });
     const inactive = await webhook({ events: errors });
-    await webhooks.update('default', inactive, { active: false });
+    await webhooks.update(anyWriter(), inactive, { active: false });
     const removed = await webhook({ events: errors });
     await webhooks.remove('default', removed);
 
@@ -69,7 +70,7 @@ describe.each(await engines())('on $name', (engine) => {
     await append(database, named('a'), named('b', 'another'), named('c'), named('d', 'another'));
     expect(await recorded(database)).toEqual(['b', 'd']);
 
-    await webhooks.update('default', inactive, { active: true });
+    await webhooks.update(anyWriter(), inactive, { active: true });
     await append(database, named('e'), named('f', 'another'), named('g', 'third'), named('h'));
     expect(await recorded(database)).toEqual(['b', 'd', 'e', 'f', 'h']);
   });
@@ -78,7 +79,7 @@ describe.each(await engines())('on $name', (engine) => {
     const { webhook, agents, database } = await webhooksWorld(engine);
     const ids = Array.from({ length: 20 }, (_, i) => `agent-${i}`);
     for (const id of ids) {
-      await agents.create('default', { id });
+      await agents.create(anyWriter(), { id });
       await webhook({ events: errors, agent_id: id });
     }
     const events = Array.from({ length: 200 }, (_, i) => named(`${i}`, ids[(i * 7) % 20]));
@@ -179,7 +180,7 @@ describe.each(postgres)('on $name, where transactions overlap', (engine) => {
     const { webhooks, database } = await webhooksWorld(engine);
     const commit = await appending(database, 'early');
     const fields = { agent_id: 'default', url: 'https://receiver.example/', events: errors };
-    const created = webhooks.create('default', fields);
+    const created = webhooks.create(anyWriter(), fields);
     await waitFor(() => isWanted(database), { describe: 'the webhook is committed' });
 
     const later = performance.now() + 16_000;

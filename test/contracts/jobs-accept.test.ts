@@ -6,6 +6,7 @@ import { expectConsistent } from '../support/consistency.ts';
 import { engines } from '../support/databases.ts';
 import { deadlocksIn } from '../support/deadlocks.ts';
 import { completed, type JobsWorld, jobsWorld } from '../support/jobs-world.ts';
+import { anyWriter } from '../support/writers.ts';
 
 const day = 24 * 60 * 60 * 1000;
 const other = { category: 'test', name: 'other', version: 'v1.0' };
@@ -359,7 +360,7 @@ describe.each(await engines())('on $name', (engine) => {
 
     test('is another request when it names another agent', async () => {
       const { run, agents } = await judged();
-      await agents.create('default', { id: 'helper' });
+      await agents.create(anyWriter(), { id: 'helper' });
       await run({ key: 'k' });
 
       await expect(run({ key: 'k', agent: 'helper' })).rejects.toMatchObject({
@@ -369,7 +370,7 @@ describe.each(await engines())('on $name', (engine) => {
 
     test('of another organization names an agent that does not exist', async () => {
       const { run, agents, callerOf } = await judged();
-      await agents.create('default', { id: 'helper' });
+      await agents.create(anyWriter(), { id: 'helper' });
       const stranger = await callerOf('acme');
 
       await expect(run({ caller: stranger, agent: 'helper' })).rejects.toMatchObject({
@@ -401,7 +402,7 @@ describe.each(await engines())('on $name', (engine) => {
     test('at a paused agent is agent_paused, but a repeat of an accepted request gets its response', async () => {
       const { run, agents, clock } = await judged();
       const first = await run({ key: 'k' });
-      await agents.update('default', 'default', { status: 'paused' });
+      await agents.update(anyWriter(), 'default', { status: 'paused' });
       clock.advance(2_000);
 
       await expect(run({ key: 'new' })).rejects.toMatchObject({ code: 'agent_paused' });
@@ -412,9 +413,9 @@ describe.each(await engines())('on $name', (engine) => {
 
     test('that was refused is not remembered', async () => {
       const { run, agents } = await judged();
-      await agents.update('default', 'default', { status: 'paused' });
+      await agents.update(anyWriter(), 'default', { status: 'paused' });
       await expect(run({ key: 'k' })).rejects.toMatchObject({ code: 'agent_paused' });
-      await agents.update('default', 'default', { status: 'active' });
+      await agents.update(anyWriter(), 'default', { status: 'active' });
 
       expect(await run({ key: 'k', input: { other: true } })).toMatchObject({ isReplay: false });
     });

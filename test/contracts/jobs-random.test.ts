@@ -15,6 +15,7 @@ import { completed, failed, jobsWorld, leaseMs, type Worker } from '../support/j
 import type { ScriptedRun } from '../support/scripted-pool.ts';
 import { propertyRuns } from '../support/soak.ts';
 import { waitFor } from '../support/wait-for.ts';
+import { anyWriter } from '../support/writers.ts';
 
 const outcomes: readonly RunOutcome[] = [
   completed(),
@@ -282,7 +283,7 @@ describe.each(await engines())('on $name', (engine) => {
   test('many jobs of many kinds, accepted, run and cancelled concurrently', async () => {
     const place = await engine.place();
     const world = await jobsWorld(engine, { database: await place.open() });
-    await Promise.all(['x', 'y', 'z'].map((id) => world.agents.create('default', { id })));
+    await Promise.all(['x', 'y', 'z'].map((id) => world.agents.create(anyWriter(), { id })));
     const workers = [world, world.worker('two'), world.worker('three')];
     const agents = ['x', 'z', 'y', 'default'];
 

@@ -6,6 +6,7 @@ import { expectConsistent } from '../support/consistency.ts';
 import { engines } from '../support/databases.ts';
 import { completed, failed, type JobsWorld, jobsWorld, leaseMs } from '../support/jobs-world.ts';
 import { waitFor } from '../support/wait-for.ts';
+import { anyWriter } from '../support/writers.ts';
 
 const org = 'default';
 const noSignal = new AbortController().signal;
@@ -293,7 +294,7 @@ describe.each(await engines())('on $name', (engine) => {
 
     test('at a paused agent is agent_paused', async () => {
       const { jobs, job, caller, agents } = await ended('failed');
-      await agents.update(org, 'default', { status: 'paused' });
+      await agents.update(anyWriter(org), 'default', { status: 'paused' });
 
       await expect(jobs.retry(caller, job.id)).rejects.toMatchObject({ code: 'agent_paused' });
     });

@@ -1,7 +1,6 @@
 /** API keys, agents and the registry on every database (docs/decisions/organizations.md, docs/decisions/api-keys.md, docs/decisions/agents.md, docs/decisions/skills.md). */
 import { createHash } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
-import { insertDefaultAgent } from '../../src/agents/agents.ts';
 import { createApiKeys } from '../../src/api-keys/api-keys.ts';
 import { composeAgents } from '../../src/composition/agents.ts';
 import type { Database } from '../../src/database/database.ts';
@@ -10,12 +9,18 @@ import { createSkillRegistry } from '../../src/skills/registry.ts';
 import { engines } from '../support/databases.ts';
 import { manualClock } from '../support/manual-clock.ts';
 import { recordEvents } from '../support/outbox.ts';
+import { anyWriter } from '../support/writers.ts';
 
 const unknownId = '0191f3b0-0000-7000-8000-000000000000';
 const page = { limit: 50, offset: 0 };
 
 async function eventsIn(database: Database) {
-  const rows = await database.read.kysely.selectFrom('events').selectAll().orderBy('seq').execute();
+  const rows = await database.read.kysely
+    .selectFrom('events')
+    .selectAll()
+    .where('type', '<>', 'agent.created')
+    .orderBy('seq')
+    .execute();
   return rows.map(({ type, data }) => ({ type, data: JSON.parse(data) }));
 }
 
@@ -27,11 +32,12 @@ describe.each(await engines())('on $name', (engine) => {
       const place = await engine.emptiedPlace();
       const database = await place.open();
       const other = engine.name === 'SQLite' ? database : await place.open();
+      const { agents } = composeAgents({ database, clock });
       return {
         clock,
         database,
-        apiKeys: createApiKeys(database, clock, insertDefaultAgent),
-        elsewhere: createApiKeys(other, clock, insertDefaultAgent),
+        apiKeys: createApiKeys(database, clock, agents.createDefault),
+        elsewhere: createApiKeys(other, clock, agents.createDefault),
       };
     }
     const request = { client_name: 'ann', scopes: ['text', 'web'] };
@@ -146,18 +152,19 @@ describe.each(await engines())('on $name', (engine) => {
   describe('an agent', () => {
     async function agentsOf(organization = 'default') {
       const clock = manualClock();
-      const database = await engine.emptied('record_events');
-      await recordEvents(database);
-      await database.write((tx) => insertDefaultAgent(tx, organization, clock.now()));
-      return { clock, database, ...composeAgents({ database, clock }) };
+      const database = await engine.emptied();
+      const { agents } = composeAgents({ database, clock });
+      await recordEvents(database, organization);
+      await database.write((tx) => agents.createDefault(tx, organization, clock.now()));
+      return { clock, database, agents };
     }
 
     test('is created with the given fields, and defaults for the others', async () => {
       const { agents, clock } = await agentsOf();
       const now = new Date(clock.now()).toISOString();
 
-      const made = await agents.create('default', { name: 'Ann', skills: ['web/*'] });
-      const named = await agents.create('default', { id: 'bob', metadata: { a: [1, '😀'] } });
+      const made = await agents.create(anyWriter(), { name: 'Ann', skills: ['web/*'] });
+      const named = await agents.create(anyWriter(), { id: 'bob', metadata: { a: [1, '😀'] } });
 
       expect(made).toEqual({
         id: expect.stringMatching(/^[a-z0-9][a-z0-9-]{0,62}$/),
@@ -186,23 +193,23 @@ describe.each(await engines())('on $name', (engine) => {
       const { agents } = await agentsOf();
 
       const made = await Promise.allSettled(
-        Array.from({ length: 20 }, () => agents.create('default', { id: 'bob' })),
+        Array.from({ length: 20 }, () => agents.create(anyWriter(), { id: 'bob' })),
       );
 
       expect(made.filter(({ status }) => status === 'fulfilled')).toHaveLength(1);
       for (const one of made) {
         if (one.status === 'rejected') expect(one.reason).toMatchObject({ code: 'conflict' });
       }
-      await agents.create('acme', { id: 'bob' });
+      await agents.create(anyWriter('acme'), { id: 'bob' });
     });
 
     test('that is paused or resumed sends one event', async () => {
       const { agents, database } = await agentsOf();
 
-      await agents.update('default', 'default', { status: 'paused' });
-      await agents.update('default', 'default', { status: 'paused', name: 'Ann' });
-      await agents.update('default', 'default', {});
-      await agents.update('default', 'default', { status: 'active' });
+      await agents.update(anyWriter(), 'default', { status: 'paused' });
+      await agents.update(anyWriter(), 'default', { status: 'paused', name: 'Ann' });
+      await agents.update(anyWriter(), 'default', {});
+      await agents.update(anyWriter(), 'default', { status: 'active' });
 
       expect(await eventsIn(database)).toEqual([
         {
@@ -222,7 +229,7 @@ describe.each(await engines())('on $name', (engine) => {
 
       for (const status of changes) {
         await Promise.all(
-          Array.from({ length: 20 }, () => agents.update('default', 'default', { status })),
+          Array.from({ length: 20 }, () => agents.update(anyWriter(), 'default', { status })),
         );
       }
 
@@ -236,7 +243,7 @@ describe.each(await engines())('on $name', (engine) => {
       expect(await agents.statusOf('default', 'default')).toBe('active');
       expect(await elsewhere.statusOf('default', 'default')).toBe('active');
 
-      await agents.update('default', 'default', { status: 'paused' });
+      await agents.update(anyWriter(), 'default', { status: 'paused' });
 
       expect(await agents.statusOf('default', 'default')).toBe('paused');
       clock.advance(1_000);
@@ -245,11 +252,11 @@ describe.each(await engines())('on $name', (engine) => {
 
     test('changes only in the given fields; an empty change changes nothing', async () => {
       const { agents, clock } = await agentsOf();
-      const before = await agents.create('default', { id: 'bob', name: 'Bob', model: 'a/b' });
+      const before = await agents.create(anyWriter(), { id: 'bob', name: 'Bob', model: 'a/b' });
       clock.advance(1_000);
 
-      expect(await agents.update('default', 'bob', {})).toEqual(before);
-      expect(await agents.update('default', 'bob', { model: null })).toEqual({
+      expect(await agents.update(anyWriter(), 'bob', {})).toEqual(before);
+      expect(await agents.update(anyWriter(), 'bob', { model: null })).toEqual({
         ...before,
         model: null,
         version: 2,
@@ -261,17 +268,17 @@ describe.each(await engines())('on $name', (engine) => {
       const { agents } = await agentsOf();
       const given = { temperature: 0.2, effort: null, timeout_ms: 60_000 };
 
-      const made = await agents.create('default', { id: 'bob', model_settings: given });
+      const made = await agents.create(anyWriter(), { id: 'bob', model_settings: given });
       const changed = { model_settings: { context_tokens: 4_000 } };
 
       expect(made.model_settings).toEqual({ temperature: 0.2, timeout_ms: 60_000 });
-      expect(await agents.update('default', 'bob', { name: 'Bob' })).toMatchObject({
+      expect(await agents.update(anyWriter(), 'bob', { name: 'Bob' })).toMatchObject({
         model_settings: made.model_settings,
       });
-      expect(await agents.update('default', 'bob', changed)).toMatchObject(changed);
+      expect(await agents.update(anyWriter(), 'bob', changed)).toMatchObject(changed);
       for (const model_settings of [null, {}, { effort: null }]) {
-        await agents.update('default', 'bob', changed);
-        expect(await agents.update('default', 'bob', { model_settings })).toMatchObject({
+        await agents.update(anyWriter(), 'bob', changed);
+        expect(await agents.update(anyWriter(), 'bob', { model_settings })).toMatchObject({
           model_settings: null,
         });
       }
@@ -285,22 +292,22 @@ describe.each(await engines())('on $name', (engine) => {
         extras: { details: [{ field }] },
       });
       const temperate = { model_settings: { temperature: 0 } };
-      const made = await agents.create('default', {
+      const made = await agents.create(anyWriter(), {
         id: 'ann',
         model: 'openai/gpt-4o',
         ...temperate,
       });
 
       for (const change of [{ model: 'openai/gpt-5' }, { model: null }]) {
-        await expect(agents.update('default', 'ann', change)).rejects.toMatchObject(
+        await expect(agents.update(anyWriter(), 'ann', change)).rejects.toMatchObject(
           refused('model_settings.temperature'),
         );
       }
-      await expect(agents.create('default', temperate)).rejects.toMatchObject(
+      await expect(agents.create(anyWriter(), temperate)).rejects.toMatchObject(
         refused('model_settings.temperature'),
       );
       await expect(
-        agents.update('default', 'ann', {
+        agents.update(anyWriter(), 'ann', {
           model_settings: { max_output_tokens: 2_001, context_tokens: 4_000 },
         }),
       ).rejects.toMatchObject(refused('model_settings.max_output_tokens'));
@@ -309,13 +316,15 @@ describe.each(await engines())('on $name', (engine) => {
 
     test('of another organization behaves as one that does not exist', async () => {
       const { agents } = await agentsOf();
-      await agents.create('default', { id: 'bob' });
+      await agents.create(anyWriter(), { id: 'bob' });
       const refused = { code: 'not_found', message: 'Agent not found' };
 
       for (const id of ['bob', 'nobody']) {
         await expect(agents.get('acme', id)).rejects.toMatchObject(refused);
-        await expect(agents.update('acme', id, { name: 'x' })).rejects.toMatchObject(refused);
-        await expect(agents.remove('acme', id)).rejects.toMatchObject(refused);
+        await expect(agents.update(anyWriter('acme'), id, { name: 'x' })).rejects.toMatchObject(
+          refused,
+        );
+        await expect(agents.remove(anyWriter('acme'), id)).rejects.toMatchObject(refused);
         await expect(async () => agents.statusOf('acme', id)).rejects.toMatchObject(refused);
       }
       expect(await agents.list('acme', page)).toEqual({ agents: [], total: 0, next: null });
@@ -324,16 +333,16 @@ describe.each(await engines())('on $name', (engine) => {
 
     test('that is deleted is gone at once', async () => {
       const { agents } = await agentsOf();
-      await agents.create('default', { id: 'bob' });
+      await agents.create(anyWriter(), { id: 'bob' });
       expect(await agents.statusOf('default', 'bob')).toBe('active');
 
-      await agents.remove('default', 'bob');
+      await agents.remove(anyWriter(), 'bob');
 
       await expect(agents.get('default', 'bob')).rejects.toMatchObject({ code: 'not_found' });
       await expect(async () => agents.statusOf('default', 'bob')).rejects.toMatchObject({
         code: 'not_found',
       });
-      await expect(agents.remove('default', 'bob')).rejects.toMatchObject({ code: 'not_found' });
+      await expect(agents.remove(anyWriter(), 'bob')).rejects.toMatchObject({ code: 'not_found' });
     });
   });
 

@@ -10,6 +10,7 @@ import { expectConsistent } from '../support/consistency.ts';
 import { engines } from '../support/databases.ts';
 import { completed, failed, type JobsWorld, jobsWorld, leaseMs } from '../support/jobs-world.ts';
 import type { ScriptedRun } from '../support/scripted-pool.ts';
+import { anyWriter } from '../support/writers.ts';
 
 const own = { organizationId: 'default', agentId: 'default' };
 const page = { limit: 200, offset: 0 };
@@ -148,15 +149,15 @@ describe.each(await engines())('on $name', (engine) => {
 
   test('an agent of the same id that was created later gets nothing', async () => {
     const world = await jobsWorld(engine);
-    const { id: agentId } = await world.agents.create('default', { id: 'brief' });
+    const { id: agentId } = await world.agents.create(anyWriter(), { id: 'brief' });
     const brief = { organizationId: 'default', agentId };
     const job = await world.submit({ agentId });
 
     await world.attempt(job.id, completed(), async (run) => {
       await remember(run, 'lost');
-      await world.agents.remove('default', agentId);
+      await world.agents.remove(anyWriter(), agentId);
       world.clock.advance(1);
-      await world.agents.create('default', { id: agentId });
+      await world.agents.create(anyWriter(), { id: agentId });
     });
 
     expect((await world.row(job.id)).status).toBe('completed');

@@ -1,13 +1,13 @@
 /** Memories of users, and memories that expire, on every database. */
 import { sql } from 'kysely';
 import { describe, expect, test } from 'vitest';
-import { insertDefaultAgent } from '../../src/agents/agents.ts';
 import { composeAgents } from '../../src/composition/agents.ts';
 import { newMemory } from '../../src/memories/record.ts';
 import { createRunMemories, type MemoryChange } from '../../src/memories/run-memory.ts';
 import { type Engine, engines } from '../support/databases.ts';
 import { manualClock } from '../support/manual-clock.ts';
 import { expectMemoriesConsistent } from '../support/memories.ts';
+import { anyWriter } from '../support/writers.ts';
 
 const own = { organizationId: 'default', agentId: 'support' };
 const page = { limit: 50, offset: 0 };
@@ -18,8 +18,8 @@ async function world(engine: Engine) {
   const { agents, memories } = composeAgents({ database, clock });
   const existing = await agents.list('default', page);
   if (existing.total === 0) {
-    await database.write((tx) => insertDefaultAgent(tx, 'default', 0));
-    await agents.create('default', { id: 'support' });
+    await database.write((tx) => agents.createDefault(tx, 'default', 0));
+    await agents.create(anyWriter(), { id: 'support' });
   }
   const start = createRunMemories({ database, clock }, agents.memoryOf);
   const runFor = (userId: string | null) =>
@@ -349,19 +349,19 @@ describe.each(await engines())('on $name', (engine) => {
     const asked = (memory: RunMemory, verb: 'remember' | 'recall' | 'forget') =>
       memory.ask(verb, { remember: { content: 'x' }, recall: {}, forget: known?.id }[verb]);
 
-    await agents.update('default', 'support', { memory: 'read' });
+    await agents.update(anyWriter(), 'support', { memory: 'read' });
     const reading = runFor('alice');
     expect(contents(await asked(reading, 'recall'))).toEqual(['known']);
     for (const verb of ['remember', 'forget'] as const) {
       await expect(asked(reading, verb)).rejects.toThrow('this agent may only read its memory');
     }
-    await agents.update('default', 'support', { memory: 'off' });
+    await agents.update(anyWriter(), 'support', { memory: 'off' });
     for (const verb of ['remember', 'recall', 'forget'] as const) {
       await expect(asked(runFor('alice'), verb)).rejects.toThrow('the memory of this agent is off');
     }
     // A run goes on as it began.
     expect(contents(await asked(reading, 'recall'))).toEqual(['known']);
-    await agents.update('default', 'support', { memory: 'read_write' });
+    await agents.update(anyWriter(), 'support', { memory: 'read_write' });
     expect(await asked(runFor(null), 'forget')).toBe(true);
   });
 
@@ -444,8 +444,8 @@ describe.each(await engines())('on $name', (engine) => {
     const { given, agents, memories, listed, database } = await world(engine);
     await given(['own', null], ['of alice', 'alice']);
 
-    await agents.remove('default', 'support');
-    await agents.create('default', { id: 'support' });
+    await agents.remove(anyWriter(), 'support');
+    await agents.create(anyWriter(), { id: 'support' });
 
     expect(await listed()).toEqual({ contents: [], total: 0 });
     expect(await listed({ userId: 'alice', q: 'alice' })).toEqual({ contents: [], total: 0 });

@@ -1,7 +1,6 @@
 /** Memories on every database (specification: Agent memory; docs/decisions/memories.md). */
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { insertDefaultAgent } from '../../src/agents/agents.ts';
 import { composeAgents } from '../../src/composition/agents.ts';
 import type { Database } from '../../src/database/database.ts';
 import { countsOf, createFrequentTerms } from '../../src/memories/frequent-terms.ts';
@@ -18,6 +17,7 @@ import { type Engine, engines } from '../support/databases.ts';
 import { manualClock } from '../support/manual-clock.ts';
 import { expectMemoriesConsistent } from '../support/memories.ts';
 import { propertyRuns } from '../support/soak.ts';
+import { anyWriter } from '../support/writers.ts';
 
 const ada = { organizationId: 'default', agentId: 'ada' };
 const bob = { organizationId: 'default', agentId: 'bob' };
@@ -37,8 +37,8 @@ async function worldOn(database: Database, place?: { open(): Promise<Database> }
   const existing = await agents.list('default', page);
   if (existing.total === 0) {
     for (const { organizationId, agentId } of [ada, bob, elsewhere]) {
-      await database.write((tx) => insertDefaultAgent(tx, organizationId, 0));
-      await agents.create(organizationId, { id: agentId });
+      await database.write((tx) => agents.createDefault(tx, organizationId, 0));
+      await agents.create(anyWriter(organizationId), { id: agentId });
     }
   }
   return { database, clock, agents, memories, place };
@@ -393,7 +393,7 @@ describe.each(await engines())('on $name', (engine) => {
       fc.asyncProperty(contents, queries, async (texts, asked) => {
         samples += 1;
         const sample = { organizationId: 'default', agentId: `sample-${samples}` };
-        await agents.create('default', { id: sample.agentId });
+        await agents.create(anyWriter(), { id: sample.agentId });
         const made: { id: string; content: string }[] = [];
         for (const content of texts.map((text) => text.toWellFormed())) {
           made.push(await memories.create(sample, { content }));
@@ -544,8 +544,8 @@ describe.each(await engines())('on $name', (engine) => {
     const [{ id } = { id: '' }] = (await memories.list(ada, {}, page)).memories;
     await memories.create(bob, { content: 'tea' });
 
-    await agents.remove('default', 'ada');
-    await agents.create('default', { id: 'ada' });
+    await agents.remove(anyWriter(), 'ada');
+    await agents.create(anyWriter(), { id: 'ada' });
 
     expect(await memories.list(ada, {}, page)).toEqual({ memories: [], total: 0, next: null });
     expect(await memories.list(ada, { q: 'tea' }, page)).toEqual({
@@ -589,7 +589,7 @@ describe.each(await engines())('on $name', (engine) => {
 
     const late = Array.from({ length: 20 }, (_, i) => others.create(ada, { content: `late ${i}` }));
     const [removed, ...written] = await Promise.allSettled([
-      agents.remove('default', 'ada'),
+      agents.remove(anyWriter(), 'ada'),
       ...late,
     ]);
 

@@ -1,7 +1,6 @@
 /** The index of vectors where PostgreSQL has the extension pgvector; skipped where it is not installed. */
 import { sql } from 'kysely';
 import { describe, expect, test } from 'vitest';
-import { insertDefaultAgent } from '../../src/agents/agents.ts';
 import { composeAgents } from '../../src/composition/agents.ts';
 import type { Database } from '../../src/database/database.ts';
 import { createLogger } from '../../src/kernel/log.ts';
@@ -45,8 +44,8 @@ async function world(database: Database) {
   const index = createVectorIndex({ database, clock, log, exactMax: 0 });
   const base = { database, clock, log };
   const { embedSome } = createEmbedMemories({ base, embedder, index, holder: 'test' });
-  const { memories } = composeAgents({ database, clock });
-  await database.write((tx) => insertDefaultAgent(tx, 'default', 0));
+  const { agents, memories } = composeAgents({ database, clock });
+  await database.write((tx) => agents.createDefault(tx, 'default', 0));
   return {
     memories,
     texts,

@@ -4,6 +4,7 @@ import { engines } from '../support/databases.ts';
 import { expectMemoriesConsistent } from '../support/memories.ts';
 import { tokensOf } from '../support/scripted-embedder.ts';
 import { other, own, type VectorsWorld, vectorsWorld } from '../support/vectors-world.ts';
+import { anyWriter } from '../support/writers.ts';
 
 const recalled = async (memory: ReturnType<VectorsWorld['runFor']>, query: string, more = {}) => {
   const found = (await memory.ask('recall', { query, ...more })) as { content: string }[];
@@ -135,7 +136,7 @@ describe.each(await engines())('on $name', (engine) => {
 
     await memories.eraseUser('default', 'alice', () => false);
     expect(await vectors()).toBe(1);
-    await agents.remove('default', 'support');
+    await agents.remove(anyWriter(), 'support');
     for (let i = 0; i < 3; i++) await memories.purge();
     expect(await vectors()).toBe(0);
   });

@@ -8,6 +8,7 @@ import { createTriggers } from '../../src/triggers/triggers.ts';
 import { messagesAfter } from '../../src/user-data/user-data.store.ts';
 import { engines } from '../support/databases.ts';
 import { type JobsWorld, jobsWorld } from '../support/jobs-world.ts';
+import { anyWriter } from '../support/writers.ts';
 
 const kib64 = 65_536;
 const page = { limit: 200, offset: 0 };
@@ -104,7 +105,7 @@ describe.each(await engines())('on $name', (engine) => {
     const world = await jobsWorld(engine);
     const { organizationId } = await world.callerOf('of-agents');
     await each(entries - 1, (i) =>
-      world.agents.create(organizationId, { id: `agent-${i}`, instructions: bytes }),
+      world.agents.create(anyWriter(organizationId), { id: `agent-${i}`, instructions: bytes }),
     );
 
     await expectPages(async (offset) => {

@@ -9,6 +9,7 @@ import { completed } from '../support/jobs-world.ts';
 import { manualClock } from '../support/manual-clock.ts';
 import { type SchedulesWorld, schedulesWorld } from '../support/schedules-world.ts';
 import { rounds } from '../support/soak.ts';
+import { anyWriter } from '../support/writers.ts';
 
 const second = 1_000;
 const minute = 60 * second;
@@ -208,7 +209,7 @@ describe.each(await engines())('on $name', (engine) => {
       [
         'agent_paused',
         'agent_paused',
-        ({ agents }) => agents.update('default', 'default', { status: 'paused' }),
+        ({ agents }) => agents.update(anyWriter(), 'default', { status: 'paused' }),
       ],
       ['key_revoked', 'invalid_api_key', ({ apiKeys, caller }) => apiKeys.revoke(caller.keyId)],
       [
@@ -288,7 +289,7 @@ describe.each(await engines())('on $name', (engine) => {
       const world = await schedulesWorld(engine);
       const id = await world.schedule();
       for (const status of ['paused', 'active'] as const) {
-        await world.agents.update('default', 'default', { status });
+        await world.agents.update(anyWriter(), 'default', { status });
         world.clock.advance(minute);
         await world.tick();
       }

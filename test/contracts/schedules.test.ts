@@ -14,6 +14,7 @@ import { completed, failed } from '../support/jobs-world.ts';
 import { manualClock } from '../support/manual-clock.ts';
 import { type SchedulesWorld, schedulesWorld } from '../support/schedules-world.ts';
 import type { ScriptedRun } from '../support/scripted-pool.ts';
+import { anyWriter } from '../support/writers.ts';
 
 const minute = 60_000;
 const hour = 60 * minute;
@@ -182,7 +183,10 @@ describe.each(await engines())('on $name', (engine) => {
   });
 
   const ends = [
-    ['deleted', ({ schedules }: SchedulesWorld, id: string) => schedules.remove('default', id)],
+    [
+      'deleted',
+      ({ schedules, caller }: SchedulesWorld, id: string) => schedules.remove(caller, id),
+    ],
     [
       'disabled',
       async ({ schedules, caller }: SchedulesWorld, id: string) => {
@@ -553,7 +557,7 @@ describe.each(await engines())('on $name', (engine) => {
     test('that is refused leaves nothing behind', async () => {
       const world = await schedulesWorld(engine);
       const id = await world.schedule();
-      await world.agents.update('default', 'default', { status: 'paused' });
+      await world.agents.update(anyWriter(), 'default', { status: 'paused' });
 
       await expect(world.schedules.runNow(world.caller, id)).rejects.toMatchObject({
         code: 'agent_paused',
@@ -599,7 +603,7 @@ describe.each(await engines())('on $name', (engine) => {
 
   test('an agent that one names is not deleted, in its organization alone', async () => {
     const world = await schedulesWorld(engine);
-    await world.agents.create('default', { id: 'helper' });
+    await world.agents.create(anyWriter(), { id: 'helper' });
     const id = await world.schedule({ agent_id: 'helper' });
     const isNamed = (organization: string, agent: string) =>
       world.database.write((tx) => schedulesOfAgent.blocker.names(tx, organization, agent));
@@ -695,7 +699,7 @@ describe.each(await engines())('on $name', (engine) => {
               }),
             );
           }
-          if (round === 20 && n > 8) return perhaps(two.schedules.remove('default', id));
+          if (round === 20 && n > 8) return perhaps(two.schedules.remove(caller, id));
           return perhaps(two.schedules.update(caller, id, { input: { round } }));
         }),
       ]);

@@ -6,6 +6,7 @@ import { bodySignature } from '../../src/kernel/webhook-signature.ts';
 import { engines } from '../support/databases.ts';
 import { untilReadable } from '../support/outbox.ts';
 import { type WebhooksWorld, webhooksWorld } from '../support/webhooks-world.ts';
+import { anyWriter } from '../support/writers.ts';
 
 const secret = 'a-secret-of-the-receiver';
 
@@ -27,7 +28,7 @@ describe.each(await engines())('on $name', (engine) => {
 
     await world.happen();
     await world.deliver();
-    await world.webhooks.update('default', id, { secret: `${secret}-2` });
+    await world.webhooks.update(anyWriter(), id, { secret: `${secret}-2` });
     const [changed] = await storedIn(world);
 
     expect(areSigned(world)).toEqual([true]);
@@ -71,7 +72,7 @@ describe.each(await engines())('on $name', (engine) => {
     let isOlderThere = true;
     const { world, secrets } = await sealing(() => !isOlderThere);
     const id = await world.webhook({ secret });
-    await world.webhooks.update('default', id, { secret: `${secret}-2` });
+    await world.webhooks.update(anyWriter(), id, { secret: `${secret}-2` });
 
     const meanwhile = [await secrets.sealStored(), ...(await storedIn(world))];
     isOlderThere = false;

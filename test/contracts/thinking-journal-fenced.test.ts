@@ -23,6 +23,7 @@ import {
   wanted,
 } from '../support/thinking-journal.ts';
 import { waitFor } from '../support/wait-for.ts';
+import { anyWriter } from '../support/writers.ts';
 
 describe.each(await engines())('on $name', (engine) => {
   describe('a claim that has lost its job', () => {
@@ -227,7 +228,7 @@ describe.each(await engines())('on $name', (engine) => {
       const place = await engine.place();
       const world = await thinkingWorld(engine, await place.open());
       const other = await world.callerOf('default');
-      for (const id of ['a', 'c']) await world.agents.create('default', { id });
+      for (const id of ['a', 'c']) await world.agents.create(anyWriter(), { id });
       const fields = { triggerType: 'scheduled', maxAttempts: 1 } as const;
       const first = await world.claimed({ ...fields, agentId: 'a' });
       const second = await world.claimed({ ...fields, agentId: 'c', apiKeyId: other.keyId });
@@ -277,7 +278,7 @@ describe.each(await engines())('on $name', (engine) => {
     const place = await engine.place();
     const world = await thinkingWorld(engine, await place.open());
     const agents = ['a', 'b', 'c', 'd', 'e'];
-    for (const id of agents) await world.agents.create('default', { id });
+    for (const id of agents) await world.agents.create(anyWriter(), { id });
     const keys = [world.caller, await world.callerOf('default'), await world.callerOf('default')];
     const count = 60;
     const jobs = await Promise.all(

@@ -2,7 +2,6 @@
 
 import { createHash } from 'node:crypto';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import { insertDefaultAgent } from '../../src/agents/agents.ts';
 import { createApiKeys } from '../../src/api-keys/api-keys.ts';
 import { composeAgents } from '../../src/composition/agents.ts';
 import { composeRunEvents } from '../../src/composition/run-events.ts';
@@ -24,6 +23,7 @@ import { requireActive } from '../../src/triggers/triggers.ts';
 import { engines } from '../support/databases.ts';
 import { type ManualClock, manualClock } from '../support/manual-clock.ts';
 import { recordEvents } from '../support/outbox.ts';
+import { anyWriter } from '../support/writers.ts';
 
 const second = 1_000;
 const minute = 60 * second;
@@ -47,8 +47,8 @@ const skill = (name: string) => ({
 
 /** One process: its verbs on a database. */
 async function processOn(database: Database, clock: ManualClock) {
-  const apiKeys = createApiKeys(database, clock, insertDefaultAgent);
   const { agents } = composeAgents({ database, clock });
+  const apiKeys = createApiKeys(database, clock, agents.createDefault);
   const skills = createSkillRegistry(database, clock);
   await skills.register([
     skill('echo'),
@@ -123,7 +123,7 @@ describe.each(await engines())('on $name', (engine) => {
   /** Two processes that share a database; on SQLite two sets of verbs in one. */
   async function world() {
     const clock = manualClock();
-    const place = await engine.emptiedPlace('record_events');
+    const place = await engine.emptiedPlace();
     const database = await place.open();
     await recordEvents(database);
     const other = engine.name === 'SQLite' ? database : await place.open();
@@ -286,10 +286,10 @@ describe.each(await engines())('on $name', (engine) => {
 
     for (let round = 0; round < 10; round++) {
       const agent_id = `agent-${round}`;
-      await agents.create('default', { id: agent_id });
+      await agents.create(anyWriter(), { id: agent_id });
       const [made, removed] = await Promise.allSettled([
         triggers.create(caller, { ...fields, agent_id }),
-        elsewhere.agents.remove('default', agent_id),
+        elsewhere.agents.remove(anyWriter(), agent_id),
       ]);
 
       expect([made.status, removed.status].sort()).toEqual(['fulfilled', 'rejected']);
@@ -358,7 +358,7 @@ describe.each(await engines())('on $name', (engine) => {
     const { triggers, caller, agents, skills, call, clock, database } = await world();
     const { token } = await triggers.create(caller, fields);
 
-    await agents.update('default', 'default', { status: 'paused' });
+    await agents.update(anyWriter(), 'default', { status: 'paused' });
     expect(await call(token)).toBe('agent_paused');
     expect(await errorsIn(database)).toEqual([]);
     await skills.setDeprecated('test', 'v1.0', 'echo', true);

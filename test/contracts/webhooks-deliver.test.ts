@@ -13,6 +13,7 @@ import {
   type WebhooksWorld,
   webhooksWorld,
 } from '../support/webhooks-world.ts';
+import { anyWriter } from '../support/writers.ts';
 
 /** Waits until a receiver has been asked. */
 const firstSent = ({ sent }: WebhooksWorld) =>
@@ -144,7 +145,7 @@ describe.each(await engines())('on $name', (engine) => {
     await deliver();
 
     const url = 'https://elsewhere.example:8443/hook';
-    await webhooks.update('default', id, { url, secret: 'the second secret' });
+    await webhooks.update(anyWriter(), id, { url, secret: 'the second secret' });
     await pass(30_000);
 
     expect(sent.map((request) => request.url)).toEqual(['https://receiver.example/hook', url]);
@@ -265,7 +266,7 @@ describe.each(await engines())('on $name', (engine) => {
       const id = await webhook();
       await fail(world, 10);
 
-      expect(await webhooks.update('default', id, { active: true })).toMatchObject({
+      expect(await webhooks.update(anyWriter(), id, { active: true })).toMatchObject({
         active: true,
         failing: true,
         consecutive_failures: 0,

@@ -10,11 +10,39 @@ import { engines } from '../support/databases.ts';
 import { untilReadable } from '../support/outbox.ts';
 import { waitFor } from '../support/wait-for.ts';
 import { countsOf, webhooksWorld } from '../support/webhooks-world.ts';
+import { anyWriter } from '../support/writers.ts';
 
 describe.each(await engines())('on $name', (engine) => {
+  test('a webhook for all agents gets the events of each, of its organization alone', async () => {
+    const { webhook, agents, deliver, sent } = await webhooksWorld(engine);
+    await webhook({
+      agent_id: '*',
+      events: ['agent.created', 'agent.status_changed', 'agent.deleted'],
+    });
+
+    await agents.create(anyWriter(), { id: 'ann', name: 'Ann' });
+    await agents.update(anyWriter(), 'ann', { status: 'paused' });
+    await agents.update(anyWriter(), 'default', { status: 'paused' });
+    await agents.create(anyWriter('other'), { id: 'eve' });
+    await agents.remove(anyWriter(), 'ann');
+    await deliver();
+
+    const got = sent.map(({ body }) => JSON.parse(body) as Record<string, unknown>);
+    const shown = got.map(({ event, agent_id, data }) => ({ event, agent_id, data }));
+    expect(shown.toSorted((a, b) => String(a.event).localeCompare(String(b.event)))).toEqual([
+      { event: 'agent.created', agent_id: 'ann', data: { name: 'Ann', status: 'active' } },
+      { event: 'agent.deleted', agent_id: 'ann', data: { name: 'Ann' } },
+      ...['ann', 'default'].map((agent_id) => ({
+        event: 'agent.status_changed',
+        agent_id,
+        data: { previous_status: 'active', status: 'paused' },
+      })),
+    ]);
+  });
+
   test.each(eventTypes)('%s is delivered as the specification writes it', async (type) => {
     const { webhook, happen, deliver, sent, deliveries, clock } = await webhooksWorld(engine);
-    const id = await webhook({ events: [type] });
+    const id = await webhook({ agent_id: '*', events: [type] });
     clock.advance(1_234);
 
     await happen(type);
@@ -46,12 +74,12 @@ describe.each(await engines())('on $name', (engine) => {
   test('an event without a subscribed webhook makes no delivery', async () => {
     const world = await webhooksWorld(engine);
     const { webhook, webhooks, agents, happen, deliver, sent, deliveries } = world;
-    await agents.create('default', { id: 'another' });
+    await agents.create(anyWriter(), { id: 'another' });
     await webhook({ events: ['skill.failed', 'agent.error'] });
     await webhook({ agent_id: 'another' });
     await webhook({}, 'other');
     const inactive = await webhook();
-    await webhooks.update('default', inactive, { active: false });
+    await webhooks.update(anyWriter(), inactive, { active: false });
     const deleted = await webhook();
     await webhooks.remove('default', deleted);
 
@@ -98,9 +126,9 @@ describe.each(await engines())('on $name', (engine) => {
     const { webhook, webhooks, happen, deliver, deliveries } = await webhooksWorld(engine);
     const id = await webhook();
     const other = await webhook();
-    await webhooks.update('default', id, { active: false });
+    await webhooks.update(anyWriter(), id, { active: false });
     await happen();
-    await webhooks.update('default', id, { active: true });
+    await webhooks.update(anyWriter(), id, { active: true });
     await happen();
 
     await deliver();

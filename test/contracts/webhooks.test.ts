@@ -21,6 +21,7 @@ import {
   type WebhooksWorld,
   webhooksWorld,
 } from '../support/webhooks-world.ts';
+import { anyWriter } from '../support/writers.ts';
 
 const page = { limit: 50, offset: 0 };
 const dayMs = 86_400_000;
@@ -69,7 +70,7 @@ describe.each(await engines())('on $name', (engine) => {
   test('a generated secret is whsec_ and 32 random bytes in base64', async () => {
     const { webhooks } = await webhooksWorld(engine);
     const fields = { agent_id: 'default', url: 'https://a.example/', events: ['agent.error'] };
-    const create = async () => (await webhooks.create('default', fields as never)).secret;
+    const create = async () => (await webhooks.create(anyWriter(), fields as never)).secret;
 
     const [one, other] = [await create(), await create()];
 
@@ -89,7 +90,7 @@ describe.each(await engines())('on $name', (engine) => {
 
       await expect(webhook({ secret })).rejects.toMatchObject(refusal);
       const id = await webhook();
-      await expect(webhooks.update('default', id, { secret })).rejects.toMatchObject(refusal);
+      await expect(webhooks.update(anyWriter(), id, { secret })).rejects.toMatchObject(refusal);
     },
   );
 
@@ -99,7 +100,7 @@ describe.each(await engines())('on $name', (engine) => {
     const missing = { code: 'not_found', message: 'Webhook not found' };
 
     await expect(webhooks.get('other', id)).rejects.toMatchObject(missing);
-    await expect(webhooks.update('other', id, {})).rejects.toMatchObject(missing);
+    await expect(webhooks.update(anyWriter('other'), id, {})).rejects.toMatchObject(missing);
     await expect(webhooks.remove('other', id)).rejects.toMatchObject(missing);
     await expect(log.list('other', id, page)).rejects.toMatchObject(missing);
     await expect(log.test('other', id)).rejects.toMatchObject(missing);
@@ -114,7 +115,7 @@ describe.each(await engines())('on $name', (engine) => {
     for (let i = 0; i < 5; i++) await happen();
     await deliver();
 
-    await webhooks.update('default', id, { active: false });
+    await webhooks.update(anyWriter(), id, { active: false });
     await pass(dayMs);
 
     expect(sent).toHaveLength(5);
@@ -143,7 +144,7 @@ describe.each(await engines())('on $name', (engine) => {
     await dispatcher.dispatch();
     await asked.promise;
 
-    await webhooks.update('default', id, { active: false });
+    await webhooks.update(anyWriter(), id, { active: false });
     held.resolve();
     await deliverer.stop();
 
@@ -179,7 +180,7 @@ describe.each(await engines())('on $name', (engine) => {
       return claimed.length;
     });
     await isClaimed.promise;
-    const off = webhooks.update('default', id, { active: false });
+    const off = webhooks.update(anyWriter(), id, { active: false });
     await untilBlocked(world);
     mayCommit.resolve();
 
@@ -217,14 +218,14 @@ describe.each(await engines())('on $name', (engine) => {
 
   test('deliveries are found by the job or conversation of their event', async () => {
     const world = await webhooksWorld(engine);
-    const id = await world.webhook({ events: eventTypes });
+    const id = await world.webhook({ agent_id: '*', events: eventTypes });
     const other = await world.webhook({ events: ['skill.failed'] });
     for (const type of eventTypes) await world.happen(type);
     await world.deliver();
     const { job_id, conversation_id } = events['skill.completed'].sample;
     const inOrder = async (jobId: string, conversationId: string, organizationId = 'default') => {
       const job = { id: jobId, conversation_id: conversationId };
-      const found = await world.log.ofJob(organizationId, job, page);
+      const found = await world.log.ofJob(organizationId, job, [], page);
       expect(found.total).toBe(found.data.length);
       expect(found.data.map((one) => one.id)).toEqual(
         found.data.map((one) => one.id).toSorted((a, b) => (a < b ? 1 : -1)),
@@ -246,7 +247,7 @@ describe.each(await engines())('on $name', (engine) => {
     expect(await inOrder(job_id, conversation_id, 'acme')).toEqual([]);
     const rows = await world.deliveries(id);
     expect(rows.filter(({ subject }) => subject === null).map(({ event }) => event)).toEqual([
-      'agent.status_changed',
+      ...['agent.status_changed', 'agent.created', 'agent.deleted'],
     ]);
   });
 
@@ -279,7 +280,7 @@ describe.each(await engines())('on $name', (engine) => {
       const { webhooks, clock, recovery, sent } = world;
       const id = await withBacklog(world);
 
-      await webhooks.update('default', id, { active: false });
+      await webhooks.update(anyWriter(), id, { active: false });
       clock.advance(2_000);
       expect(await left(world)).toBe(7_000);
       await recovery.sweep();
@@ -295,8 +296,8 @@ describe.each(await engines())('on $name', (engine) => {
       const { webhooks, clock, recovery, sent } = world;
       const id = await withBacklog(world);
 
-      await webhooks.update('default', id, { active: false });
-      await webhooks.update('default', id, { active: true });
+      await webhooks.update(anyWriter(), id, { active: false });
+      await webhooks.update(anyWriter(), id, { active: true });
       clock.advance(2_000);
       await recovery.sweep();
 
@@ -329,12 +330,12 @@ describe.each(await engines())('on $name', (engine) => {
   test('it goes with its agent, and with no other', async () => {
     const world = await webhooksWorld(engine);
     const { webhook, webhooks, agents } = world;
-    await agents.create('default', { id: 'going' });
+    await agents.create(anyWriter(), { id: 'going' });
     const kept = await webhook();
     await webhook({ agent_id: 'going' });
     await webhook({ agent_id: 'going' });
 
-    await agents.remove('default', 'going');
+    await agents.remove(anyWriter(), 'going');
 
     expect(await webhooks.list('default')).toMatchObject([{ id: kept }]);
   });
@@ -347,7 +348,7 @@ describe.each(await engines())('on $name', (engine) => {
     await happen();
     await deliver();
 
-    await agents.remove('default', 'default');
+    await agents.remove(anyWriter(), 'default');
     expect(await webhooks.list('default')).toEqual([]);
     expect(await deliveries()).toHaveLength(3);
     await recovery.sweep();
@@ -462,7 +463,7 @@ describe.each(await engines())('on $name', (engine) => {
     await happen();
     await deliver();
     const [first] = (await log.list('default', id, page)).data;
-    await webhooks.update('default', id, { active: false });
+    await webhooks.update(anyWriter(), id, { active: false });
 
     await expect(log.test('default', id)).rejects.toMatchObject({ code: 'conflict' });
     await expect(log.redeliver('default', id, first?.id ?? '')).rejects.toMatchObject({

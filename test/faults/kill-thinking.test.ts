@@ -33,6 +33,7 @@ import {
 import { thinkingWorld } from '../support/thinking-world.ts';
 import { waitFor } from '../support/wait-for.ts';
 import { openWholeJournal } from '../support/whole-journal.ts';
+import { anyWriter } from '../support/writers.ts';
 
 const kills = rounds(1, 20);
 /** Each of them at every moment at once. */
@@ -463,7 +464,7 @@ describe.each(all.filter(({ name }) => name === 'PostgreSQL'))('on $name', (engi
       const database = await place.open();
       const world = await thinkingWorld({ ...engine, fresh: async () => database }, provider);
       const other = await world.callerOf('default');
-      await world.agents.create('default', { id: 'other', name: 'Other' });
+      await world.agents.create(anyWriter(), { id: 'other', name: 'Other' });
       const jobs = await Promise.all(
         Array.from({ length: 300 }, (_, i) =>
           world.submit({

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { eventTypes } from '../../src/events/events.ts';
+import { eventTypes, organizationEvents } from '../../src/events/events.ts';
 import { anId, aTimestamp, expectInvalid, expectRefusal } from '../support/expectations.ts';
 import { hostileLimits, hostileOffsets } from '../support/hostile-pages.ts';
 import { manualClock } from '../support/manual-clock.ts';
@@ -69,8 +69,24 @@ describe('POST /api/agent-webhooks', () => {
   test('every event type may be subscribed to', async () => {
     const tenant = await newTenant(platform);
 
-    expect((await created(tenant, { events: eventTypes })).events).toEqual(eventTypes);
+    const ofAll = { agent_id: '*', events: eventTypes };
+    expect(await created(tenant, ofAll)).toMatchObject(ofAll);
+    const ofOne = eventTypes.filter((type) => !organizationEvents.has(type));
+    expect((await created(tenant, { events: ofOne })).events).toEqual(ofOne);
   });
+
+  test.each([...organizationEvents])(
+    '%s is of no agent in particular: 400 for one',
+    async (type) => {
+      const tenant = await newTenant(platform);
+      const { id } = await created(tenant);
+      const events = ['skill.completed', type];
+
+      const made = await tenant.post('/api/agent-webhooks', { ...wanted, events });
+      expectInvalid(made, 'events');
+      expectInvalid(await tenant.put(`/api/agent-webhooks/${id}`, { events }), 'events');
+    },
+  );
 
   test('a key without any scope of a skill may make one', async () => {
     const tenant = await newTenant(platform, { scopes: ['nothing'] });

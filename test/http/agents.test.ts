@@ -11,7 +11,6 @@ const clock = manualClock();
 let platform: Platform;
 beforeAll(async () => {
   platform = await startStaged({ clock });
-  await recordEvents(platform.database);
 });
 afterAll(() => platform.stop());
 
@@ -302,6 +301,7 @@ describe('PUT /api/agents/:agentId', () => {
 
   test('pausing and resuming send one event each; setting the same status sends none', async () => {
     const tenant = await newTenant(platform);
+    await recordEvents(platform.database, tenant.organization);
     for (const status of ['paused', 'paused', 'active', 'active'] as const) {
       await tenant.put('/api/agents/default', { status });
     }

@@ -8,7 +8,7 @@ import type { Answer } from '../support/platform.ts';
 import { answering, inTurn } from '../support/scripted-provider.ts';
 import {
   asks,
-  newThinker,
+  newThinker as newUnrecorded,
   startThinkers,
   type Thinker,
   type Thinkers,
@@ -16,11 +16,17 @@ import {
 } from '../support/thinkers.ts';
 import { waitFor } from '../support/wait-for.ts';
 
+/** A thinker whose events are recorded. */
+const newThinker: typeof newUnrecorded = async (...given) => {
+  const thinker = await newUnrecorded(...given);
+  await recordEvents(world.platform.database, thinker.organization);
+  return thinker;
+};
+
 const clock = manualClock('2026-11-20T12:00:00.000Z');
 let world: Thinkers;
 beforeAll(async () => {
   world = await startThinkers({ clock });
-  await recordEvents(world.platform.database);
 });
 afterAll(() => world.stop());
 

@@ -8,7 +8,7 @@ import { sendRaw } from '../support/raw-http.ts';
 import { answering, inTurn } from '../support/scripted-provider.ts';
 import { newTenant } from '../support/tenant.ts';
 import {
-  newThinker,
+  newThinker as newUnrecorded,
   runTask,
   startThinkers,
   type Thinker,
@@ -16,10 +16,16 @@ import {
 } from '../support/thinkers.ts';
 import { waitFor } from '../support/wait-for.ts';
 
+/** A thinker whose events are recorded. */
+const newThinker: typeof newUnrecorded = async (...given) => {
+  const thinker = await newUnrecorded(...given);
+  await recordEvents(world.platform.database, thinker.organization);
+  return thinker;
+};
+
 let world: Thinkers;
 beforeAll(async () => {
   world = await startThinkers();
-  await recordEvents(world.platform.database);
 });
 afterAll(() => world.stop());
 

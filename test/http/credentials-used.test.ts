@@ -8,13 +8,20 @@ import {
   startScriptedProvider,
 } from '../support/scripted-provider.ts';
 import {
-  newThinker,
+  newThinker as newUnrecorded,
   providerKeys,
   startThinkers,
   type Thinker,
   type Thinkers,
 } from '../support/thinkers.ts';
 import { waitFor } from '../support/wait-for.ts';
+
+/** A thinker whose events are recorded. */
+const newThinker: typeof newUnrecorded = async (...given) => {
+  const thinker = await newUnrecorded(...given);
+  await recordEvents(world.platform.database, thinker.organization);
+  return thinker;
+};
 
 let world: Thinkers;
 /** Where the organization's own account is. */
@@ -25,7 +32,6 @@ beforeAll(async () => {
   world = await startThinkers({
     environment: { OLLAMA_BASE_URL: ollama.openaiBaseUrl, OLLAMA_API_KEY: 'key-of-ollama' },
   });
-  await recordEvents(world.platform.database);
 });
 afterAll(async () => {
   await world.stop();

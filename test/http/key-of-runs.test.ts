@@ -154,7 +154,7 @@ describe("a trigger's limit", () => {
     expectInvalid(await middle.put(at, { rate_limit: 101 }), 'rate_limit');
   });
 
-  test('follows its key, whoever changes it', async () => {
+  test('follows its key, also where another key changes it', async () => {
     const { wide, narrow } = await twoKeys();
     const ofNarrow = await made(narrow, triggers, { name: 'Pushes' });
     const ofWide = await made(wide, triggers, { name: 'Pushes', rate_limit: 1_000 });

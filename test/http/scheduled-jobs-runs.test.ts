@@ -21,11 +21,11 @@ const clock = manualClock();
 let platform: Platform;
 beforeAll(async () => {
   platform = await startStaged({ clock });
-  await recordEvents(platform.database);
 });
 afterAll(() => platform.stop());
 
 async function made(tenant: Tenant, fields: Record<string, unknown> = {}): Promise<string> {
+  await recordEvents(platform.database, tenant.organization);
   const { status, body, text } = await tenant.post(path, {
     ...play,
     input: acting(),

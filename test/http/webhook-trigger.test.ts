@@ -22,7 +22,6 @@ const clock = manualClock();
 let platform: Platform;
 beforeAll(async () => {
   platform = await startStaged({ clock });
-  await recordEvents(platform.database);
 });
 afterAll(() => platform.stop());
 
@@ -43,6 +42,7 @@ async function newTrigger(
   key: Record<string, unknown> = {},
 ): Promise<Trigger> {
   const tenant = await newTenant(platform, key);
+  await recordEvents(platform.database, tenant.organization);
   const created = await tenant.post('/api/agent-triggers', {
     agent_id: 'default',
     name: 'Pushes',

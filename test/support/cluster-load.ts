@@ -82,8 +82,8 @@ export async function loadCluster(
   options: ClusterLoadOptions = {},
 ): Promise<ClusterLoad> {
   const { input = ordinary, ...more } = options;
-  await onDatabase(cluster, recordEvents);
   const tenant = await newTenant(apiOf(cluster).client);
+  await onDatabase(cluster, (database) => recordEvents(database, tenant.organization));
   const log = join(dataDirectory(), 'effects');
   const load = startLoad({
     perSecond: loadPerSecond,

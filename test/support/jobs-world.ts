@@ -4,7 +4,7 @@
  */
 
 import type { Selectable } from 'kysely';
-import { type Agents, insertDefaultAgent } from '../../src/agents/agents.ts';
+import type { Agents } from '../../src/agents/agents.ts';
 import { type ApiKeys, createApiKeys } from '../../src/api-keys/api-keys.ts';
 import { composeAgents } from '../../src/composition/agents.ts';
 import {
@@ -166,7 +166,7 @@ export async function jobsWorld(
 ): Promise<JobsWorld> {
   const clock = options.clock ?? manualClock();
   const freeSlots = options.freeSlots ?? (() => 0);
-  const database = options.database ?? (await engine.emptied('record_events'));
+  const database = options.database ?? (await engine.emptied());
   await recordEvents(database);
   const feed = createJobFeed();
   const hints: JobsWorld['hints'] = [];
@@ -181,8 +181,8 @@ export async function jobsWorld(
   const begun: ClaimedJob[] = [];
   const waitKinds = composeWaitKinds();
   const base = { database, queue, clock, log: createLogger('silent'), writer: 'first' };
-  const apiKeys = createApiKeys(database, clock, insertDefaultAgent);
   const { agents, memories } = composeAgents(base);
+  const apiKeys = createApiKeys(database, clock, agents.createDefault);
   const skills = createSkillRegistry(database, clock);
   const skillSettings = createSkillSettings({ database, clock, cipher: null, environment: {} });
   const conversations = createConversations(database);
@@ -264,6 +264,7 @@ export async function jobsWorld(
 
   async function callerOf(organizationId: string, scopes = ['*']): Promise<Caller> {
     const key = { client_name: 'a client', scopes, organization_id: organizationId };
+    await recordEvents(database, organizationId);
     return apiKeys.verify((await apiKeys.issue(key)).plaintext_key);
   }
 

@@ -5,6 +5,7 @@
 import type { Engine } from './databases.ts';
 import { type JobsWorld, jobsWorld } from './jobs-world.ts';
 import type { ScriptedProvider } from './scripted-provider.ts';
+import { anyWriter } from './writers.ts';
 
 /** The agent `default` has a model there, and the skills of `test` as tools. */
 export async function thinkingWorld(
@@ -13,7 +14,7 @@ export async function thinkingWorld(
 ): Promise<JobsWorld> {
   const providers = new Map([['openai', { apiKey: 'sk-test', baseUrl: openaiBaseUrl }]]);
   const world = await jobsWorld(engine, { providers });
-  await world.agents.update('default', 'default', {
+  await world.agents.update(anyWriter(), 'default', {
     model: 'openai/test-model',
     skills: ['test/*'],
   });

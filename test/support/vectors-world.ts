@@ -1,6 +1,5 @@
 /** Memories with vectors of a scripted provider, on a database of the running test's own. */
 import { expect, onTestFinished } from 'vitest';
-import { insertDefaultAgent } from '../../src/agents/agents.ts';
 import { composeAgents } from '../../src/composition/agents.ts';
 import { composeEmbeddings } from '../../src/composition/embeddings.ts';
 import { createLogger } from '../../src/kernel/log.ts';
@@ -9,6 +8,7 @@ import { createRunMemories } from '../../src/memories/run-memory.ts';
 import type { Engine } from './databases.ts';
 import { manualClock } from './manual-clock.ts';
 import { startScriptedEmbedder } from './scripted-embedder.ts';
+import { anyWriter } from './writers.ts';
 
 export const own = { organizationId: 'default', agentId: 'support' };
 export const other = { organizationId: 'other', agentId: 'support' };
@@ -44,9 +44,9 @@ export async function vectorsWorld(engine: Engine) {
   const { agents, memories } = composeAgents({ database, clock }, {}, null, meaning);
   const { total } = await agents.list('default', page);
   if (total === 0) {
-    await database.write((tx) => insertDefaultAgent(tx, 'default', 0));
-    await agents.create('default', { id: 'support' });
-    await agents.create('other', { id: 'support' });
+    await database.write((tx) => agents.createDefault(tx, 'default', 0));
+    await agents.create(anyWriter(), { id: 'support' });
+    await agents.create(anyWriter('other'), { id: 'support' });
   }
   const start = createRunMemories({ database, clock, meaning }, agents.memoryOf);
   return {

@@ -2,7 +2,7 @@
  * The verbs of `src/webhooks` on a real database and a real queue, with time and the receivers in
  * the test's hand. Nothing happens by itself: a test dispatches and sweeps, and waits for quiet.
  */
-import { type Agents, insertDefaultAgent } from '../../src/agents/agents.ts';
+import type { Agents } from '../../src/agents/agents.ts';
 import { createApiKeys } from '../../src/api-keys/api-keys.ts';
 import { composeAgents } from '../../src/composition/agents.ts';
 import { composeWebhooks } from '../../src/composition/webhooks.ts';
@@ -22,6 +22,7 @@ import type { Engine } from './databases.ts';
 import { type ManualClock, manualClock } from './manual-clock.ts';
 import { untilReadable } from './outbox.ts';
 import { waitFor } from './wait-for.ts';
+import { anyWriter } from './writers.ts';
 
 /** The specification's: 30 s, 2 min, 10 min, 1 h, 6 h. */
 export const retryDelaysMs = [30_000, 120_000, 600_000, 3_600_000, 21_600_000];
@@ -91,7 +92,7 @@ export async function webhooksWorld(
   const place = await engine.emptiedPlace();
   const database = await place.open();
   const { agents } = composeAgents({ database, clock });
-  const apiKeys = createApiKeys(database, clock, insertDefaultAgent);
+  const apiKeys = createApiKeys(database, clock, agents.createDefault);
   for (const organization_id of ['default', 'other']) {
     await apiKeys.issue({ client_name: 'a test', scopes: ['*'], organization_id });
   }
@@ -108,6 +109,7 @@ export async function webhooksWorld(
         webhookRetryDelays: retryDelaysMs,
         webhookTimeoutMs: 10_000,
         webhookAllowCidrs: null,
+        apiKeyPermissions: 'open',
         webhooksMax: caps.ofOrganization,
         agentWebhooksMax: caps.ofAgent,
         times: {},
@@ -177,7 +179,7 @@ export async function webhooksWorld(
     },
 
     async webhook(fields = {}, organizationId = 'default') {
-      const { id } = await webhooks.create(organizationId, {
+      const { id } = await webhooks.create(anyWriter(organizationId), {
         agent_id: 'default',
         url: 'https://receiver.example/hook',
         events: ['skill.completed'],

@@ -678,7 +678,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** List the active skills */
+        /**
+         * List the active skills
+         * @description With API_KEY_PERMISSIONS=strict the key needs the scope registry.
+         */
         get: operations["listSkills"];
         put?: never;
         post?: never;
@@ -695,7 +698,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Get an active skill with its schemas */
+        /**
+         * Get an active skill with its schemas
+         * @description With API_KEY_PERMISSIONS=strict the key needs the scope registry.
+         */
         get: operations["getSkill"];
         put?: never;
         post?: never;
@@ -714,18 +720,18 @@ export interface paths {
         };
         /**
          * Show the settings of a skill
-         * @description Values of secrets are never shown, only where they come from.
+         * @description Values of secrets are never shown, only where they come from. With API_KEY_PERMISSIONS=strict the key needs the scope registry.
          */
         get: operations["getSkillConfig"];
         /**
          * Set values of the settings of a skill
-         * @description Sets the values that are sent, deletes those that are null, and keeps all others. They are stored encrypted, and apply to the caller's organization and all versions of the skill. The API key needs the scopes of the skill.
+         * @description Sets the values that are sent, deletes those that are null, and keeps all others. They are stored encrypted, and apply to the caller's organization and all versions of the skill. The API key needs the scopes of the skill. With API_KEY_PERMISSIONS=strict the key needs the scope registry.
          */
         put: operations["changeSkillConfig"];
         post?: never;
         /**
          * Delete all values of the settings of a skill
-         * @description Deletes the values of the caller's organization for all versions of the skill; the environment and the defaults apply again.
+         * @description Deletes the values of the caller's organization for all versions of the skill; the environment and the defaults apply again. With API_KEY_PERMISSIONS=strict the key needs the scope registry.
          */
         delete: operations["clearSkillConfig"];
         options?: never;
@@ -818,7 +824,10 @@ export interface paths {
         /** List agents, newest first */
         get: operations["listAgents"];
         put?: never;
-        /** Create an agent */
+        /**
+         * Create an agent
+         * @description Needs scopes that cover its skills: the category of each pattern, or * for a wildcard category, and the required_scopes of each skill that matches now; with agents also the scope agent, and the same for these agents. With approvals it needs the scope approvals too.
+         */
         post: operations["createAgent"];
         delete?: never;
         options?: never;
@@ -837,11 +846,14 @@ export interface paths {
         get: operations["getAgent"];
         /**
          * Change an agent, pause or resume it
-         * @description Changes the given fields. A paused agent takes no new work.
+         * @description Changes the given fields. A paused agent takes no new work. Pausing and resuming need no scope. Any other change needs, for the agent before it and after it, scopes that cover its skills: the category of each pattern, or * for a wildcard category, and the required_scopes of each skill that matches now; with agents also the scope agent, and the same for these agents. A change of approvals needs the scope approvals too.
          */
         put: operations["updateAgent"];
         post?: never;
-        /** Delete an agent */
+        /**
+         * Delete an agent
+         * @description Needs scopes that cover its skills: the category of each pattern, or * for a wildcard category, and the required_scopes of each skill that matches now; with agents also the scope agent, and the same for these agents. An agent with approvals needs the scope approvals too, one with a budget budgets.
+         */
         delete: operations["deleteAgent"];
         options?: never;
         head?: never;
@@ -893,7 +905,7 @@ export interface paths {
         put?: never;
         /**
          * Go back to a version of an agent
-         * @description Gives the agent the fields of the version again, as a new version. Nothing changes where it has them.
+         * @description Gives the agent the fields of the version again, as a new version. Nothing changes where it has them. Needs the scopes of a change of the agent.
          */
         post: operations["restoreAgentVersion"];
         delete?: never;
@@ -911,13 +923,13 @@ export interface paths {
         };
         /**
          * List or search the memories of an agent
-         * @description Newest first; with q the memories with any of its words, in any inflection, best first. Words in double quotes must stand together. Letter case and accents are ignored. Without user_id the agent's own memories and those of all its users; for a key without the scope memories, the agent's own alone.
+         * @description Newest first; with q the memories with any of its words, in any inflection, best first. Words in double quotes must stand together. Letter case and accents are ignored. Without user_id the agent's own memories and those of all its users; for a key without the scope memories, the agent's own alone. With API_KEY_PERMISSIONS=strict the key needs the scope memories.
          */
         get: operations["listMemories"];
         put?: never;
         /**
          * Add a memory to an agent
-         * @description A memory of a user needs the scope memories.
+         * @description A memory of a user needs the scope memories. With API_KEY_PERMISSIONS=strict the key needs the scope memories.
          */
         post: operations["createMemory"];
         delete?: never;
@@ -933,15 +945,21 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Get a memory */
+        /**
+         * Get a memory
+         * @description With API_KEY_PERMISSIONS=strict the key needs the scope memories.
+         */
         get: operations["getMemory"];
         /**
          * Change a memory
-         * @description Changes the given fields; metadata is replaced as a whole.
+         * @description Changes the given fields; metadata is replaced as a whole. With API_KEY_PERMISSIONS=strict the key needs the scope memories.
          */
         put: operations["updateMemory"];
         post?: never;
-        /** Delete a memory */
+        /**
+         * Delete a memory
+         * @description With API_KEY_PERMISSIONS=strict the key needs the scope memories.
+         */
         delete: operations["deleteMemory"];
         options?: never;
         head?: never;
@@ -955,7 +973,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** List conversations, newest first */
+        /**
+         * List conversations, newest first
+         * @description With API_KEY_PERMISSIONS=strict the key needs the scope conversations.
+         */
         get: operations["listConversations"];
         put?: never;
         post?: never;
@@ -972,7 +993,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Get a conversation with its tokens */
+        /**
+         * Get a conversation with its tokens
+         * @description With API_KEY_PERMISSIONS=strict the key needs the scope conversations.
+         */
         get: operations["getConversation"];
         put?: never;
         post?: never;
@@ -989,7 +1013,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** List the messages of a conversation, oldest first */
+        /**
+         * List the messages of a conversation, oldest first
+         * @description With API_KEY_PERMISSIONS=strict the key needs the scope conversations.
+         */
         get: operations["listMessages"];
         put?: never;
         post?: never;
@@ -1008,7 +1035,7 @@ export interface paths {
         };
         /**
          * Get the tokens of a conversation, message by message
-         * @description For a very long conversation, offset is the first message of the page.
+         * @description For a very long conversation, offset is the first message of the page. With API_KEY_PERMISSIONS=strict the key needs the scope conversations.
          */
         get: operations["getTokenUsage"];
         put?: never;
@@ -1091,7 +1118,7 @@ export interface paths {
         };
         /**
          * Follow what webhooks would deliver as server-sent events
-         * @description The organization's events from now on, for a receiver that the platform cannot reach: no webhook is needed, and none is changed. The client signs each body with a secret of its own. A client that reconnects with Last-Event-ID within a minute resumes after that event, at any process. The stream ends after an hour; a client resumes it. 409 if the organization has 10 sessions, 503 if the key or the address has too many open streams.
+         * @description The organization's events from now on, for a receiver that the platform cannot reach: no webhook is needed, and none is changed. The client signs each body with a secret of its own. A client that reconnects with Last-Event-ID within a minute resumes after that event, at any process. The stream ends after an hour; a client resumes it. 409 if the organization has 10 sessions, 503 if the key or the address has too many open streams. With API_KEY_PERMISSIONS=strict the key needs the scope webhooks.
          */
         get: operations["listenForWebhookEvents"];
         put?: never;
@@ -1109,12 +1136,15 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** List all webhooks, newest first */
+        /**
+         * List all webhooks, newest first
+         * @description With API_KEY_PERMISSIONS=strict the key needs the scope webhooks.
+         */
         get: operations["listAgentWebhooks"];
         put?: never;
         /**
          * Create a webhook
-         * @description Delivers later events of these types to the url, signed with the secret, which only this response shows.
+         * @description Delivers later events of these types to the url, signed with the secret, which only this response shows. With agent_id "*" those of all agents of the organization. Events of approvals need the scope approvals. With API_KEY_PERMISSIONS=strict the key needs the scope webhooks.
          */
         post: operations["createAgentWebhook"];
         delete?: never;
@@ -1130,15 +1160,21 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Get a webhook */
+        /**
+         * Get a webhook
+         * @description With API_KEY_PERMISSIONS=strict the key needs the scope webhooks.
+         */
         get: operations["getAgentWebhook"];
         /**
          * Change a webhook, deactivate or reactivate it
-         * @description Changes the given fields. A new url or secret applies from the next attempt on. Deactivating cancels pending deliveries.
+         * @description Changes the given fields. A new url or secret applies from the next attempt on. Deactivating cancels pending deliveries. Events of approvals, before or after the change, need the scope approvals. With API_KEY_PERMISSIONS=strict the key needs the scope webhooks.
          */
         put: operations["updateAgentWebhook"];
         post?: never;
-        /** Delete a webhook and its deliveries */
+        /**
+         * Delete a webhook and its deliveries
+         * @description With API_KEY_PERMISSIONS=strict the key needs the scope webhooks.
+         */
         delete: operations["deleteAgentWebhook"];
         options?: never;
         head?: never;
@@ -1152,7 +1188,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** List the deliveries of a webhook, newest first */
+        /**
+         * List the deliveries of a webhook, newest first
+         * @description Those of a webhook with events of approvals need the scope approvals. With API_KEY_PERMISSIONS=strict the key needs the scope webhooks.
+         */
         get: operations["listAgentWebhookDeliveries"];
         put?: never;
         post?: never;
@@ -1169,7 +1208,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Get a delivery of a webhook with its body */
+        /**
+         * Get a delivery of a webhook with its body
+         * @description That of an event of an approval needs the scope approvals. With API_KEY_PERMISSIONS=strict the key needs the scope webhooks.
+         */
         get: operations["getAgentWebhookDelivery"];
         put?: never;
         post?: never;
@@ -1188,7 +1230,7 @@ export interface paths {
         };
         /**
          * List the deliveries of a job, newest first
-         * @description Deliveries of the job's events and of its conversation.created, to all webhooks.
+         * @description Deliveries of the job's events and of its conversation.created, to all webhooks. Those of approvals need the scope approvals, and are left out without it. With API_KEY_PERMISSIONS=strict the key needs the scope webhooks.
          */
         get: operations["listJobDeliveries"];
         put?: never;
@@ -1210,7 +1252,7 @@ export interface paths {
         put?: never;
         /**
          * Deliver an event again
-         * @description Sends the same body again, as a new delivery with retries of its own.
+         * @description Sends the same body again, as a new delivery with retries of its own. That of an approval needs the scope approvals. With API_KEY_PERMISSIONS=strict the key needs the scope webhooks.
          */
         post: operations["redeliverAgentWebhookDelivery"];
         delete?: never;
@@ -1230,7 +1272,7 @@ export interface paths {
         put?: never;
         /**
          * Deliver a sample event
-         * @description A sample of the first event type that the webhook is subscribed to, with `data.test` true. It never counts as a failed delivery.
+         * @description A sample of the first event type that the webhook is subscribed to, with `data.test` true. It never counts as a failed delivery. With API_KEY_PERMISSIONS=strict the key needs the scope webhooks.
          */
         post: operations["testAgentWebhook"];
         delete?: never;
@@ -1325,7 +1367,7 @@ export interface paths {
         };
         /**
          * List the steps of a job: calls of models, their tools, called skills, named steps, waits
-         * @description Calls of models, their tools, skills that its skill called, named steps and waits, in order, during the run and afterwards. status=waiting lists what the job waits for.
+         * @description Calls of models, their tools, skills that its skill called, named steps and waits, in order, during the run and afterwards. status=waiting lists what the job waits for. waits_for of an approval needs the scope approvals, and is null without it.
          */
         get: operations["listJobSteps"];
         put?: never;
@@ -1345,7 +1387,7 @@ export interface paths {
         };
         /**
          * Follow a job as server-sent events
-         * @description Events: status, log, progress, message, and for a job that thinks token (a piece of the model's text), tool_call and tool_result, each with the number of its step. The stream ends with the job, and when its key is revoked or expires. A client that reconnects with Last-Event-ID resumes after that event. With follow=false it ends after the events that are recorded so far. 503 if the key or the address has too many open streams.
+         * @description Events: status, log, progress, message, and for a job that thinks token (a piece of the model's text), tool_call and tool_result, each with the number of its step. The stream ends with the job, and when its key is revoked or expires. A client that reconnects with Last-Event-ID resumes after that event. With follow=false it ends after the events that are recorded so far. The event approval needs the scope approvals. 503 if the key or the address has too many open streams.
          */
         get: operations["streamJobEvents"];
         put?: never;
@@ -1486,13 +1528,13 @@ export interface paths {
         };
         /**
          * List all scheduled jobs, newest first
-         * @description Refusals in the list do not check inputs against their skills.
+         * @description Refusals in the list do not check inputs against their skills. With API_KEY_PERMISSIONS=strict the key needs the scope schedules.
          */
         get: operations["listScheduledJobs"];
         put?: never;
         /**
          * Create a scheduled job
-         * @description Runs a skill whenever the cron expression matches, in its time zone or in UTC, with this key, which needs the scopes of the skill.
+         * @description Runs a skill whenever the cron expression matches, in its time zone or in UTC, with this key, which needs the scopes of the skill. With API_KEY_PERMISSIONS=strict the key needs the scope schedules.
          */
         post: operations["createScheduledJob"];
         delete?: never;
@@ -1510,7 +1552,7 @@ export interface paths {
         };
         /**
          * Show when a cron expression matches next
-         * @description A preview: nothing is stored, and nothing runs.
+         * @description A preview: nothing is stored, and nothing runs. With API_KEY_PERMISSIONS=strict the key needs the scope schedules.
          */
         get: operations["previewCronExpression"];
         put?: never;
@@ -1528,17 +1570,20 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Get a scheduled job */
+        /**
+         * Get a scheduled job
+         * @description With API_KEY_PERMISSIONS=strict the key needs the scope schedules.
+         */
         get: operations["getScheduledJob"];
         /**
          * Change, disable or enable a scheduled job
-         * @description Changes the given fields; input is replaced as a whole. The key needs the scopes of the skill before and after the change. Where agent, skill or input change, runs use this key from then on. Disabling cancels queued runs.
+         * @description Changes the given fields; input is replaced as a whole. The key needs the scopes of the skill before and after the change. Where agent, skill or input change, runs use this key from then on. Disabling cancels queued runs. With API_KEY_PERMISSIONS=strict the key needs the scope schedules.
          */
         put: operations["updateScheduledJob"];
         post?: never;
         /**
          * Delete a scheduled job
-         * @description Queued runs are cancelled; an active attempt finishes.
+         * @description Queued runs are cancelled; an active attempt finishes. One with a budget needs the scope budgets. With API_KEY_PERMISSIONS=strict the key needs the scope schedules.
          */
         delete: operations["deleteScheduledJob"];
         options?: never;
@@ -1557,7 +1602,7 @@ export interface paths {
         put?: never;
         /**
          * Run a scheduled job at once
-         * @description Uses the key of the request, which needs the scopes of the skill; a disabled one runs as well.
+         * @description Uses the key of the request, which needs the scopes of the skill; a disabled one runs as well. With API_KEY_PERMISSIONS=strict the key needs the scope schedules.
          */
         post: operations["runScheduledJob"];
         delete?: never;
@@ -1573,7 +1618,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** List the slots with their outcomes, newest first */
+        /**
+         * List the slots with their outcomes, newest first
+         * @description With API_KEY_PERMISSIONS=strict the key needs the scope schedules.
+         */
         get: operations["listScheduledRuns"];
         put?: never;
         post?: never;
@@ -1614,13 +1662,13 @@ export interface paths {
         get: operations["getAgentBudget"];
         /**
          * Set the budget of an agent
-         * @description Replaces the whole budget; a limit that is null or omitted does not apply. It applies from the next call of a model on.
+         * @description Replaces the whole budget; a limit that is null or omitted does not apply. It applies from the next call of a model on. Needs the scope budgets.
          */
         put: operations["setAgentBudget"];
         post?: never;
         /**
          * Delete the budget of an agent
-         * @description Also if there is none.
+         * @description Also if there is none. Needs the scope budgets.
          */
         delete: operations["deleteAgentBudget"];
         options?: never;
@@ -1637,7 +1685,7 @@ export interface paths {
         };
         /**
          * Get the tokens that a scheduled job has used, by day
-         * @description At most 400 days, by default the last 30. Days are in UTC.
+         * @description At most 400 days, by default the last 30. Days are in UTC. With API_KEY_PERMISSIONS=strict the key needs the scope schedules.
          */
         get: operations["getScheduledJobUsage"];
         put?: never;
@@ -1655,17 +1703,20 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Get the budget of a scheduled job */
+        /**
+         * Get the budget of a scheduled job
+         * @description With API_KEY_PERMISSIONS=strict the key needs the scope schedules.
+         */
         get: operations["getScheduledJobBudget"];
         /**
          * Set the budget of a scheduled job
-         * @description Replaces the whole budget; a limit that is null or omitted does not apply. It applies from the next call of a model on.
+         * @description Replaces the whole budget; a limit that is null or omitted does not apply. It applies from the next call of a model on. Needs the scope budgets. With API_KEY_PERMISSIONS=strict the key needs the scope schedules.
          */
         put: operations["setScheduledJobBudget"];
         post?: never;
         /**
          * Delete the budget of a scheduled job
-         * @description Also if there is none.
+         * @description Also if there is none. Needs the scope budgets. With API_KEY_PERMISSIONS=strict the key needs the scope schedules.
          */
         delete: operations["deleteScheduledJobBudget"];
         options?: never;
@@ -1702,7 +1753,7 @@ export interface paths {
         };
         /**
          * Get the users of a version of a skill
-         * @description Schedules, triggers and keys of the organization that use the version, also an inactive one. Check them before you deprecate it.
+         * @description Schedules, triggers and keys of the organization that use the version, also an inactive one. Check them before you deprecate it. With API_KEY_PERMISSIONS=strict the key needs the scope registry and schedules.
          */
         get: operations["getSkillUsages"];
         put?: never;
@@ -1724,7 +1775,7 @@ export interface paths {
         put?: never;
         /**
          * Try an agent with fields that are not saved
-         * @description Runs agent/v1.0/run-task as this agent, with the given fields instead of the saved ones. The agent itself is not changed. The job has the fields as agent_overrides; a retry has them too. A trial reads the memory of the agent and does not change it.
+         * @description Runs agent/v1.0/run-task as this agent, with the given fields instead of the saved ones. The agent itself is not changed. The job has the fields as agent_overrides; a retry has them too. A trial reads the memory of the agent and does not change it. Needs the scope agent and the scopes of a change of the agent.
          */
         post: operations["tryAgent"];
         delete?: never;
@@ -1817,6 +1868,40 @@ export interface webhooks {
         put?: never;
         /** Sent when an agent was paused or resumed */
         post: operations["agentStatusChanged"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "agent.created": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Sent when an agent was created; sent to webhooks for all agents alone */
+        post: operations["agentCreated"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "agent.deleted": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Sent when an agent was deleted; sent to webhooks for all agents alone */
+        post: operations["agentDeleted"];
         delete?: never;
         options?: never;
         head?: never;
@@ -2962,6 +3047,46 @@ export interface components {
             /** Format: date-time */
             updated_at: string;
         };
+        ShownAgent: {
+            id: string;
+            name: string;
+            description: string;
+            /** @enum {string} */
+            status: "active" | "paused";
+            /** @description The system prompt. */
+            instructions: string;
+            model: string | null;
+            /** @description How the model is called, as a whole; null when nothing is set. */
+            model_settings: components["schemas"]["ModelSettings"] | null;
+            /** @description Models that are asked in this order when the provider of the model is unavailable or limits the rate. */
+            fallback_models: string[];
+            /** @description Skills that the agent may call as tools: web/* or text/v1.0/summarize. */
+            skills: string[];
+            /** @description Skills whose call as a tool waits for a person who approves it: web/v1.0/http-request. */
+            approvals: string[];
+            /** @description Ids of agents that it may give tasks to as tools. None of them may lead back to the agent. */
+            agents: string[];
+            /**
+             * @description What its runs may do with its memory. user, the default of new agents: its model writes and forgets memories of the user of the run alone, and only reads in a run without a user; code of skills writes all. read_write: its model changes the memories of all users too.
+             * @enum {string}
+             */
+            memory: "read_write" | "user" | "read" | "off";
+            /** @description How many memories, the best for the task, come into the prompt by themselves; null for none. */
+            recall: {
+                limit: number;
+            } | null;
+            metadata: {
+                [key: string]: unknown;
+            };
+            /** @description The number of the present version: each change of what decides how it works counts. */
+            version: number;
+            /** Format: date-time */
+            created_at: string;
+            /** Format: date-time */
+            updated_at: string;
+            /** @description With include=missing_scopes: the scopes that this key lacks to change the agent. */
+            missing_scopes?: string[];
+        };
         AgentChanges: {
             name?: string;
             description?: string;
@@ -3345,7 +3470,7 @@ export interface components {
             event: "listening";
             /** @description The session has begun. */
             data: {
-                events: ("skill.completed" | "skill.failed" | "agent.error" | "agent.status_changed" | "conversation.created" | "scheduled_job.completed" | "scheduled_job.failed" | "approval.requested" | "approval.decided")[];
+                events: ("skill.completed" | "skill.failed" | "agent.error" | "agent.status_changed" | "agent.created" | "agent.deleted" | "conversation.created" | "scheduled_job.completed" | "scheduled_job.failed" | "approval.requested" | "approval.decided")[];
                 /** @description Whether an earlier session goes on; if not, events before it are not sent. */
                 resumed: boolean;
             };
@@ -3363,7 +3488,7 @@ export interface components {
                  */
                 id: string;
                 /** @enum {string} */
-                event: "skill.completed" | "skill.failed" | "agent.error" | "agent.status_changed" | "conversation.created" | "scheduled_job.completed" | "scheduled_job.failed" | "approval.requested" | "approval.decided";
+                event: "skill.completed" | "skill.failed" | "agent.error" | "agent.status_changed" | "agent.created" | "agent.deleted" | "conversation.created" | "scheduled_job.completed" | "scheduled_job.failed" | "approval.requested" | "approval.decided";
                 agent_id: string;
                 /** @description The body of the delivery, to be signed as it is. */
                 body: string;
@@ -3371,11 +3496,12 @@ export interface components {
         };
         ListenerEvent: components["schemas"]["ListenerListeningEvent"] | components["schemas"]["ListenerDeliveryEvent"];
         NewWebhook: {
+            /** @description The agent whose events are listened to; * for all agents of the organization. */
             agent_id: string;
             /** @description An https url of a public address, without credentials or a fragment. */
             url: string;
             /** @description The event types to deliver. */
-            events: ("skill.completed" | "skill.failed" | "agent.error" | "agent.status_changed" | "conversation.created" | "scheduled_job.completed" | "scheduled_job.failed" | "approval.requested" | "approval.decided")[];
+            events: ("skill.completed" | "skill.failed" | "agent.error" | "agent.status_changed" | "agent.created" | "agent.deleted" | "conversation.created" | "scheduled_job.completed" | "scheduled_job.failed" | "approval.requested" | "approval.decided")[];
             /** @description Signs the deliveries; generated by default. */
             secret?: string;
         };
@@ -3384,7 +3510,7 @@ export interface components {
             id: string;
             agent_id: string;
             url: string;
-            events: ("skill.completed" | "skill.failed" | "agent.error" | "agent.status_changed" | "conversation.created" | "scheduled_job.completed" | "scheduled_job.failed" | "approval.requested" | "approval.decided")[];
+            events: ("skill.completed" | "skill.failed" | "agent.error" | "agent.status_changed" | "agent.created" | "agent.deleted" | "conversation.created" | "scheduled_job.completed" | "scheduled_job.failed" | "approval.requested" | "approval.decided")[];
             secret: string;
             active: boolean;
             /** Format: date-time */
@@ -3397,7 +3523,7 @@ export interface components {
             id: string;
             agent_id: string;
             url: string;
-            events: ("skill.completed" | "skill.failed" | "agent.error" | "agent.status_changed" | "conversation.created" | "scheduled_job.completed" | "scheduled_job.failed" | "approval.requested" | "approval.decided")[];
+            events: ("skill.completed" | "skill.failed" | "agent.error" | "agent.status_changed" | "agent.created" | "agent.deleted" | "conversation.created" | "scheduled_job.completed" | "scheduled_job.failed" | "approval.requested" | "approval.decided")[];
             active: boolean;
             /** @description Whether the last ended delivery failed after all its retries. */
             failing: boolean;
@@ -3413,7 +3539,7 @@ export interface components {
             /** @description An https url of a public address, without credentials or a fragment. */
             url?: string;
             /** @description The event types to deliver. */
-            events?: ("skill.completed" | "skill.failed" | "agent.error" | "agent.status_changed" | "conversation.created" | "scheduled_job.completed" | "scheduled_job.failed" | "approval.requested" | "approval.decided")[];
+            events?: ("skill.completed" | "skill.failed" | "agent.error" | "agent.status_changed" | "agent.created" | "agent.deleted" | "conversation.created" | "scheduled_job.completed" | "scheduled_job.failed" | "approval.requested" | "approval.decided")[];
             /** @description Signs the deliveries; generated by default. */
             secret?: string;
             active?: boolean;
@@ -3439,7 +3565,7 @@ export interface components {
              */
             event_id: string;
             /** @enum {string} */
-            event: "skill.completed" | "skill.failed" | "agent.error" | "agent.status_changed" | "conversation.created" | "scheduled_job.completed" | "scheduled_job.failed" | "approval.requested" | "approval.decided";
+            event: "skill.completed" | "skill.failed" | "agent.error" | "agent.status_changed" | "agent.created" | "agent.deleted" | "conversation.created" | "scheduled_job.completed" | "scheduled_job.failed" | "approval.requested" | "approval.decided";
             /** @enum {string} */
             status: "pending" | "delivering" | "delivered" | "failed" | "cancelled";
             /** @description The ended attempts, oldest first. */
@@ -3464,7 +3590,7 @@ export interface components {
              */
             event_id: string;
             /** @enum {string} */
-            event: "skill.completed" | "skill.failed" | "agent.error" | "agent.status_changed" | "conversation.created" | "scheduled_job.completed" | "scheduled_job.failed" | "approval.requested" | "approval.decided";
+            event: "skill.completed" | "skill.failed" | "agent.error" | "agent.status_changed" | "agent.created" | "agent.deleted" | "conversation.created" | "scheduled_job.completed" | "scheduled_job.failed" | "approval.requested" | "approval.decided";
             /** @enum {string} */
             status: "pending" | "delivering" | "delivered" | "failed" | "cancelled";
             /** @description The ended attempts, oldest first. */
@@ -3491,7 +3617,7 @@ export interface components {
              */
             event_id: string;
             /** @enum {string} */
-            event: "skill.completed" | "skill.failed" | "agent.error" | "agent.status_changed" | "conversation.created" | "scheduled_job.completed" | "scheduled_job.failed" | "approval.requested" | "approval.decided";
+            event: "skill.completed" | "skill.failed" | "agent.error" | "agent.status_changed" | "agent.created" | "agent.deleted" | "conversation.created" | "scheduled_job.completed" | "scheduled_job.failed" | "approval.requested" | "approval.decided";
             /** @enum {string} */
             status: "pending" | "delivering" | "delivered" | "failed" | "cancelled";
             /** @description The ended attempts, oldest first. */
@@ -10916,6 +11042,19 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
+            /** @description `insufficient_scope`: The key lacks a scope that this requires. */
+            403: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                    "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                    "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
             /** @description `conflict`: It would conflict with the present state of a resource. */
             409: {
                 headers: {
@@ -11000,7 +11139,10 @@ export interface operations {
     };
     getAgent: {
         parameters: {
-            query?: never;
+            query?: {
+                /** @description missing_scopes: adds the scopes that this key lacks to change the agent. */
+                include?: "missing_scopes";
+            };
             header?: never;
             path: {
                 /** @description The id of the agent. */
@@ -11055,7 +11197,7 @@ export interface operations {
                      *       "updated_at": "2026-01-01T00:00:00.000Z"
                      *     }
                      */
-                    "application/json": components["schemas"]["Agent"];
+                    "application/json": components["schemas"]["ShownAgent"];
                 };
             };
             /** @description `validation_error`: The request is malformed or breaks a rule; details name the field. */
@@ -11229,6 +11371,19 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
+            /** @description `insufficient_scope`: The key lacks a scope that this requires. */
+            403: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                    "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                    "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
             /** @description `not_found`: These credentials give access to no such resource. */
             404: {
                 headers: {
@@ -11351,6 +11506,19 @@ export interface operations {
             401: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description `insufficient_scope`: The key lacks a scope that this requires. */
+            403: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                    "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                    "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -11776,6 +11944,19 @@ export interface operations {
             401: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description `insufficient_scope`: The key lacks a scope that this requires. */
+            403: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                    "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                    "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -13926,9 +14107,9 @@ export interface operations {
     listenForWebhookEvents: {
         parameters: {
             query?: {
-                /** @description Events of this agent alone. */
+                /** @description Events of this agent alone; all without it, and with *. */
                 agent_id?: string;
-                /** @description Types of events, comma-separated; all without it. */
+                /** @description Types of events, comma-separated; without it all that the key may read. Those of approvals need the scope approvals. */
                 events?: string;
             };
             header?: {
@@ -13982,6 +14163,19 @@ export interface operations {
             401: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description `insufficient_scope`: The key lacks a scope that this requires. */
+            403: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                    "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                    "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -14221,6 +14415,19 @@ export interface operations {
             401: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description `insufficient_scope`: The key lacks a scope that this requires. */
+            403: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                    "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                    "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -14517,6 +14724,19 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
+            /** @description `insufficient_scope`: The key lacks a scope that this requires. */
+            403: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                    "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                    "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
             /** @description `not_found`: These credentials give access to no such resource. */
             404: {
                 headers: {
@@ -14789,6 +15009,19 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
+            /** @description `insufficient_scope`: The key lacks a scope that this requires. */
+            403: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                    "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                    "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
             /** @description `not_found`: These credentials give access to no such resource. */
             404: {
                 headers: {
@@ -14913,6 +15146,19 @@ export interface operations {
             401: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description `insufficient_scope`: The key lacks a scope that this requires. */
+            403: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                    "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                    "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -15188,6 +15434,19 @@ export interface operations {
             401: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description `insufficient_scope`: The key lacks a scope that this requires. */
+            403: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                    "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                    "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -18266,6 +18525,19 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
+            /** @description `insufficient_scope`: The key lacks a scope that this requires. */
+            403: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                    "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                    "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
             /** @description `not_found`: These credentials give access to no such resource. */
             404: {
                 headers: {
@@ -18924,6 +19196,19 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
+            /** @description `insufficient_scope`: The key lacks a scope that this requires. */
+            403: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                    "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                    "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
             /** @description `not_found`: These credentials give access to no such resource. */
             404: {
                 headers: {
@@ -19046,6 +19331,19 @@ export interface operations {
             401: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description `insufficient_scope`: The key lacks a scope that this requires. */
+            403: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                    "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                    "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -19434,6 +19732,19 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
+            /** @description `insufficient_scope`: The key lacks a scope that this requires. */
+            403: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                    "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                    "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
             /** @description `not_found`: These credentials give access to no such resource. */
             404: {
                 headers: {
@@ -19556,6 +19867,19 @@ export interface operations {
             401: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description `insufficient_scope`: The key lacks a scope that this requires. */
+            403: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                    "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                    "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -21321,6 +21645,136 @@ export interface operations {
             };
         };
     };
+    agentCreated: {
+        parameters: {
+            query?: never;
+            header: {
+                /** @description HMAC-SHA256 of the body in hex, keyed with the whole secret. */
+                "x-service-signature": components["parameters"]["x-service-signature"];
+                /** @description The type of the event. */
+                "x-service-event": components["parameters"]["x-service-event"];
+                /** @description The id of the delivery, the same for all its attempts. */
+                "x-service-delivery": components["parameters"]["x-service-delivery"];
+                /** @description The id of the delivery, as Standard Webhooks name it. */
+                "webhook-id": components["parameters"]["webhook-id"];
+                /** @description The Unix second of the attempt. */
+                "webhook-timestamp": components["parameters"]["webhook-timestamp"];
+                /** @description The signature of Standard Webhooks over id, timestamp and body: v1, and base64. */
+                "webhook-signature": components["parameters"]["webhook-signature"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "id": "01990a5e-7c1b-7002-8f1e-0c5a7e9b2d13",
+                 *       "timestamp": "2026-01-01T06:00:01.240Z",
+                 *       "agent_id": "default",
+                 *       "event": "agent.created",
+                 *       "data": {
+                 *         "name": "Support",
+                 *         "status": "active"
+                 *       }
+                 *     }
+                 */
+                "application/json": {
+                    /** Format: uuid */
+                    id: string;
+                    /** @constant */
+                    event: "agent.created";
+                    /** Format: date-time */
+                    timestamp: string;
+                    agent_id: string;
+                    data: {
+                        name: string;
+                        status: string;
+                    };
+                };
+            };
+        };
+        responses: {
+            /** @description The receiver refuses the event for good: there are no retries. */
+            410: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description The receiver has accepted the event. */
+            "2XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+        };
+    };
+    agentDeleted: {
+        parameters: {
+            query?: never;
+            header: {
+                /** @description HMAC-SHA256 of the body in hex, keyed with the whole secret. */
+                "x-service-signature": components["parameters"]["x-service-signature"];
+                /** @description The type of the event. */
+                "x-service-event": components["parameters"]["x-service-event"];
+                /** @description The id of the delivery, the same for all its attempts. */
+                "x-service-delivery": components["parameters"]["x-service-delivery"];
+                /** @description The id of the delivery, as Standard Webhooks name it. */
+                "webhook-id": components["parameters"]["webhook-id"];
+                /** @description The Unix second of the attempt. */
+                "webhook-timestamp": components["parameters"]["webhook-timestamp"];
+                /** @description The signature of Standard Webhooks over id, timestamp and body: v1, and base64. */
+                "webhook-signature": components["parameters"]["webhook-signature"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "id": "01990a5e-7c1b-7002-8f1e-0c5a7e9b2d13",
+                 *       "timestamp": "2026-01-01T06:00:01.240Z",
+                 *       "agent_id": "default",
+                 *       "event": "agent.deleted",
+                 *       "data": {
+                 *         "name": "Support"
+                 *       }
+                 *     }
+                 */
+                "application/json": {
+                    /** Format: uuid */
+                    id: string;
+                    /** @constant */
+                    event: "agent.deleted";
+                    /** Format: date-time */
+                    timestamp: string;
+                    agent_id: string;
+                    data: {
+                        name: string;
+                    };
+                };
+            };
+        };
+        responses: {
+            /** @description The receiver refuses the event for good: there are no retries. */
+            410: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description The receiver has accepted the event. */
+            "2XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+        };
+    };
     conversationCreated: {
         parameters: {
             query?: never;
@@ -21729,6 +22183,8 @@ export const eventLabels = {
     "skill.failed": "A run failed for good, after its retries",
     "agent.error": "An agent or its configuration has a fault",
     "agent.status_changed": "An agent was paused or resumed",
+    "agent.created": "An agent was created; sent to webhooks for all agents alone",
+    "agent.deleted": "An agent was deleted; sent to webhooks for all agents alone",
     "conversation.created": "A job from any source was accepted, and does not continue an earlier conversation",
     "scheduled_job.completed": "A scheduled run finished",
     "scheduled_job.failed": "A scheduled run failed for good",

@@ -345,7 +345,11 @@ export interface AgentsApi {
     options?: CallOptions,
   ): Pages<Schemas['Agent']>;
   /** Get an agent: `GET /api/agents/{agentId}`. */
-  get(agentId: string, options?: CallOptions): Promise<Schemas['Agent']>;
+  get(
+    agentId: string,
+    query?: NonNullable<operations['getAgent']['parameters']['query']>,
+    options?: CallOptions,
+  ): Promise<Schemas['ShownAgent']>;
   /** Change an agent, pause or resume it: `PUT /api/agents/{agentId}`. */
   update(
     agentId: string,
@@ -607,6 +611,8 @@ export type WebhookEvent =
   | Schemas['SkillFailedEvent']
   | Schemas['AgentErrorEvent']
   | Schemas['AgentStatusChangedEvent']
+  | Schemas['AgentCreatedEvent']
+  | Schemas['AgentDeletedEvent']
   | Schemas['ConversationCreatedEvent']
   | Schemas['ScheduledJobCompletedEvent']
   | Schemas['ScheduledJobFailedEvent']
@@ -1109,6 +1115,7 @@ export const operationTable: OperationTable = {
       verb: 'GET',
       path: '/api/agents/{agentId}',
       credential: 'key',
+      input: 'query',
       result: 'json',
     },
     update: {

@@ -2467,6 +2467,46 @@ export interface components {
             /** Format: date-time */
             updated_at: string;
         };
+        ShownAgent: {
+            id: string;
+            name: string;
+            description: string;
+            /** @enum {string} */
+            status: "active" | "paused";
+            /** @description The system prompt. */
+            instructions: string;
+            model: string | null;
+            /** @description How the model is called, as a whole; null when nothing is set. */
+            model_settings: components["schemas"]["ModelSettings"] | null;
+            /** @description Models that are asked in this order when the provider of the model is unavailable or limits the rate. */
+            fallback_models: string[];
+            /** @description Skills that the agent may call as tools: web/* or text/v1.0/summarize. */
+            skills: string[];
+            /** @description Skills whose call as a tool waits for a person who approves it: web/v1.0/http-request. */
+            approvals: string[];
+            /** @description Ids of agents that it may give tasks to as tools. None of them may lead back to the agent. */
+            agents: string[];
+            /**
+             * @description What its runs may do with its memory. user, the default of new agents: its model writes and forgets memories of the user of the run alone, and only reads in a run without a user; code of skills writes all. read_write: its model changes the memories of all users too.
+             * @enum {string}
+             */
+            memory: "read_write" | "user" | "read" | "off";
+            /** @description How many memories, the best for the task, come into the prompt by themselves; null for none. */
+            recall: {
+                limit: number;
+            } | null;
+            metadata: {
+                [key: string]: unknown;
+            };
+            /** @description The number of the present version: each change of what decides how it works counts. */
+            version: number;
+            /** Format: date-time */
+            created_at: string;
+            /** Format: date-time */
+            updated_at: string;
+            /** @description With include=missing_scopes: the scopes that this key lacks to change the agent. */
+            missing_scopes?: string[];
+        };
         AgentChanges: {
             name?: string;
             description?: string;
@@ -2850,7 +2890,7 @@ export interface components {
             event: "listening";
             /** @description The session has begun. */
             data: {
-                events: ("skill.completed" | "skill.failed" | "agent.error" | "agent.status_changed" | "conversation.created" | "scheduled_job.completed" | "scheduled_job.failed" | "approval.requested" | "approval.decided")[];
+                events: ("skill.completed" | "skill.failed" | "agent.error" | "agent.status_changed" | "agent.created" | "agent.deleted" | "conversation.created" | "scheduled_job.completed" | "scheduled_job.failed" | "approval.requested" | "approval.decided")[];
                 /** @description Whether an earlier session goes on; if not, events before it are not sent. */
                 resumed: boolean;
             };
@@ -2868,7 +2908,7 @@ export interface components {
                  */
                 id: string;
                 /** @enum {string} */
-                event: "skill.completed" | "skill.failed" | "agent.error" | "agent.status_changed" | "conversation.created" | "scheduled_job.completed" | "scheduled_job.failed" | "approval.requested" | "approval.decided";
+                event: "skill.completed" | "skill.failed" | "agent.error" | "agent.status_changed" | "agent.created" | "agent.deleted" | "conversation.created" | "scheduled_job.completed" | "scheduled_job.failed" | "approval.requested" | "approval.decided";
                 agent_id: string;
                 /** @description The body of the delivery, to be signed as it is. */
                 body: string;
@@ -2876,11 +2916,12 @@ export interface components {
         };
         ListenerEvent: components["schemas"]["ListenerListeningEvent"] | components["schemas"]["ListenerDeliveryEvent"];
         NewWebhook: {
+            /** @description The agent whose events are listened to; * for all agents of the organization. */
             agent_id: string;
             /** @description An https url of a public address, without credentials or a fragment. */
             url: string;
             /** @description The event types to deliver. */
-            events: ("skill.completed" | "skill.failed" | "agent.error" | "agent.status_changed" | "conversation.created" | "scheduled_job.completed" | "scheduled_job.failed" | "approval.requested" | "approval.decided")[];
+            events: ("skill.completed" | "skill.failed" | "agent.error" | "agent.status_changed" | "agent.created" | "agent.deleted" | "conversation.created" | "scheduled_job.completed" | "scheduled_job.failed" | "approval.requested" | "approval.decided")[];
             /** @description Signs the deliveries; generated by default. */
             secret?: string;
         };
@@ -2889,7 +2930,7 @@ export interface components {
             id: string;
             agent_id: string;
             url: string;
-            events: ("skill.completed" | "skill.failed" | "agent.error" | "agent.status_changed" | "conversation.created" | "scheduled_job.completed" | "scheduled_job.failed" | "approval.requested" | "approval.decided")[];
+            events: ("skill.completed" | "skill.failed" | "agent.error" | "agent.status_changed" | "agent.created" | "agent.deleted" | "conversation.created" | "scheduled_job.completed" | "scheduled_job.failed" | "approval.requested" | "approval.decided")[];
             secret: string;
             active: boolean;
             /** Format: date-time */
@@ -2902,7 +2943,7 @@ export interface components {
             id: string;
             agent_id: string;
             url: string;
-            events: ("skill.completed" | "skill.failed" | "agent.error" | "agent.status_changed" | "conversation.created" | "scheduled_job.completed" | "scheduled_job.failed" | "approval.requested" | "approval.decided")[];
+            events: ("skill.completed" | "skill.failed" | "agent.error" | "agent.status_changed" | "agent.created" | "agent.deleted" | "conversation.created" | "scheduled_job.completed" | "scheduled_job.failed" | "approval.requested" | "approval.decided")[];
             active: boolean;
             /** @description Whether the last ended delivery failed after all its retries. */
             failing: boolean;
@@ -2918,7 +2959,7 @@ export interface components {
             /** @description An https url of a public address, without credentials or a fragment. */
             url?: string;
             /** @description The event types to deliver. */
-            events?: ("skill.completed" | "skill.failed" | "agent.error" | "agent.status_changed" | "conversation.created" | "scheduled_job.completed" | "scheduled_job.failed" | "approval.requested" | "approval.decided")[];
+            events?: ("skill.completed" | "skill.failed" | "agent.error" | "agent.status_changed" | "agent.created" | "agent.deleted" | "conversation.created" | "scheduled_job.completed" | "scheduled_job.failed" | "approval.requested" | "approval.decided")[];
             /** @description Signs the deliveries; generated by default. */
             secret?: string;
             active?: boolean;
@@ -2944,7 +2985,7 @@ export interface components {
              */
             event_id: string;
             /** @enum {string} */
-            event: "skill.completed" | "skill.failed" | "agent.error" | "agent.status_changed" | "conversation.created" | "scheduled_job.completed" | "scheduled_job.failed" | "approval.requested" | "approval.decided";
+            event: "skill.completed" | "skill.failed" | "agent.error" | "agent.status_changed" | "agent.created" | "agent.deleted" | "conversation.created" | "scheduled_job.completed" | "scheduled_job.failed" | "approval.requested" | "approval.decided";
             /** @enum {string} */
             status: "pending" | "delivering" | "delivered" | "failed" | "cancelled";
             /** @description The ended attempts, oldest first. */
@@ -2969,7 +3010,7 @@ export interface components {
              */
             event_id: string;
             /** @enum {string} */
-            event: "skill.completed" | "skill.failed" | "agent.error" | "agent.status_changed" | "conversation.created" | "scheduled_job.completed" | "scheduled_job.failed" | "approval.requested" | "approval.decided";
+            event: "skill.completed" | "skill.failed" | "agent.error" | "agent.status_changed" | "agent.created" | "agent.deleted" | "conversation.created" | "scheduled_job.completed" | "scheduled_job.failed" | "approval.requested" | "approval.decided";
             /** @enum {string} */
             status: "pending" | "delivering" | "delivered" | "failed" | "cancelled";
             /** @description The ended attempts, oldest first. */
@@ -2996,7 +3037,7 @@ export interface components {
              */
             event_id: string;
             /** @enum {string} */
-            event: "skill.completed" | "skill.failed" | "agent.error" | "agent.status_changed" | "conversation.created" | "scheduled_job.completed" | "scheduled_job.failed" | "approval.requested" | "approval.decided";
+            event: "skill.completed" | "skill.failed" | "agent.error" | "agent.status_changed" | "agent.created" | "agent.deleted" | "conversation.created" | "scheduled_job.completed" | "scheduled_job.failed" | "approval.requested" | "approval.decided";
             /** @enum {string} */
             status: "pending" | "delivering" | "delivered" | "failed" | "cancelled";
             /** @description The ended attempts, oldest first. */
@@ -3843,6 +3884,31 @@ export interface components {
             data: {
                 previous_status: string;
                 status: string;
+            };
+        };
+        AgentCreatedEvent: {
+            /** Format: uuid */
+            id: string;
+            /** @constant */
+            event: "agent.created";
+            /** Format: date-time */
+            timestamp: string;
+            agent_id: string;
+            data: {
+                name: string;
+                status: string;
+            };
+        };
+        AgentDeletedEvent: {
+            /** Format: uuid */
+            id: string;
+            /** @constant */
+            event: "agent.deleted";
+            /** Format: date-time */
+            timestamp: string;
+            agent_id: string;
+            data: {
+                name: string;
             };
         };
         ConversationCreatedEvent: {
@@ -5338,7 +5404,10 @@ export interface operations {
     };
     getAgent: {
         parameters: {
-            query?: never;
+            query?: {
+                /** @description missing_scopes: adds the scopes that this key lacks to change the agent. */
+                include?: "missing_scopes";
+            };
             header?: never;
             path: {
                 /** @description The id of the agent. */
@@ -5353,7 +5422,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Agent"];
+                    "application/json": components["schemas"]["ShownAgent"];
                 };
             };
         };
