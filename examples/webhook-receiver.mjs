@@ -1,6 +1,7 @@
 /**
  * A receiver of webhooks, complete and without dependencies:
  *
+ *   WEBHOOK_SECRET=… PORT=8080 node webhook-receiver.mjs                 # behind `webhooks listen`, or a proxy with TLS
  *   WEBHOOK_SECRET=… TLS_CERT=cert.pem TLS_KEY=key.pem PORT=8443 node webhook-receiver.mjs
  *
  * It refuses unsigned requests, handles each delivery once, and answers before the sender's timeout.
@@ -8,7 +9,8 @@
  */
 import { createHmac, timingSafeEqual } from 'node:crypto';
 import { readFileSync } from 'node:fs';
-import { createServer } from 'node:https';
+import http from 'node:http';
+import https from 'node:https';
 
 const secret = process.env.WEBHOOK_SECRET ?? '';
 const bodyBytesMax = 1024 * 1024;
@@ -26,14 +28,17 @@ async function handle(event) {
  */
 const handled = new Map();
 
-const server = createServer(
-  { cert: readFileSync(process.env.TLS_CERT), key: readFileSync(process.env.TLS_KEY) },
-  async (request, response) => {
-    const status = await receive(request).catch(() => 500);
-    // Close after an incomplete read: the rest of the body must not be parsed as the next request.
-    response.writeHead(status, request.complete ? {} : { connection: 'close' }).end();
-  },
-);
+const { TLS_CERT: cert, TLS_KEY: key } = process.env;
+const server =
+  cert && key
+    ? https.createServer({ cert: readFileSync(cert), key: readFileSync(key) }, answer)
+    : http.createServer(answer);
+
+async function answer(request, response) {
+  const status = await receive(request).catch(() => 500);
+  // Close after an incomplete read: the rest of the body must not be parsed as the next request.
+  response.writeHead(status, request.complete ? {} : { connection: 'close' }).end();
+}
 
 /** The status to answer: anything but 2xx and 410 makes the sender try again. */
 async function receive(request) {

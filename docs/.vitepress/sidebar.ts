@@ -34,6 +34,7 @@ const groups: readonly Group[] = [
     'Call skills',
     [
       ['The client', '/client'],
+      ['Python and Go', '/call-it'],
       ['The command line', '/cli'],
       ['As tools, by MCP', '/mcp'],
       ['Outside servers as skills', '/mcp-servers'],

@@ -27,6 +27,22 @@ export async function showOne(
   else printFields(io, found, { times });
 }
 
+/** Deletes the resource at `path`, which its caller named by `id`. */
+export async function deleteOne(
+  io: Io,
+  options: ApiOptions,
+  { id, path }: { readonly id: string; readonly path: string },
+): Promise<void> {
+  await connect(io, options).request({ method: 'DELETE', path });
+  if (options.json) writeJson(io, { id, deleted: true });
+  else io.stdout.write(`${id} is deleted\n`);
+}
+
+/** The items of an option that lists several, comma-separated; undefined where it was not given. */
+export function itemsOf(option: string | undefined): string[] | undefined {
+  return option?.split(',').map((item) => item.trim());
+}
+
 /** A list, a line for each of its entries; that of the page, where there are pages. */
 export async function showList<Item>(
   io: Io,

@@ -89,6 +89,13 @@ export function readProfiles(env: Io['env']): Profiles {
   }
 }
 
+/** Keeps a profile, which is then the current one; returns the name of the one before. */
+export function saveProfile(env: Io['env'], name: string, profile: Profile): string | null {
+  const { current, profiles = {} } = readProfiles(env);
+  writeProfiles(env, { current: name, profiles: { ...profiles, [name]: profile } });
+  return current ?? null;
+}
+
 /** Replaces the file in one step. Only its owner may read it, because it has keys. */
 export function writeProfiles(env: Io['env'], profiles: Profiles): void {
   const file = profilesFile(env);

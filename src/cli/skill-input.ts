@@ -24,6 +24,20 @@ export async function readSkillInput(
   return parsed(first, 'The input');
 }
 
+/** The fields of a body that name a skill. Throws CliError where the name is not that of one version. */
+export function skillFields(skill: string): {
+  skill_category: string;
+  skill_version: string;
+  skill_name: string;
+} {
+  const [skill_category, skill_version, skill_name, ...more] = skill.split('/');
+  if (!skill_category || !skill_version || !skill_name || more.length > 0) {
+    const message = `A skill is named category/version/name, not ${JSON.stringify(skill)}: skillwright skills lists them`;
+    throw new CliError(message, exitCodes.usage);
+  }
+  return { skill_category, skill_version, skill_name };
+}
+
 /** A key may lead into an object: `customer.name=Ada`. */
 function isPair(word: string): boolean {
   return /^[A-Za-z_][\w.-]*=/.test(word);

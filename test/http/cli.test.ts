@@ -251,6 +251,46 @@ test('triggers are listed, shown and called, with a signature if they want one',
   expect(signed).toMatchObject({ job_id: id });
 });
 
+test('triggers are created, with the url that only this command shows, and deleted', async () => {
+  const made = await json(['triggers', 'create', echo, '--name', 'notes', 'rate_limit=5']);
+  expect(made).toMatchObject({ id, name: 'notes', rate_limit: 5, token: expect.any(String) });
+  expect(await json(['triggers', 'call', made.url, 'text=called'])).toMatchObject({ job_id: id });
+  expect((await cli(['triggers', 'delete', made.id])).stdout).toBe(`${made.id} is deleted\n`);
+  expect((await cli(['triggers', 'show', made.id])).code).toBe(1);
+  expect(await cli(['triggers', 'create', 'echo'])).toMatchObject({
+    code: 2,
+    stderr: expect.stringContaining('A skill is named category/version/name, not "echo"'),
+  });
+});
+
+test('webhooks are created, with the secret that only this command shows, and deleted', async () => {
+  const events = ['skill.completed', 'skill.failed'];
+  const create = ['webhooks', 'create', 'https://example.org/hooks', '--events', events.join(', ')];
+  const made = await json(create);
+  expect(made).toMatchObject({ id, agent_id: 'default', events, secret: expect.any(String) });
+  expect((await cli(['webhooks'])).stdout).toContain(`${made.id}\tdefault\t`);
+  expect(await json(['webhooks', 'delete', made.id])).toEqual({ id: made.id, deleted: true });
+  expect((await cli(['webhooks'])).stdout).toBe('');
+});
+
+test('agents are created with instructions, skills and other fields, given a budget, and deleted', async () => {
+  const made = await json([
+    ...['agents', 'create', 'reader', '--instructions', 'Answer in one sentence.'],
+    ...['--skills', 'text/*, util/v1.0/echo', 'metadata.team=docs'],
+  ]);
+  expect(made).toMatchObject({
+    ...{ id: 'reader', instructions: 'Answer in one sentence.', metadata: { team: 'docs' } },
+    skills: ['text/*', echo],
+  });
+  const budget = ['agents', 'budget', 'reader'];
+  expect(await json([...budget, 'tokens_per_day=50000'])).toMatchObject({ tokens_per_day: 50_000 });
+  expect((await cli(budget)).stdout).toContain('tokens_per_day\t50000\n');
+  expect((await cli([...budget, '--remove'])).code).toBe(0);
+  expect((await cli(budget)).stdout).not.toContain('50000');
+  expect((await cli(['agents', 'delete', 'reader'])).code).toBe(0);
+  expect((await cli(['agents', 'show', 'reader'])).code).toBe(1);
+});
+
 test('events send reaches runs that wait, and approvals answers their questions', async () => {
   expect(await json(['events', 'send', 'order.paid', 'amount=3'])).toMatchObject({ delivered: 0 });
   expect(await cli(['approvals'])).toEqual({ code: 0, stdout: '', stderr: '' });
@@ -367,6 +407,17 @@ test('login keeps a checked key in a file for its owner alone; profiles chooses 
   expect((await cli(['jobs'], { env })).code).toBe(0);
   expect((await cli(['profiles', 'remove', 'work'], { env })).code).toBe(0);
   expect((await cli(['profiles', 'use', 'work'], { env })).code).toBe(2);
+});
+
+test('keys create --save keeps the key as a profile, and --key-only prints nothing else', async () => {
+  const env = { SKILLWRIGHT_API_KEY: undefined, XDG_CONFIG_HOME: mkdtempSync(join(home, 'own-')) };
+  const create = ['keys', 'create', 'me', '--scopes', '*', '--organization', tenant.organization];
+
+  const { stdout, stderr } = await cli([...create, '--save', '--key-only'], { env });
+
+  expect(stdout).toMatch(/^sk_[\w-]{43}\n$/);
+  expect(stderr).toContain('It is the profile default for http://127.0.0.1:');
+  expect((await cli(['jobs'], { env })).code).toBe(0);
 });
 
 describe('help', () => {

@@ -2,6 +2,7 @@
 import { join } from 'node:path';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { createLogger } from '../../src/kernel/log.ts';
+import { cli } from '../support/cli.ts';
 import { anId, aTimestamp, expectInvalid, expectRefusal } from '../support/expectations.ts';
 import { type Platform, startPlatform } from '../support/platform.ts';
 import { newTenant, type Tenant } from '../support/tenant.ts';
@@ -102,6 +103,18 @@ describe('GET /api/skills/:id/config', () => {
       expectRefusal(await tenant.send('DELETE', path), 404, 'skill_not_found');
     }
   });
+});
+
+test('skillwright skills config shows where values come from, sets them, and deletes those that are null', async () => {
+  const env = { SKILLWRIGHT_URL: platform.url, SKILLWRIGHT_API_KEY: tenant.key };
+  const config = (...values: string[]) => cli(['skills', 'config', keeper, ...values], { env });
+
+  expect((await config()).stdout).toBe(
+    'API_KEY\tmissing\t-\nREGION\tdefault\t-\nNICKNAME\tmissing\t-\n',
+  );
+  expect((await config('API_KEY=sk-1', 'REGION=us')).stdout).toContain('API_KEY\torganization\t');
+  expect((await config('REGION=null')).stdout).toContain('REGION\tdefault\t');
+  expect((await show()).body.settings).toMatchObject([{ source: 'organization' }, {}, {}]);
 });
 
 describe('PUT /api/skills/:id/config', () => {

@@ -3,6 +3,8 @@ import type { Client, JobEvent } from '@skillwright/client';
 import type { Command } from 'commander';
 import {
   type ApiOptions,
+  deleteOne,
+  itemsOf,
   type ListOptions,
   type Schema,
   showList,
@@ -14,15 +16,22 @@ import { asCliError, jobFailed } from '../errors.ts';
 import { type Io, writeJson } from '../io.ts';
 import { eventLine } from '../job-events.ts';
 import { clean, styled } from '../print.ts';
+import { readSkillInput } from '../skill-input.ts';
 
 interface ChatOptions extends ApiOptions {
   readonly message?: string;
   readonly conversation?: string;
 }
 
+interface CreateOptions extends ApiOptions {
+  readonly instructions?: string;
+  readonly model?: string;
+  readonly skills?: string;
+}
+
 export function addAgentCommands(program: Command, io: Io): void {
   const agents = defineCommand(program, 'agents', {
-    about: 'list agents, show one, talk to one',
+    about: 'list, create, show and delete agents, set a budget, talk to one',
     examples: ['agents', 'agents chat support'],
   });
   withPage(
@@ -37,6 +46,7 @@ export function addAgentCommands(program: Command, io: Io): void {
       times: ['created_at', 'updated_at'],
     }),
   );
+  addChanges(agents, io);
   defineApiCommand(agents, 'chat <agent>', {
     about: 'talk to an agent: each line of stdin is a task, all in one conversation',
     examples: ['agents chat support', `agents chat support --message 'What is open?'`],
@@ -44,6 +54,74 @@ export function addAgentCommands(program: Command, io: Io): void {
     .option('--message <text>', 'this one task in place of lines of stdin')
     .option('--conversation <id>', 'a conversation to continue')
     .action((id: string, options: ChatOptions) => chat(io, id, options));
+}
+
+function addChanges(agents: Command, io: Io): void {
+  defineApiCommand(agents, 'create <agent> [fields...]', {
+    about: 'create an agent; further fields of the API as the input of run',
+    examples: [
+      `agents create reader --instructions 'Answer in one sentence.' --skills 'text/*,web/v1.0/fetch-page'`,
+      'agents create support @support.json --model openai/gpt-5.1',
+    ],
+  })
+    .option('--instructions <text>', 'the system prompt of its model')
+    .option('--model <model>', 'provider/model, else DEFAULT_MODEL')
+    .option('--skills <patterns>', 'what its model may call as tools, comma-separated')
+    .action((id: string, words: string[], options: CreateOptions) =>
+      createAgent(io, { id, words, options }),
+    );
+  defineApiCommand(agents, 'delete <agent>', {
+    about: 'delete an agent that no schedule or trigger names',
+    examples: ['agents delete support'],
+  }).action((id: string, options: ApiOptions) =>
+    deleteOne(io, options, { id, path: path`/api/agents/${id}` }),
+  );
+  defineApiCommand(agents, 'budget <agent> [limits...]', {
+    about: 'show the budget of an agent, or set it; --remove deletes it',
+    examples: ['agents budget reader tokens_per_day=50000', 'agents budget reader --remove'],
+  })
+    .option('--remove', 'delete the budget')
+    .action((agent: string, words: string[], options: ApiOptions & { remove?: boolean }) =>
+      changeBudget(io, { agent, words, options }),
+    );
+}
+
+async function createAgent(
+  io: Io,
+  { id, words, options }: { id: string; words: readonly string[]; options: CreateOptions },
+): Promise<void> {
+  const { instructions, model, skills } = options;
+  const fields = await readSkillInput(io, words);
+  const body = {
+    ...(fields as object),
+    id,
+    ...(instructions !== undefined && { instructions }),
+    ...(model !== undefined && { model }),
+    ...(skills !== undefined && { skills: itemsOf(skills) }),
+  };
+  await showOne(io, options, {
+    ...{ method: 'POST', path: '/api/agents', body },
+    times: ['created_at', 'updated_at'],
+  });
+}
+
+async function changeBudget(
+  io: Io,
+  {
+    agent,
+    words,
+    options,
+  }: { agent: string; words: readonly string[]; options: ApiOptions & { remove?: boolean } },
+): Promise<void> {
+  const operation = path`/api/agents/${agent}/budget`;
+  if (options.remove) return deleteOne(io, options, { id: agent, path: operation });
+  await showOne(
+    io,
+    options,
+    words.length === 0
+      ? { method: 'GET', path: operation }
+      : { method: 'PUT', path: operation, body: await readSkillInput(io, words) },
+  );
 }
 
 function listAgents(io: Io, options: ListOptions): Promise<void> {

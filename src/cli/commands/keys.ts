@@ -5,13 +5,15 @@ import { connect, path } from '../connection.ts';
 import { defineAdminCommand, defineCommand } from '../define-command.ts';
 import { type Io, writeJson } from '../io.ts';
 import { printFields } from '../print.ts';
-import { requireAdminSecret } from '../profile.ts';
+import { profilesFile, readTarget, requireAdminSecret, saveProfile } from '../profile.ts';
 
 interface CreateOptions extends ApiOptions {
   readonly scopes: string;
   readonly rateLimit?: string;
   readonly expiresAt?: string;
   readonly organization?: string;
+  readonly save?: boolean | string;
+  readonly keyOnly?: boolean;
 }
 
 export function addKeyCommands(program: Command, io: Io): void {
@@ -24,13 +26,16 @@ export function addKeyCommands(program: Command, io: Io): void {
     about: 'create an API key; only this command shows it',
     examples: [
       `keys create 'nightly reports' --scopes text,web --rate-limit 600`,
-      `keys create me --scopes '*' --json | jq -r .plaintext_key`,
+      `keys create me --scopes '*' --save`,
+      `KEY=$(skillwright keys create me --scopes '*' --key-only)`,
     ],
   })
     .requiredOption('--scopes <scopes>', 'categories of skills, comma-separated, or * for all')
     .option('--rate-limit <n>', 'most requests in a minute')
     .option('--expires-at <time>', 'when it ends, such as 2027-01-01T00:00:00Z')
     .option('--organization <id>', 'whose key it is')
+    .option('--save [profile]', 'keep it as a profile (default), which is then the current one')
+    .option('--key-only', 'print the key alone, for a script')
     .action((name: string, options: CreateOptions) => createKey(io, name, options));
   defineAdminCommand(
     keys,
@@ -49,7 +54,7 @@ export function addKeyCommands(program: Command, io: Io): void {
 }
 
 async function createKey(io: Io, name: string, options: CreateOptions): Promise<void> {
-  const { scopes, rateLimit, expiresAt, organization } = options;
+  const { scopes, rateLimit, expiresAt, organization, save } = options;
   const body = {
     client_name: name,
     scopes: scopes.split(',').map((scope) => scope.trim()),
@@ -59,8 +64,18 @@ async function createKey(io: Io, name: string, options: CreateOptions): Promise<
   };
   const request = { method: 'POST' as const, path: '/admin/api-keys', body };
   const made = await connect(io, options).request<Schema<'IssuedApiKey'>>(request);
-  if (options.json) return writeJson(io, made);
   const { plaintext_key, ...fields } = made;
+  if (save !== undefined) {
+    const profile = typeof save === 'string' ? save : 'default';
+    const { url } = readTarget(io, options);
+    saveProfile(io.env, profile, { url, key: plaintext_key });
+    io.stderr.write(`It is the profile ${profile} for ${url}, in ${profilesFile(io.env)}\n`);
+  }
+  if (options.keyOnly) {
+    io.stdout.write(`${plaintext_key}\n`);
+    return;
+  }
+  if (options.json) return writeJson(io, made);
   printFields(io, { plaintext_key, ...fields }, { times: ['created_at', 'expires_at'] });
   if (io.stdout.isTTY) io.stderr.write('The key is shown only now.\n');
 }

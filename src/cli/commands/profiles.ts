@@ -5,7 +5,7 @@ import { defineCommand } from '../define-command.ts';
 import { CliError, exitCodes } from '../exit-codes.ts';
 import { type Io, writeJson } from '../io.ts';
 import { printTable } from '../print.ts';
-import { profilesFile, readProfiles, readTarget, writeProfiles } from '../profile.ts';
+import { profilesFile, readProfiles, readTarget, saveProfile, writeProfiles } from '../profile.ts';
 
 interface LoginOptions {
   readonly url?: string;
@@ -63,7 +63,7 @@ export function addProfileCommands(program: Command, io: Io): void {
 
 async function login(io: Io, options: LoginOptions): Promise<void> {
   const { name, adminSecret, json } = options;
-  const { current, profiles = {} } = readProfiles(io.env);
+  const { profiles = {} } = readProfiles(io.env);
   const old = Object.hasOwn(profiles, name) ? profiles[name] : undefined;
   const chosen = options.url ?? io.env['SKILLWRIGHT_URL'] ?? old?.url;
   // The key of another profile or of the environment is not meant.
@@ -73,8 +73,8 @@ async function login(io: Io, options: LoginOptions): Promise<void> {
   await client.request({ method: 'GET', path: '/api/jobs', query: { limit: 1 } });
   if (adminSecret !== undefined) await client.request({ method: 'GET', path: '/admin/skills' });
   const profile = { url, key, ...(adminSecret === undefined ? {} : { adminSecret }) };
-  writeProfiles(io.env, { current: name, profiles: { ...profiles, [name]: profile } });
-  if (json) return writeJson(io, { name, url, was_current: current ?? null });
+  const was_current = saveProfile(io.env, name, profile);
+  if (json) return writeJson(io, { name, url, was_current });
   io.stdout.write(`The profile ${name} is for ${url}. It is in ${profilesFile(io.env)}\n`);
 }
 

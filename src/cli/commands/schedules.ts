@@ -1,11 +1,11 @@
 /** `skillwright schedules`: cron expressions that start runs. */
 import type { ApiRequest } from '@skillwright/client';
 import type { Command } from 'commander';
-import { type ApiOptions, type Schema, showList, showOne } from '../api-answers.ts';
-import { connect, path } from '../connection.ts';
+import { type ApiOptions, deleteOne, type Schema, showList, showOne } from '../api-answers.ts';
+import { path } from '../connection.ts';
 import { defineApiCommand, defineCommand, defineList } from '../define-command.ts';
-import { type Io, writeJson } from '../io.ts';
-import { readSkillInput } from '../skill-input.ts';
+import type { Io } from '../io.ts';
+import { readSkillInput, skillFields } from '../skill-input.ts';
 
 interface CreateOptions extends ApiOptions {
   readonly agent: string;
@@ -70,12 +70,9 @@ export function addScheduleCommands(program: Command, io: Io): void {
   defineApiCommand(schedules, 'delete <schedule>', {
     about: 'delete a schedule; runs that it started go on',
     examples: [`schedules delete ${anId}`],
-  }).action(async (id: string, options: ApiOptions) => {
-    const request = { method: 'DELETE' as const, path: path`/api/scheduled-jobs/${id}` };
-    await connect(io, options).request(request);
-    if (options.json) return writeJson(io, { id, deleted: true });
-    io.stdout.write(`${id} is deleted\n`);
-  });
+  }).action((id: string, options: ApiOptions) =>
+    deleteOne(io, options, { id, path: path`/api/scheduled-jobs/${id}` }),
+  );
 }
 
 function answer(io: Io, options: ApiOptions, request: ApiRequest): Promise<void> {
@@ -109,12 +106,9 @@ async function createSchedule(
     options,
   }: { cron: string; skill: string; words: readonly string[]; options: CreateOptions },
 ): Promise<void> {
-  const [category, version, name] = skill.split('/');
   const body = {
     agent_id: options.agent,
-    skill_category: category,
-    skill_version: version,
-    skill_name: name,
+    ...skillFields(skill),
     cron_expression: cron,
     ...(options.timezone === undefined ? {} : { timezone: options.timezone }),
     input: await readSkillInput(io, words),

@@ -3,13 +3,13 @@ import type { Command } from 'commander';
 import { type ApiOptions, type Schema, showList } from '../api-answers.ts';
 import { connect, path } from '../connection.ts';
 import { defineApiCommand, defineCommand, defineList } from '../define-command.ts';
-import { CliError, exitCodes } from '../exit-codes.ts';
 import { type Io, writeJson } from '../io.ts';
-import { printFields, styled } from '../print.ts';
+import { printFields, printTable, styled } from '../print.ts';
+import { readSkillInput, skillFields } from '../skill-input.ts';
 
 export function addSkillCommands(program: Command, io: Io): void {
   const skills = defineCommand(program, 'skills', {
-    about: 'list the skills of a platform, show one',
+    about: 'list the skills of a platform, show one, set its settings',
     examples: ['skills', 'skills show text/v1.0/word-count'],
   });
   defineList(skills, { about: 'list active skills', examples: ['skills --category text'] })
@@ -19,6 +19,16 @@ export function addSkillCommands(program: Command, io: Io): void {
     about: 'show a skill with the schemas of its input and output',
     examples: ['skills show text/v1.0/word-count'],
   }).action((skill: string, options: ApiOptions) => showSkill(io, skill, options));
+  defineApiCommand(skills, 'config <skill> [values...]', {
+    about:
+      "show the settings of a skill, or set values of the key's organization; null deletes one",
+    examples: [
+      'skills config shop/v1.0/order',
+      'skills config shop/v1.0/order shop_token=abc region=null',
+    ],
+  }).action((skill: string, words: string[], options: ApiOptions) =>
+    configureSkill(io, { skill, words, options }),
+  );
 }
 
 function listSkills(io: Io, options: ApiOptions & { category?: string }): Promise<void> {
@@ -41,15 +51,36 @@ function firstSentence(text: string): string {
   return first.length > 100 ? `${first.slice(0, 99)}…` : first;
 }
 
+function skillPath(name: string): string {
+  const { skill_category, skill_version, skill_name } = skillFields(name);
+  return path`/api/skills/${skill_category}/${skill_version}/${skill_name}`;
+}
+
+/** Shows the settings of a skill, after it has set those that are given; `null` deletes a value. */
+async function configureSkill(
+  io: Io,
+  { skill, words, options }: { skill: string; words: readonly string[]; options: ApiOptions },
+): Promise<void> {
+  const client = connect(io, options);
+  const { id } = await client.request<Schema<'Skill'>>({ method: 'GET', path: skillPath(skill) });
+  const operation = path`/api/skills/${id}/config`;
+  const found = await client.request<Schema<'SkillConfiguration'>>(
+    words.length === 0
+      ? { method: 'GET', path: operation }
+      : { method: 'PUT', path: operation, body: await readSkillInput(io, words) },
+  );
+  if (options.json) return writeJson(io, found);
+  printTable(io, found.settings, [
+    { title: 'SETTING', of: (one) => one.name },
+    { title: 'FROM', of: (one) => one.source },
+    { title: 'FAULT', of: (one) => one.fault },
+  ]);
+}
+
 async function showSkill(io: Io, name: string, options: ApiOptions): Promise<void> {
-  const [category, version, skill, ...more] = name.split('/');
-  if (!category || !version || !skill || more.length > 0) {
-    const message = `A skill is named category/version/name, not ${JSON.stringify(name)}: skillwright skills lists them`;
-    throw new CliError(message, exitCodes.usage);
-  }
   const found = await connect(io, options).request<Schema<'Skill'>>({
     method: 'GET',
-    path: path`/api/skills/${category}/${version}/${skill}`,
+    path: skillPath(name),
     query: { include: 'examples' },
   });
   if (options.json) return writeJson(io, found);

@@ -3,6 +3,7 @@ import { randomUUID } from 'node:crypto';
 import type { Command } from 'commander';
 import {
   type ApiOptions,
+  deleteOne,
   type ListOptions,
   type Schema,
   showList,
@@ -11,7 +12,12 @@ import {
 import { path } from '../connection.ts';
 import { defineApiCommand, defineCommand, defineList, withPage } from '../define-command.ts';
 import type { Io } from '../io.ts';
-import { readSkillInput } from '../skill-input.ts';
+import { readSkillInput, skillFields } from '../skill-input.ts';
+
+interface CreateOptions extends ApiOptions {
+  readonly agent: string;
+  readonly name?: string;
+}
 
 interface CallOptions extends ApiOptions {
   readonly signingSecret?: string;
@@ -19,7 +25,7 @@ interface CallOptions extends ApiOptions {
 
 export function addTriggerCommands(program: Command, io: Io): void {
   const triggers = defineCommand(program, 'triggers', {
-    about: 'list triggers, show one, call one as its sender would',
+    about: 'list, create, show and delete triggers, call one as its sender would',
     examples: ['triggers', 'triggers call TOKEN order=42'],
   });
   withPage(
@@ -37,6 +43,24 @@ export function addTriggerCommands(program: Command, io: Io): void {
       times: ['created_at', 'updated_at'],
     }),
   );
+  defineApiCommand(triggers, 'create <skill> [fields...]', {
+    about: 'create a trigger; only this command shows its url; further fields as the input of run',
+    examples: [
+      'triggers create text/v1.0/word-count --name orders',
+      `triggers create text/v1.0/word-count --name orders mapping='{"text": body.note}'`,
+    ],
+  })
+    .option('--agent <id>', 'the agent that runs it', 'default')
+    .option('--name <name>', 'what lists show; the skill when left out')
+    .action((skill: string, words: string[], options: CreateOptions) =>
+      createTrigger(io, { skill, words, options }),
+    );
+  defineApiCommand(triggers, 'delete <trigger>', {
+    about: 'delete a trigger; its address answers 404 at once',
+    examples: ['triggers delete 01990a5e-7c1b-7000-8f1e-0c5a7e9b2d11'],
+  }).action((id: string, options: ApiOptions) =>
+    deleteOne(io, options, { id, path: path`/api/agent-triggers/${id}` }),
+  );
   defineApiCommand(triggers, 'call <token> [body...]', {
     about: 'call a trigger by its token or its url; the body as the input of run',
     examples: [
@@ -48,6 +72,24 @@ export function addTriggerCommands(program: Command, io: Io): void {
     .action((token: string, words: string[], options: CallOptions) =>
       callTrigger(io, { token, words, options }),
     );
+}
+
+async function createTrigger(
+  io: Io,
+  { skill, words, options }: { skill: string; words: readonly string[]; options: CreateOptions },
+): Promise<void> {
+  const fields = await readSkillInput(io, words);
+  const body = {
+    name: skill,
+    ...(fields as object),
+    ...(options.name !== undefined && { name: options.name }),
+    agent_id: options.agent,
+    ...skillFields(skill),
+  };
+  await showOne(io, options, {
+    ...{ method: 'POST', path: '/api/agent-triggers', body },
+    times: ['created_at', 'updated_at'],
+  });
 }
 
 function listTriggers(io: Io, options: ListOptions): Promise<void> {

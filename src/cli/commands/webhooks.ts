@@ -1,13 +1,26 @@
 /** `skillwright webhooks`: what the platform delivers, and its way to a developer's machine. */
 import { randomBytes } from 'node:crypto';
 import type { Command } from 'commander';
-import { type ApiOptions, type Schema, showList } from '../api-answers.ts';
-import { connect } from '../connection.ts';
+import {
+  type ApiOptions,
+  deleteOne,
+  itemsOf,
+  type Schema,
+  showList,
+  showOne,
+} from '../api-answers.ts';
+import { connect, path } from '../connection.ts';
 import { defineApiCommand, defineCommand, defineList } from '../define-command.ts';
 import { CliError, exitCodes } from '../exit-codes.ts';
 import type { ForwardDeps } from '../forward-deliveries.ts';
 import { type Io, writeJson } from '../io.ts';
 import { clean, styled } from '../print.ts';
+
+interface CreateOptions extends ApiOptions {
+  readonly events: string;
+  readonly agent: string;
+  readonly secret?: string;
+}
 
 interface ListenOptions extends ApiOptions {
   readonly forwardTo: string;
@@ -18,13 +31,27 @@ interface ListenOptions extends ApiOptions {
 
 export function addWebhookCommands(program: Command, io: Io): void {
   const webhooks = defineCommand(program, 'webhooks', {
-    about: 'list webhooks, and forward events to this machine',
+    about: 'list, create and delete webhooks, and forward events to this machine',
     examples: ['webhooks', 'webhooks listen --forward-to http://127.0.0.1:8080/hooks'],
   });
   defineList(webhooks, {
     about: 'list webhooks, newest first',
     examples: ['webhooks list --json'],
   }).action((options: ApiOptions) => listWebhooks(io, options));
+  defineApiCommand(webhooks, 'create <url>', {
+    about: 'create a webhook; only this command shows its secret',
+    examples: ['webhooks create https://example.org/hooks --events skill.completed,skill.failed'],
+  })
+    .requiredOption('--events <types>', 'the types of events it gets, comma-separated')
+    .option('--agent <id>', 'events of this agent, * for all', 'default')
+    .option('--secret <secret>', 'what deliveries are signed with; made when left out')
+    .action((url: string, options: CreateOptions) => createWebhook(io, url, options));
+  defineApiCommand(webhooks, 'delete <webhook>', {
+    about: 'delete a webhook; what waits for it is not sent any more',
+    examples: ['webhooks delete 01990a5e-7c1b-7000-8f1e-0c5a7e9b2d11'],
+  }).action((id: string, options: ApiOptions) =>
+    deleteOne(io, options, { id, path: path`/api/agent-webhooks/${id}` }),
+  );
   defineApiCommand(webhooks, 'listen', {
     about:
       'forward events to a local address until Ctrl-C, as webhooks deliver them; needs no webhook',
@@ -38,6 +65,20 @@ export function addWebhookCommands(program: Command, io: Io): void {
     .option('--events <types>', 'these types of events alone, comma-separated')
     .option('--agent <id>', 'events of this agent alone')
     .action((options: ListenOptions) => listen(io, options));
+}
+
+function createWebhook(io: Io, url: string, options: CreateOptions): Promise<void> {
+  const { agent, events, secret } = options;
+  const body = {
+    agent_id: agent,
+    url,
+    events: itemsOf(events),
+    ...(secret !== undefined && { secret }),
+  };
+  return showOne(io, options, {
+    ...{ method: 'POST', path: '/api/agent-webhooks', body },
+    times: ['created_at', 'updated_at'],
+  });
 }
 
 function listWebhooks(io: Io, options: ApiOptions): Promise<void> {
