@@ -132,10 +132,10 @@ export function composeJobRuns(deps: JobRunsDeps) {
   const admission = createAdmission({
     slices,
     clock,
-    claims: { by: claimedBy, unconfirmed: (ids) => unconfirmed.add(ids) },
     worker: {
       offerSlots: (name) => worker.consumers.get(name)?.offerSlots() ?? (() => false),
       isLoaded: worker.isLoaded,
+      claims: { by: claimedBy, unconfirmed: (ids) => unconfirmed.add(ids) },
     },
     // Claims and settlements would wait for each other at every count that both of them change.
     writer: config.isEmbedded ? writer : `${writer}-claims`,

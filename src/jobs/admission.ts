@@ -38,15 +38,15 @@ export interface AdmissionDeps {
     offerSlots(queue: QueueName): (organizationId: string) => boolean;
     /** Whether it can run a skill, named `category/version/name`. */
     isLoaded(skill: string): boolean;
+    readonly claims: {
+      /** The number of this process on the jobs that it claims. */
+      readonly by: number;
+      /** Takes the jobs of claims whose commit was not confirmed. */
+      unconfirmed(ids: readonly string[]): void;
+    };
   };
   /** Under which it counts jobs. */
   readonly writer: string;
-  readonly claims: {
-    /** The number of this process on the jobs that it claims. */
-    readonly by: number;
-    /** Takes the jobs of claims whose commit was not confirmed. */
-    unconfirmed(ids: readonly string[]): void;
-  };
   readonly times: {
     readonly leaseMs: number;
     /** The clocks of two processes may differ by this much: a row that is due within it is due now. */
@@ -91,7 +91,7 @@ export function createAdmission(deps: AdmissionDeps): Admission {
 }
 
 async function claim(
-  { clock, writer, claims, times: { leaseMs, clockSkewMs = 0 } }: AdmissionDeps,
+  { clock, writer, worker: { claims }, times: { leaseMs, clockSkewMs = 0 } }: AdmissionDeps,
   tx: Transaction,
   ids: readonly string[],
 ): Promise<(ClaimedJob | null)[]> {
@@ -116,11 +116,12 @@ async function claim(
 
 /** A job is claimed as it is recorded where a slot is free for it and no earlier hint waits for that. */
 async function recordNew(
-  { worker, claims, times: { leaseMs } }: AdmissionDeps,
+  { worker, times: { leaseMs } }: AdmissionDeps,
   tx: Transaction,
   jobs: readonly NewJob[],
   now: number,
 ): Promise<ReadonlySet<NewJob>> {
+  const { claims } = worker;
   const claimed = new Set<NewJob>();
   const offers = new Map<QueueName, (organizationId: string) => boolean>();
   for (const job of jobs) {

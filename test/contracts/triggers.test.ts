@@ -61,8 +61,11 @@ async function processOn(database: Database, clock: ManualClock) {
   const admission = createAdmission({
     ...base,
     slices: { skills, apiKeys },
-    worker: { offerSlots: () => () => false, isLoaded: () => true },
-    claims: { by: 1, unconfirmed() {} },
+    worker: {
+      offerSlots: () => () => false,
+      isLoaded: () => true,
+      claims: { by: 1, unconfirmed() {} },
+    },
     times: { leaseMs: 30_000 },
   });
   const accept = createAccept({ base, admission, begin() {} });
