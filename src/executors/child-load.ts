@@ -95,7 +95,7 @@ export async function loadByPlan(deps: LoadDeps, plan: LoadPlan): Promise<void> 
   const { send, gather } = deps.parent;
   const snapshot = recordSnapshot(snapshotFd, skillsDirs);
   const leaveOut = ({ file, message }: SkillLoadError) => send(['left-out', file, message]);
-  const files = new Set(findSkillFiles(skillsDirs, leaveOut));
+  const files = new Set(findSkillFiles(skillsDirs, { onFault: leaveOut, onLeftOut: leaveOut }));
   const unchanged = plan.unchanged.filter(({ file }) => files.has(file));
   for (const skill of unchanged) {
     addLater(deps, skill, () => loadSkillModule(skill.file, snapshot));

@@ -142,7 +142,7 @@ function takeLeftOut(state: State, file: string, sentence: string): 'goes on' | 
   const reason = sentenceAfter(file, cleanText(sentence.slice(0, errorCharsMax)));
   state.leftOut.push({ file, reason });
   if (state.load.hasPlan) return 'goes on';
-  state.log.warn({ file, reason }, 'a SKILL.md breaks a rule: this skill is left out');
+  state.log.warn({ file, reason }, 'left out of the skills: it breaks a rule');
   return 'goes on';
 }
 

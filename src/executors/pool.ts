@@ -34,7 +34,7 @@ export interface PoolStats {
 export interface ExecutorPool {
   /** The skills that the first child found, in the order of the files. */
   readonly definitions: readonly LoadedSkill[];
-  /** What it left out, because a SKILL.md breaks a rule. */
+  /** What it left out: a SKILL.md that breaks a rule, a folder that is too deep. */
   readonly leftOut: readonly LeftOutSkill[];
   /** What the files that a plan let it load have read. */
   readonly files?: FoundSkills['files'];

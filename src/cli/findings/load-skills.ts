@@ -14,7 +14,10 @@ const catalog = join(import.meta.dirname, '../../skills/catalog');
 provideAuthorModule();
 const owners = new Map<string, string>();
 let loaded = 0;
-for (const file of findSkillFiles([catalog, skillsDir], tellFault)) {
+for (const file of findSkillFiles([catalog, skillsDir], {
+  onFault: (error) => tellFault(error, false),
+  onLeftOut: (error) => tellFault(error, true),
+})) {
   const isOwn = !isInstalled(file);
   if (isOwn) say({ loading: file });
   try {
@@ -22,15 +25,15 @@ for (const file of findSkillFiles([catalog, skillsDir], tellFault)) {
     if (isOwn) loaded += 1;
   } catch (error) {
     if (!(error instanceof SkillLoadError)) throw error;
-    tellFault(error);
+    tellFault(error, isSkillMd(file));
   }
 }
 say({ loaded });
 
 /** The message of the error begins with the file. */
-function tellFault({ file, message }: SkillLoadError): void {
+function tellFault({ file, message }: SkillLoadError, isLeftOut: boolean): void {
   const reason = message.slice(`${file}: `.length);
-  say({ file, reason, isLeftOut: isSkillMd(file) });
+  say({ file, reason, isLeftOut });
 }
 
 function say(message: LoadSkillsMessage): void {

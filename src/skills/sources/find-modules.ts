@@ -3,10 +3,10 @@
  * paths. Skips declarations, tests, `node_modules` and names that begin with a dot (hidden) or an
  * underscore (shared code). A folder with a `SKILL.md` is one skill, and its other files are not searched.
  * Follows a symbolic link only inside its directory. A link that leads out or to nothing is refused and
- * not skipped, so that no skill is dropped silently. Each file is listed once, even when several links
- * lead to it.
+ * not skipped, so that no skill is dropped silently; where it is a `SKILL.md`, that skill alone is left out. Each file is
+ * listed once, even when several links lead to it. The search is bounded in depth and in entries.
  */
-import { readdirSync, realpathSync, type Stats, statSync } from 'node:fs';
+import { type Dirent, opendirSync, realpathSync, type Stats, statSync } from 'node:fs';
 import { basename, join, resolve } from 'node:path';
 import { SkillLoadError } from './load-error.ts';
 import { isWithin } from './skill-folder-files.ts';
@@ -17,22 +17,46 @@ const noSkill = /\.(?:d|test)\.m?[jt]s$/;
 /** The file names of SKILL.md skills; the first is the standard's, both are in use. */
 const skillMdNames = ['SKILL.md', 'skill.md'];
 
-interface Visit {
+/** Entries of a directory of skills, in all its folders. */
+export const entriesMax = 50_000;
+/** How many folders deep skills are found. */
+export const depthMax = 32;
+
+/** Called for what is not found. Both throw it by default. */
+interface OnFault {
+  /** A fault of a module, or of a whole directory. */
+  readonly onFault: (fault: SkillLoadError) => void;
+  /** A fault that costs one skill or one folder alone. */
+  readonly onLeftOut: (fault: SkillLoadError) => void;
+}
+
+interface Visit extends OnFault {
   /** The real path of the directory that is searched. */
   readonly root: string;
   readonly seen: Set<string>;
-  readonly onFault: (fault: SkillLoadError) => void;
+  /** Entries that may still be read. */
+  left: number;
 }
 
-/** Absolute paths. Throws SkillLoadError for what is refused, unless `onFault` takes it. */
+/** A folder that is searched. */
+interface Folder {
+  readonly path: string;
+  /** Without symbolic links. */
+  readonly real: string;
+  readonly depth: number;
+}
+
+const raise = (fault: SkillLoadError): never => {
+  throw fault;
+};
+
+/** Absolute paths. Throws SkillLoadError for what is refused, unless `onFault` and `onLeftOut` take it. */
 export function findSkillFiles(
   dirs: readonly string[],
-  onFault: Visit['onFault'] = (fault) => {
-    throw fault;
-  },
+  { onFault = raise, onLeftOut = raise }: Partial<OnFault> = {},
 ): string[] {
   const seen = new Set<string>();
-  return dirs.flatMap((dir) => filesOf(resolve(dir), seen, onFault));
+  return dirs.flatMap((dir) => filesOf(resolve(dir), seen, { onFault, onLeftOut }));
 }
 
 /** Whether a found file is a SKILL.md. */
@@ -40,43 +64,68 @@ export function isSkillMd(file: string): boolean {
   return skillMdNames.includes(basename(file));
 }
 
+/** Why a directory of more entries than `entriesMax` is refused. */
+export function tooManyEntries(dir: string): SkillLoadError {
+  return new SkillLoadError(
+    dir,
+    `holds more than ${entriesMax} files and folders: keep skills in a directory of their own`,
+  );
+}
+
 function isModule(file: string): boolean {
   return modulePattern.test(file) && !noSkill.test(file);
 }
 
-function filesOf(root: string, seen: Set<string>, onFault: Visit['onFault']): string[] {
-  if (statOf(root)?.isDirectory() !== true) throw new SkillLoadError(root, 'is not a directory');
-  return walk(root, { root: realpathSync(root), seen, onFault });
+function filesOf(path: string, seen: Set<string>, on: OnFault): string[] {
+  if (statOf(path)?.isDirectory() !== true) throw new SkillLoadError(path, 'is not a directory');
+  const root = realpathSync(path);
+  const visit = { root, seen, left: entriesMax, ...on };
+  const files = walk({ path, real: root, depth: 0 }, visit);
+  if (visit.left < 0) on.onFault(tooManyEntries(path));
+  return files;
 }
 
-function walk(dir: string, visit: Visit): string[] {
-  const real = realpathSync(dir);
-  if (visit.seen.has(real)) return [];
-  visit.seen.add(real);
-  const names = entriesOf(dir);
-  const skillMd = skillMdNames.find((name) => names.includes(name));
-  if (skillMd !== undefined) return skillMdFile(join(dir, skillMd), visit.root);
-  return names.flatMap((name) => {
-    try {
-      return entryFound(join(dir, name), visit);
-    } catch (error) {
-      if (!(error instanceof SkillLoadError)) throw error;
-      visit.onFault(error);
-      return [];
-    }
-  });
+function walk(folder: Folder, visit: Visit): string[] {
+  if (visit.seen.has(folder.real) || visit.left < 0) return [];
+  visit.seen.add(folder.real);
+  const entries = entriesOf(folder.path, visit);
+  const skillMd = skillMdNames.find((name) => entries.some((entry) => entry.name === name));
+  if (skillMd !== undefined) {
+    return orFault(visit.onLeftOut, () => skillMdFile(join(folder.path, skillMd), visit.root));
+  }
+  return entries.flatMap((entry) => orFault(visit.onFault, () => entryFound(entry, folder, visit)));
 }
 
-function entryFound(path: string, visit: Visit): string[] {
-  const stats = statOf(path);
+function orFault(onFault: OnFault['onFault'], find: () => string[]): string[] {
+  try {
+    return find();
+  } catch (error) {
+    if (!(error instanceof SkillLoadError)) throw error;
+    onFault(error);
+    return [];
+  }
+}
+
+function entryFound(entry: Dirent, folder: Folder, visit: Visit): string[] {
+  const path = join(folder.path, entry.name);
+  // Only a link needs another look: a chain of folders is searched in time that is linear in its length.
+  const isLink = entry.isSymbolicLink();
+  const stats = isLink ? statOf(path) : entry;
   if (stats === undefined && !isModule(path)) return [];
   if (stats === undefined) throw new SkillLoadError(path, 'is a symbolic link to nothing');
   if (!stats.isDirectory() && !isModule(path)) return [];
-  const target = targetOf(path, visit.root);
-  if (stats.isDirectory()) return walk(path, visit);
-  if (!stats.isFile() || visit.seen.has(target)) return [];
-  visit.seen.add(target);
+  const real = isLink ? targetOf(path, visit.root) : join(folder.real, entry.name);
+  if (stats.isDirectory()) return folderFound({ path, real, depth: folder.depth + 1 }, visit);
+  if (!stats.isFile() || visit.seen.has(real)) return [];
+  visit.seen.add(real);
   return [path];
+}
+
+function folderFound(folder: Folder, visit: Visit): string[] {
+  if (folder.depth <= depthMax) return walk(folder, visit);
+  const fault = `is more than ${depthMax} folders deep: skills in it are not found`;
+  visit.onLeftOut(new SkillLoadError(folder.path, fault));
+  return [];
 }
 
 function skillMdFile(path: string, root: string): string[] {
@@ -93,17 +142,35 @@ function targetOf(path: string, root: string): string {
   throw new SkillLoadError(path, `is a symbolic link that leads out of ${root}`);
 }
 
-/** Names in the order of their code units, the same on every machine. */
-function entriesOf(dir: string): string[] {
+/** In the order of the code units of their names, the same on every machine; none beyond the limit. */
+function entriesOf(path: string, visit: Visit): Dirent[] {
+  const entries: Dirent[] = [];
   try {
-    return readdirSync(dir)
-      .filter((name) => !/^[._]/.test(name) && name !== 'node_modules')
-      .sort();
+    const dir = opendirSync(path);
+    try {
+      for (let entry = dir.readSync(); entry !== null && visit.left >= 0; entry = dir.readSync()) {
+        visit.left -= 1;
+        entries.push(entry);
+      }
+    } finally {
+      dir.closeSync();
+    }
   } catch (error) {
-    throw new SkillLoadError(dir, `cannot be read: ${(error as Error).message}`);
+    throw new SkillLoadError(path, `cannot be read: ${(error as Error).message}`);
   }
+  return entries
+    .filter(({ name }) => !/^[._]/.test(name) && name !== 'node_modules')
+    .sort((a, b) => (a.name < b.name ? -1 : 1));
 }
 
+/** Undefined where the path leads to nothing. */
 function statOf(path: string): Stats | undefined {
-  return statSync(path, { throwIfNoEntry: false });
+  try {
+    return statSync(path, { throwIfNoEntry: false });
+  } catch (error) {
+    const { code, message } = error as NodeJS.ErrnoException;
+    // A link to itself.
+    if (code === 'ELOOP') return undefined;
+    throw new SkillLoadError(path, `cannot be read: ${message}`);
+  }
 }

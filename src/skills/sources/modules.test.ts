@@ -1,7 +1,10 @@
+import { execFileSync } from 'node:child_process';
+import { once } from 'node:events';
 import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
-import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { afterEach, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
 import { SkillLoadError } from './load-error.ts';
 import { loadSkillModules } from './modules.ts';
 
@@ -32,6 +35,12 @@ function write(path: string, content: string): string {
 function writeSkill(path: string, changes: object = {}): string {
   const fields = JSON.stringify({ ...valid, ...changes });
   return write(path, `export default Object.assign(${fields}, { run: (input) => input });`);
+}
+
+async function listenAt(path: string): Promise<void> {
+  const server = createServer().listen(path);
+  onTestFinished(() => void server.close());
+  await once(server, 'listening');
 }
 
 async function faultOf(options?: { checkSchemas: () => boolean }): Promise<string> {
@@ -84,6 +93,52 @@ describe('which files are skills', () => {
     rmSync(join(dir, 'out'));
     symlinkSync('none.ts', join(dir, 'gone.ts'));
     expect(await faultOf()).toBe('/gone.ts: is a symbolic link to nothing');
+    rmSync(join(dir, 'gone.ts'));
+    symlinkSync('self.ts', join(dir, 'self.ts'));
+    expect(await faultOf()).toBe('/self.ts: is a symbolic link to nothing');
+  });
+
+  test.each<[string, (path: string) => unknown, RegExp]>([
+    ['a directory', (path) => mkdirSync(path), /must be a regular file$/],
+    ['a FIFO', (path) => execFileSync('mkfifo', [path]), /must be a regular file$/],
+    ['a socket', listenAt, /must be a regular file$/],
+    ['a link to nothing', (path) => symlinkSync('none.md', path), /is a symbolic link to nothing$/],
+    ['a link to itself', (path) => symlinkSync('SKILL.md', path), /is a symbolic link to nothing$/],
+    ['a link that leads out', (path) => symlinkSync('/etc/hostname', path), /leads out of /],
+  ])('a SKILL.md that is %s is left out, and others load', async (_what, make, reason) => {
+    writeSkill('one.ts');
+    mkdirSync(join(dir, 'skill'));
+    await make(join(dir, 'skill/SKILL.md'));
+    const leftOut: SkillLoadError[] = [];
+
+    const modules = await loadSkillModules([dir], { onLeftOut: (fault) => leftOut.push(fault) });
+
+    expect(modules.map(({ skill }) => skill.name)).toEqual(['word-count']);
+    expect(leftOut.map(({ file }) => file)).toEqual([join(dir, 'skill/SKILL.md')]);
+    expect(leftOut[0]?.message).toMatch(reason);
+  });
+
+  test('folders below the thirty-second level are left out', async () => {
+    const deep = (levels: number) => Array.from({ length: levels }, () => 'd').join('/');
+    writeSkill(`${deep(32)}/one.ts`);
+    mkdirSync(join(dir, deep(400)), { recursive: true });
+    const leftOut: string[] = [];
+
+    const modules = await loadSkillModules([dir], {
+      onLeftOut: ({ message }) => leftOut.push(message.replace(dir, '')),
+    });
+
+    expect(modules).toHaveLength(1);
+    expect(leftOut).toEqual([
+      `/${deep(33)}: is more than 32 folders deep: skills in it are not found`,
+    ]);
+  });
+
+  test('a directory of more than 50,000 entries is refused', async () => {
+    for (let number = 0; number <= 50_000; number++) mkdirSync(join(dir, String(number)));
+    expect(await faultOf()).toBe(
+      ': holds more than 50000 files and folders: keep skills in a directory of their own',
+    );
   });
 });
 

@@ -41,7 +41,7 @@ export type ReadSkillMd = (file: string) => Buffer | undefined;
 interface LoadOptions {
   /** Called before a file is imported, because its top-level code may never return. */
   onFile?: (file: string) => void;
-  /** Called for a SKILL.md that breaks a rule and is left out; when absent, it stops the load. */
+  /** Called for a SKILL.md that breaks a rule, or a folder that is too deep, and is left out; when absent, it stops the load. */
   onLeftOut?: (fault: SkillLoadError) => void;
   /** Whether to check the schemas of a file's skill too. The first check loads the validator. */
   checkSchemas?: (file: string) => boolean;
@@ -58,13 +58,14 @@ export async function loadSkillModules(
 ): Promise<SkillModule[]> {
   const loaded: SkillModule[] = [];
   const owners = new Map<string, string>();
-  for (const file of findSkillFiles(dirs)) {
+  const { onLeftOut } = options;
+  for (const file of findSkillFiles(dirs, { ...(onLeftOut && { onLeftOut }) })) {
     try {
       loaded.push(await loadNext(file, owners, options));
     } catch (error) {
       const mayLeaveOut = isSkillMd(file) && error instanceof SkillLoadError;
-      if (!mayLeaveOut || options.onLeftOut === undefined) throw error;
-      options.onLeftOut(error);
+      if (!mayLeaveOut || onLeftOut === undefined) throw error;
+      onLeftOut(error);
     }
   }
   return loaded;

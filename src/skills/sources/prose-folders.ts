@@ -6,6 +6,9 @@ import { findSkillFiles, isSkillMd } from './find-modules.ts';
 import { SkillLoadError } from './load-error.ts';
 import { loadSkillModule } from './modules.ts';
 
+/** A process that loads skills reports their faults. */
+const ignore = () => {};
+
 /** By `category/version/name`. An invalid SKILL.md is left out, as where skills are loaded. */
 export async function findProseFolders(
   dirs: readonly string[],
@@ -25,7 +28,7 @@ export async function findProseFolders(
 /** None of a directory that is not there. */
 function filesIn(dirs: readonly string[]): string[] {
   try {
-    return findSkillFiles(dirs, () => {}).filter(isSkillMd);
+    return findSkillFiles(dirs, { onFault: ignore, onLeftOut: ignore }).filter(isSkillMd);
   } catch (error) {
     if (error instanceof SkillLoadError) return [];
     throw error;

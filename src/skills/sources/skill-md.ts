@@ -5,9 +5,10 @@
  * value, and `allowed-tools` may be a list.
  */
 import { isUtf8 } from 'node:buffer';
-import { readFileSync, realpathSync, statSync } from 'node:fs';
+import { realpathSync } from 'node:fs';
 import { basename, dirname } from 'node:path';
 import { SkillLoadError } from './load-error.ts';
+import { readFile, skillMdBytesMax } from './read-file.ts';
 import {
   type FrontMatter,
   FrontMatterError,
@@ -29,7 +30,6 @@ export interface SkillMd {
   readonly bodyOffset: number;
 }
 
-const fileBytesMax = 1_048_576;
 const nameCharsMax = 64;
 const descriptionCharsMax = 1_024;
 const compatibilityCharsMax = 500;
@@ -58,10 +58,10 @@ export function readSkillMd(file: string, bytes?: Buffer): SkillMd {
 }
 
 function readText(file: string, given: Buffer | undefined): string {
-  if ((given?.length ?? statSync(file).size) > fileBytesMax) {
-    throw new SkillLoadError(file, `must have at most ${fileBytesMax} bytes`);
+  const bytes = given ?? readFile(file, skillMdBytesMax);
+  if (bytes.length > skillMdBytesMax) {
+    throw new SkillLoadError(file, `must have at most ${skillMdBytesMax} bytes`);
   }
-  const bytes = given ?? readFileSync(file);
   if (!isUtf8(bytes)) throw new SkillLoadError(file, 'must be valid UTF-8');
   if (bytes.includes(0)) throw new SkillLoadError(file, 'must not contain a NUL character');
   return bytes.toString();

@@ -5,15 +5,17 @@
  * Does not cover the platform's own installation, packages that are first imported during a run, and files
  * that code reads itself.
  */
-import { fstatSync, readdirSync, readFileSync, readSync, realpathSync, writeSync } from 'node:fs';
+import { fstatSync, readdirSync, readSync, realpathSync, writeSync } from 'node:fs';
 import { type LoadHookContext, type ResolveHookContext, registerHooks } from 'node:module';
 import { extname, join, resolve, sep } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
+import { depthMax, entriesMax, tooManyEntries } from './find-modules.ts';
 import { isInstalled } from './installation.ts';
 import { SkillLoadError } from './load-error.ts';
 import type { KeptSkill } from './load-plan.ts';
 import { createModuleGraph, type ModuleGraph } from './module-graph.ts';
 import type { LoadedSkill } from './modules.ts';
+import { readFile, skillMdBytesMax } from './read-file.ts';
 
 /** A skill of the snapshot, and the file that defines it. */
 export interface RecordedSkill {
@@ -86,7 +88,7 @@ export function recordSnapshot(fd: number, dirs: readonly string[]): SnapshotRec
   for (const dir of dirs) {
     let bytes = 0;
     for (const file of modulesBelow(resolve(dir))) {
-      const source = readModule(file);
+      const source = readFile(file, moduleBytesMax);
       bytes += source.length;
       if (bytes > moduleBytesMax) {
         const most = `${moduleBytesMax / 1_048_576} MiB`;
@@ -113,7 +115,7 @@ export function recordSnapshot(fd: number, dirs: readonly string[]): SnapshotRec
       const kind = source == null ? 'none' : typeof source === 'string' ? 'text' : 'bytes';
       const bytes = bytesOf(source);
       index.modules[moduleKey(url, context)] = { format, kind, place: append(bytes) };
-      graph.addFile(url, stamp, kind === 'none' ? readModule(fileURLToPath(url)) : bytes, format);
+      graph.addFile(url, stamp, kind === 'none' ? readFile(fileURLToPath(url), moduleBytesMax) : bytes, format);
       return result;
     },
   });
@@ -122,7 +124,7 @@ export function recordSnapshot(fd: number, dirs: readonly string[]): SnapshotRec
     read(file) {
       const { href } = pathToFileURL(file);
       const stamp = graph.stampOf(href);
-      const bytes = readFileSync(file);
+      const bytes = readFile(file, skillMdBytesMax);
       index.files[file] = append(bytes);
       graph.addFile(href, stamp, bytes, null);
       return bytes;
@@ -214,31 +216,27 @@ function bytesOf(source: unknown): Uint8Array {
     : new Uint8Array();
 }
 
-function readModule(file: string): Buffer {
-  try {
-    return readFileSync(file);
-  } catch (error) {
-    throw new SkillLoadError(file, `cannot be read: ${(error as Error).message}`);
-  }
-}
-
-/** Real paths of the modules of `dir`, without those of packages and of the platform's installation. */
+/**
+ * Real paths of the modules of `dir`, without those of packages, of the platform's installation and of folders that are
+ * too deep to be searched for skills.
+ */
 function modulesBelow(dir: string): string[] {
   const found: string[] = [];
-  const seen = new Set<string>();
-  const visit = (path: string): void => {
-    const real = realpathSync(path);
-    if (seen.has(real) || isInstalled(`${real}${sep}`)) return;
-    seen.add(real);
-    for (const entry of readdirSync(real, { withFileTypes: true })) {
+  let left = entriesMax;
+  const visit = (real: string, depth: number): void => {
+    if (depth > depthMax || isInstalled(`${real}${sep}`)) return;
+    const entries = readdirSync(real, { withFileTypes: true });
+    left -= entries.length;
+    if (left < 0) throw tooManyEntries(dir);
+    for (const entry of entries) {
       if (entry.isDirectory() && entry.name !== 'node_modules' && !entry.name.startsWith('.')) {
-        visit(join(real, entry.name));
+        visit(join(real, entry.name), depth + 1);
       } else if (entry.isFile() && modulePattern.test(extname(entry.name))) {
         found.push(join(real, entry.name));
       }
     }
   };
-  visit(dir);
+  visit(realpathSync(dir), 0);
   return found;
 }
 
