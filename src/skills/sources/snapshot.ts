@@ -115,7 +115,12 @@ export function recordSnapshot(fd: number, dirs: readonly string[]): SnapshotRec
       const kind = source == null ? 'none' : typeof source === 'string' ? 'text' : 'bytes';
       const bytes = bytesOf(source);
       index.modules[moduleKey(url, context)] = { format, kind, place: append(bytes) };
-      graph.addFile(url, stamp, kind === 'none' ? readFile(fileURLToPath(url), moduleBytesMax) : bytes, format);
+      graph.addFile(
+        url,
+        stamp,
+        kind === 'none' ? readFile(fileURLToPath(url), moduleBytesMax) : bytes,
+        format,
+      );
       return result;
     },
   });
