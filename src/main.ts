@@ -15,6 +15,7 @@ const { run }: typeof import('./composition/run.ts') =
     ? await import('./composition/run.ts')
     : module.createRequire(import.meta.url)(bundle);
 await run(process.env, { isAuthoring: process.argv[2] === 'dev' });
+// After the build of the console: both at once would take more memory than the platform by far.
 if (bundle === null) await makeBundle();
 
 /** Where the bundler is not installed, this fails, and every start runs the sources. */

@@ -143,7 +143,7 @@ async function start(
   }
   compactHeapSoon();
   // If it cannot be loaded, requests for it are answered with the reason.
-  consoleFiles?.().catch(() => {});
+  await consoleFiles?.().catch(() => {});
 }
 
 /** SIGHUP reloads the skills, of all processes of a cluster; from a terminal that was closed it ends the process. */

@@ -22,7 +22,7 @@ import {
 } from 'node:fs';
 import { createRequire } from 'node:module';
 import { dirname, join } from 'node:path';
-import { promisify } from 'node:util';
+import { promisify, stripVTControlCharacters } from 'node:util';
 import { PlatformError } from '../kernel/errors.ts';
 import type { Logger } from '../kernel/log.ts';
 
@@ -47,7 +47,7 @@ export function prepareConsole(log: Logger): ConsoleFiles {
   return async () => {
     // When the build fails, older files are served.
     building ??= buildIfStale(log).catch((error: unknown) =>
-      log.error({ err: error }, 'the console could not be built'),
+      log.error({ reason: (error as Error).message }, 'the console could not be built'),
     );
     await building;
     return directoryOfFiles();
@@ -118,7 +118,8 @@ async function build(fingerprint: string, log: Logger): Promise<void> {
   // A directory for each build, so that two processes that start together do not share one.
   const fresh = mkdtempSync(`${built}.`);
   try {
-    await run([program, 'build', '--outDir', fresh, '--emptyOutDir', '--logLevel', 'error']);
+    const args = [program, 'build', '--outDir', fresh, '--emptyOutDir', '--logLevel', 'error'];
+    await runBuild(args, directory);
     chmodSync(fresh, 0o755);
     writeFileSync(join(fresh, stampName), fingerprint);
     keepRecent(fresh);
@@ -164,12 +165,13 @@ function replace(fresh: string): void {
   }
 }
 
-async function run(args: readonly string[]): Promise<void> {
+/** Runs a program of Node that builds. Throws with the end of its output, as plain text. */
+export async function runBuild(args: readonly string[], cwd: string): Promise<void> {
   const building = execute(process.execPath, args, {
-    cwd: directory,
+    cwd,
     timeout: buildTimeoutMs,
     // Without the platform's secrets.
-    env: { PATH: process.env['PATH'] ?? '', NODE_ENV: 'production' },
+    env: { PATH: process.env['PATH'] ?? '', NODE_ENV: 'production', NO_COLOR: '1' },
   });
   // The end of this process also ends the build.
   const kill = () => building.child.kill('SIGKILL');
@@ -178,8 +180,9 @@ async function run(args: readonly string[]): Promise<void> {
     await building;
   } catch (error) {
     const { code, signal, stdout, stderr } = error as ExecFileException;
-    const said = `${stdout}${stderr}`.slice(-4_000).trim();
-    throw new Error(`vite build ended with ${code ?? signal}: ${said}`, { cause: error });
+    const output = stripVTControlCharacters(`${stdout}${stderr}`).slice(-4_000).trim();
+    // Without the cause, whose message and fields have the same output.
+    throw new Error(`The build ended with ${code ?? signal}: ${output}`);
   } finally {
     process.off('exit', kill);
   }
