@@ -1,7 +1,7 @@
 /** The tasks that the platform repeats without a request, and how often. */
 
 import { removeApprovals } from '../approvals/approvals.ts';
-import { deleteEndedSessions } from '../console/sessions.ts';
+import { deleteEndedSessions } from '../console/ended-sessions.ts';
 import { deleteExpired } from '../jobs/retention.ts';
 import type { Clock } from '../kernel/clock.ts';
 import { isUnavailable } from '../kernel/errors.ts';

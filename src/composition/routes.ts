@@ -103,14 +103,15 @@ export function registerRoutes(target: Server, deps: RoutesDeps): void {
   guarded(target, '/admin', secretHook, unmatched, (scope) => adminRoutes(scope, deps));
   clientMetadataRoutes(target, slices.remoteSkills);
   webhookTriggerRoutes(target, { slice: triggers, clock, limiter, unmatched });
-  const requests = {
+  const limits = {
+    rate: limiter,
     ofKeys: new ConcurrencyLimit(config.requestsPerKeyMax, 'requests of one API key'),
     ofOrganizations: new ConcurrencyLimit(
       config.requestsPerOrganizationMax,
       'requests of one organization',
     ),
   };
-  const admission = { verify: apiKeys.verify, limiter, requests, wrongSecrets };
+  const admission = { verify: apiKeys.verify, limits, wrongSecrets };
   const streamLimits = new StreamLimits(
     config.streamsPerKeyMax,
     config.streamsPerOrganizationMax,

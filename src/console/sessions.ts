@@ -1,8 +1,8 @@
 /**
  * Sessions of the console: a browser gets one for the admin secret or an API key. A session is a signed
  * cookie that scripts cannot read. It is not stored, so every process of a cluster can verify it. The
- * cookie holds the owner and the expiry; each request checks whether the key is still valid. Signing out records the id
- * of the session, and each process refuses it from then on: this one at once, every other one within `endedCacheMs`.
+ * cookie holds the owner and the expiry; each request checks whether the key is still valid, and whether the user has
+ * signed out (ended-sessions.ts).
  *
  * @fastify/session would store each session. @fastify/secure-session needs its key when it is registered; this
  * one comes from the database, which may be away then.
@@ -21,7 +21,6 @@ import { createHmac, hkdfSync, randomBytes } from 'node:crypto';
 import { parseCookie, stringifySetCookie } from 'cookie';
 import type { ApiKeys } from '../api-keys/api-keys.ts';
 import type { Database } from '../database/database.ts';
-import { deleteInBatches, foundAndDeleted } from '../database/in-batches.ts';
 import type { Credentials } from '../http/authenticate.ts';
 import { bind } from '../kernel/bind.ts';
 import type { Caller } from '../kernel/caller.ts';
@@ -29,14 +28,9 @@ import { type Clock, timestamp } from '../kernel/clock.ts';
 import { PlatformError } from '../kernel/errors.ts';
 import { newId } from '../kernel/ids.ts';
 import { lazily } from '../kernel/lazy.ts';
-import { createShortCache, type ShortCache } from '../kernel/short-cache.ts';
 import { isSame, secretCheck } from '../kernel/timing-safe.ts';
-import {
-  deleteExpiredSessions,
-  insertEndedSession,
-  isEndedSession,
-  sessionSecret,
-} from './console.store.ts';
+import { sessionSecret } from './console.store.ts';
+import { EndedSessions } from './ended-sessions.ts';
 
 const cookiePrefix = 'skillwright_session_';
 const headerName = 'x-skillwright-console';
@@ -45,11 +39,6 @@ const hour = 3_600_000;
 const lifetimeMs = 12 * hour;
 /** The longest time until the user must sign in again, including all renewals. */
 const longestMs = 7 * 24 * hour;
-/** How long a process relies on a session not being ended. */
-const endedCacheMs = 500;
-const cachedMax = 10_000;
-/** Records of ended sessions that one transaction deletes. */
-const rowsMax = 1_000;
 /** A session with less time left is renewed, so that an active user is not signed out. */
 const renewedMs = 6 * hour;
 /** GET requests of a session per minute; they do not count against the limit of its key. */
@@ -89,8 +78,7 @@ interface SessionState extends SessionDeps {
   readonly isAdminSecret: (secret: string) => boolean;
   /** Reads the secret at the first use; after a failure, the next use reads it again. */
   readKeys(): Promise<SessionKeys>;
-  /** Whether a session was ended, by its id. */
-  readonly ended: ShortCache<boolean>;
+  readonly ended: EndedSessions;
 }
 
 export type Sessions = ReturnType<typeof createSessions>;
@@ -100,7 +88,7 @@ export function createSessions(deps: SessionDeps) {
     ...deps,
     isAdminSecret: secretCheck(deps.adminSecret),
     readKeys: lazily(() => deriveKeys(deps)),
-    ended: createShortCache(deps.clock, endedCacheMs, cachedMax),
+    ended: new EndedSessions(deps.database, deps.clock),
   };
   return bind(state, { open, read, end, isAdministrator, credentials });
 }
@@ -131,26 +119,10 @@ async function read(state: SessionState, request: SessionRequest) {
  * of the session; null where the request had none.
  */
 async function end(state: SessionState, request: SessionRequest) {
-  const { database, clock, ended } = state;
   const session = await sessionOf(state, request);
-  if (session !== null) {
-    const { id } = session;
-    // No cookie of the session expires later, because it is not renewed any more.
-    const expires_at = clock.now() + lifetimeMs;
-    await database.write((tx) => insertEndedSession(tx, { id, expires_at }));
-    ended.forget(id);
-  }
+  // No cookie of the session expires later, because it is not renewed any more.
+  if (session !== null) await state.ended.add(session.id, state.clock.now() + lifetimeMs);
   return { cookie: await setCookie(state, request, '', 0), sessionId: session?.id ?? null };
-}
-
-/** Deletes the records of ended sessions whose cookies have all expired. */
-export async function deleteEndedSessions(
-  deps: Pick<SessionDeps, 'database' | 'clock'>,
-): Promise<void> {
-  const now = deps.clock.now();
-  await deleteInBatches(deps.database, rowsMax, async (tx) =>
-    foundAndDeleted(await deleteExpiredSessions(tx, now, rowsMax)),
-  );
 }
 
 async function isAdministrator(state: SessionState, request: SessionRequest): Promise<boolean> {
@@ -204,11 +176,7 @@ async function sessionOf(
   // Cookies of earlier versions have no id, and could not be ended.
   if (session.id === undefined || session.expires_at <= now) return null;
   if (session.expires_at > now + lifetimeMs) return null;
-  return (await isEnded(state, session.id)) ? null : session;
-}
-
-async function isEnded({ ended, database }: SessionState, id: string): Promise<boolean> {
-  return ended.get(id) ?? (await ended.read(id, () => isEndedSession(database.read, id)));
+  return (await state.ended.has(session.id)) ? null : session;
 }
 
 /** The caller of a session in the organization that the request names; throws `401` if it has no access. */

@@ -75,7 +75,7 @@ function faultsIn(connection: DatabaseSync, file: string): string | null {
 }
 
 /** Compares a WAL with what SQLite has recovered of it; null when nothing that was committed is missing. */
-export function lossOf(found: FoundWal, recovered: WalIndex | null): WalLoss | null {
+function lossOf(found: FoundWal, recovered: WalIndex | null): WalLoss | null {
   const { bytes, salts, frameBytes, commits, index } = found;
   const frames = salts !== null && recovered?.salts === salts ? recovered.frames : 0;
   const used = frames === 0 ? 0 : walHeaderBytes + frames * frameBytes;

@@ -59,10 +59,10 @@ export async function isStillAdmitted(
 export interface ApiKeyHookDeps {
   /** The caller of a valid key; throws `401` for any other. */
   verify(key: string): Caller | Promise<Caller>;
-  readonly limiter: RateLimiter;
   readonly sessions: Pick<SessionSource, 'credentials'>;
-  /** Limit how many requests of one key and of one organization are under way. */
-  readonly requests: {
+  readonly limits: {
+    readonly rate: RateLimiter;
+    /** How many requests of one key and of one organization may be under way. */
     readonly ofKeys: ConcurrencyLimit;
     readonly ofOrganizations: ConcurrencyLimit;
   };
@@ -135,7 +135,7 @@ async function admitSession(
 }
 
 function admit(
-  { limiter, requests }: ApiKeyHookDeps,
+  { limits }: ApiKeyHookDeps,
   request: FastifyRequest,
   reply: FastifyReply,
   caller: Caller,
@@ -143,11 +143,11 @@ function admit(
   perMinute = caller.rateLimit,
 ): void | Promise<void> {
   (request as unknown as { caller: Caller }).caller = caller;
-  const decision = limiter.hit(limitedAs, perMinute, () => acceptsWork(request));
+  const decision = limits.rate.hit(limitedAs, perMinute, () => acceptsWork(request));
   const apply = (decided: RateDecision) => {
     enforce(reply, decided);
-    requests.ofKeys.take(limitedAs, reply);
-    requests.ofOrganizations.take(caller.organizationId, reply);
+    limits.ofKeys.take(limitedAs, reply);
+    limits.ofOrganizations.take(caller.organizationId, reply);
     countByKey(request.raw, reply.raw);
   };
   return decision instanceof Promise ? decision.then(apply) : apply(decision);

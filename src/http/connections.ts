@@ -4,9 +4,9 @@
  * number of pipelined requests at a time; and each address has a limited number of connections. A request
  * is never cut while its handler runs.
  *
- * A connection counts for its address while it has no request of a valid key under way: such requests are limited by
- * key and organization, so that clients behind one address do not lock each other out. The connections of a trusted
- * proxy count for nobody; a request that comes through it counts for the address of its client, until its key is known.
+ * A connection counts for its address while it has no request of a valid key under way, which the limits of keys and
+ * organizations count. The connections of a trusted proxy count for no address; a request through it counts for the
+ * address of its client, until its key is known. So clients behind one address do not lock each other out.
  */
 import type { IncomingMessage, RequestListener, Server, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
@@ -44,7 +44,7 @@ interface Connection {
   address: string;
   /** Whether it counts for its address. */
   isCounted: boolean;
-  /** Requests of a valid key under way on a connection that is not a proxy's. */
+  /** Requests of a valid key under way; not of a proxy's connection. */
   readonly ofKeys: Set<ServerResponse>;
   /** Requests under way through a proxy that count for the address of their client. */
   readonly ofClients: Map<ServerResponse, string>;
@@ -175,7 +175,6 @@ function releaseClient({ ofClients, watching }: Connection, response: ServerResp
   change(watching.byAddress, address, -1);
 }
 
-/** Counts a connection for its address, or no longer. */
 function setCounted(connection: Connection, isCounted: boolean): void {
   if (connection.isCounted === isCounted) return;
   connection.isCounted = isCounted;

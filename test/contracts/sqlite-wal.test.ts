@@ -137,7 +137,7 @@ test.each<[string, (file: string) => void, string]>([
   expect(line.lost_frames).toEqual(hasIndex ? expect.any(Number) : null);
   if (hasIndex) expect(line.lost_frames).toBeGreaterThanOrEqual(rows - found);
   expect(line.ignored_bytes).toBeLessThanOrEqual(bytes);
-  // The damaged log is kept for whoever looks into it.
+  // The damaged log is kept, so that the operator can examine it.
   expect(line.copy === null ? 0 : statSync(line.copy).size).toBe(bytes);
   await close();
   expect((await started(directory)).lines).toEqual([]);

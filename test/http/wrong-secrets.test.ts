@@ -1,4 +1,4 @@
-/** A wrong secret is refused, and touches nobody else's right one. */
+/** A wrong secret is refused, and affects no other client's right one. */
 import { expect, onTestFinished, test } from 'vitest';
 import { createLogger } from '../../src/kernel/log.ts';
 import { expectRefusal } from '../support/expectations.ts';
