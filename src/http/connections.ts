@@ -147,11 +147,8 @@ export function countByAddress(request: IncomingMessage, response: ServerRespons
   const { limits, clients, byAddress } = connection.watching;
   const address = networkOf(clients.of(request));
   if ((byAddress.get(address) ?? 0) >= limits.perAddress) {
-    throw new PlatformError(
-      'service_unavailable',
-      `At most ${limits.perAddress} requests of one address may be under way at a time`,
-      { retryAfter: 5 },
-    );
+    const message = `At most ${limits.perAddress} requests of one address may be under way at a time`;
+    throw new PlatformError('service_unavailable', message, { retryAfter: 5 });
   }
   connection.ofClients.set(response, address);
   change(byAddress, address, 1);
