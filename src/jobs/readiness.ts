@@ -121,7 +121,7 @@ function refusalOf({ code, reason }: Obstacle) {
 }
 
 /** The scopes that a skill requires. Those of a vanished skill are unknown, but each requires its category. */
-export function requiredScopes(
+function requiredScopes(
   skills: Pick<SkillRegistry, 'definition'>,
   { skill_category, skill_version, skill_name }: SkillColumns,
 ): readonly string[] {

@@ -1,7 +1,8 @@
 /** The settings of an agent. Sends only changed fields. */
+import { useQuery } from '@tanstack/react-query';
 import { useBlocker } from '@tanstack/react-router';
 import { useState } from 'react';
-import { changeAgent } from '../api/agents.ts';
+import { changeAgent, missingScopesQuery } from '../api/agents.ts';
 import type { Schema } from '../api/client.ts';
 import { AgentMemoryFields, memoryOf, recallOf } from '../forms/AgentMemoryFields.tsx';
 import { CalledAgentsField } from '../forms/CalledAgentsField.tsx';
@@ -73,6 +74,7 @@ function changesOf({
 }
 
 export function AgentSettings({ agent }: { agent: Schema<'Agent'> }) {
+  const missing = useQuery(missingScopesQuery(agent.id)).data ?? [];
   const [edited, setEdited] = useState<Edited>({});
   const isEdited = Object.keys(edited).length > 0;
   const save = useAct({
@@ -109,6 +111,12 @@ export function AgentSettings({ agent }: { agent: Schema<'Agent'> }) {
   }
   return (
     <Section className="max-w-5xl">
+      {missing.length > 0 && (
+        <p role="note" className="mb-5 text-[13px] text-muted">
+          Your session can pause and resume this agent, but not change, try or delete it: its key
+          lacks the scope {missing.join(', ')} for what the agent may call.
+        </p>
+      )}
       <form
         noValidate
         className="flex flex-col gap-5"
@@ -199,7 +207,12 @@ export function AgentSettings({ agent }: { agent: Schema<'Agent'> }) {
           <Button disabled={!isEdited} onClick={forget}>
             Discard
           </Button>
-          <Button type="submit" look="primary" disabled={!isEdited} busy={save.isPending}>
+          <Button
+            type="submit"
+            look="primary"
+            disabled={!isEdited || missing.length > 0}
+            busy={save.isPending}
+          >
             Save changes
           </Button>
         </div>

@@ -26,6 +26,16 @@ export const agentQuery = (agentId: string) =>
     queryFn: () => body(api.GET('/api/agents/{agentId}', { params: { path: { agentId } } })),
   });
 
+/** The scopes that the session lacks to change an agent. */
+export const missingScopesQuery = (agentId: string) =>
+  queryOptions({
+    queryKey: ['agents', agentId, 'missing scopes'],
+    async queryFn() {
+      const params = { path: { agentId }, query: { include: 'missing_scopes' as const } };
+      return (await body(api.GET('/api/agents/{agentId}', { params }))).missing_scopes ?? [];
+    },
+  });
+
 export const createAgent = (agent: Schema<'NewAgent'>) =>
   body(api.POST('/api/agents', { body: agent }));
 

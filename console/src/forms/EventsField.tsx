@@ -1,18 +1,29 @@
 import { eventLabels } from '../api/schema.ts';
 import type { EventType } from '../api/webhooks.ts';
+import { useHasScope } from '../shell/session.ts';
 
 const all = Object.keys(eventLabels) as EventType[];
+
+const ofAllOnly: ReadonlySet<EventType> = new Set(['agent.created', 'agent.deleted']);
 
 /** The event types of a webhook. */
 export function EventsField({
   value,
   onValue,
+  isOfAll,
   error,
 }: {
   value: readonly EventType[];
   onValue: (events: EventType[]) => void;
+  /** Whether it is a webhook for all agents: only these get events of none in particular. */
+  isOfAll: boolean;
   error?: string | undefined;
 }) {
+  const readsApprovals = useHasScope('approvals');
+  const missing = (event: EventType) => {
+    if (event.startsWith('approval.') && !readsApprovals) return 'needs the scope approvals';
+    return ofAllOnly.has(event) && !isOfAll ? 'for all agents only' : undefined;
+  };
   return (
     <fieldset className="min-w-0">
       <legend className="mb-1.5 text-[13px] font-medium">Events</legend>
@@ -26,13 +37,17 @@ export function EventsField({
               type="checkbox"
               className="mt-0.5 size-4 shrink-0 accent-accent"
               checked={value.includes(event)}
+              // What is chosen already can be taken away.
+              disabled={missing(event) !== undefined && !value.includes(event)}
               onChange={({ target }) =>
                 onValue(all.filter((one) => (one === event ? target.checked : value.includes(one))))
               }
             />
             <span className="flex min-w-0 flex-wrap gap-x-3">
               <code className="font-mono text-xs leading-5 sm:w-44">{event}</code>
-              <span className="text-muted">{eventLabels[event]}</span>
+              <span className="text-muted">
+                {[eventLabels[event], missing(event)].filter(Boolean).join('; ')}
+              </span>
             </span>
           </label>
         ))}

@@ -8,9 +8,13 @@ const everything = ['*'];
 /** The scopes that are no categories of skills. */
 const others = [
   { value: 'approvals', about: 'decide what runs ask a person' },
+  { value: 'budgets', about: 'set and delete budgets' },
   { value: 'events', about: 'send events to runs that wait' },
   { value: 'memories', about: 'read and change the memories of users' },
   { value: 'user-data', about: 'take out and erase all that is kept of a user' },
+  ...['registry', 'conversations', 'schedules', 'webhooks'].map((value) => ({
+    ...{ value, about: 'where API_KEY_PERMISSIONS is strict' },
+  })),
 ];
 
 /** The scopes of a key: all skills, or selected categories. */

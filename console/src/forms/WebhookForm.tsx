@@ -9,6 +9,8 @@ import { EventsField } from './EventsField.tsx';
 import { FormFrame } from './FormFrame.tsx';
 import { SecretField } from './SecretField.tsx';
 
+const allAgents = [{ value: '*', label: 'All agents' }];
+
 /** Creates a webhook and shows its secret once, or changes the given one. */
 export function WebhookForm({
   webhook,
@@ -70,7 +72,7 @@ export function WebhookForm({
       isForm
       onClose={onClose}
       title={webhook ? 'Edit webhook' : 'New webhook'}
-      description="An https endpoint of yours that gets the events of an agent."
+      description="An https endpoint of yours that gets the events of an agent, or of all agents."
     >
       <FormFrame
         verb={webhook ? 'Save' : 'Create webhook'}
@@ -91,9 +93,19 @@ export function WebhookForm({
           onValue={setUrl}
         />
         {!webhook && (
-          <AgentField value={agentId} onValue={setAgentId} error={issueOf(error, 'agent_id')} />
+          <AgentField
+            value={agentId}
+            onValue={setAgentId}
+            error={issueOf(error, 'agent_id')}
+            others={allAgents}
+          />
         )}
-        <EventsField value={events} onValue={setEvents} error={issueOf(error, 'events')} />
+        <EventsField
+          value={events}
+          onValue={setEvents}
+          isOfAll={agentId === '*'}
+          error={issueOf(error, 'events')}
+        />
         {!webhook && (
           <SecretField
             label="Secret"

@@ -25,6 +25,8 @@ export interface Place {
   readonly label: string;
   readonly to: string;
   readonly icon: LucideIcon;
+  /** What the session needs to see it. */
+  readonly scope?: string;
   /** Beside its name: how much there is to do. */
   readonly Count?: ComponentType;
 }
@@ -43,7 +45,13 @@ export const placeGroups: readonly PlaceGroup[] = [
       { label: 'Overview', to: '/', icon: Activity },
       { label: 'Skills', to: '/skills', icon: Puzzle },
       { label: 'Jobs', to: '/jobs', icon: ListChecks },
-      { label: 'Approvals', to: '/approvals', icon: UserCheck, Count: PendingCount },
+      {
+        label: 'Approvals',
+        to: '/approvals',
+        icon: UserCheck,
+        scope: 'approvals',
+        Count: PendingCount,
+      },
     ],
   },
   {

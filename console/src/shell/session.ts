@@ -18,3 +18,9 @@ export function useSession(): PageSession {
 
 /** Whether the session may use /admin. */
 export const useIsAdministrator = (): boolean => useSession().kind === 'administrator';
+
+/** Whether the session has a scope. The platform decides; pages hide or explain what it would refuse. */
+export function useHasScope(scope: string): boolean {
+  const { scopes } = useSession();
+  return scopes.includes('*') || scopes.includes(scope);
+}

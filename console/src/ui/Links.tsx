@@ -16,6 +16,8 @@ export const UserLink = ({ id }: { id: string }) => (
 /** `isInRow`: in a row that leads elsewhere itself. */
 export function AgentLink({ id, isInRow = false }: { id: string; isInRow?: boolean }) {
   const look = isInRow ? `${aboveRowLink} hover:underline` : textLink;
+  // A webhook may be for all agents.
+  if (id === '*') return 'All agents';
   return (
     <Link to="/agents/$agentId" params={{ agentId: id }} className={look}>
       {id}

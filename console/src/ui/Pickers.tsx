@@ -10,20 +10,24 @@ export function AgentField({
   onValue,
   error,
   label = 'Agent',
+  others = [],
 }: {
   value: string;
   onValue: (id: string) => void;
   error?: string | undefined;
   label?: string;
+  /** Choices before the agents. */
+  others?: readonly { readonly value: string; readonly label: string }[];
 }) {
   const { data } = useQuery(agentsQuery());
   const ids = data?.data.map(({ id }) => id) ?? [];
+  const isKnown = ids.includes(value) || others.some((one) => one.value === value);
   return (
     <SelectField
       label={label}
       error={error}
       value={value}
-      options={(ids.includes(value) ? ids : [value, ...ids]).map((id) => ({ value: id }))}
+      options={[...others, ...(isKnown ? ids : [value, ...ids]).map((id) => ({ value: id }))]}
       onValue={onValue}
     />
   );

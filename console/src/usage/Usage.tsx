@@ -5,6 +5,7 @@ import { useState } from 'react';
 import { liveMs } from '../api/queries.ts';
 import { type Owner, type OwnUsage, usageQuery } from '../api/usage.ts';
 import { BudgetDialog } from '../forms/BudgetDialog.tsx';
+import { useHasScope } from '../shell/session.ts';
 import { Button, ButtonLink } from '../ui/Button.tsx';
 import { Empty, Loaded } from '../ui/Loading.tsx';
 import { moneyText } from '../ui/Money.ts';
@@ -69,6 +70,7 @@ export const dayColumns: readonly Column<Day>[] = [
 
 export function Usage({ owner, noun }: { owner: Owner; noun: string }) {
   const [isEditing, setEditing] = useState(false);
+  const mayEdit = useHasScope('budgets');
   const query = useQuery({ ...usageQuery(owner), refetchInterval: liveMs });
   return (
     <Loaded query={query}>
@@ -77,9 +79,15 @@ export function Usage({ owner, noun }: { owner: Owner; noun: string }) {
           <Section
             title="Budget"
             actions={
-              <Button size="small" icon={<Gauge />} onClick={() => setEditing(true)}>
-                Edit budget
-              </Button>
+              mayEdit ? (
+                <Button size="small" icon={<Gauge />} onClick={() => setEditing(true)}>
+                  Edit budget
+                </Button>
+              ) : (
+                <span className="text-xs text-muted">
+                  Editing the budget needs the scope budgets.
+                </span>
+              )
             }
           >
             <div className="grid gap-x-10 gap-y-5 sm:grid-cols-2">
