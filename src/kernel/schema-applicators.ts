@@ -98,7 +98,7 @@ const readAnyOf: ReadKeyword = (reading, _schema, schemas) => {
     let fits = false;
     for (const node of nodes) {
       if (tried(run, node, value, described)) fits = true;
-      // Each branch that fits describes members, so all are tried where somebody asks for that.
+      // Each branch that fits describes members, so all are tried where another keyword reads that.
       if (fits && described === null) break;
     }
     return (

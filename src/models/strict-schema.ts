@@ -40,7 +40,8 @@ export function isStrictSchema(schema: unknown, isRoot = true): boolean {
   if (type === 'object') {
     const names = Object.keys(properties as object);
     if (additionalProperties !== false || !Array.isArray(required)) return false;
-    if (!names.every((name) => required.includes(name))) return false;
+    const certain = new Set<unknown>(required);
+    if (!names.every((name) => certain.has(name))) return false;
   }
   return (
     Array.isArray(anyOf) &&

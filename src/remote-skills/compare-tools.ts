@@ -50,13 +50,15 @@ export interface Comparison {
   readonly differenceOf: (before: RemoteDefinition, after: RemoteDefinition) => string;
 }
 
-export function compareTools(compared: Comparison): Compared {
+/** Yields between tools: comparing the schemas of one may take some hundred milliseconds, and a service has hundreds. */
+export async function compareTools(compared: Comparison): Promise<Compared> {
   const { named, known } = compared;
   const added: VersionRow[] = [];
   const removed: VersionRow[] = [];
   const changed: Compared['changed'][number][] = [];
   const versions = Map.groupBy(known, ({ skill_name }) => skill_name);
   for (const name of new Set([...named.keys(), ...versions.keys()])) {
+    await new Promise(setImmediate);
     const rows = versions.get(name) ?? [];
     const offers = offersOf(compared, name);
     if (offers.length === 0 && compared.isPartial) continue;

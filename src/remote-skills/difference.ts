@@ -4,12 +4,11 @@ import { canonicalJson, cleanText } from '../kernel/text.ts';
 import type { RemoteDefinition } from './definitions.ts';
 
 const differenceCharsMax = 32_768;
-/** Of the comparison, which takes the square of the lines that differ. */
-const editsMax = 2_000;
-const timeoutMs = 200;
+/** Of the comparison, which takes the square of the lines that differ: some hundred milliseconds at most. */
+const editsMax = 500;
 
 export function differenceOf(before: RemoteDefinition, after: RemoteDefinition): string {
-  const options = { context: 2, maxEditLength: editsMax, timeout: timeoutMs };
+  const options = { context: 2, maxEditLength: editsMax };
   const patch = createTwoFilesPatch(
     'accepted',
     'new',

@@ -2,7 +2,7 @@
  * Refresh: reads the tools of a service and compares them with the stored versions, in one transaction with the
  * registry's rows. If the service is unavailable, slow or hostile, the reason is recorded and its skills stay as they are.
  */
-import type { Transaction } from '../database/database.ts';
+import type { Handle, Transaction } from '../database/database.ts';
 import { addSecrets, redacted } from '../executors/redaction.ts';
 import { aborted } from '../kernel/aborted.ts';
 import { checkBoundedSchema } from '../kernel/bounded-schema.ts';
@@ -11,7 +11,7 @@ import type { Json } from '../kernel/json.ts';
 import { SchemaError } from '../kernel/schema-rules.ts';
 import { cleanText, isCleanText } from '../kernel/text.ts';
 import { listRemoteVersions } from '../skills/remote-skills.ts';
-import { type Compared, type Comparison, compareTools, digestOfTool } from './compare-tools.ts';
+import { type Compared, compareTools, digestOfTool } from './compare-tools.ts';
 import { shownSchema } from './definitions.ts';
 import {
   type Discovered,
@@ -71,10 +71,7 @@ async function discoverAndStore(
     addSecrets(secretive, secretTextsOf(source));
     const discovered = await discoverInTime(kind, source);
     const checked = await checkTools(state, sourceId, discovered);
-    const { differenceOf } = await import('./difference.ts');
-    const stored = await database.write((tx) =>
-      store(state, tx, { row, discovered, checked, differenceOf }),
-    );
+    const stored = await compareAndStore(state, { row, discovered, checked });
     await skills.refresh();
     log.info({ source: row.name, tools: checked.named.size }, 'a remote source was looked at');
     return stored;
@@ -174,36 +171,90 @@ interface Found {
   readonly row: SourceRow;
   readonly discovered: Discovered;
   readonly checked: Checked;
-  readonly differenceOf: Comparison['differenceOf'];
 }
 
-async function store(
+/** Comparisons of one refresh, of which another process changes what they compare with. */
+const comparisonsMax = 5;
+
+/** Compares outside the transaction that stores, because comparing strangers' schemas takes time. */
+async function compareAndStore(state: RemoteSkillsState, found: Found): Promise<SourceRow> {
+  for (let i = 0; i < comparisonsMax; i++) {
+    const comparison = await compareWithStored(state, found);
+    const stored = await state.database.write((tx) => store(state, tx, found, comparison));
+    if (stored !== 'changed') return stored;
+  }
+  throw new RemoteFault('Its skills are being changed by others: refresh it again', {
+    retryable: true,
+  });
+}
+
+/** What differs from the stored versions, and which these were. */
+interface StoredComparison {
+  readonly compared: Compared;
+  readonly basis: string;
+  readonly found: Pick<SourceRow, 'settings' | 'about'>;
+}
+
+async function compareWithStored(
   state: RemoteSkillsState,
-  tx: Transaction,
-  { row, discovered, checked, differenceOf }: Found,
-): Promise<SourceRow> {
-  const now = state.clock.now();
+  { row, discovered, checked }: Found,
+): Promise<StoredComparison> {
+  const { differenceOf } = await import('./difference.ts');
   const leftOut = checked.leftOut
     .slice(0, leftOutMax)
     .map(({ tool, reason }) => ({ tool, reason: shortText(reason) }));
   const about = { ...discovered.about, left_out: leftOut, left_out_total: checked.leftOut.length };
+  const found = {
+    settings: settingsWith(row, discovered.learned),
+    about: JSON.stringify(about),
+  };
+  const stored = await listStored(state.database.read, row);
+  const { refreshedAt, known, registered } = stored;
+  const compared = await compareTools({
+    ...{ sourceId: row.id, isFirst: refreshedAt === null && known.length === 0, known, registered },
+    ...checked,
+    ...{ now: state.clock.now(), differenceOf },
+    isPartial: discovered.isPartial === true,
+    whyUnusable: usabilityOf(state, { ...row, ...found }),
+  });
+  return { compared, basis: basisOf(stored), found };
+}
+
+async function listStored(db: Handle, row: SourceRow) {
+  const refreshedAt = (await findSource(db, row.id))?.refreshed_at ?? null;
+  const known = await listVersions(db, row.id);
+  return { refreshedAt, known, registered: await listRemoteVersions(db, categoryOf(row)) };
+}
+
+/** Equal while a comparison with the stored versions would have the same result. A digest stands for a definition. */
+function basisOf({
+  refreshedAt,
+  known,
+  registered,
+}: Awaited<ReturnType<typeof listStored>>): string {
+  const versions = known.map(({ skill_name, version, digest, state, reason, activated_at }) =>
+    JSON.stringify([skill_name, version, digest, state, reason, activated_at]),
+  );
+  const names = registered.map(({ skill_name, version }) => `${skill_name} ${version}`);
+  return JSON.stringify([refreshedAt === null, versions.sort(), names.sort()]);
+}
+
+/** Stores the result; `changed` if the stored versions are not those that it was compared with. */
+async function store(
+  state: RemoteSkillsState,
+  tx: Transaction,
+  { row }: Found,
+  { compared, basis, found }: StoredComparison,
+): Promise<SourceRow | 'changed'> {
+  const now = state.clock.now();
   // First, because this update locks the source against refreshes of other processes.
   const locked = await updateSource(tx, row.id, { updated_at: now });
   if (locked === undefined) throw notFound('Source');
   if (haveSettingsChanged(row, locked)) return locked;
-  const settings = settingsWith(locked, discovered.learned);
+  if (basisOf(await listStored(tx, row)) !== basis) return 'changed';
   const available = { status: 'available', fault: null, fault_at: null } as const;
-  const found = { settings, about: JSON.stringify(about), refreshed_at: now };
-  const source = (await updateSource(tx, row.id, { ...available, ...found })) ?? locked;
-  const known = await listVersions(tx, row.id);
-  const isFirst = locked.refreshed_at === null && known.length === 0;
-  const registered = await listRemoteVersions(tx, categoryOf(row));
-  const compared = compareTools({
-    ...{ sourceId: row.id, isFirst, known, registered, now, differenceOf },
-    ...checked,
-    isPartial: discovered.isPartial === true,
-    whyUnusable: usabilityOf(state, source),
-  });
+  const changes = { ...available, ...found, refreshed_at: now };
+  const source = (await updateSource(tx, row.id, changes)) ?? locked;
   await storeCompared(tx, compared, now);
   await registerVersions(tx, state.clock, source);
   return source;

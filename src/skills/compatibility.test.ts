@@ -1,5 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
+import { cpuMsOf } from '../../test/support/cpu-time.ts';
+import { doubling } from '../../test/support/hostile-schemas.ts';
 import { compileSchema, type JsonSchema } from '../kernel/json-schema.ts';
 import { incompatibilities } from './compatibility.ts';
 
@@ -253,4 +255,49 @@ test('schemas without a reported difference take all inputs that the earlier one
     }),
     { numRuns: 500 },
   );
+});
+
+describe("strangers' schemas are compared in bounded steps", () => {
+  const values = (from: number) => Array.from({ length: 4_000 }, (_, i) => `value-${from + i}`);
+  const twice = (next: object) => ({ allOf: [next, next], anyOf: [next, next] });
+  const branches = (from: number) => ({
+    anyOf: Array.from({ length: 800 }, (_, i) => ({ properties: { a: { const: from + i } } })),
+  });
+  const wide = (type: string) => ({
+    properties: Object.fromEntries(
+      Array.from({ length: 1_500 }, (_, i) => [`field${i}`, { type }]),
+    ),
+  });
+  const cases: Record<string, readonly [before: object, next: object]> = {
+    'an enum of 4,000 values': [{ enum: values(0) }, { enum: values(1) }],
+    'an enum of 4,000 values in each branch': [
+      { anyOf: Array.from({ length: 3 }, (_, i) => ({ enum: values(i).slice(0, 1_300) })) },
+      { anyOf: Array.from({ length: 3 }, (_, i) => ({ enum: values(i + 9).slice(0, 1_300) })) },
+    ],
+    'definitions that refer twice': [doubling(twice, 40), doubling((next) => ({ not: next }), 40)],
+    'two times 800 branches': [branches(0), branches(5_000)],
+    'fields by the thousand': [wide('string'), wide('integer')],
+    'a chain of definitions': [
+      doubling((next) => ({ items: next }), 900),
+      doubling((next) => ({ items: next, title: 'x' }), 899),
+    ],
+  };
+
+  test.each(Object.entries(cases))('%s', async (_name, [before, next]) => {
+    const schemas = (one: object) => ({ parameters: { ...one }, output: { ...one } });
+    let found: string[] = [];
+    const took = await cpuMsOf(() => {
+      found = incompatibilities(schemas(before), schemas(next));
+    });
+    expect(found.length).toBeGreaterThan(0);
+    expect(took).toBeLessThan(10_000);
+  });
+
+  test('and one that is too large is a difference', () => {
+    const before = doubling(twice, 40);
+    const next = doubling((one) => ({ not: one }), 40);
+    expect(
+      incompatibilities({ parameters: before, output: {} }, { parameters: next, output: {} }),
+    ).toEqual(['input: the schemas are too large to compare']);
+  });
 });

@@ -1,23 +1,26 @@
 /**
  * What the schemas of a version may not do under the same version: refuse an input that they took, or drop an
  * output. Promises that an input which the earlier schema described is still taken when no difference is
- * reported. Reports a difference also where the rules here cannot tell, and says so. Two things are allowed
+ * reported. Reports a difference also where the rules here cannot tell, and says so. The schemas may be a stranger's: the
+ * steps of a comparison are bounded, and one that takes more is a difference. Two things are allowed
  * although a strict reading refuses them: a new optional field, and any change of what only describes.
  */
-import { compileSchema, type JsonSchema } from '../kernel/json-schema.ts';
+import { boundedTest } from '../kernel/bounded-schema.ts';
+import type { JsonSchema } from '../kernel/json-schema.ts';
 import { canonicalJson } from '../kernel/text.ts';
 import { outputDifferences } from './output-compatibility.ts';
 import { keywordDifferences } from './schema-keywords.ts';
 import {
   beginComparison,
   type Comparison,
+  compared,
   finiteValues,
   isAnything,
   refers,
   resolved,
   rulesOf,
   type Schema,
-  spend,
+  textsOf,
   typesOf,
 } from './schema-parts.ts';
 
@@ -42,7 +45,9 @@ function inputDifferences(before: JsonSchema, next: JsonSchema): string[] {
   if (dialectOf(before) !== dialectOf(next)) {
     return ['input: $schema has changed, and the schemas of two dialects are not compared'];
   }
-  return narrowed(beginComparison(before, next, narrowed), before, next, 'input');
+  return compared('input', () =>
+    narrowed(beginComparison(before, next, narrowed), before, next, 'input'),
+  );
 }
 
 function dialectOf({ $schema }: JsonSchema): string {
@@ -51,7 +56,6 @@ function dialectOf({ $schema }: JsonSchema): string {
 
 /** What `before` takes and `next` may refuse, as sentences that begin with the path of the value. */
 function narrowed(comparison: Comparison, before: Schema, next: Schema, path: string): string[] {
-  if (!spend(comparison)) return [`${path}: the schemas are too large to compare`];
   if (isAnything(next) || before === false) return [];
   if (next === false) return [`${path} is no longer taken`];
   const earlier = before === true ? {} : resolved(comparison.before, before);
@@ -59,21 +63,17 @@ function narrowed(comparison: Comparison, before: Schema, next: Schema, path: st
   if (earlier === undefined || later === undefined) {
     return [`${path}: cannot tell, because a reference leads nowhere that is compared`];
   }
-  const pair = `${canonicalJson(earlier)}\n${canonicalJson(later)}`;
+  const texts = textsOf(comparison, earlier, later);
+  const pair = texts.join('\n');
   // A recursive schema: the pair is being compared further up.
   if (comparison.open.has(pair)) return [];
-  if (isSame(comparison, earlier, later)) return [];
+  if (texts[0] === texts[1] && (comparison.sameDefinitions || !refers(earlier))) return [];
   comparison.open.add(pair);
   try {
     return ofSchemas(comparison, earlier, later, path);
   } finally {
     comparison.open.delete(pair);
   }
-}
-
-function isSame(comparison: Comparison, before: JsonSchema, next: JsonSchema): boolean {
-  const [a, b] = [rulesOf(before), rulesOf(next)].map((rules) => canonicalJson(rules));
-  return a === b && (comparison.sameDefinitions || !refers(before));
 }
 
 function ofSchemas(
@@ -84,10 +84,10 @@ function ofSchemas(
 ): string[] {
   const values = finiteValues(before);
   if (values !== undefined && !refers(next)) {
-    const issues = compileSchema(next);
-    const was = refers(before) ? () => null : compileSchema(before);
+    const isTaken = testOf(comparison, next);
+    const wasTaken = refers(before) ? () => true : testOf(comparison, before);
     return values
-      .filter((value) => was(value) === null && issues(value) !== null)
+      .filter((value) => wasTaken(value) && !isTaken(value))
       .map((value) => `${path} no longer takes ${JSON.stringify(value).slice(0, 80)}`);
   }
   const direct = keywordDifferences(comparison, before, next, path);
@@ -111,6 +111,11 @@ function ofSchemas(
     if (found.length === 0) return [];
   }
   return direct;
+}
+
+/** Whether a value fits a part of a schema, in the dialect of the whole. */
+function testOf({ before: { $schema }, meter }: Comparison, part: JsonSchema) {
+  return boundedTest($schema === undefined ? part : { ...part, $schema }, meter);
 }
 
 /** Both schemas at once, or the branch alone, which takes more: the comparison stays on the safe side. */

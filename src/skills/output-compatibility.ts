@@ -7,20 +7,22 @@ import { canonicalJson } from '../kernel/text.ts';
 import {
   beginComparison,
   type Comparison,
+  compared,
+  fieldIn,
   resolved,
-  rulesOf,
   type Schema,
-  spend,
+  textsOf,
   typesOf,
 } from './schema-parts.ts';
 
 export function outputDifferences(before: JsonSchema, next: JsonSchema): string[] {
   if (canonicalJson(before) === canonicalJson(next)) return [];
-  return dropped(beginComparison(before, next, dropped), before, next, 'output');
+  return compared('output', () =>
+    dropped(beginComparison(before, next, dropped), before, next, 'output'),
+  );
 }
 
 function dropped(comparison: Comparison, before: Schema, next: Schema, path: string): string[] {
-  if (!spend(comparison)) return [`${path}: the schemas are too large to compare`];
   if (typeof before === 'boolean') return [];
   if (next === false) return [`${path} is gone`];
   const earlier = resolved(comparison.before, before);
@@ -28,7 +30,7 @@ function dropped(comparison: Comparison, before: Schema, next: Schema, path: str
   if (earlier === undefined || later === undefined) {
     return [`${path}: cannot tell, because a reference leads nowhere that is compared`];
   }
-  const [a, b] = [canonicalJson(rulesOf(earlier)), canonicalJson(rulesOf(later))];
+  const [a, b] = textsOf(comparison, earlier, later);
   const pair = `${a}\n${b}`;
   if (comparison.open.has(pair) || (a === b && comparison.sameDefinitions)) return [];
   comparison.open.add(pair);
@@ -68,11 +70,11 @@ function droppedFields(
     .filter(
       (name) => !required.has(name) && (Object.hasOwn(now, name) || !Object.hasOwn(was, name)),
     )
-    .map((name) => `${path}.${name} is no longer always there`);
+    .map((name) => `${fieldIn(path, name)} is no longer always there`);
   const fields = Object.entries(was).flatMap(([name, schema]) => {
     const later = Object.hasOwn(now, name) ? now[name] : undefined;
-    if (later === undefined) return [`${path}.${name} is gone`];
-    return comparison.compare(comparison, schema, later, `${path}.${name}`);
+    if (later === undefined) return [`${fieldIn(path, name)} is gone`];
+    return comparison.compare(comparison, schema, later, fieldIn(path, name));
   });
   return [...fields, ...uncertain];
 }

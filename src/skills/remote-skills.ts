@@ -1,5 +1,5 @@
 /** The rows of skills that a service outside runs. */
-import type { Transaction } from '../database/database.ts';
+import type { Handle, Transaction } from '../database/database.ts';
 import type { Clock } from '../kernel/clock.ts';
 import { newId } from '../kernel/ids.ts';
 import type { SkillFacts } from './fields.ts';
@@ -13,8 +13,8 @@ export interface RemoteOwner {
 }
 
 /** The versions of skills that services outside have had in a category, active or not. */
-export async function listRemoteVersions(tx: Transaction, category: string) {
-  const rows = await listCategoryRows(tx, category);
+export async function listRemoteVersions(db: Handle, category: string) {
+  const rows = await listCategoryRows(db, category);
   return rows.map(({ skill_name, version }) => ({ skill_name, version }));
 }
 

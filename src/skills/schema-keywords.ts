@@ -5,7 +5,14 @@
  */
 import type { JsonSchema } from '../kernel/json-schema.ts';
 import { canonicalJson } from '../kernel/text.ts';
-import { type Comparison, isAnything, rulesOf, type Schema, typesOf } from './schema-parts.ts';
+import {
+  type Comparison,
+  fieldIn,
+  isAnything,
+  rulesOf,
+  type Schema,
+  typesOf,
+} from './schema-parts.ts';
 
 /** One keyword of the later schema. */
 interface Asked {
@@ -87,7 +94,7 @@ function requiredRule({ before, path, value }: Asked): string[] {
   const was = new Set((before['required'] as string[] | undefined) ?? []);
   return (value as string[])
     .filter((name) => !was.has(name))
-    .map((name) => `${path}.${name} is now required`);
+    .map((name) => `${fieldIn(path, name)} is now required`);
 }
 
 /** A field that the earlier schema did not name may be added, whatever values it takes. */
@@ -96,11 +103,11 @@ function propertiesRule({ comparison, before, path, value }: Asked): string[] {
   const was = (before['properties'] as Record<string, Schema> | undefined) ?? {};
   return Object.entries(value as Record<string, Schema>).flatMap(([name, schema]) => {
     if (!Object.hasOwn(was, name) && 'patternProperties' in before && !isAnything(schema)) {
-      return [cannotTell(`${path}.${name}`, 'patternProperties')];
+      return [cannotTell(fieldIn(path, name), 'patternProperties')];
     }
     const earlier = Object.hasOwn(was, name) ? was[name] : describedRest(before);
     if (earlier === undefined) return [];
-    return comparison.compare(comparison, earlier, schema, `${path}.${name}`);
+    return comparison.compare(comparison, earlier, schema, fieldIn(path, name));
   });
 }
 
@@ -123,7 +130,7 @@ function additionalRule({ comparison, before, next, path, value }: Asked): strin
   const patterns = canonicalJson([before['patternProperties'] ?? {}]);
   return [
     ...gone.flatMap(([name, schema]) =>
-      comparison.compare(comparison, schema, value as Schema, `${path}.${name}`),
+      comparison.compare(comparison, schema, value as Schema, fieldIn(path, name)),
     ),
     ...others,
     ...(patterns === canonicalJson([next['patternProperties'] ?? {}])

@@ -1,11 +1,19 @@
 /** Parts of a JSON Schema that a comparison of two schemas looks at. */
 import type { JsonSchema } from '../kernel/json-schema.ts';
+import { SchemaError } from '../kernel/schema-rules.ts';
+import { OutOfSteps, StepMeter } from '../kernel/schema-run.ts';
 import { canonicalJson } from '../kernel/text.ts';
 
 export type Schema = JsonSchema | boolean;
 
-/** Pairs of schemas that one comparison looks at. */
-const pairsMax = 5_000;
+/** Steps of one comparison: a pair of schemas costs some for each of their characters. */
+const stepsMax = 20_000_000;
+const stepsPerChar = 4;
+const stepsPerPair = 1_000;
+/** Pairs of schemas within one another. */
+const depthMax = 100;
+/** Characters of a field's name in a sentence. */
+const nameCharsMax = 100;
 
 /** Keywords that refuse nothing. */
 const annotations = new Set(
@@ -24,7 +32,10 @@ export interface Comparison {
   readonly sameDefinitions: boolean;
   /** The pairs that are being compared. */
   readonly open: Set<string>;
-  left: number;
+  /** Shared with the validation of values that a schema lists. */
+  readonly meter: StepMeter;
+  /** Canonical texts of what schemas refuse. */
+  readonly texts: Map<JsonSchema, string>;
   /** Compares two schemas within these. */
   compare(comparison: Comparison, before: Schema, next: Schema, path: string): string[];
 }
@@ -41,15 +52,53 @@ export function beginComparison(
     next,
     sameDefinitions: hasOnlyDefinitions && definitions(before) === definitions(next),
     open: new Set(),
-    left: pairsMax,
+    meter: new StepMeter(stepsMax),
+    texts: new Map(),
     compare,
   };
 }
 
-/** False when the comparison has looked at too many pairs. */
-export function spend(comparison: Comparison): boolean {
-  comparison.left -= 1;
-  return comparison.left >= 0;
+/**
+ * The texts of what two schemas refuse, equal for equal rules. Throws OutOfSteps when the comparison has become too large:
+ * references may lead to the same pair along very many ways.
+ */
+export function textsOf(
+  comparison: Comparison,
+  before: JsonSchema,
+  next: JsonSchema,
+): readonly [before: string, next: string] {
+  const [a, b] = [textOf(comparison, before), textOf(comparison, next)];
+  comparison.meter.spend(stepsPerPair + stepsPerChar * (a.length + b.length));
+  if (comparison.open.size >= depthMax) throw new OutOfSteps();
+  return [a, b];
+}
+
+function textOf({ meter, texts }: Comparison, schema: JsonSchema): string {
+  const known = texts.get(schema);
+  if (known !== undefined) return known;
+  const text = canonicalJson(rulesOf(schema));
+  meter.spend(stepsPerChar * text.length);
+  texts.set(schema, text);
+  return text;
+}
+
+/** The sentences of a comparison, or one that says why there are none. */
+export function compared(path: string, compare: () => string[]): string[] {
+  try {
+    return compare();
+  } catch (error) {
+    if (!(error instanceof SchemaError)) throw error;
+    return [
+      error instanceof OutOfSteps
+        ? `${path}: the schemas are too large to compare`
+        : `${path}: cannot tell, because a schema ${error.message}`,
+    ];
+  }
+}
+
+/** The path of a field. */
+export function fieldIn(path: string, name: string): string {
+  return `${path}.${name.length <= nameCharsMax ? name : `${name.slice(0, nameCharsMax)}…`}`;
 }
 
 /** Whether a schema takes every value. */
