@@ -4,7 +4,7 @@ import { asSentence } from './errors.ts';
 import type { Io } from './io.ts';
 import { readTarget, type TargetOptions } from './profile.ts';
 
-/** An outage of this length is shown: shorter ones end before anybody has read a line about them. */
+/** An outage of this length is shown: shorter ones end before a line about them is read. */
 const shownOutageMs = 1_000;
 
 /** A client that ends its requests, and the pauses between them, at Ctrl-C. */

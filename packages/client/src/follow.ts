@@ -80,8 +80,8 @@ export async function* followJob(
 }
 
 function noneFailed(deps: RequestsDeps): Attempts {
-  const { retriesMax } = deps;
-  return { failed: 0, retriesMax, patienceMs: patienceOf(deps), since: undefined };
+  const { max } = deps.retries;
+  return { failed: 0, retriesMax: max, patienceMs: patienceOf(max), since: undefined };
 }
 
 function brokenOff(jobId: string): SkillwrightError {

@@ -107,8 +107,7 @@ export function createClient(options: ClientOptions): Client {
     credentials: { apiKey, adminSecret },
     fetch: options.fetch ?? ((input, init) => fetch(input, init)),
     timeoutMs,
-    retriesMax: retries,
-    onRetry: options.onRetry,
+    retries: { max: retries, onRetry: options.onRetry },
   };
   const api = createApi(deps, operationTable);
   const runSkill = (skill: string, input: unknown, runOptions: RunOptions = {}) =>

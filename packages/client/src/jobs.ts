@@ -137,7 +137,11 @@ async function waitOnce(
   signal: AbortSignal | undefined,
 ): Promise<Job> {
   const request = { method: 'GET', path: pathOf(jobId), headers: { prefer: preference(deps) } };
-  return (await send(deps, { ...request, signal, patienceMs: patienceOf(deps) })) as Job;
+  return (await send(deps, {
+    ...request,
+    signal,
+    patienceMs: patienceOf(deps.retries.max),
+  })) as Job;
 }
 
 function preference({ timeoutMs }: Pick<RequestsDeps, 'timeoutMs'>): string {

@@ -15,9 +15,11 @@ export interface RequestsDeps {
   readonly fetch: typeof fetch;
   /** Milliseconds for one request. */
   readonly timeoutMs: number;
-  /** How often a request is sent again. */
-  readonly retriesMax: number;
-  readonly onRetry?: ((retry: Retry) => void) | undefined;
+  readonly retries: {
+    /** How often a request is sent again. */
+    readonly max: number;
+    readonly onRetry: ((retry: Retry) => void) | undefined;
+  };
 }
 
 /** What every call takes. */
@@ -66,15 +68,15 @@ export async function send(deps: RequestsDeps, request: ApiRequest): Promise<unk
 
 /** Calls `attempt` until it succeeds or another try is useless; `attempt` sends the request. */
 export async function withRetries<Result>(
-  deps: Pick<RequestsDeps, 'retriesMax' | 'onRetry'>,
+  deps: Pick<RequestsDeps, 'retries'>,
   request: ApiRequest,
   attempt: (isRepeated: boolean) => Promise<Result>,
 ): Promise<Result> {
-  const { retriesMax } = deps;
+  const retriesMax = deps.retries.max;
   const { method, headers = {}, signal } = request;
   const isKeyed = Object.keys(headers).some((name) => name.toLowerCase() === 'idempotency-key');
   const { isSafe = isKeyed || safeMethods.has(method) } = request;
-  const { patienceMs = isKeyed && isSafe ? patienceOf(deps) : undefined } = request;
+  const { patienceMs = isKeyed && isSafe ? patienceOf(retriesMax) : undefined } = request;
   const attempts: Attempts = { failed: 0, retriesMax, patienceMs, since: undefined };
   for (;;) {
     try {
@@ -91,11 +93,11 @@ export async function withRetries<Result>(
 }
 
 export function reportRetry(
-  { onRetry }: Pick<RequestsDeps, 'onRetry'>,
+  { retries }: Pick<RequestsDeps, 'retries'>,
   { since = Date.now() }: Pick<Attempts, 'since'>,
   retry: Pick<Retry, 'error' | 'pauseMs'>,
 ): void {
-  onRetry?.({ ...retry, failingForMs: Date.now() - since });
+  retries.onRetry?.({ ...retry, failingForMs: Date.now() - since });
 }
 
 /** Whether the same request may succeed later, and may be sent again. */

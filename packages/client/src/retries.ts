@@ -32,7 +32,7 @@ const restartMsMax = 120_000;
  * For how many milliseconds failures are borne by a request with an idempotency key, and while a job is waited for;
  * undefined without retries.
  */
-export function patienceOf({ retriesMax }: Pick<Attempts, 'retriesMax'>): number | undefined {
+export function patienceOf(retriesMax: number): number | undefined {
   return retriesMax === 0 ? undefined : restartMsMax;
 }
 
