@@ -7,6 +7,7 @@
  * module `import.meta.url` and `import.meta.dirname` stay those of its source.
  */
 import {
+  chmodSync,
   existsSync,
   mkdirSync,
   mkdtempSync,
@@ -53,6 +54,8 @@ async function bundle(): Promise<void> {
   try {
     await write(root, 'src/composition/run.ts', fresh);
     if (recordSources().times !== sources.times) throw new Error('the sources changed meanwhile');
+    // An image is built by root, and run by another user.
+    chmodSync(fresh, 0o755);
     // Another process may have made the same bundle.
     if (!existsSync(directory)) renameSync(fresh, directory);
     const record = `${fresh}.json`;
