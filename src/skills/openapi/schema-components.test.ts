@@ -1,5 +1,6 @@
 /** Schemas of skills as components of an OpenAPI document. */
 import { expect, test } from 'vitest';
+import { doubling } from '../../../test/support/hostile-schemas.ts';
 import { componentsOf } from './schema-components.ts';
 
 const anything = {
@@ -93,6 +94,7 @@ test.each([
   ['what the caller decides', { items: { $dynamicRef: '#node' } }],
   ['an item of a tuple', { items: [{ type: 'null' }, { $ref: '#/items/0' }] }],
   ['nothing', { $ref: '#/$defs/none' }],
+  ['a thousand definitions in turn', doubling((next) => ({ items: next }), 1_000)],
   ['a broken pointer', { $ref: '#/$defs/%', $defs: {} }],
 ])('a schema that refers to %s is any value', (_what, schema) => {
   expect(componentsOf('In', schema)).toEqual(anything);

@@ -45,7 +45,9 @@ export function componentsOf(name: string, schema: JsonSchema): Components {
     }
     return placing.components;
   } catch (error) {
-    if (error instanceof Unplaceable || error instanceof URIError) {
+    // Definitions of a service outside may lead to one another a thousand times.
+    const isTooDeep = error instanceof RangeError;
+    if (error instanceof Unplaceable || error instanceof URIError || isTooDeep) {
       return { [name]: { description: 'Any JSON: the registry has the schema of the skill.' } };
     }
     throw error;
