@@ -11,9 +11,9 @@ import type { AgentDependent } from './agents.ts';
 /** The skill that gives an agent a task. */
 export const taskSkill = ['agent', 'v1.0', 'run-task'] as const;
 
-/** The skill that gives an agent a task, while it is active. */
-export function activeTaskSkill(skills: Pick<SkillRegistry, 'findActive'>) {
-  return skills.findActive(...taskSkill);
+/** The skill that gives an agent of the organization a task, while it is active. */
+export function activeTaskSkill(skills: Pick<SkillRegistry, 'findActive'>, organizationId: string) {
+  return skills.findActive(organizationId, ...taskSkill);
 }
 
 /** What a model, or a client of the Model Context Protocol, reads of an agent that is a tool. */

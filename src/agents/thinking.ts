@@ -214,7 +214,7 @@ async function toolsOf(
     skills: JSON.parse(agent.skills) as string[],
     approvals: JSON.parse(agent.approvals) as string[],
   };
-  return toolBox(deps.skills.list(), rights, scopes, wanted);
+  return toolBox(deps.skills.list(agent.organization_id), rights, scopes, wanted);
 }
 
 function systemOf(

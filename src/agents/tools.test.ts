@@ -28,6 +28,7 @@ function skill(path: string, more: Partial<Skill> = {}): Skill {
     config: {},
     hasConfig: false,
     remoteSourceId: null,
+    organizations: null,
     isActive: true,
     createdAt: 0,
     updatedAt: 0,

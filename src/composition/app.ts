@@ -89,6 +89,7 @@ export async function startApp(given: Parts): Promise<App> {
     await slices.jobs.recovery.endOrphans();
     await slices.webhooks.recovery.endOrphans();
   }
+  await slices.remoteSkills.remote.warnOfUnnamed();
   // Listening first: a port that is taken ends the start before any work was begun.
   const address = await listen(server, config, parts.listenFd ?? null);
   const worker = config.roles.has('worker') ? startWorker(parts, slices) : null;

@@ -78,7 +78,7 @@ export interface JobRunsDeps {
     readonly skillSettings: Pick<SkillSettings, 'forRun'>;
     readonly thinking: ComposedThinking;
     /** Why the service outside that runs a skill does not any more; null for all other skills. */
-    whyWithdrawn?(skill: string): Promise<string | null>;
+    whyWithdrawn?(organizationId: string, skill: string): Promise<string | null>;
   };
   /** What this process can run. */
   readonly worker: {

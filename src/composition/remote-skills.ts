@@ -32,7 +32,8 @@ export function composeRemoteSkills(
     outside: {
       ...{ open: oauth.open, close: oauth.close },
       publicUrl: config.publicUrl,
-      onChange: (sourceId) => remote.refresh(sourceId),
+      onChange: (sourceId, organizationId) => remote.refreshFor(sourceId, organizationId),
+      onDisconnect: (sourceId, organizationId) => remote.forgetAccount(sourceId, organizationId),
     },
   });
   const openapi = createOpenapiKind({ allowed, clock });

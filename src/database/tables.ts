@@ -113,6 +113,8 @@ export interface SkillsTable {
   examples: Generated<string>;
   /** The service that runs it; null for a skill that executors load. */
   remote_source_id: string | null;
+  /** JSON array of the organizations that it belongs to; null for all. */
+  organizations: string | null;
   created_at: number;
   updated_at: number;
 }
@@ -130,6 +132,8 @@ export interface RemoteSourcesTable {
   secrets: string | null;
   /** The text that describes it, where the operator gave one. */
   document: string | null;
+  /** JSON array of the organizations that its skills belong to, `["*"]` for all; null where none were ever named. */
+  organizations: string | null;
   /** JSON object: what its last successful refresh told of it. */
   about: string;
   status: 'new' | 'available' | 'failing' | 'needs_authorization';
@@ -211,6 +215,11 @@ export interface RemoteSkillVersionsTable {
   definition: string;
   /** What differs from the version before it; null for a first one. */
   difference: string | null;
+  /**
+   * JSON array of the organizations whose accounts were shown it; null where it was shown without an account, so to all
+   * organizations of its source.
+   */
+  organizations: string | null;
   created_at: number;
   updated_at: number;
   /** When it was accepted, by its first import or by an operator; null while it was not. */

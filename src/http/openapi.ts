@@ -157,7 +157,9 @@ async function generate(version: string, routes: (server: Server) => void) {
 export interface OpenApiRoutesDeps {
   readonly document: () => Promise<ApiDocument>;
   /** With an operation for each skill that a caller with these scopes may run. */
-  readonly documentWithSkills: (scopes: Caller['scopes']) => Promise<ApiDocument>;
+  readonly documentWithSkills: (
+    caller: Pick<Caller, 'organizationId' | 'scopes'>,
+  ) => Promise<ApiDocument>;
   /** Admits requests with an API key. */
   readonly admit: ReturnType<typeof apiKeyHook>;
 }
@@ -210,7 +212,7 @@ export function openApiRoutes(
     async (request, reply) => {
       const isOwn = hasSkills(request.query);
       const { bytes, etag } = isOwn
-        ? await documentWithSkills(callerOf(request).scopes)
+        ? await documentWithSkills(callerOf(request))
         : await document();
       reply.headers({ etag, 'cache-control': isOwn ? 'private, no-cache' : 'no-cache' });
       if (isOwn) addVary(reply, 'x-api-key');

@@ -10,7 +10,13 @@ import type { Clock } from '../kernel/clock.ts';
 import { continueAfter } from '../kernel/ids.ts';
 import type { QueueName } from '../kernel/queues.ts';
 import { claimOfEach } from '../leases/claims.ts';
-import { type Skill, type SkillRegistry, skillKey, skillKeyParts } from '../skills/registry.ts';
+import {
+  type AskedSkill,
+  type Skill,
+  type SkillRegistry,
+  skillKey,
+  skillKeyParts,
+} from '../skills/registry.ts';
 import { timeLimitOf } from '../skills/time-limits.ts';
 import { claimJobs } from './admission.store.ts';
 import { type ClaimedJob, changeJobCounts, insertJobs, type NewJob } from './jobs.store.ts';
@@ -28,8 +34,11 @@ export interface AdmissionDeps {
   readonly slices: {
     readonly skills: Pick<SkillRegistry, 'definition' | 'findActive' | 'goneSince' | 'refresh'>;
     readonly apiKeys: { callerById(id: string, db?: Handle): Promise<Caller | undefined> };
-    /** Why the service outside that runs a skill does not any more: a sentence; null for all other skills. */
-    whyWithdrawn?(skill: string): Promise<string | null>;
+    /**
+     * Why the service outside that runs a skill does not run it for an organization any more: a sentence; null for all
+     * other skills.
+     */
+    whyWithdrawn?(organizationId: string, skill: string): Promise<string | null>;
   };
   readonly clock: Clock;
   /** What this process can run. */
@@ -136,7 +145,7 @@ async function recordNew(
 }
 
 function admit({ slices, worker }: AdmissionDeps, job: ClaimedJob): RunOptions | null {
-  const skill = slices.skills.definition(job.skill_category, job.skill_version, job.skill_name);
+  const skill = slices.skills.definition(...askedBy(job));
   if (skill === undefined || !worker.isLoaded(skillOf(job))) return null;
   const { answerField, hasConfig } = skill;
   // The time that the attempt has waited does not count.
@@ -149,8 +158,8 @@ async function refuse(
   { slices: { skills, whyWithdrawn }, clock, times: { absentMs = 0 } }: AdmissionDeps,
   job: ClaimedJob,
 ): Promise<AttemptOutcome> {
-  const skill = [job.skill_category, job.skill_version, job.skill_name] as const;
-  const withdrawn = await whyWithdrawn?.(skillOf(job));
+  const skill = askedBy(job);
+  const withdrawn = await whyWithdrawn?.(job.organization_id, skillOf(job));
   if (withdrawn) return cannotRun(withdrawn);
   if (absentMs > 0 && skills.definition(...skill) === undefined) {
     try {
@@ -162,7 +171,7 @@ async function refuse(
   }
   // During a rolling update some workers have skills that others do not.
   if (skills.definition(...skill) !== undefined) return { kind: 'deferred', afterMs: elsewhereMs };
-  const since = skills.goneSince(...skill);
+  const since = skills.goneSince(job.skill_category, job.skill_version, job.skill_name);
   if (since !== undefined && clock.now() - since < absentMs) {
     return { kind: 'deferred', afterMs: absentAgainMs };
   }
@@ -180,10 +189,15 @@ async function mayCall(
   name: string,
   db?: Handle,
 ): Promise<boolean> {
-  const skill = skills.findActive(...skillKeyParts(name));
   const caller = await apiKeys.callerById(job.api_key_id, db);
-  if (skill === undefined || caller === undefined) return false;
-  return hasScopes(caller.scopes, skill.requiredScopes);
+  if (caller === undefined) return false;
+  const skill = skills.findActive(caller.organizationId, ...skillKeyParts(name));
+  return skill !== undefined && hasScopes(caller.scopes, skill.requiredScopes);
+}
+
+/** The skill of a job, looked up for the job's organization. */
+function askedBy(job: ClaimedJob): AskedSkill {
+  return [job.organization_id, job.skill_category, job.skill_version, job.skill_name];
 }
 
 /** `category/version/name`. */

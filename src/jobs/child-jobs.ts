@@ -104,7 +104,7 @@ async function usableSkill(
   job: JournalJob,
   name: string,
 ): Promise<Skill> {
-  const skill = skills.findActive(...skillKeyParts(name));
+  const skill = skills.findActive(job.organization_id, ...skillKeyParts(name));
   if (skill === undefined) throw permanentError(`there is no active skill ${name}`);
   if (!(await mayCall(job, name, tx))) {
     throw permanentError(

@@ -74,7 +74,8 @@ function targetOf(
   path: { category: string; version: string; skillName: string },
   asked: () => { agentId?: string | undefined; conversationId?: string | undefined },
 ): Target | Promise<Target> {
-  const skill = deps.slices.skills.active(path.category, path.version, path.skillName);
+  const { category, version, skillName } = path;
+  const skill = deps.slices.skills.active(caller.organizationId, category, version, skillName);
   const { agentId = defaultAgentId, conversationId } = asked();
   const withStatus = (status: 'active' | 'paused'): Target => {
     requireScopes(caller.scopes, skill.requiredScopes);

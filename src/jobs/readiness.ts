@@ -6,7 +6,7 @@ import type { Agents } from '../agents/agents.ts';
 import type { refusalCodes } from '../http/schemas.ts';
 import { type Caller, hasScopes, requireScopes } from '../kernel/caller.ts';
 import { PlatformError } from '../kernel/errors.ts';
-import { type Skill, type SkillRegistry, skillKey } from '../skills/registry.ts';
+import { type AskedSkill, type Skill, type SkillRegistry, skillKey } from '../skills/registry.ts';
 
 /** The columns that name a skill. */
 export interface SkillColumns {
@@ -59,16 +59,15 @@ export function readinessOf<S extends Starter>(
     return known;
   };
   return Promise.all(
-    starters.map(async (starter) =>
-      readinessFrom(starter, {
+    starters.map(async (starter) => {
+      const asked = skillOf(starter.organization_id, starter);
+      return readinessFrom(starter, {
         caller: await callerOf(starter.api_key_id),
-        skill:
-          skills.findActive(starter.skill_category, starter.skill_version, starter.skill_name) ??
-          skills.notFound(starter.skill_category, starter.skill_version, starter.skill_name),
+        skill: skills.findActive(...asked) ?? skills.notFound(...asked),
         agent: await agents.statusOf(starter.organization_id, starter.agent_id),
         input: inputOf?.(starter),
-      }),
-    ),
+      });
+    }),
   );
 }
 
@@ -123,10 +122,18 @@ function refusalOf({ code, reason }: Obstacle) {
 /** The scopes that a skill requires. Those of a vanished skill are unknown, but each requires its category. */
 function requiredScopes(
   skills: Pick<SkillRegistry, 'definition'>,
-  { skill_category, skill_version, skill_name }: SkillColumns,
+  organizationId: string,
+  starter: SkillColumns,
 ): readonly string[] {
-  const skill = skills.definition(skill_category, skill_version, skill_name);
-  return skill?.requiredScopes ?? [skill_category];
+  const skill = skills.definition(...skillOf(organizationId, starter));
+  return skill?.requiredScopes ?? [starter.skill_category];
+}
+
+function skillOf(
+  organizationId: string,
+  { skill_category, skill_version, skill_name }: SkillColumns,
+): AskedSkill {
+  return [organizationId, skill_category, skill_version, skill_name];
 }
 
 /** Throws `403` unless the caller may run the skill that a starter names. */
@@ -135,5 +142,5 @@ export function requireSkillScopes(
   caller: Caller,
   starter: SkillColumns,
 ): void {
-  requireScopes(caller.scopes, requiredScopes(skills, starter));
+  requireScopes(caller.scopes, requiredScopes(skills, caller.organizationId, starter));
 }

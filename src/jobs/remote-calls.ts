@@ -24,7 +24,7 @@ export async function callRemote(
 ): Promise<unknown> {
   const { skill: name, input } = objectOf(payload) ?? {};
   const key = typeof name === 'string' ? name : '';
-  const skill = deps.skills.registry.definition(...skillKeyParts(key));
+  const skill = deps.skills.registry.definition(job.organization_id, ...skillKeyParts(key));
   if (skill === undefined || skill.remoteSourceId === null) {
     throw permanentError(`there is no skill ${key}`);
   }

@@ -22,7 +22,8 @@ export async function retryJob(
   caller: Caller,
   job: JobRow,
 ): Promise<AcceptedJob> {
-  const skill = skills.active(job.skill_category, job.skill_version, job.skill_name);
+  const { skill_category, skill_version, skill_name } = job;
+  const skill = skills.active(caller.organizationId, skill_category, skill_version, skill_name);
   const agent = await agents.statusOf(caller.organizationId, job.agent_id);
   requireScopes(caller.scopes, skill.requiredScopes);
   // A trial again.

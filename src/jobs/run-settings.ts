@@ -40,7 +40,7 @@ export async function findSettings(
   job: Owner,
   name: string,
 ): Promise<RunSettings | MissingSettings | undefined> {
-  const skill = registry.definition(...skillKeyParts(name));
+  const skill = registry.definition(job.organization_id, ...skillKeyParts(name));
   return skill?.hasConfig ? settings.forRun(job.organization_id, skill) : undefined;
 }
 

@@ -25,7 +25,7 @@ export async function runSkill(
 ): Promise<SkillResult> {
   const { deps, job } = attempt;
   const context = { ...attempt.context, path: part.path };
-  const skill = deps.skills.registry.definition(...skillKeyParts(name));
+  const skill = deps.skills.registry.definition(job.organization_id, ...skillKeyParts(name));
   if (skill === undefined) {
     const message = `No definition of the skill ${name} is loaded here`;
     return { kind: 'failed', code: 'skill_execution_failed', message };

@@ -66,7 +66,7 @@ export function createEndpoint(given: EndpointDeps): Endpoint {
   // A call may take long: its stream is kept alive, and the client sees at once that the call is under way.
   const calls = createMcpHandler(create, { ...options, responseMode: 'sse' });
   const subscriptions = createSubscriptions(create, options.onerror);
-  skills.onChange(() => subscriptions.skillsChanged());
+  skills.onChange(({ organizations }) => subscriptions.skillsChanged(organizations));
   agentChanges.listen((organizationId) => subscriptions.agentsChanged(organizationId));
   // Other requests are answered until the server has drained.
   deps.process.stopping.addEventListener('abort', () => subscriptions.close());

@@ -95,11 +95,11 @@ export function createProseSkills(deps: ProseSkillsDeps): SkillsExtension {
 /** The newest version of each prose skill that the caller may run. */
 async function skillsOf(
   { skills, folders }: ProseSkillsDeps,
-  { scopes }: Caller,
+  { organizationId, scopes }: Caller,
 ): Promise<Skill[]> {
   const newest = new Map<string, Skill>();
   const found = await folders();
-  for (const skill of skills.list()) {
+  for (const skill of skills.list(organizationId)) {
     if (!found.has(keyOf(skill)) || !hasScopes(scopes, skill.requiredScopes)) continue;
     newest.set(pathOf(skill), skill);
   }

@@ -81,6 +81,7 @@ const noValidator = {
 
 export function createServer(deps: McpServerDeps, { era, authInfo }: McpRequestContext): McpServer {
   const sender = senderOf(authInfo);
+  const tools = () => deps.list.tools(sender.caller.organizationId);
   const mcp = new McpServer(
     { name: 'skillwright', title: 'Skillwright', version: deps.process.version },
     {
@@ -115,14 +116,14 @@ export function createServer(deps: McpServerDeps, { era, authInfo }: McpRequestC
   server.setRequestHandler('tools/call', async (request, ctx) => {
     const result = await callTool({ ...deps, sender, isModern: era === 'modern' }, request, ctx);
     if (!('content' in result)) return result;
-    const schema = deps.list.tools().byName.get(request.params.name)?.listed.outputSchema;
+    const schema = tools().byName.get(request.params.name)?.listed.outputSchema;
     // In revisions before 2026-07-28 an output that is no object is wrapped.
     return server.projectCallToolResult(result as CallToolResult, schema);
   });
   // The SDK asks these two before it gives a call to its handler.
-  mcp.toolInputSchemaJson = (name) => deps.list.tools().byName.get(name)?.listed.inputSchema;
+  mcp.toolInputSchemaJson = (name) => tools().byName.get(name)?.listed.inputSchema;
   mcp.resolveScopeChallenge = ({ request }) => {
-    const needed = neededScopes(deps.list, request);
+    const needed = neededScopes(deps.list, sender.caller.organizationId, request);
     if (hasScopes(sender.caller.scopes, needed)) return undefined;
     const [first = '', ...others] = needed;
     return { scopes: [first, ...others] };
@@ -174,13 +175,13 @@ async function toolNamed(
   { list, sender: { caller } }: Calling,
   name: string,
 ): Promise<{ tool: SkillTool; agentId?: string }> {
-  const known = list.tools().byName.get(name);
+  const known = list.tools(caller.organizationId).byName.get(name);
   if (known !== undefined) {
     if (mayCall(caller, known)) return { tool: known };
     throw invalidParams(`This key lacks a scope of ${name}`);
   }
   const agentId = agentOfTool(name);
-  const skill = activeTaskSkill(list.skills);
+  const skill = activeTaskSkill(list.skills, caller.organizationId);
   if (agentId === undefined || skill === undefined) throw invalidParams(`Unknown tool: ${name}`);
   // Checked before the lookup, so that a key without the scope cannot find out which agents exist.
   if (!hasScopes(caller.scopes, skill.requiredScopes)) {

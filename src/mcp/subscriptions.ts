@@ -1,6 +1,6 @@
 /**
- * Notifies clients of changed lists of tools (`subscriptions/listen`). Skills are the same for all clients and agents
- * belong to an organization, so each organization with a subscribed client has its own handler. A notification says that
+ * Notifies clients of changed lists of tools (`subscriptions/listen`). Agents and some skills belong to organizations, so
+ * each organization with a subscribed client has its own handler. A notification says that
  * a list has changed, not how; changes within a short time are notified once.
  */
 import type { ServerResponse } from 'node:http';
@@ -62,8 +62,10 @@ export function createSubscriptions(create: McpServerFactory, onerror: (error: E
       byOrganization.set(organizationId, listening);
       return handle;
     },
-    skillsChanged() {
+    /** Null for skills of all organizations. */
+    skillsChanged(organizations: ReadonlySet<string> | null) {
       for (const [organizationId, { handler }] of byOrganization) {
+        if (organizations !== null && !organizations.has(organizationId)) continue;
         tellTools(organizationId);
         handler.notify.resourcesChanged();
       }

@@ -8,7 +8,7 @@ import type { InputRequests } from '@modelcontextprotocol/server';
 import type { Jobs } from '../jobs/jobs.ts';
 import { type Caller, hasScopes } from '../kernel/caller.ts';
 import { invalid, notFound, PlatformError } from '../kernel/errors.ts';
-import type { Skill } from '../skills/registry.ts';
+import type { SkillRegistry } from '../skills/registry.ts';
 import { abandon, type CallsDeps, pendingQuestions } from './calls.ts';
 import { canAnswer, canAsk, decideAnswered, formsOf } from './questions.ts';
 import { errorOf, resultOf } from './results.ts';
@@ -22,9 +22,7 @@ const codeBytes = 16;
 
 export interface TasksDeps {
   readonly calls: CallsDeps & { readonly jobs: Pick<Jobs, 'get'> };
-  readonly skills: {
-    definition(category: string, version: string, name: string): Skill | undefined;
-  };
+  readonly skills: Pick<SkillRegistry, 'definition'>;
   /** What handles are made with; the same in all processes. */
   readonly taskKey: Buffer;
   /** How long an ended job is kept. */
@@ -56,7 +54,9 @@ export async function getTask(
     case 'failed': {
       const error = errorOf(job);
       if (error !== undefined) return { ...task, status: 'failed', error };
-      const skill = deps.skills.definition(job.skill_category, job.skill_version, job.skill_name);
+      const { skill_category, skill_version, skill_name } = job;
+      const asked = [organizationId, skill_category, skill_version, skill_name] as const;
+      const skill = deps.skills.definition(...asked);
       return { ...task, status: 'completed', result: resultOf(skill, job) };
     }
     default: {

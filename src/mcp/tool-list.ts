@@ -13,18 +13,25 @@ const pageSize = 100;
 export interface ToolListDeps {
   readonly skills: Pick<SkillRegistry, 'list' | 'findActive'>;
   readonly agents: Pick<Agents, 'list' | 'find'>;
-  /** The tools of the active skills. */
-  tools(): ToolSet;
+  /** The tools of the active skills of an organization. */
+  tools(organizationId: string): ToolSet;
 }
 
-/** The tools of the registry, made again when its active skills have changed. */
-export function createTools(skills: Pick<SkillRegistry, 'list' | 'onChange'>): () => ToolSet {
-  let made: ToolSet | null = null;
-  skills.onChange(() => {
-    made = null;
-  });
-  return () => {
-    made ??= toolsOf(skills.list());
+/** Sets of tools that are kept. */
+const keptMax = 50;
+
+/** The tools of the registry by organization, made again when its active skills have changed. */
+export function createTools(
+  skills: Pick<SkillRegistry, 'list' | 'audienceOf' | 'onChange'>,
+): ToolListDeps['tools'] {
+  const kept = new Map<string, ToolSet>();
+  skills.onChange(() => kept.clear());
+  return (organizationId) => {
+    const audience = skills.audienceOf(organizationId);
+    const made = kept.get(audience) ?? toolsOf(skills.list(organizationId));
+    kept.delete(audience);
+    kept.set(audience, made);
+    if (kept.size > keptMax) kept.delete(kept.keys().next().value as string);
     return made;
   };
 }
@@ -44,7 +51,7 @@ export async function listTools(
 ): Promise<{ tools: ListedTool[]; nextCursor?: string } | undefined> {
   const after = positionOf(cursor);
   if (after === undefined) return undefined;
-  const { listed, all } = deps.tools();
+  const { listed, all } = deps.tools(caller.organizationId);
   const shown = hasAllVersions ? all : listed;
   const own = 'name' in after ? skillsAfter(shown, caller, after.name) : [];
   const page = own.slice(0, pageSize).map(({ listed }) => listed);
@@ -70,14 +77,14 @@ async function agentsAfter(
   offset: number,
   limit: number,
 ): Promise<{ tools: ListedTool[]; next: number | null }> {
-  const skill = activeTaskSkill(skills);
+  const skill = activeTaskSkill(skills, caller.organizationId);
   if (skill === undefined || !hasScopes(caller.scopes, skill.requiredScopes)) {
     return { tools: [], next: null };
   }
   if (limit === 0) return { tools: [], next: offset };
   const found = await agents.list(caller.organizationId, { limit, offset });
   const next = offset + found.agents.length;
-  const { byName } = tools();
+  const { byName } = tools(caller.organizationId);
   const listed = found.agents
     .filter(({ status }) => status === 'active')
     .map((agent) => agentTool(agent, skill).listed)

@@ -1,58 +1,133 @@
-import { expect, test } from 'vitest';
-import { type Comparison, compareTools } from './compare-tools.ts';
-import type { RemoteTool } from './remote-kind.ts';
+import { describe, expect, test } from 'vitest';
+import { type Comparison, compareTools, digestOfTool } from './compare-tools.ts';
+import type { RemoteTool, Viewer } from './remote-kind.ts';
 
-const toolOf = (type: string): RemoteTool => ({
-  ...{ tool: 'echo', description: '', title: null, output: null, annotations: {} },
+const toolOf = (type: string, description = ''): RemoteTool => ({
+  ...{ tool: 'echo', description, title: null, output: null, annotations: {} },
   input: { type: 'object', properties: { text: { type } }, required: ['text'] },
   saysIdempotent: false,
 });
 const compared = (offered: Partial<Comparison>) =>
   compareTools({
-    ...{ sourceId: 'source', isFirst: false, named: new Map(), variants: new Map() },
-    ...{ isPartial: false, known: [], registered: [], now: 1, differenceOf: () => 'differs' },
+    ...{ sourceId: 'source', isFirst: false, offers: new Map(), asked: 'all' },
+    ...{ known: [], registered: [], now: 1, differenceOf: () => 'differs' },
     whyUnusable: () => null,
     ...offered,
   });
-const accepted = (await compared({ isFirst: true, named: new Map([['echo', toolOf('string')]]) }))
-  .added;
+/** What viewers are shown, by viewer; the empty name is a request without an account. */
+const shown = (tools: Record<string, RemoteTool>) => {
+  const byDigest = Map.groupBy(Object.entries(tools), ([, tool]) => digestOfTool(tool));
+  const viewerOf = (name: string): Viewer => (name === '' ? null : name);
+  const offers = [...byDigest].map(([digest, shownTo]) => ({
+    digest,
+    tool: shownTo[0]?.[1] as RemoteTool,
+    viewers: shownTo.map(([name]) => viewerOf(name)),
+  }));
+  return new Map([['echo', offers]]);
+};
+const accepted = (await compared({ isFirst: true, offers: shown({ '': toolOf('string') }) })).added;
+const activated = (rows: typeof accepted) =>
+  rows.map((row) => ({ ...row, state: 'active' as const, activated_at: 1 }));
 
-test('a version stays active while any account sees the tool as it was', async () => {
+test('a tool of a first import is accepted, and one that has changed waits', async () => {
+  expect(accepted).toMatchObject([{ version: 'v1.0', state: 'active', organizations: null }]);
   const { changed, added } = await compared({
-    ...{ known: accepted, named: new Map([['echo', toolOf('integer')]]) },
-    variants: new Map([['echo', [toolOf('string')]]]),
+    ...{ known: accepted, offers: shown({ '': toolOf('integer') }) },
   });
-  expect(changed).toEqual([]);
+  expect(changed).toMatchObject([{ version: 'v1.0', state: 'withdrawn' }]);
   expect(added).toMatchObject([{ version: 'v1.1', state: 'quarantined' }]);
 });
 
-test('a tool that was not seen is gone only where all was seen', async () => {
-  expect((await compared({ known: accepted, isPartial: true })).changed).toEqual([]);
+test('a tool that was not shown is gone only where the service was asked', async () => {
+  expect((await compared({ known: accepted, asked: new Set() })).changed).toEqual([]);
   expect((await compared({ known: accepted })).changed).toMatchObject([{ state: 'withdrawn' }]);
 });
 
 test('a version whose calls fail for what is set is withdrawn until they do not', async () => {
-  const named = new Map([['echo', toolOf('string')]]);
+  const offers = shown({ '': toolOf('string') });
   const whyUnusable = () => 'The credentials are for another address';
-  const { changed } = await compared({ known: accepted, named, whyUnusable });
+  const { changed } = await compared({ known: accepted, offers, whyUnusable });
   expect(changed).toMatchObject([{ state: 'withdrawn', reason: whyUnusable() }]);
   const known = accepted.map((row) => ({ ...row, state: 'withdrawn' as const }));
-  expect((await compared({ known, named })).changed).toMatchObject([
-    { state: 'active', reason: null },
-  ]);
-});
-
-test('a skill gets at most one version that waits, however many definitions there are', async () => {
-  const named = new Map([['echo', toolOf('integer')]]);
-  const variants = new Map([['echo', [toolOf('boolean'), toolOf('array')]]]);
-  const { added } = await compared({ known: accepted, named, variants });
-  expect(added).toHaveLength(1);
-  const again = await compared({ known: [...accepted, ...added], named, variants });
-  expect([again.added, again.removed]).toEqual([[], []]);
+  expect((await compared({ known, offers })).changed).toMatchObject([{ state: 'active', reason: null }]);
 });
 
 test('a version is numbered after those that the registry has had', async () => {
   const registered = [{ skill_name: 'echo', version: 'v1.4' }];
-  const { added } = await compared({ registered, named: new Map([['echo', toolOf('string')]]) });
+  const { added } = await compared({ registered, offers: shown({ '': toolOf('string') }) });
   expect(added).toMatchObject([{ version: 'v1.5' }]);
+});
+
+describe('what accounts are shown', async () => {
+  const asked = new Set<Viewer>([null, 'acme', 'globex']);
+  const ofAcme = await compared({ isFirst: true, asked, offers: shown({ acme: toolOf('string') }) });
+  const known = activated(ofAcme.added);
+
+  test('is in quarantine at the first look too, each definition with its organizations', async () => {
+    expect(ofAcme.added).toMatchObject([{ state: 'quarantined', organizations: '["acme"]' }]);
+    const offers = shown({
+      ...{ acme: toolOf('string'), globex: toolOf('string', 'Otherwise.') },
+      initech: toolOf('string'),
+    });
+    const { added } = await compared({ isFirst: true, asked, offers });
+    expect(added.map(({ version, organizations }) => ({ version, organizations }))).toEqual([
+      { version: 'v1.0', organizations: '["acme","initech"]' },
+      { version: 'v1.1', organizations: '["globex"]' },
+    ]);
+    const again = await compared({ known: added, asked: new Set([...asked, 'initech']), offers });
+    expect(again).toMatchObject({ added: [], removed: [], changed: [] });
+  });
+
+  test('makes an accepted version that of another organization only if it is shown exactly that', async () => {
+    const same = shown({ acme: toolOf('string'), globex: toolOf('string') });
+    expect((await compared({ known, asked, offers: same })).changed).toMatchObject([
+      { version: 'v1.0', state: 'active', organizations: '["acme","globex"]' },
+    ]);
+    const otherwise = shown({ acme: toolOf('string'), globex: toolOf('string', 'Otherwise.') });
+    const { changed, added } = await compared({ known, asked, offers: otherwise });
+    expect(changed).toEqual([]);
+    expect(added).toMatchObject([{ version: 'v1.1', organizations: '["globex"]' }]);
+  });
+
+  test('leaves a version to the organization whose account is shown a compatible definition', async () => {
+    const offers = shown({ acme: toolOf('string', 'Reworded.'), globex: toolOf('integer') });
+    const both = known.map((row) => ({ ...row, organizations: '["acme","globex"]' }));
+    const { changed } = await compared({ known: both, asked, offers });
+    expect(changed).toMatchObject([
+      {
+        ...{ state: 'active', organizations: '["acme"]' },
+        reason: expect.stringContaining('still takes what this version takes'),
+      },
+    ]);
+  });
+
+  test('stays that of an account that was not asked, and is withdrawn once no account is shown it', async () => {
+    const offers = shown({ globex: toolOf('integer') });
+    expect((await compared({ known, asked: new Set(['globex']), offers })).changed).toEqual([]);
+    const { changed } = await compared({ known, asked, offers });
+    expect(changed).toMatchObject([{ state: 'withdrawn', organizations: '["acme"]' }]);
+  });
+
+  test('of a source without known viewers is kept only by those that are shown exactly it', async () => {
+    const offers = shown({ acme: toolOf('string'), globex: toolOf('string', 'Otherwise.') });
+    const { changed } = await compared({ known: accepted, asked, offers });
+    expect(changed).toMatchObject([{ state: 'active', organizations: '["acme"]' }]);
+  });
+
+  test('waits in at most 2,500 versions, of which an organization has no more than its share', async () => {
+    const many = (organization: string) =>
+      Array.from({ length: 2_000 }, (_, i) => {
+        const tool = { ...toolOf('string'), tool: `${organization}-${i}` };
+        return [
+          tool.tool,
+          [{ tool, digest: digestOfTool(tool), viewers: [organization] }],
+        ] as const;
+      });
+    const { added, leftOut } = await compared({ asked, offers: new Map(many('acme')) });
+    expect([added.length, leftOut.length]).toEqual([1_250, 750]);
+    const offers = new Map([...many('acme'), ...many('globex')]);
+    const next = await compared({ asked, known: added, offers });
+    expect(next.added.every(({ organizations }) => organizations === '["globex"]')).toBe(true);
+    expect(next.added).toHaveLength(625);
+  });
 });

@@ -1,16 +1,18 @@
 /**
  * Compares a service's tools with the stored versions of its skills. Pure. A version is a pin: the digest of a tool's
- * name, description and schemas. Promises that a version becomes active only after a person has accepted it, except in
- * the first import, and that an accepted version stays active only while the tool is compatible with its input and
- * output. A tool has at most one version that was not accepted, however often it changes.
+ * name, description and schemas, with the organizations whose accounts were shown it. Promises that a version becomes
+ * active only after a person has accepted it, except in a first import without accounts, and that an accepted version
+ * stays active only while the tool is compatible with its input and output. A viewer has at most one version of a tool
+ * that was not accepted, however often the tool changes.
  */
 import { createHash } from 'node:crypto';
-import type { RemoteSkillState } from '../database/tables.ts';
 import { canonicalJson } from '../kernel/text.ts';
 import { incompatibilities } from '../skills/compatibility.ts';
 import { compareVersions } from '../skills/skill-rows.ts';
 import { definitionOf, type RemoteDefinition } from './definitions.ts';
-import type { RemoteTool } from './remote-kind.ts';
+import { mayTake } from './fair-share.ts';
+import { type Organizations, organizationsShown, storedOrganizations } from './organizations.ts';
+import type { Discovered, LeftOutTool, RemoteTool, Viewer } from './remote-kind.ts';
 import type { VersionRow } from './versions.store.ts';
 
 /** SHA-256 over the tool's name, description, schemas and how it is called, hex. */
@@ -24,22 +26,30 @@ export interface Compared {
   readonly added: readonly VersionRow[];
   /** Versions that were never accepted and that the service no longer offers. */
   readonly removed: readonly VersionRow[];
-  /** Versions with a new state or reason. */
-  readonly changed: readonly (Pick<VersionRow, 'skill_name' | 'version' | 'state' | 'reason'> & {
-    readonly source_id: string;
-  })[];
+  /** Versions with a new state, reason or organizations. */
+  readonly changed: readonly Pick<
+    VersionRow,
+    'source_id' | 'skill_name' | 'version' | 'state' | 'reason' | 'organizations'
+  >[];
+  /** Tools without a version, because too many versions of their organizations wait. */
+  readonly leftOut: readonly LeftOutTool[];
+}
+
+/** A definition of a tool that a service offers now, and the viewers that are shown it. */
+export interface Offer {
+  readonly tool: RemoteTool;
+  readonly digest: string;
+  readonly viewers: readonly Viewer[];
 }
 
 export interface Comparison {
   readonly sourceId: string;
-  /** Whether this is the first import of the source, whose tools are accepted. */
+  /** Whether this is the first import of the source: tools that are shown without an account are accepted. */
   readonly isFirst: boolean;
   /** By the names of their skills. */
-  readonly named: ReadonlyMap<string, RemoteTool>;
-  /** Other definitions of these tools, which the service gives to other accounts. */
-  readonly variants: ReadonlyMap<string, readonly RemoteTool[]>;
-  /** Whether the service may offer further tools to other accounts; then a missing tool is not withdrawn. */
-  readonly isPartial: boolean;
+  readonly offers: ReadonlyMap<string, readonly Offer[]>;
+  /** The viewers whose present view is known; the others keep what they were shown before. */
+  readonly asked: Discovered['asked'];
   readonly known: readonly VersionRow[];
   /** All skill versions that the category ever had, also of removed sources: their names are not used again. */
   readonly registered: readonly Pick<VersionRow, 'skill_name' | 'version'>[];
@@ -50,68 +60,138 @@ export interface Comparison {
   readonly differenceOf: (before: RemoteDefinition, after: RemoteDefinition) => string;
 }
 
+/** Versions of a source that wait for a decision. */
+const waitingMax = 2_500;
+
 /** Yields between tools: comparing the schemas of one may take some hundred milliseconds, and a service has hundreds. */
 export async function compareTools(compared: Comparison): Promise<Compared> {
-  const { named, known } = compared;
+  const { offers, known } = compared;
   const added: VersionRow[] = [];
   const removed: VersionRow[] = [];
   const changed: Compared['changed'][number][] = [];
+  const leftOut: LeftOutTool[] = [];
   const versions = Map.groupBy(known, ({ skill_name }) => skill_name);
-  for (const name of new Set([...named.keys(), ...versions.keys()])) {
+  const waiting = newWaitingCount();
+  const unknown: { name: string; offer: Offer; rows: VersionRow[] }[] = [];
+  for (const name of new Set([...offers.keys(), ...versions.keys()])) {
     await new Promise(setImmediate);
-    const rows = versions.get(name) ?? [];
-    const offers = offersOf(compared, name);
-    if (offers.length === 0 && compared.isPartial) continue;
-    const kept = rows.filter((row) => row.activated_at !== null || offeredAs(row, offers));
-    removed.push(...rows.filter((row) => !kept.includes(row)));
-    for (const row of kept) {
-      const { state, reason } = usableState(compared, row, stateOf(row, offers));
-      if (state === row.state && reason === row.reason) continue;
-      const { source_id, skill_name, version } = row;
-      changed.push({ source_id, skill_name, version, state, reason });
+    const offered = offers.get(name) ?? [];
+    const kept: VersionRow[] = [];
+    for (const row of versions.get(name) ?? []) {
+      const now = nowOf(compared, row, offered);
+      if (now === undefined) {
+        removed.push(row);
+        continue;
+      }
+      kept.push(row);
+      const { source_id, skill_name, version, organizations } = row;
+      const isSame = now.state === row.state && now.reason === row.reason;
+      if (isWaiting(row)) waiting.add(organizationsShown(now));
+      if (isSame && now.organizations === organizations) continue;
+      changed.push({ source_id, skill_name, version, ...now });
     }
-    if (kept.some(isWaiting)) continue;
-    const unknown = offers.find(({ digest }) => !kept.some((row) => row.digest === digest));
-    if (unknown !== undefined) added.push(newVersion(compared, name, unknown.tool, kept));
+    for (const offer of offered) {
+      if (kept.some(({ digest }) => digest === offer.digest)) continue;
+      unknown.push({ name, offer, rows: kept });
+    }
   }
-  return { added, removed, changed };
+  for (const { name, offer, rows } of unknown) {
+    await new Promise(setImmediate);
+    if (waiting.mayAdd(offer.viewers)) {
+      const row = newVersion(compared, name, offer, rows);
+      // The next one of the tool is numbered after it.
+      rows.push(row);
+      added.push(row);
+      if (isWaiting(row)) waiting.add(organizationsShown(row));
+    } else leftOut.push({ tool: offer.tool.tool, reason: `${offer.tool.tool} ${tooManyWait}` });
+  }
+  return { added, removed, changed, leftOut };
 }
 
-interface Offer {
-  readonly tool: RemoteTool;
-  readonly digest: string;
+const tooManyWait = `has no version yet: ${waitingMax} versions, or the share of an organization, wait for a decision`;
+
+/** Counts versions that wait, so that the accounts of one organization cannot take the place of all. */
+function newWaitingCount() {
+  const own = new Map<string, number>();
+  let all = 0;
+  return {
+    add(organizations: Organizations): void {
+      all += 1;
+      for (const one of organizations ?? []) own.set(one, (own.get(one) ?? 0) + 1);
+    },
+    mayAdd: (viewers: readonly Viewer[]): boolean =>
+      viewers.some(
+        (one) => one === null || mayTake({ own: own.get(one) ?? 0, all, max: waitingMax }),
+      ),
+  };
 }
 
-/** The definitions of a tool; the first is that of the account which was connected first. */
-function offersOf({ named, variants }: Comparison, name: string): Offer[] {
-  const tool = named.get(name);
-  const tools = tool === undefined ? [] : [tool, ...(variants.get(name) ?? [])];
-  return tools.map((one) => ({ tool: one, digest: digestOfTool(one) }));
-}
-
-const offeredAs = (row: VersionRow, offers: readonly Offer[]) =>
-  offers.some(({ digest }) => digest === row.digest);
 const isWaiting = (row: VersionRow) => row.activated_at === null && row.state !== 'rejected';
 
-/** The state of a version, given the definitions of its tool that the source offers now. */
-function stateOf(
-  row: VersionRow,
-  offers: readonly Offer[],
-): { state: RemoteSkillState; reason: string | null } {
+type Now = Pick<VersionRow, 'state' | 'reason' | 'organizations'>;
+
+/** What becomes of a version, given the present definitions of its tool; undefined where it is to be removed. */
+function nowOf(compared: Comparison, row: VersionRow, offered: readonly Offer[]): Now | undefined {
   const isAccepted = row.activated_at !== null;
-  const withdrawn = (reason: string) => ({ state: 'withdrawn' as const, reason });
-  if (offers.length === 0) return withdrawn('The service does not offer the tool any more.');
-  if (offeredAs(row, offers)) {
+  const { exact, fitting, keeping } = holdersOf(compared, row, offered);
+  const holders = [...exact, ...fitting, ...keeping];
+  if (holders.length === 0) {
+    // The organizations are kept: the version is theirs again once their accounts are shown it.
+    const { organizations } = row;
+    const withdrawn = { state: 'withdrawn' as const, reason: whyGone(row, offered), organizations };
+    return isAccepted ? withdrawn : undefined;
+  }
+  const organizations = storedOrganizations(
+    holders.includes(null) ? null : organizationsIn(holders),
+  );
+  const before = { state: row.state, reason: row.reason };
+  if (exact.length > 0) {
     // A rejected version stays rejected until the tool changes again.
-    if (row.state === 'rejected') return { state: row.state, reason: row.reason };
-    return { state: isAccepted ? 'active' : 'quarantined', reason: null };
+    const state = isAccepted ? 'active' : 'quarantined';
+    const now = row.state === 'rejected' ? before : ({ state, reason: null } as const);
+    return { ...usableState(compared, row, now), organizations };
   }
-  const differences = offers.map(({ tool }) => differenceFrom(row, tool));
-  if (differences.includes(undefined)) {
-    const reason = 'The service has changed the tool, and still takes what this version takes.';
-    return { state: 'active', reason };
-  }
-  return withdrawn(`The service has changed the tool: ${differences[0]}.`);
+  const noted = { state: 'active', reason: hasChanged } as const;
+  const now = fitting.length > 0 ? noted : before;
+  return { ...usableState(compared, row, now), organizations };
+}
+
+const hasChanged = 'The service has changed the tool, and still takes what this version takes.';
+
+const organizationsIn = (viewers: readonly Viewer[]) =>
+  viewers.filter((one): one is string => one !== null);
+
+interface Holders {
+  /** The viewers that are shown exactly this version. */
+  readonly exact: readonly Viewer[];
+  /** Those that were shown it before, and are shown a definition that is compatible with it. */
+  readonly fitting: readonly Viewer[];
+  /** Those that were shown it before, and whose present view is not known. */
+  readonly keeping: readonly Viewer[];
+}
+
+/**
+ * The viewers to which a version belongs. What one account is shown never makes a version that of another: it has to be
+ * shown exactly this version itself, or to have been.
+ */
+function holdersOf({ asked }: Comparison, row: VersionRow, offered: readonly Offer[]): Holders {
+  const shown: readonly Viewer[] = organizationsShown(row) ?? [null];
+  const exact = offered.filter(({ digest }) => digest === row.digest).flatMap((one) => one.viewers);
+  const keeping = shown.filter((one) => asked !== 'all' && !asked.has(one));
+  if (row.activated_at === null) return { exact, fitting: [], keeping };
+  const fitting = offered
+    .filter(({ digest }) => digest !== row.digest)
+    .map((offer) => ({ ...offer, viewers: offer.viewers.filter((one) => shown.includes(one)) }))
+    .filter(({ viewers, tool }) => viewers.length > 0 && differenceFrom(row, tool) === undefined)
+    .flatMap(({ viewers }) => viewers);
+  return { exact, fitting, keeping };
+}
+
+function whyGone(row: VersionRow, [first]: readonly Offer[]): string {
+  if (first === undefined) return 'The service does not offer the tool any more.';
+  const difference = differenceFrom(row, first.tool);
+  if (difference !== undefined) return `The service has changed the tool: ${difference}.`;
+  return 'The service shows the tool to other accounts than those that were shown this version.';
 }
 
 /** Withdraws a version while the settings of its source make its calls fail. */
@@ -133,26 +213,29 @@ function differenceFrom(row: VersionRow, tool: RemoteTool): string | undefined {
 function newVersion(
   { sourceId, isFirst, registered, now, differenceOf }: Comparison,
   name: string,
-  tool: RemoteTool,
+  { tool, digest, viewers }: Offer,
   rows: readonly VersionRow[],
 ): VersionRow {
   const [newest] = rows.toSorted((a, b) => compareVersions(b.version, a.version));
   const taken = [...rows, ...registered].filter(({ skill_name }) => skill_name === name);
   const minor = Math.max(-1, ...taken.map(({ version }) => Number(version.split('.')[1]))) + 1;
   const definition = definitionOf(tool);
+  // An account is one of the organization's, and not the administrator's: what it is shown is read before it is used.
+  const isAccepted = isFirst && viewers.includes(null);
   return {
     source_id: sourceId,
     skill_name: name,
     version: `v1.${minor}`,
     tool: tool.tool,
-    digest: digestOfTool(tool),
-    state: isFirst ? 'active' : 'quarantined',
+    digest,
+    state: isAccepted ? 'active' : 'quarantined',
     reason: null,
     definition: JSON.stringify(definition),
     difference: newest === undefined ? null : differenceOf(definitionIn(newest), definition),
+    organizations: storedOrganizations(viewers.includes(null) ? null : organizationsIn(viewers)),
     created_at: now,
     updated_at: now,
-    activated_at: isFirst ? now : null,
+    activated_at: isAccepted ? now : null,
   };
 }
 

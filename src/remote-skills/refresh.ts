@@ -5,31 +5,26 @@
 import type { Handle, Transaction } from '../database/database.ts';
 import { addSecrets, redacted } from '../executors/redaction.ts';
 import { aborted } from '../kernel/aborted.ts';
-import { checkBoundedSchema } from '../kernel/bounded-schema.ts';
 import { notFound } from '../kernel/errors.ts';
 import type { Json } from '../kernel/json.ts';
-import { SchemaError } from '../kernel/schema-rules.ts';
-import { cleanText, isCleanText } from '../kernel/text.ts';
+import { cleanText } from '../kernel/text.ts';
 import { listRemoteVersions } from '../skills/remote-skills.ts';
-import { type Compared, compareTools, digestOfTool } from './compare-tools.ts';
-import { shownSchema } from './definitions.ts';
+import { type Compared, compareTools } from './compare-tools.ts';
+import { type Offers, offersIn } from './offers.ts';
 import {
   type Discovered,
   type LeftOutTool,
   RemoteFault,
   type RemoteKind,
   type RemoteSource,
-  type RemoteTool,
 } from './remote-kind.ts';
 import { openSource, secretTextsOf } from './secrets.ts';
-import { nameTools } from './skill-names.ts';
 import { findDocument, findSource, type SourceRow, updateSource } from './sources.store.ts';
 import { categoryOf, type RemoteSkillsState, registerVersions, usabilityOf } from './state.ts';
 import { deleteVersion, insertVersions, listVersions, updateVersion } from './versions.store.ts';
 
 /** Milliseconds for all requests of one refresh. */
 const refreshMs = 30_000;
-const descriptionBytesMax = 16_384;
 const faultCharsMax = 1_000;
 /** Left-out tools that are recorded with their reasons. */
 const leftOutMax = 100;
@@ -43,12 +38,19 @@ export interface RefreshedSource extends SourceRow {
 const faultForRuns =
   'The service could not be looked at with the accounts at it; the administrator sees why';
 
-/** Refreshes a source and stores the result or the fault. Concurrent calls share one refresh. */
-export function refresh(state: RemoteSkillsState, sourceId: string): Promise<RefreshedSource> {
+/**
+ * Refreshes a source and stores the result or the fault: with the account of `organizationId` too, if it has one.
+ * Concurrent calls share one refresh.
+ */
+export function refresh(
+  state: RemoteSkillsState,
+  sourceId: string,
+  organizationId: string | null = null,
+): Promise<RefreshedSource> {
   const { refreshes, clock } = state;
   const underWay = refreshes.underWay.get(sourceId);
   if (underWay !== undefined) return underWay;
-  const stored = discoverAndStore(state, sourceId).finally(() => {
+  const stored = discoverAndStore(state, sourceId, organizationId).finally(() => {
     refreshes.underWay.delete(sourceId);
     refreshes.endedAt.set(sourceId, clock.monotonic());
   });
@@ -56,9 +58,23 @@ export function refresh(state: RemoteSkillsState, sourceId: string): Promise<Ref
   return stored;
 }
 
+/** Like `refresh`, after one that is under way, which may be without this organization's account. */
+export async function refreshFor(
+  state: RemoteSkillsState,
+  sourceId: string,
+  organizationId: string,
+): Promise<RefreshedSource> {
+  for (;;) {
+    const underWay = state.refreshes.underWay.get(sourceId);
+    if (underWay === undefined) return refresh(state, sourceId, organizationId);
+    await underWay.catch(() => undefined);
+  }
+}
+
 async function discoverAndStore(
   state: RemoteSkillsState,
   sourceId: string,
+  organizationId: string | null,
 ): Promise<RefreshedSource> {
   const { database, kinds, cipher, log, skills } = state;
   const row = await findSource(database.read, sourceId);
@@ -69,11 +85,13 @@ async function discoverAndStore(
   try {
     const source = openSource(cipher, row, await findDocument(database.read, row.id));
     addSecrets(secretive, secretTextsOf(source));
-    const discovered = await discoverInTime(kind, source);
-    const checked = await checkTools(state, sourceId, discovered);
-    const stored = await compareAndStore(state, { row, discovered, checked });
+    const discovered = await discoverInTime(kind, source, organizationId);
+    const versions = await listVersions(database.read, sourceId);
+    const known = new Set(versions.map(({ digest }) => digest));
+    const offered = await offersIn(discovered.views, known);
+    const stored = await compareAndStore(state, { row, discovered, offered });
     await skills.refresh();
-    log.info({ source: row.name, tools: checked.named.size }, 'a remote source was looked at');
+    log.info({ source: row.name, tools: offered.offers.size }, 'a remote source was looked at');
     return stored;
   } catch (error) {
     if (!(error instanceof RemoteFault)) throw error;
@@ -85,10 +103,14 @@ async function discoverAndStore(
 }
 
 /** What the service offers. Throws RemoteFault, also where the kind does not end in time. */
-async function discoverInTime(kind: RemoteKind, source: RemoteSource): Promise<Discovered> {
+async function discoverInTime(
+  kind: RemoteKind,
+  source: RemoteSource,
+  organizationId: string | null,
+): Promise<Discovered> {
   const signal = AbortSignal.timeout(refreshMs);
   try {
-    return await Promise.race([kind.discover(source, signal), aborted(signal)]);
+    return await Promise.race([kind.discover(source, signal, organizationId), aborted(signal)]);
   } catch (error) {
     if (error !== signal.reason) throw error;
     const message = `${source.name} could not be looked at within ${refreshMs / 1_000} s`;
@@ -96,81 +118,10 @@ async function discoverInTime(kind: RemoteKind, source: RemoteSource): Promise<D
   }
 }
 
-interface Checked {
-  readonly named: ReadonlyMap<string, RemoteTool>;
-  /** By the names of their skills, as `named`. */
-  readonly variants: ReadonlyMap<string, readonly RemoteTool[]>;
-  readonly leftOut: readonly LeftOutTool[];
-}
-
-/** The tools that can be skills, by name, and the reasons why the others cannot. */
-async function checkTools(
-  { database }: RemoteSkillsState,
-  sourceId: string,
-  discovered: Discovered,
-): Promise<Checked> {
-  const known = new Set((await listVersions(database.read, sourceId)).map(({ digest }) => digest));
-  const { named, leftOut: unnamed } = nameTools(discovered.tools);
-  const leftOut = [...discovered.leftOut, ...unnamed];
-  const usable = new Map<string, RemoteTool>();
-  const isUsable = (tool: RemoteTool) =>
-    known.has(digestOfTool(tool)) || faultOf(tool) === undefined;
-  for (const [name, tool] of named) {
-    const fault = known.has(digestOfTool(tool)) ? undefined : faultOf(tool);
-    if (fault === undefined) usable.set(name, tool);
-    else leftOut.push({ tool: tool.tool, reason: `${tool.tool} ${fault}` });
-    // Yields: checking a schema takes a millisecond or more, and a service may have hundreds.
-    await new Promise(setImmediate);
-  }
-  return {
-    named: usable,
-    variants: await variantsOf(usable, discovered.variants ?? [], isUsable),
-    leftOut,
-  };
-}
-
-/** The other definitions of tools that can be skills. */
-async function variantsOf(
-  named: ReadonlyMap<string, RemoteTool>,
-  offered: readonly RemoteTool[],
-  isUsable: (tool: RemoteTool) => boolean,
-): Promise<Checked['variants']> {
-  const ofTool = Map.groupBy(offered, ({ tool }) => tool);
-  const variants = new Map<string, RemoteTool[]>();
-  for (const [name, { tool }] of named) {
-    const usable = (ofTool.get(tool) ?? []).filter(isUsable);
-    if (usable.length > 0) variants.set(name, usable);
-    await new Promise(setImmediate);
-  }
-  return variants;
-}
-
-function faultOf({ description, input, output }: RemoteTool): string | undefined {
-  if (!isCleanText(description)) return 'has a description that is not well-formed Unicode';
-  if (Buffer.byteLength(description) > descriptionBytesMax) {
-    return `has a description of more than ${descriptionBytesMax} bytes`;
-  }
-  return (
-    schemaFault('input', input) ?? (output === null ? undefined : schemaFault('output', output))
-  );
-}
-
-function schemaFault(what: string, schema: RemoteTool['input']): string | undefined {
-  try {
-    checkBoundedSchema(schema);
-    // As the skill has it.
-    checkBoundedSchema(shownSchema(schema));
-    return undefined;
-  } catch (error) {
-    if (error instanceof SchemaError) return `has an ${what} schema that ${error.message}`;
-    throw error;
-  }
-}
-
 interface Found {
   readonly row: SourceRow;
   readonly discovered: Discovered;
-  readonly checked: Checked;
+  readonly offered: Offers;
 }
 
 /** Comparisons of one refresh, of which another process changes what they compare with. */
@@ -197,26 +148,19 @@ interface StoredComparison {
 
 async function compareWithStored(
   state: RemoteSkillsState,
-  { row, discovered, checked }: Found,
+  { row, discovered, offered }: Found,
 ): Promise<StoredComparison> {
   const { differenceOf } = await import('./difference.ts');
-  const leftOut = checked.leftOut
-    .slice(0, leftOutMax)
-    .map(({ tool, reason }) => ({ tool, reason: shortText(reason) }));
-  const about = { ...discovered.about, left_out: leftOut, left_out_total: checked.leftOut.length };
-  const found = {
-    settings: settingsWith(row, discovered.learned),
-    about: JSON.stringify(about),
-  };
+  const settings = settingsWith(row, discovered.learned);
   const stored = await listStored(state.database.read, row);
   const { refreshedAt, known, registered } = stored;
   const compared = await compareTools({
     ...{ sourceId: row.id, isFirst: refreshedAt === null && known.length === 0, known, registered },
-    ...checked,
-    ...{ now: state.clock.now(), differenceOf },
-    isPartial: discovered.isPartial === true,
-    whyUnusable: usabilityOf(state, { ...row, ...found }),
+    ...{ offers: offered.offers, asked: discovered.asked, now: state.clock.now(), differenceOf },
+    whyUnusable: usabilityOf(state, { ...row, settings, about: JSON.stringify(discovered.about) }),
   });
+  const about = { ...discovered.about, ...leftOutOf([...offered.leftOut, ...compared.leftOut]) };
+  const found = { settings, about: JSON.stringify(about) };
   return { compared, basis: basisOf(stored), found };
 }
 
@@ -232,9 +176,10 @@ function basisOf({
   known,
   registered,
 }: Awaited<ReturnType<typeof listStored>>): string {
-  const versions = known.map(({ skill_name, version, digest, state, reason, activated_at }) =>
-    JSON.stringify([skill_name, version, digest, state, reason, activated_at]),
-  );
+  const versions = known.map((row) => {
+    const { skill_name, version, digest, state, reason, organizations, activated_at } = row;
+    return JSON.stringify([skill_name, version, digest, state, reason, organizations, activated_at]);
+  });
   const names = registered.map(({ skill_name, version }) => `${skill_name} ${version}`);
   return JSON.stringify([refreshedAt === null, versions.sort(), names.sort()]);
 }
@@ -260,9 +205,20 @@ async function store(
   return source;
 }
 
+function leftOutOf(all: readonly LeftOutTool[]) {
+  const leftOut = all
+    .slice(0, leftOutMax)
+    .map(({ tool, reason }) => ({ tool, reason: shortText(reason) }));
+  return { left_out: leftOut, left_out_total: all.length };
+}
+
 /** Whether the settings changed during the refresh. Its result is dropped, because the change starts another refresh. */
 function haveSettingsChanged(before: SourceRow, now: SourceRow): boolean {
-  return now.settings !== before.settings || now.secrets !== before.secrets;
+  return (
+    now.settings !== before.settings ||
+    now.secrets !== before.secrets ||
+    now.organizations !== before.organizations
+  );
 }
 
 /** The settings, with those that the discovery has learned. */
@@ -278,9 +234,9 @@ async function storeCompared(
 ): Promise<void> {
   for (const version of removed) await deleteVersion(tx, version);
   for (const version of changed) {
-    const { state, reason } = version;
+    const { state, reason, organizations } = version;
     const short = reason === null ? null : shortText(reason);
-    await updateVersion(tx, version, { state, reason: short, updated_at: now });
+    await updateVersion(tx, version, { state, reason: short, organizations, updated_at: now });
   }
   await insertVersions(tx, added);
 }

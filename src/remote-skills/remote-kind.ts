@@ -5,6 +5,7 @@
 
 import type { Json } from '../kernel/json.ts';
 import type { JsonSchema } from '../kernel/json-schema.ts';
+import type { Organizations } from './organizations.ts';
 
 /** A remote source, with its secrets decrypted. */
 export interface RemoteSource {
@@ -17,6 +18,8 @@ export interface RemoteSource {
   readonly document: string | null;
   /** What the last successful refresh recorded of it; empty before the first. */
   readonly about: Json;
+  /** The organizations that its skills belong to; null for all. */
+  readonly organizations: Organizations;
 }
 
 /** A tool, as its service describes it: untrusted. */
@@ -44,15 +47,25 @@ export interface LeftOutTool {
   readonly reason: string;
 }
 
-/** What a service offers. */
-export interface Discovered {
+/** Who is shown tools: an organization by its account at the service; null for a request without an account. */
+export type Viewer = string | null;
+
+/** The tools that a service shows to a viewer. */
+export interface View {
+  readonly viewer: Viewer;
   readonly tools: readonly RemoteTool[];
-  /** Other definitions of these tools, as other accounts at the service see them. */
-  readonly variants?: readonly RemoteTool[];
-  /** Whether the service may offer more to accounts that were not asked. */
-  readonly isPartial?: boolean;
   /** Tools that the kind itself cannot use. */
   readonly leftOut: readonly LeftOutTool[];
+}
+
+/** What a service offers. */
+export interface Discovered {
+  readonly views: readonly View[];
+  /**
+   * The viewers whose present view is known: one of them without a view is shown nothing. The others keep what they were
+   * shown before. `all` where the service takes no accounts.
+   */
+  readonly asked: ReadonlySet<Viewer> | 'all';
   /** What it says of itself, to be shown. */
   readonly about: Json;
   /** Settings that the discovery has learned; stored unless they were changed meanwhile. */
@@ -193,8 +206,14 @@ export interface RemoteKind {
     source: Pick<RemoteSource, 'settings' | 'about'>,
     request: Json | undefined,
   ): string | null;
-  /** Throws RemoteFault. */
-  discover(source: RemoteSource, signal: AbortSignal): Promise<Discovered>;
+  /**
+   * Reads the tools, among others with the account of `organizationId`, if it has one. Throws RemoteFault.
+   */
+  discover(
+    source: RemoteSource,
+    signal: AbortSignal,
+    organizationId: string | null,
+  ): Promise<Discovered>;
   /** Calls a tool and returns its output, a JSON value, or RemoteQuestions. Throws RemoteFault. */
   call(source: RemoteSource, tool: CalledTool, input: unknown, run: RemoteRun): Promise<unknown>;
   /** Closes its connections to one source or to all. */

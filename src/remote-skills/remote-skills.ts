@@ -9,8 +9,10 @@ import { notFound, PlatformError } from '../kernel/errors.ts';
 import { newId } from '../kernel/ids.ts';
 import type { Json } from '../kernel/json.ts';
 import { recordRemoteSkills } from '../skills/remote-skills.ts';
+import { forgetAccount, warnOfUnnamed } from './change-organizations.ts';
 import { createHeldQuestions } from './held-questions.ts';
-import { refresh } from './refresh.ts';
+import { requireOrganizations } from './organizations.ts';
+import { refresh, refreshFor } from './refresh.ts';
 import { run, whyWithdrawn } from './run-remote.ts';
 import { scheduleRefresh } from './schedule-refresh.ts';
 import { openSource, sealSecrets } from './secrets.ts';
@@ -50,7 +52,8 @@ export function createRemoteSkills({ base, ...deps }: RemoteSkillsDeps) {
   const state: RemoteSkillsState = { ...base, ...deps, refreshes, held };
   return bind(state, {
     ...{ add, find, list, versionsOf, versionOf, secretsOf, documentOf, replace, refresh },
-    ...{ activate, reject, remove, run, whyWithdrawn, scheduleRefresh, close },
+    ...{ refreshFor, forgetAccount, warnOfUnnamed, activate, reject, remove, run, whyWithdrawn },
+    ...{ scheduleRefresh, close },
   });
 }
 
@@ -58,6 +61,8 @@ export function createRemoteSkills({ base, ...deps }: RemoteSkillsDeps) {
 export interface SourceFields {
   readonly settings: Json;
   readonly secrets: Json;
+  /** The organizations that the skills belong to; `["*"]` for all. Undefined is refused where there are credentials. */
+  readonly organizations: readonly string[] | undefined;
   /** The text that describes the source; undefined keeps the stored one. */
   readonly document?: string | null | undefined;
 }
@@ -70,8 +75,12 @@ async function add(
   fields: SourceFields,
 ): Promise<SourceRow> {
   const { database, clock, cipher, skills } = state;
+  const organizations = requireOrganizations(fields);
   const category = categoryOf({ kind, name });
-  if (skills.list(category).some(({ remoteSourceId }) => remoteSourceId === null)) {
+  const isTaken = skills
+    .listAll()
+    .some((one) => one.category === category && one.isActive && one.remoteSourceId === null);
+  if (isTaken) {
     throw new PlatformError('conflict', `There are skills of the category ${category} already`);
   }
   if ((await countSources(database.read, kind)) >= sourcesMax) {
@@ -85,6 +94,7 @@ async function add(
   const row = {
     ...{ id, kind, name, settings: JSON.stringify(fields.settings) },
     secrets: sealSecrets(cipher, { id }, fields.secrets),
+    organizations: JSON.stringify(organizations),
     document: fields.document ?? null,
     ...{ about: '{}', status: 'new' as const, fault: null, fault_at: null, refreshed_at: null },
     ...{ created_at: now, updated_at: now },
@@ -142,13 +152,16 @@ function documentOf({ database }: RemoteSkillsState, { id }: SourceRow): Promise
 async function replace(
   state: RemoteSkillsState,
   { id }: SourceRow,
-  { settings, secrets, document }: SourceFields,
+  fields: SourceFields,
 ): Promise<SourceRow> {
-  const { database, clock, cipher, kinds } = state;
+  const { database, clock, cipher, kinds, skills } = state;
+  const { settings, secrets, document } = fields;
+  const organizations = requireOrganizations(fields);
   const row = await database.write(async (tx) => {
     const changed = await updateSource(tx, id, {
       settings: JSON.stringify(settings),
       secrets: sealSecrets(cipher, { id }, secrets),
+      organizations: JSON.stringify(organizations),
       ...(document !== undefined && { document }),
       updated_at: clock.now(),
     });
@@ -159,6 +172,7 @@ async function replace(
     return changed;
   });
   if (row === undefined) throw notFound('Source');
+  await skills.refresh();
   await kinds.get(row.kind)?.close(id);
   // Wait for a refresh under way, because it uses the old settings.
   await state.refreshes.underWay.get(id)?.catch(() => undefined);

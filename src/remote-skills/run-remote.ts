@@ -22,6 +22,7 @@ import {
   shownText,
   withoutHiding,
 } from './definitions.ts';
+import { isAmong, organizationsOfVersion } from './organizations.ts';
 import { type RefreshedSource, refresh } from './refresh.ts';
 import {
   type RemoteAnswers,
@@ -91,7 +92,7 @@ async function call(
   signal: AbortSignal,
 ): Promise<unknown> {
   const { request } = running;
-  const { kind, source, skill } = await open(state, sourceId, request.skill);
+  const { kind, source, skill } = await open(state, sourceId, request);
   running.skill = skill;
   addSecrets(running, secretTextsOf(source));
   const { input, output, request: how } = skill.definition;
@@ -147,36 +148,52 @@ async function callUntilSent(
   }
 }
 
-/** The stored version, after a refresh if one is due. */
+/** The stored version, after a refresh if one is due. The organization of the run may have lost it since it was accepted. */
 async function open(
   state: RemoteSkillsState,
   sourceId: string,
-  key: string,
+  { skill: key, context: { organizationId } }: RunRequest,
 ): Promise<{ kind: RemoteKind; source: RemoteSource; skill: RemoteSkill }> {
   const { database, kinds, cipher } = state;
   const [, version, name] = skillKeyParts(key);
   const found = await findSource(database.read, sourceId);
   const kind = found && kinds.get(found.kind);
   if (found === undefined || kind === undefined) throw new RemoteFault(`${key} has no service`);
-  const row: RefreshedSource = isDue(state, found, kind) ? await refresh(state, sourceId) : found;
+  const row: RefreshedSource = isDue(state, found, kind)
+    ? await refresh(state, sourceId, organizationId)
+    : found;
   if (row.status === 'failing' && row !== found) {
     throw new RemoteFault(away(row.faultForRuns ?? row.fault), unavailable);
   }
-  const pinned = await findVersion(database.read, sourceId, name, version);
+  const stored = await findVersion(database.read, sourceId, name, version);
+  const pinned = versionFor(organizationId, row, stored);
   if (pinned?.state !== 'active') throw new RemoteFault(inactive(key, pinned));
   return { kind, source: openSource(cipher, row), skill: remoteSkillOf(row, pinned) };
 }
 
-/** Why a remote skill has no active version; null if it has one, and for all other skills. */
+/** Why an organization has no active version of a remote skill; null if it has one, and for all other skills. */
 export async function whyWithdrawn(
   { database, skills }: RemoteSkillsState,
+  organizationId: string,
   key: string,
 ): Promise<string | null> {
   const sourceId = skills.sourceOf(key);
   if (sourceId === null) return null;
   const [, version, name] = skillKeyParts(key);
-  const row = await findVersion(database.read, sourceId, name, version);
+  const source = await findSource(database.read, sourceId);
+  const stored = await findVersion(database.read, sourceId, name, version);
+  const row = versionFor(organizationId, source, stored);
   return row?.state === 'active' ? null : inactive(key, row);
+}
+
+/** The version where it belongs to the organization: for the others it does not exist. */
+function versionFor(
+  organizationId: string,
+  source: SourceRow | undefined,
+  row: VersionRow | undefined,
+): VersionRow | undefined {
+  if (source === undefined || row === undefined) return undefined;
+  return isAmong(organizationsOfVersion(source, row), organizationId) ? row : undefined;
 }
 
 const inactive = (key: string, row: VersionRow | undefined) =>

@@ -2,6 +2,7 @@
 import { encryptValue, sealedContexts } from '../database/sealed-values.ts';
 import { type Cipher, DecryptionError } from '../kernel/encryption.ts';
 import { isObject, type Json } from '../kernel/json.ts';
+import { organizationsOfSource } from './organizations.ts';
 import { secretsInQuery } from './query-secrets.ts';
 import { RemoteFault, type RemoteSource } from './remote-kind.ts';
 import type { SourceRow } from './sources.store.ts';
@@ -26,7 +27,8 @@ export function openSource(
   const { id, name } = row;
   const settings = JSON.parse(row.settings) as Json;
   const about = JSON.parse(row.about) as Json;
-  return { id, name, settings, secrets: openSecrets(cipher, row), document, about };
+  const organizations = organizationsOfSource(row);
+  return { id, name, settings, secrets: openSecrets(cipher, row), document, about, organizations };
 }
 
 function openSecrets(cipher: Cipher | null, row: SourceRow): Json {

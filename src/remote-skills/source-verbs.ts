@@ -3,6 +3,7 @@ import type { PageAsked } from '../database/page-bytes.ts';
 import { timestamp, timestampOrNull } from '../kernel/clock.ts';
 import type { Json } from '../kernel/json.ts';
 import type { Skill } from '../skills/registry.ts';
+import { everyOrganization, organizationsOfSource } from './organizations.ts';
 import type { RemoteSkills } from './remote-skills.ts';
 import type { SourceRow } from './sources.store.ts';
 import { categoryOf } from './state.ts';
@@ -72,6 +73,8 @@ export function sourceSummary(source: SourceRow, about: Json) {
   return {
     name: source.name,
     category: categoryOf(source),
+    organizations: [...(organizationsOfSource(source) ?? [everyOrganization])],
+    are_organizations_named: source.organizations !== null,
     fault: source.fault,
     fault_at: timestampOrNull(source.fault_at),
     refreshed_at: timestampOrNull(source.refreshed_at),

@@ -11,6 +11,7 @@ export type SourceRow = Omit<Selectable<RemoteSourcesTable>, 'document'>;
 
 const columns = [
   ...(['id', 'kind', 'name', 'settings', 'secrets', 'about', 'status'] as const),
+  ...(['organizations'] as const),
   ...(['fault', 'fault_at', 'refreshed_at', 'created_at', 'updated_at'] as const),
 ] as const;
 
@@ -62,6 +63,21 @@ export async function listSources(
 
 export function countSources(db: Handle, kind: string): Promise<number> {
   return countOf(db.kysely.selectFrom('remote_sources').where('kind', '=', kind));
+}
+
+/** The first sources for which no organizations were ever named, by kind and name. */
+export function listUnnamed(
+  db: Handle,
+  limit: number,
+): Promise<Pick<SourceRow, 'kind' | 'name'>[]> {
+  return db.kysely
+    .selectFrom('remote_sources')
+    .select(['kind', 'name'])
+    .where('organizations', 'is', null)
+    .orderBy('kind')
+    .orderBy('name')
+    .limit(limit)
+    .execute();
 }
 
 /** Inserts a source; false when there is one of its name. */

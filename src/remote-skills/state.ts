@@ -9,6 +9,7 @@ import { recordRemoteSkills } from '../skills/remote-skills.ts';
 import { definitionIn } from './compare-tools.ts';
 import { factsOf, type RemoteSkill } from './definitions.ts';
 import type { HeldQuestions } from './held-questions.ts';
+import { organizationsOfVersion } from './organizations.ts';
 import type { RemoteKind } from './remote-kind.ts';
 import type { SourceRow } from './sources.store.ts';
 import { listVersions, type VersionRow } from './versions.store.ts';
@@ -91,6 +92,9 @@ export async function registerVersions(
   const versions = await listVersions(tx, source.id);
   const active = versions.filter(({ state }) => state === 'active');
   const owner = { id: source.id, category: categoryOf(source) };
-  const facts = active.map((row) => factsOf(remoteSkillOf(source, row)));
-  await recordRemoteSkills(tx, clock, owner, facts);
+  const skills = active.map((row) => ({
+    facts: factsOf(remoteSkillOf(source, row)),
+    organizations: organizationsOfVersion(source, row),
+  }));
+  await recordRemoteSkills(tx, clock, owner, skills);
 }

@@ -3,6 +3,7 @@ import { timestamp, timestampOrNull } from '../kernel/clock.ts';
 import type { Skill } from '../skills/registry.ts';
 import { compareVersions } from '../skills/skill-rows.ts';
 import { definitionIn } from './compare-tools.ts';
+import { organizationsShown } from './organizations.ts';
 import type { SourceRow } from './sources.store.ts';
 import { categoryOf, remoteSkillOf } from './state.ts';
 import type { VersionRow } from './versions.store.ts';
@@ -53,6 +54,7 @@ function registeredIds(source: SourceRow, skillsOf: (category: string) => readon
 
 function versionView(source: SourceRow, row: VersionRow, registered: ReadonlyMap<string, string>) {
   const { category, isIdempotent, definition } = remoteSkillOf(source, row);
+  const shown = organizationsShown(row);
   return {
     skill: `${category}/${row.version}/${row.skill_name}`,
     skill_id: registered.get(`${row.version}/${row.skill_name}`) ?? null,
@@ -65,6 +67,7 @@ function versionView(source: SourceRow, row: VersionRow, registered: ReadonlyMap
     description: definition.description,
     annotations: definition.annotations,
     retried: isIdempotent,
+    organizations: shown === null ? null : [...shown],
     difference: row.difference,
     created_at: timestamp(row.created_at),
     activated_at: timestampOrNull(row.activated_at),

@@ -1,6 +1,30 @@
-/** What the API shows of the versions of remote skills. */
+/** What the API takes and shows of all sources, and of the versions of their skills. */
 import { Type } from 'typebox';
-import { FreeObject, Id, Nullable, Timestamp, Words } from '../http/schemas.ts';
+import { FreeObject, Id, Nullable, Slug, slugPattern, Timestamp, Words } from '../http/schemas.ts';
+
+/** Organizations of one source. */
+const organizationsMax = 500;
+
+export const OrganizationsField = Type.Optional(
+  Type.Array(Type.String({ pattern: `^\\*$|${slugPattern}` }), {
+    ...{ minItems: 1, maxItems: organizationsMax, uniqueItems: true },
+    description:
+      'The organizations that the skills belong to; for others they do not exist. ["*"] for all. Required where ' +
+      'there are credentials, because each of these organizations acts with them; without any, all when left out.',
+  }),
+);
+
+export const sourceOrganizations = {
+  organizations: Type.Array(Type.String(), {
+    description: 'The organizations that the skills belong to; ["*"] for all.',
+  }),
+  are_organizations_named: Type.Boolean({
+    description:
+      'false: an earlier version of the platform has stored it, and it belongs to all organizations until an ' +
+      'administrator names some, or ["*"].',
+  }),
+};
+export const exampleOrganizations = { organizations: ['acme'], are_organizations_named: true };
 
 const version = {
   skill: Type.String({ description: 'category/version/name.' }),
@@ -26,6 +50,13 @@ const version = {
   difference: Nullable(
     Type.String({
       description: 'What differs from the version before it, as lines with + and -.',
+    }),
+  ),
+  organizations: Nullable(
+    Type.Array(Slug, {
+      description:
+        'The organizations whose accounts were shown it, and to which alone it belongs; null where it was shown ' +
+        'without an account.',
     }),
   ),
   created_at: Timestamp,
@@ -60,7 +91,7 @@ export const PinnedVersion = Type.Object(
         ...{ skill_name: 'create-ticket', version: 'v1.1', tool: 'createTicket' },
         ...{ state: 'quarantined', reason: null, digest: '0'.repeat(64) },
         ...{ description: 'Creates a ticket.', annotations: {}, retried: false, difference: null },
-        ...{ created_at: '2026-01-01T00:00:00.000Z', activated_at: null },
+        ...{ organizations: null, created_at: '2026-01-01T00:00:00.000Z', activated_at: null },
         definition: {
           ...{ title: 'Create ticket', description: 'Creates a ticket.' },
           ...{ input: { type: 'object' }, output: null, request: null },

@@ -69,7 +69,12 @@ function requireValidChange(
 ): void {
   const isChecked = (skill_category ?? skill_name ?? skill_version ?? input) !== undefined;
   const skill = isChecked
-    ? skills.active(after.skill_category, after.skill_version, after.skill_name)
+    ? skills.active(
+        caller.organizationId,
+        after.skill_category,
+        after.skill_version,
+        after.skill_name,
+      )
     : null;
   requireSkillScopes(skills, caller, before);
   if (skill !== null) requireScopes(caller.scopes, skill.requiredScopes);

@@ -199,7 +199,8 @@ async function runs(deps: ScheduleDeps, organizationId: string, id: string, page
 
 /** The skill, which the caller may run; else `404` or `403`. */
 function admittedSkill(skills: SkillRegistry, caller: Caller, named: SkillColumns): Skill {
-  const skill = skills.active(named.skill_category, named.skill_version, named.skill_name);
+  const { skill_category, skill_version, skill_name } = named;
+  const skill = skills.active(caller.organizationId, skill_category, skill_version, skill_name);
   requireScopes(caller.scopes, skill.requiredScopes);
   return skill;
 }

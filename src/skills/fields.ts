@@ -16,7 +16,8 @@ export type SkillFacts = Omit<SkillDefinition, 'run'>;
 type Facts = Required<SkillFacts>;
 
 /** The columns that the definition of a skill decides. */
-type Columns = Omit<SkillRow, 'id' | 'remote_source_id' | Flags | 'created_at' | 'updated_at'>;
+type Columns = Omit<SkillRow, 'id' | OfOutside | Flags | 'created_at' | 'updated_at'>;
+type OfOutside = 'remote_source_id' | 'organizations';
 type Flags = 'defined' | 'deprecated';
 
 interface Field<Value> {

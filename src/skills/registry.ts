@@ -1,7 +1,8 @@
 /**
  * The registry of skill versions, for clients and for runs. Rows outlive definitions: ids are stable, and
  * a skill that is no longer defined becomes inactive instead of being deleted. Reads come from memory;
- * every change is written to the database first.
+ * every change is written to the database first. A lookup names the organization for which it is made: a skill
+ * that does not belong to it is answered like one that was never registered (docs/decisions/organizations.md).
  */
 import type { Database } from '../database/database.ts';
 import type { Clock } from '../kernel/clock.ts';
@@ -33,6 +34,8 @@ export interface Skill extends Required<SkillFacts> {
   readonly hasConfig: boolean;
   /** The service outside that runs it; null for a skill that executors load. */
   readonly remoteSourceId: string | null;
+  /** The organizations that it belongs to; null for all. */
+  readonly organizations: ReadonlySet<string> | null;
   readonly createdAt: number;
   readonly updatedAt: number;
   /** The faults of an input, or null. The schema is compiled at the first call. */
@@ -61,27 +64,33 @@ export interface SkillRegistry {
   /** Reloads the changes of other processes. */
   refresh(): Promise<void>;
   /** The active skill of that tuple, or `404 skill_not_found`. */
-  active(category: string, version: string, name: string): Skill;
+  active(...asked: AskedSkill): Skill;
   /** The error that `active` throws; it names the active versions of the skill. */
-  notFound(category: string, version: string, name: string): PlatformError;
+  notFound(...asked: AskedSkill): PlatformError;
   /** Like `active`, undefined when there is none. */
-  findActive(category: string, version: string, name: string): Skill | undefined;
+  findActive(...asked: AskedSkill): Skill | undefined;
   /** The version of that tuple, active or not, or `404 skill_not_found` when it was never registered. */
-  registered(category: string, version: string, name: string): Skill;
+  registered(...asked: AskedSkill): Skill;
   /** The version of that id, active or not, or `404 skill_not_found`. */
-  byId(id: string): Skill;
+  byId(organizationId: string, id: string): Skill;
   /** The definition that accepted runs use, active or not; undefined when no process has loaded it. */
-  definition(category: string, version: string, name: string): Skill | undefined;
+  definition(...asked: AskedSkill): Skill | undefined;
   /** The service outside that runs the skill of that key; null where executors do, or where there is none. */
   sourceOf(key: string): string | null;
   /** When its last definition went away; undefined while a process has loaded it, or if none ever had. */
   goneSince(category: string, version: string, name: string): number | undefined;
   /** Active skills, sorted by category, name and version; of one category when it is given. */
-  list(category?: string): Skill[];
-  /** Every version that was ever registered, in the same order. */
+  list(organizationId: string, category?: string): Skill[];
+  /**
+   * A text that is the same for organizations with the same skills: empty for those to which no skill belongs by name.
+   */
+  audienceOf(organizationId: string): string;
+  /** For the administrator: every version that was ever registered, of all organizations, in the same order. */
   listAll(): Skill[];
-  /** Calls the listener after each change of a skill that this process learns of. */
-  onChange(listener: () => void): void;
+  /** For the administrator: like `registered`, whichever organizations the version belongs to. */
+  registeredAnywhere(category: string, version: string, name: string): Skill;
+  /** Calls the listener after each change of skills that this process learns of. */
+  onChange(listener: (changed: ChangedSkills) => void): void;
   /** Deprecates or activates a version (docs/decisions/skills.md); `404 skill_not_found` when it was never registered. */
   setDeprecated(
     category: string,
@@ -91,20 +100,36 @@ export interface SkillRegistry {
   ): Promise<Skill>;
 }
 
+/** The organization for which a skill is looked up, and the skill's category, version and name. */
+export type AskedSkill = readonly [
+  organizationId: string,
+  category: string,
+  version: string,
+  name: string,
+];
+
+export interface ChangedSkills {
+  /** The organizations that the changed skills belong to or belonged to; null for all. */
+  readonly organizations: ReadonlySet<string> | null;
+}
+
 interface State {
   readonly database: Database;
   readonly clock: Clock;
   /** By key, as are `skills`. */
   rows: ReadonlyMap<string, SkillRow>;
   skills: ReadonlyMap<string, Skill>;
+  /** The organizations that skills belong to by name. */
+  named: ReadonlySet<string>;
   /** The state that `refresh` read last. */
   known: string;
-  readonly listeners: (() => void)[];
+  readonly listeners: ((changed: ChangedSkills) => void)[];
 }
 
 export function createSkillRegistry(database: Database, clock: Clock): SkillRegistry {
   const state: State = {
-    ...{ database, clock, rows: new Map(), skills: new Map(), known: '' },
+    ...{ database, clock, rows: new Map(), skills: new Map(), named: new Set<string>() },
+    known: '',
     listeners: [],
   };
   return {
@@ -117,33 +142,37 @@ export function createSkillRegistry(database: Database, clock: Clock): SkillRegi
       await record(state, { facts, elsewhere, isUpToDate: (row) => row?.defined === 1, asOf });
     },
     refresh: () => refresh(state),
-    active(category, version, name) {
-      const skill = findActive(state, skillKey(category, version, name));
-      if (skill === undefined) throw notFound(state, 'active', category, version, name);
+    active(...asked) {
+      const skill = findActive(state, asked);
+      if (skill === undefined) throw notFound(state, 'active', asked);
       return skill;
     },
-    notFound: (category, version, name) => notFound(state, 'active', category, version, name),
-    findActive: (category, version, name) => findActive(state, skillKey(category, version, name)),
-    registered(category, version, name) {
-      const skill = state.skills.get(skillKey(category, version, name));
-      if (skill === undefined) throw notFound(state, 'registered', category, version, name);
+    notFound: (...asked) => notFound(state, 'active', asked),
+    findActive: (...asked) => findActive(state, asked),
+    registered(...asked) {
+      const skill = find(state, asked);
+      if (skill === undefined) throw notFound(state, 'registered', asked);
       return skill;
     },
-    byId(id) {
-      for (const skill of state.skills.values()) if (skill.id === id) return skill;
+    byId(organizationId, id) {
+      for (const skill of state.skills.values()) {
+        if (skill.id === id && belongsTo(skill, organizationId)) return skill;
+      }
       throw new PlatformError('skill_not_found', 'No version of a skill has this id');
     },
-    definition(category, version, name) {
-      const key = skillKey(category, version, name);
-      return state.rows.get(key)?.defined === 1 ? state.skills.get(key) : undefined;
+    definition(...asked) {
+      const [, ...tuple] = asked;
+      return state.rows.get(skillKey(...tuple))?.defined === 1 ? find(state, asked) : undefined;
     },
     sourceOf: (key) => state.skills.get(key)?.remoteSourceId ?? null,
     goneSince(category, version, name) {
       const row = state.rows.get(skillKey(category, version, name));
       return row?.defined === 0 ? row.updated_at : undefined;
     },
-    list: (category) => list(state, category),
+    list: (organizationId, category) => list(state, organizationId, category),
+    audienceOf: (organizationId) => (state.named.has(organizationId) ? organizationId : ''),
     listAll: () => [...state.skills.values()].sort(bySortKey),
+    registeredAnywhere: (...tuple) => registeredAnywhere(state, tuple),
     onChange: (listener) => void state.listeners.push(listener),
     setDeprecated: (category, version, name, deprecated) =>
       setDeprecated(state, [category, version, name], deprecated),
@@ -163,10 +192,34 @@ async function reload(state: State): Promise<void> {
       return [key, known ?? toSkill(row)];
     }),
   );
-  const isUnchanged =
-    state.skills.size === before.skills.size &&
-    state.skills.entries().every(([key, skill]) => before.skills.get(key) === skill);
-  if (!isUnchanged) for (const listener of state.listeners) listener();
+  state.named = new Set(
+    state.skills.values().flatMap(({ organizations }) => organizations ?? []),
+  );
+  const changed = changesBetween(before.skills, state.skills);
+  if (changed.length === 0) return;
+  const organizations = organizationsOf(changed);
+  for (const listener of state.listeners) listener({ organizations });
+}
+
+/** The skills that differ, as they were and as they are. */
+function changesBetween(
+  before: ReadonlyMap<string, Skill>,
+  now: ReadonlyMap<string, Skill>,
+): Skill[] {
+  const keys = new Set([...before.keys(), ...now.keys()]);
+  return [...keys]
+    .filter((key) => before.get(key) !== now.get(key))
+    .flatMap((key) => [before.get(key) ?? [], now.get(key) ?? []].flat());
+}
+
+/** The organizations that any of the skills belongs to; null for all. */
+function organizationsOf(skills: readonly Skill[]): ReadonlySet<string> | null {
+  const named = new Set<string>();
+  for (const { organizations } of skills) {
+    if (organizations === null) return null;
+    for (const one of organizations) named.add(one);
+  }
+  return named;
 }
 
 async function refresh(state: State): Promise<void> {
@@ -217,14 +270,33 @@ async function record(
   await reload(state);
 }
 
-function findActive({ skills }: State, key: string): Skill | undefined {
-  const skill = skills.get(key);
+function belongsTo({ organizations }: Skill, organizationId: string): boolean {
+  return organizations === null || organizations.has(organizationId);
+}
+
+function find({ skills }: State, [organizationId, ...tuple]: AskedSkill): Skill | undefined {
+  const skill = skills.get(skillKey(...tuple));
+  return skill !== undefined && belongsTo(skill, organizationId) ? skill : undefined;
+}
+
+function findActive(state: State, asked: AskedSkill): Skill | undefined {
+  const skill = find(state, asked);
   return skill?.isActive ? skill : undefined;
 }
 
-function list({ skills }: State, category: string | undefined): Skill[] {
+function registeredAnywhere(
+  { skills }: State,
+  tuple: readonly [category: string, version: string, name: string],
+): Skill {
+  const skill = skills.get(skillKey(...tuple));
+  if (skill === undefined) throw noMatch('registered', tuple, [...skills.values()]);
+  return skill;
+}
+
+function list({ skills }: State, organizationId: string, category: string | undefined): Skill[] {
   return [...skills.values()]
     .filter((skill) => skill.isActive && (category === undefined || skill.category === category))
+    .filter((skill) => belongsTo(skill, organizationId))
     .sort(bySortKey);
 }
 
@@ -236,7 +308,9 @@ async function setDeprecated(
   const { database, clock } = state;
   const key = skillKey(category, version, name);
   const row = state.rows.get(key);
-  if (row === undefined) throw notFound(state, 'registered', category, version, name);
+  if (row === undefined) {
+    throw noMatch('registered', [category, version, name], [...state.skills.values()]);
+  }
   if (row.deprecated !== Number(deprecated)) {
     const changes = { deprecated: Number(deprecated), updated_at: clock.now() };
     await database.write((tx) => updateSkill(tx, row.id, changes));
@@ -245,15 +319,22 @@ async function setDeprecated(
   return state.skills.get(key) as Skill;
 }
 
-/** Names the existing versions, because the version is the most frequent mistake. */
 function notFound(
   { skills }: State,
   what: 'active' | 'registered',
-  category: string,
-  version: string,
-  name: string,
+  [organizationId, ...tuple]: AskedSkill,
 ): PlatformError {
-  const versions = [...skills.values()]
+  const known = [...skills.values()].filter((skill) => belongsTo(skill, organizationId));
+  return noMatch(what, tuple, known);
+}
+
+/** Names the existing versions, because the version is the most frequent mistake. */
+function noMatch(
+  what: 'active' | 'registered',
+  [category, version, name]: readonly [category: string, version: string, name: string],
+  known: readonly Skill[],
+): PlatformError {
+  const versions = known
     .filter((skill) => skill.category === category && skill.name === name)
     .filter((skill) => what === 'registered' || skill.isActive)
     .map((skill) => skill.version)

@@ -12,6 +12,12 @@ export interface RemoteOwner {
   readonly category: string;
 }
 
+/** A skill of a service, and the organizations that it belongs to; null for all. */
+export interface RemoteSkillFacts {
+  readonly facts: SkillFacts;
+  readonly organizations: readonly string[] | null;
+}
+
 /** The versions of skills that services outside have had in a category, active or not. */
 export async function listRemoteVersions(db: Handle, category: string) {
   const rows = await listCategoryRows(db, category);
@@ -26,17 +32,20 @@ export async function recordRemoteSkills(
   tx: Transaction,
   clock: Pick<Clock, 'now'>,
   owner: RemoteOwner,
-  facts: readonly SkillFacts[],
+  skills: readonly RemoteSkillFacts[],
 ): Promise<void> {
   const now = clock.now();
   const stored = await listCategoryRows(tx, owner.category);
   const rows = new Map(stored.map((row) => [`${row.version}/${row.skill_name}`, row]));
-  for (const one of facts) {
-    const key = `${one.version}/${one.name}`;
+  for (const { facts, organizations } of skills) {
+    const key = `${facts.version}/${facts.name}`;
     const row = rows.get(key);
     rows.delete(key);
-    if (isStored(row, one, owner.id)) continue;
-    const columns = { ...definedColumns(one, owner.id), updated_at: now };
+    const outside = { sourceId: owner.id, organizations };
+    if (isStored(row, facts, outside)) continue;
+    // Later than before in any case, so that other processes notice the change (`stateOfSkills`).
+    const updated_at = Math.max(now, (row?.updated_at ?? 0) + 1);
+    const columns = { ...definedColumns(facts, outside), updated_at };
     if (row !== undefined) await updateSkill(tx, row.id, columns);
     else await insertSkill(tx, { id: newId(), ...columns, deprecated: 0, created_at: now });
   }

@@ -97,7 +97,8 @@ export function skillSettingsRoutes(server: Server, deps: SettingsRoutesDeps): v
 /** An unknown skill is 404 and a missing scope 403 before any other check (docs/decisions/order-of-checks.md). */
 function lookUp({ skills }: SettingsRoutesDeps, needsScopes: boolean) {
   return async (request: FastifyRequest) => {
-    const skill = skills.byId((request.params as { id: string }).id);
+    const { organizationId } = callerOf(request);
+    const skill = skills.byId(organizationId, (request.params as { id: string }).id);
     if (needsScopes) requireScopes(callerOf(request).scopes, skill.requiredScopes);
   };
 }
@@ -118,11 +119,9 @@ function getConfigRoute(server: Server, deps: SettingsRoutesDeps): void {
       },
     },
     async (request) => {
-      const skill = deps.skills.byId(request.params.id);
-      return configurationOf(
-        skill,
-        await deps.settings.show(callerOf(request).organizationId, skill),
-      );
+      const { organizationId } = callerOf(request);
+      const skill = deps.skills.byId(organizationId, request.params.id);
+      return configurationOf(skill, await deps.settings.show(organizationId, skill));
     },
   );
 }
@@ -150,8 +149,8 @@ function changeConfigRoute(server: Server, deps: SettingsRoutesDeps): void {
       },
     },
     async (request) => {
-      const skill = deps.skills.byId(request.params.id);
       const { organizationId } = callerOf(request);
+      const skill = deps.skills.byId(organizationId, request.params.id);
       return configurationOf(
         skill,
         await deps.settings.change(organizationId, skill, request.body),
@@ -178,8 +177,9 @@ function clearConfigRoute(server: Server, deps: SettingsRoutesDeps): void {
       },
     },
     async (request, reply) => {
-      const skill = deps.skills.byId(request.params.id);
-      await deps.settings.clear(callerOf(request).organizationId, skill);
+      const { organizationId } = callerOf(request);
+      const skill = deps.skills.byId(organizationId, request.params.id);
+      await deps.settings.clear(organizationId, skill);
       return reply.status(204).send(null);
     },
   );

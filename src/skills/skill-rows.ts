@@ -6,18 +6,34 @@ import { columnsOf, factsOf, type SkillFacts } from './fields.ts';
 import type { Skill } from './registry.ts';
 import type { SkillRow } from './skills.store.ts';
 
-/** The columns of a skill that is defined; `remoteSourceId` names the service outside that runs it. */
-export function definedColumns(facts: SkillFacts, remoteSourceId: string | null = null) {
-  return { ...columnsOf(facts), remote_source_id: remoteSourceId, defined: 1 };
+/** The service outside that runs a skill, and the organizations that the skill belongs to; null for all. */
+export interface Outside {
+  readonly sourceId: string | null;
+  readonly organizations: readonly string[] | null;
+}
+
+const nothingOutside: Outside = { sourceId: null, organizations: null };
+
+/** The columns of a skill that is defined. */
+export function definedColumns(
+  facts: SkillFacts,
+  { sourceId, organizations }: Outside = nothingOutside,
+) {
+  return {
+    ...columnsOf(facts),
+    remote_source_id: sourceId,
+    organizations: organizations === null ? null : JSON.stringify(organizations.toSorted()),
+    defined: 1,
+  };
 }
 
 /** Whether the row is that of a skill which is defined exactly so. */
 export function isStored(
   row: SkillRow | undefined,
   facts: SkillFacts,
-  remoteSourceId: string | null = null,
+  outside: Outside = nothingOutside,
 ): boolean {
-  return row !== undefined && hasValues(row, definedColumns(facts, remoteSourceId));
+  return row !== undefined && hasValues(row, definedColumns(facts, outside));
 }
 
 export function isSameRow(a: SkillRow, b: SkillRow | undefined): boolean {
@@ -34,6 +50,8 @@ export function toSkill(row: SkillRow): Skill {
     ...facts,
     id: row.id,
     remoteSourceId: row.remote_source_id,
+    organizations:
+      row.organizations === null ? null : new Set(JSON.parse(row.organizations) as string[]),
     hasConfig: Object.keys(facts.config).length > 0,
     isActive: row.defined === 1 && row.deprecated === 0,
     createdAt: row.created_at,

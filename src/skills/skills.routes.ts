@@ -41,10 +41,18 @@ export function skillAdminRoutes(server: Server, { skills, leftOut }: AdminParts
 }
 
 /** A hook: an unknown skill is 404 before any other check (docs/decisions/order-of-checks.md). */
-function requireSkill(find: SkillRegistry['active']) {
+function requireSkill(skills: SkillRegistry) {
   return async (request: FastifyRequest) => {
     const { category, version, skillName } = request.params as Static<typeof SkillPath>;
-    find(category, version, skillName);
+    skills.active(callerOf(request).organizationId, category, version, skillName);
+  };
+}
+
+/** The same for the administrator. */
+function requireSkillAnywhere(skills: SkillRegistry) {
+  return async (request: FastifyRequest) => {
+    const { category, version, skillName } = request.params as Static<typeof SkillPath>;
+    skills.registeredAnywhere(category, version, skillName);
   };
 }
 
@@ -75,9 +83,9 @@ function listSkillsRoute(server: Server, skills: SkillRegistry): void {
     },
     async (request, reply) => {
       const { category, runnable } = request.query;
-      const { scopes } = callerOf(request);
+      const { organizationId, scopes } = callerOf(request);
       const found = skills
-        .list(category)
+        .list(organizationId, category)
         .filter((skill) => runnable === undefined || hasScopes(scopes, skill.requiredScopes))
         .map(skillSummary);
       return reply.header('x-total-count', found.length).send(found);
@@ -93,7 +101,7 @@ function getSkillRoute(
   server.get(
     '/api/skills/:category/:version/:skillName',
     {
-      onRequest: requireSkill(skills.active),
+      onRequest: requireSkill(skills),
       schema: {
         tags,
         security,
@@ -106,10 +114,11 @@ function getSkillRoute(
     },
     async (request) => {
       const { category, version, skillName } = request.params;
-      const skill = skills.active(category, version, skillName);
+      const { organizationId } = callerOf(request);
+      const skill = skills.active(organizationId, category, version, skillName);
       const detail = skillDetail(skill, request.query);
       if (!skill.hasConfig) return detail;
-      return { ...detail, config: await settings.show(callerOf(request).organizationId, skill) };
+      return { ...detail, config: await settings.show(organizationId, skill) };
     },
   );
 }
@@ -181,7 +190,7 @@ function getAnySkillRoute(server: Server, skills: SkillRegistry): void {
   server.get(
     '/admin/skills/:category/:version/:skillName',
     {
-      onRequest: requireSkill(skills.registered),
+      onRequest: requireSkillAnywhere(skills),
       schema: {
         tags,
         security: adminSecurity,
@@ -193,8 +202,8 @@ function getAnySkillRoute(server: Server, skills: SkillRegistry): void {
         response: { 200: FullSkill, ...adminRefusals('skill_not_found') },
       },
     },
-    async ({ params, query }) =>
-      skillDetail(skills.registered(params.category, params.version, params.skillName), query),
+    async ({ params: { category, version, skillName }, query }) =>
+      skillDetail(skills.registeredAnywhere(category, version, skillName), query),
   );
 }
 
@@ -206,7 +215,7 @@ function setDeprecatedRoute(
   server.post(
     `/admin/skills/:category/:version/:skillName/${verb}`,
     {
-      onRequest: requireSkill(skills.registered),
+      onRequest: requireSkillAnywhere(skills),
       schema: {
         tags,
         security: adminSecurity,

@@ -47,9 +47,9 @@ function usesRoute(server: Server, { statistics }: StatisticsRouteDeps) {
     response: { 200: UsesOfSkill, ...apiRefusals('skill_not_found') },
   };
   /** An unknown skill is 404 before any other check (docs/decisions/order-of-checks.md). */
-  const onRequest = async ({ params }: FastifyRequest) => {
-    const { category, version, skillName: name } = params as Static<typeof SkillPath>;
-    statistics.findSkill({ category, version, name });
+  const onRequest = async (request: FastifyRequest) => {
+    const { category, version, skillName: name } = request.params as Static<typeof SkillPath>;
+    statistics.findSkill(callerOf(request).organizationId, { category, version, name });
   };
   const options = { onRequest, schema };
   server.get('/api/skills/:category/:version/:skillName/usages', options, (request) => {

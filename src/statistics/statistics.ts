@@ -90,9 +90,13 @@ async function ofWindow(
   };
 }
 
-/** `404` for a version that was never registered. */
-function findSkill({ skills }: Pick<StatisticsDeps, 'skills'>, skill: SkillName): void {
-  skills.registered(skill.category, skill.version, skill.name);
+/** `404` for a version that was never registered for the organization. */
+function findSkill(
+  { skills }: Pick<StatisticsDeps, 'skills'>,
+  organizationId: string,
+  skill: SkillName,
+): void {
+  skills.registered(organizationId, skill.category, skill.version, skill.name);
 }
 
 /** The users of a skill version in an organization, also of an inactive one; `404` for an unknown version. */
@@ -101,7 +105,7 @@ async function usesOf(
   organizationId: string,
   skill: SkillName,
 ) {
-  findSkill({ skills }, skill);
+  findSkill({ skills }, organizationId, skill);
   const since = firstKeyDay(clock.now());
   const [scheduledJobs, triggers, keys] = await Promise.all([
     sources.scheduledJobs(organizationId, skill, listedMax),

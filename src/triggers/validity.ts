@@ -66,7 +66,10 @@ function requireValidSkill(
   before?: SkillColumns,
 ): void {
   const isNew = before === undefined || !isSameSkill(before, after);
-  if (isNew) skills.active(after.skill_category, after.skill_version, after.skill_name);
+  if (isNew) {
+    const { skill_category, skill_version, skill_name } = after;
+    skills.active(caller.organizationId, skill_category, skill_version, skill_name);
+  }
   requireSkillScopes(skills, caller, after);
 }
 

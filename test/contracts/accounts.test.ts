@@ -38,6 +38,7 @@ describe.each(await engines())('on $name', (engine) => {
         outside: {
           ...{ open: async () => oauth, close: async () => {}, publicUrl: base },
           onChange: async (id) => looks.push(id),
+          onDisconnect: async () => {},
         },
       });
     const settings: McpSettings = {
@@ -48,6 +49,7 @@ describe.each(await engines())('on $name', (engine) => {
     await database.write((tx) =>
       insertSource(tx, {
         ...{ id: source.id, kind: 'mcp', name: source.name, settings: JSON.stringify(settings) },
+        organizations: '["*"]',
         ...{ secrets: null, document: null, about: '{}', status: 'needs_authorization' },
         ...{ fault: null, fault_at: null, refreshed_at: null, created_at: 0, updated_at: 0 },
       }),

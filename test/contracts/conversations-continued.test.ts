@@ -258,7 +258,7 @@ describe.each(await engines())('on $name', (engine) => {
     const fields = async () =>
       (await history('another')).messages.map(({ task_field }) => task_field);
     expect(await fields()).toEqual([null, null, null, null, null]);
-    const echo = world.skills.active('test', 'v1.0', 'echo');
+    const echo = world.skills.active('default', 'test', 'v1.0', 'echo');
     await world.skills.register([{ ...echo, taskField: 'task' }]);
     expect(await fields()).toEqual(['task', null, 'task', 'task', null]);
     const own = await world.conversations.tokensOfJob(first.conversation_id, third.id);

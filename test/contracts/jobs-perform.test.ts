@@ -17,7 +17,9 @@ const newName = 'test/v1.0/new';
 /** What another process does that has loaded `loaded` and nothing else of what there is. */
 async function registerNew(world: JobsWorld, loaded: readonly (typeof newSkill)[]): Promise<void> {
   const elsewhere = new Set(
-    world.skills.list().map(({ category, version, name }) => `${category}/${version}/${name}`),
+    world.skills
+      .list('default')
+      .map(({ category, version, name }) => `${category}/${version}/${name}`),
   );
   await createSkillRegistry(world.database, world.clock).register(
     loaded.map((one) => ({ ...one, displayName: '', description: '', parameters: {}, output: {} })),
@@ -87,7 +89,7 @@ describe.each(await engines())('on $name', (engine) => {
       const world = await jobsWorld(engine);
       const limit = { type: 'integer', minimum: 1, maximum: 86_400_000 };
       const parameters = { type: 'object', properties: { limit } };
-      const echo = world.skills.active('test', 'v1.0', 'echo');
+      const echo = world.skills.active('default', 'test', 'v1.0', 'echo');
       await world.skills.register([{ ...echo, parameters, timeoutField: 'limit' }]);
       const limitOf = async (input: string) => {
         const job = await world.submit({ input });

@@ -5,7 +5,8 @@ import { createApiKeys } from '../../src/api-keys/api-keys.ts';
 import { composeAgents } from '../../src/composition/agents.ts';
 import type { Database } from '../../src/database/database.ts';
 import type { SkillFacts } from '../../src/skills/fields.ts';
-import { createSkillRegistry } from '../../src/skills/registry.ts';
+import { type AskedSkill, createSkillRegistry } from '../../src/skills/registry.ts';
+import { recordRemoteSkills } from '../../src/skills/remote-skills.ts';
 import { engines } from '../support/databases.ts';
 import { manualClock } from '../support/manual-clock.ts';
 import { recordEvents } from '../support/outbox.ts';
@@ -366,17 +367,20 @@ describe.each(await engines())('on $name', (engine) => {
     test('keeps the id of a skill over restarts, changes and absences', async () => {
       const { skills, database, clock } = await registry();
       await skills.register([facts('a'), facts('b')]);
-      const { id } = skills.active('text', 'v1.0', 'a');
+      const { id } = skills.active('default', 'text', 'v1.0', 'a');
 
       clock.advance(1_000);
       await skills.register([facts('b')]);
-      expect(skills.findActive('text', 'v1.0', 'a')).toBeUndefined();
-      expect(skills.definition('text', 'v1.0', 'a')).toBeUndefined();
+      expect(skills.findActive('default', 'text', 'v1.0', 'a')).toBeUndefined();
+      expect(skills.definition('default', 'text', 'v1.0', 'a')).toBeUndefined();
       clock.advance(1_000);
       const restarted = createSkillRegistry(database, clock);
       await restarted.register([facts('a', { description: 'new' }), facts('b')]);
 
-      expect(restarted.active('text', 'v1.0', 'a')).toMatchObject({ id, description: 'new' });
+      expect(restarted.active('default', 'text', 'v1.0', 'a')).toMatchObject({
+        id,
+        description: 'new',
+      });
     });
 
     test('lists active skills by category, name and version as numbers', async () => {
@@ -389,7 +393,9 @@ describe.each(await engines())('on $name', (engine) => {
       ]);
 
       const names = (category?: string) =>
-        skills.list(category).map((skill) => `${skill.category}/${skill.name}/${skill.version}`);
+        skills
+          .list('default', category)
+          .map((skill) => `${skill.category}/${skill.name}/${skill.version}`);
 
       expect(names('text')).toEqual([
         'text/a/v1.0',
@@ -410,15 +416,57 @@ describe.each(await engines())('on $name', (engine) => {
       const changed = await skills.setDeprecated('text', 'v1.0', 'a', true);
 
       expect(changed.isActive).toBe(false);
-      expect(() => skills.active('text', 'v1.0', 'a')).toThrow(
+      expect(() => skills.active('default', 'text', 'v1.0', 'a')).toThrow(
         expect.objectContaining({ code: 'skill_not_found' }),
       );
-      expect(skills.definition('text', 'v1.0', 'a')).toBeDefined();
+      expect(skills.definition('default', 'text', 'v1.0', 'a')).toBeDefined();
       clock.advance(1_000);
       await skills.register([facts('a')]);
-      expect(skills.findActive('text', 'v1.0', 'a')).toBeUndefined();
+      expect(skills.findActive('default', 'text', 'v1.0', 'a')).toBeUndefined();
       await skills.setDeprecated('text', 'v1.0', 'a', false);
-      expect(skills.active('text', 'v1.0', 'a').isActive).toBe(true);
+      expect(skills.active('default', 'text', 'v1.0', 'a').isActive).toBe(true);
+    });
+
+    test('has a skill of named organizations for these alone', async () => {
+      const { skills, database, clock } = await registry();
+      await skills.register([facts('of-all', { category: 'mcp-tickets' })]);
+      const owner = { id: 'the-source', category: 'mcp-tickets' };
+      const changes: (readonly string[] | null)[] = [];
+      skills.onChange(({ organizations }) => changes.push(organizations && [...organizations]));
+      const record = async (organizations: readonly string[] | null) => {
+        clock.advance(1_000);
+        const skill = { facts: facts('create', { category: owner.category }), organizations };
+        await database.write((tx) => recordRemoteSkills(tx, clock, owner, [skill]));
+        await skills.refresh();
+      };
+      const [acme, globex] = ['acme', 'globex'].map(
+        (organization) => [organization, 'mcp-tickets', 'v1.0', 'create'] as const,
+      ) as [AskedSkill, AskedSkill];
+      const unknown = ['globex', 'mcp-tickets', 'v1.0', 'nothing'] as const;
+      const messageOf = (asked: AskedSkill) =>
+        skills.notFound(...asked).message.replace(asked[3], '');
+
+      await record(['acme']);
+
+      const { id } = skills.active(...acme);
+      expect([skills.definition(...acme)?.id, skills.byId('acme', id).id]).toEqual([id, id]);
+      expect(skills.list('acme', 'mcp-tickets')).toHaveLength(2);
+      expect(skills.list('globex').map(({ name }) => name)).toEqual(['of-all']);
+      expect(skills.findActive(...globex)).toBeUndefined();
+      expect(skills.definition(...globex)).toBeUndefined();
+      expect(() => skills.registered(...globex)).toThrow('No registered skill matches');
+      expect(() => skills.byId('globex', id)).toThrow('No version of a skill has this id');
+      expect(messageOf(globex)).toBe(messageOf(unknown));
+      expect(['acme', 'globex'].map(skills.audienceOf)).toEqual(['acme', '']);
+      expect(skills.registeredAnywhere('mcp-tickets', 'v1.0', 'create').id).toBe(id);
+
+      await record(['acme', 'globex']);
+      expect(skills.active(...globex).id).toBe(id);
+      await record(null);
+      expect(skills.active('initech', 'mcp-tickets', 'v1.0', 'create').id).toBe(id);
+      await record(['globex']);
+      expect(skills.findActive(...acme)).toBeUndefined();
+      expect(changes).toEqual([['acme'], ['acme', 'globex'], null, null]);
     });
 
     test('registers the same skills from several processes that start at the same moment', async () => {
@@ -428,7 +476,7 @@ describe.each(await engines())('on $name', (engine) => {
 
       await Promise.all(registries.map((one) => one.register(many)));
 
-      const ids = registries.map((one) => one.list().map(({ id }) => id));
+      const ids = registries.map((one) => one.list('default').map(({ id }) => id));
       expect(ids[0]).toHaveLength(20);
       expect(ids[1]).toEqual(ids[0]);
       expect(ids[2]).toEqual(ids[0]);

@@ -123,7 +123,7 @@ describe.each(await engines())('on $name', (engine) => {
       mappings: { check: async () => {} } as never,
     });
     const input = { text: 'x'.repeat(kib64 - 11) };
-    const [skill] = world.skills.list();
+    const [skill] = world.skills.list('default');
     await each(entries, () =>
       triggers.create(world.caller, {
         agent_id: 'default',

@@ -213,7 +213,7 @@ describe.each(await engines())('on $name', (engine) => {
 
       await old.confirm([], new Set(), asOf);
 
-      expect(old.list().map(({ name }) => name)).toEqual(['new']);
+      expect(old.list('default').map(({ name }) => name)).toEqual(['new']);
     });
 
     test('is inactive only when no live process has it', async () => {
@@ -226,11 +226,11 @@ describe.each(await engines())('on $name', (engine) => {
         [fact('both'), fact('new')],
         new Set(['util/v1.0/old', 'util/v1.0/both']),
       );
-      expect(next.list().map(({ name }) => name)).toEqual(['both', 'new', 'old']);
+      expect(next.list('default').map(({ name }) => name)).toEqual(['both', 'new', 'old']);
       clock.advance(1);
       await next.confirm([fact('both'), fact('new')], new Set(), clock.now());
 
-      expect(next.list().map(({ name }) => name)).toEqual(['both', 'new']);
+      expect(next.list('default').map(({ name }) => name)).toEqual(['both', 'new']);
     });
 
     test('has the definition of the process that started last, which the others do not replace', async () => {
@@ -241,7 +241,7 @@ describe.each(await engines())('on $name', (engine) => {
 
       await old.confirm([fact('echo', 'as it was')], new Set(), clock.now());
 
-      expect(old.list()[0]?.description).toBe('as it is');
+      expect(old.list('default')[0]?.description).toBe('as it is');
     });
 
     test('is changed for all of them within a look', async () => {
@@ -252,14 +252,14 @@ describe.each(await engines())('on $name', (engine) => {
       ];
       await one.register([fact('echo')]);
       await other.refresh();
-      expect(other.findActive('util', 'v1.0', 'echo')).toBeDefined();
+      expect(other.findActive('default', 'util', 'v1.0', 'echo')).toBeDefined();
 
       clock.advance(1);
       await one.setDeprecated('util', 'v1.0', 'echo', true);
       await other.refresh();
 
-      expect(other.findActive('util', 'v1.0', 'echo')).toBeUndefined();
-      expect(other.definition('util', 'v1.0', 'echo')).toBeDefined();
+      expect(other.findActive('default', 'util', 'v1.0', 'echo')).toBeUndefined();
+      expect(other.definition('default', 'util', 'v1.0', 'echo')).toBeDefined();
     });
   });
 

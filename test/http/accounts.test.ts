@@ -55,8 +55,10 @@ interface World {
   run(organization?: string): ReturnType<Platform['run']>;
   /** Begins an authorization, and agrees to it; what the browser brings back. */
   agreed(as: Session): Promise<Record<string, string>>;
-  /** Connects an account of the session's organization. */
+  /** Connects an account of the session's organization; the administrator accepts what it is shown. */
   connect(as: Session): ReturnType<Session>;
+  /** Accepts all versions in quarantine. */
+  accept(): Promise<void>;
 }
 
 /** A server that asks for authorization. */
@@ -66,7 +68,7 @@ async function world(fields: Record<string, unknown> = {}): Promise<World> {
   protect(server, by);
   made += 1;
   const name = `guarded-${made}`;
-  const body = { name, url: server.url, ...fields };
+  const body = { name, organizations: ['*'], url: server.url, ...fields };
   const added = await platform.admin('POST', '/admin/mcp-servers', body);
   expect(added.status, added.text).toBe(201);
   expect(added.body).toMatchObject({ status: 'needs_authorization', skills: [] });
@@ -76,17 +78,29 @@ async function world(fields: Record<string, unknown> = {}): Promise<World> {
     expect(begun.status, begun.text).toBe(201);
     return (await by.agree(begun.body.authorization_url)).params;
   };
+  const admin = `/admin/mcp-servers/${name}`;
+  const accept = async () => {
+    for (const one of (await platform.admin('GET', admin)).body.skills) {
+      if (one.state !== 'quarantined') continue;
+      const at = `${admin}/skills/${one.version}/${one.skill_name}/activate`;
+      expect((await platform.admin('POST', at, { digest: one.digest })).status).toBe(200);
+    }
+  };
   return {
-    ...{ server, by, name, path, admin: `/admin/mcp-servers/${name}`, agreed },
+    ...{ server, by, name, path, admin, agreed, accept },
     run: (organization = 'acme') =>
       platform.run(keys[organization] ?? '', `mcp-${name}/v1.0/echo`, { text: 'a' }),
-    connect: async (as) => as('POST', `${path}/complete`, await agreed(as)),
+    async connect(as) {
+      const connected = await as('POST', `${path}/complete`, await agreed(as));
+      await accept();
+      return connected;
+    },
   };
 }
 
 describe('an account', () => {
   test('is connected in the console, and the runs of its organization have its token', async () => {
-    const { server, by, name, path, admin, run, agreed } = await world();
+    const { server, by, name, path, admin, run, agreed, accept } = await world();
     const as = await session();
     expect((await as('GET', path)).body).toMatchObject({ status: 'not_connected' });
     const params = await agreed(as);
@@ -103,7 +117,11 @@ describe('an account', () => {
     });
     expect(by.asked.map((form) => form.get('resource'))).toEqual([server.url]);
     const [skill] = (await platform.admin('GET', admin)).body.skills;
-    expect(skill).toMatchObject({ skill: `mcp-${name}/v1.0/echo`, state: 'active' });
+    expect(skill).toMatchObject({
+      ...{ skill: `mcp-${name}/v1.0/echo`, state: 'quarantined' },
+      organizations: ['acme'],
+    });
+    await accept();
     expect((await run()).body.status).toBe('completed');
     expect(server.headers.at(-1)?.authorization).toBe(`Bearer ${by.given.at(-1)}`);
     const stored = JSON.stringify(
@@ -118,7 +136,8 @@ describe('an account', () => {
   test('shows the address of its server without the query, which may be a secret of the operator', async () => {
     const { server, admin, path, by } = await world();
     const url = `${server.url}?key=secret-of-the-operator`;
-    expect((await platform.admin('PUT', admin, { url })).body).toMatchObject({ url });
+    const change = { url, organizations: ['*'] };
+    expect((await platform.admin('PUT', admin, change)).body).toMatchObject({ url });
     const as = await session();
 
     const one = await as('GET', path);
@@ -132,14 +151,10 @@ describe('an account', () => {
     expect((await as('POST', `${path}/complete`, params)).body.status).toBe('connected');
   });
 
-  test('is that of one organization: a run of another fails, and says who has to connect one', async () => {
-    const { name, run, connect, by } = await world();
+  test('is that of one organization: its skills do not exist for another, until that has connected one', async () => {
+    const { run, connect, by } = await world();
     expect((await connect(await session('acme'))).status).toBe(200);
-    const { body: job } = await run('globex');
-    expect(job).toMatchObject({ status: 'failed', error: { code: 'missing_credentials' } });
-    expect(job.error.message).toBe(
-      `The organization globex has no usable account at the server ${name}: a person of it has to connect one in the console, under Accounts`,
-    );
+    expectRefusal(await run('globex'), 404, 'skill_not_found');
     expect((await connect(await session('globex'))).status).toBe(200);
     expect((await run('globex')).body.status).toBe('completed');
     expect(new Set(by.given).size).toBe(2);
@@ -167,7 +182,7 @@ describe('an account', () => {
       ...{ grant: 'authorization_code', client_id: 'of-the-operator', issuer: by.origin },
       ...{ client_secret: 'the-secret-of-the-operator', scope: 'write' },
     };
-    const body = { name: 'registered', url: server.url, oauth };
+    const body = { name: 'registered', organizations: ['acme'], url: server.url, oauth };
     const added = await platform.admin('POST', '/admin/mcp-servers', body);
     expect(added.body.oauth).toEqual({
       ...{ grant: 'authorization_code', client_id: 'of-the-operator', has_client_secret: true },
@@ -223,7 +238,9 @@ describe('an account', () => {
     });
     expect((await as('DELETE', path)).status).toBe(204);
     expect(by.revoked).toHaveLength(2);
-    expect((await run()).body.error.code).toBe('missing_credentials');
+    expectRefusal(await run(), 404, 'skill_not_found');
+    const [lost] = (await platform.admin('GET', admin)).body.skills;
+    expect(lost).toMatchObject({ state: 'withdrawn', organizations: [] });
     expect((await platform.admin('GET', admin)).body.status).toBe('needs_authorization');
     expectRefusal(await as('DELETE', path), 404, 'not_found');
     await connect(as);
@@ -467,17 +484,25 @@ describe('an authorization server', () => {
     expect(by.registrations).toEqual([]);
   });
 
-  test('that gives no new tokens is told to the administrator, and to no other organization', async () => {
+  test('that gives no new tokens to one organization fails no run of another', async () => {
     const { by, connect, run, admin } = await world();
-    await connect(await session());
+    await connect(await session('acme'));
+    clock.advance(50 * minute);
+    await connect(await session('globex'));
     by.tokens = 'broken';
-    clock.advance(61 * minute);
+    clock.advance(11 * minute);
+    expect((await run('globex')).body.status).toBe('completed');
+    const { error } = (await run('acme')).body;
+    expect(error.code).toBe('upstream_unavailable');
+    expect(error.message).toContain('The account of acme at the server');
+    // With no account at all, the fault of one is shown to the administrator alone.
+    clock.advance(50 * minute);
     const { body: job } = await run('globex');
     expect(job.error.code).toBe('upstream_unavailable');
     expect(job.error.message).toContain('The service could not be looked at with the accounts');
     expect(job.error.message).not.toContain('acme');
     const { body } = await platform.admin('GET', admin);
-    expect(body.fault).toContain('The account of acme at the server');
+    expect(body.fault).toContain('could not be renewed');
   });
 
   test('that repeats what it was sent shows no code, verifier or secret of the client', async () => {
@@ -494,7 +519,7 @@ describe('an authorization server', () => {
   });
 
   test('that publishes no metadata is the server itself, with the default endpoints of 2025-03-26', async () => {
-    const { server, name, path, run } = await world();
+    const { server, name, path, run, accept } = await world();
     const { origin } = new URL(server.url);
     const asked: URLSearchParams[] = [];
     Object.assign(server.paths, {
@@ -519,6 +544,7 @@ describe('an authorization server', () => {
     const { body: account } = await as('POST', `${path}/complete`, answer);
     expect(account).toMatchObject({ server: name, status: 'connected', issuer: origin });
     expect(asked[0]?.get('code_verifier')).toEqual(expect.any(String));
+    await accept();
     expect((await run()).body.status).toBe('completed');
   });
 

@@ -26,7 +26,7 @@ let made = 0;
 async function added(server: Partial<McpTestServer>, fields: Record<string, unknown> = {}) {
   made += 1;
   const name = `hostile-${made}`;
-  const body = { name, url: server.url, ...fields };
+  const body = { name, organizations: ['*'], url: server.url, ...fields };
   const answer = await platform.admin('POST', '/admin/mcp-servers', body);
   expect(answer.status, answer.text).toBe(201);
   const refresh = async () =>

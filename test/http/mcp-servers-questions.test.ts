@@ -31,7 +31,7 @@ let made = 0;
 /** Adds a server; the skill of its one tool. */
 async function added(server: { url: string }, fields: object = {}, on = platform) {
   made += 1;
-  const body = { name: `asks-${made}`, url: server.url, ...fields };
+  const body = { name: `asks-${made}`, organizations: ['*'], url: server.url, ...fields };
   const answer = await on.admin('POST', '/admin/mcp-servers', body);
   expect(answer.body, answer.text).toMatchObject({ status: 'available' });
   return answer.body.skills[0].skill as string;

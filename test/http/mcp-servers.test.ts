@@ -18,7 +18,7 @@ let made = 0;
 async function added(server: McpTestServer, fields: Record<string, unknown> = {}) {
   made += 1;
   const name = `server-${made}`;
-  const body = { name, url: server.url, ...fields };
+  const body = { name, organizations: ['*'], url: server.url, ...fields };
   const answer = await platform.admin('POST', '/admin/mcp-servers', body);
   expect(answer.status, answer.text).toBe(201);
   const path = `/admin/mcp-servers/${name}`;
@@ -229,7 +229,10 @@ describe('a server that takes tokens', () => {
     expect(tokens).toHaveLength(1);
     tokens.push('revoked-by-the-server');
     expect((await run()).body.status).toBe('completed');
-    const kept = { url: server.url, oauth: { ...oauth, client_secret: null } };
+    const kept = {
+      ...{ url: server.url, organizations: ['*'] },
+      oauth: { ...oauth, client_secret: null },
+    };
     expect((await platform.admin('PUT', path, kept)).body.status).toBe('available');
   });
 
@@ -430,7 +433,7 @@ describe('a request is refused', () => {
     const { path } = await added(server, {
       ...{ headers: { 'x-a': 'the-secret' }, oauth: { ...oauth, client_secret: 'the-secret' } },
     });
-    const put = (body: object) => platform.admin('PUT', path, body);
+    const put = (body: object) => platform.admin('PUT', path, { organizations: ['*'], ...body });
     const headers = { 'x-a': null };
     expectInvalid(await put({ url: 'https://other.example/mcp', headers }), 'headers.x-a');
     const moved = { ...oauth, issuer: b, client_secret: null };

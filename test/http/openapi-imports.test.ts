@@ -53,7 +53,10 @@ let made = 0;
 async function imported(fields: Record<string, unknown>) {
   made += 1;
   const name = `service-${made}`;
-  const answer = await platform.admin('POST', '/admin/openapi-imports', { name, ...fields });
+  const answer = await platform.admin('POST', '/admin/openapi-imports', {
+    ...{ name, organizations: ['*'] },
+    ...fields,
+  });
   expect(answer.status, answer.text).toBe(201);
   const path = `/admin/openapi-imports/${name}`;
   const run = (skill: string, input: unknown, version = 'v1.0') =>
@@ -203,7 +206,7 @@ describe('an operation that was changed', () => {
       '/orders': { post: operationOf('createOrder', { description: 'Now without a body.' }) },
       '/new': { get: operationOf('getNew') },
     });
-    const { body: changed } = await platform.admin('PUT', path, { document });
+    const { body: changed } = await platform.admin('PUT', path, { organizations: ['*'], document });
     const waiting = changed.skills.filter(
       ({ state }: { state: string }) => state === 'quarantined',
     );
@@ -232,7 +235,10 @@ describe('an operation that was changed', () => {
   test('goes on at the address that was accepted, until the new one is', async () => {
     const [before, after] = [await startApiServer(), await startApiServer()];
     const { path, run } = await imported({ document: orders(before) });
-    const { body } = await platform.admin('PUT', path, { document: orders(after) });
+    const { body } = await platform.admin('PUT', path, {
+      organizations: ['*'],
+      document: orders(after),
+    });
     expect(body.skills.map(({ state }: { state: string }) => state)).toContain('quarantined');
     await run('put-ping', {});
     expect([before.received.length, after.received.length]).toEqual([1, 0]);
@@ -248,7 +254,7 @@ describe('credentials', () => {
     const { path, run } = await imported({ document: orders(before), auth: auth('secret-of-a') });
     const base_url = `${after.url}/v2`;
     const changed = { document: null, base_url, auth: auth('secret-of-b') };
-    const { body } = await platform.admin('PUT', path, changed);
+    const { body } = await platform.admin('PUT', path, { organizations: ['*'], ...changed });
     const old = body.skills.filter(({ version }: { version: string }) => version === 'v1.0');
     for (const { state, reason } of old) {
       expect(state).toBe('withdrawn');
@@ -268,6 +274,7 @@ describe('credentials', () => {
     const [before, after] = [await startApiServer(), await startApiServer()];
     const { path, run } = await imported({ document: orders(before), auth: auth('secret-of-a') });
     const { body } = await platform.admin('PUT', path, {
+      organizations: ['*'],
       ...{ document: orders(after), auth: auth(null) },
     });
     expect((await run('put-ping', {})).body.status).toBe('completed');
@@ -299,7 +306,11 @@ describe('credentials', () => {
     isHeld = true;
     const refreshed = platform.admin('POST', `${path}/refresh`);
     await asked;
-    const changed = platform.admin('PUT', path, { url, auth: auth('secret-of-a') });
+    const changed = platform.admin('PUT', path, {
+      organizations: ['*'],
+      url,
+      auth: auth('secret-of-a'),
+    });
     await expect
       .poll(async () => (await platform.admin('GET', path)).body.auth.type, { timeout: 5_000 })
       .toBe('header');
@@ -316,7 +327,10 @@ describe('credentials', () => {
       ...{ document: orders(before), base_url, auth: auth('secret-of-a') },
     });
     const moved = { document: null, base_url: after.url, auth: auth(null) };
-    expectInvalid(await platform.admin('PUT', path, moved), 'auth.value');
+    expectInvalid(
+      await platform.admin('PUT', path, { organizations: ['*'], ...moved }),
+      'auth.value',
+    );
     const preview = { name, url: `${after.url}/openapi.json`, ...moved, document: undefined };
     const previewed = await platform.admin('POST', '/admin/openapi-imports/preview', preview);
     expectInvalid(previewed, 'auth.value');
@@ -324,9 +338,19 @@ describe('credentials', () => {
       ...{ type: 'oauth_client_credentials', token_url: `${after.url}/token`, client_id: 'us' },
       client_secret: null,
     };
-    const other = await platform.admin('PUT', path, { document: null, base_url, auth: oauth });
+    const other = await platform.admin('PUT', path, {
+      organizations: ['*'],
+      document: null,
+      base_url,
+      auth: oauth,
+    });
     expectInvalid(other, 'auth.client_secret');
-    const kept = await platform.admin('PUT', path, { document: null, base_url, auth: auth(null) });
+    const kept = await platform.admin('PUT', path, {
+      organizations: ['*'],
+      document: null,
+      base_url,
+      auth: auth(null),
+    });
     expect(kept.status).toBe(200);
     expect(after.received).toEqual([]);
   });
@@ -361,7 +385,11 @@ describe('a service that refuses or fails', () => {
     expect(server.received).toHaveLength(1);
     await run('put-ping', {});
     expect(server.received).toHaveLength(4);
-    await platform.admin('PUT', path, { document: null, retried_operations: ['POST /orders'] });
+    await platform.admin('PUT', path, {
+      organizations: ['*'],
+      document: null,
+      retried_operations: ['POST /orders'],
+    });
     await post();
     expect(server.received).toHaveLength(7);
   });

@@ -137,7 +137,10 @@ test('is accepted by generators, with references inside the schemas, and types t
     skills: { list: () => own },
   });
   const file = join(folder, 'openapi.json');
-  writeFileSync(file, (await documentWithSkills(['*'])).bytes);
+  writeFileSync(
+    file,
+    (await documentWithSkills({ organizationId: 'default', scopes: ['*'] })).bytes,
+  );
 
   const { problems } = await lintOpenApi(file);
   const generator = join(root, 'console/node_modules/openapi-typescript/bin/cli.js');
@@ -178,8 +181,12 @@ test('has at most 2,000 skills', async () => {
     document: async () => documentOf(described),
     skills: { list: () => many },
   });
-  await expect(documentWithSkills(['*'])).rejects.toMatchObject({ code: 'validation_error' });
+  await expect(
+    documentWithSkills({ organizationId: 'default', scopes: ['*'] }),
+  ).rejects.toMatchObject({ code: 'validation_error' });
   many.pop();
-  const { paths } = JSON.parse((await documentWithSkills(['*'])).bytes.toString());
+  const { paths } = JSON.parse(
+    (await documentWithSkills({ organizationId: 'default', scopes: ['*'] })).bytes.toString(),
+  );
   expect(paths).toHaveProperty('/api/own/v1.0/skill-1999');
 });

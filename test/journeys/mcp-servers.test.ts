@@ -99,7 +99,7 @@ describe('the tools of a server', () => {
 
   test('of the newest revision are skills: the platform imported into itself', async () => {
     const headers = { authorization: `Bearer ${key}` };
-    const fields = { name: 'itself', url: `${platform.url}/mcp`, headers };
+    const fields = { name: 'itself', organizations: ['*'], url: `${platform.url}/mcp`, headers };
     const { body } = await platform.admin('POST', '/admin/mcp-servers', fields);
     expect(body).toMatchObject({ status: 'available', server: { protocol: '2026-07-28' } });
     const text = 'through the protocol';
@@ -108,6 +108,7 @@ describe('the tools of a server', () => {
     const refused = {
       name: 'refused',
       url: `${platform.url}/mcp`,
+      organizations: ['*'],
       headers: { authorization: 'Bearer none' },
     };
     const { body: without } = await platform.admin('POST', '/admin/mcp-servers', refused);

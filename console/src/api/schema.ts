@@ -2188,6 +2188,10 @@ export interface components {
             name: string;
             /** @description The category of its skills, which is also their scope. */
             category: string;
+            /** @description The organizations that the skills belong to; ["*"] for all. */
+            organizations: string[];
+            /** @description false: an earlier version of the platform has stored it, and it belongs to all organizations until an administrator names some, or ["*"]. */
+            are_organizations_named: boolean;
             url: string | null;
             command: string | null;
             args: string[];
@@ -2258,6 +2262,8 @@ export interface components {
         NewMcpServer: {
             /** @description In kebab case; its skills have the category mcp-<name>. */
             name: string;
+            /** @description The organizations that the skills belong to; for others they do not exist. ["*"] for all. Required where there are credentials, because each of these organizations acts with them; without any, all when left out. */
+            organizations?: string[];
             /** @description Its address, http or https. */
             url?: string;
             /** @description A program that speaks the protocol on its standard input and output. */
@@ -2311,6 +2317,7 @@ export interface components {
             /** @description Whether it is called again after a failure. */
             retried: boolean;
             difference: string | null;
+            organizations: string[] | null;
             /** Format: date-time */
             created_at: string;
             activated_at: string | null;
@@ -2320,6 +2327,10 @@ export interface components {
             name: string;
             /** @description The category of its skills, which is also their scope. */
             category: string;
+            /** @description The organizations that the skills belong to; ["*"] for all. */
+            organizations: string[];
+            /** @description false: an earlier version of the platform has stored it, and it belongs to all organizations until an administrator names some, or ["*"]. */
+            are_organizations_named: boolean;
             url: string | null;
             command: string | null;
             args: string[];
@@ -2368,6 +2379,8 @@ export interface components {
             skills: components["schemas"]["RemoteSkillVersion"][];
         };
         McpServerChange: {
+            /** @description The organizations that the skills belong to; for others they do not exist. ["*"] for all. Required where there are credentials, because each of these organizations acts with them; without any, all when left out. */
+            organizations?: string[];
             /** @description Its address, http or https. */
             url?: string;
             /** @description A program that speaks the protocol on its standard input and output. */
@@ -2421,6 +2434,7 @@ export interface components {
             /** @description Whether it is called again after a failure. */
             retried: boolean;
             difference: string | null;
+            organizations: string[] | null;
             /** Format: date-time */
             created_at: string;
             activated_at: string | null;
@@ -2469,6 +2483,10 @@ export interface components {
             name: string;
             /** @description The category of its skills, which is also their scope. */
             category: string;
+            /** @description The organizations that the skills belong to; ["*"] for all. */
+            organizations: string[];
+            /** @description false: an earlier version of the platform has stored it, and it belongs to all organizations until an administrator names some, or ["*"]. */
+            are_organizations_named: boolean;
             url: string | null;
             base_url: string | null;
             /** @description Whether base_url was set, or is that of the document. */
@@ -2534,6 +2552,8 @@ export interface components {
         NewOpenApiImport: {
             /** @description In kebab case; its skills have the category api-<name>. */
             name: string;
+            /** @description The organizations that the skills belong to; for others they do not exist. ["*"] for all. Required where there are credentials, because each of these organizations acts with them; without any, all when left out. */
+            organizations?: string[];
             /** @description The document, as an object or as a text in JSON or YAML; null keeps the stored one. */
             document?: string | {
                 [key: string]: unknown;
@@ -2586,6 +2606,10 @@ export interface components {
             name: string;
             /** @description The category of its skills, which is also their scope. */
             category: string;
+            /** @description The organizations that the skills belong to; ["*"] for all. */
+            organizations: string[];
+            /** @description false: an earlier version of the platform has stored it, and it belongs to all organizations until an administrator names some, or ["*"]. */
+            are_organizations_named: boolean;
             url: string | null;
             base_url: string | null;
             /** @description Whether base_url was set, or is that of the document. */
@@ -2644,6 +2668,8 @@ export interface components {
             skills: components["schemas"]["RemoteSkillVersion"][];
         };
         OpenApiImportChange: {
+            /** @description The organizations that the skills belong to; for others they do not exist. ["*"] for all. Required where there are credentials, because each of these organizations acts with them; without any, all when left out. */
+            organizations?: string[];
             /** @description The document, as an object or as a text in JSON or YAML; null keeps the stored one. */
             document?: string | {
                 [key: string]: unknown;
@@ -6135,6 +6161,10 @@ export interface operations {
                      *           },
                      *           "left_out": [],
                      *           "left_out_total": 0,
+                     *           "organizations": [
+                     *             "acme"
+                     *           ],
+                     *           "are_organizations_named": true,
                      *           "created_at": "2026-01-01T00:00:00.000Z",
                      *           "updated_at": "2026-01-01T00:00:00.000Z",
                      *           "skills": {
@@ -6213,6 +6243,9 @@ export interface operations {
                 /**
                  * @example {
                  *       "name": "tickets",
+                 *       "organizations": [
+                 *         "acme"
+                 *       ],
                  *       "url": "https://tickets.example.com/mcp",
                  *       "headers": {
                  *         "authorization": "Bearer token-from-the-provider"
@@ -6257,6 +6290,10 @@ export interface operations {
                      *       },
                      *       "left_out": [],
                      *       "left_out_total": 0,
+                     *       "organizations": [
+                     *         "acme"
+                     *       ],
+                     *       "are_organizations_named": true,
                      *       "created_at": "2026-01-01T00:00:00.000Z",
                      *       "updated_at": "2026-01-01T00:00:00.000Z",
                      *       "skills": []
@@ -6387,6 +6424,10 @@ export interface operations {
                      *       },
                      *       "left_out": [],
                      *       "left_out_total": 0,
+                     *       "organizations": [
+                     *         "acme"
+                     *       ],
+                     *       "are_organizations_named": true,
                      *       "created_at": "2026-01-01T00:00:00.000Z",
                      *       "updated_at": "2026-01-01T00:00:00.000Z",
                      *       "skills": []
@@ -6465,6 +6506,10 @@ export interface operations {
             content: {
                 /**
                  * @example {
+                 *       "organizations": [
+                 *         "acme",
+                 *         "globex"
+                 *       ],
                  *       "url": "https://tickets.example.com/mcp",
                  *       "headers": {
                  *         "authorization": null
@@ -6510,6 +6555,10 @@ export interface operations {
                      *       },
                      *       "left_out": [],
                      *       "left_out_total": 0,
+                     *       "organizations": [
+                     *         "acme"
+                     *       ],
+                     *       "are_organizations_named": true,
                      *       "created_at": "2026-01-01T00:00:00.000Z",
                      *       "updated_at": "2026-01-01T00:00:00.000Z",
                      *       "skills": []
@@ -6723,6 +6772,7 @@ export interface operations {
                      *       "annotations": {},
                      *       "retried": false,
                      *       "difference": null,
+                     *       "organizations": null,
                      *       "created_at": "2026-01-01T00:00:00.000Z",
                      *       "activated_at": null,
                      *       "definition": {
@@ -6841,6 +6891,10 @@ export interface operations {
                      *       },
                      *       "left_out": [],
                      *       "left_out_total": 0,
+                     *       "organizations": [
+                     *         "acme"
+                     *       ],
+                     *       "are_organizations_named": true,
                      *       "created_at": "2026-01-01T00:00:00.000Z",
                      *       "updated_at": "2026-01-01T00:00:00.000Z",
                      *       "skills": []
@@ -6970,6 +7024,10 @@ export interface operations {
                      *       },
                      *       "left_out": [],
                      *       "left_out_total": 0,
+                     *       "organizations": [
+                     *         "acme"
+                     *       ],
+                     *       "are_organizations_named": true,
                      *       "created_at": "2026-01-01T00:00:00.000Z",
                      *       "updated_at": "2026-01-01T00:00:00.000Z",
                      *       "skills": []
@@ -7129,6 +7187,10 @@ export interface operations {
                      *       },
                      *       "left_out": [],
                      *       "left_out_total": 0,
+                     *       "organizations": [
+                     *         "acme"
+                     *       ],
+                     *       "are_organizations_named": true,
                      *       "created_at": "2026-01-01T00:00:00.000Z",
                      *       "updated_at": "2026-01-01T00:00:00.000Z",
                      *       "skills": []
@@ -7456,6 +7518,10 @@ export interface operations {
                      *           },
                      *           "left_out": [],
                      *           "left_out_total": 0,
+                     *           "organizations": [
+                     *             "acme"
+                     *           ],
+                     *           "are_organizations_named": true,
                      *           "created_at": "2026-01-01T00:00:00.000Z",
                      *           "updated_at": "2026-01-01T00:00:00.000Z",
                      *           "skills": {
@@ -7534,6 +7600,9 @@ export interface operations {
                 /**
                  * @example {
                  *       "name": "orders",
+                 *       "organizations": [
+                 *         "acme"
+                 *       ],
                  *       "url": "https://orders.example.com/openapi.json",
                  *       "auth": {
                  *         "type": "header",
@@ -7578,6 +7647,10 @@ export interface operations {
                      *       },
                      *       "left_out": [],
                      *       "left_out_total": 0,
+                     *       "organizations": [
+                     *         "acme"
+                     *       ],
+                     *       "are_organizations_named": true,
                      *       "created_at": "2026-01-01T00:00:00.000Z",
                      *       "updated_at": "2026-01-01T00:00:00.000Z",
                      *       "skills": []
@@ -7706,6 +7779,10 @@ export interface operations {
                      *       },
                      *       "left_out": [],
                      *       "left_out_total": 0,
+                     *       "organizations": [
+                     *         "acme"
+                     *       ],
+                     *       "are_organizations_named": true,
                      *       "created_at": "2026-01-01T00:00:00.000Z",
                      *       "updated_at": "2026-01-01T00:00:00.000Z",
                      *       "skills": []
@@ -7784,6 +7861,9 @@ export interface operations {
             content: {
                 /**
                  * @example {
+                 *       "organizations": [
+                 *         "*"
+                 *       ],
                  *       "url": "https://orders.example.com/openapi.json",
                  *       "auth": {
                  *         "type": "header",
@@ -7829,6 +7909,10 @@ export interface operations {
                      *       },
                      *       "left_out": [],
                      *       "left_out_total": 0,
+                     *       "organizations": [
+                     *         "acme"
+                     *       ],
+                     *       "are_organizations_named": true,
                      *       "created_at": "2026-01-01T00:00:00.000Z",
                      *       "updated_at": "2026-01-01T00:00:00.000Z",
                      *       "skills": []
@@ -8042,6 +8126,7 @@ export interface operations {
                      *       "annotations": {},
                      *       "retried": false,
                      *       "difference": null,
+                     *       "organizations": null,
                      *       "created_at": "2026-01-01T00:00:00.000Z",
                      *       "activated_at": null,
                      *       "definition": {
@@ -8158,6 +8243,10 @@ export interface operations {
                      *       },
                      *       "left_out": [],
                      *       "left_out_total": 0,
+                     *       "organizations": [
+                     *         "acme"
+                     *       ],
+                     *       "are_organizations_named": true,
                      *       "created_at": "2026-01-01T00:00:00.000Z",
                      *       "updated_at": "2026-01-01T00:00:00.000Z",
                      *       "skills": []
@@ -8281,6 +8370,10 @@ export interface operations {
                      *       },
                      *       "left_out": [],
                      *       "left_out_total": 0,
+                     *       "organizations": [
+                     *         "acme"
+                     *       ],
+                     *       "are_organizations_named": true,
                      *       "created_at": "2026-01-01T00:00:00.000Z",
                      *       "updated_at": "2026-01-01T00:00:00.000Z",
                      *       "skills": []
@@ -8434,6 +8527,10 @@ export interface operations {
                      *       },
                      *       "left_out": [],
                      *       "left_out_total": 0,
+                     *       "organizations": [
+                     *         "acme"
+                     *       ],
+                     *       "are_organizations_named": true,
                      *       "created_at": "2026-01-01T00:00:00.000Z",
                      *       "updated_at": "2026-01-01T00:00:00.000Z",
                      *       "skills": []

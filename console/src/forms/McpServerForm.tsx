@@ -1,16 +1,28 @@
 import { useState } from 'react';
 import { addMcpServer, changeMcpServer, type McpServer } from '../api/mcp-servers.ts';
 import { storedWords } from '../remote/words.ts';
+import { useSession } from '../shell/session.ts';
 import { Choice } from '../ui/Choice.tsx';
 import { issueOf, SelectField, TextAreaField, TextField } from '../ui/Field.tsx';
 import { CallFields } from './CallFields.tsx';
 import { FormDialog } from './FormDialog.tsx';
 import { authKinds, changeOf, draftOf, type McpServerDraft } from './mcp-server.ts';
 import { NamedSecrets, newSecret } from './NamedSecrets.tsx';
+import { OrganizationsField } from './OrganizationsField.tsx';
 import { StoredSecretField } from './SecretField.tsx';
 
 const fields = [
-  ...['name', 'url', 'headers', 'command', 'args', 'env', 'timeout_ms', 'idempotent_tools'],
+  ...[
+    'name',
+    'organizations',
+    'url',
+    'headers',
+    'command',
+    'args',
+    'env',
+    'timeout_ms',
+    'idempotent_tools',
+  ],
   ...['oauth.client_id', 'oauth.client_secret', 'oauth.issuer', 'oauth.scope'],
 ];
 const ways = [
@@ -32,13 +44,14 @@ export function McpServerForm({
   server: McpServer | null;
   onClose: () => void;
 }) {
-  const [draft, setDraft] = useState(() => draftOf(server));
+  const { organization_id: own } = useSession();
+  const [draft, setDraft] = useState(() => draftOf(server, own));
   const set = (change: Partial<McpServerDraft>) => setDraft({ ...draft, ...change });
   return (
     <FormDialog
       wide
       title={server === null ? 'Add an outside server' : `Edit ${server.name}`}
-      description="Its tools become skills. Those of the first refresh are active at once."
+      description="Its tools become skills. Those of the first refresh are active at once, unless an account shows them."
       verb={server === null ? 'Add' : 'Save'}
       fields={fields}
       act={() =>
@@ -77,6 +90,11 @@ export function McpServerForm({
           ) : (
             <CommandFields draft={draft} set={set} error={error} />
           )}
+          <OrganizationsField
+            values={draft.organizations}
+            onValues={(organizations) => set({ organizations })}
+            error={issueOf(error, 'organizations')}
+          />
           <CallFields
             settings={draft.calls}
             onSettings={(calls) => set({ calls })}

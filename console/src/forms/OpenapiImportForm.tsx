@@ -7,6 +7,7 @@ import {
   previewOpenapiImport,
 } from '../api/openapi-imports.ts';
 import { storedWords } from '../remote/words.ts';
+import { useSession } from '../shell/session.ts';
 import { Button } from '../ui/Button.tsx';
 import { Choice } from '../ui/Choice.tsx';
 import { Field, issueOf, TextAreaField, TextField } from '../ui/Field.tsx';
@@ -16,6 +17,7 @@ import { useAct } from '../ui/useAct.ts';
 import { CallFields } from './CallFields.tsx';
 import { FormDialog } from './FormDialog.tsx';
 import { OpenapiAuthFields } from './OpenapiAuthFields.tsx';
+import { OrganizationsField } from './OrganizationsField.tsx';
 import {
   changeOf,
   choicesOf,
@@ -25,7 +27,16 @@ import {
 } from './openapi-import.ts';
 
 const fields = [
-  ...['name', 'url', 'document', 'base_url', 'operations', 'timeout_ms', 'retried_operations'],
+  ...[
+    'name',
+    'organizations',
+    'url',
+    'document',
+    'base_url',
+    'operations',
+    'timeout_ms',
+    'retried_operations',
+  ],
   ...['auth.name', 'auth.value', 'auth.username', 'auth.password', 'auth.token_url'],
   ...['auth.client_id', 'auth.client_secret', 'auth.scope', 'auth.audience'],
 ];
@@ -44,7 +55,8 @@ export function OpenapiImportForm({
   one: OpenapiImport | null;
   onClose: () => void;
 }) {
-  const [draft, setDraft] = useState(() => draftOf(one));
+  const { organization_id: own } = useSession();
+  const [draft, setDraft] = useState(() => draftOf(one, own));
   const [operations, setOperations] = useState<readonly Operation[]>([]);
   const set = (change: Partial<OpenapiImportDraft>) => setDraft({ ...draft, ...change });
   return (
@@ -92,6 +104,11 @@ export function OpenapiImportForm({
               className="font-mono text-[13px]"
             />
             <OpenapiAuthFields {...part} />
+            <OrganizationsField
+              values={draft.organizations}
+              onValues={(organizations) => set({ organizations })}
+              error={issueOf(error, 'organizations')}
+            />
             <OperationFields
               {...part}
               name={one?.name}

@@ -16,6 +16,8 @@ type AuthKind = (typeof authKinds)[number]['value'];
 
 export interface McpServerDraft {
   readonly name: string;
+  /** `*` alone for all. */
+  readonly organizations: readonly string[];
   readonly by: 'address' | 'command';
   readonly url: string;
   readonly auth: AuthKind;
@@ -33,10 +35,12 @@ export interface McpServerDraft {
   readonly isTrusted: boolean;
 }
 
-export function draftOf(server: McpServer | null): McpServerDraft {
+/** `organization` is that of the page, to which a new server belongs. */
+export function draftOf(server: McpServer | null, organization: string): McpServerDraft {
   const { oauth = null, headers = [], env = [], args = [] } = server ?? {};
   return {
     name: server?.name ?? '',
+    organizations: server?.organizations ?? [organization],
     by: server?.command == null ? 'address' : 'command',
     url: server?.url ?? '',
     auth: oauth?.grant ?? (headers.length > 0 ? 'headers' : 'none'),
@@ -56,8 +60,9 @@ export function draftOf(server: McpServer | null): McpServerDraft {
 
 /** What is sent, without the name. */
 export function changeOf(draft: McpServerDraft): McpServerChange {
-  const { by, url, command, args, env, headers, calls, isTrusted } = draft;
+  const { organizations, by, url, command, args, env, headers, calls, isTrusted } = draft;
   const common = {
+    organizations: [...organizations],
     ...timeoutOf(calls),
     idempotent_tools: [...calls.retried],
     trust_annotations: isTrusted,

@@ -14,6 +14,8 @@ export type AuthKind = (typeof authKinds)[number]['value'];
 
 export interface OpenapiImportDraft {
   readonly name: string;
+  /** `*` alone for all. */
+  readonly organizations: readonly string[];
   /** Where the document comes from; `stored` keeps it. */
   readonly by: 'url' | 'file' | 'text' | 'stored';
   readonly url: string;
@@ -35,11 +37,13 @@ export interface OpenapiImportDraft {
   readonly calls: CallSettings;
 }
 
-export function draftOf(one: OpenapiImport | null): OpenapiImportDraft {
+/** `organization` is that of the page, to which a new import belongs. */
+export function draftOf(one: OpenapiImport | null, organization: string): OpenapiImportDraft {
   const auth = one?.auth ?? { type: 'none' as const };
   const oauth = auth.type === 'oauth_client_credentials' ? auth : null;
   return {
     name: one?.name ?? '',
+    organizations: one?.organizations ?? [organization],
     by: one !== null && one.url === null ? 'stored' : 'url',
     ...{ url: one?.url ?? '', document: '', fileName: '', baseUrl: '' },
     ...(one?.is_base_url_set && { baseUrl: one.base_url ?? '' }),
@@ -70,9 +74,10 @@ export function sourceOf(draft: OpenapiImportDraft) {
 
 /** What is sent, without the name. */
 export function changeOf(draft: OpenapiImportDraft): OpenapiImportChange {
-  const { isAll, operations, calls } = draft;
+  const { organizations, isAll, operations, calls } = draft;
   return {
     ...sourceOf(draft),
+    organizations: [...organizations],
     ...(!isAll && { operations: [...operations] }),
     ...timeoutOf(calls),
     retried_operations: [...calls.retried],

@@ -62,7 +62,7 @@ function Waiting({
   decide: (decision: Decision) => Promise<unknown>;
   changes: readonly QueryKey[];
 }) {
-  const { skill, difference, annotations } = version;
+  const { skill, difference, annotations, organizations } = version;
   const claims = claimsOf(annotations);
   const deciding = useAct({
     act: decide,
@@ -98,6 +98,11 @@ function Waiting({
         </p>
       ) : (
         <Difference label={`What differs in ${skill}`} text={difference} />
+      )}
+      {organizations !== null && (
+        <p className="py-2 text-[13px]">
+          Shown to the accounts of, and only for: <Tags values={organizations} />
+        </p>
       )}
       {claims.length > 0 && (
         <p className="py-2 text-[13px]">

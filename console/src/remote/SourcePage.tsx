@@ -22,6 +22,8 @@ type Version = Schema<'RemoteSkillVersion'>;
 export interface Source {
   readonly name: string;
   readonly category: string;
+  readonly organizations: readonly string[];
+  readonly are_organizations_named: boolean;
   readonly status: string;
   readonly fault: string | null;
   readonly refreshed_at: string | null;
@@ -119,12 +121,14 @@ export function SourcePage<One extends Source>({
       <Loaded query={query}>
         {(source) => (
           <>
+            {!source.are_organizations_named && <Unnamed onEdit={() => setOpen('edit')} />}
             <Section title={what.source}>
               <Facts
                 facts={[
                   source.fault !== null && ['Last fault', source.fault],
                   ...facts(source),
                   ['Category and scope', source.category],
+                  ['Organizations', organizationsOf(source)],
                   ['Refreshed', <Time key="refreshed" value={source.refreshed_at} />],
                 ]}
               />
@@ -146,6 +150,27 @@ export function SourcePage<One extends Source>({
         Its skills become inactive, and their jobs that have not ended fail.
       </Confirm>
     </Page>
+  );
+}
+
+const organizationsOf = ({ organizations }: Pick<Source, 'organizations'>) =>
+  organizations.includes('*') ? 'All' : <Tags key="organizations" values={organizations} />;
+
+/** Of a source that an earlier version of the platform has stored. */
+function Unnamed({ onEdit }: { onEdit: () => void }) {
+  return (
+    <div
+      role="note"
+      className="mb-4 flex flex-wrap items-center gap-3 rounded-md bg-warn-soft px-4 py-3 text-[13px] text-warn-text"
+    >
+      <p className="min-w-0 flex-1">
+        It belongs to all organizations, because it was added before organizations could be named.
+        Each of them acts with its credentials.
+      </p>
+      <Button size="small" onClick={onEdit}>
+        Name organizations
+      </Button>
+    </div>
   );
 }
 
@@ -189,6 +214,16 @@ const columns: readonly Column<Version>[] = [
   {
     header: 'State',
     cell: ({ state }) => <Status value={state} tone={toneOf[state]} />,
+  },
+  {
+    header: 'Accounts of',
+    from: 'lg',
+    cell: ({ organizations }) =>
+      organizations === null ? (
+        <span className="text-muted">–</span>
+      ) : (
+        <Tags values={organizations} />
+      ),
   },
   {
     header: 'Retried',
@@ -239,6 +274,16 @@ export const summaryColumns = <Row extends Summary>(
     from: 'md',
     grows: true,
     cell: (source) => <span className="font-mono text-xs">{addressOf(source) ?? '–'}</span>,
+  },
+  {
+    header: 'Organizations',
+    from: 'lg',
+    cell: (source) =>
+      source.are_organizations_named ? (
+        organizationsOf(source)
+      ) : (
+        <Status value="not named" tone="warn" />
+      ),
   },
   {
     header: 'Active skills',

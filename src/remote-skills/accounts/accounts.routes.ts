@@ -149,9 +149,8 @@ export function accountAdminRoutes(
   server: Server,
   { accounts }: Pick<AccountRoutesDeps, 'accounts'>,
 ): void {
-  const everything = { organizationId: '', scopes: ['*'] };
   const onRequest = async ({ params }: FastifyRequest) => {
-    await accounts.require(everything, (params as { name: string }).name);
+    await accounts.sourceNamed((params as { name: string }).name);
   };
   const listSchema = {
     ...adminOperation,
@@ -186,7 +185,7 @@ export function accountAdminRoutes(
     '/admin/mcp-servers/:name/accounts/:organizationId',
     { onRequest, schema: deleteSchema },
     async ({ params }, reply) => {
-      const source = await accounts.require(everything, params.name);
+      const source = await accounts.sourceNamed(params.name);
       await accounts.disconnect(source, params.organizationId);
       return reply.status(204).send(null);
     },

@@ -71,22 +71,36 @@ export async function sourcesWithAccounts(
   return new Set(rows.map(({ id }) => id));
 }
 
-/** The organizations whose tokens a source may still take, the first to connect first. */
+/** A part of the organizations with tokens, by name. */
+export interface AccountsAsked {
+  /** Those that follow this name; at the end the first ones follow. */
+  readonly after: string;
+  readonly limit: number;
+  /** Those among these; null for all. */
+  readonly among: readonly string[] | null;
+}
+
+/** The organizations whose tokens a source may still take. */
 export async function organizationsWithTokens(
   db: Handle,
   sourceId: string,
-  limit: number,
+  { after, limit, among }: AccountsAsked,
 ): Promise<string[]> {
-  const rows = await db.kysely
-    .selectFrom('remote_accounts')
-    .select('organization_id')
-    .where('source_id', '=', sourceId)
-    .where('tokens', 'is not', null)
-    .orderBy('connected_at')
-    .orderBy('organization_id')
-    .limit(limit)
-    .execute();
-  return rows.map(({ organization_id }) => organization_id);
+  const part = async (side: '>' | '<=', max: number) => {
+    const query = db.kysely
+      .selectFrom('remote_accounts')
+      .select('organization_id')
+      .where('source_id', '=', sourceId)
+      .where('tokens', 'is not', null)
+      .where('organization_id', side, after)
+      .orderBy('organization_id')
+      .limit(max);
+    const named = among === null ? query : query.where('organization_id', 'in', among);
+    return (await named.execute()).map(({ organization_id }) => organization_id);
+  };
+  const following = await part('>', limit);
+  if (following.length >= limit || after === '') return following;
+  return [...following, ...(await part('<=', limit - following.length))];
 }
 
 /** Inserts an account, or replaces it with a greater revision. */

@@ -11,11 +11,14 @@ import { timestamp, timestampOrNull } from '../../kernel/clock.ts';
 import { notFound, PlatformError } from '../../kernel/errors.ts';
 import { withDeadline } from '../../kernel/with-deadline.ts';
 import { type McpSecrets, type McpSettings, takesAccounts } from '../mcp/settings.ts';
+import { isAmong, organizationsOfSource } from '../organizations.ts';
+import type { RemoteSource } from '../remote-kind.ts';
 import { openSource } from '../secrets.ts';
 import { findSourceNamed, listSources, type SourceRow } from '../sources.store.ts';
 import { categoryOf } from '../state.ts';
 import {
   type AccountRow,
+  type AccountsAsked,
   deleteAccount,
   deleteAccountsOf,
   findAccount,
@@ -30,8 +33,6 @@ import { openTokens } from './sealed.ts';
 import type { AccountsDeps, AccountsState } from './state.ts';
 import { needsAuthorization, refuse, tokenOf, withdraw } from './tokens.ts';
 
-/** Organizations whose accounts a refresh of a server gets; one more than it asks with. */
-const toldMax = 51;
 /** How long the answer to a person waits for a refresh of the server. */
 const refreshMs = 8_000;
 /** Sources of one kind. */
@@ -44,7 +45,8 @@ export function createAccounts(deps: AccountsDeps) {
   const state: AccountsState = { ...deps, refreshing: new Map() };
   return bind(state, {
     ...{ list, find, require, authorize, finish, disconnect, accountsAt, metadata },
-    ...{ tokenOf, refuse, withdraw, needsAuthorization, organizationsAt, forget, close },
+    ...{ tokenOf, refuse, withdraw, needsAuthorization, organizationsAt, hasTokens, forget, close },
+    sourceNamed,
   });
 }
 
@@ -58,7 +60,11 @@ interface Asking {
 async function list({ database }: AccountsState, { organizationId, scopes }: Asking) {
   const page = { limit: sourcesMax, offset: 0 };
   const { sources } = await listSources(database.read, kind, page);
-  const open = sources.filter((source) => hasScopes(scopes, [categoryOf(source)]));
+  const open = sources.filter(
+    (source) =>
+      isAmong(organizationsOfSource(source), organizationId) &&
+      hasScopes(scopes, [categoryOf(source)]),
+  );
   const [own, used] = await Promise.all([
     listAccounts(database.read, organizationId),
     sourcesWithAccounts(
@@ -86,11 +92,18 @@ async function find(state: AccountsState, asking: Asking, name: string) {
   return accountView(source, await findAccount(state.database.read, key));
 }
 
-/** Throws `404` for an unknown server, and `403` for one that is not in the caller's scopes. */
-async function require({ database }: AccountsState, { scopes }: Asking, name: string) {
+/** Throws `404` for a server that the organization does not have, and `403` for one that is not in the caller's scopes. */
+async function require(state: AccountsState, { organizationId, scopes }: Asking, name: string) {
+  const source = await sourceNamed(state, name);
+  if (!isAmong(organizationsOfSource(source), organizationId)) throw notFound('Server');
+  requireScopes(scopes, [categoryOf(source)]);
+  return source;
+}
+
+/** For the administrator: whichever organizations it belongs to. Throws `404` for an unknown one. */
+async function sourceNamed({ database }: AccountsState, name: string): Promise<SourceRow> {
   const source = await findSourceNamed(database.read, kind, name);
   if (source === undefined) throw notFound('Server');
-  requireScopes(scopes, [categoryOf(source)]);
   return source;
 }
 
@@ -135,7 +148,7 @@ async function finish(
   if (!takesAccounts(settings)) throw takesNone(name);
   const actor = { organizationId: asking.organizationId, sessionId };
   const row = await complete(state, serverOf(source, settings.url), actor, returned);
-  await refreshed(state, source.id);
+  await refreshed(state, source.id, asking.organizationId);
   return accountView(source, row);
 }
 
@@ -148,13 +161,18 @@ async function disconnect(
   const key = { source_id: id, organization_id: organizationId };
   const row = await state.database.write((tx) => deleteAccount(tx, key));
   if (row === undefined) throw notFound('Account');
+  await state.outside.onDisconnect(id, organizationId);
   await revoke(state, name, row);
-  await refreshed(state, id);
+  await refreshed(state, id, organizationId);
 }
 
 /** Refreshes a server whose accounts have changed; goes on without the answer where that takes long. */
-async function refreshed({ outside, log }: AccountsState, sourceId: string): Promise<void> {
-  const refreshing = outside.onChange(sourceId).catch((error: unknown) => {
+async function refreshed(
+  { outside, log }: AccountsState,
+  sourceId: string,
+  organizationId: string,
+): Promise<void> {
+  const refreshing = outside.onChange(sourceId, organizationId).catch((error: unknown) => {
     log.warn({ err: error }, 'a server was not looked at after its accounts have changed');
   });
   await withDeadline(refreshing, refreshMs);
@@ -175,10 +193,9 @@ async function revoke(state: AccountsState, server: string, row: AccountRow): Pr
 }
 
 /** A page of the accounts at a server, for its operator. */
-async function accountsAt({ database }: AccountsState, name: string, page: PageAsked) {
-  const source = await findSourceNamed(database.read, kind, name);
-  if (source === undefined) throw notFound('Source');
-  const { accounts, total } = await pageAccounts(database.read, source.id, page);
+async function accountsAt(state: AccountsState, name: string, page: PageAsked) {
+  const source = await sourceNamed(state, name);
+  const { accounts, total } = await pageAccounts(state.database.read, source.id, page);
   const data = accounts.map((row) => ({
     organization_id: row.organization_id,
     ...accountView(source, row),
@@ -186,9 +203,24 @@ async function accountsAt({ database }: AccountsState, name: string, page: PageA
   return { data, total };
 }
 
-/** The organizations with whose accounts a server may be refreshed, the first to connect first. */
-function organizationsAt({ database }: AccountsState, sourceId: string): Promise<string[]> {
-  return organizationsWithTokens(database.read, sourceId, toldMax);
+/** The organizations of a server with whose accounts it may be refreshed: those that follow a name, and then the first. */
+function organizationsAt(
+  { database }: AccountsState,
+  { id, organizations }: Pick<RemoteSource, 'id' | 'organizations'>,
+  part: Omit<AccountsAsked, 'among'>,
+): Promise<string[]> {
+  return organizationsWithTokens(database.read, id, { ...part, among: organizations });
+}
+
+/** Whether a server may be refreshed with the account of an organization. */
+async function hasTokens(
+  { database }: AccountsState,
+  { id, organizations }: Pick<RemoteSource, 'id' | 'organizations'>,
+  organizationId: string,
+): Promise<boolean> {
+  if (!isAmong(organizations, organizationId)) return false;
+  const key = { source_id: id, organization_id: organizationId };
+  return (await findAccount(database.read, key))?.tokens != null;
 }
 
 /** Deletes and revokes all accounts at a server that is removed. */

@@ -19,8 +19,10 @@ export interface AccountsDeps {
     readonly publicUrl: string | null;
     /** Closes its connections. */
     readonly close: () => Promise<void>;
-    /** Called when an account at a source was connected or disconnected. */
-    readonly onChange: (sourceId: string) => Promise<unknown>;
+    /** Called when an organization has connected or disconnected its account at a source. */
+    readonly onChange: (sourceId: string, organizationId: string) => Promise<unknown>;
+    /** Called when the account of an organization was deleted: what it was shown is not the organization's any more. */
+    readonly onDisconnect: (sourceId: string, organizationId: string) => Promise<void>;
   };
 }
 

@@ -11,7 +11,7 @@ import { type McpSettings, takesAccounts } from './settings.ts';
 
 export type TokenAccounts = Pick<
   Accounts,
-  'tokenOf' | 'refuse' | 'withdraw' | 'needsAuthorization' | 'organizationsAt'
+  'tokenOf' | 'refuse' | 'withdraw' | 'needsAuthorization' | 'organizationsAt' | 'hasTokens'
 >;
 
 /** The organization on whose behalf a server is asked. `onToken` is called with each token, which is then redacted. */

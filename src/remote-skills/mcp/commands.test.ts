@@ -9,7 +9,7 @@ test('a call that is given up while its command starts leaves nothing that rejec
   process.on('unhandledRejection', note);
   onTestFinished(() => void process.off('unhandledRejection', note));
   const commands = createCommands({ version: '1.0.0', onToolsChanged() {} });
-  const settings = { url: null, ...actingCommand };
+  const settings = { url: null, timeout_ms: 60_000, ...actingCommand };
   const source = { id: 'acts', name: 'acts', settings, secrets: {} } as unknown as RemoteSource;
   const call = new AbortController();
 

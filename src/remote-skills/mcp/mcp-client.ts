@@ -12,14 +12,21 @@ import type {
 import { createGuardedFetch } from '../../egress/fetch-through.ts';
 import { isObject, type Json } from '../../kernel/json.ts';
 import { jsonTextFault } from '../../kernel/text.ts';
-import type { Discovered, LeftOutTool, RemoteKind, RemoteRun, RemoteTool } from '../remote-kind.ts';
+import type {
+  Discovered,
+  LeftOutTool,
+  RemoteKind,
+  RemoteRun,
+  RemoteTool,
+  Viewer,
+} from '../remote-kind.ts';
 import { RemoteFault } from '../remote-kind.ts';
 import { type AccountUse, accountFaultOf } from './account-provider.ts';
 import { createAuthorizations } from './authorize.ts';
 import type { CallOnConnection, Connection } from './client-of.ts';
 import { type Commands, createCommands } from './commands.ts';
 import { connect, type Transports } from './connection.ts';
-import { discoverWithAccounts, type SeenByOthers } from './discover-with-accounts.ts';
+import { discoverWithAccounts, type Found } from './discover-with-accounts.ts';
 import { faultOf } from './faults.ts';
 import type { McpKindDeps } from './mcp-kind.ts';
 import {
@@ -31,7 +38,7 @@ import {
   requireOpened,
 } from './questions.ts';
 import { outputOf } from './results.ts';
-import type { McpSettings } from './settings.ts';
+import { type McpSettings, takesAccounts } from './settings.ts';
 
 /** Bytes of one response. */
 const responseBytesMax = 8 * 1024 * 1024;
@@ -59,11 +66,11 @@ export function createMcpClient(
     ...{ fetch: guarded.fetch, version, commands: createCommands(deps), accounts },
     onToolsChanged: (sourceId) => deps.onToolsChanged(sourceId),
     authorizations: createAuthorizations(),
-    seenByOthers: new Map(),
+    lastAsked: new Map(),
   };
   return {
-    async discover(source, signal) {
-      return discoverAs(ways, source, signal);
+    async discover(source, signal, organizationId) {
+      return discoverFor(ways, source, signal, organizationId);
     },
     async call(source, tool, input, run) {
       const { organizationId, signal } = run;
@@ -74,7 +81,7 @@ export function createMcpClient(
     },
     async close(sourceId) {
       // The source was changed or removed.
-      if (sourceId !== undefined) ways.seenByOthers.delete(sourceId);
+      if (sourceId !== undefined) ways.lastAsked.delete(sourceId);
       await ways.commands.end(sourceId);
       if (sourceId === undefined) await guarded.close();
     },
@@ -83,8 +90,8 @@ export function createMcpClient(
 
 interface Ways extends Transports {
   readonly commands: Commands;
-  /** By source. */
-  readonly seenByOthers: Map<string, SeenByOthers>;
+  /** By source: the organization whose account was asked with last, in turn. */
+  readonly lastAsked: Map<string, string>;
 }
 
 type Source = Parameters<RemoteKind['discover']>[0];
@@ -136,27 +143,40 @@ async function faultIn(
   );
 }
 
-/** Discovers the tools of a server with the accounts at it. */
-async function discoverAs(ways: Ways, source: Source, signal: AbortSignal): Promise<Discovered> {
-  const { accounts, seenByOthers } = ways;
-  const organizations = await accounts.organizationsAt(source.id);
-  const seen = seenByOthers.get(source.id) ?? new Map();
-  if (organizations.length > 0) seenByOthers.set(source.id, seen);
-  return discoverWithAccounts(
-    organizations,
-    (organizationId) =>
-      asked(ways, { source, use: { organizationId }, signal }, (one) =>
-        discover(one, source, signal),
-      ),
-    seen,
-  );
+/** Accounts with which a refresh asks in turn. */
+const accountsMax = 5;
+
+/** Discovers the tools of a server: without an account, with that of `organizationId`, and with some of the others. */
+async function discoverFor(
+  ways: Ways,
+  source: Source,
+  signal: AbortSignal,
+  organizationId: string | null,
+): Promise<Discovered> {
+  const discoverAs = (viewer: Viewer) =>
+    asked(ways, { source, use: { organizationId: viewer }, signal }, (one) =>
+      discover(one, source, signal),
+    );
+  if (!takesAccounts(source.settings as unknown as McpSettings)) {
+    const { about, ...view } = await discoverAs(null);
+    return { views: [{ viewer: null, ...view }], asked: 'all', about };
+  }
+  const inTurn = await ways.accounts.organizationsAt(source, {
+    after: ways.lastAsked.get(source.id) ?? '',
+    limit: accountsMax,
+  });
+  const last = inTurn.at(-1);
+  if (last !== undefined) ways.lastAsked.set(source.id, last);
+  const hasOwn = organizationId !== null && (await ways.accounts.hasTokens(source, organizationId));
+  const organizations = new Set([...(hasOwn ? [organizationId] : []), ...inTurn]);
+  return discoverWithAccounts([...organizations], discoverAs);
 }
 
 async function discover(
   { client }: Connection,
   { settings }: Source,
   signal: AbortSignal,
-): Promise<Discovered> {
+): Promise<Found> {
   const { timeout_ms: timeout } = settings as unknown as McpSettings;
   const offersTools = client.getServerCapabilities()?.tools !== undefined;
   const listed = offersTools ? await listTools(client, { signal, timeout }) : [];

@@ -1,7 +1,13 @@
 /** The bodies and responses of `/admin/mcp-servers`. */
 import { Type } from 'typebox';
 import { Nullable, Timestamp, Words } from '../../http/schemas.ts';
-import { RemoteVersion, VersionCounts } from '../versions.schemas.ts';
+import {
+  exampleOrganizations,
+  OrganizationsField,
+  RemoteVersion,
+  sourceOrganizations,
+  VersionCounts,
+} from '../versions.schemas.ts';
 
 const namePattern = '^[a-z0-9]+(-[a-z0-9]+)*$';
 const ServerName = Type.String({
@@ -19,6 +25,7 @@ const Tools = Type.Array(Type.String({ minLength: 1, maxLength: 200 }), {
 const grant = Words(['client_credentials', 'authorization_code'] as const);
 
 const fields = {
+  organizations: OrganizationsField,
   url: Type.Optional(Text(2_048, 'Its address, http or https.')),
   command: Type.Optional(
     Text(1_024, 'A program that speaks the protocol on its standard input and output.'),
@@ -114,6 +121,7 @@ export const NewMcpServer = Type.Object(
     examples: [
       {
         name: 'tickets',
+        organizations: ['acme'],
         url: 'https://tickets.example.com/mcp',
         headers: { authorization: 'Bearer token-from-the-provider' },
       },
@@ -125,6 +133,7 @@ export const McpServerChange = Type.Object(fields, {
   additionalProperties: false,
   examples: [
     {
+      organizations: ['acme', 'globex'],
       url: 'https://tickets.example.com/mcp',
       headers: { authorization: null },
       timeout_ms: 30_000,
@@ -135,6 +144,7 @@ export const McpServerChange = Type.Object(fields, {
 const summary = {
   name: ServerName,
   category: Type.String({ description: 'The category of its skills, which is also their scope.' }),
+  ...sourceOrganizations,
   url: Nullable(Type.String()),
   command: Nullable(Type.String()),
   args: Type.Array(Type.String()),
@@ -188,6 +198,7 @@ const exampleSummary = {
   ...{ fault_at: null, refreshed_at: '2026-01-01T00:00:00.000Z' },
   server: { name: 'tickets', version: '1.0.0', protocol: '2026-07-28', instructions: null },
   ...{ left_out: [], left_out_total: 0 },
+  ...exampleOrganizations,
   ...{ created_at: '2026-01-01T00:00:00.000Z', updated_at: '2026-01-01T00:00:00.000Z' },
 };
 

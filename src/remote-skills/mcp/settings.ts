@@ -57,6 +57,7 @@ export function takesAccounts(
  * the same: the origin of `url`, the command, the issuer.
  */
 export interface McpServerFields {
+  readonly organizations?: readonly string[];
   readonly url?: string;
   readonly command?: string;
   readonly args?: readonly string[];
@@ -111,7 +112,7 @@ export function sourceFieldsOf(
     ...(Object.keys(env).length > 0 && { env }),
     ...kept,
   };
-  return { settings: { ...settings }, secrets };
+  return { settings: { ...settings }, secrets, organizations: fields.organizations };
 }
 
 function secretsOf(fields: McpServerFields, stored?: StoredServer) {

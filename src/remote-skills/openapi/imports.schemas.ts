@@ -1,7 +1,13 @@
 /** The bodies and responses of `/admin/openapi-imports`. */
 import { Type } from 'typebox';
 import { FreeObject, Nullable, Timestamp, Words } from '../../http/schemas.ts';
-import { RemoteVersion, VersionCounts } from '../versions.schemas.ts';
+import {
+  exampleOrganizations,
+  OrganizationsField,
+  RemoteVersion,
+  sourceOrganizations,
+  VersionCounts,
+} from '../versions.schemas.ts';
 
 const ImportName = Type.String({
   pattern: '^[a-z0-9]+(-[a-z0-9]+)*$',
@@ -53,6 +59,7 @@ const Auth = Type.Object(
 );
 
 const fields = {
+  organizations: OrganizationsField,
   document: Type.Optional(
     Type.Union([Type.String({ minLength: 1 }), FreeObject, Type.Null()], {
       description:
@@ -88,6 +95,7 @@ export const NewOpenapiImport = Type.Object(
     examples: [
       {
         name: 'orders',
+        organizations: ['acme'],
         url: 'https://orders.example.com/openapi.json',
         auth: { type: 'header', name: 'authorization', value: 'Bearer token-from-the-provider' },
       },
@@ -100,6 +108,7 @@ export const OpenapiImportChange = Type.Object(fields, {
   additionalProperties: false,
   examples: [
     {
+      organizations: ['*'],
       url: 'https://orders.example.com/openapi.json',
       auth: { type: 'header', name: 'authorization', value: null },
       timeout_ms: 30_000,
@@ -127,6 +136,7 @@ const StoredAuth = Type.Union(
 const summary = {
   name: ImportName,
   category: Type.String({ description: 'The category of its skills, which is also their scope.' }),
+  ...sourceOrganizations,
   url: Nullable(Type.String({ description: 'Null where the document is stored.' })),
   base_url: Nullable(Type.String({ description: 'Where the operations are.' })),
   is_base_url_set: Type.Boolean({
@@ -167,6 +177,7 @@ const exampleSummary = {
   refreshed_at: '2026-01-01T00:00:00.000Z',
   document: { title: 'Orders', version: '2.3.0', openapi: '3.1.0' },
   ...{ left_out: [], left_out_total: 0 },
+  ...exampleOrganizations,
   ...{ created_at: '2026-01-01T00:00:00.000Z', updated_at: '2026-01-01T00:00:00.000Z' },
 };
 

@@ -77,7 +77,8 @@ async function discover(
     ...{ baseUrl: settings.base_url, documentUrl: settings.url },
   } satisfies ReadRequest)) as ReadDocument;
   const learned = learnedOf(source, { ...about });
-  return { tools: operations.map(toolOf), leftOut, about: { ...about }, ...learned };
+  const view = { viewer: null, tools: operations.map(toolOf), leftOut };
+  return { views: [view], asked: 'all', about: { ...about }, ...learned };
 }
 
 /** The origin that the credentials are for, where this is the first refresh after they were set. */

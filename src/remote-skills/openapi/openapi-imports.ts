@@ -96,7 +96,7 @@ async function preview(state: OpenapiImportsState, name: string | null, fields: 
   const kept = document === undefined && stored !== null ? await remote.documentOf(stored) : null;
   const source = {
     ...{ id: `preview-${newId()}`, name: name ?? 'the document', settings, secrets },
-    ...{ document: document ?? kept, about: {} },
+    ...{ document: document ?? kept, about: {}, organizations: null },
   };
   try {
     return await operationsOf(source, AbortSignal.timeout(previewMs));

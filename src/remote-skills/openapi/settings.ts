@@ -93,6 +93,7 @@ const secretOfAuth: Readonly<
 /** `document` as null keeps the stored one. */
 export interface OpenapiFields {
   readonly document?: string | Json | null;
+  readonly organizations?: readonly string[];
   readonly url?: string;
   readonly base_url?: string;
   readonly operations?: readonly string[];
@@ -141,6 +142,7 @@ export function sourceFieldsOf(
   return {
     settings: { ...settings },
     secrets: { ...secretsOf(auth, stored.secrets) },
+    organizations: fields.organizations,
     document: document === null ? undefined : documentText(document),
   };
 }

@@ -3,7 +3,7 @@
  * in the order of the registry. The same skills give the same bytes.
  */
 import { type ApiDocument, documentOf } from '../../http/openapi.ts';
-import { hasScopes } from '../../kernel/caller.ts';
+import { type Caller, hasScopes } from '../../kernel/caller.ts';
 import { invalid } from '../../kernel/errors.ts';
 import type { Skill, SkillRegistry } from '../registry.ts';
 import type { Components } from './schema-components.ts';
@@ -17,7 +17,7 @@ import {
 /** Skills of one document, and its bytes. */
 const skillsMax = 2_000;
 const bytesMax = 32 * 1024 * 1024;
-/** Documents that are kept, for keys of different scopes, and bytes of one. */
+/** Documents that are kept, for keys that may run different skills, and bytes of one. */
 const keptMax = 4;
 const keptBytesMax = 4 * 1024 * 1024;
 
@@ -52,19 +52,21 @@ interface Kept {
   readonly document: ApiDocument;
 }
 
-/** A function that describes the API for a caller with these scopes. */
+/** A function that describes the API for a caller. */
 export function createSkillsDocument({
   document,
   skills,
-}: Deps): (scopes: readonly string[]) => Promise<ApiDocument> {
+}: Deps): (caller: Pick<Caller, 'organizationId' | 'scopes'>) => Promise<ApiDocument> {
   let base: Base | undefined;
   const operations = new WeakMap<Skill, SkillOperation>();
-  const kept = new Map<string, Kept>();
-  return async (scopes) => {
-    const runnable = skills.list().filter((skill) => hasScopes(scopes, skill.requiredScopes));
-    const key = [...scopes].sort().join();
-    const known = kept.get(key);
-    if (known !== undefined && isSame(known.skills, runnable)) return known.document;
+  /** The most recently made one last. */
+  const kept: Kept[] = [];
+  return async ({ organizationId, scopes }) => {
+    const runnable = skills
+      .list(organizationId)
+      .filter((skill) => hasScopes(scopes, skill.requiredScopes));
+    const known = kept.find((one) => isSame(one.skills, runnable));
+    if (known !== undefined) return known.document;
     if (runnable.length > skillsMax)
       throw tooLarge(`${runnable.length} skills: at most ${skillsMax}`);
     base ??= baseOf(JSON.parse((await document()).bytes.toString()) as Described);
@@ -77,9 +79,8 @@ export function createSkillsDocument({
     const whole = documentOf(withSkills(base, runnable, made));
     if (whole.bytes.length > bytesMax)
       throw tooLarge(`${whole.bytes.length} bytes: at most ${bytesMax}`);
-    kept.delete(key);
-    if (whole.bytes.length <= keptBytesMax) kept.set(key, { skills: runnable, document: whole });
-    if (kept.size > keptMax) kept.delete(kept.keys().next().value as string);
+    if (whole.bytes.length <= keptBytesMax) kept.push({ skills: runnable, document: whole });
+    if (kept.length > keptMax) kept.shift();
     return whole;
   };
 }

@@ -1608,6 +1608,10 @@ export interface components {
             name: string;
             /** @description The category of its skills, which is also their scope. */
             category: string;
+            /** @description The organizations that the skills belong to; ["*"] for all. */
+            organizations: string[];
+            /** @description false: an earlier version of the platform has stored it, and it belongs to all organizations until an administrator names some, or ["*"]. */
+            are_organizations_named: boolean;
             url: string | null;
             command: string | null;
             args: string[];
@@ -1678,6 +1682,8 @@ export interface components {
         NewMcpServer: {
             /** @description In kebab case; its skills have the category mcp-<name>. */
             name: string;
+            /** @description The organizations that the skills belong to; for others they do not exist. ["*"] for all. Required where there are credentials, because each of these organizations acts with them; without any, all when left out. */
+            organizations?: string[];
             /** @description Its address, http or https. */
             url?: string;
             /** @description A program that speaks the protocol on its standard input and output. */
@@ -1731,6 +1737,7 @@ export interface components {
             /** @description Whether it is called again after a failure. */
             retried: boolean;
             difference: string | null;
+            organizations: string[] | null;
             /** Format: date-time */
             created_at: string;
             activated_at: string | null;
@@ -1740,6 +1747,10 @@ export interface components {
             name: string;
             /** @description The category of its skills, which is also their scope. */
             category: string;
+            /** @description The organizations that the skills belong to; ["*"] for all. */
+            organizations: string[];
+            /** @description false: an earlier version of the platform has stored it, and it belongs to all organizations until an administrator names some, or ["*"]. */
+            are_organizations_named: boolean;
             url: string | null;
             command: string | null;
             args: string[];
@@ -1788,6 +1799,8 @@ export interface components {
             skills: components["schemas"]["RemoteSkillVersion"][];
         };
         McpServerChange: {
+            /** @description The organizations that the skills belong to; for others they do not exist. ["*"] for all. Required where there are credentials, because each of these organizations acts with them; without any, all when left out. */
+            organizations?: string[];
             /** @description Its address, http or https. */
             url?: string;
             /** @description A program that speaks the protocol on its standard input and output. */
@@ -1841,6 +1854,7 @@ export interface components {
             /** @description Whether it is called again after a failure. */
             retried: boolean;
             difference: string | null;
+            organizations: string[] | null;
             /** Format: date-time */
             created_at: string;
             activated_at: string | null;
@@ -1889,6 +1903,10 @@ export interface components {
             name: string;
             /** @description The category of its skills, which is also their scope. */
             category: string;
+            /** @description The organizations that the skills belong to; ["*"] for all. */
+            organizations: string[];
+            /** @description false: an earlier version of the platform has stored it, and it belongs to all organizations until an administrator names some, or ["*"]. */
+            are_organizations_named: boolean;
             url: string | null;
             base_url: string | null;
             /** @description Whether base_url was set, or is that of the document. */
@@ -1954,6 +1972,8 @@ export interface components {
         NewOpenApiImport: {
             /** @description In kebab case; its skills have the category api-<name>. */
             name: string;
+            /** @description The organizations that the skills belong to; for others they do not exist. ["*"] for all. Required where there are credentials, because each of these organizations acts with them; without any, all when left out. */
+            organizations?: string[];
             /** @description The document, as an object or as a text in JSON or YAML; null keeps the stored one. */
             document?: string | {
                 [key: string]: unknown;
@@ -2006,6 +2026,10 @@ export interface components {
             name: string;
             /** @description The category of its skills, which is also their scope. */
             category: string;
+            /** @description The organizations that the skills belong to; ["*"] for all. */
+            organizations: string[];
+            /** @description false: an earlier version of the platform has stored it, and it belongs to all organizations until an administrator names some, or ["*"]. */
+            are_organizations_named: boolean;
             url: string | null;
             base_url: string | null;
             /** @description Whether base_url was set, or is that of the document. */
@@ -2064,6 +2088,8 @@ export interface components {
             skills: components["schemas"]["RemoteSkillVersion"][];
         };
         OpenApiImportChange: {
+            /** @description The organizations that the skills belong to; for others they do not exist. ["*"] for all. Required where there are credentials, because each of these organizations acts with them; without any, all when left out. */
+            organizations?: string[];
             /** @description The document, as an object or as a text in JSON or YAML; null keeps the stored one. */
             document?: string | {
                 [key: string]: unknown;

@@ -1,0 +1,80 @@
+import { useId } from 'react';
+import { useSession } from '../shell/session.ts';
+import { PickManyField } from '../ui/PickMany.tsx';
+
+/** How the API names all organizations. */
+const everyone = ['*'];
+
+/** The organizations that the skills of a service outside belong to. */
+export function OrganizationsField({
+  values,
+  onValues,
+  error,
+}: {
+  values: readonly string[];
+  onValues: (values: readonly string[]) => void;
+  error?: string | undefined;
+}) {
+  const group = useId();
+  const { organizations, organization_id: own } = useSession();
+  const isAll = values.includes('*');
+  return (
+    <fieldset className="flex min-w-0 flex-col gap-2">
+      <legend className="mb-1.5 text-[13px] font-medium">Organizations</legend>
+      <Way
+        group={group}
+        label="Some organizations"
+        hint="For all others the skills do not exist."
+        checked={!isAll}
+        onChoose={() => onValues([own])}
+      />
+      <Way
+        group={group}
+        label="All organizations"
+        hint="Also future ones. Every organization acts with the credentials that are set here."
+        checked={isAll}
+        onChoose={() => onValues(everyone)}
+      />
+      {!isAll && (
+        <PickManyField
+          label="Organizations of its skills"
+          error={error}
+          values={values}
+          onValues={onValues}
+          choices={organizations.map((value) => ({ value }))}
+          placeholder="Choose organizations…"
+        />
+      )}
+    </fieldset>
+  );
+}
+
+function Way({
+  group,
+  label,
+  hint,
+  checked,
+  onChoose,
+}: {
+  group: string;
+  label: string;
+  hint: string;
+  checked: boolean;
+  onChoose: () => void;
+}) {
+  return (
+    <label className="flex items-baseline gap-2 text-[13px]">
+      <input
+        type="radio"
+        name={group}
+        className="accent-accent"
+        checked={checked}
+        onChange={onChoose}
+      />
+      <span>
+        {label}
+        <span className="block text-xs text-muted">{hint}</span>
+      </span>
+    </label>
+  );
+}
