@@ -53,9 +53,12 @@ export async function missingScopes(
   for (let level = states; level.length > 0; ) {
     const called = new Set<string>();
     for (const rights of level) {
-      addScopes(needed, skills, JSON.parse(rights.skills) as string[]);
+      const patterns = JSON.parse(rights.skills) as string[];
+      addScopes(needed, skills, organizationId, patterns);
       const named = JSON.parse(rights.agents) as string[];
-      if (named.length > 0) addScopes(needed, skills, [taskSkill.join('/')]);
+      if (named.length > 0) {
+        addScopes(needed, skills, organizationId, [taskSkill.join('/')]);
+      }
       for (const id of named) if (!seen.has(id)) called.add(id);
     }
     for (const id of called) seen.add(id);
@@ -64,7 +67,12 @@ export async function missingScopes(
   return [...needed].filter((scope) => !scopes.includes(scope)).sort();
 }
 
-function addScopes(needed: Set<string>, skills: KnownSkills, patterns: readonly string[]): void {
+function addScopes(
+  needed: Set<string>,
+  skills: KnownSkills,
+  organizationId: string,
+  patterns: readonly string[],
+): void {
   for (const pattern of patterns) {
     const [category = '*', version = '*', name = '*'] = pattern.split('/');
     if (category === '*') {
@@ -72,12 +80,12 @@ function addScopes(needed: Set<string>, skills: KnownSkills, patterns: readonly 
       continue;
     }
     const isExact = version !== '*' && name !== '*';
-    const exact = isExact ? skills.definition(category, version, name) : undefined;
+    const exact = isExact ? skills.definition(organizationId, category, version, name) : undefined;
     if (exact === undefined) needed.add(category);
     for (const scope of exact?.requiredScopes ?? []) needed.add(scope);
   }
   const open = patterns.filter((pattern) => !pattern.startsWith('*'));
-  for (const skill of skills.list()) {
+  for (const skill of skills.list(organizationId)) {
     if (!matchesAny(skill, open)) continue;
     for (const scope of skill.requiredScopes) needed.add(scope);
   }
