@@ -13,7 +13,7 @@ import { type PriceBody, priceOfBody } from '../models/price.ts';
 import { type Charge, charge } from '../usage/reservations.ts';
 import { costsOf } from './call-costs.ts';
 import { tokensOfBytes } from './text-size.ts';
-import { countedOwnersOf, type GenerationDeps, ownersOf } from './thinking-claim.ts';
+import { countedOwnersOf, type GenerationDeps, ownersOf, payersOf } from './thinking-claim.ts';
 
 /** A claim that ends. */
 export interface EndedClaim {
@@ -72,7 +72,8 @@ async function endStepsOf(
       estimated_cost: spent.get(n)?.estimatedCost ?? 0,
     })),
   );
-  const owning = { organizationId: job.organization_id, owners: await ownersOf(deps, tx, job) };
+  const owners = await payersOf(tx, job, await ownersOf(deps, tx, job), now);
+  const owning = { organizationId: job.organization_id, owners };
   return calls.map((call) => ({
     ...owning,
     reservedAt: call.started_at,

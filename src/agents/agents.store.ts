@@ -20,6 +20,25 @@ export async function insertAgent(tx: Transaction, row: AgentRow): Promise<boole
   return rows.length > 0;
 }
 
+/** Those of the agents that were created in the given time. */
+export async function listCreatedBetween(
+  { kysely }: Handle,
+  organizationId: string,
+  ids: readonly string[],
+  { after, until }: { readonly after: number; readonly until: number },
+): Promise<string[]> {
+  if (ids.length === 0) return [];
+  const rows = await kysely
+    .selectFrom('agents')
+    .select('id')
+    .where('organization_id', '=', organizationId)
+    .where('id', 'in', ids)
+    .where('created_at', '>', after)
+    .where('created_at', '<=', until)
+    .execute();
+  return rows.map(({ id }) => id);
+}
+
 const agentById = (isLocked: boolean) =>
   firstRow<{ organizationId: string; id: string }>()((db, p, dialect) => {
     const query = db

@@ -1,8 +1,9 @@
 /**
  * Agents: creating, changing, pausing and deleting them. A change of status appends its event in the same
- * transaction.
+ * transaction. It has more than 300 lines because the verbs share what they check of an agent.
  */
 import { randomBytes } from 'node:crypto';
+import { setTimeout as elapsed } from 'node:timers/promises';
 import { type Cap, requireRoom } from '../database/caps.ts';
 import type { Database, Transaction } from '../database/database.ts';
 import type { PageAsked } from '../database/page-bytes.ts';
@@ -10,6 +11,7 @@ import { appendEvents } from '../events/outbox.ts';
 import { bind } from '../kernel/bind.ts';
 import type { Clock } from '../kernel/clock.ts';
 import { invalidIn, notFound, PlatformError } from '../kernel/errors.ts';
+import { permanentError } from '../kernel/permanent-error.ts';
 import { createShortCache, type ShortCache } from '../kernel/short-cache.ts';
 import type { AgentChanges } from './agent-changes.ts';
 import { type AgentFields, agentBody, calledModel, columnsOf, emptyAgent } from './agent-rows.ts';
@@ -33,12 +35,10 @@ import {
   type Writer,
 } from './covered.ts';
 import { type ModelDefaults, requireTaken } from './model-settings.ts';
+import { clockSkewMs, msUntilReusable, recordRemoval } from './removed-agents.ts';
 
 /** The agent of requests that name none (docs/decisions/agents.md). */
 export const defaultAgentId = 'default';
-
-/** The assumed clock skew between two processes. */
-const clockSkewMs = 100;
 
 /** How long an agent's status is cached. */
 const cacheMs = 1_000;
@@ -134,10 +134,11 @@ function found(row: AgentRow | undefined): AgentRow {
  */
 async function findSince(state: AgentsState, organizationId: string, id: string, beganAt: number) {
   const row = await find(state, organizationId, id);
-  const { created_at } = row;
-  const isNewer = created_at > beganAt + clockSkewMs && created_at <= state.clock.now();
-  return found(isNewer ? undefined : row);
+  return found(isNewer(row, beganAt, state.clock.now()) ? undefined : row);
 }
+
+const isNewer = ({ created_at }: AgentRow, beganAt: number, now: number) =>
+  created_at > beganAt + clockSkewMs && created_at <= now;
 
 /** The agents that an agent may give tasks to now, without those that are paused. */
 async function calledBy({ database }: AgentsState, { organization_id, agents }: AgentRow) {
@@ -158,13 +159,21 @@ function statusOf(
   return state.statuses.read(key, async () => (await find(state, organizationId, id)).status);
 }
 
-/** What runs of an agent may do with its memory. Changes of a deleted agent are dropped when the run completes. */
+/**
+ * What a run that was accepted at `acceptedAt` may do with the memory of its agent. Changes of a deleted agent are
+ * dropped when the run completes. Rejects if a newer agent has its id, whose memories are not the run's.
+ */
 async function memoryOf(
-  { database }: AgentsState,
+  { database, clock }: AgentsState,
   organizationId: string,
   id: string,
+  acceptedAt: number,
 ): Promise<AgentRow['memory']> {
-  return (await findAgent(database.read, { organizationId, id }))?.memory ?? 'read_write';
+  const row = await findAgent(database.read, { organizationId, id });
+  if (row !== undefined && isNewer(row, acceptedAt, clock.now())) {
+    throw permanentError(`the agent ${id} of this run was deleted, so it has no memory any more`);
+  }
+  return row?.memory ?? 'read_write';
 }
 
 /** Creates an agent; `403` unless the writer's scopes cover what it may do. */
@@ -175,6 +184,8 @@ async function create(
 ) {
   const { organizationId } = writer;
   const id = fields.id ?? `agent-${randomBytes(8).toString('hex')}`;
+  // Told from a deleted agent of the id by its time.
+  await elapsed(await msUntilReusable(database.read, organizationId, id, clock.now()));
   const empty = emptyAgent(organizationId, id, clock.now());
   const row: AgentRow = { ...empty, ...columnsOf(fields) };
   requireTaken(calledModel(row), models);
@@ -300,6 +311,7 @@ async function remove(
     const data = { name: row.name };
     const event = { type: 'agent.deleted', organizationId, agentId: id, data } as const;
     await appendEvents(tx, [event], clock.now());
+    await recordRemoval(tx, organizationId, id, clock.now());
   });
   statuses.forget(keyOf(organizationId, id));
   changes?.tell(organizationId);

@@ -46,6 +46,7 @@ import {
   countedOwnersOf,
   type GenerationDeps,
   openThinkingClaim,
+  payersOf,
   type ThinkingClaim,
 } from './thinking-claim.ts';
 
@@ -197,7 +198,7 @@ async function beginCall(claim: ThinkingClaim, wanted: WantedCall): Promise<Begi
   const { job, deps } = claim;
   const { generation, parent, turn, model, agentVersion, prompt, expected, output } = wanted;
   const counter = await claim.numbers();
-  const owning = { organizationId: job.organization_id, owners: await claim.owners() };
+  const owners = await claim.owners();
   const top = await claim.top();
   const isInTree = wanted.mayDelegate || top.id !== job.id;
   const bounds = async (tx: Transaction) => (isInTree ? treeState(deps, tx, top, job.id) : []);
@@ -214,6 +215,10 @@ async function beginCall(claim: ThinkingClaim, wanted: WantedCall): Promise<Begi
       return { kind: 'begun', call };
     }
     const need = { prompt, output, model, price, bounds };
+    const owning = {
+      organizationId: job.organization_id,
+      owners: await payersOf(tx, job, owners, now),
+    };
     const reservation = await reserve(tx, { ...owning, ...need }, now);
     if (reservation.kind !== 'granted') return reservation;
     n ??= counter.next++;
@@ -250,7 +255,7 @@ async function endCall(
   const costs = costsOf(usage, estimated, call);
   const counter = await claim.numbers();
   const planned = tools.map((tool): PlannedTool => ({ ...tool, n: counter.next++ }));
-  const owning = { organizationId: job.organization_id, owners: await claim.owners() };
+  const owners = await claim.owners();
   const id = end.message === null ? null : newId();
   const now = deps.clock.now();
   const observe = () => deps.observe?.(job, usage, costs.cost);
@@ -284,6 +289,10 @@ async function endCall(
         },
       ]);
     }
+    const owning = {
+      organizationId: job.organization_id,
+      owners: await payersOf(tx, job, owners, now),
+    };
     const spent = { usage, estimated, ...costs, counted: countedOwnersOf(job) };
     await charge(tx, [{ ...owning, reservedAt, reserved, reservedCost, ...spent }]);
     tx.afterCommit(observe);

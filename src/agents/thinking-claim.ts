@@ -8,6 +8,8 @@ import type { Usage } from '../models/model.ts';
 import type { Prices } from '../models/prices.ts';
 import type { UsageOwner } from '../usage/reservations.ts';
 import { type JobAndAgent, type TreeDeps, topOf } from './agent-tree.ts';
+import { listCreatedBetween } from './agents.store.ts';
+import { clockSkewMs } from './removed-agents.ts';
 
 export interface GenerationDeps extends ClaimDeps, TreeDeps {
   readonly conversations: Pick<Conversations, 'dataOf'>;
@@ -57,6 +59,26 @@ export function countedOwnersOf(job: JournalJob): UsageOwner[] {
     { kind: 'user', id: job.user_id },
     { kind: 'skill', id: skill },
   ];
+}
+
+/**
+ * The same owners; an agent that was deleted and replaced by a newer one of its id does not charge the newer one, but
+ * the kind to which the usage of the deleted one was moved.
+ */
+export async function payersOf(
+  db: Handle,
+  { organization_id, created_at }: JournalJob,
+  owners: readonly UsageOwner[],
+  now: number,
+): Promise<UsageOwner[]> {
+  const ids = owners.flatMap(({ kind, id }) => (kind === 'agent' ? [id] : []));
+  const age = { after: created_at + clockSkewMs, until: now };
+  const newer = await listCreatedBetween(db, organization_id, ids, age);
+  return owners.map((owner) =>
+    owner.kind === 'agent' && newer.includes(owner.id)
+      ? { kind: 'deleted_agent', id: owner.id }
+      : owner,
+  );
 }
 
 /** The owners whose budgets pay for the calls of a job. */

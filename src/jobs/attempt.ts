@@ -122,6 +122,7 @@ const startMemory = ({ deps, job }: Attempt): RunMemory =>
     userId: memoryUserOf(job),
     jobId: job.id,
     conversationId: job.conversation_id,
+    acceptedAt: job.created_at,
   });
 
 /** The skill learns only that the memory cannot be used; an operator needs the cause. */

@@ -72,6 +72,8 @@ export interface MemoryOfRun extends Owning {
   readonly userId: string | null;
   readonly jobId: string;
   readonly conversationId: string;
+  /** When the job was accepted: a newer agent of the same id is another one. */
+  readonly acceptedAt: number;
 }
 
 /** The memory of one attempt. */
@@ -106,7 +108,7 @@ interface RunMemoriesDeps {
 export function createRunMemories(
   { database, clock, meaning = () => null, frequent = createFrequentTerms(clock) }: RunMemoriesDeps,
   /** What runs of an agent may do with its memory. */
-  modeOf: (organizationId: string, agentId: string) => Promise<MemoryMode>,
+  modeOf: (organizationId: string, agentId: string, acceptedAt: number) => Promise<MemoryMode>,
 ) {
   // Shared by all runs, so that their turns do not add up to a long block.
   const turn = createTurns();
@@ -123,7 +125,7 @@ export function createRunMemories(
       replaced: new Map(),
       dropped: new Map(),
       forgotten: new Set(),
-      mode: () => modeOf(run.organizationId, run.agentId),
+      mode: () => modeOf(run.organizationId, run.agentId, run.acceptedAt),
       answered: Promise.resolve(),
     };
     return bind(attempt, { ask, restore, undo, changes });

@@ -384,7 +384,13 @@ describe.each(await engines())('on $name', (engine) => {
       return {
         world,
         begin: () =>
-          start({ ...own, userId: null, jobId: job.id, conversationId: job.conversation_id }),
+          start({
+            ...own,
+            userId: null,
+            jobId: job.id,
+            conversationId: job.conversation_id,
+            acceptedAt: job.created_at,
+          }),
         complete: async (memory: RunMemory) =>
           world.settle({
             job,

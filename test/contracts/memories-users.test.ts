@@ -23,7 +23,10 @@ async function world(engine: Engine) {
   }
   const start = createRunMemories({ database, clock }, agents.memoryOf);
   const runFor = (userId: string | null) =>
-    start({ ...own, userId, jobId: 'job', conversationId: 'conversation' });
+    start({
+      ...own,
+      ...{ userId, jobId: 'job', conversationId: 'conversation', acceptedAt: clock.now() },
+    });
   const listed = async (filter: Parameters<typeof memories.list>[1] = {}, at = page) => {
     const { memories: rows, total } = await memories.list(own, filter, at);
     return { contents: rows.map(({ content }) => content), total };
@@ -438,6 +441,24 @@ describe.each(await engines())('on $name', (engine) => {
       });
     }
     await expectMemoriesConsistent(w.database);
+  });
+
+  test('a run of a deleted agent has nothing of a newer agent with the same id', async () => {
+    const all = await world(engine);
+    const { agents, memories, clock, runFor, database } = all;
+    const old = runFor('alice');
+    await agents.remove(anyWriter(), 'support');
+    clock.advance(1_000);
+    await agents.create(anyWriter(), { id: 'support' });
+    await memories.create(own, { content: 'of the new agent' });
+    await memories.create(own, { content: 'of alice' }, 'alice');
+
+    for (const verb of ['recall', 'remember'] as const) {
+      const asked = old.ask(verb, verb === 'recall' ? {} : { content: 'x' });
+      await expect(asked).rejects.toThrow('the agent support of this run was deleted');
+    }
+    expect(await recall(runFor('alice'))).toHaveLength(2);
+    await expectMemoriesConsistent(database);
   });
 
   test('a deleted agent takes the memories of its users along', async () => {

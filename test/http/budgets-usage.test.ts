@@ -283,3 +283,32 @@ test('a provider that reports absurd numbers corrupts neither the ledger nor lat
   // Its agent, its key, its user and its skill.
   expect((await world.platform.admin('GET', path)).body.total).toBe(4);
 });
+
+test('a call of a deleted agent charges no newer agent with the same id', async () => {
+  const thinker = await newThinker(world.platform);
+  const answer = Promise.withResolvers<void>();
+  const before = world.provider.requests.length;
+  world.provider.script(() => ({
+    text: 'Late.',
+    usage: { prompt: 50, completion: 5 },
+    until: answer.promise,
+  }));
+  const id = await thinker.begin('Think');
+  await waitFor(async () => world.provider.requests.length > before || null, {
+    describe: 'the call of the model',
+  });
+  expect((await thinker.delete('/api/agents/thinker')).status).toBe(204);
+  expect((await thinker.post('/api/agents', { id: 'thinker' })).status).toBe(201);
+
+  answer.resolve();
+  await thinker.jobIn(id, 'completed', 'failed');
+
+  const { body } = await thinker.get('/api/agents/thinker/usage');
+  expect(body.today).toMatchObject({ used: 0, reserved: 0 });
+  // The key has paid.
+  const { body: ofKey } = await world.platform.admin(
+    'GET',
+    `/admin/api-keys/${thinker.keyId}/usage`,
+  );
+  expect(ofKey.today).toMatchObject({ used: 55, reserved: 0 });
+});

@@ -61,7 +61,13 @@ export async function vectorsWorld(engine: Engine) {
       embeddings = next;
     },
     runFor: (userId: string | null) =>
-      start({ ...own, userId, jobId: 'job', conversationId: 'conversation' }),
+      start({
+        ...own,
+        userId,
+        jobId: 'job',
+        conversationId: 'conversation',
+        acceptedAt: clock.now(),
+      }),
     async given(...all: readonly [content: string, userId: string | null, tag?: string][]) {
       const made: { id: string }[] = [];
       for (const [content, userId, tag] of all) {
