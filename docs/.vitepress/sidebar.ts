@@ -77,6 +77,7 @@ const groups: readonly Group[] = [
       ['Cluster', '/cluster'],
       ['Fault tests', '/chaos'],
       ['Performance', '/performance'],
+      ['Compared with others', '/compared'],
       ['Query plans', '/queries'],
     ],
   ],

@@ -26,7 +26,7 @@ function skill(key: string, more: Partial<Skill> = {}): Skill {
       createdAt: 0,
       updatedAt: 0,
       remoteSourceId: null,
-    organizations: null,
+      organizations: null,
     },
     inputIssues: compileSchema(parameters),
     ...more,

@@ -49,7 +49,9 @@ test('a version whose calls fail for what is set is withdrawn until they do not'
   const { changed } = await compared({ known: accepted, offers, whyUnusable });
   expect(changed).toMatchObject([{ state: 'withdrawn', reason: whyUnusable() }]);
   const known = accepted.map((row) => ({ ...row, state: 'withdrawn' as const }));
-  expect((await compared({ known, offers })).changed).toMatchObject([{ state: 'active', reason: null }]);
+  expect((await compared({ known, offers })).changed).toMatchObject([
+    { state: 'active', reason: null },
+  ]);
 });
 
 test('a version is numbered after those that the registry has had', async () => {
@@ -60,7 +62,11 @@ test('a version is numbered after those that the registry has had', async () => 
 
 describe('what accounts are shown', async () => {
   const asked = new Set<Viewer>([null, 'acme', 'globex']);
-  const ofAcme = await compared({ isFirst: true, asked, offers: shown({ acme: toolOf('string') }) });
+  const ofAcme = await compared({
+    isFirst: true,
+    asked,
+    offers: shown({ acme: toolOf('string') }),
+  });
   const known = activated(ofAcme.added);
 
   test('is in quarantine at the first look too, each definition with its organizations', async () => {

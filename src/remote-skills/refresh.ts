@@ -178,7 +178,15 @@ function basisOf({
 }: Awaited<ReturnType<typeof listStored>>): string {
   const versions = known.map((row) => {
     const { skill_name, version, digest, state, reason, organizations, activated_at } = row;
-    return JSON.stringify([skill_name, version, digest, state, reason, organizations, activated_at]);
+    return JSON.stringify([
+      skill_name,
+      version,
+      digest,
+      state,
+      reason,
+      organizations,
+      activated_at,
+    ]);
   });
   const names = registered.map(({ skill_name, version }) => `${skill_name} ${version}`);
   return JSON.stringify([refreshedAt === null, versions.sort(), names.sort()]);

@@ -192,9 +192,7 @@ async function reload(state: State): Promise<void> {
       return [key, known ?? toSkill(row)];
     }),
   );
-  state.named = new Set(
-    state.skills.values().flatMap(({ organizations }) => organizations ?? []),
-  );
+  state.named = new Set(state.skills.values().flatMap(({ organizations }) => organizations ?? []));
   const changed = changesBetween(before.skills, state.skills);
   if (changed.length === 0) return;
   const organizations = organizationsOf(changed);

@@ -204,7 +204,9 @@ describe('a change of the organizations', () => {
     expectRefusal(await acme.post(`/api/jobs/${failed.job_id}/retry`), 404, 'skill_not_found');
     expect((await acme.get(`/api/skills?category=${category}`)).body).toEqual([]);
     const path = `/api/scheduled-jobs/${schedule.body.id}`;
-    expect((await acme.get(`${path}?include=refusal`)).body.refusal).toMatchObject({ code: 'skill_not_found' });
+    expect((await acme.get(`${path}?include=refusal`)).body.refusal).toMatchObject({
+      code: 'skill_not_found',
+    });
     clock.advance(minute);
     const runs = await waitFor(
       async () => {
