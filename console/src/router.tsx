@@ -76,6 +76,7 @@ const jobs = createRoute({
     'trigger_type',
     'conversation_id',
     'api_key_id',
+    'user_id',
     'since',
   ),
   component: lazyPage(async () => (await import('./pages/JobsPage.tsx')).JobsPage),

@@ -17,6 +17,7 @@ import { addSkillCommands } from './commands/skills.ts';
 import { addStartCommands } from './commands/start.ts';
 import { addTriggerCommands } from './commands/triggers.ts';
 import { addTypesCommand } from './commands/types.ts';
+import { addUserCommands } from './commands/users.ts';
 import { addWebhookCommands } from './commands/webhooks.ts';
 import { asCliError } from './errors.ts';
 import { CliError, exitCodes } from './exit-codes.ts';
@@ -77,6 +78,7 @@ function program(deps: CliDeps): Command {
   addTypesCommand(root, io);
   addAgentCommands(root, io);
   addScheduleCommands(root, io);
+  addUserCommands(root, io);
   addTriggerCommands(root, io);
   addWebhookCommands(root, io);
   root.commandsGroup('Access:');

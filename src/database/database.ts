@@ -56,6 +56,11 @@ export interface Database {
   write<T>(unit: (tx: Transaction) => Promise<T>): Promise<T>;
   /** Rejects unless a trivial query succeeds. */
   ping(): Promise<void>;
+  /**
+   * Removes what earlier transactions have deleted from SQLite's log: it holds pages as they were. PostgreSQL does so by
+   * itself, with its own checkpoints.
+   */
+  emptyLog(): Promise<void>;
   /** Connections in use and at rest. */
   connections(): { active: number; idle: number };
   /** Waits for the writes under way, then closes every connection. */

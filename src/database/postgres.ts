@@ -101,6 +101,7 @@ export async function openPostgres(
     async ping() {
       await translated(pool.query('SELECT 1'));
     },
+    async emptyLog() {},
     connections: () => ({ active: pool.totalCount - pool.idleCount, idle: pool.idleCount }),
     async close() {
       opened.isClosing = true;

@@ -151,9 +151,6 @@ async function sealSome(
 ): Promise<number> {
   const rows = await findSecrets(tx, table, kind, sealedMax);
   const column = sql.ref(columns[table]);
-  // Else the secret would stay readable in the bytes of the file that its row has left.
-  const overwrite = tx.dialect === 'sqlite' && rows.length > 0;
-  if (overwrite) await sql`pragma secure_delete = on`.execute(tx.kysely);
   for (const row of rows) {
     const secret = cipher.encrypt(row.secret, sealedContexts[table](row));
     // The owner may have changed it since it was read; that change stands.
@@ -162,7 +159,6 @@ async function sealSome(
       tx.kysely,
     );
   }
-  if (overwrite) await sql`pragma secure_delete = off`.execute(tx.kysely);
   return rows.length;
 }
 

@@ -6,6 +6,7 @@
  */
 import { join } from 'node:path';
 import { DatabaseSync, type SQLInputValue, type StatementSync } from 'node:sqlite';
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import { type Insertable, Kysely, SqliteDialect } from 'kysely';
 import { keepPrivate, makeDirectory, makePrivateFile } from '../kernel/directory.ts';
 import type { Logger } from '../kernel/log.ts';
@@ -18,6 +19,9 @@ import { type CompiledStatement, compile, type Statement } from './statement.ts'
 import type { Tables } from './tables.ts';
 import { findWal } from './wal.ts';
 import { reportWalLoss } from './wal-loss.ts';
+
+/** Turns of the event loop that `emptyLog` waits for the end of a transaction. */
+const turnsMax = 1_000;
 
 /** The database in a data directory. */
 export const sqliteFile = (dataDir: string): string => join(dataDir, 'skillwright.db');
@@ -62,6 +66,8 @@ export async function openSqlite(
     // Checkpoints move each dirty page once however often it was written: fewer, larger ones cost less.
     // Its cache stays as small as SQLite makes it: a commit may look through the table of all cached pages.
     writer.exec('PRAGMA wal_autocheckpoint = 8000;');
+    // Overwrites what rows have left in the file, so that erased data and replaced secrets cannot be read in its bytes.
+    writer.exec('PRAGMA secure_delete = ON;');
     const writeHandle = handleOver(writer);
     writer.exec('BEGIN IMMEDIATE');
     await migrate(writeHandle.kysely, 'sqlite', log);
@@ -75,6 +81,11 @@ export async function openSqlite(
       write: groups.write,
       async ping() {
         translated(() => reader.prepare('SELECT 1').get());
+      },
+      async emptyLog() {
+        // A checkpoint needs a moment without a transaction; there is one between two groups.
+        for (let turn = 0; groups.busy() && turn < turnsMax; turn++) await nextTurn();
+        if (!groups.busy()) translated(() => writer.exec('PRAGMA wal_checkpoint(TRUNCATE);'));
       },
       connections: () => ({ active: groups.busy() ? 1 : 0, idle: groups.busy() ? 1 : 2 }),
       async close() {

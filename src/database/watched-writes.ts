@@ -28,6 +28,7 @@ export class WatchedWrites {
       read: given.read,
       write: (unit) => this.#write(unit),
       ping: () => given.ping(),
+      emptyLog: () => given.emptyLog(),
       connections: () => given.connections(),
       close: () => given.close(),
     };

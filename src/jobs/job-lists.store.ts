@@ -33,7 +33,7 @@ import {
 
 /** What a list of jobs may be narrowed by. */
 export type JobFilters = Moments & {
-  [Column in KindColumn | 'conversation_id' | 'api_key_id' | 'parent_job_id']?:
+  [Column in KindColumn | 'conversation_id' | 'api_key_id' | 'parent_job_id' | 'user_id']?:
     | Selectable<JobsTable>[Column]
     | undefined;
 };
@@ -118,14 +118,16 @@ async function list<Column extends SelectExpression<Tables, 'jobs'>>(
   page: PageAsked,
   columns: readonly Column[],
 ) {
-  const { conversation_id, api_key_id, parent_job_id, ...others } = filters;
+  const { conversation_id, api_key_id, parent_job_id, user_id, ...others } = filters;
   const { created_after, created_before, ...counts } = others;
   const asked: Asked = {
     db,
     organizationId,
     equal: Object.entries(counts).filter(([, value]) => value !== undefined) as Equal[number][],
     window: await windowBetween(db, organizationId, { created_after, created_before }),
-    isLookedUp: [conversation_id, api_key_id, parent_job_id].some((id) => id !== undefined),
+    isLookedUp: [conversation_id, api_key_id, parent_job_id, user_id].some(
+      (id) => id !== undefined,
+    ),
   };
   const query = narrowed(asked, filters);
   const counted = await count(asked, query.select('id').orderBy('id', 'desc'));
@@ -151,7 +153,7 @@ async function list<Column extends SelectExpression<Tables, 'jobs'>>(
 
 /** The jobs that the filters allow. */
 function narrowed({ db, organizationId, equal, window, isLookedUp }: Asked, filters: JobFilters) {
-  const { status, conversation_id, api_key_id, parent_job_id } = filters;
+  const { status, conversation_id, api_key_id, parent_job_id, user_id } = filters;
   let query = db.kysely.selectFrom('jobs').where('organization_id', '=', organizationId);
   for (const [column, value] of equal) query = query.where(column, '=', value);
   if (status === 'failed' || status === 'cancelled') {
@@ -174,6 +176,10 @@ function narrowed({ db, organizationId, equal, window, isLookedUp }: Asked, filt
   if (parent_job_id !== undefined) {
     const children = sql<string>`select id from jobs where parent_job_id = ${parent_job_id}`;
     query = query.where(isAmong(db, children));
+  }
+  if (user_id !== undefined) {
+    // A literal, so that the index of users is used.
+    query = query.where('user_id', '=', user_id).where('for_user', '=', sql.lit(1));
   }
   if (api_key_id !== undefined) {
     query = query.where(isAmong(db, ofKey(organizationId, api_key_id, status)));

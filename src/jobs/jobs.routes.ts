@@ -52,6 +52,7 @@ const listSchema = {
     }),
     conversation_id: Type.Optional({ ...Id, description: 'Jobs of this conversation.' }),
     parent_job_id: Type.Optional({ ...Id, description: 'Jobs that the run of this job started.' }),
+    user_id: Type.Optional(FilterText('Jobs for this user, whom x-user-id named.')),
     api_key_id: Type.Optional({
       ...Id,
       description: `Jobs that were accepted with this API key, among the organization's newest ${walkedMaxOfKey}; with \`status\` queued or active, all of them.`,

@@ -8,11 +8,7 @@ import { idempotencyMs } from '../jobs/idempotency.ts';
 import type { Clock } from '../kernel/clock.ts';
 import { deleteOldEventKeys } from './idempotency.store.ts';
 import { pagesOfJobs } from './retention.store.ts';
-import { removeEventsOfJobs } from './untakeable.store.ts';
 import { forgetJobs } from './waits.store.ts';
-
-/** Deletes the events that only these jobs could take; how many. */
-export const removeEvents = removeEventsOfJobs;
 
 /** Rows that one transaction reads or deletes. */
 const rowsMax = 1_000;

@@ -1,7 +1,7 @@
 /** The queries for events that no job can take any more: those that are older than all unended jobs. */
 import { type RawBuilder, type SqlBool, sql } from 'kysely';
 import type { Dialect, Handle, Transaction } from '../database/database.ts';
-import { isIn } from '../database/ids-in.ts';
+import { idIn, isIn } from '../database/ids-in.ts';
 import { allRows, firstRow, statement } from '../database/statement.ts';
 import type { EventAddress } from './received.store.ts';
 import { countDeleted, type DeletedEvent, deletedEvent } from './totals.store.ts';
@@ -105,6 +105,19 @@ export function removeEventsOfAddress(
   { organization_id, event, key }: EventAddress,
 ): Promise<number> {
   return removed(tx, tx.all(removeOfAddress, { organization_id, event, key }));
+}
+
+const removeTaken = statement<{ ids: readonly string[] }>()((db, p, dialect) =>
+  db
+    .deleteFrom('received_events')
+    .where(idIn(dialect, p.list('ids')))
+    .where('taken', '=', sql.lit(1))
+    .returning(deletedEvent),
+);
+
+/** Deletes those of the events that runs have taken; how many. */
+export function removeEventsTaken(tx: Transaction, ids: readonly string[]): Promise<number> {
+  return removed(tx, tx.all(removeTaken, { ids }));
 }
 
 const removeOfJobs = statement<{ ids: readonly string[] }>()((db, p, dialect) =>

@@ -3,16 +3,18 @@
  * transaction is small, and what is done is found no more, so an erasure that was interrupted goes on where it is
  * asked for again. Never touches a job that has not ended.
  */
+import { setTimeout as pause } from 'node:timers/promises';
 import { removeApprovals } from '../approvals/approvals.ts';
 import { conversationsHeld, forgetJobs } from '../conversations/record.ts';
 import type { Writer } from '../database/counts.ts';
 import type { Database, Transaction } from '../database/database.ts';
+import type { Jobs } from '../jobs/jobs.ts';
 import { removeSteps } from '../journal/steps.ts';
 import type { Clock } from '../kernel/clock.ts';
 import { PlatformError } from '../kernel/errors.ts';
 import type { Logger } from '../kernel/log.ts';
 import type { Memories } from '../memories/memories.ts';
-import { removeEvents } from '../run-events/retention.ts';
+import { eraseEventsOfJobs } from '../run-events/erase.ts';
 import { usageOfUser } from '../usage/budgets.ts';
 import { endErasure, eraseDeliveries, eraseEvents } from './erase-events.ts';
 import { endProgress } from './erased-events.store.ts';
@@ -26,14 +28,19 @@ import {
   jobsNaming,
   lockedStates,
   type OfUser,
+  openJobs,
   redactJobs,
-  unendedJob,
 } from './user-data.store.ts';
 
 /** Messages of one transaction, whose jobs are erased in it; conversations read at a time. */
 const messagesMax = 100;
 const readMax = 50;
-/** After so long the request is answered, and a repetition goes on. */
+/** Links to jobs in a refusal. */
+const linkedMax = 5;
+/** Jobs that are cancelled before the next look at what is open, and the time between two. */
+const cancelledMax = 200;
+const cancelPollMs = 50;
+/** After so long the request is answered, and a repetition goes on. Half of it at most is for cancelling. */
 const budgetMs = 20_000;
 
 export interface UserDataDeps {
@@ -42,6 +49,7 @@ export interface UserDataDeps {
   readonly writer: Writer;
   readonly log: Pick<Logger, 'info'>;
   readonly memories: Pick<Memories, 'eraseUser' | 'eraseOfJobs' | 'compactIndex' | 'ofUser'>;
+  readonly jobs: Pick<Jobs, 'cancel'>;
 }
 
 /** What a request erased; `done` is false where a repetition has to go on. */
@@ -49,6 +57,8 @@ export interface Erased {
   done: boolean;
   /** The job that a repetition has to wait for. */
   waits_for: string | null;
+  /** Jobs of the user that have not ended. */
+  open_jobs: number;
   memories: number;
   conversations: number;
   jobs: number;
@@ -64,18 +74,78 @@ class JobNotEnded extends PlatformError {
   }
 }
 
+function refusalOf({ ids, total }: OpenJobs, { userId }: OfUser): PlatformError {
+  const links = ids.slice(0, linkedMax).map((id) => `/api/jobs/${id}`);
+  const list = `/api/jobs?user_id=${encodeURIComponent(userId)}`;
+  const more = total > links.length ? ', …' : '';
+  return new PlatformError(
+    'conflict',
+    `Jobs of the user that have not ended: ${total} (${links.join(', ')}${more}; the user's jobs: ${list}). ` +
+      'Send cancel_jobs=true to cancel them, or wait for their ends',
+  );
+}
+
+type OpenJobs = Awaited<ReturnType<typeof openJobs>>;
+
+/** Cancels the jobs of the user that have not ended, until none is left or it is late; those that are left. */
+async function cancelOpenJobs(
+  { database, jobs }: UserDataDeps,
+  user: OfUser,
+  isLate: () => boolean,
+): Promise<OpenJobs> {
+  const asked = new Set<string>();
+  for (;;) {
+    const open = await openJobs(database.read, user, cancelledMax);
+    if (open.total === 0 || isLate()) return open;
+    for (const id of open.ids) {
+      if (asked.has(id) || isLate()) continue;
+      asked.add(id);
+      await cancelOne(jobs, user, id);
+    }
+    // Active runs have a grace period before they are stopped by force.
+    await pause(cancelPollMs);
+  }
+}
+
+async function cancelOne(
+  jobs: UserDataDeps['jobs'],
+  { organizationId }: OfUser,
+  id: string,
+): Promise<void> {
+  try {
+    await jobs.cancel(organizationId, id);
+  } catch (error) {
+    const hasEnded = error instanceof PlatformError && error.code === 'job_not_cancellable';
+    if (!hasEnded) throw error;
+  }
+}
+
 /**
- * Throws `409 conflict` where a job of the user has not ended, and then nothing was erased. A job that is accepted
- * meanwhile is left, and `waits_for` names it.
+ * Throws `409 conflict` where jobs of the user have not ended and are not to be cancelled, and then nothing was erased.
+ * Where they are to be cancelled and do not end in time, nothing was erased either, and `waits_for` names one of them, as
+ * it names a job that is accepted meanwhile.
  */
-export async function eraseUser(deps: UserDataDeps, user: OfUser): Promise<Erased> {
+export async function eraseUser(
+  deps: UserDataDeps,
+  user: OfUser,
+  cancelsJobs = false,
+): Promise<Erased> {
   const { database, clock, log } = deps;
   const until = clock.monotonic() + budgetMs;
   const isLate = () => clock.monotonic() >= until;
-  const running = await unendedJob(database.read, user);
-  if (running !== undefined) throw new JobNotEnded(running);
-  const erased: Erased = { done: false, waits_for: null, memories: 0, conversations: 0, jobs: 0 };
-  erased.done = await eraseAll({ ...deps, user, erased, isLate });
+  const isLateToCancel = () => clock.monotonic() >= until - budgetMs / 2;
+  const open = cancelsJobs
+    ? await cancelOpenJobs(deps, user, isLateToCancel)
+    : await openJobs(database.read, user, linkedMax);
+  if (open.total > 0 && !cancelsJobs) throw refusalOf(open, user);
+  const erased: Erased = {
+    ...{ done: false, waits_for: open.ids[0] ?? null, open_jobs: open.total },
+    ...{ memories: 0, conversations: 0, jobs: 0 },
+  };
+  if (open.total === 0) {
+    erased.done = await eraseAll({ ...deps, user, erased, isLate });
+    if (!erased.done) erased.open_jobs = (await openJobs(database.read, user, 1)).total;
+  }
   const { organizationId: organization_id, userId: user_id } = user;
   log.info({ organization_id, user_id, ...erased }, 'data of a user was erased');
   return erased;
@@ -98,6 +168,7 @@ async function eraseAll(erasing: Erasing): Promise<boolean> {
   );
   if (!(await memories.compactIndex(isLate))) return false;
   await endErasure({ database }, user);
+  await database.emptyLog();
   return true;
 }
 
@@ -223,9 +294,10 @@ async function eraseJobs(
   if (conversation?.status === 'active') throw new JobNotEnded(ids.at(-1) ?? '');
   if (ids.length > 0) {
     await redactJobs(tx, ids, clock.now());
+    // The steps name the events.
+    await eraseEventsOfJobs(tx, ids);
     await removeSteps(tx, ids);
     await removeApprovals(tx, ids);
-    await removeEvents(tx, ids);
   }
   // Events about these jobs may stand before those that an earlier request has looked through.
   await endProgress(tx, user);

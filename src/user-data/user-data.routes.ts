@@ -4,7 +4,7 @@ import type { FastifyRequest } from 'fastify';
 import { Type } from 'typebox';
 import { callerOf } from '../http/authenticate.ts';
 import { apiRefusals } from '../http/refusals.ts';
-import { Id, Name, Nullable } from '../http/schemas.ts';
+import { Defaulted, Id, Name, Nullable, Words } from '../http/schemas.ts';
 import type { Server } from '../http/server.ts';
 import { requireScopes } from '../kernel/caller.ts';
 import { eraseUser, type UserDataDeps } from './erase.ts';
@@ -45,6 +45,7 @@ const exportSchema = {
 const Erased = Type.Object(
   {
     done: Type.Boolean({ description: 'False where the request has to be repeated to go on.' }),
+    open_jobs: Type.Integer({ description: 'Jobs of the user that have not ended.' }),
     waits_for: Nullable({
       ...Id,
       description:
@@ -57,7 +58,9 @@ const Erased = Type.Object(
   {
     title: 'ErasedUserData',
     description: 'What this request has erased.',
-    examples: [{ done: true, waits_for: null, memories: 12, conversations: 3, jobs: 9 }],
+    examples: [
+      { done: true, open_jobs: 0, waits_for: null, memories: 12, conversations: 3, jobs: 9 },
+    ],
   },
 );
 const eraseSchema = {
@@ -67,8 +70,16 @@ const eraseSchema = {
   description:
     'Needs the scope user-data. Deletes memories, conversations and messages, and all text of jobs; ' +
     'the rows of the jobs stay. Works for 20 seconds at most: where done is false, send it again. ' +
-    '409 conflict while a job of the user has not ended; nothing was erased then.',
+    '409 conflict while a job of the user has not ended, unless cancel_jobs is true: then such jobs are ' +
+    'cancelled, and what follows waits for their ends. Nothing was erased before all have ended.',
   params,
+  querystring: Type.Object({
+    cancel_jobs: Defaulted({
+      ...Words(['true', 'false']),
+      default: 'false',
+      description: 'true: cancels the jobs of the user that have not ended.',
+    }),
+  }),
   response: { 200: Erased, ...apiRefusals('insufficient_scope', 'validation_error', 'conflict') },
 };
 
@@ -87,6 +98,6 @@ export function userDataRoutes(server: Server, deps: UserDataDeps): void {
     return reply.type('application/x-ndjson; charset=utf-8').send(lines as never) as never;
   });
   server.delete(path, { onRequest, schema: eraseSchema }, (request) =>
-    eraseUser(deps, userOf(request)),
+    eraseUser(deps, userOf(request), request.query.cancel_jobs === 'true'),
   );
 }

@@ -77,38 +77,40 @@ export function childrenKept(db: Handle, ids: readonly string[], limit: number) 
 
 const unended = ['queued', 'active', 'waiting'] as const;
 
-/** A job of the user that has not ended. */
-export async function unendedJob(
+/** The jobs of the user that have not ended, in the order of their ids, at most `limit`, and how many there are. */
+export async function openJobs(
   db: Handle,
   { organizationId, userId }: OfUser,
-): Promise<string | undefined> {
-  const named = await db.kysely
+  limit: number,
+): Promise<{ ids: string[]; total: number }> {
+  const named = db.kysely
     .selectFrom('jobs')
     .select('id')
     .where('organization_id', '=', organizationId)
     .where('user_id', '=', userId)
     .where('for_user', '=', sql.lit(1))
-    .where('status', 'in', unended)
-    .limit(1)
-    .executeTakeFirst();
-  if (named !== undefined) return named.id;
-  const active = await db.kysely
+    .where('status', 'in', unended);
+  // Of other users and of none, in the user's conversations.
+  const active = db.kysely
     .selectFrom('conversations')
     .select('id')
     .where('organization_id', '=', organizationId)
     .where('user_id', '=', userId)
-    .where('status', '=', 'active')
-    .limit(1)
-    .executeTakeFirst();
-  if (active === undefined) return undefined;
-  const last = await db.kysely
+    .where('status', '=', 'active');
+  const spoken = db.kysely
     .selectFrom('messages')
     .select('job_id')
-    .where('conversation_id', '=', active.id)
-    .orderBy('id', 'desc')
-    .limit(1)
-    .executeTakeFirst();
-  return last?.job_id;
+    .where('conversation_id', 'in', active);
+  const within = db.kysely
+    .selectFrom('jobs')
+    .select('id')
+    .where('id', 'in', spoken)
+    .where('status', 'in', unended);
+  const both = db.kysely.selectFrom(named.union(within).as('open'));
+  const page = await both.select('id').orderBy('id').limit(limit).execute();
+  if (page.length < limit) return { ids: page.map(({ id }) => id), total: page.length };
+  const counted = await both.select((eb) => eb.fn.countAll<number>().as('n')).executeTakeFirst();
+  return { ids: page.map(({ id }) => id), total: Number(counted?.n ?? 0) };
 }
 
 /** Jobs by id, in its order. */
@@ -153,10 +155,12 @@ export async function redactJobs(tx: Transaction, ids: readonly string[], now: n
     })
     .where(isOne)
     .execute();
-  await tx.kysely
-    .deleteFrom('job_events')
-    .where(isIn(tx.dialect, sql.ref('job_id'), listValue(ids)))
-    .execute();
+  for (const table of ['job_events', 'idempotency_keys'] as const) {
+    await tx.kysely
+      .deleteFrom(table)
+      .where(isIn(tx.dialect, sql.ref('job_id'), listValue(ids)))
+      .execute();
+  }
 }
 
 /** Which of these jobs were erased. */

@@ -333,8 +333,12 @@ describe.skipIf(!(await isInstalled('Chromium')))('in the console', () => {
     expect(await erase.isDisabled()).toBe(true);
     await isSound();
     await dialog().getByLabel('Type heidi/7 to confirm').fill('heidi/7');
+    await api('POST', '/api/util/v1.0/wait', { ms: 20_000 }, { 'x-user-id': 'heidi/7' });
     await erase.click();
-    await told('Erased. Memories: 1, conversations: 1, jobs without their text: 1.');
+    await dialog().getByText('Jobs of the user that have not ended: 1').first().waitFor();
+    await dialog().getByLabel('Cancel the jobs of this user that have not ended').check();
+    await erase.click();
+    await told('Erased. Memories: 1, conversations: 2, jobs without their text: 2.');
     await isSound();
     expect((await api('GET', '/api/agents/default/memories?user_id=heidi/7')).total).toBe(0);
     await page.getByRole('link', { name: 'Conversations of this user' }).click();

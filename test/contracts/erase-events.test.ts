@@ -137,7 +137,7 @@ describe.each(await engines())('on $name', (engine) => {
   test('events that an earlier request has passed are erased with their jobs, wherever a later one breaks off', async () => {
     const { database, clock, memories, ...world } = await jobsWorld(engine);
     const log = createLogger('silent');
-    const deps = { database, clock, memories, log, writer: 'a test' };
+    const deps = { database, clock, memories, jobs: world.jobs, log, writer: 'a test' };
     let isDone = false;
     for (let last = 0; !isDone; last++) {
       const { id } = await world.submit({ userId: 'alice', isForUser: true });
@@ -194,7 +194,7 @@ describe.each(await engines())('on $name', (engine) => {
       return await memories.eraseUser(...asked);
     };
     const log = createLogger('silent');
-    const deps = { database, clock, log, writer: 'a test' };
+    const deps = { database, clock, jobs: world.jobs, log, writer: 'a test' };
 
     const erased = await eraseUser(
       { ...deps, memories: { ...memories, eraseUser: eraseMemories } },

@@ -131,7 +131,8 @@ describe.each(await engines())('on $name', (engine) => {
   describe('the list of jobs', () => {
     type Words = Omit<
       JobFilters,
-      'conversation_id' | 'api_key_id' | 'parent_job_id' | 'created_after' | 'created_before'
+      | ('conversation_id' | 'api_key_id' | 'parent_job_id' | 'user_id')
+      | ('created_after' | 'created_before')
     >;
     const values: { [K in keyof Words]-?: NonNullable<Words[K]>[] } = {
       status: [...statuses],

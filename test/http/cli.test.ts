@@ -218,6 +218,17 @@ test('keys are created, listed and revoked with the admin secret', async () => {
   expect(without).toMatchObject({ code: 5, stderr: expect.stringContaining('--admin-secret') });
 });
 
+test('the data of a user are erased, with its open jobs', async () => {
+  const options = ['--user', 'carol', '--json'];
+  expect((await cli(['run', echo, 'text=carol', ...options])).code).toBe(0);
+  expect((await json(['jobs', '--user', 'carol'])).data).toHaveLength(1);
+
+  const erased = await json(['users', 'erase', 'carol', '--cancel-jobs']);
+
+  expect(erased).toMatchObject({ done: true, open_jobs: 0, jobs: 1 });
+  expect((await json(['jobs', '--user', 'carol'])).data).toEqual([]);
+});
+
 test('schedules are created, listed, run, switched and deleted', async () => {
   const made = await json(['schedules', 'create', '0 6 * * *', echo, 'text=early']);
   expect(made).toMatchObject({ cron_expression: '0 6 * * *', input: { text: 'early' } });

@@ -1,14 +1,16 @@
 /** What is kept of a user: taken out and erased (docs/memories.md). */
+import { existsSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { sql } from 'kysely';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
 import { composeAgents } from '../../src/composition/agents.ts';
 import { systemClock } from '../../src/kernel/clock.ts';
 import { newId } from '../../src/kernel/ids.ts';
 import { createLogger } from '../../src/kernel/log.ts';
 import { type Erased, eraseUser, type UserDataDeps } from '../../src/user-data/erase.ts';
 import type { MemoryStep } from '../fixtures/skills/staged/memory.ts';
-import { expectRefusal } from '../support/expectations.ts';
-import type { Platform } from '../support/platform.ts';
+import { expectInvalid, expectRefusal } from '../support/expectations.ts';
+import { embeddedTest, type Platform } from '../support/platform.ts';
 import { acting, gate, play, startStaged } from '../support/staged.ts';
 import { newTenant, type Tenant } from '../support/tenant.ts';
 
@@ -45,9 +47,31 @@ async function tablesWith(text: string): Promise<string[]> {
   return found;
 }
 
+/** A run for the user takes an event about it. */
+async function takeEvent(tenant: Tenant) {
+  const acts = [{ wait: { event: 'said', key: 'of marker7' } }];
+  const id = await tenant.start('staged/v1.0/listener', { acts }, alice);
+  await tenant.jobIn(id, 'waiting');
+  const event = { event: 'said', key: 'of marker7', data: { text: 'marker7 said it' } };
+  const sent = await tenant.post('/api/events', event, { 'idempotency-key': 'event of marker7' });
+  expect(sent.status).toBe(202);
+  await tenant.jobIn(id, 'completed');
+}
+
+/** A run for the user asks a person about it. */
+async function decideApproval(tenant: Tenant) {
+  const asks = { title: 'Ship to marker7?', details: { to: 'marker7' }, timeout: '1h' };
+  const id = await tenant.start('staged/v1.0/asks-person', { asks }, alice);
+  await tenant.jobIn(id, 'waiting');
+  const { body } = await tenant.get(`/api/approvals?job_id=${id}`);
+  const one = `/api/approvals/${body.data[0].id}/approve`;
+  expect((await tenant.post(one, { reason: 'marker7 paid' })).status).toBe(200);
+  await tenant.jobIn(id, 'completed');
+}
+
 /** Everything that a user can leave behind. */
-async function withTraces() {
-  const tenant = await newTenant(platform);
+async function withTraces(on = platform) {
+  const tenant = await newTenant(on);
   const webhook = await tenant.post('/api/agent-webhooks', {
     agent_id: 'default',
     url: 'https://example.com/hook',
@@ -73,7 +97,9 @@ async function withTraces() {
   );
   await tenant.jobIn(failing.body.job_id, 'failed');
   const said = acting({ log: 'marker7 logged' }, { message: ['assistant', 'marker7 said'] });
-  await tenant.run(play, said, alice);
+  await tenant.run(play, said, { ...alice, 'idempotency-key': 'a key of marker7' });
+  await takeEvent(tenant);
+  await decideApproval(tenant);
   const ofBob = await act(tenant, [{ recall: { whose: 'user' } }], { 'x-user-id': 'bob' });
   return { tenant, remembered: remembered.body, failed: failing.body, ofBob: ofBob.body };
 }
@@ -89,7 +115,7 @@ test('the data of a user are erased from every table, and the rows of its jobs s
 
   expect({ status, body }).toEqual({
     status: 200,
-    body: { done: true, waits_for: null, memories: 3, conversations: 4, jobs: 4 },
+    body: { done: true, waits_for: null, open_jobs: 0, memories: 3, conversations: 6, jobs: 6 },
   });
   expect(await tablesWith('marker7')).toEqual([]);
   expect((await tenant.get('/api/jobs')).body.total).toBe(jobsBefore);
@@ -118,12 +144,13 @@ test('the data of a user are erased from every table, and the rows of its jobs s
   expect(kinds.at(-1)).toEqual({
     type: 'end',
     user_id: 'alice marker7',
-    ...{ memories: 2, conversations: 4, messages: expect.any(Number), jobs: 4 },
+    ...{ memories: 2, conversations: 6, messages: expect.any(Number), jobs: 6 },
   });
   const again = await tenant.delete(path);
   expect(again.body).toEqual({
     done: true,
     waits_for: null,
+    open_jobs: 0,
     memories: 0,
     conversations: 0,
     jobs: 0,
@@ -142,7 +169,8 @@ function erasureLateAfter(reads: number, { organization }: Tenant) {
       return left < 0 ? 20_000 : 0;
     },
   };
-  const deps = { database, clock, memories, writer: 'test', log: createLogger('silent') };
+  const jobs = { cancel: () => Promise.reject(new Error('No job is to be cancelled.')) };
+  const deps = { database, clock, memories, jobs, writer: 'test', log: createLogger('silent') };
   const user = { organizationId: organization, userId: 'alice marker7' };
   return {
     ...deps,
@@ -166,7 +194,7 @@ test('an erasure that is late each time ends after some repetitions', async () =
   expect(answers.at(-1)).toMatchObject({ done: true });
   const sum = (name: 'memories' | 'conversations' | 'jobs') =>
     answers.reduce((all, one) => all + one[name], 0);
-  expect([sum('memories'), sum('conversations'), sum('jobs')]).toEqual([3, 4, 4]);
+  expect([sum('memories'), sum('conversations'), sum('jobs')]).toEqual([3, 6, 6]);
   expect(await tablesWith('marker7')).toEqual([]);
 });
 
@@ -215,7 +243,14 @@ test('what the jobs of others in a conversation of the user have started is eras
 
   const { body } = await tenant.delete(path);
 
-  expect(body).toEqual({ done: true, waits_for: null, memories: 1, conversations: 4, jobs: 6 });
+  expect(body).toEqual({
+    done: true,
+    open_jobs: 0,
+    waits_for: null,
+    memories: 1,
+    conversations: 4,
+    jobs: 6,
+  });
   expect(await tablesWith('marker8')).toEqual([]);
   expect((await tenant.get(`/api/jobs/${children[0]?.id}`)).body).toMatchObject({
     status: 'completed',
@@ -278,6 +313,68 @@ test('the data of a user are not erased while one of its jobs runs', async () =>
   await tenant.jobIn(id, 'completed');
   expect((await tenant.delete(path)).body).toMatchObject({ done: true, memories: 1, jobs: 1 });
 });
+
+test('open jobs are counted and linked in the refusal, and cancelled on request', async () => {
+  const tenant = await newTenant(platform);
+  const held = gate();
+  const ids: string[] = [];
+  for (let i = 0; i < 7; i++) {
+    ids.push(await tenant.start(play, acting({ until: held.path }), alice));
+  }
+  const listener = { acts: [{ wait: { event: 'never' } }] };
+  const waiting = await tenant.start('staged/v1.0/listener', listener, alice);
+  await tenant.jobIn(waiting, 'waiting');
+  await tenant.start(play, acting({ until: held.path }), { 'x-user-id': 'bob' });
+  const mine = await tenant.get('/api/jobs?user_id=alice%20marker7&limit=200');
+
+  const refused = await tenant.delete(path);
+  const { status, body } = await tenant.delete(`${path}?cancel_jobs=true`);
+
+  expectRefusal(refused, 409, 'conflict');
+  expect(refused.text).toContain('not ended: 8 (');
+  expect(refused.text).toContain(`/api/jobs/${ids[0]}`);
+  expect(refused.text).toContain('/api/jobs?user_id=alice%20marker7');
+  expect(refused.text).toContain('cancel_jobs=true');
+  expect({ status, body }).toMatchObject({
+    status: 200,
+    body: { done: true, waits_for: null, open_jobs: 0, jobs: 8 },
+  });
+  expect(mine.body.total).toBe(8);
+  expect((await tenant.get('/api/jobs?user_id=alice%20marker7')).body.total).toBe(0);
+  for (const id of [...ids, waiting]) {
+    expect((await tenant.get(`/api/jobs/${id}`)).body).toMatchObject({
+      ...{ status: 'cancelled', user_id: 'erased', input: null },
+    });
+  }
+  expect((await tenant.get('/api/jobs?user_id=bob')).body.data).toMatchObject([
+    { status: 'active' },
+  ]);
+});
+
+test('a value of cancel_jobs other than true and false is 400 validation_error', async () => {
+  const tenant = await newTenant(platform);
+
+  expectInvalid(await tenant.delete(`${path}?cancel_jobs=yes`), 'cancel_jobs');
+});
+
+embeddedTest(
+  'no byte of a user is left in the files of the database after an erasure',
+  async () => {
+    const own = await startStaged({ stores: 'embedded' });
+    onTestFinished(() => own.stop());
+    const { tenant } = await withTraces(own);
+    const bytes = () =>
+      ['skillwright.db', 'skillwright.db-wal']
+        .map((name) => join(own.dataDir, name))
+        .filter((file) => existsSync(file))
+        .map((file) => readFileSync(file, 'latin1').split('marker7').length - 1);
+    expect(Math.max(...bytes())).toBeGreaterThan(0);
+
+    expect((await tenant.delete(path)).body).toMatchObject({ done: true });
+
+    expect(bytes().filter((found) => found > 0)).toEqual([]);
+  },
+);
 
 test('a repetition looks through the events from where the one before stopped', async () => {
   const tenant = await newTenant(platform);

@@ -1491,7 +1491,7 @@ export interface paths {
         post?: never;
         /**
          * Erase all that is kept of a user
-         * @description Needs the scope user-data. Deletes memories, conversations and messages, and all text of jobs; the rows of the jobs stay. Works for 20 seconds at most: where done is false, send it again. 409 conflict while a job of the user has not ended; nothing was erased then.
+         * @description Needs the scope user-data. Deletes memories, conversations and messages, and all text of jobs; the rows of the jobs stay. Works for 20 seconds at most: where done is false, send it again. 409 conflict while a job of the user has not ended, unless cancel_jobs is true: then such jobs are cancelled, and what follows waits for their ends. Nothing was erased before all have ended.
          */
         delete: operations["eraseUserData"];
         options?: never;
@@ -4093,6 +4093,8 @@ export interface components {
         ErasedUserData: {
             /** @description False where the request has to be repeated to go on. */
             done: boolean;
+            /** @description Jobs of the user that have not ended. */
+            open_jobs: number;
             waits_for: string | null;
             memories: number;
             conversations: number;
@@ -15778,6 +15780,8 @@ export interface operations {
                 conversation_id?: string;
                 /** @description Jobs that the run of this job started. */
                 parent_job_id?: string;
+                /** @description Jobs for this user, whom x-user-id named. */
+                user_id?: string;
                 /** @description Jobs that were accepted with this API key, among the organization's newest 10000; with `status` queued or active, all of them. */
                 api_key_id?: string;
                 /** @description Jobs accepted later than that; not those of that very moment. */
@@ -17548,7 +17552,10 @@ export interface operations {
     };
     eraseUserData: {
         parameters: {
-            query?: never;
+            query?: {
+                /** @description true: cancels the jobs of the user that have not ended. */
+                cancel_jobs?: "true" | "false";
+            };
             header?: never;
             path: {
                 /** @description The user, as x-user-id names it. */
@@ -17571,6 +17578,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "done": true,
+                     *       "open_jobs": 0,
                      *       "waits_for": null,
                      *       "memories": 12,
                      *       "conversations": 3,

@@ -15,14 +15,17 @@ export async function exportUser(userId: string): Promise<Blob> {
 }
 
 /** Erases the data, repeating the request until it is done; returns the summed counts. */
-export async function eraseUser(userId: string): Promise<Erased> {
+export async function eraseUser(userId: string, cancelsJobs: boolean): Promise<Erased> {
   const sum = { memories: 0, conversations: 0, jobs: 0 };
   for (;;) {
-    const params = { path: { userId } };
-    const { done, waits_for, ...erased } = await body(
+    const params = {
+      path: { userId },
+      query: { cancel_jobs: cancelsJobs ? 'true' : 'false' },
+    } as const;
+    const { done, waits_for, open_jobs, ...erased } = await body(
       api.DELETE('/api/users/{userId}/data', { params }),
     );
     for (const name of ['memories', 'conversations', 'jobs'] as const) sum[name] += erased[name];
-    if (done || waits_for !== null) return { done, waits_for, ...sum };
+    if (done || waits_for !== null) return { done, waits_for, open_jobs, ...sum };
   }
 }

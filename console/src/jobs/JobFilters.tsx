@@ -12,6 +12,7 @@ export interface JobSearch {
   trigger_type?: string;
   conversation_id?: string;
   api_key_id?: string;
+  user_id?: string;
   since?: string;
 }
 
@@ -69,6 +70,13 @@ export function JobFilters({
           label="Conversation"
           value={search.conversation_id}
           onClear={() => onSearch({ conversation_id: undefined })}
+        />
+      )}
+      {search.user_id && (
+        <FilterChip
+          label="User"
+          value={search.user_id}
+          onClear={() => onSearch({ user_id: undefined })}
         />
       )}
       {search.api_key_id && (

@@ -47,6 +47,11 @@ function User({ userId }: { userId: string }) {
             </Link>
             , by agent
           </li>
+          <li>
+            <Link to="/jobs" search={{ user_id: userId }} className={textLink}>
+              Jobs for this user
+            </Link>
+          </li>
         </ul>
       </Section>
       <Section title="Data of this user">
@@ -85,7 +90,7 @@ function WhatWasErased({ erased }: { erased: Erased }) {
       </p>
       {waits_for !== null && (
         <p>
-          The rest waits for{' '}
+          {countText(erased.open_jobs)} jobs of this user have not ended. The rest waits for{' '}
           <Link to="/jobs/$jobId" params={{ jobId: waits_for }} className={textLink}>
             a job that has not ended
           </Link>

@@ -17,8 +17,9 @@ export function EraseUser({
   onClose: () => void;
 }) {
   const [typed, setTyped] = useState('');
+  const [cancelsJobs, setCancelsJobs] = useState(false);
   const erase = useAct({
-    act: () => eraseUser(userId),
+    act: () => eraseUser(userId, cancelsJobs),
     changes: [['memories'], ['conversations'], ['jobs'], ['usage']],
     quiet: true,
   });
@@ -59,6 +60,14 @@ export function EraseUser({
           spellCheck={false}
           className="font-mono text-[13px]"
         />
+        <label className="flex items-center gap-2 text-[13px]">
+          <input
+            type="checkbox"
+            checked={cancelsJobs}
+            onChange={({ target }) => setCancelsJobs(target.checked)}
+          />
+          Cancel the jobs of this user that have not ended
+        </label>
         <FormProblem error={erase.error} fields={[]} />
         <div className="flex justify-end gap-2">
           <Button onClick={onClose}>Keep them</Button>

@@ -18,6 +18,7 @@ interface JobListOptions extends ListOptions {
   readonly agent?: string;
   readonly skill?: string;
   readonly conversation?: string;
+  readonly user?: string;
 }
 
 export function addJobCommands(program: Command, io: Io): void {
@@ -58,11 +59,12 @@ function addList(jobs: Command, io: Io): void {
     .option('--agent <id>', 'jobs of this agent')
     .option('--skill <skill>', 'jobs of a skill: category, category/version or all three parts')
     .option('--conversation <id>', 'jobs of this conversation')
+    .option('--user <id>', 'jobs for this user')
     .action((options: JobListOptions) => listJobs(io, options));
 }
 
 function listJobs(io: Io, options: JobListOptions): Promise<void> {
-  const { status, agent, skill, conversation } = options;
+  const { status, agent, skill, conversation, user } = options;
   const [category, version, name] = skill?.split('/') ?? [];
   return showList<Schema<'JobListItem'>>(io, options, {
     path: '/api/jobs',
@@ -73,6 +75,7 @@ function listJobs(io: Io, options: JobListOptions): Promise<void> {
       skill_version: version,
       skill_name: name,
       conversation_id: conversation,
+      user_id: user,
       include: 'timing',
     },
     columns: [

@@ -526,7 +526,11 @@ export interface UserDataApi {
   /** Take out all that is kept of a user: `GET /api/users/{userId}/data`. */
   export(userId: string, options?: CallOptions): Promise<Schemas['UserDataLine']>;
   /** Erase all that is kept of a user: `DELETE /api/users/{userId}/data`. */
-  erase(userId: string, options?: CallOptions): Promise<Schemas['ErasedUserData']>;
+  erase(
+    userId: string,
+    query?: NonNullable<operations['eraseUserData']['parameters']['query']>,
+    options?: CallOptions,
+  ): Promise<Schemas['ErasedUserData']>;
 }
 
 export interface EventsApi {
@@ -1374,6 +1378,7 @@ export const operationTable: OperationTable = {
       verb: 'DELETE',
       path: '/api/users/{userId}/data',
       credential: 'key',
+      input: 'query',
       result: 'json',
     },
   },

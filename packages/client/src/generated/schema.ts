@@ -3513,6 +3513,8 @@ export interface components {
         ErasedUserData: {
             /** @description False where the request has to be repeated to go on. */
             done: boolean;
+            /** @description Jobs of the user that have not ended. */
+            open_jobs: number;
             waits_for: string | null;
             memories: number;
             conversations: number;
@@ -6250,6 +6252,8 @@ export interface operations {
                 conversation_id?: string;
                 /** @description Jobs that the run of this job started. */
                 parent_job_id?: string;
+                /** @description Jobs for this user, whom x-user-id named. */
+                user_id?: string;
                 /** @description Jobs that were accepted with this API key, among the organization's newest 10000; with `status` queued or active, all of them. */
                 api_key_id?: string;
                 /** @description Jobs accepted later than that; not those of that very moment. */
@@ -6535,7 +6539,10 @@ export interface operations {
     };
     eraseUserData: {
         parameters: {
-            query?: never;
+            query?: {
+                /** @description true: cancels the jobs of the user that have not ended. */
+                cancel_jobs?: "true" | "false";
+            };
             header?: never;
             path: {
                 /** @description The user, as x-user-id names it. */

@@ -1,0 +1,50 @@
+/** `skillwright users`: what is kept of a user, erased. */
+import type { Command } from 'commander';
+import type { ApiOptions, Schema } from '../api-answers.ts';
+import { connect, path } from '../connection.ts';
+import { defineApiCommand, defineCommand } from '../define-command.ts';
+import { type Io, writeJson } from '../io.ts';
+
+type Erased = Schema<'ErasedUserData'>;
+
+interface EraseOptions extends ApiOptions {
+  readonly cancelJobs?: boolean;
+}
+
+const counts = ['memories', 'conversations', 'jobs'] as const;
+
+export function addUserCommands(program: Command, io: Io): void {
+  const users = defineCommand(program, 'users', {
+    about: 'erase what is kept of a user',
+    examples: ['users erase alice --cancel-jobs'],
+  });
+  defineApiCommand(users, 'erase <user>', {
+    about: 'erase memories, conversations and the text of jobs of a user',
+    examples: ['users erase alice', 'users erase alice --cancel-jobs'],
+  })
+    .option('--cancel-jobs', 'cancel the jobs of the user that have not ended')
+    .action((user: string, options: EraseOptions) => eraseUser(io, user, options));
+}
+
+/** Repeats the request until nothing is left, or what is left waits for a job. */
+async function eraseUser(io: Io, user: string, options: EraseOptions): Promise<void> {
+  const client = connect(io, options);
+  const query = { cancel_jobs: String(options.cancelJobs === true) };
+  const request = { method: 'DELETE' as const, path: path`/api/users/${user}/data`, query };
+  const sum = { memories: 0, conversations: 0, jobs: 0 };
+  let erased: Erased;
+  do {
+    erased = await client.request<Erased>(request);
+    for (const name of counts) sum[name] += erased[name];
+  } while (!erased.done && erased.waits_for === null);
+  const all = { ...erased, ...sum };
+  if (options.json) return writeJson(io, all);
+  io.stdout.write(
+    `erased: ${counts.map((name) => `${all[name]} ${name}`).join(', ')}\n${restOf(all)}`,
+  );
+}
+
+function restOf({ open_jobs, waits_for }: Erased): string {
+  if (waits_for === null) return '';
+  return `the rest waits for ${open_jobs} jobs that have not ended, such as ${waits_for}: erase again after their ends\n`;
+}
