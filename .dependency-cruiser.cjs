@@ -182,7 +182,7 @@ module.exports = {
       severity: 'error',
       from: {
         ...product,
-        pathNot: `${product.pathNot}|^src/database/(sqlite|backup|inspect)[.]ts$`,
+        pathNot: `${product.pathNot}|^src/database/(sqlite|backup|inspect|wal-loss)[.]ts$`,
       },
       to: { path: '^(node:)?sqlite$' },
     },

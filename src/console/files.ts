@@ -60,14 +60,14 @@ async function buildIfStale(log: Logger): Promise<void> {
 }
 
 function directoryOfFiles(): string {
-  if (!isThere()) {
-    throw new PlatformError(
-      'service_unavailable',
-      'The files of the console are not there: they were not built, or the log says why not',
-      { retryAfter: 60 },
-    );
-  }
-  return built;
+  if (isThere()) return built;
+  const reason =
+    viteProgram() === null
+      ? 'its build tools are not installed (npm install --omit=dev leaves them out). Run npm install, or build it elsewhere with scripts/console-build.ts and keep console/dist here'
+      : 'the log has the reason';
+  throw new PlatformError('service_unavailable', `The console is not built: ${reason}`, {
+    retryAfter: 60,
+  });
 }
 
 const isThere = () => existsSync(join(built, 'index.html'));

@@ -178,9 +178,6 @@ export const events = {
 export type EventType = keyof typeof events;
 export const eventTypes = Object.keys(events) as EventType[];
 
-/** Names all agents of an organization, in the place of an agent's id. */
-export const allAgents = '*';
-
 /** The events of no agent in particular: no agent could listen for them (docs/decisions/webhooks.md). */
 export const organizationEvents: ReadonlySet<EventType> = new Set([
   'agent.created',

@@ -4,7 +4,7 @@ import type { Handle, Transaction } from '../database/database.ts';
 import { type Lists, listsOf, rowsIn, type Types } from '../database/rows-in.ts';
 import { statement } from '../database/statement.ts';
 import type { EventsTable } from '../database/tables.ts';
-import { allAgents } from './events.ts';
+import { allAgents } from '../kernel/ids.ts';
 
 export type EventRow = Required<Omit<Insertable<EventsTable>, 'seq'>>;
 

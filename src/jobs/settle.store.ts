@@ -2,15 +2,14 @@
  * The ends of jobs: attempts settled, waiting jobs cancelled. A settlement is guarded by the job's
  * epoch, so a worker that has lost its lease changes nothing.
  */
-import { type SqlBool, sql } from 'kysely';
+import { type Selectable, type SqlBool, sql } from 'kysely';
 import type { Transaction } from '../database/database.ts';
 import { greatestOf } from '../database/extremes.ts';
 import { idInLocked } from '../database/ids-in.ts';
 import { type Lists, listsOf, rowsIn, type Types } from '../database/rows-in.ts';
 import { statement } from '../database/statement.ts';
-import type { JobStatus } from '../database/tables.ts';
+import type { JobStatus, JobsTable } from '../database/tables.ts';
 import { claimOf, hintedColumns, inIdOrder, type JobRow } from './jobs.store.ts';
-import type { Progress } from './states.ts';
 
 interface GivenRow extends SettledRow {
   /** Always `active`. A condition on a column, so that the planner expects as many rows as it gets. */
@@ -124,6 +123,8 @@ export async function settleJobs(
   const settledOnes = new Set(inOrder.filter((_, i) => (changed[i] ?? 0) > 0));
   return settled.map((one) => settledOnes.has(one));
 }
+
+type Progress = Pick<Selectable<JobsTable>, 'attempts_before' | 'max_attempts' | 'idle_claims'>;
 
 const progress = statement<Progress & { id: string; epoch: number }>()((db, p) =>
   db

@@ -4,10 +4,10 @@
  */
 import type { FastifyRequest } from 'fastify';
 import { Type } from 'typebox';
-import type { Agents } from '../agents/agents.ts';
 import { acceptingWork, callerOf } from '../http/authenticate.ts';
 import { onceGiven } from '../http/idempotency-key.ts';
 import type { Server } from '../http/server.ts';
+import type { Caller } from '../kernel/caller.ts';
 import { refuseLong } from '../kernel/long-text.ts';
 import type { Execute, Target } from './execute.ts';
 import {
@@ -40,7 +40,10 @@ const trialSchema = {
 
 interface TrialRouteDeps extends AnswerDeps {
   readonly execute: Execute;
-  readonly agents: Pick<Agents, 'requireWritable'>;
+  readonly agents: {
+    /** Throws `403` for a caller that lacks the scopes of a change of the agent. */
+    requireWritable(caller: Caller, agentId: string): Promise<void>;
+  };
 }
 
 export function trialRoutes(server: Server, deps: TrialRouteDeps) {

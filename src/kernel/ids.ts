@@ -84,3 +84,6 @@ export function idFloor(ms: number): string {
   const hex = Math.max(0, Math.floor(ms)).toString(16).padStart(12, '0');
   return `${hex.slice(0, 8)}-${hex.slice(8)}-7000-8000-000000000000`;
 }
+
+/** Names all agents of an organization, in the place of an agent's id. */
+export const allAgents = '*';

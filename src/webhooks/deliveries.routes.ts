@@ -1,14 +1,13 @@
 /** Deliveries of a webhook and of a job (docs/decisions/webhooks.md). */
 import type { FastifyRequest } from 'fastify';
 import { Type } from 'typebox';
-import { type EventType, eventTypes, scopesToRead } from '../events/events.ts';
 import { callerOf } from '../http/authenticate.ts';
 import { apiRefusals } from '../http/refusals.ts';
 import { Id, Page, Paged } from '../http/schemas.ts';
 import type { Server } from '../http/server.ts';
 import { unknownFirst } from '../http/unknown-first.ts';
-import { hasScopes, requireScopes } from '../kernel/caller.ts';
 import type { Deliveries } from './deliveries.ts';
+import { hiddenTypes, requireReadable } from './readable-events.ts';
 import { admitReader, requireWebhook } from './webhooks.routes.ts';
 import { Delivery, DeliveryWithBody, JobDelivery } from './webhooks.schemas.ts';
 import type { Webhooks } from './webhooks.ts';
@@ -122,7 +121,7 @@ function listOfJobRoute(server: Server, { deliveries, findJob, isStrict }: Deliv
     const { params, query: page } = request;
     const { organizationId, scopes } = callerOf(request);
     const job = await findJob(organizationId, params.jobId);
-    const hidden = eventTypes.filter((type) => !hasScopes(scopes, scopesToRead([type], isStrict)));
+    const hidden = hiddenTypes(scopes, isStrict);
     return { ...(await deliveries.ofJob(organizationId, job, hidden, page)), ...page };
   });
 }
@@ -157,6 +156,6 @@ function requireDelivery({ webhooks, deliveries, isStrict }: DeliveryRouteDeps) 
     await findWebhook(request);
     const { webhookId, deliveryId } = request.params as { webhookId: string; deliveryId: string };
     const { event } = await deliveries.find(webhookId, deliveryId);
-    requireScopes(callerOf(request).scopes, scopesToRead([event as EventType], isStrict));
+    requireReadable(callerOf(request).scopes, event, isStrict);
   };
 }

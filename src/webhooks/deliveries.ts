@@ -2,11 +2,11 @@
 import { defaultAgentId } from '../agents/agents.ts';
 import type { Transaction } from '../database/database.ts';
 import type { PageAsked } from '../database/page-bytes.ts';
-import { allAgents, type EventType, events } from '../events/events.ts';
+import { type EventType, events } from '../events/events.ts';
 import { bind } from '../kernel/bind.ts';
 import { timestamp, timestampOrNull } from '../kernel/clock.ts';
 import { notFound, PlatformError } from '../kernel/errors.ts';
-import { isId, newId } from '../kernel/ids.ts';
+import { allAgents, isId, newId } from '../kernel/ids.ts';
 import type { AttemptRow, DeliveryRow } from './deliveries.store.ts';
 import {
   findDelivery,

@@ -15,7 +15,6 @@ import {
   readBacklog,
   withBacklog,
 } from '../events/backlogs.ts';
-import { allAgents } from '../events/events.ts';
 import {
   hasUnread,
   isAfter,
@@ -28,6 +27,7 @@ import {
   readerCursor,
 } from '../events/reader.ts';
 import { bind } from '../kernel/bind.ts';
+import { allAgents } from '../kernel/ids.ts';
 import type { DeliveryRow } from './deliveries.store.ts';
 import { messageBody } from './message.ts';
 import { addDeliveries, type DeliveriesDeps, newDelivery } from './new-deliveries.ts';

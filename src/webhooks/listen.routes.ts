@@ -1,6 +1,5 @@
 /** `GET /api/agent-webhooks/listen`: the events of an organization, for a receiver without a public address. */
 import { Type } from 'typebox';
-import { allAgents } from '../events/events.ts';
 import { callerOf } from '../http/authenticate.ts';
 import { eventStream, LastEventId, sendEvents } from '../http/event-stream.ts';
 import { apiRefusals } from '../http/refusals.ts';
@@ -8,7 +7,7 @@ import { FilterText } from '../http/schemas.ts';
 import type { Server } from '../http/server.ts';
 import type { BeginStream } from '../http/streams.ts';
 import { invalid } from '../kernel/errors.ts';
-import { isId } from '../kernel/ids.ts';
+import { allAgents, isId } from '../kernel/ids.ts';
 import { ListenerEventSchema, typesOf } from './listen.schemas.ts';
 import type { ListenerEvent, ListenerPosition, Listeners } from './listen.ts';
 

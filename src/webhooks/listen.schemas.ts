@@ -3,8 +3,9 @@ import { Type } from 'typebox';
 import { type EventType, eventTypes, scopesToRead } from '../events/events.ts';
 import { StreamedEvents } from '../http/event-stream.ts';
 import { Id, Words } from '../http/schemas.ts';
-import { hasScopes, requireScopes } from '../kernel/caller.ts';
+import { requireScopes } from '../kernel/caller.ts';
 import { invalid } from '../kernel/errors.ts';
+import { readableTypes } from './readable-events.ts';
 
 export const ListenerEventSchema = StreamedEvents(
   'Listener',
@@ -44,9 +45,7 @@ export function typesOf(
   scopes: readonly string[],
   isStrict: boolean,
 ): readonly EventType[] {
-  if (given === undefined) {
-    return eventTypes.filter((type) => hasScopes(scopes, scopesToRead([type], isStrict)));
-  }
+  if (given === undefined) return readableTypes(scopes, isStrict);
   const names = new Set(given.split(',').map((name) => name.trim()));
   const types = eventTypes.filter((type) => names.has(type));
   if (types.length !== names.size) {

@@ -6,7 +6,7 @@ import { idIn } from '../database/ids-in.ts';
 import { locked } from '../database/locked.ts';
 import { allRows, firstRow, statement } from '../database/statement.ts';
 import type { WebhooksTable } from '../database/tables.ts';
-import { allAgents } from '../events/events.ts';
+import { allAgents } from '../kernel/ids.ts';
 
 export type WebhookRow = Selectable<WebhooksTable>;
 

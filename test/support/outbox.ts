@@ -1,7 +1,7 @@
 import { sql } from 'kysely';
 import type { Database, Transaction } from '../../src/database/database.ts';
-import { allAgents, eventTypes } from '../../src/events/events.ts';
-import { newId } from '../../src/kernel/ids.ts';
+import { eventTypes } from '../../src/events/events.ts';
+import { allAgents, newId } from '../../src/kernel/ids.ts';
 import { insertWebhook } from '../../src/webhooks/webhooks.store.ts';
 import { waitFor } from './wait-for.ts';
 
