@@ -134,7 +134,10 @@ describe.each(await engines())('on $name', (engine) => {
         next_run_at: new Date(slot + minute).toISOString(),
       });
       expect(world.hints).toMatchObject([{ id: jobId, queue: 'scheduled-jobs' }]);
-      expect((await world.events()).map(({ type }) => type)).toEqual(['conversation.created']);
+      expect((await world.events()).map(({ type }) => type)).toEqual([
+        'agent.created',
+        'conversation.created',
+      ]);
     });
 
     test('of a time zone fires at its local time, once through a change of the clock', async () => {

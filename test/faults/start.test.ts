@@ -195,7 +195,11 @@ describe('a data directory that cannot be used', () => {
     mkdirSync(dataDir);
     writeFileSync(join(dataDir, 'skillwright.db'), 'nonsense'.repeat(1_000));
 
-    expect(await refusedStart({})).toEqual([expect.stringMatching(/^DATA_DIR: .*not a database/)]);
+    expect(await refusedStart({})).toEqual([
+      expect.stringMatching(
+        /^The database \S+ is damaged \(file is not a database\): .*restore a backup/,
+      ),
+    ]);
   });
 
   test('because a newer Skillwright has used it', async () => {

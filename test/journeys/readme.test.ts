@@ -181,7 +181,10 @@ describe('docs/call-it.md', () => {
     async () => {
       const page = readFileSync(join(root, 'docs/call-it.md'), 'utf8');
       const [, program = ''] = /^```python\n(.*?)^```/ms.exec(page) ?? [];
-      const env = { ...environmentOf(platform.url), SKILLWRIGHT_API_KEY: await platform.key() };
+      const [key = ''] = await steps(
+        "ADMIN_SECRET=$(cat data/admin-secret) ./skillwright keys create python --scopes '*' --key-only",
+      );
+      const env = { ...environmentOf(platform.url), SKILLWRIGHT_API_KEY: key };
 
       const { stdout } = await promisify(execFile)('python3', ['-c', program], { env });
 

@@ -76,7 +76,7 @@ export async function thinkingProcess(): Promise<ThinkingProcess> {
   async function prepare(): Promise<void> {
     key = await platform().key();
     for (const id of thinkingAgents) {
-      const body = { id, model: models[id], skills: ['ledger/*'] };
+      const body = { id, model: models[id], skills: ['ledger/*'], memory: 'read_write' };
       const { status } = await platform().request('POST', '/api/agents', { key, body });
       expect(status).toBe(201);
     }

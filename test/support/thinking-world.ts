@@ -15,6 +15,7 @@ export async function thinkingWorld(
   const providers = new Map([['openai', { apiKey: 'sk-test', baseUrl: openaiBaseUrl }]]);
   const world = await jobsWorld(engine, { providers });
   await world.agents.update(anyWriter(), 'default', {
+    memory: 'read_write',
     model: 'openai/test-model',
     skills: ['test/*'],
   });
