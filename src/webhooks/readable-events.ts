@@ -13,10 +13,6 @@ export function hiddenTypes(scopes: readonly string[], isStrict: boolean): Event
 }
 
 /** Throws `403` where the scopes do not allow to read an event of this type, as its delivery has it. */
-export function requireReadable(
-  scopes: readonly string[],
-  type: string,
-  isStrict: boolean,
-): void {
+export function requireReadable(scopes: readonly string[], type: string, isStrict: boolean): void {
   requireScopes(scopes, scopesToRead([type as EventType], isStrict));
 }
