@@ -175,19 +175,31 @@ describe.skipIf(!(await canRunClusters()))('a cluster whose PostgreSQL', () => {
       );
       return rows[0].n;
     };
-    // Meanwhile the platform would take again what it loses.
-    await mayConnect(false);
-    await waitFor(
-      async () => {
-        for (let n = await left(); n > 0; n -= 1) taken.push(await connected());
-        return (await left()) === 0;
-      },
-      { describe: 'there is none that the platform could have' },
-    );
-    await mayConnect(true);
-    return async () => {
+    const release = async () => {
+      await mayConnect(true);
       await Promise.all(taken.map((client) => client.end()));
     };
+    // Meanwhile the platform would take again what it loses.
+    await mayConnect(false);
+    try {
+      await waitFor(
+        async () => {
+          // Together: one after the other take a minute on a busy machine. Some fail while a backend is ending.
+          const missing = Array.from({ length: await left() }, async () => {
+            taken.push(await connected());
+          });
+          await Promise.allSettled(missing);
+          return (await left()) === 0;
+        },
+        { describe: 'there is none that the platform could have', deadlineMs: 60_000 },
+      );
+      await mayConnect(true);
+    } catch (error) {
+      // Or every test after this one would fail.
+      await release();
+      throw error;
+    }
+    return release;
   }
 
   async function readOnly(isReadOnly: boolean): Promise<void> {
