@@ -10,7 +10,7 @@
 import { constants, copyFileSync, statSync } from 'node:fs';
 import type { DatabaseSync } from 'node:sqlite';
 import type { Logger } from '../kernel/log.ts';
-import { type FoundWal, readWalIndex, type WalIndex, walHeaderBytes } from './wal.ts';
+import { type FoundWal, walHeaderBytes } from './wal.ts';
 
 /** The largest database that a start checks, in bytes: the check reads all of it, for about a second. */
 const checkedMax = 256 * 1024 * 1024;
@@ -37,7 +37,7 @@ export function reportWalLoss(
   found: FoundWal,
   log: Logger,
 ): void {
-  const loss = lossOf(found, readWalIndex(file));
+  const loss = lossOf(found, recoveredFrames(connection));
   if (loss === null) return;
   const copy = copyOf(`${file}-wal`);
   // Frames that were left out must not be taken for those of later transactions by the next start.
@@ -53,6 +53,15 @@ export function reportWalLoss(
       'the database is damaged: stop the platform and restore a backup (docs/backup.md)',
     );
   }
+}
+
+/**
+ * Asked of SQLite, not read from the wal-index: a process that closes a file loses all its locks on it, and with
+ * them the sign to other processes that this one uses the index. The next one to come would make the index anew.
+ */
+function recoveredFrames(connection: DatabaseSync): number {
+  const row = connection.prepare('PRAGMA wal_checkpoint(NOOP)').get();
+  return Math.max(0, Number(row?.['log'] ?? 0));
 }
 
 /** The path of a copy of a damaged WAL; null where there is nothing to copy, a copy already, or no room. */
@@ -75,9 +84,9 @@ function faultsIn(connection: DatabaseSync, file: string): string | null {
 }
 
 /** Compares a WAL with what SQLite has recovered of it; null when nothing that was committed is missing. */
-function lossOf(found: FoundWal, recovered: WalIndex | null): WalLoss | null {
+function lossOf(found: FoundWal, recovered: number): WalLoss | null {
   const { bytes, salts, frameBytes, commits, index } = found;
-  const frames = salts !== null && recovered?.salts === salts ? recovered.frames : 0;
+  const frames = salts === null ? 0 : recovered;
   const used = frames === 0 ? 0 : walHeaderBytes + frames * frameBytes;
   const loss = (lost_frames: number | null, reason: string): WalLoss => ({
     ...{ wal_bytes: bytes, recovered_frames: frames, lost_frames },

@@ -12,8 +12,8 @@ const walFormat = 3_007_000;
 /** Headers of frames that are read, 200 bytes of memory and some microseconds each: those of a WAL of 8 GB. */
 const framesMax = 2_000_000;
 
-/** The header of a wal-index: what the processes before knew of the WAL, or what this one has recovered. */
-export interface WalIndex {
+/** The header of a wal-index: what the processes before knew of the WAL. */
+interface WalIndex {
   /** The generation of the WAL that it is about. */
   readonly salts: string;
   /** Frames up to the last commit. */
@@ -33,7 +33,10 @@ export interface FoundWal {
   readonly index: WalIndex | null;
 }
 
-/** Reads the WAL and the wal-index of a database that no process has open. */
+/**
+ * Reads the WAL and the wal-index of a database that this process does not have open: closing a file ends the locks
+ * that SQLite has on it in the same process.
+ */
 export function findWal(file: string): FoundWal {
   const index = readWalIndex(file);
   const none = { bytes: 0, salts: null, frameBytes: 0, commits: [], index };
@@ -48,8 +51,7 @@ export function findWal(file: string): FoundWal {
   });
 }
 
-/** What SQLite has recovered; to be read after the first connection of the process has read the database. */
-export function readWalIndex(file: string): WalIndex | null {
+function readWalIndex(file: string): WalIndex | null {
   return withFile(`${file}-shm`, null, (fd) => {
     const header = Buffer.alloc(indexBytes);
     if (readSync(fd, header, 0, indexBytes, 0) < indexBytes) return null;

@@ -1,4 +1,5 @@
 /** A start on a damaged or shortened log (WAL) of SQLite says what is missing; one after a crash says nothing. */
+import { execFileSync } from 'node:child_process';
 import {
   closeSync,
   copyFileSync,
@@ -158,4 +159,28 @@ test.each<[string, (file: string) => void]>([
   await expect(openSqlite(directory, createLogger('silent'))).rejects.toThrow(
     /is damaged \(.+\): keep a copy of .+, and restore a backup into it/,
   );
+});
+
+test('another process that reads the database leaves the index of its log as it is', async () => {
+  const directory = dataDirectory();
+  await migrateSqlite(directory);
+  const database = await openSqlite(directory, createLogger('silent'));
+  onTestFinished(() => database.close());
+  await database.write((tx) => tx.insert('organizations', [{ id: 'o', created_at: 1 }]));
+
+  // The bytes are read there: a file that this process closed would end its own locks.
+  const code = `
+    const { readFileSync } = require('node:fs');
+    const file = process.argv[1];
+    const header = () => readFileSync(file + '-shm').toString('hex', 0, 96);
+    const before = header();
+    const other = new (require('node:sqlite').DatabaseSync)(file, { readOnly: true });
+    const { n } = other.prepare('SELECT count(*) AS n FROM organizations').get();
+    console.log(JSON.stringify({ n, isSame: header() === before }));`;
+  const said = execFileSync(process.execPath, ['-e', code, sqliteFile(directory)], {
+    encoding: 'utf8',
+    stdio: ['ignore', 'pipe', 'ignore'],
+  });
+
+  expect(JSON.parse(said)).toEqual({ n: 1, isSame: true });
 });
