@@ -73,7 +73,12 @@ describe.each(await engines())('on $name', (engine) => {
     const next = await ended(world, goOn(first));
 
     const types = (await world.events()).map(({ type }) => type);
-    expect(types).toEqual(['conversation.created', 'skill.completed', 'skill.completed']);
+    expect(types).toEqual([
+      'agent.created',
+      'conversation.created',
+      'skill.completed',
+      'skill.completed',
+    ]);
     expect((await world.events(next)).at(-1)?.data).toContain(next.id);
   });
 

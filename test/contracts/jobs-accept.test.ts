@@ -58,6 +58,10 @@ describe.each(await engines())('on $name', (engine) => {
         retry_of: null,
         input: '{"text":"hi"}',
         agent_overrides: null,
+        attempts_before: 0,
+        begun: 0,
+        claimed_by: 0,
+        idle_claims: 0,
         agent_version: null,
         for_user: 0,
         erased_at: null,
@@ -124,6 +128,7 @@ describe.each(await engines())('on $name', (engine) => {
         ['skill-execution', 'skill-execution', 'scheduled-jobs'].map((queue, i) => ({
           queue,
           id: jobs[i]?.id,
+          organizationId: 'default',
           generation: 0,
           delayMs: 0,
         })),
@@ -151,7 +156,7 @@ describe.each(await engines())('on $name', (engine) => {
       expect(new Set(jobs.map(({ id }) => id)).size).toBe(200);
       expect(new Set(jobs.map(({ conversation_id }) => conversation_id)).size).toBe(200);
       expect(hints.map(({ id }) => id).toSorted()).toEqual(jobs.map(({ id }) => id).toSorted());
-      expect(await sizes(database)).toMatchObject({ jobs: 200, messages: 200, events: 200 });
+      expect(await sizes(database)).toMatchObject({ jobs: 200, messages: 200, events: 201 });
       await expectConsistent(database);
     });
 
@@ -201,7 +206,7 @@ describe.each(await engines())('on $name', (engine) => {
         kind: 'replayed',
         job: first.kind === 'accepted' && first.job,
       });
-      expect(await sizes(world.database)).toMatchObject({ jobs: 1, messages: 1, events: 1 });
+      expect(await sizes(world.database)).toMatchObject({ jobs: 1, messages: 1, events: 2 });
       expect(world.hints).toHaveLength(1);
     });
 

@@ -373,6 +373,7 @@ describe.each(await engines())('on $name', (engine) => {
       expect(hints.at(-1)).toEqual({
         queue: 'skill-execution',
         id: job.id,
+        organizationId: 'default',
         generation: 1,
         delayMs,
       });

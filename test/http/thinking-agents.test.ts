@@ -1,7 +1,14 @@
 /** Agents that a model gives tasks to, as tools (docs/agents.md). */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { inTurn, type Reply, type ScriptedRequest } from '../support/scripted-provider.ts';
-import { newThinker, startThinkers, type Thinker, type Thinkers } from '../support/thinkers.ts';
+import { newTenant } from '../support/tenant.ts';
+import {
+  asks,
+  newThinker,
+  startThinkers,
+  type Thinker,
+  type Thinkers,
+} from '../support/thinkers.ts';
 
 let world: Thinkers;
 beforeAll(async () => {
@@ -330,11 +337,13 @@ test('a call of another agent can need an approval, like the skill that gives it
 });
 
 test('a key without the scope agent has no agents as tools', async () => {
-  const team = await newTeam({ skills: ['text/*'] }, { scopes: ['text', 'thinking'] });
+  const team = await newTeam({ skills: ['text/*'] });
+  const key = { organization_id: team.organization, scopes: ['text', 'thinking'] };
+  const restricted = await newTenant(world.platform, key);
   const before = soFar();
   world.provider.script(inTurn({ text: 'Alone.' }));
 
-  await team.asking([{ prompt: 'Go', tools: true }]);
+  await restricted.run(asks, { requests: [{ prompt: 'Go', tools: true }] }, team.named);
 
   expect(since(before)[0]?.tools).not.toContain('agent__researcher');
 });

@@ -237,12 +237,14 @@ describe.each([
     expect((await tenant.get(`${path}/budget`)).body).toMatchObject({ tokens_per_day: 5 });
   });
 
-  test('may get its budget from any key of its organization, with any scopes', async () => {
+  test('may get its budget from any key of its organization that has the scope budgets', async () => {
     const { path, tenant } = await make();
     const { organization: organization_id } = tenant;
     const other = await newTenant(platform, { organization_id, scopes: ['nothing'] });
+    const budgeter = await newTenant(platform, { organization_id, scopes: ['budgets'] });
 
-    expect((await other.put(`${path}/budget`, { tokens_per_day: 5 })).status).toBe(200);
+    expect((await other.put(`${path}/budget`, { tokens_per_day: 9 })).status).toBe(403);
+    expect((await budgeter.put(`${path}/budget`, { tokens_per_day: 5 })).status).toBe(200);
     expect((await tenant.get(`${path}/budget`)).body).toMatchObject({ tokens_per_day: 5 });
   });
 

@@ -1,5 +1,5 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { eventTypes } from '../../src/events/events.ts';
+import { eventTypes, organizationEvents } from '../../src/events/events.ts';
 import { anId, aTimestamp } from '../support/expectations.ts';
 import { manualClock } from '../support/manual-clock.ts';
 import type { Platform } from '../support/platform.ts';
@@ -240,11 +240,14 @@ describe('the data of an event', () => {
   });
 });
 
+/** Those that a webhook of one agent may have. */
+const agentEvents = eventTypes.filter((type) => !organizationEvents.has(type));
+
 describe('who gets an event', () => {
   /** Waits until the witness, made last, has heard: then what else was due has been sent too. */
   async function witnessed(what: () => Promise<unknown>): Promise<void> {
     const witness = await startTlsReceiver();
-    const webhook = await newWebhook(tenant, witness.origin, { events: eventTypes });
+    const webhook = await newWebhook(tenant, witness.origin, { events: agentEvents });
     await what();
     await happen(tenant);
     const isLast = (one: { event: string }) => one.event === 'agent.status_changed';
@@ -280,8 +283,8 @@ describe('who gets an event', () => {
 
   test('no webhook of another agent or organization', async () => {
     await tenant.post('/api/agents', { id: 'other' });
-    await newWebhook(tenant, receiver.origin, { agent_id: 'other', events: eventTypes });
-    await newWebhook(await newTenant(platform), receiver.origin, { events: eventTypes });
+    await newWebhook(tenant, receiver.origin, { agent_id: 'other', events: agentEvents });
+    await newWebhook(await newTenant(platform), receiver.origin, { events: agentEvents });
 
     await witnessed(() => tenant.run(echo, { text: 'x' }));
 
@@ -447,8 +450,9 @@ describe('POST …/deliveries/:deliveryId/redeliver', () => {
 
 describe('POST /api/agent-webhooks/:webhookId/test', () => {
   test.each(eventTypes)('sends a sample of %s when that is subscribed to first', async (event) => {
-    const events = [event, ...eventTypes.filter((one) => one !== event).slice(0, 2)];
-    const webhook = await newWebhook(tenant, receiver.origin, { events });
+    const events = [event, ...agentEvents.filter((one) => one !== event).slice(0, 2)];
+    const agent_id = organizationEvents.has(event) ? '*' : 'default';
+    const webhook = await newWebhook(tenant, receiver.origin, { events, agent_id });
 
     const { status, body } = await tenant.post(`/api/agent-webhooks/${webhook.id}/test`);
     const [request] = await receiver.received(1);
