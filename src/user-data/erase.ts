@@ -48,8 +48,10 @@ export interface UserDataDeps {
   readonly clock: Clock;
   readonly writer: Writer;
   readonly log: Pick<Logger, 'info'>;
-  readonly memories: Pick<Memories, 'eraseUser' | 'eraseOfJobs' | 'compactIndex' | 'ofUser'>;
-  readonly jobs: Pick<Jobs, 'cancel'>;
+  readonly slices: {
+    readonly memories: Pick<Memories, 'eraseUser' | 'eraseOfJobs' | 'compactIndex' | 'ofUser'>;
+    readonly jobs: Pick<Jobs, 'cancel'>;
+  };
 }
 
 /** What a request erased; `done` is false where a repetition has to go on. */
@@ -89,7 +91,7 @@ type OpenJobs = Awaited<ReturnType<typeof openJobs>>;
 
 /** Cancels the jobs of the user that have not ended, until none is left or it is late; those that are left. */
 async function cancelOpenJobs(
-  { database, jobs }: UserDataDeps,
+  { database, slices: { jobs } }: UserDataDeps,
   user: OfUser,
   isLate: () => boolean,
 ): Promise<OpenJobs> {
@@ -108,7 +110,7 @@ async function cancelOpenJobs(
 }
 
 async function cancelOne(
-  jobs: UserDataDeps['jobs'],
+  jobs: UserDataDeps['slices']['jobs'],
   { organizationId }: OfUser,
   id: string,
 ): Promise<void> {
@@ -153,7 +155,8 @@ export async function eraseUser(
 
 /** Whether nothing is left. */
 async function eraseAll(erasing: Erasing): Promise<boolean> {
-  const { database, memories, user, erased, isLate } = erasing;
+  const { database, user, erased, isLate } = erasing;
+  const { memories } = erasing.slices;
   const sum = () => erased.memories + erased.conversations + erased.jobs;
   // Again after each that found something, because more may have come meanwhile.
   for (let before = -1; sum() > before; ) {
@@ -269,7 +272,8 @@ async function eraseWithMemories(
   id: string,
   jobs: readonly string[],
 ): Promise<boolean> {
-  const { database, memories, user, erased, isLate } = erasing;
+  const { database, user, erased, isLate } = erasing;
+  const { memories } = erasing.slices;
   const { organizationId } = user;
   // Before the jobs, by which a repetition finds them.
   erased.memories += await memories.eraseOfJobs({ organizationId, jobIds: jobs }, isLate);
