@@ -61,7 +61,7 @@ export async function composeSlices(parts: Parts, clock: Clock, writer: string) 
   const schedules = composeSchedules(base, running, config.scheduledJobsMax);
   return {
     ...used,
-    userData: { ...base, slices: { memories: used.memories, jobs: jobs.jobs } },
+    userData: { ...base, memories: used.memories, jobs: jobs.jobs },
     jobs,
     approvals: composeApprovals(base, jobs),
     runEvents,

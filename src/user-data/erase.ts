@@ -48,10 +48,8 @@ export interface UserDataDeps {
   readonly clock: Clock;
   readonly writer: Writer;
   readonly log: Pick<Logger, 'info'>;
-  readonly slices: {
-    readonly memories: Pick<Memories, 'eraseUser' | 'eraseOfJobs' | 'compactIndex' | 'ofUser'>;
-    readonly jobs: Pick<Jobs, 'cancel'>;
-  };
+  readonly memories: Pick<Memories, 'eraseUser' | 'eraseOfJobs' | 'compactIndex' | 'ofUser'>;
+  readonly jobs: Pick<Jobs, 'cancel'>;
 }
 
 /** What a request erased; `done` is false where a repetition has to go on. */
@@ -91,7 +89,7 @@ type OpenJobs = Awaited<ReturnType<typeof openJobs>>;
 
 /** Cancels the jobs of the user that have not ended, until none is left or it is late; those that are left. */
 async function cancelOpenJobs(
-  { database, slices: { jobs } }: UserDataDeps,
+  { database, jobs }: UserDataDeps,
   user: OfUser,
   isLate: () => boolean,
 ): Promise<OpenJobs> {
@@ -110,7 +108,7 @@ async function cancelOpenJobs(
 }
 
 async function cancelOne(
-  jobs: UserDataDeps['slices']['jobs'],
+  jobs: UserDataDeps['jobs'],
   { organizationId }: OfUser,
   id: string,
 ): Promise<void> {
@@ -155,8 +153,7 @@ export async function eraseUser(
 
 /** Whether nothing is left. */
 async function eraseAll(erasing: Erasing): Promise<boolean> {
-  const { database, user, erased, isLate } = erasing;
-  const { memories } = erasing.slices;
+  const { database, memories, user, erased, isLate } = erasing;
   const sum = () => erased.memories + erased.conversations + erased.jobs;
   // Again after each that found something, because more may have come meanwhile.
   for (let before = -1; sum() > before; ) {
@@ -272,8 +269,7 @@ async function eraseWithMemories(
   id: string,
   jobs: readonly string[],
 ): Promise<boolean> {
-  const { database, user, erased, isLate } = erasing;
-  const { memories } = erasing.slices;
+  const { database, memories, user, erased, isLate } = erasing;
   const { organizationId } = user;
   // Before the jobs, by which a repetition finds them.
   erased.memories += await memories.eraseOfJobs({ organizationId, jobIds: jobs }, isLate);

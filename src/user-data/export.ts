@@ -39,7 +39,7 @@ export async function* exportUser(deps: UserDataDeps, user: OfUser): AsyncGenera
 
 async function* linesOf(deps: UserDataDeps, user: OfUser): AsyncGenerator<Line> {
   const { organizationId, userId } = user;
-  for await (const memory of deps.slices.memories.ofUser(organizationId, userId)) {
+  for await (const memory of deps.memories.ofUser(organizationId, userId)) {
     yield { type: 'memory', ...memory };
   }
   const { read } = deps.database;
