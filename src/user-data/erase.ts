@@ -43,11 +43,15 @@ const cancelPollMs = 50;
 /** After so long the request is answered, and a repetition goes on. Half of it at most is for cancelling. */
 const budgetMs = 20_000;
 
-export interface UserDataDeps {
+/** What every erasure and export runs on. */
+interface UserDataBase {
   readonly database: Database;
   readonly clock: Clock;
   readonly writer: Writer;
   readonly log: Pick<Logger, 'info'>;
+}
+
+export interface UserDataDeps extends UserDataBase {
   readonly memories: Pick<Memories, 'eraseUser' | 'eraseOfJobs' | 'compactIndex' | 'ofUser'>;
   readonly jobs: Pick<Jobs, 'cancel'>;
 }
