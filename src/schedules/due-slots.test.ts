@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { cpuMsOf } from '../../test/support/cpu-time.ts';
-import { countSlots, slotsUpTo } from './due-slots.ts';
+import { slotsUpTo } from './due-slots.ts';
 import { nextSlot, parseTimetable } from './timetable.ts';
 
 const parse = (cron_expression: string) => parseTimetable({ cron_expression, timezone: null });
@@ -36,16 +36,6 @@ const from = fc.integer({
 });
 
 describe('slots up to a moment', () => {
-  test('are those that a walk through all of them finds', () => {
-    fc.assert(
-      fc.property(expressionAndLength, from, ([text, length], start) => {
-        const all = walk(text, start, start + length);
-        expect(countSlots(parse(text), start, start + length + 1)).toBe(all.length);
-      }),
-      { numRuns: 200 },
-    );
-  });
-
   test('are the newest ones, and the number of the older ones', () => {
     fc.assert(
       fc.property(

@@ -31,16 +31,6 @@ export function slotsUpTo(
   return { newest, older };
 }
 
-/** How many slots there are from `from` to before `to`. */
-export function countSlots(timetable: Timetable, from: number, to: number): number {
-  const day = matchingDays(timetable.cron);
-  return periodsOf(timetable, from, to).reduce(
-    (sum, { local, skippedTo }) =>
-      sum + countMatches(day, local.from, local.to) + Number(skippedTo !== null),
-    0,
-  );
-}
-
 /** The first slots from `from` to before `to`, at most `max`. */
 export function firstSlots(
   timetable: Timetable,
