@@ -25,8 +25,8 @@ const shared = {
   execArgv,
   // The check of a change repeats a test that fails, and names those that then pass (closing-line-reporter.ts).
   retry: process.env['CI'] === 'true' ? 1 : 0,
-  // A poll waits as long as a wait: Vitest's second is short for a busy machine.
-  expect: { poll: { timeout: 20 * seconds } },
+  // A poll waits as long as a wait (wait-for.ts): Vitest's second is short for a busy machine.
+  expect: { poll: { timeout: 80 * seconds } },
   experimental: natively,
   testTimeout: 60 * seconds,
   hookTimeout: 60 * seconds,

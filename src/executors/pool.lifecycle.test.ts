@@ -466,7 +466,8 @@ describe('with a debugger', () => {
 
 describe('stop', () => {
   test('aborts the runs, kills those that do not stop, and leaves no process', async () => {
-    const pool = await start({ size: 2 });
+    // Else a busy machine may end the blocked executor, and move the run beside it, before the pool stops.
+    const pool = await start({ size: 2, stallMs: 60_000 });
     const ending = wait(pool, 10_000);
     const blocking = pool.run(request('hostile/endless-loop'), silentHandlers);
     await until(pool, { executors: 2 });

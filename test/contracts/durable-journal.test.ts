@@ -334,7 +334,8 @@ describe.each(await engines())('on $name', (engine) => {
       const world = await jobsWorld(engine);
       const { id } = await world.submit();
       await world.attempt(id, waiting, (run) => waitOpen(run, sleep('nap', hour)));
-      const end = { job_id: id, n: 1, result: { value: 'x'.repeat(40 * 2 ** 20) } };
+      // More than half of what the results of a job may have.
+      const end = { job_id: id, n: 1, result: { value: 'x'.repeat(33 * 2 ** 20) } };
       await world.database.write((tx) => endWaits(tx, [end], world.clock.now()));
       const { run } = await world.begin(id);
 

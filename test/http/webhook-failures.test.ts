@@ -420,8 +420,6 @@ describe('receivers that do not answer for long', () => {
     await runs(other, 40);
     await quick.received(60, 60_000);
 
-    // None of these calls has ended meanwhile, or another would have been made in its place.
-    expect(receiver.requests).toHaveLength(250);
     expect(receiver.mostAtATime()).toBeLessThanOrEqual(250);
     answer.resolve();
     await receiver.received(520);

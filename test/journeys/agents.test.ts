@@ -48,7 +48,7 @@ describe.each(await engines())('on $name', (engine) => {
 
   test('an agent solves a task with a tool, its memory and a schema, continues the conversation, and uses up its budget', async () => {
     const { provider, receiver, platform } = await world();
-    const tenant = await newTenant(platform, { scopes: ['agent', 'text'] });
+    const tenant = await newTenant(platform, { scopes: ['agent', 'text', 'web'] });
     const agent = await tenant.post('/api/agents', {
       id: 'clerk',
       instructions: 'You keep notes on harbours.',

@@ -99,7 +99,10 @@ export interface Thinker extends Tenant {
   follow(jobId: string, lastEventId?: string): Promise<Follower>;
 }
 
-/** `fields` are the agent's, `key` those of the key that acts for it. */
+/**
+ * `fields` are the agent's, `key` those of the key that acts for it. A key with every scope creates the agent, because
+ * one with fewer may create only agents that call nothing beyond its own scopes.
+ */
 export async function newThinker(
   platform: Platform,
   fields: {
@@ -116,7 +119,8 @@ export async function newThinker(
   key: Record<string, unknown> = {},
 ): Promise<Thinker> {
   const tenant = await newTenant(platform, key);
-  const created = await tenant.post('/api/agents', { id: 'thinker', ...fields });
+  const creator = await newTenant(platform, { organization_id: tenant.organization });
+  const created = await creator.post('/api/agents', { id: 'thinker', ...fields });
   if (created.status !== 201) throw new Error(`No agent: ${created.text}`);
   const named = { 'x-agent-id': 'thinker' };
   const body = async (path: string) => (await tenant.get(path)).body;

@@ -2,10 +2,15 @@ import { setTimeout as pause } from 'node:timers/promises';
 
 const pauseMinMs = 10;
 const pauseMaxMs = 100;
+/**
+ * Deadlines end a test that would wait for ever; they judge no speed. A machine that checks changes may be several
+ * times slower than one on which tests are written.
+ */
+const patience = process.env['CI'] === 'true' ? 4 : 1;
 
 /**
  * Waits until `condition` gives something that is neither false nor null nor undefined, and
- * returns it. A condition that throws has not come true yet; past the deadline (20 s) the error
+ * returns it. A condition that throws has not come true yet; past the deadline (20 s, four times as much in CI) the error
  * says what was awaited and what went wrong last. Without `everyMs` it looks every 10 ms at first, and less
  * often the longer it waits: a look is often a request, which takes the processor from what is awaited.
  */
@@ -13,7 +18,8 @@ export async function waitFor<T>(
   condition: () => T | Promise<T>,
   options: { describe: string | (() => string); deadlineMs?: number; everyMs?: number },
 ): Promise<Exclude<T, false | null | undefined>> {
-  const { describe, deadlineMs = 20_000, everyMs } = options;
+  const { describe, everyMs } = options;
+  const deadlineMs = patience * (options.deadlineMs ?? 20_000);
   const begin = performance.now();
   const end = begin + deadlineMs;
   let cause: unknown;
