@@ -81,7 +81,7 @@ async function start(
   { isAuthoring = false }: RunMode,
   predecessor: Predecessor | null,
 ): Promise<void> {
-  const log = createLogger(config.logLevel);
+  const log = await loggerOf(config);
   const compileCache = environment['NODE_COMPILE_CACHE'];
   for (const { name, nearest } of misspeltSettings(environment)) {
     log.warn({ variable: name, nearest }, `${name} is not a setting; did you mean ${nearest}?`);
@@ -144,6 +144,14 @@ async function start(
   compactHeapSoon();
   // If it cannot be loaded, requests for it are answered with the reason.
   await consoleFiles?.().catch(() => {});
+}
+
+/** For a person where standard output is a terminal, as JSON anywhere else. */
+async function loggerOf({ logLevel }: Config): Promise<Logger> {
+  if (!process.stdout.isTTY) return createLogger(logLevel);
+  const { readableLog } = await import('./readable-log.ts');
+  const print = (text: string) => void process.stdout.write(text);
+  return createLogger(logLevel, readableLog(print, process.cwd()));
 }
 
 /** SIGHUP reloads the skills, of all processes of a cluster; from a terminal that was closed it ends the process. */

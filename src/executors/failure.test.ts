@@ -23,3 +23,13 @@ test('a module that is not there is named without the paths of the server', () =
   expect(describeFailure(imported).message).toBe("Cannot find module 'x.js'");
   expect(describeFailure(new Error('in /srv/data')).message).toBe('in /srv/data');
 });
+
+test('an expected error keeps the line of the skill that threw it, any other one its whole stack', () => {
+  const stack =
+    'SkillError: no\n    at new SkillError (node:a:1:1)\n    at run (file:///srv/a.ts:3:9)';
+  const expected = Object.assign(new Error('no'), { retryable: false, stack });
+
+  expect(describeFailure(expected).stack).toBe('SkillError: no\n    at run (file:///srv/a.ts:3:9)');
+  expect(describeFailure(Object.assign(new Error('no'), { stack })).stack).toBe(stack);
+  expect(describeFailure({ retryable: true, stack: 'SkillError: no' }).stack).toBeNull();
+});

@@ -8,6 +8,7 @@ import { errorCharsMax } from './limits.ts';
 import type { Run } from './part.ts';
 import type { FailureCode } from './protocol.ts';
 import { redacted } from './redaction.ts';
+import { callerFrame } from './stack-frames.ts';
 
 /** A failed run, as the child reports it. `stack` is for the operator's log only. */
 export interface Failure {
@@ -49,19 +50,23 @@ export function describeFailure(thrown: unknown, run: Pick<Run, 'secrets'> = noR
   try {
     const { code, retryable, stack } = fieldsOf(thrown);
     const isOwn = ownCodes.includes(code);
+    const trace = typeof stack === 'string' ? stackOf(stack, retryable !== undefined) : null;
     return {
       code: isOwn ? (code as FailureCode) : 'skill_execution_failed',
       message: cutError(redacted(run, messageOf(thrown, causesMax))),
       retryable: retryable !== false,
-      // An error with `retryable` was expected; every other one keeps its stack.
-      stack:
-        typeof stack === 'string' && retryable === undefined
-          ? cutError(redacted(run, stack))
-          : null,
+      stack: trace === null ? null : cutError(redacted(run, trace)),
     };
   } catch {
     return plainFailure('the skill threw something that cannot be read', true);
   }
+}
+
+/** An error with `retryable` was expected: of its frames, the one in the skill's code is enough. */
+function stackOf(stack: string, isExpected: boolean): string | null {
+  if (!isExpected) return stack;
+  const frame = callerFrame(stack);
+  return frame === null ? null : `${stack.split('\n', 1)[0]}\n    ${frame.text}`;
 }
 
 /** What an error may have. */

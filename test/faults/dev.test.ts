@@ -1,10 +1,12 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { expect, onTestFinished, test } from 'vitest';
 import { attachInspector, inspectorOf } from '../support/inspector.ts';
 import { adminSecret, clientOf } from '../support/platform.ts';
-import { spawnCommand } from '../support/process.ts';
+import { inherited, spawnCommand } from '../support/process.ts';
 import { dataDirectory } from '../support/staged.ts';
 import { freePort } from '../support/supervised.ts';
 import { waitFor } from '../support/wait-for.ts';
@@ -162,4 +164,64 @@ test('skillwright dev serves what was saved last and loads', async () => {
 
   child.kill('SIGTERM');
   expect(await exit).toEqual({ code: 0, signal: null });
+});
+
+const loud = (text: string) => `import { defineSkill } from 'skillwright';
+export default defineSkill({
+  category: 'text', name: 'loud', version: 'v1.0', displayName: 'Loud', description: 'Loud.',
+  parameters: { type: 'object' }, output: { type: 'object' }, maxAttempts: 1,
+  run() {
+    console.log('on its way');
+    ${text}
+    return {};
+  },
+});
+`;
+
+test('on a terminal, skillwright dev prints a failed run as three lines for a person, and no JSON', async () => {
+  const root = dataDirectory();
+  const file = join(root, 'skills/loud.ts');
+  mkdirSync(join(root, 'skills'));
+  writeFileSync(file, loud('undefined.length;'));
+  const command = [process.execPath, join(import.meta.dirname, '../../src/cli/main.ts'), 'dev'];
+  const child = spawn('script', ['-qec', `exec '${command.join("' '")}'`, '/dev/null'], {
+    cwd: root,
+    env: {
+      ...inherited(),
+      ...{ PORT: '0', DATA_DIR: join(root, 'data'), ADMIN_SECRET: adminSecret, SHELL: '/bin/sh' },
+      // Colours would stand between the words.
+      ...{ TERM: 'xterm', NO_COLOR: '1' },
+    },
+    stdio: ['pipe', 'pipe', 'inherit'],
+  });
+  onTestFinished(() => void child.kill('SIGKILL'));
+  const exit = once(child, 'exit');
+  let output = '';
+  child.stdout.setEncoding('utf8').on('data', (text: string) => {
+    output += text.replaceAll('\r\n', '\n');
+  });
+  const shown = (pattern: RegExp) =>
+    waitFor(() => pattern.exec(output), {
+      describe: () => `${pattern} in ${output}`,
+      deadlineMs: 30_000,
+    });
+  const [, url = ''] = await shown(/API +(http:\S+)/);
+  const client = clientOf(url);
+  const key = await client.key();
+
+  const { body } = await client.run(key, 'text/v1.0/loud', {});
+
+  await shown(/\d text\/v1\.0\/loud: on its way\n/);
+  const reason = "Cannot read properties of undefined \\(reading 'length'\\)";
+  const facts = `skill_execution_failed, attempt 1, job ${body.job_id} is failed`;
+  await shown(RegExp(`✗ text/v1\\.0/loud: ${reason}\\n +at skills/loud\\.ts:7:15\\n +${facts}\\n`));
+
+  writeFileSync(file, loud(`throw Object.assign(new Error('shop closed'), { retryable: false });`));
+  await shown(/✓.* reloaded/);
+  await client.run(key, 'text/v1.0/loud', {});
+  await shown(/✗ text\/v1\.0\/loud: shop closed\n +at skills\/loud\.ts:7:\d+\n/);
+
+  child.stdin.write('\x03');
+  expect(await exit).toEqual([0, null]);
+  expect(output).not.toContain('{"level"');
 });
