@@ -42,16 +42,29 @@ const prefix = 'whsec_';
 /** Signatures in one header; the platform sends one. */
 const signaturesMax = 10;
 
+/** The body of a request as it came, as text or as bytes. */
+export type RawBody = string | ArrayBufferView | ArrayBuffer;
+
 /**
  * The event of a delivery. `raw` is the body as it came, before it is parsed; several secrets are tried while
- * one is being replaced. Rejects with WebhookVerificationError.
+ * one is being replaced. Rejects with WebhookVerificationError, and with TypeError where the call itself is wrong: a
+ * body that was parsed already, or no secret.
  */
 export async function verifyWebhook(
-  raw: string | Uint8Array,
+  raw: RawBody,
   headers: WebhookHeaders,
   secret: string | readonly string[],
   { toleranceSeconds = toleranceSecondsDefault, now = Date.now() }: VerifyOptions = {},
 ): Promise<VerifiedEvent> {
+  const body = bytesOf(raw);
+  const secrets = typeof secret === 'string' ? [secret] : secret;
+  if (typeof headers !== 'object' || headers === null) {
+    throw new TypeError(`verifyWebhook needs the headers of the request, and got ${headers}`);
+  }
+  if (!Array.isArray(secrets) || !secrets.every((one) => typeof one === 'string')) {
+    const message = 'verifyWebhook needs the secret of the webhook: a text, or a list of texts';
+    throw new TypeError(`${message}. Is its environment variable set?`);
+  }
   const deliveryId = header(headers, 'webhook-id');
   const timestamp = header(headers, 'webhook-timestamp');
   const signatures = header(headers, 'webhook-signature').split(' ').slice(0, signaturesMax);
@@ -60,14 +73,29 @@ export async function verifyWebhook(
     const message = `The delivery was sent at ${timestamp}, more than ${toleranceSeconds} s from now`;
     throw new WebhookVerificationError('timestamp_out_of_range', message);
   }
-  const body = typeof raw === 'string' ? new TextEncoder().encode(raw) : raw;
   const signed = joined(new TextEncoder().encode(`${deliveryId}.${timestamp}.`), body);
-  const secrets = typeof secret === 'string' ? [secret] : secret;
   if (!(await isSigned(signed, signatures, secrets))) {
     const message = 'The signature does not fit the secret and the body';
     throw new WebhookVerificationError('invalid_signature', message);
   }
   return { ...eventOf(body), deliveryId };
+}
+
+/** Views and buffers may come from another realm, as in tests with a DOM, so no class is compared. */
+function bytesOf(raw: unknown): Uint8Array {
+  if (typeof raw === 'string') return new TextEncoder().encode(raw);
+  if (ArrayBuffer.isView(raw)) return new Uint8Array(raw.buffer, raw.byteOffset, raw.byteLength);
+  if (isArrayBuffer(raw)) return new Uint8Array(raw);
+  const given = typeof raw === 'object' && raw !== null ? 'an object, parsed already' : String(raw);
+  throw new TypeError(
+    `verifyWebhook needs the body as it came, a text or bytes, because these are signed, and got ${given}. ` +
+      'Pass `await request.text()` of a Request; in Express, `request.body` behind ' +
+      "`express.raw({ type: 'application/json' })`, without `express.json()` before it",
+  );
+}
+
+function isArrayBuffer(value: unknown): value is ArrayBuffer {
+  return Object.prototype.toString.call(value) === '[object ArrayBuffer]';
 }
 
 function header(headers: WebhookHeaders, name: string): string {
