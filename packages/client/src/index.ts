@@ -19,7 +19,13 @@ export type { Page, Pages } from './pages.ts';
 export type { ApiRequest, CallOptions } from './requests.ts';
 export type { Retry } from './retries.ts';
 export type { SkillVersion } from './skills.ts';
-export type { VerifiedEvent, VerifyOptions, WebhookFault, WebhookHeaders } from './webhooks.ts';
+export type {
+  RawBody,
+  VerifiedEvent,
+  VerifyOptions,
+  WebhookFault,
+  WebhookHeaders,
+} from './webhooks.ts';
 export {
   isFinal,
   JobFailedError,
@@ -39,8 +45,11 @@ export {
 // biome-ignore lint/suspicious/noEmptyInterface: a generated file adds to it
 export interface Skills {}
 
-/** `category/version/name`; those with types are offered by editors. */
-export type SkillName = keyof Skills | (string & {});
+/** `category/version/name`: a skill that has types, or any text where none has. */
+export type SkillName = [keyof Skills] extends [never] ? string : keyof Skills;
+
+/** A skill that has types, or a text that is known at run time alone. A misspelt name is neither. */
+type Named<Id> = Id extends SkillName ? Id : string extends Id ? Id : SkillName;
 
 export interface ClientOptions {
   /** The platform's address, for example `https://skills.example.com`. */
@@ -65,15 +74,18 @@ export interface ClientOptions {
 type Result<Output, Id> = [Output] extends [never] ? OutputOf<Id> : NoInfer<Output>;
 
 export interface Client extends Omit<Api, 'webhooks'> {
-  /** Runs a skill, named `category/version/name`, waits for the end of its job and gives its output. */
-  run<Output = never, Id extends SkillName = SkillName>(
-    skill: Id,
+  /**
+   * Runs a skill, named `category/version/name`, waits for the end of its job and gives its output. Where skills have
+   * types, the compiler knows no other names; `run<Output, string>` takes any.
+   */
+  run<Output = never, Id extends string = SkillName>(
+    skill: Named<Id>,
     input: InputOf<Id>,
     options?: RunOptions,
   ): Promise<Result<Output, Id>>;
   /** Starts a skill and gives a handle of its job, once the platform has recorded it. */
-  start<Output = never, Id extends SkillName = SkillName>(
-    skill: Id,
+  start<Output = never, Id extends string = SkillName>(
+    skill: Named<Id>,
     input: InputOf<Id>,
     options?: RunOptions,
   ): Promise<StartedJob<Result<Output, Id>>>;
