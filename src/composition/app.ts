@@ -221,7 +221,7 @@ function buildServer(
   const clients = new ClientAddresses(config.trustedProxies);
   const server = createServer(log, slices.metrics.http, limits, clients);
   logRequests(server, log, config.accessLog === 'on');
-  allowOrigins(server, config.corsOrigins);
+  allowOrigins(server, config.corsOrigins, log, clock);
   compressAnswers(server);
   const drain = prepareDrain(server);
   const unmatched = rememberRoutes(server, reservedCategories);

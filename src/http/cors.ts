@@ -1,12 +1,16 @@
 /**
  * Cross-origin requests from browsers, for the origins that the operator names. Credentials of the browser are
  * never allowed: a page of another origin sends an API key, and no session of the console reaches it. What
- * administrators do stays closed to other origins.
+ * administrators do stays closed to other origins. A browser shows its page nothing of a refusal, so the refused preflight
+ * and the log say what to set.
  *
  * Not @fastify/cors: its route for OPTIONS on every path would make each unknown path one with a method, and
  * so a 404 a 405.
  */
 import type { FastifyReply, FastifyRequest } from 'fastify';
+import type { Clock } from '../kernel/clock.ts';
+import { PlatformError } from '../kernel/errors.ts';
+import type { Logger } from '../kernel/log.ts';
 import { responseHeaders } from './response-headers.ts';
 import type { Server } from './server.ts';
 import { pathOf } from './url.ts';
@@ -24,20 +28,33 @@ const maxAgeS = 600;
 const open =
   /^\/(?:api\/|mcp$|\.well-known\/oauth-protected-resource(?:\/mcp)?$|health$|openapi\.json$)/;
 
-/** Registers the hook, before those that ask for credentials; without origins, nothing. */
-export function allowOrigins(server: Server, origins: ReadonlySet<string> | null): void {
-  if (origins === null) return;
+/** Lines about refused origins in an hour, one for each origin: strangers choose the header. */
+const linesPerHourMax = 20;
+const hourMs = 3_600_000;
+const namedOrigin = /^https?:\/\/[\w.:[\]-]{1,253}$/;
+
+/** Registers the hook, before those that ask for credentials. Without `origins` it refuses all of them. */
+export function allowOrigins(
+  server: Server,
+  origins: ReadonlySet<string> | null,
+  log: Pick<Logger, 'info'>,
+  clock: Pick<Clock, 'monotonic'>,
+): void {
+  const refused = new RefusedOrigins(log, clock);
   server.addHook('onRequest', (request, reply, done) => {
-    if (!open.test(pathOf(request.url))) {
+    const { origin } = request.headers;
+    if ((origins === null && origin === undefined) || !open.test(pathOf(request.url))) {
       done();
       return;
     }
     // Also where the origin is refused: a cache must not give the answer to another one.
-    reply.header('vary', 'Origin');
-    const { origin } = request.headers;
-    const isAllowed = origin !== undefined && (origins.has('*') || origins.has(origin));
-    if (!isAllowed) {
+    if (origins !== null) reply.header('vary', 'Origin');
+    if (origin === undefined) {
       done();
+      return;
+    }
+    if (!origins?.has('*') && !origins?.has(origin)) {
+      done(refuse(refused, request, reply, origin));
       return;
     }
     reply.header('access-control-allow-origin', origins.has('*') ? '*' : origin);
@@ -47,6 +64,62 @@ export function allowOrigins(server: Server, origins: ReadonlySet<string> | null
       done();
     }
   });
+}
+
+/**
+ * The refusal of a preflight. Any other request goes on: the page that sent it gets no answer from its browser, and programs
+ * may send an origin too.
+ */
+function refuse(
+  refused: RefusedOrigins,
+  request: FastifyRequest,
+  reply: FastifyReply,
+  origin: string,
+): PlatformError | undefined {
+  const asksFirst = isPreflight(request);
+  if (!asksFirst && !isOfOtherPage(request)) return undefined;
+  const hint = hintFor(origin);
+  refused.log(origin, hint);
+  if (!asksFirst) return undefined;
+  // Chromium's developer tools show the headers of a refused preflight, and not its body.
+  reply.header('cors-hint', hint);
+  return new PlatformError('method_not_allowed', hint, { allow: methods });
+}
+
+function hintFor(origin: string): string {
+  return namedOrigin.test(origin)
+    ? `Pages of ${origin} may not call this platform: add the origin to CORS_ORIGINS (CORS_ORIGINS=${origin})`
+    : 'Pages without an address of their own, such as a file, may not call this platform: serve the page, and add its origin to CORS_ORIGINS';
+}
+
+/** As the browser says, which pages cannot change. */
+function isOfOtherPage({ headers }: FastifyRequest): boolean {
+  const { 'sec-fetch-mode': mode, 'sec-fetch-site': site } = headers;
+  return mode === 'cors' && (site === 'cross-site' || site === 'same-site');
+}
+
+/** Logs each refused origin once an hour. */
+class RefusedOrigins {
+  readonly #sink: Pick<Logger, 'info'>;
+  readonly #clock: Pick<Clock, 'monotonic'>;
+  readonly #logged = new Set<string>();
+  #since = Number.NEGATIVE_INFINITY;
+
+  constructor(sink: Pick<Logger, 'info'>, clock: Pick<Clock, 'monotonic'>) {
+    this.#sink = sink;
+    this.#clock = clock;
+  }
+
+  log(origin: string, hint: string): void {
+    const now = this.#clock.monotonic();
+    if (now - this.#since >= hourMs) {
+      this.#since = now;
+      this.#logged.clear();
+    }
+    if (this.#logged.size >= linesPerHourMax || this.#logged.has(hint)) return;
+    this.#logged.add(hint);
+    this.#sink.info({ ...(namedOrigin.test(origin) && { origin }) }, hint);
+  }
 }
 
 function isPreflight({ method, headers }: FastifyRequest): boolean {

@@ -108,13 +108,19 @@ test('with the file of `skillwright types` the examples compile, and wrong input
      const sw = createClient({ url: 'http://platform' });
      const { words } = await sw.run('text/v1.0/word-count', { text: 'a' });
      export const count: number = words;
-     export const own: { a: number } = await sw.run<{ a: number }>('own/v1.0/skill', {});
+     export const own: { a: number } = await sw.run<{ a: number }, string>('own/v1.0/skill', {});
      // @ts-expect-error The text is missing.
      await sw.run('text/v1.0/word-count', {});
      // @ts-expect-error A misspelt field.
      await sw.skills.text.wordCount.v1_0.run({ text: 'a', txt: 'b' });
      // @ts-expect-error No such skill.
      sw.skills.text.noSuchSkill;
+     // @ts-expect-error A misspelt name.
+     await sw.run('text/v1.0/wrod-count', { text: 'a' });
+     // @ts-expect-error A misspelt name, where the output is named.
+     await sw.start<{ words: number }>('text/v1.0/wrod-count', { text: 'a' });
+     const name: string = 'known/v1.0/later';
+     export const unknown: unknown = await sw.run(name, { any: 'input' });
      for await (const event of sw.job('j').events()) {
        if (event.type === 'progress') event.data.fraction.toFixed();
      }
@@ -149,9 +155,10 @@ test('a delivery as the platform signs it is verified, any other is refused', as
 
     expect(await verify()).toMatchObject({ event: 'skill.completed', deliveryId: 'd1' });
     const both = ['another-secret-of-16', secret];
-    expect(await verifyWebhook(Buffer.from(raw), headers, both, { now })).toMatchObject({
-      id: 'e1',
-    });
+    const bytes = new TextEncoder().encode(raw);
+    for (const body of [Buffer.from(raw), bytes.buffer, new DataView(bytes.buffer)]) {
+      expect(await verifyWebhook(body, headers, both, { now })).toMatchObject({ id: 'e1' });
+    }
     const code = 'invalid_signature';
     await expect(verify({}, `${raw} `)).rejects.toMatchObject({ code });
     await expect(verify({ 'webhook-id': 'd2' })).rejects.toMatchObject({ code });
@@ -166,6 +173,24 @@ test('a delivery as the platform signs it is verified, any other is refused', as
       code: 'missing_header',
     });
   }
+});
+
+test.each([
+  ['an object that was parsed', { event: 'skill.completed' }],
+  ['nothing', undefined],
+])('instead of the body, %s is refused with what to pass', async (_what, body) => {
+  const call = verifyWebhook(body as never, {}, 'a-secret-of-16-characters');
+  await expect(call).rejects.toThrow(TypeError);
+  await expect(call).rejects.toThrow(/needs the body as it came.*express\.raw/);
+});
+
+test('a secret that is not set, and headers that are missing, are named', async () => {
+  for (const secret of [undefined, ['first', undefined]]) {
+    const call = verifyWebhook('{}', {}, secret as never);
+    await expect(call).rejects.toThrow(/needs the secret.*environment variable/);
+  }
+  const call = verifyWebhook('{}', undefined as never, 'a-secret-of-16-characters');
+  await expect(call).rejects.toThrow(/needs the headers/);
 });
 
 describe.skipIf(!(await isInstalled('Chromium')))('in a page of another origin', () => {
@@ -211,6 +236,33 @@ describe.skipIf(!(await isInstalled('Chromium')))('in a page of another origin',
       });
     } finally {
       await browser.close();
+    }
+  });
+
+  test('a page of an origin that CORS_ORIGINS does not name learns what to set, at once', async () => {
+    const others = createServer((request, response) => pages.emit('request', request, response));
+    await new Promise<void>((resolve) => others.listen(0, '127.0.0.1', resolve));
+    const other = `http://127.0.0.1:${(others.address() as AddressInfo).port}`;
+    const browser = await openBrowser(other);
+    try {
+      await browser.page.goto(`${other}/`);
+      const seen = await browser.page.evaluate(`(async () => {
+        const { createClient } = await import('@skillwright/client');
+        const run = (url, retries) => createClient({ url, apiKey: '${key}', retries })
+          .run('text/v1.0/word-count', { text: 'a' })
+          .catch(({ code, message }) => ({ code, message }));
+        return { refused: await run('${platform.url}', 3), down: await run('http://127.0.0.1:9', 0) };
+      })()`);
+      expect(seen).toMatchObject({
+        refused: {
+          code: 'origin_not_allowed',
+          message: `${platform.url} does not allow this page to call it: the setting CORS_ORIGINS of the platform has to name this origin (CORS_ORIGINS=${other})`,
+        },
+        down: { code: 'unreachable' },
+      });
+    } finally {
+      await browser.close();
+      others.close();
     }
   });
 });

@@ -55,6 +55,27 @@ test('another origin gets no permission, and neither do pages of administrators'
   expect(other.headers.get('vary')).toBe('Origin');
 });
 
+const hint = (of: string) =>
+  `Pages of ${of} may not call this platform: add the origin to CORS_ORIGINS (CORS_ORIGINS=${of})`;
+
+test.each([
+  ['with other origins in the setting', () => platform],
+  ['without the setting', () => closed],
+])('a refused preflight says what to set, %s', async (_case, at) => {
+  const refused = 'http://127.0.0.1:5173';
+  const headers = { ...preflight, origin: refused };
+  for (const path of ['/api/text/v1.0/word-count', '/mcp', '/health']) {
+    const answer = await at().request('OPTIONS', path, { headers });
+    expect(answer.status).toBe(405);
+    expect(answer.text).toContain(hint(refused));
+    expect(answer.headers.get('cors-hint')).toBe(hint(refused));
+  }
+  const file = await at().request('OPTIONS', '/api/jobs', {
+    headers: { ...preflight, origin: 'null' },
+  });
+  expect(file.body.message).toContain('serve the page');
+});
+
 test('without the setting no origin gets any permission', async () => {
   const asked = await closed.request('OPTIONS', '/api/jobs', { headers: preflight });
   const found = await closed.request('GET', '/health', { headers: { origin } });

@@ -6,6 +6,8 @@ export type ErrorCode =
   | components['schemas']['Error']['error']
   /** No answer: the platform is not started, or the network fails. */
   | 'unreachable'
+  /** The platform answers, and its CORS_ORIGINS does not name the origin of this page. */
+  | 'origin_not_allowed'
   /** The deadline of the call, or the time for one request, has passed. */
   | 'timeout'
   /** An answer that is not one of the platform, such as a proxy's. */

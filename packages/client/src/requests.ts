@@ -3,6 +3,7 @@
  * after a fault one whose repetition changes nothing. Everything but a success is a SkillwrightError.
  */
 import { type ErrorFacts, type Issue, SkillwrightError } from './errors.ts';
+import { originRefusal } from './other-origin.ts';
 import { type Attempts, patienceOf, pauseAfterFailure, type Retry, sleep } from './retries.ts';
 
 export interface RequestsDeps {
@@ -133,8 +134,14 @@ export async function sendOnce(
     if (response.ok) return response;
     throw refusal(response, await response.json().catch(() => null));
   } catch (error) {
-    throw asFault(deps, error, signal, timeout);
+    const fault = asFault(deps, error, signal, timeout);
+    if (!isUnreachable(fault)) throw fault;
+    throw (await originRefusal(deps, signal)) ?? fault;
   }
+}
+
+function isUnreachable(error: unknown): boolean {
+  return error instanceof SkillwrightError && error.code === 'unreachable';
 }
 
 /** The body of an answer, with a fault of the connection as the error of the call. */
