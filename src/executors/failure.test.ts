@@ -1,5 +1,7 @@
 import { createRequire } from 'node:module';
 import { expect, test } from 'vitest';
+import { z } from 'zod';
+import * as mini from 'zod/mini';
 import { describeFailure } from './failure.ts';
 
 const load = createRequire(import.meta.url);
@@ -32,4 +34,43 @@ test('an expected error keeps the line of the skill that threw it, any other one
   expect(describeFailure(expected).stack).toBe('SkillError: no\n    at run (file:///srv/a.ts:3:9)');
   expect(describeFailure(Object.assign(new Error('no'), { stack })).stack).toBe(stack);
   expect(describeFailure({ retryable: true, stack: 'SkillError: no' }).stack).toBeNull();
+});
+
+function thrownBy(run: () => unknown): unknown {
+  try {
+    return run();
+  } catch (error) {
+    return error;
+  }
+}
+
+test.each([
+  ['zod', (value: unknown) => z.object({ a: z.object({ b: z.string() }) }).parse(value)],
+  [
+    'zod/mini',
+    (value: unknown) => mini.object({ a: mini.object({ b: mini.string() }) }).parse(value),
+  ],
+])('an error of %s is a sentence with the place, and no other attempt is made', (_of, parse) => {
+  const { message, retryable, code } = describeFailure(thrownBy(() => parse({ a: { b: 1 } })));
+
+  expect(message).toMatch(
+    /^a value does not fit a schema of the skill's code: a\.b: Invalid input/,
+  );
+  expect(message).not.toMatch(/[[\]{}\n]/);
+  expect({ retryable, code }).toEqual({ retryable: false, code: 'skill_execution_failed' });
+});
+
+test('of many issues the first five are named; an author may ask for another attempt', () => {
+  const thrown = thrownBy(() => z.array(z.string()).parse([1, 2, 3, 4, 5, 6, 7]));
+
+  expect(describeFailure(thrown).message).toMatch(/0: .*; 4: [^;]*; and 2 more$/);
+  expect(describeFailure(Object.assign(thrown as object, { retryable: true })).retryable).toBe(
+    true,
+  );
+});
+
+test('an error with issues of another kind stays as it is', () => {
+  const thrown = Object.assign(new Error('busy'), { issues: [{ message: 'later' }] });
+
+  expect(describeFailure(thrown)).toMatchObject({ message: 'busy', retryable: true });
 });

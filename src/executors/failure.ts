@@ -33,6 +33,9 @@ const missingModule: ReadonlySet<unknown> = new Set([
   'ERR_UNSUPPORTED_DIR_IMPORT',
   'MODULE_NOT_FOUND',
 ]);
+const validationErrors = /^(?:\$?Zod\w*Error|ValiError|SchemaError)$/;
+/** Issues of such an error that its message names. */
+const issuesShownMax = 5;
 const noRun = { secrets: undefined };
 
 /** An invalid output; a retry would give the same. */
@@ -51,10 +54,12 @@ export function describeFailure(thrown: unknown, run: Pick<Run, 'secrets'> = noR
     const { code, retryable, stack } = fieldsOf(thrown);
     const isOwn = ownCodes.includes(code);
     const trace = typeof stack === 'string' ? stackOf(stack, retryable !== undefined) : null;
+    const issues = issuesOf(thrown);
     return {
       code: isOwn ? (code as FailureCode) : 'skill_execution_failed',
-      message: cutError(redacted(run, messageOf(thrown, causesMax))),
-      retryable: retryable !== false,
+      message: cutError(redacted(run, issues ?? messageOf(thrown, causesMax))),
+      // The same value would be refused again.
+      retryable: issues === null ? retryable !== false : retryable === true,
       stack: trace === null ? null : cutError(redacted(run, trace)),
     };
   } catch {
@@ -72,7 +77,31 @@ function stackOf(stack: string, isExpected: boolean): string | null {
 /** What an error may have. */
 export const cutError = (text: string) => cutToUnits(text, errorCharsMax);
 
+/**
+ * A sentence for the error of zod, or of a library like it, about a value that a schema in the skill's code refused; null for
+ * any other error. The message of zod is a list as JSON.
+ */
+function issuesOf(thrown: unknown): string | null {
+  const { name, issues } = fieldsOf(thrown);
+  if (typeof name !== 'string' || !validationErrors.test(name)) return null;
+  if (!Array.isArray(issues) || issues.length === 0) return null;
+  const texts = issues.slice(0, issuesShownMax).map(issueText);
+  const more = issues.length - texts.length;
+  const rest = more === 0 ? '' : `; and ${more} more`;
+  return `a value does not fit a schema of the skill's code: ${texts.join('; ')}${rest}`;
+}
+
+function issueText(issue: unknown): string {
+  const { path, message } = (issue ?? {}) as { path?: unknown; message?: unknown };
+  const text = typeof message === 'string' ? message : 'is not valid';
+  if (!Array.isArray(path) || path.length === 0) return text;
+  // Of some libraries each part is an object.
+  const names = path.map((part) => String((part as { key?: unknown } | null)?.key ?? part));
+  return `${names.join('.')}: ${text}`;
+}
+
 interface Fields {
+  issues?: unknown;
   name?: unknown;
   message?: unknown;
   code?: unknown;

@@ -19,12 +19,22 @@ describe('an output', () => {
     [null, 'null'],
     [{ a: [1, 'x', true], b: undefined, c: () => 1 }, '{"a":[1,"x",true]}'],
     [new Date(0), '"1970-01-01T00:00:00.000Z"'],
-    [Number.NaN, 'null'],
     [new Map([[1, 2]]), '{}'],
     [JSON.parse('{"__proto__":1}'), '{"__proto__":1}'],
   ])('%j is taken', (value, json) => {
     expect(read(value)).toBe(json);
   });
+
+  test.each([
+    [Number.NaN, 'the output holds NaN, which'],
+    [{ mean: { of: [1, 0 / 0] } }, 'the output holds NaN at mean.of.1, which'],
+    [{ ratio: 1 / 0 }, 'the output holds Infinity at ratio, which'],
+  ])(
+    'that holds a number which JSON would write as null is refused with its place: %j',
+    (value, text) => {
+      expect(read(value)).toContain(`output_invalid: ${text} JSON cannot carry`);
+    },
+  );
 
   test('is validated as serialized, not as returned', () => {
     const wantsText = compileSchema({ properties: { at: { type: 'string' } } });

@@ -12,7 +12,7 @@ export type Output = { readonly json: string } | { readonly failure: Failure };
 /** The output as JSON text, or the failure of an invalid one. */
 export function readOutput(value: unknown, validate: Validate): Output {
   try {
-    const budget: Budget = { chars: outputBytesMax, isExact: true };
+    const budget: Budget = { chars: outputBytesMax, isExact: true, path: [] };
     const fault = measure(value, 1, budget);
     if (fault !== undefined) return { failure: fault };
     const json = JSON.stringify(value);
@@ -39,6 +39,8 @@ function tooLarge(): Failure {
 }
 
 interface Budget {
+  /** The names that lead to the value that is measured. */
+  readonly path: (string | number)[];
   /** Characters of JSON that are left. */
   chars: number;
   /** False once an object with its own `toJSON` was met. */
@@ -56,6 +58,11 @@ function measure(value: unknown, level: number, budget: Budget): Failure | undef
       break;
     case 'bigint':
       return invalidOutput('the output holds a BigInt, which JSON cannot carry');
+    case 'number':
+      // JSON would write null.
+      if (!Number.isFinite(value)) return invalidOutput(notANumber(value, budget.path));
+      budget.chars -= 1;
+      break;
     case 'object':
       if (value !== null) return measureObject(value, level, budget);
       budget.chars -= 4;
@@ -77,8 +84,8 @@ function measureObject(value: object, level: number, budget: Budget): Failure | 
   budget.chars -= 2;
   if (Array.isArray(value)) {
     if (value.length * 2 > budget.chars) return tooLarge();
-    for (const item of value) {
-      const fault = measure(item, level + 1, budget);
+    for (const [index, item] of value.entries()) {
+      const fault = measureMember(index, item, level, budget);
       if (fault !== undefined) return fault;
     }
     return undefined;
@@ -91,10 +98,27 @@ function measureObject(value: object, level: number, budget: Budget): Failure | 
     const member = (value as Record<string, unknown>)[key];
     if (member === undefined || typeof member === 'function') continue;
     budget.chars -= key.length + 3;
-    const fault = measure(member, level + 1, budget);
+    const fault = measureMember(key, member, level, budget);
     if (fault !== undefined) return fault;
   }
   return undefined;
+}
+
+function measureMember(
+  name: string | number,
+  member: unknown,
+  level: number,
+  budget: Budget,
+): Failure | undefined {
+  budget.path.push(name);
+  const fault = measure(member, level + 1, budget);
+  budget.path.pop();
+  return fault;
+}
+
+function notANumber(value: number, path: readonly (string | number)[]): string {
+  const place = path.length === 0 ? '' : ` at ${path.join('.')}`;
+  return `the output holds ${value}${place}, which JSON cannot carry: return a number, or null where there is none`;
 }
 
 function kindOf(value: unknown): string {

@@ -5,6 +5,7 @@
 import { type Backoff, delayAfter } from '../kernel/backoff.ts';
 import type { Recorded, StepOptions, StepRun } from '../skills/definition.ts';
 import { refuseEnded } from './asks.ts';
+import { describeFailure } from './failure.ts';
 import { type Part, takeNumbers } from './part.ts';
 import { recordedError, recordedStep } from './recorded-steps.ts';
 import { signalOf } from './run-signal.ts';
@@ -79,7 +80,7 @@ async function executeWithRetries(
       // All executions share the numbers of their calls: what an earlier one called is on record.
       return await executeStep({ ...scope, uuids: 0, isOver: false }, run, attempt, timeoutMs);
     } catch (error) {
-      if (attempt > retries || isPermanent(error)) throw error;
+      if (attempt > retries || !describeFailure(error).retryable) throw error;
       await pause(scope.part, delayAfter(backoff, attempt));
     }
   }
@@ -92,14 +93,6 @@ async function pause({ run, platform }: Part, ms: number): Promise<void> {
   await platform.clock.pause(ms, signal).catch((error: unknown) => {
     throw signal.aborted ? signal.reason : error;
   });
-}
-
-function isPermanent(error: unknown): boolean {
-  try {
-    return (error as { retryable?: unknown } | null | undefined)?.retryable === false;
-  } catch {
-    return false;
-  }
 }
 
 async function executeStep(
