@@ -4,15 +4,16 @@
  * process of its own, when there is one.
  */
 import { spawn } from 'node:child_process';
-import { readFileSync } from 'node:fs';
+import { readFileSync, statSync } from 'node:fs';
 import { registerHooks } from 'node:module';
-import { basename } from 'node:path';
+import { basename, dirname, relative } from 'node:path';
 import { text as textOf } from 'node:stream/consumers';
 import { fileURLToPath } from 'node:url';
 import { withDeadline } from '../../kernel/with-deadline.ts';
 import { isInstalled } from './installation.ts';
 
 const checkMs = 5_000;
+const moduleExtensions = ['.ts', '.mts', '.js', '.mjs'];
 const strip =
   'process.stdout.write(require("module").stripTypeScriptTypes(require("fs").readFileSync(0, "utf8")))';
 
@@ -55,7 +56,8 @@ export async function importFault(
 ): Promise<string> {
   if (!(error instanceof Error)) return `it threw ${String(error)}`;
   const [first = ''] = (error.message || error.name).split('\n');
-  const message = first.replace(` imported from ${file}`, '');
+  const meant = meantImport(first, file);
+  const message = `${first.replace(` imported from ${file}`, '')}${meant === null ? '' : `: write ${meant}`}`;
   const stack = error.stack ?? '';
   const place =
     parsedAt(stack) ??
@@ -94,10 +96,28 @@ function thrownAt(stack: string): Place | undefined {
   return undefined;
 }
 
+/** How the import of a file has to be written: with its extension, or with the file of a folder; null for any other fault. */
+function meantImport(message: string, file: string): string | null {
+  const [, named, from = file] =
+    /^(?:Cannot find module|Directory import) '(\/[^']+)'(?:.* imported from (\/.*))?$/.exec(
+      message,
+    ) ?? [];
+  if (named === undefined) return null;
+  const compiled = named.replace(/\.[cm]?js$/, '');
+  const found = ['', '/index']
+    .flatMap((end) => moduleExtensions.map((extension) => `${compiled}${end}${extension}`))
+    .find((path) => statSync(path, { throwIfNoEntry: false })?.isFile());
+  if (found === undefined) return null;
+  const path = relative(dirname(from), found);
+  return path.startsWith('.') ? path : `./${path}`;
+}
+
 /** The line of the import that leads to nothing, if only one names it. */
 function importedAt({ message }: Error, file: string): Place | undefined {
   const [, wanted, from = file] =
-    /^Cannot find (?:package|module) '([^']+)'(?: imported from (\/.*))?/.exec(message) ?? [];
+    /^(?:Cannot find (?:package|module)|Directory import) '([^']+)'(?:.* imported from (\/.*))?/.exec(
+      message,
+    ) ?? [];
   if (wanted === undefined) return undefined;
   const name = RegExp.escape(wanted.startsWith('/') ? basename(wanted) : wanted);
   const pattern = new RegExp(`["'](?:.*/)?${name}["'/]`);
