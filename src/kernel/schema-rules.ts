@@ -58,10 +58,18 @@ export function checkSchemaSize(schema: unknown): asserts schema is Json {
 
 /** Calls `visit` with each schema that is directly inside another one. */
 export function eachSubschema(schema: Json, visit: (inner: unknown) => void): void {
+  for (const [, inner] of eachSubschemaAt(schema)) visit(inner);
+}
+
+/** Each schema that is directly inside another one, with the names that lead to it. */
+export function* eachSubschemaAt(
+  schema: Json,
+): Generator<readonly [place: readonly string[], inner: unknown]> {
   for (const [keyword, value] of Object.entries(schema)) {
-    if (mapKeywords.has(keyword) && isObject(value)) Object.values(value).forEach(visit);
-    else if (listKeywords.has(keyword) && Array.isArray(value)) value.forEach(visit);
-    else if (schemaKeywords.has(keyword)) visit(value);
+    const isMap = mapKeywords.has(keyword) && isObject(value);
+    if (isMap || (listKeywords.has(keyword) && Array.isArray(value))) {
+      for (const [name, inner] of Object.entries(value as object)) yield [[keyword, name], inner];
+    } else if (schemaKeywords.has(keyword)) yield [[keyword], value];
   }
 }
 

@@ -1,8 +1,6 @@
 /** The definition that a test names, checked as the platform checks it when it loads. */
 import { resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { checkSchema } from '../kernel/json-schema.ts';
-import { SchemaError } from '../kernel/schema-rules.ts';
 import type { SkillDefinition } from '../skills/definition.ts';
 import { skillFault } from '../skills/fields.ts';
 
@@ -13,7 +11,7 @@ export async function loadDefinition(
   if (typeof skill === 'string' || skill instanceof URL) return loadFile(skill);
   const fault = skillFault(skill);
   if (fault !== undefined) throw new Error(`The definition of the skill is invalid: ${fault}`);
-  checkSchemas(skill);
+  await checkSchemas(skill);
   return skill;
 }
 
@@ -23,17 +21,14 @@ async function loadFile(skill: string | URL): Promise<SkillDefinition> {
   const file = skill instanceof URL || skill.startsWith('file:') ? fileURLToPath(skill) : skill;
   const module = await loadSkillModule(resolve(file));
   const definition = { ...module.skill, run: module.run };
-  checkSchemas(definition);
+  await checkSchemas(definition);
   return definition;
 }
 
-function checkSchemas(skill: SkillDefinition): void {
-  for (const field of ['parameters', 'output'] as const) {
-    try {
-      checkSchema(skill[field]);
-    } catch (error) {
-      if (!(error instanceof SchemaError)) throw error;
-      throw new Error(`The definition of the skill is invalid: ${field} ${error.message}`);
-    }
-  }
+/** Loaded when the first schema is checked. */
+async function checkSchemas(skill: SkillDefinition): Promise<void> {
+  const { ownSchemasFault } = await import('../skills/own-schemas.ts');
+  const fault = ownSchemasFault(skill);
+  if (fault === undefined) return;
+  throw new Error(`The definition of the skill is invalid: ${fault.message}`);
 }

@@ -300,6 +300,53 @@ describe('what stops the load', () => {
     expect(await faultOf()).toMatch(/^\/a\.ts: .*enum.*$/);
   });
 
+  test.each([
+    ['_helper.ts', './_helper', './_helper.ts'],
+    ['_helper.ts', './_helper.js', './_helper.ts'],
+    ['_lib/_helper.mjs', './_lib/_helper', './_lib/_helper.mjs'],
+    ['_lib/index.ts', './_lib', './_lib/index.ts'],
+  ])('an import of %s as %s, with how to write it', async (file, specifier, meant) => {
+    mkdirSync(join(dir, '_lib'));
+    writeFileSync(join(dir, file), 'export const a = 1;');
+    writeFileSync(join(dir, 'a.ts'), `import { a } from '${specifier}';\nexport default a;`);
+    expect(await faultOf()).toMatch(
+      RegExp(`^/a\\.ts: cannot be loaded: .*: write ${RegExp.escape(meant)} \\(line 1\\)$`),
+    );
+  });
+
+  test.each([
+    [{ parameters: { type: 'object', requird: ['text'] } }, 'requird', 'required', ''],
+    [
+      { output: { type: 'object', properties: { a: { maxlength: 1 } } } },
+      'maxlength',
+      'maxLength',
+      ' at properties.a',
+    ],
+    [{ output: { anyOf: [{ proprties: {} }] } }, 'proprties', 'properties', ' at anyOf.0'],
+  ])(
+    'a misspelt keyword of a schema, when schemas are checked: %j',
+    async (changes, name, meant, at) => {
+      writeSkill('a.ts', changes);
+      const [field] = Object.keys(changes);
+      expect(await faultOf({ checkSchemas: () => true })).toMatch(
+        `/a.ts: ${field} has the unknown keyword "${name}"${at}: did you mean ${meant}?`,
+      );
+    },
+  );
+
+  test('keywords of its author, of OpenAPI and names of fields are no misspelt keywords', async () => {
+    writeSkill('a.ts', {
+      parameters: {
+        type: 'object',
+        'x-order': ['a'],
+        example: {},
+        nullable: true,
+        properties: { requird: { type: 'string', default: { propertys: 1 }, enum: ['maxlength'] } },
+      },
+    });
+    expect(await loadSkillModules([dir], { checkSchemas: () => true })).toHaveLength(1);
+  });
+
   test('two skills of one name and version, with both files', async () => {
     writeSkill('a.ts');
     writeSkill('b.ts');

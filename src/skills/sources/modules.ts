@@ -8,10 +8,14 @@
  */
 import { dirname } from 'node:path';
 import { pathToFileURL } from 'node:url';
-import { checkSchema } from '../../kernel/json-schema.ts';
-import { SchemaError } from '../../kernel/schema-rules.ts';
 import type { SkillDefinition } from '../definition.ts';
-import { completeFacts, definitionFault, type SkillFacts } from '../fields.ts';
+import {
+  completeFacts,
+  type DefinitionFault,
+  definitionFault,
+  type SkillFacts,
+} from '../fields.ts';
+import { ownSchemasFault } from '../own-schemas.ts';
 import { findSkillFiles, isSkillMd } from './find-modules.ts';
 import { importFault, lineIn, watchSources } from './import-fault.ts';
 import { isInstalled } from './installation.ts';
@@ -129,19 +133,22 @@ async function importDefault(file: string, url: string): Promise<unknown> {
 function asSkill(file: string, value: unknown): SkillDefinition {
   const fault = definitionFault(value);
   if (fault === undefined) return value as SkillDefinition;
-  const line = isSkillMd(file) ? undefined : lineOf(file, fault.field);
-  throw new SkillLoadError(
-    file,
-    line === undefined ? fault.message : `${fault.message} (line ${line})`,
-  );
+  throw loadError(file, fault);
+}
+
+function loadError(file: string, { field, message }: DefinitionFault): SkillLoadError {
+  const line = isSkillMd(file) ? undefined : lineOf(file, field);
+  return new SkillLoadError(file, line === undefined ? message : `${message} (line ${line})`);
 }
 
 /** The line of the field, or that of the definition where the field is missing; only if it is the only one. */
 function lineOf(file: string, field: string | null): number | undefined {
   if (field === null) return undefined;
-  const pattern = new RegExp(`^\\s*(?:async )?["']?${RegExp.escape(field)}["']?\\s*[:(,]`);
+  const name = `["']?${RegExp.escape(field)}["']?\\s*`;
+  const [atStart, within] = [RegExp(`^\\s*(?:async )?${name}[:(,]`), RegExp(`[{,]\\s*${name}:`)];
   return (
-    lineIn(file, (line) => pattern.test(line)) ??
+    lineIn(file, (line) => atStart.test(line)) ??
+    lineIn(file, (line) => within.test(line)) ??
     lineIn(file, (line) => line.startsWith('export default '))
   );
 }
@@ -158,13 +165,6 @@ function describe(definition: SkillDefinition, file: string, code: string | null
 }
 
 function checkSchemas(skill: LoadedSkill): void {
-  for (const field of ['parameters', 'output'] as const) {
-    try {
-      checkSchema(skill[field]);
-    } catch (error) {
-      if (error instanceof SchemaError)
-        throw new SkillLoadError(skill.file, `${field} ${error.message}`);
-      throw error;
-    }
-  }
+  const fault = ownSchemasFault(skill);
+  if (fault !== undefined) throw loadError(skill.file, fault);
 }
