@@ -15,11 +15,19 @@ import {
   readFileSync,
   renameSync,
   rmSync,
+  statSync,
   writeFileSync,
 } from 'node:fs';
 import { join, relative, resolve } from 'node:path';
 import { parseArgs, promisify } from 'node:util';
-import { bundledManifest, bundledPlaces, isNeeded, type Locked } from './bundled.ts';
+import {
+  bundledManifest,
+  bundledPlaces,
+  declaredPlaces,
+  isDeclaration,
+  isNeeded,
+  type Locked,
+} from './bundled.ts';
 import { clientManifest, type Manifest, platformManifest } from './manifest.ts';
 
 const execute = promisify(execFile);
@@ -85,6 +93,11 @@ async function stageTypes(): Promise<void> {
   await compile(typesConfiguration(readManifest(root)));
   namesOfCompiled(join(platform, 'src'));
   writeManifest(platform, platformManifest(readManifest(root)));
+  for (const place of declaredPlaces) {
+    const filter = (file: string) =>
+      statSync(file).isDirectory() || /\.d\.mts$|package\.json$/.test(file);
+    cpSync(join(root, place), join(platform, place), { recursive: true, filter });
+  }
 }
 
 /** Without the files of earlier builds, which a checkout keeps for pages that are open. */
@@ -126,7 +139,7 @@ function bundleDependencies(names: readonly string[]): void {
     // What lies in a node_modules of its own has a place of its own.
     const filter = (file: string) => {
       const name = relative(from, file);
-      return name !== 'node_modules' && isNeeded(name);
+      return name !== 'node_modules' && (isNeeded(name) || isDeclaration(place, name));
     };
     cpSync(from, join(platform, place), { recursive: true, filter });
     writeManifest(join(platform, place), bundledManifest({ ...readManifest(from) }));

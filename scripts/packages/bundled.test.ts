@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { bundledManifest, bundledPlaces, isNeeded } from './bundled.ts';
+import { bundledManifest, bundledPlaces, isDeclaration, isNeeded } from './bundled.ts';
 
 const locked = {
   'node_modules/a': {
@@ -39,4 +39,11 @@ test('types, sources, maps, tests and documents stay behind', () => {
   const needed = ['', 'index.js', 'map.js', 'data.json', 'lib/test/a.js', 'testing.js', 'LICENSE'];
   const others = ['index.d.ts', 'src/index.mts', 'index.js.map', 'test', 'test/a.js', 'docs/a.md'];
   expect([...needed, ...others].filter(isNeeded)).toEqual(needed);
+});
+
+test('the declarations that authors compile against come along', () => {
+  const file = 'build/schema/index.d.mts';
+  expect(isDeclaration('node_modules/typebox', file)).toBe(true);
+  expect(isDeclaration('node_modules/typebox', 'build/schema/index.mts')).toBe(false);
+  expect(isDeclaration('node_modules/pino', file)).toBe(false);
 });

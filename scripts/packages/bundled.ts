@@ -61,6 +61,14 @@ export function bundledManifest({
   return manifest;
 }
 
+/** Packages in whose terms the declarations of the platform are written: authors compile against theirs too. */
+export const declaredPlaces: ReadonlySet<string> = new Set(['node_modules/typebox']);
+
+/** Whether an author's compiler may read a file of the package at a place. */
+export function isDeclaration(place: string, file: string): boolean {
+  return declaredPlaces.has(place) && file.endsWith('.d.mts');
+}
+
 /** Whether a program may read a file of a package, named from its folder: not its tests, documents and sources. */
 export function isNeeded(file: string): boolean {
   return !/^(?:tests?|__tests__|benchmarks?|docs|examples?|\.github)(?:\/|$)|\.(?:[cm]?ts|map)$/.test(

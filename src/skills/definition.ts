@@ -4,8 +4,9 @@
  * imports is read here, with what it promises.
  */
 
-/** A JSON Schema (draft 2020-12, or draft-07 when `$schema` says so). */
-export type JsonSchema = Readonly<Record<string, unknown>>;
+import type { JsonSchema, SkillInput, SkillOutput } from './schema-types.ts';
+
+export type { JsonSchema } from './schema-types.ts';
 
 /** Extra fields of a log line. Values that JSON cannot carry become text. */
 export type LogFields = Readonly<Record<string, unknown>>;
@@ -340,7 +341,14 @@ export interface SkillDefinition<
   Input = unknown,
   Output = unknown,
   Config extends SkillConfig = SkillConfig,
-> {
+> extends SkillFields<Input, Output, Config> {
+  readonly parameters: JsonSchema;
+  readonly output: JsonSchema;
+  run(input: Input, ctx: SkillContext<Config>): Output | Promise<Output>;
+}
+
+/** All of a skill but its schemas and its code. */
+interface SkillFields<Input, Output, Config extends SkillConfig> {
   /** Slug of the category, for example `text`. */
   readonly category: string;
   /** Kebab-case. */
@@ -349,8 +357,6 @@ export interface SkillDefinition<
   readonly version: string;
   readonly displayName: string;
   readonly description: string;
-  readonly parameters: JsonSchema;
-  readonly output: JsonSchema;
   /** Scopes that a key needs to run it; the category when left out. */
   readonly requiredScopes?: readonly string[];
   /** Milliseconds that one attempt may take; 60,000 when left out. */
@@ -379,14 +385,37 @@ export interface SkillDefinition<
   readonly mcp?: SkillMcp | null;
   /** The settings that the skill needs from its users, such as a key for another service. */
   readonly config?: Config;
-  run(input: Input, ctx: SkillContext<Config>): Output | Promise<Output>;
 }
 
-/** Types a skill, and `ctx.config` from the settings that it declares; returns it as it is. */
-export function defineSkill<Input, Output, const Config extends SkillConfig = SkillConfig>(
-  skill: SkillDefinition<Input, Output, Config>,
-): SkillDefinition<Input, Output, Config> {
-  return skill;
+/** A definition whose code fits its schemas. */
+interface TypedSkill<Parameters extends object, Output extends object, Config extends SkillConfig>
+  extends SkillFields<SkillInput<Parameters>, SkillOutput<Output>, Config> {
+  readonly parameters: Parameters;
+  readonly output: Output;
+  readonly run: SkillCode<SkillInput<Parameters>, SkillOutput<Output>, Config>;
+}
+
+/** Code may take more inputs than its schema allows, never fewer. For a schema that says nothing to the compiler, any. */
+type SkillCode<Input, Output, Config extends SkillConfig> = unknown extends Input
+  ? SkillDefinition<unknown, Output, Config>['run']
+  : (input: Input, ctx: SkillContext<Config>) => Output | Promise<Output>;
+
+/**
+ * Types a skill: the input and the output of `run` from its schemas, and `ctx.config` from the settings that it declares.
+ * Returns it as it is.
+ */
+export function defineSkill<
+  const Parameters extends object,
+  const Output extends object,
+  const Config extends SkillConfig = SkillConfig,
+>(
+  skill: TypedSkill<Parameters, Output, Config>,
+): SkillDefinition<SkillInput<Parameters>, SkillOutput<Output>, Config> {
+  // The schema of a library may have a type without an index signature.
+  return skill as SkillDefinition<unknown, unknown, Config> as typeof skill & {
+    parameters: JsonSchema;
+    output: JsonSchema;
+  };
 }
 
 /**

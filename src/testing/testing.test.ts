@@ -1,14 +1,16 @@
 import { execFileSync } from 'node:child_process';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { defineSkill, type SkillContext, SkillError } from '../author.ts';
+import { defineSkill, type SkillContext, type SkillDefinition, SkillError } from '../author.ts';
 import { runSkill } from './testing.ts';
 
 const anything = { type: 'object' };
 
 /** A skill of this code. */
-function skill<Output>(run: (input: { n: number }, ctx: SkillContext) => Promise<Output> | Output) {
-  return defineSkill<{ n: number }, Output>({
+function skill<Output>(
+  run: (input: { n: number }, ctx: SkillContext) => Promise<Output> | Output,
+): SkillDefinition<{ n: number }, Output> {
+  return {
     category: 'own',
     name: 'tested',
     version: 'v1.0',
@@ -17,16 +19,16 @@ function skill<Output>(run: (input: { n: number }, ctx: SkillContext) => Promise
     parameters: { type: 'object', required: ['n'], properties: { n: { type: 'integer' } } },
     output: anything,
     run,
-  });
+  };
 }
 
-const other = defineSkill<{ n: number }, { twice: number }>({
+const other = defineSkill({
   category: 'own',
   name: 'double',
   version: 'v1.0',
   displayName: 'Double',
   description: 'Doubles.',
-  parameters: { type: 'object', properties: { n: { type: 'integer' } } },
+  parameters: { type: 'object', required: ['n'], properties: { n: { type: 'integer' } } },
   output: { type: 'object', properties: { twice: { type: 'integer' } } },
   run: ({ n }) => ({ twice: 2 * n }),
 });

@@ -6,9 +6,57 @@ const tsc = join(import.meta.dirname, '../../node_modules/.bin/tsc');
 
 /** Compiles, under a strict configuration, what an author writes in a folder that has the packages. */
 export async function checkTypes(folder: Pick<InstalledPackages, 'run' | 'write'>) {
-  folder.write('types/package.json', '{"type":"module"}');
+  return compileStrictly(folder, 'types', [
+    `import { createClient, JobFailedError, SkillwrightError } from '@skillwright/client';
+     import { defineSkill, SkillError, type SkillContext } from 'skillwright';
+     async function pay(order: number, ctx: SkillContext): Promise<string> {
+       const paid: { at: string } = await ctx.step('pay', () => ({ at: new Date() }));
+       if (order < 0) throw new SkillError('no such order', { retryable: false });
+       return paid.at;
+     }
+     export default defineSkill({
+       category: 'own', name: 'pay', version: 'v1.0', displayName: 'Pay', description: 'Pays.',
+       parameters: { type: 'object', required: ['order'], properties: { order: { type: 'number' } } },
+       output: { type: 'object', required: ['paid'], properties: { paid: { type: 'string' } } },
+       run: async ({ order }, ctx) => ({ paid: await pay(order, ctx) }),
+     });
+     interface Bill { readonly order?: number | undefined }
+     export const typed = defineSkill({
+       category: 'own', name: 'bill', version: 'v1.0', displayName: 'Bill', description: 'Bills.',
+       parameters: { type: 'object', properties: { order: { type: 'number' } } },
+       output: { type: 'object' },
+       config: { KEY: { description: 'A key.' }, TEAM: { description: 'A name.', required: false } },
+       async run({ order }: Bill, { config }): Promise<{ key: string; team: string | undefined }> {
+         // @ts-expect-error It is not declared.
+         config.OTHER;
+         return { key: config.KEY + order, team: config.TEAM };
+       },
+     });
+     defineSkill({
+       category: 'own', name: 'wrong', version: 'v1.0', displayName: 'Wrong', description: 'Wrong.',
+       parameters: { type: 'object', properties: { order: { type: 'number' } } },
+       output: { type: 'object', required: ['paid'], properties: { paid: { type: 'string' } } },
+       // @ts-expect-error The schema says that an order is a number, which may be absent.
+       run: ({ order }) => ({ paid: order }),
+     });
+     // @ts-expect-error A skill has a function.
+     defineSkill({ category: 'own', name: 'none', version: 'v1.0' });
+     const { paid } = await createClient({ url: 'http://platform' }).run<{ paid: string }>('own/v1.0/pay', {});
+     export const text: string = paid;
+     export const codes = (error: SkillwrightError | JobFailedError): string => error.code;
+    `,
+  ]);
+}
+
+/** Compiles these modules, in a folder below the author's. */
+export async function compileStrictly(
+  folder: Pick<InstalledPackages, 'run' | 'write'>,
+  name: string,
+  modules: readonly string[],
+) {
+  folder.write(`${name}/package.json`, '{"type":"module"}');
   folder.write(
-    'types/tsconfig.json',
+    `${name}/tsconfig.json`,
     JSON.stringify({
       compilerOptions: {
         ...{ target: 'es2024', module: 'nodenext', lib: ['es2024', 'dom'], types: [] },
@@ -17,39 +65,8 @@ export async function checkTypes(folder: Pick<InstalledPackages, 'run' | 'write'
       },
     }),
   );
-  folder.write(
-    'types/skill.ts',
-    `import { createClient, JobFailedError, SkillwrightError } from '@skillwright/client';
-     import { defineSkill, SkillError, type SkillContext } from 'skillwright';
-     async function pay(order: number, ctx: SkillContext): Promise<string> {
-       const paid: { at: string } = await ctx.step('pay', () => ({ at: new Date() }));
-       if (order < 0) throw new SkillError('no such order', { retryable: false });
-       return paid.at;
-     }
-     export default defineSkill<{ order: number }, { paid: string }>({
-       category: 'own', name: 'pay', version: 'v1.0', displayName: 'Pay', description: 'Pays.',
-       parameters: { type: 'object' }, output: { type: 'object' },
-       run: async ({ order }, ctx) => ({ paid: await pay(order, ctx) }),
-     });
-     interface Bill { readonly order: number }
-     export const typed = defineSkill({
-       category: 'own', name: 'bill', version: 'v1.0', displayName: 'Bill', description: 'Bills.',
-       parameters: { type: 'object' }, output: { type: 'object' },
-       config: { KEY: { description: 'A key.' }, TEAM: { description: 'A name.', required: false } },
-       async run({ order }: Bill, { config }): Promise<{ key: string; team: string | undefined }> {
-         // @ts-expect-error It is not declared.
-         config.OTHER;
-         return { key: config.KEY + order, team: config.TEAM };
-       },
-     });
-     // @ts-expect-error A skill has a function.
-     defineSkill({ category: 'own', name: 'none', version: 'v1.0' });
-     const { paid } = await createClient({ url: 'http://platform' }).run<{ paid: string }>('own/v1.0/pay', {});
-     export const text: string = paid;
-     export const codes = (error: SkillwrightError | JobFailedError): string => error.code;
-    `,
-  );
-  const { code, stdout } = await folder.run(process.execPath, [tsc, '-p', 'types']);
+  for (const [i, code] of modules.entries()) folder.write(`${name}/module-${i}.ts`, code);
+  const { code, stdout } = await folder.run(process.execPath, [tsc, '-p', name]);
   return { code, stdout };
 }
 

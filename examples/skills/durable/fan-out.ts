@@ -7,24 +7,7 @@
  *
  *   POST /api/durable/v1.0/fan-out {"addresses": ["ada@example.com", "not an address"]}
  */
-
-interface Input {
-  readonly addresses: readonly string[];
-}
-
-interface Step {
-  readonly idempotencyKey: string;
-}
-
-/** What this skill uses of its context. The documentation lists everything that is there. */
-interface Context {
-  map<Item, T>(
-    name: string,
-    items: readonly Item[],
-    run: (item: Item, step: Step, index: number) => T | Promise<T>,
-    options?: { concurrency?: number },
-  ): Promise<T[]>;
-}
+import { defineSkill } from 'skillwright';
 
 /** Stands for a service that sends an invitation once for each key. */
 async function invite(address: string, idempotencyKey: string): Promise<string> {
@@ -32,7 +15,7 @@ async function invite(address: string, idempotencyKey: string): Promise<string> 
   return `invitation-${idempotencyKey.slice(0, 8)}`;
 }
 
-export default {
+export default defineSkill({
   category: 'durable',
   name: 'fan-out',
   version: 'v1.0',
@@ -57,7 +40,7 @@ export default {
   },
   examples: [{ input: { addresses: ['ada@example.com', 'grace@example.com'] } }],
 
-  async run({ addresses }: Input, ctx: Context) {
+  async run({ addresses }, ctx) {
     const outcomes = await ctx.map(
       'invite',
       addresses,
@@ -74,4 +57,4 @@ export default {
     const refused = outcomes.flatMap((one) => ('refused' in one ? [one.refused] : []));
     return { invited: outcomes.length - refused.length, refused };
   },
-};
+});

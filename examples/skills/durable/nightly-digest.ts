@@ -7,32 +7,11 @@
  *
  *   POST /api/durable/v1.0/nightly-digest {"nights": 7}
  */
-
-interface Input {
-  readonly nights: number;
-  readonly hours_between?: number;
-  readonly tag?: string;
-}
-
-interface Memory {
-  readonly content: string;
-  readonly created_at: string;
-}
-
-/** What this skill uses of its context. The documentation lists everything that is there. */
-interface Context {
-  step<T>(name: string, run: () => T | Promise<T>): Promise<T>;
-  sleepUntil(name: string, moment: Date): Promise<void>;
-  now(): Date;
-  log(message: string, fields?: Readonly<Record<string, unknown>>): void;
-  readonly memory: {
-    recall(wanted: { tag: string; limit: number }): Promise<Memory[]>;
-  };
-}
+import { defineSkill } from 'skillwright';
 
 const hourMs = 3_600_000;
 
-export default {
+export default defineSkill({
   category: 'durable',
   name: 'nightly-digest',
   version: 'v1.0',
@@ -74,7 +53,7 @@ export default {
   },
   examples: [{ input: { nights: 7 } }],
 
-  async run({ nights, hours_between = 24, tag = 'fact' }: Input, ctx: Context) {
+  async run({ nights, hours_between = 24, tag = 'fact' }, ctx) {
     const digests: { at: string; news: string[] }[] = [];
     // At first the moment at which the job was accepted, the same in each replay.
     let since = ctx.now();
@@ -96,4 +75,4 @@ export default {
     }
     return { digests };
   },
-};
+});

@@ -8,42 +8,7 @@
  *   POST /api/events             {"event": "order.paid", "key": "A-17", "data": {"amount": 40}}
  *   POST /api/approvals/{approval_id}/approve
  */
-
-interface Input {
-  readonly id: string;
-  readonly total: number;
-  readonly parcels: readonly string[];
-  readonly cooling_off?: string;
-  readonly payable_for?: string;
-}
-
-interface Step {
-  /** The same whenever this step of this job is executed again, and different for every other step. */
-  readonly idempotencyKey: string;
-}
-
-/** What this skill uses of its context. The documentation lists everything that is there. */
-interface Context {
-  step<T>(name: string, run: (step: Step) => T | Promise<T>): Promise<T>;
-  map<Item, T>(
-    name: string,
-    items: readonly Item[],
-    run: (item: Item, step: Step) => T | Promise<T>,
-    options?: { concurrency?: number },
-  ): Promise<T[]>;
-  sleep(name: string, duration: string): Promise<void>;
-  waitForEvent(
-    name: string,
-    wanted: { event: string; key: string; timeout: string },
-  ): Promise<{ data: unknown } | null>;
-  approve(
-    name: string,
-    question: { title: string; details: unknown; timeout: string },
-  ): Promise<{ approved: boolean; reason: string | null }>;
-  run(name: string, skill: string, input: unknown): Promise<unknown>;
-  now(): Date;
-  uuid(): string;
-}
+import { defineSkill } from 'skillwright';
 
 // These three stand for services outside the platform. Each gets the key of its step: a step is executed
 // again if its process dies before the result is recorded, and the service must then do nothing twice.
@@ -60,7 +25,7 @@ async function printLabel(parcel: string, idempotencyKey: string) {
   return `${parcel}-${idempotencyKey.slice(0, 8)}`;
 }
 
-export default {
+export default defineSkill({
   category: 'durable',
   name: 'order',
   version: 'v1.0',
@@ -103,7 +68,7 @@ export default {
   },
   examples: [{ input: { id: 'A-17', total: 40, parcels: ['lamp', 'shade'] } }],
 
-  async run(input: Input, ctx: Context) {
+  async run(input, ctx) {
     const { id, total, parcels, cooling_off = '15m', payable_for = '3d' } = input;
     const { reservation } = await ctx.step('reserve', (step) => reserve(id, step.idempotencyKey));
     const giveUp = () => ctx.step('release', (step) => release(reservation, step.idempotencyKey));
@@ -145,4 +110,4 @@ export default {
     const shipped_at = ctx.now().toISOString();
     return { state: 'shipped', labels, letter: letter.text, shipped_at, shipment: ctx.uuid() };
   },
-};
+});

@@ -2,30 +2,16 @@
  * A skill to copy. Put the file, under any name, into the folder that SKILLS_DIR names (folders in
  * it are searched too), and restart: `POST /api/greetings/v1.0/hello {"name": "Ada"}` runs it.
  *
- * It imports nothing, so it works wherever it is copied to. Node runs the TypeScript as it is, with
- * its types taken away; syntax that is more than types (enums, namespaces) is not for it.
+ * `skillwright` is there in every folder: the platform itself is what is imported, with or without the
+ * package. Node runs the TypeScript as it is, with its types taken away; syntax that is more than types
+ * (enums, namespaces) is not for it.
  */
-
-/** What the schema in `parameters` lets through; the platform checks it before `run` is called. */
-interface Input {
-  readonly name: string;
-  readonly languages?: readonly Language[];
-}
-
-/** What this skill uses of its context. The documentation lists everything that is there. */
-interface Context {
-  /** Aborts at the deadline and when the job is cancelled. */
-  readonly signal: AbortSignal;
-  /** Adds a line to the job's event stream. */
-  log(message: string, fields?: Readonly<Record<string, unknown>>): void;
-  /** Says how far the run is, from 0 to 1. */
-  progress(fraction: number, note?: string): void;
-}
+import { defineSkill } from 'skillwright';
 
 const greetings = { de: 'Grüezi', en: 'Hello', es: 'Hola', fr: 'Bonjour', ja: 'こんにちは' };
-type Language = keyof typeof greetings;
 
-export default {
+// `defineSkill` gives `run` its types, from the schemas below.
+export default defineSkill({
   category: 'greetings',
   name: 'hello',
   version: 'v1.0',
@@ -41,7 +27,7 @@ export default {
       name: { type: 'string', minLength: 1, maxLength: 100, description: 'Whom to greet.' },
       languages: {
         type: 'array',
-        items: { type: 'string', enum: Object.keys(greetings) },
+        items: { enum: ['de', 'en', 'es', 'fr', 'ja'] },
         minItems: 1,
         maxItems: 20,
         default: ['en'],
@@ -75,7 +61,7 @@ export default {
     },
   ],
 
-  async run({ name, languages = ['en'] }: Input, ctx: Context) {
+  async run({ name, languages = ['en'] }, ctx) {
     const said: string[] = [];
     for (const [i, language] of languages.entries()) {
       // Between two steps, stop when the run was cancelled or timed out. Pass the signal on to
@@ -87,4 +73,4 @@ export default {
     ctx.log('All greetings are ready', { languages: languages.length });
     return { greetings: said };
   },
-};
+});

@@ -2,32 +2,13 @@
  * A skill with a memory, to copy: it is told about customers, and knows it at the next run. What it
  * remembers belongs to the agent that runs it; `GET /api/agents/default/memories` shows it.
  */
-
-interface Input {
-  readonly customer: string;
-  readonly note?: string;
-}
-
-interface Memory {
-  readonly id: string;
-  readonly content: string;
-  readonly created_at: string;
-}
-
-/** What this skill uses of its context. The documentation lists everything that is there. */
-interface Context {
-  readonly memory: {
-    remember(memory: { content: string; tag?: string; metadata?: object }): Promise<Memory>;
-    recall(wanted: { query?: string; tag?: string; limit?: number }): Promise<Memory[]>;
-    forget(id: string): Promise<boolean>;
-  };
-}
+import { defineSkill } from 'skillwright';
 
 const tag = 'customer-note';
 /** Notes kept of one customer; older ones are forgotten. */
 const notesMax = 20;
 
-export default {
+export default defineSkill({
   category: 'notes',
   name: 'customer-notes',
   version: 'v1.0',
@@ -63,7 +44,7 @@ export default {
     { input: { customer: 'Nobody' }, output: { notes: [] } },
   ],
 
-  async run({ customer, note }: Input, { memory }: Context) {
+  async run({ customer, note }, { memory }) {
     const content = `${customer}: ${note}`;
     const known = await memory.recall({ query: customer, tag, limit: 200 });
     // A note that is told again is no news. The search finds words, so other customers may be among
@@ -77,4 +58,4 @@ export default {
     for (const { id } of own.splice(notesMax)) await memory.forget(id);
     return { notes: own.map((one) => one.content) };
   },
-};
+});

@@ -5,15 +5,6 @@
 import { createHmac } from 'node:crypto';
 import { defineSkill } from 'skillwright';
 
-interface Input {
-  readonly text: string;
-}
-
-interface Output {
-  readonly signature: string;
-  readonly key_name: string;
-}
-
 export default defineSkill({
   category: 'signing',
   name: 'sign-text',
@@ -48,7 +39,7 @@ export default defineSkill({
     },
   },
   examples: [{ input: { text: 'Pay 12 euros to Ada.' } }],
-  run({ text }: Input, { config }): Output {
+  run({ text }, { config }) {
     return {
       signature: createHmac('sha256', config.SIGNING_KEY).update(text).digest('hex'),
       key_name: config.SIGNING_KEY_NAME,

@@ -49,7 +49,7 @@ describe('the skills to copy', async () => {
   test('hello says how far it is and logs, and stops when it is cancelled', async () => {
     const progress = vi.fn();
     const log = vi.fn();
-    const input = { name: 'Ada', languages: ['de', 'ja'] as const };
+    const input: Parameters<typeof hello.run>[0] = { name: 'Ada', languages: ['de', 'ja'] };
 
     await hello.run(input, { ...contextOf({ progress }), log });
     const cancelled = hello.run(input, contextOf({ signal: AbortSignal.abort(new Error('gone')) }));

@@ -1,15 +1,7 @@
 import { defineSkill } from 'skillwright';
 
-interface Input {
-  readonly name: string;
-}
-
-interface Output {
-  readonly greeting: string;
-}
-
-/** The smallest skill: a name in, a greeting out. */
-export default defineSkill<Input, Output>({
+/** The smallest skill: a name in, a greeting out. `run` has its types from the two schemas. */
+export default defineSkill({
   category: 'examples',
   name: 'greeting',
   version: 'v1.0',

@@ -1,20 +1,10 @@
 import { defineSkill, SkillError } from 'skillwright';
 
-interface Input {
-  readonly order: string;
-  readonly amount: number;
-}
-
-interface Output {
-  readonly status: 'paid' | 'rejected';
-  readonly payment: string | null;
-}
-
 /**
  * A skill with steps and a wait. A result of a step is recorded: after a crash or a wait of days the code begins
  * anew, and a recorded step is not executed again.
  */
-export default defineSkill<Input, Output>({
+export default defineSkill({
   category: 'examples',
   name: 'refund',
   version: 'v1.0',

@@ -5,7 +5,7 @@
 
 import { defineSkill } from '../../definition.ts';
 import { quote } from '../_support/quoting.ts';
-import { anyObject, isCutMark, objectWith, type Static } from '../_support/schemas.ts';
+import { anyObject, isCutMark, objectWith } from '../_support/schemas.ts';
 
 const instructions = [
   'An event has arrived from outside. Nobody is here to talk to: neither your user nor your operator ' +
@@ -20,10 +20,8 @@ const output = objectWith(['answer'], {
   answer: { type: 'string', description: 'What the agent did, in its words.' },
   is_cut: isCutMark,
 });
-type Input = Static<typeof parameters>;
-type Output = Static<typeof output>;
 
-export default defineSkill<Input, Output>({
+export default defineSkill({
   category: 'agent',
   name: 'handle-event',
   version: 'v1.0',

@@ -1,12 +1,5 @@
 import { defineSkill } from '../../definition.ts';
-import {
-  anyObject,
-  integer,
-  isCutMark,
-  objectWith,
-  type Static,
-  textWith,
-} from '../_support/schemas.ts';
+import { anyObject, integer, isCutMark, objectWith, textWith } from '../_support/schemas.ts';
 
 const timeoutMs = 600_000;
 const parameters = objectWith(['task'], {
@@ -26,10 +19,8 @@ const output = objectWith(['answer'], {
   output: { description: 'The answer as the schema wants it; absent without a schema.' },
   is_cut: isCutMark,
 });
-type Input = Static<typeof parameters>;
-type Output = Static<typeof output>;
 
-export default defineSkill<Input, Output>({
+export default defineSkill({
   category: 'agent',
   name: 'run-task',
   version: 'v1.0',

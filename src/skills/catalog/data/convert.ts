@@ -31,7 +31,7 @@ const output = objectWith('all', {
 type Input = Static<typeof parameters>;
 type Output = Static<typeof output>;
 
-export default defineSkill<Input, Output>({
+export default defineSkill({
   category: 'data',
   name: 'convert',
   version: 'v1.0',

@@ -1,7 +1,8 @@
 /** Parses CSV. A long text is parsed in a sandboxed process, so that the executor is not blocked. */
 
 import { defineSkill } from '../../definition.ts';
-import { type Cell, type CsvTable, readCsv, rowValue } from '../_support/csv.ts';
+import type { SkillOutput } from '../../schema-types.ts';
+import { type Cell, readCsv, rowValue } from '../_support/csv.ts';
 import { inSandbox } from '../_support/in-sandbox.ts';
 import { flag, integer, objectWith, type Static } from '../_support/schemas.ts';
 
@@ -44,9 +45,9 @@ const output = objectWith('all', {
   truncated: { type: 'boolean', description: 'Whether there are more rows than returned.' },
 });
 type Input = Static<typeof parameters>;
-type Output = Omit<Static<typeof output>, 'columns'> & Pick<CsvTable, 'columns'>;
+type Output = SkillOutput<typeof output>;
 
-export default defineSkill<Input, Output>({
+export default defineSkill({
   category: 'data',
   name: 'parse-csv',
   version: 'v1.0',

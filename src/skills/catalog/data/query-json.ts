@@ -8,7 +8,7 @@ import { extname } from 'node:path';
 import type { EvaluationRequest, JsonataAnswer } from '../../../sandbox/jsonata.ts';
 import { defineSkill, SkillError } from '../../definition.ts';
 import { inSandbox } from '../_support/in-sandbox.ts';
-import { anyObject, objectWith, type Static } from '../_support/schemas.ts';
+import { anyObject, objectWith } from '../_support/schemas.ts';
 
 const evaluation = {
   module: new URL(`../../../sandbox/jsonata${extname(import.meta.url)}`, import.meta.url).href,
@@ -35,10 +35,8 @@ const output = objectWith('all', {
   result: { description: 'Value of the expression; null when it has none.' },
   found: { type: 'boolean', description: 'Whether the expression has a value.' },
 });
-type Input = Static<typeof parameters>;
-type Output = Static<typeof output>;
 
-export default defineSkill<Input, Output>({
+export default defineSkill({
   category: 'data',
   name: 'query-json',
   version: 'v1.0',

@@ -4,8 +4,8 @@
  */
 
 import { defineSkill } from '../../definition.ts';
-import { integer, objectWith, type Static } from '../_support/schemas.ts';
-import { type ValidationResult, validate, validationResult } from '../_support/validating.ts';
+import { integer, objectWith } from '../_support/schemas.ts';
+import { validate, validationResult } from '../_support/validating.ts';
 
 const parameters = objectWith(['schema', 'data'], {
   schema: { type: ['object', 'boolean'], description: 'JSON Schema.' },
@@ -15,9 +15,8 @@ const parameters = objectWith(['schema', 'data'], {
     'Errors to list; all are counted.',
   ),
 });
-type Input = Static<typeof parameters>;
 
-export default defineSkill<Input, ValidationResult>({
+export default defineSkill({
   category: 'data',
   name: 'validate-json',
   version: 'v1.0',

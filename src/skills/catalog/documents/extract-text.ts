@@ -70,7 +70,7 @@ type Input = Static<typeof parameters>;
 type Output = Static<typeof output>;
 type Extract = Omit<Output, 'characters'>;
 
-export default defineSkill<Input, Output>({
+export default defineSkill({
   category: 'documents',
   name: 'extract-text',
   version: 'v1.0',

@@ -45,9 +45,8 @@ const output = objectWith(['label'], {
   reason: { type: 'string', description: 'Why, in a sentence.' },
 });
 type Input = Static<typeof parameters>;
-type Output = Static<typeof output>;
 
-export default defineSkill<Input, Output>({
+export default defineSkill({
   category: 'text',
   name: 'classify',
   version: 'v1.0',

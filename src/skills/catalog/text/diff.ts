@@ -29,7 +29,7 @@ const output = objectWith('all', {
 type Input = Static<typeof parameters>;
 type Output = Static<typeof output>;
 
-export default defineSkill<Input, Output>({
+export default defineSkill({
   category: 'text',
   name: 'diff',
   version: 'v1.0',

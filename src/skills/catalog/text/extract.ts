@@ -22,9 +22,8 @@ const parameters = objectWith(['text', 'schema'], {
 });
 const output = objectWith('all', { data: { description: 'The data, valid by the schema.' } });
 type Input = Static<typeof parameters>;
-type Output = Static<typeof output>;
 
-export default defineSkill<Input, Output>({
+export default defineSkill({
   category: 'text',
   name: 'extract',
   version: 'v1.0',

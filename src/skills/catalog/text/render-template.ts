@@ -7,7 +7,7 @@ import { extname } from 'node:path';
 import { defineSkill } from '../../definition.ts';
 import { inSandbox } from '../_support/in-sandbox.ts';
 import type { RenderingOrder } from '../_support/rendering.ts';
-import { anyObject, flag, objectWith, type Static } from '../_support/schemas.ts';
+import { anyObject, flag, objectWith } from '../_support/schemas.ts';
 
 const templateLengthMax = 200_000;
 const rendering = {
@@ -28,10 +28,8 @@ const parameters = objectWith(['template'], {
   escape_html: flag('Whether values are escaped for HTML; `raw` exempts one.'),
 });
 const output = objectWith('all', { text: { type: 'string', description: 'The rendered text.' } });
-type Input = Static<typeof parameters>;
-type Output = Static<typeof output>;
 
-export default defineSkill<Input, Output>({
+export default defineSkill({
   category: 'text',
   name: 'render-template',
   version: 'v1.0',

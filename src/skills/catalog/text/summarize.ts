@@ -3,7 +3,7 @@
 import { defineSkill } from '../../definition.ts';
 import { digestOf } from '../_support/digest.ts';
 import { quote } from '../_support/quoting.ts';
-import { integer, objectWith, type Static, textWith } from '../_support/schemas.ts';
+import { integer, objectWith, textWith } from '../_support/schemas.ts';
 import { wholeAnswer } from '../_support/whole-answer.ts';
 
 const wordsDefault = 150;
@@ -27,10 +27,8 @@ const output = objectWith('all', {
   summary: { type: 'string', description: 'The summary.' },
   parts: { type: 'integer', description: 'Parts in which the text was read.' },
 });
-type Input = Static<typeof parameters>;
-type Output = Static<typeof output>;
 
-export default defineSkill<Input, Output>({
+export default defineSkill({
   category: 'text',
   name: 'summarize',
   version: 'v1.0',

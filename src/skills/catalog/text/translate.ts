@@ -35,9 +35,8 @@ const parameters = objectWith(['text', 'to'], {
 });
 const output = objectWith('all', { text: { type: 'string', description: 'The translation.' } });
 type Input = Static<typeof parameters>;
-type Output = Static<typeof output>;
 
-export default defineSkill<Input, Output>({
+export default defineSkill({
   category: 'text',
   name: 'translate',
   version: 'v1.0',

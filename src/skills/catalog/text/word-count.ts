@@ -6,7 +6,7 @@
 
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { defineSkill } from '../../definition.ts';
-import { objectWith, type Static } from '../_support/schemas.ts';
+import { objectWith } from '../_support/schemas.ts';
 
 const wordsPerMinute = 200;
 const segmentsPerTurn = 10_000;
@@ -31,10 +31,8 @@ const output = objectWith('all', {
     description: `Minutes at ${wordsPerMinute} words a minute, to a tenth.`,
   },
 });
-type Input = Static<typeof parameters>;
-type Output = Static<typeof output>;
 
-export default defineSkill<Input, Output>({
+export default defineSkill({
   category: 'text',
   name: 'word-count',
   version: 'v1.0',

@@ -1,7 +1,7 @@
 import { defineSkill } from '../../definition.ts';
 import { objectWith } from '../_support/schemas.ts';
 
-export default defineSkill<{ readonly text: string }, { readonly text: string }>({
+export default defineSkill({
   category: 'util',
   name: 'echo',
   version: 'v1.0',

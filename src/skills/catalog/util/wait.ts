@@ -5,7 +5,7 @@ const waitMsMax = 300_000;
 /** A wait longer than this reports progress at this interval. */
 const progressEveryMs = 5_000;
 
-export default defineSkill<{ readonly ms: number }, { readonly waited_ms: number }>({
+export default defineSkill({
   category: 'util',
   name: 'wait',
   version: 'v1.0',

@@ -73,10 +73,9 @@ const output = objectWith(
     truncated: { type: 'boolean', description: 'Whether page or Markdown were cut off.' },
   },
 );
-type Input = Static<typeof parameters>;
 type Output = Static<typeof output>;
 
-export default defineSkill<Input, Output>({
+export default defineSkill({
   category: 'web',
   name: 'fetch-page',
   version: 'v1.0',

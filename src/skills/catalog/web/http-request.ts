@@ -61,9 +61,8 @@ const output = objectWith(
   },
 );
 type Input = Static<typeof parameters>;
-type Output = Static<typeof output>;
 
-export default defineSkill<Input, Output>({
+export default defineSkill({
   category: 'web',
   name: 'http-request',
   version: 'v1.0',
