@@ -42,6 +42,14 @@ const TriggerEvent = Nullable(
   ),
 );
 
+const rateLimit = {
+  minimum: 1,
+  maximum: 1_000_000,
+  description:
+    'Calls per minute: at most 60, or the rate_limit of its key where that is larger. The default is 60, or the ' +
+    'rate_limit of the key where that is smaller.',
+};
+
 const fields = {
   agent_id: Name(),
   name: Name(),
@@ -57,13 +65,7 @@ const fields = {
     }),
   ),
   event: TriggerEvent,
-  rate_limit: Type.Integer({
-    minimum: 1,
-    maximum: 1_000_000,
-    description:
-      'Calls per minute: at most 60, or the rate_limit of its key where that is larger. At creation 60 by default, or ' +
-      'the rate_limit of the key where that is smaller.',
-  }),
+  rate_limit: Type.Integer(rateLimit),
   active: Type.Boolean(),
 };
 const SigningSecret = Nullable(
@@ -120,12 +122,15 @@ export const CreatedTrigger = Type.Object(
     ],
   },
 );
+const RateLimit = Nullable(
+  Type.Integer({ ...rateLimit, description: `${rateLimit.description} Null sets the default.` }),
+);
 const optionalFields = {
   skill_version: Type.Optional({ ...fields.skill_version, default: 'v1.0' }),
   input: Type.Optional(fields.input),
   mapping: Type.Optional(fields.mapping),
   event: Type.Optional(fields.event),
-  rate_limit: Type.Optional(fields.rate_limit),
+  rate_limit: Type.Optional(RateLimit),
   signing_secret: Type.Optional(SigningSecret),
   active: Type.Optional({ ...fields.active, default: true }),
 };
@@ -154,7 +159,11 @@ export const NewTrigger = Type.Object(
 export type NewTrigger = Static<typeof NewTrigger>;
 
 export const TriggerChanges = Type.Object(
-  { ...Type.Partial(Type.Object(fields)).properties, signing_secret: Type.Optional(SigningSecret) },
+  {
+    ...Type.Partial(Type.Object(fields)).properties,
+    rate_limit: Type.Optional(RateLimit),
+    signing_secret: Type.Optional(SigningSecret),
+  },
   {
     title: 'AgentTriggerChanges',
     additionalProperties: false,

@@ -134,7 +134,7 @@ async function create(state: TriggerState, caller: Caller, fields: NewTrigger) {
     mapping: null,
     event_name: null,
     event_key_mapping: null,
-    rate_limit: Math.min(usualRate, caller.rateLimit),
+    rate_limit: rateByDefault(caller.rateLimit),
     ...unsigned,
     active: 1,
     ...columnsOf(state, owner, fields),
@@ -189,18 +189,18 @@ async function update(state: TriggerState, caller: Caller, id: string, fields: T
   await requireValidTrigger(state, caller, { ...known, ...columns }, known);
   const row = await database.write(async (tx) => {
     const before = found(await lockTrigger(tx, organizationId, id));
-    if (Object.keys(columns).length === 0) return before;
+    if (Object.keys(fields).length === 0) return before;
     // Another request may have changed the trigger since it was checked.
     requireTriggerScopes(skills, caller, before);
     requireValidTarget(skills, caller, { ...before, ...columns }, before);
     if (columns.agent_id !== undefined) await agents.lock(tx, organizationId, columns.agent_id);
     const key = await keyOfRuns(tx, caller, before, columns);
-    requireRate(columns.rate_limit, key.rateLimit);
+    requireRate(fields.rate_limit, key.rateLimit);
     return found(
       await updateTrigger(tx, organizationId, id, {
         ...columns,
         api_key_id: key.id,
-        rate_limit: columns.rate_limit ?? Math.min(before.rate_limit, rateMax(key.rateLimit)),
+        rate_limit: rateAfter(fields.rate_limit, before.rate_limit, key.rateLimit),
         updated_at: clock.now(),
       }),
     );
@@ -212,10 +212,19 @@ async function update(state: TriggerState, caller: Caller, id: string, fields: T
 /** Calls per minute that a trigger may take, for a key with this limit. */
 const rateMax = (rateLimit: number) => Math.max(usualRate, rateLimit);
 
+/** Calls per minute of a trigger that names no limit, for a key with this one. */
+const rateByDefault = (rateLimit: number) => Math.min(usualRate, rateLimit);
+
+/** The limit after a change: null is the default, and without one the trigger keeps its own as far as its key allows it. */
+function rateAfter(given: number | null | undefined, before: number, rateLimit: number): number {
+  if (given === null) return rateByDefault(rateLimit);
+  return given ?? Math.min(before, rateMax(rateLimit));
+}
+
 /** Throws `400` for a limit that the trigger's key does not allow. */
-function requireRate(wanted: number | undefined, rateLimit: number): void {
+function requireRate(given: number | null | undefined, rateLimit: number): void {
   const most = rateMax(rateLimit);
-  if (wanted === undefined || wanted <= most) return;
+  if (given === undefined || given === null || given <= most) return;
   throw invalid(
     'rate_limit',
     `must be at most ${most}: ${usualRate}, or the rate_limit of its key where that is larger`,
@@ -240,12 +249,13 @@ async function remove(
 function columnsOf(
   { slices: { secrets } }: TriggerState,
   owner: SecretOwner,
-  { input, active, event, signing_secret: secret, ...same }: TriggerChanges,
+  { input, active, event, signing_secret: secret, rate_limit: rate, ...same }: TriggerChanges,
 ): Partial<TriggerRow> {
   return {
     ...same,
     ...(input === undefined ? {} : { input: JSON.stringify(input) }),
     ...(active === undefined ? {} : { active: Number(active) }),
+    ...(rate === undefined || rate === null ? {} : { rate_limit: rate }),
     ...(event === undefined ? {} : eventColumns(event)),
     ...(secret === undefined ? {} : sealed(secrets, owner, secret)),
   };

@@ -192,7 +192,7 @@ describe('POST /api/agent-triggers', () => {
     ['skill_version', ['', 1, null, [], 'x'.repeat(201)]],
     ['input', ['{}', null, [], 1, true, { a: 'x'.repeat(65_536) }, { a: '🏔'.repeat(16_384) }]],
     ['mapping', ['', 1, [], {}, 'x'.repeat(8_193), `"${'🏔'.repeat(2_048)}"`]],
-    ['rate_limit', [0, -1, 1.5, '60', null, true, [], 1_000_001, 2 ** 53]],
+    ['rate_limit', [0, -1, 1.5, '60', true, [], 1_000_001, 2 ** 53]],
     ['signing_secret', ['', 'x'.repeat(15), 'x'.repeat(201), 1, [], {}, true]],
     ['active', ['true', null, 0, 1, []]],
   ];

@@ -154,6 +154,16 @@ describe("a trigger's limit", () => {
     expectInvalid(await middle.put(at, { rate_limit: 101 }), 'rate_limit');
   });
 
+  test('is the default again where a change says null', async () => {
+    const { wide, narrow } = await twoKeys();
+    const ofNarrow = await made(narrow, triggers, { name: 'Pushes', rate_limit: 3 });
+    const ofWide = await made(wide, triggers, { name: 'Pushes', rate_limit: 1_000 });
+
+    expect((await narrow.put(ofNarrow.at, { rate_limit: null })).body.rate_limit).toBe(5);
+    expect((await wide.put(ofWide.at, { rate_limit: null })).body.rate_limit).toBe(60);
+    expect(await rateOf(narrow, { rate_limit: null })).toBe(5);
+  });
+
   test('follows its key, also where another key changes it', async () => {
     const { wide, narrow } = await twoKeys();
     const ofNarrow = await made(narrow, triggers, { name: 'Pushes' });
