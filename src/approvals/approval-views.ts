@@ -24,7 +24,8 @@ export function decisionOf(
   return { approved, by, reason, ...(answer !== null && { answer }) };
 }
 
-export function approvalBody(row: ApprovalRow) {
+/** `names` has the names of API keys by their ids. */
+export function approvalBody(row: ApprovalRow, names: ReadonlyMap<string, string>) {
   const { job_id, agent_id, conversation_id, step, title, digest, status, reason } = row;
   const details = JSON.parse(row.details) as Json;
   return {
@@ -42,7 +43,7 @@ export function approvalBody(row: ApprovalRow) {
     requested_at: timestamp(row.requested_at),
     expires_at: timestamp(row.expires_at),
     decided_at: timestampOrNull(row.decided_at),
-    decided_by: deciderOf(row),
+    decided_by: namedDecider(row, names),
     reason,
     fields: jsonOrNull(row.fields),
     answer: jsonOrNull(row.answer),
@@ -73,6 +74,11 @@ export function decidedEvent(row: ApprovalRow): NewEvent {
 function deciderOf({ decided_by: id, decided_by_kind: kind, decided_by_key }: ApprovalRow) {
   if (kind === null || id === null) return null;
   return { kind, id, ...(decided_by_key !== null && { api_key_id: decided_by_key }) };
+}
+
+function namedDecider(row: ApprovalRow, names: ReadonlyMap<string, string>) {
+  const decider = deciderOf(row);
+  return decider && { ...decider, name: names.get(decider.api_key_id ?? decider.id) ?? null };
 }
 
 function subjectOf({ id, job_id, conversation_id, step, title, digest }: ApprovalRow) {

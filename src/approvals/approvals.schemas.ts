@@ -61,6 +61,12 @@ export const Approval = Type.Object(
             ...Id,
             description: 'Of a session: the API key with which it acts.',
           }),
+          name: Nullable(
+            Type.String({
+              description:
+                'The client name of the API key, or Administrator for a session with the admin secret.',
+            }),
+          ),
         },
         { description: 'Who approved or rejected it.' },
       ),

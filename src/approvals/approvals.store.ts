@@ -35,6 +35,26 @@ export const findApproval = firstRow<{ organization_id: string; id: string }>()(
 );
 
 /**
+ * The names of the API keys of decisions, by their ids: the client's name, or `Administrator` for the key with which
+ * administrators act in the console.
+ */
+export async function namesOfKeys(
+  db: Handle,
+  decisions: readonly Pick<ApprovalRow, 'decided_by' | 'decided_by_key'>[],
+): Promise<ReadonlyMap<string, string>> {
+  const ids = new Set(decisions.flatMap((one) => one.decided_by_key ?? one.decided_by ?? []));
+  if (ids.size === 0) return new Map();
+  const rows = await db.kysely
+    .selectFrom('api_keys')
+    .select(['id', 'client_name', 'console'])
+    .where('id', 'in', [...ids])
+    .execute();
+  return new Map(
+    rows.map((row) => [row.id, row.console === 1 ? 'Administrator' : row.client_name]),
+  );
+}
+
+/**
  * A page of approvals, newest first, and the total. `next` is the offset of the next page when this one was
  * cut because of its size in bytes.
  */

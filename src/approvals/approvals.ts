@@ -21,6 +21,7 @@ import {
   endApproval,
   findApproval,
   listApprovals,
+  namesOfKeys,
 } from './approvals.store.ts';
 
 export interface ApprovalsDeps {
@@ -69,11 +70,16 @@ async function list(
   page: PageAsked,
 ) {
   const { rows, total, next } = await listApprovals(database.read, organizationId, filters, page);
-  return { data: rows.map(approvalBody), total, next };
+  const names = await namesOfKeys(database.read, rows);
+  return { data: rows.map((row) => approvalBody(row, names)), total, next };
 }
 
 async function get(deps: ApprovalsDeps, organizationId: string, id: string) {
-  return approvalBody(await find(deps, organizationId, id));
+  return named(deps, await find(deps, organizationId, id));
+}
+
+async function named({ database }: ApprovalsDeps, row: ApprovalRow) {
+  return approvalBody(row, await namesOfKeys(database.read, [row]));
 }
 
 /**
@@ -86,7 +92,7 @@ async function decide(deps: ApprovalsDeps, organizationId: string, id: string, d
   const row = await deps.database.write((tx) =>
     decideIn(deps, tx, before, { ...decision, answer }),
   );
-  return approvalBody(row);
+  return named(deps, row);
 }
 
 /** The recorded answer to the form; null without a form, and for a rejection. */
@@ -122,19 +128,28 @@ async function decideIn(
   const text = answer === null ? null : JSON.stringify(answer);
   const decided = { status, decided_at: now, ...decider, reason, answer: text };
   const row = isFirst ? await endApproval(tx, { job_id, n }, decided) : undefined;
-  if (row === undefined) throw refusal(found(await findApproval(tx, { organization_id, id })));
+  if (row === undefined) {
+    const other = found(await findApproval(tx, { organization_id, id }));
+    throw refusal(other, await namesOfKeys(tx, [other]));
+  }
   await appendEvents(tx, [decidedEvent(row)], now);
   return row;
 }
 
 /** Why an approval cannot be decided. */
-function refusal({ status, decided_at, decided_by, decided_by_kind, expires_at }: ApprovalRow) {
+function refusal(row: ApprovalRow, names: ReadonlyMap<string, string>) {
+  const { status, decided_at, decided_by, decided_by_kind, decided_by_key, expires_at } = row;
   const at = timestamp(decided_at ?? expires_at);
-  const by = decided_by_kind === 'console' ? 'in the session of the console' : 'by the API key';
+  const name = names.get(decided_by_key ?? decided_by ?? '');
+  const by = name === undefined ? '' : ` by “${name}”`;
+  const means =
+    decided_by_kind === 'console' ? 'in the session of the console' : 'with the API key';
   switch (status) {
     case 'approved':
     case 'rejected':
-      return conflict(`This was ${status} at ${at} ${by} ${decided_by}: the first decision counts`);
+      return conflict(
+        `This was ${status} at ${at}${by} ${means} ${decided_by}: the first decision counts`,
+      );
     case 'cancelled':
       return conflict(`This was cancelled at ${at}, because its job ended`);
     case 'expired':

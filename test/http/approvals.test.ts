@@ -184,7 +184,7 @@ describe.each([
       ...approval,
       status,
       decided_at: aTimestamp,
-      decided_by: { kind: 'api_key', id: tenant.keyId },
+      decided_by: { kind: 'api_key', id: tenant.keyId, name: 'a test' },
       reason: 'Checked with Ada 🍵',
     });
     expect((await tenant.get(at)).body).toEqual(answer.body);
@@ -253,8 +253,10 @@ describe.each([
     const third = await asked(tenant);
     const again = await post(third.at, withKey);
 
-    for (const { body } of [first, second, again]) {
-      expect(body.decided_by).toEqual({ kind: 'console', id: anId, api_key_id: anId });
+    const deciders = { kind: 'console', id: anId, api_key_id: anId };
+    expect(first.body.decided_by).toEqual({ ...deciders, name: 'Administrator' });
+    for (const { body } of [second, again]) {
+      expect(body.decided_by).toEqual({ ...deciders, name: 'a test' });
     }
     const holders = [first, second, again].map(({ body }) => body.decided_by.api_key_id);
     expect(holders.slice(1)).toEqual([tenant.keyId, tenant.keyId]);
@@ -264,7 +266,9 @@ describe.each([
     expect(new Set([...ids, tenant.keyId]).size).toBe(3);
     const refused = await post(at, withKey);
     expectRefusal(refused, 409, 'conflict');
-    expect(refused.body.message).toContain(`in the session of the console ${ids[0]}`);
+    expect(refused.body.message).toContain(
+      `by “Administrator” in the session of the console ${ids[0]}`,
+    );
   });
 
   test("another organization's approval, and an unknown one, are not found", async () => {
