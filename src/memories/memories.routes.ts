@@ -178,6 +178,28 @@ const deleteSchema = {
   response: { 204: Nothing, ...apiRefusals('not_found') },
 };
 
+const AgentOfUser = Type.Object(
+  {
+    agent_id: Slug,
+    memories: Type.Integer({ description: 'How many memories of the user the agent has.' }),
+  },
+  { title: 'AgentOfUser', examples: [{ agent_id: 'support', memories: 12 }] },
+);
+const agentsSchema = {
+  ...operation,
+  operationId: 'listAgentsOfUser',
+  summary: 'List the agents that have memories of a user',
+  description: 'By agent id. Needs the scope memories or user-data.',
+  params: Type.Object({
+    userId: { ...Name(), description: 'The user, as x-user-id names it.' },
+  }),
+  querystring: Page,
+  response: {
+    200: Paged(AgentOfUser, 'A page of agents, with the number of memories.'),
+    ...apiRefusals('insufficient_scope'),
+  },
+};
+
 /** Unknown agents and memories are 404 before anything else is checked (docs/decisions/order-of-checks.md). */
 export function memoryRoutes(
   server: Server,
@@ -221,6 +243,14 @@ export function memoryRoutes(
   server.delete(one, { onRequest: find, schema: deleteSchema }, async (request, reply) => {
     await memories.remove(reachOf(request), request.params.memoryId);
     return reply.status(204).send(null);
+  });
+  const ofUsers = async (request: FastifyRequest) => requireUsersScope(request);
+  const agents = { onRequest: ofUsers, schema: agentsSchema };
+  server.get('/api/users/:userId/agents', agents, async (request) => {
+    const { organizationId } = callerOf(request);
+    const page = { limit: request.query.limit, offset: request.query.offset };
+    const { userId } = request.params;
+    return { ...(await memories.listAgentsOfUser(organizationId, userId, page)), ...page };
   });
 }
 

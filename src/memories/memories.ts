@@ -29,6 +29,7 @@ import {
 } from './memories.store.ts';
 import {
   addToCounts,
+  agentsOfUser,
   countOfTag,
   deleteEmptyOwner,
   findRemovedOwner,
@@ -87,7 +88,7 @@ export function createMemories(deps: MemoriesDeps) {
   const verbs = bind(state, {
     ...{ findAgent, find, list, get, create, update, remove },
     ...{ keep, purge, renew, expire },
-    ...{ ofUser, eraseUser, eraseOfJobs, compactIndex },
+    ...{ listAgentsOfUser, ofUser, eraseUser, eraseOfJobs, compactIndex },
   });
   return { ...verbs, frequent, meaning: deps.meaning ?? (() => null) };
 }
@@ -300,6 +301,16 @@ async function purge({ database }: MemoriesDeps): Promise<void> {
 async function expire({ database, clock, agents }: MemoriesDeps): Promise<number> {
   const { lock } = agents;
   return await deleteExpired({ database, lock }, clock.now());
+}
+
+/** A page of the agents that keep memories of a user, and how many. */
+function listAgentsOfUser(
+  { database }: MemoriesDeps,
+  organizationId: string,
+  userId: string,
+  page: PageAsked,
+) {
+  return agentsOfUser(database.read, organizationId, userId, page);
 }
 
 /** All memories of a user, read lazily. */

@@ -1,6 +1,8 @@
 /** Every query on the owners of memories and their counts. */
 import { sql } from 'kysely';
+import { countOf } from '../database/count-of.ts';
 import type { Handle, Transaction } from '../database/database.ts';
+import type { PageAsked } from '../database/page-bytes.ts';
 import { allRows, firstRow, statement } from '../database/statement.ts';
 
 /** An owner's kind, as `memory_owners.kind` has it. */
@@ -62,6 +64,41 @@ export const findOwnersOfUser = allRows<{ organizationId: string; userId: string
     .where('kind', '=', sql.lit(ownerKinds.user))
     .where('user_id', '=', p('userId')),
 );
+
+/**
+ * A page of the agents that keep memories of a user, by id, with the number of these memories. Looks once for each agent
+ * of the organization, however many users it has.
+ */
+export async function agentsOfUser(
+  db: Handle,
+  organizationId: string,
+  userId: string,
+  { limit, offset }: PageAsked,
+): Promise<{ data: { agent_id: string; memories: number }[]; total: number }> {
+  const found = db.kysely
+    .selectFrom('agents')
+    .innerJoin('memory_owners', (join) =>
+      join
+        .onRef('memory_owners.organization_id', '=', 'agents.organization_id')
+        .on('memory_owners.agent_id', '=', sql<string>`agents.id || '/'`)
+        .on('memory_owners.kind', '=', sql.lit(ownerKinds.user))
+        .on('memory_owners.user_id', '=', userId)
+        .on('memory_owners.removed', '=', sql.lit(0)),
+    )
+    .where('agents.organization_id', '=', organizationId)
+    .where('memory_owners.count', '>', 0);
+  const total = await countOf(found);
+  const rows = await found
+    .select(['agents.id as agent_id', 'memory_owners.count'])
+    .orderBy('agents.id')
+    .limit(limit)
+    .offset(offset)
+    .execute();
+  return {
+    data: rows.map(({ agent_id, count }) => ({ agent_id, memories: Number(count) })),
+    total,
+  };
+}
 
 /** The agent of an owner. */
 export const findAgentOfOwner = firstRow<{ id: number }>()((db, p) =>

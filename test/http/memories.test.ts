@@ -77,6 +77,51 @@ describe('a key without the scope memories', () => {
   });
 });
 
+describe('GET /api/users/:userId/agents', () => {
+  const agents = '/api/users/ada/agents';
+
+  test('lists the agents that have memories of the user, by id, with their number', async () => {
+    const tenant = await newTenant(platform);
+    for (const id of ['support', 'empty', 'analyst']) await tenant.post('/api/agents', { id });
+    const add = (agent: string, user_id: string | null) =>
+      tenant.post(`/api/agents/${agent}/memories`, { content: 'Ada likes tea', user_id });
+    for (const agent of ['support', 'support', 'analyst', 'default']) await add(agent, 'ada');
+    await add('empty', 'bob');
+    await add('empty', null);
+    const gone = await add('default', 'ada');
+    await tenant.delete(`${path}/${gone.body.id}`);
+
+    const support = { agent_id: 'support', memories: 2 };
+    const all = ['analyst', 'default'].map((agent_id) => ({ agent_id, memories: 1 }));
+    expect((await tenant.get(agents)).body).toEqual({
+      data: [...all, support],
+      ...{ total: 3, limit: 50, offset: 0 },
+    });
+    expect((await tenant.get(`${agents}?limit=1&offset=2`)).body).toEqual({
+      data: [support],
+      ...{ total: 3, limit: 1, offset: 2 },
+    });
+    await tenant.delete('/api/agents/support');
+    expect((await tenant.get(agents)).body).toMatchObject({ data: all, total: 2 });
+  });
+
+  test('is empty for an unknown user, and in another organization', async () => {
+    const tenant = await newTenant(platform);
+    await tenant.post(path, { content: 'Ada likes tea', user_id: 'ada' });
+    const none = { data: [], total: 0, limit: 50, offset: 0 };
+
+    expect((await tenant.get('/api/users/bob/agents')).body).toEqual(none);
+    expect((await (await newTenant(platform)).get(agents)).body).toEqual(none);
+  });
+
+  test.each([...hostileLimits, ...hostileOffsets])('%s is 400', async (query) => {
+    const tenant = await newTenant(platform);
+
+    const [field = ''] = /^[a-z]+/.exec(query) ?? [];
+    expectInvalid(await tenant.get(`${agents}?${query}`), field);
+  });
+});
+
 describe('POST /api/agents/:agentId/memories', () => {
   test('answers 201 with the memory, and Location', async () => {
     const tenant = await newTenant(platform);

@@ -966,6 +966,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/users/{userId}/agents": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List the agents that have memories of a user
+         * @description By agent id. Needs the scope memories or user-data.
+         */
+        get: operations["listAgentsOfUser"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/conversations": {
         parameters: {
             query?: never;
@@ -3260,6 +3280,11 @@ export interface components {
             };
             expires_at?: string | null;
         };
+        AgentOfUser: {
+            agent_id: string;
+            /** @description How many memories of the user the agent has. */
+            memories: number;
+        };
         ListedConversation: {
             /** Format: uuid */
             id: string;
@@ -3380,8 +3405,7 @@ export interface components {
                 name: string;
                 key_mapping?: string | null;
             } | null;
-            /** @description Calls per minute: at most 60, or the rate_limit of its key where that is larger. At creation 60 by default, or the rate_limit of the key where that is smaller. */
-            rate_limit?: number;
+            rate_limit?: number | null;
             signing_secret?: string | null;
             /** @default true */
             active: boolean;
@@ -3404,7 +3428,7 @@ export interface components {
                 name: string;
                 key_mapping?: string | null;
             } | null;
-            /** @description Calls per minute: at most 60, or the rate_limit of its key where that is larger. At creation 60 by default, or the rate_limit of the key where that is smaller. */
+            /** @description Calls per minute: at most 60, or the rate_limit of its key where that is larger. The default is 60, or the rate_limit of the key where that is smaller. */
             rate_limit: number;
             active: boolean;
             /** @description Whether calls have to be signed. */
@@ -3436,7 +3460,7 @@ export interface components {
                 name: string;
                 key_mapping?: string | null;
             } | null;
-            /** @description Calls per minute: at most 60, or the rate_limit of its key where that is larger. At creation 60 by default, or the rate_limit of the key where that is smaller. */
+            /** @description Calls per minute: at most 60, or the rate_limit of its key where that is larger. The default is 60, or the rate_limit of the key where that is smaller. */
             rate_limit: number;
             active: boolean;
             /** @description Whether calls have to be signed. */
@@ -3467,8 +3491,7 @@ export interface components {
                 name: string;
                 key_mapping?: string | null;
             } | null;
-            /** @description Calls per minute: at most 60, or the rate_limit of its key where that is larger. At creation 60 by default, or the rate_limit of the key where that is smaller. */
-            rate_limit?: number;
+            rate_limit?: number | null;
             active?: boolean;
             signing_secret?: string | null;
         };
@@ -4063,6 +4086,7 @@ export interface components {
                  * @description Of a session: the API key with which it acts.
                  */
                 api_key_id?: string;
+                name: string | null;
             } | null;
             reason: string | null;
             fields: {
@@ -4516,7 +4540,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description unhealthy: the database or the queue store cannot be reached. */
+            /** @description unhealthy: the database or the queue store cannot be reached, or the database takes no writes. */
             503: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -12790,6 +12814,133 @@ export interface operations {
             };
             /** @description `not_found`: These credentials give access to no such resource. */
             404: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                    "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                    "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description `rate_limit_exceeded`: The key has used up its requests of this minute. */
+            429: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                    "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                    "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description `internal_error`: An unexpected error occurred; the log has it under the x-request-id. */
+            500: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                    "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                    "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description `service_unavailable`: It cannot be done right now; try again after Retry-After seconds. */
+            503: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                    "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                    "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    listAgentsOfUser: {
+        parameters: {
+            query?: {
+                /** @description Entries of a page, at most. */
+                limit?: number;
+                /** @description Entries before the page. */
+                offset?: number;
+            };
+            header?: never;
+            path: {
+                /** @description The user, as x-user-id names it. */
+                userId: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description A page of agents, with the number of memories. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                    "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                    "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "data": [
+                     *         {
+                     *           "agent_id": "support",
+                     *           "memories": 12
+                     *         }
+                     *       ],
+                     *       "total": 1,
+                     *       "limit": 50,
+                     *       "offset": 0
+                     *     }
+                     */
+                    "application/json": {
+                        data: components["schemas"]["AgentOfUser"][];
+                        total: number;
+                        limit: number;
+                        offset: number;
+                    };
+                };
+            };
+            /** @description `validation_error`: The request is malformed or breaks a rule; details name the field. */
+            400: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                    "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                    "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description `authentication_required`: No credentials were sent. `invalid_api_key`: The key is unknown or revoked. `api_key_expired`: The key has expired. */
+            401: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description `insufficient_scope`: The key lacks a scope that this requires. */
+            403: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];

@@ -409,6 +409,12 @@ export interface MemoriesApi {
   ): Promise<Schemas['Memory']>;
   /** Delete a memory: `DELETE /api/agents/{agentId}/memories/{memoryId}`. */
   delete(agentId: string, memoryId: string, options?: CallOptions): Promise<void>;
+  /** List the agents that have memories of a user: `GET /api/users/{userId}/agents`. */
+  listAgentsOfUser(
+    userId: string,
+    query?: NonNullable<operations['listAgentsOfUser']['parameters']['query']>,
+    options?: CallOptions,
+  ): Pages<Schemas['AgentOfUser']>;
 }
 
 export interface ConversationsApi {
@@ -1199,6 +1205,14 @@ export const operationTable: OperationTable = {
       path: '/api/agents/{agentId}/memories/{memoryId}',
       credential: 'key',
       result: 'nothing',
+    },
+    listAgentsOfUser: {
+      verb: 'GET',
+      path: '/api/users/{userId}/agents',
+      credential: 'key',
+      input: 'query',
+      isPaged: true,
+      result: 'page',
     },
   },
   conversations: {

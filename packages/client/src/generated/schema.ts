@@ -772,6 +772,22 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/users/{userId}/agents": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get: operations["listAgentsOfUser"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/conversations": {
         parameters: {
             query?: never;
@@ -2680,6 +2696,11 @@ export interface components {
             };
             expires_at?: string | null;
         };
+        AgentOfUser: {
+            agent_id: string;
+            /** @description How many memories of the user the agent has. */
+            memories: number;
+        };
         ListedConversation: {
             /** Format: uuid */
             id: string;
@@ -2800,8 +2821,7 @@ export interface components {
                 name: string;
                 key_mapping?: string | null;
             } | null;
-            /** @description Calls per minute: at most 60, or the rate_limit of its key where that is larger. At creation 60 by default, or the rate_limit of the key where that is smaller. */
-            rate_limit?: number;
+            rate_limit?: number | null;
             signing_secret?: string | null;
             /** @default true */
             active?: boolean;
@@ -2824,7 +2844,7 @@ export interface components {
                 name: string;
                 key_mapping?: string | null;
             } | null;
-            /** @description Calls per minute: at most 60, or the rate_limit of its key where that is larger. At creation 60 by default, or the rate_limit of the key where that is smaller. */
+            /** @description Calls per minute: at most 60, or the rate_limit of its key where that is larger. The default is 60, or the rate_limit of the key where that is smaller. */
             rate_limit: number;
             active: boolean;
             /** @description Whether calls have to be signed. */
@@ -2856,7 +2876,7 @@ export interface components {
                 name: string;
                 key_mapping?: string | null;
             } | null;
-            /** @description Calls per minute: at most 60, or the rate_limit of its key where that is larger. At creation 60 by default, or the rate_limit of the key where that is smaller. */
+            /** @description Calls per minute: at most 60, or the rate_limit of its key where that is larger. The default is 60, or the rate_limit of the key where that is smaller. */
             rate_limit: number;
             active: boolean;
             /** @description Whether calls have to be signed. */
@@ -2887,8 +2907,7 @@ export interface components {
                 name: string;
                 key_mapping?: string | null;
             } | null;
-            /** @description Calls per minute: at most 60, or the rate_limit of its key where that is larger. At creation 60 by default, or the rate_limit of the key where that is smaller. */
-            rate_limit?: number;
+            rate_limit?: number | null;
             active?: boolean;
             signing_secret?: string | null;
         };
@@ -3483,6 +3502,7 @@ export interface components {
                  * @description Of a session: the API key with which it acts.
                  */
                 api_key_id?: string;
+                name: string | null;
             } | null;
             reason: string | null;
             fields: {
@@ -5719,6 +5739,38 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content?: never;
+            };
+        };
+    };
+    listAgentsOfUser: {
+        parameters: {
+            query?: {
+                /** @description Entries of a page, at most. */
+                limit?: number;
+                /** @description Entries before the page. */
+                offset?: number;
+            };
+            header?: never;
+            path: {
+                /** @description The user, as x-user-id names it. */
+                userId: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        data: components["schemas"]["AgentOfUser"][];
+                        total: number;
+                        limit: number;
+                        offset: number;
+                    };
+                };
             };
         };
     };
