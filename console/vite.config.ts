@@ -10,7 +10,7 @@ import { defineConfig, type Plugin } from 'vite';
 const compressedBytesMin = 1_024;
 
 /** Smaller chunks, before they are compressed, become parts of others. */
-const sharedBytesMin = 30_000;
+const sharedBytesMin = 15_000;
 
 /** Compressed once here and not for each request. */
 function compressed(): Plugin {

@@ -8,6 +8,8 @@ import {
   createRouter,
   Navigate,
   Outlet,
+  parseSearchWith,
+  stringifySearchWith,
 } from '@tanstack/react-router';
 import { addressOf } from './api/organization.ts';
 import { Missing, RouteProblem } from './shell/Missing.tsx';
@@ -15,8 +17,8 @@ import { Shell } from './shell/Shell.tsx';
 import { lazyPage } from './ui/lazily.tsx';
 
 /**
- * Reads the words that a page's url may have; what is not known is left out. `dialog` is the one that is
- * open on it.
+ * Reads the words that a page's url may have; the router removes all others from the url. `dialog` is the one that
+ * is open on the page.
  */
 const words =
   <Name extends string>(...names: Name[]) =>
@@ -265,6 +267,10 @@ export const createPlaces = (organization: string) =>
   createRouter({
     basepath: addressOf(organization, ''),
     routeTree,
+    search: { strict: true },
+    // Words are texts: a user's id such as 1e3 is no number.
+    parseSearch: parseSearchWith((text) => text),
+    stringifySearch: stringifySearchWith(String),
     defaultPreload: 'intent',
     defaultErrorComponent: RouteProblem,
     scrollRestoration: true,

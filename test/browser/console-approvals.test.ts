@@ -72,6 +72,7 @@ describe.skipIf(!(await isInstalled('Chromium')))('in the console', () => {
 
     await page.getByLabel('Status').selectOption('rejected');
     await articles.getByText('Out of stock').waitFor();
+    await articles.getByText(/by Administrator.*in the console, session/).waitFor();
     await expect.poll(() => new URL(page.url()).search).toBe('?status=rejected');
     expect(world.errors).toEqual([]);
   });

@@ -56,7 +56,7 @@ describe.skipIf(!(await isInstalled('Chromium')))('services outside in the conso
     await looked('mcp-server-form');
     await dialog.getByRole('button', { name: 'Add', exact: true }).click();
     await page.getByRole('link', { name, exact: true }).click();
-    await page.getByText(`mcp-${name}/v1.0/echo`).waitFor();
+    await page.getByText(`mcp-${name}/v1.0/echo`, { exact: true }).waitFor();
     expect(server.headers.at(-1)?.authorization).toBe('Bearer of-the-server');
 
     await page.getByRole('button', { name: 'Edit' }).click();
@@ -111,7 +111,7 @@ describe.skipIf(!(await isInstalled('Chromium')))('services outside in the conso
       .poll(() => page.url())
       .toBe(`${world.platform.url}/console/o/default/oauth/callback/${name}`);
     await page.getByRole('link', { name: 'Server', exact: true }).click();
-    await page.getByText(`mcp-${name}/v1.0/echo`).waitFor();
+    await page.getByText(`mcp-${name}/v1.0/echo`, { exact: true }).waitFor();
     if (folder !== undefined) await looked('mcp-server-account');
     await page.getByRole('link', { name: 'Accounts', exact: true }).click();
     const row = page.getByRole('row').filter({ hasText: name });

@@ -136,15 +136,24 @@ const ends: Record<Exclude<Approval['status'], 'pending'>, string> = {
 function Decider({ approval: { decided_by } }: { approval: Approval }) {
   const isAdministrator = useIsAdministrator();
   if (decided_by === null) return null;
-  const { kind, id, api_key_id: keyId } = decided_by;
-  if (kind === 'console') {
-    return <span title={`Session ${id}, API key ${keyId}`}>in the console</span>;
-  }
-  const text = 'with an API key';
-  if (!isAdministrator) return <span title={id}>{text}</span>;
+  const { kind, id, api_key_id: keyId = id, name } = decided_by;
+  const who = name ?? 'an API key';
   return (
-    <Link to="/api-keys/$keyId" params={{ keyId: id }} className={textLink}>
-      {text}
-    </Link>
+    <>
+      <span>
+        by{' '}
+        {isAdministrator ? (
+          <Link to="/api-keys/$keyId" params={{ keyId }} className={textLink}>
+            {who}
+          </Link>
+        ) : (
+          who
+        )}
+      </span>
+      {kind === 'console' && (
+        // The end of an id is random, its beginning the time.
+        <span title={`Session ${id}`}>in the console, session {id.slice(-6)},</span>
+      )}
+    </>
   );
 }

@@ -1,4 +1,4 @@
-import { type KeyboardEvent, useMemo, useState } from 'react';
+import { useMemo, useState } from 'react';
 import { type Approval, decideApproval, type Verb } from '../api/approvals.ts';
 import { FormFrame } from '../forms/FormFrame.tsx';
 import { Dialog } from '../ui/Dialog.tsx';
@@ -43,18 +43,12 @@ export function DecisionDialog({
     quiet: true,
   });
   function submit() {
-    if (decide.isPending) return;
     decide.mutate(undefined, {
       onSuccess() {
         onClose();
         onDecided?.(approval);
       },
     });
-  }
-  function onKeyDown(event: KeyboardEvent) {
-    if (event.key !== 'Enter' || !(event.ctrlKey || event.metaKey)) return;
-    event.preventDefault();
-    submit();
   }
   return (
     <Dialog
@@ -91,7 +85,6 @@ export function DecisionDialog({
           rows={3}
           value={reason}
           onValue={setReason}
-          onKeyDown={onKeyDown}
           className="resize-y"
         />
       </FormFrame>

@@ -1,7 +1,7 @@
 import { useQuery } from '@tanstack/react-query';
 import { useState } from 'react';
 import { pendingOfJobQuery } from '../api/approvals.ts';
-import { ApiError } from '../api/client.ts';
+import { isRefused } from '../api/client.ts';
 import { Section } from '../ui/Page.tsx';
 import { ApprovalCard } from './ApprovalCard.tsx';
 import { type Deciding, DecisionDialog } from './DecisionDialog.tsx';
@@ -11,10 +11,9 @@ export function JobApprovals({ jobId }: { jobId: string }) {
   const query = useQuery(pendingOfJobQuery(jobId));
   const [deciding, setDeciding] = useState<Deciding | null>(null);
   const pending = query.data?.data ?? [];
-  const isRefused = query.error instanceof ApiError && query.error.status === 403;
   return (
     <>
-      {isRefused && (
+      {isRefused(query.error) && (
         <p className="text-[13px] text-muted">
           It waits for a decision. Your API key lacks the scope approvals, so you cannot see it.
         </p>

@@ -1,10 +1,11 @@
 import type { ReactNode } from 'react';
 import { Button } from '../ui/Button.tsx';
 import { FormProblem } from './FormProblem.tsx';
+import { submitOnCtrlEnter } from './submit-keys.ts';
 
 /**
- * The frame of a form in a dialog: fields, errors that belong to no field, and buttons that stay visible.
- * `fields` are the names of fields that show their own errors.
+ * The frame of a form in a dialog: fields, errors that belong to no field, and buttons that stay visible. Ctrl Enter
+ * submits it from any field. `fields` are the names of fields that show their own errors.
  */
 export function FormFrame({
   verb,
@@ -29,8 +30,9 @@ export function FormFrame({
       noValidate
       onSubmit={(event) => {
         event.preventDefault();
-        onSubmit();
+        if (!busy) onSubmit();
       }}
+      onKeyDown={submitOnCtrlEnter}
       className="flex flex-col gap-4"
     >
       {children}

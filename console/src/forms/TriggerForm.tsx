@@ -5,11 +5,13 @@ import {
   createTrigger,
   type Trigger,
 } from '../api/triggers.ts';
+import { useMissingScopes } from '../shell/session.ts';
 import { CallCommand } from '../triggers/CallCommand.tsx';
 import { callUrl } from '../triggers/curl.ts';
 import { Choice } from '../ui/Choice.tsx';
 import { Dialog } from '../ui/Dialog.tsx';
 import { issueOf, NumberField, TextAreaField, TextField } from '../ui/Field.tsx';
+import { NeedsScope } from '../ui/NeedsScope.tsx';
 import { AgentField, SkillField, skillIssueOf, skillNameOf, skillPath } from '../ui/Pickers.tsx';
 import { SecretOnce } from '../ui/SecretOnce.tsx';
 import { useAct } from '../ui/useAct.ts';
@@ -23,8 +25,6 @@ const shown = [
   ...['name', 'agent_id', 'skill_category', 'skill_name', 'skill_version'],
   ...['mapping', 'event', 'input', 'rate_limit', 'signing_secret'],
 ];
-
-const usualLimit = 60;
 
 /** Creates a trigger and shows its url once, or changes the given one. */
 export function TriggerForm({
@@ -46,10 +46,10 @@ export function TriggerForm({
   const input = useInput({}, trigger?.input);
   const [limit, setLimit] = useState(String(trigger?.rate_limit ?? ''));
   const [secret, setSecret] = useState('');
+  const missing = useMissingScopes(['events']);
   const [isUnsigned, setUnsigned] = useState(false);
   const saving = useAct({
     async act() {
-      const rate = numberOf(limit) ?? (trigger ? usualLimit : undefined);
       const fields = {
         name,
         agent_id: agentId,
@@ -59,7 +59,8 @@ export function TriggerForm({
         mapping: mapping.trim() === '' ? null : mapping,
         // A value that is not an object is refused with the platform's message.
         input: input.value as Record<string, unknown>,
-        ...(rate !== undefined && { rate_limit: rate }),
+        // Empty is null: the platform's default.
+        rate_limit: numberOf(limit),
         ...(isUnsigned ? { signing_secret: null } : secret !== '' && { signing_secret: secret }),
       };
       if (!trigger) return createTrigger(fields);
@@ -117,6 +118,9 @@ export function TriggerForm({
         <div>
           <Choice label="A call" value={target} choices={targets} onValue={setTarget} />
         </div>
+        {target === 'event' && missing.length > 0 && (
+          <NeedsScope scopes={missing} act="A trigger that sends an event" />
+        )}
         {target === 'event' && (
           <EventFields
             name={event}
@@ -165,8 +169,8 @@ export function TriggerForm({
             label="Calls per minute"
             optional
             error={issueOf(error, 'rate_limit')}
-            hint={`What comes beyond is refused. Empty is ${usualLimit}, or the limit of its key where that is smaller.`}
-            placeholder={String(usualLimit)}
+            hint="Further calls are refused. Empty is 60, or the limit of its key where that is smaller."
+            placeholder="60"
             value={limit}
             onValue={setLimit}
           />

@@ -10,6 +10,11 @@ const longWaitSeconds = 30;
 
 const percent = new Intl.NumberFormat('en', { style: 'percent', maximumFractionDigits: 1 });
 
+const short = new Intl.NumberFormat('en', { notation: 'compact', maximumFractionDigits: 1 });
+
+/** A number that fits a tile: millions are rounded. */
+const shortCount = (n: number) => (n < 1_000_000 ? countText(n) : short.format(n));
+
 export function Tiles({ statistics }: { statistics: Schema<'Statistics'> }) {
   const { now, totals, window } = statistics;
   const ended = totals.completed + totals.failed;
@@ -18,7 +23,7 @@ export function Tiles({ statistics }: { statistics: Schema<'Statistics'> }) {
   const since = window === 'hour' ? '1h' : '24h';
   const during = window === 'hour' ? 'in the last hour' : 'in the last day';
   return (
-    <ul className="grid grid-cols-2 gap-3 md:grid-cols-3 lg:grid-cols-6">
+    <ul className="grid grid-cols-2 gap-3 md:grid-cols-3 xl:grid-cols-6">
       <Tile name="Running now" value={now.active} to="/jobs" search={{ status: 'active' }} />
       <Tile
         name="Queued"
@@ -53,19 +58,23 @@ export function Tiles({ statistics }: { statistics: Schema<'Statistics'> }) {
       <Tile
         name="Tokens"
         value={totals.total_tokens}
-        about={
-          totals.total_tokens === 0
-            ? during
-            : `${countText(totals.prompt_tokens)} in, ${countText(totals.completion_tokens)} out${costText(totals)}`
-        }
+        about={totals.total_tokens === 0 ? during : <TokenParts totals={totals} />}
       />
     </ul>
   );
 }
 
-/** Nothing where nothing is known of it. */
-function costText({ cost_usd, cost_is_partial }: Schema<'Statistics'>['totals']): string {
-  return cost_usd === null || cost_usd === 0 ? '' : `, ${moneyText(cost_usd, cost_is_partial)}`;
+/** The parts of the tokens, and below them what they cost, if anything is known of that. */
+function TokenParts({ totals }: Pick<Schema<'Statistics'>, 'totals'>) {
+  const { prompt_tokens, completion_tokens, cost_usd, cost_is_partial } = totals;
+  return (
+    <>
+      {shortCount(prompt_tokens)} in, {shortCount(completion_tokens)} out
+      {cost_usd !== null && cost_usd !== 0 && (
+        <span className="block">{moneyText(cost_usd, cost_is_partial)}</span>
+      )}
+    </>
+  );
 }
 
 function Tile({
@@ -95,15 +104,16 @@ function Tile({
         )}
       </span>
       <span
+        title={countText(value)}
         className={classes(
           'text-2xl font-semibold tracking-tight tabular-nums',
           tone === 'bad' && 'text-bad-text',
           tone === 'warn' && 'text-warn-text',
         )}
       >
-        {countText(value)}
+        {shortCount(value)}
       </span>
-      <span className="min-h-4 truncate text-xs text-muted tabular-nums">{about}</span>
+      <span className="min-h-4 text-xs text-balance text-muted tabular-nums">{about}</span>
     </li>
   );
 }

@@ -2,7 +2,7 @@ import { useQuery } from '@tanstack/react-query';
 import { CloudOff } from 'lucide-react';
 import { useEffect, useRef } from 'react';
 import { healthQuery } from '../api/health.ts';
-import { resumeQueries } from '../api/queries.ts';
+import { readHealthAgain, resumeQueries } from '../api/queries.ts';
 import { exactTime } from '../ui/Time.tsx';
 
 /** A note on every page while the platform cannot be reached; the page keeps the data that it has. */
@@ -10,11 +10,21 @@ export function Connection() {
   const { isError, dataUpdatedAt } = useQuery(healthQuery);
   const wasLost = useRef(false);
   useEffect(() => {
+    // A device without a network can still reach a platform on the same machine, so the health decides.
+    addEventListener('offline', readHealthAgain);
+    addEventListener('online', readHealthAgain);
+    return () => {
+      removeEventListener('offline', readHealthAgain);
+      removeEventListener('online', readHealthAgain);
+    };
+  }, []);
+  useEffect(() => {
     // Queries that failed meanwhile run again once the platform answers.
     if (wasLost.current && !isError) resumeQueries();
     wasLost.current = isError;
   }, [isError]);
   if (!isError) return null;
+  const cause = navigator.onLine ? '' : 'This device is offline. ';
   const asOf =
     dataUpdatedAt === 0
       ? ''
@@ -25,7 +35,9 @@ export function Connection() {
       className="sticky top-0 z-20 flex items-center gap-2.5 border-b bg-warn-soft px-4 py-2 text-[13px] text-warn-text max-md:top-13 sm:px-6 lg:px-8"
     >
       <CloudOff className="size-4 shrink-0" aria-hidden />
-      <span>The platform cannot be reached; trying again.{asOf}</span>
+      <span>
+        {cause}The platform cannot be reached; trying again.{asOf}
+      </span>
     </p>
   );
 }
