@@ -96,7 +96,8 @@ export function registerRoutes(target: Server, deps: RoutesDeps): void {
   docsRoutes(target);
   sendsFiles(target);
   guideRoutes(target, { folder: parts.guideFolder ?? builtGuide });
-  const sessions = createSessions({ database, apiKeys, adminSecret, clock });
+  const permissions = config.apiKeyPermissions;
+  const sessions = createSessions({ database, apiKeys, adminSecret, permissions, clock });
   const wrongSecrets = new WrongSecrets(clock, log);
   if (consoleFiles) consoleRoutes(target, { files: consoleFiles, sessions, wrongSecrets });
   const secretHook = adminHook(adminSecret, sessions, wrongSecrets);

@@ -66,6 +66,8 @@ interface SessionDeps {
   readonly database: Database;
   readonly apiKeys: Pick<ApiKeys, 'verify' | 'callerById' | 'consoleCaller' | 'organizations'>;
   readonly adminSecret: string;
+  /** What a valid key may do without a scope. */
+  readonly permissions: 'open' | 'strict';
   readonly clock: Clock;
 }
 
@@ -105,7 +107,7 @@ async function open(state: SessionState, request: SessionRequest, secret: string
  */
 async function read(state: SessionState, request: SessionRequest) {
   const session = await sessionOf(state, request);
-  const content = session === null ? null : await sessionBody(state.apiKeys, session);
+  const content = session === null ? null : await sessionBody(state, session);
   if (session === null || content === null) return null;
   const { id, signed_in_at, expires_at, ...holder } = session;
   const isLate = expires_at - state.clock.now() < renewedMs;
@@ -213,13 +215,13 @@ async function begin(
   id: string,
   signedInAt: number,
 ) {
-  const { clock, apiKeys } = state;
+  const { clock } = state;
   const expires_at = Math.min(clock.now() + lifetimeMs, signedInAt + longestMs);
   const session: Session = { ...holder, id, signed_in_at: signedInAt, expires_at };
   const value = Buffer.from(JSON.stringify(session)).toString('base64url');
   const signature = await signatureOf(state, value);
   const seconds = Math.ceil((expires_at - clock.now()) / 1000);
-  const content = await sessionBody(apiKeys, session);
+  const content = await sessionBody(state, session);
   if (content === null) throw keyIsOver();
   return {
     cookie: await setCookie(state, request, `${value}.${signature}`, seconds),
@@ -229,7 +231,7 @@ async function begin(
 }
 
 /** A session as the console gets it; null when its key is revoked or expired. */
-async function sessionBody(apiKeys: SessionDeps['apiKeys'], session: Session) {
+async function sessionBody({ apiKeys, permissions }: SessionDeps, session: Session) {
   const expires_at = timestamp(session.expires_at);
   if (session.kind === 'administrator') {
     return {
@@ -237,6 +239,7 @@ async function sessionBody(apiKeys: SessionDeps['apiKeys'], session: Session) {
       api_key_id: null,
       client_name: 'Administrator',
       scopes: ['*'],
+      permissions,
       organizations: await apiKeys.organizations(),
       expires_at,
     };
@@ -248,6 +251,7 @@ async function sessionBody(apiKeys: SessionDeps['apiKeys'], session: Session) {
     api_key_id: caller.keyId,
     client_name: caller.clientName,
     scopes: caller.scopes,
+    permissions,
     organizations: [caller.organizationId],
     expires_at,
   };

@@ -315,17 +315,29 @@ describe.skipIf(!(await isInstalled('Chromium')))('in the console', () => {
     await api('POST', '/api/util/v1.0/echo', { text: 'for heidi' }, heidi);
     const made = { content: 'Skis on Sundays.', user_id: 'heidi/7' };
     await api('POST', '/api/agents/default/memories', made);
+    await api('POST', '/api/agents', { id: 'ski-school' });
+    const other = { content: 'Edges need wax.', user_id: 'heidi/7' };
+    await api('POST', '/api/agents/ski-school/memories', other);
     await world.open('/memories?agent_id=default&user=heidi%2F7');
     await page.getByRole('link', { name: 'Data of this user' }).click();
     await titled('heidi/7');
     await isSound();
+    const byAgent = page.getByRole('table', { name: 'Agents with memories of this user' });
+    await byAgent.getByRole('row', { name: 'default 1' }).waitFor();
+    await byAgent.getByRole('link', { name: 'ski-school' }).click();
+    await page.getByText('Edges need wax.').waitFor();
+    await world.open('/memories?user=heidi%2F7');
+    await byAgent.getByRole('row', { name: 'ski-school 1' }).waitFor();
+    await isSound();
+    await world.open('/users/heidi%2F7');
+    await titled('heidi/7');
 
     const [download] = await Promise.all([
       page.waitForEvent('download'),
       page.getByRole('button', { name: 'Export the data' }).click(),
     ]);
     const lines = (await readFile(await download.path(), 'utf8')).trim().split('\n');
-    expect(JSON.parse(lines.at(-1) ?? '')).toMatchObject({ type: 'end', memories: 1, jobs: 1 });
+    expect(JSON.parse(lines.at(-1) ?? '')).toMatchObject({ type: 'end', memories: 2, jobs: 1 });
 
     await page.getByRole('button', { name: 'Erase the data' }).click();
     const erase = dialog().getByRole('button', { name: 'Erase the data' });
@@ -338,7 +350,7 @@ describe.skipIf(!(await isInstalled('Chromium')))('in the console', () => {
     await dialog().getByText('Jobs of the user that have not ended: 1').first().waitFor();
     await dialog().getByLabel('Cancel the jobs of this user that have not ended').check();
     await erase.click();
-    await told('Erased. Memories: 1, conversations: 2, jobs without their text: 2.');
+    await told('Erased. Memories: 2, conversations: 2, jobs without their text: 2.');
     await isSound();
     expect((await api('GET', '/api/agents/default/memories?user_id=heidi/7')).total).toBe(0);
     await page.getByRole('link', { name: 'Conversations of this user' }).click();

@@ -71,26 +71,6 @@ describe.skipIf(!(await isInstalled('Chromium')))('the console', () => {
     expect(await page.getByRole('link', { name: 'API keys' }).count()).toBe(0);
   });
 
-  test('hides or explains what the scopes of an API key do not allow', async () => {
-    const { page, platform } = world;
-    await platform.request('PUT', '/api/agents/default', {
-      key: world.key,
-      body: { skills: ['text/*'] },
-    });
-    expected = /status of 403/;
-
-    await world.signInAs(await platform.key({ scopes: ['util'] }));
-    await titled('Overview');
-    expect(await page.getByRole('link', { name: 'Approvals' }).count()).toBe(0);
-    await page.getByRole('link', { name: 'Webhooks' }).click();
-    await page.getByRole('button', { name: 'New webhook' }).first().click();
-    const approval = dialogOf(page).getByRole('checkbox', { name: /approval\.requested/ });
-    expect(await approval.isDisabled()).toBe(true);
-    await dialogOf(page).getByText('needs the scope approvals').first().waitFor();
-    await page.goto(`${platform.url}/console/o/default/agents/default?tab=settings`);
-    await page.getByRole('note').getByText('lacks the scope text').waitFor();
-  });
-
   test('keeps the secret out of the browser’s storage and the address', async () => {
     const { page } = world;
 

@@ -6,10 +6,11 @@ import {
   beginAuthorization,
   disconnectAccount,
 } from '../api/accounts.ts';
-import { useSession } from '../shell/session.ts';
+import { useMissingScopes, useSession } from '../shell/session.ts';
 import { Button } from '../ui/Button.tsx';
 import { Confirm } from '../ui/Dialog.tsx';
 import { Menu } from '../ui/Menu.tsx';
+import { NeedsScope } from '../ui/NeedsScope.tsx';
 import { Facts, Section } from '../ui/Page.tsx';
 import { Status } from '../ui/Status.tsx';
 import { Time } from '../ui/Time.tsx';
@@ -56,6 +57,7 @@ export function AccountSection({ server }: { server: string }) {
 /** Connects and disconnects an account. */
 export function AccountActs({ account, isShort = false }: { account: Account; isShort?: boolean }) {
   const { organization_id } = useSession();
+  const missing = useMissingScopes([account.category]);
   const [isLeaving, setLeaving] = useState(false);
   const { server, status } = account;
   const connect = useAct({
@@ -75,6 +77,7 @@ export function AccountActs({ account, isShort = false }: { account: Account; is
   const again = { label: 'Connect again', act: () => connect.mutate() };
   const leave = { label: 'Disconnect', isDanger: true, act: () => setLeaving(true) };
   const isConnected = status === 'connected';
+  if (missing.length > 0) return <NeedsScope scopes={missing} act="Changing the account" />;
   return (
     <>
       {(!isConnected || !isShort) && (

@@ -3,7 +3,7 @@ import { Link } from '@tanstack/react-router';
 import { ListChecks } from 'lucide-react';
 import type { Schema } from '../api/client.ts';
 import { jobsQuery } from '../api/jobs.ts';
-import { liveMs } from '../api/queries.ts';
+import { live } from '../api/queries.ts';
 import { sourceText } from '../jobs/words.ts';
 import { ButtonLink } from '../ui/Button.tsx';
 import { Empty, Loaded } from '../ui/Loading.tsx';
@@ -43,7 +43,7 @@ const columns: readonly Column<Schema<'JobListItem'>>[] = [
 export function AgentJobs({ agentId }: { agentId: string }) {
   const query = useQuery({
     ...jobsQuery({ agent_id: agentId, limit: shownMax, include: 'timing' }),
-    refetchInterval: liveMs,
+    refetchInterval: live,
   });
   return (
     <Section

@@ -19,6 +19,7 @@ import {
 import { jsonText, ObjectField } from '../forms/ObjectField.tsx';
 import { objectOf } from '../forms/object-of.ts';
 import { AskBeforeField, SkillPatternsField } from '../forms/SkillPatternsField.tsx';
+import { submitOnCtrlEnter } from '../forms/submit-keys.ts';
 import { Button } from '../ui/Button.tsx';
 import { Confirm } from '../ui/Dialog.tsx';
 import { issueOf, TextAreaField, TextField } from '../ui/Field.tsx';
@@ -122,8 +123,10 @@ export function AgentSettings({ agent }: { agent: Schema<'Agent'> }) {
         className="flex flex-col gap-5"
         onSubmit={(event) => {
           event.preventDefault();
+          if (!isEdited || missing.length > 0 || save.isPending) return;
           save.mutate(undefined, { onSuccess: forget });
         }}
+        onKeyDown={submitOnCtrlEnter}
       >
         <div className="grid gap-5 sm:grid-cols-2">
           <TextField label="Name" error={issueOf(error, 'name')} {...text('name', agent.name)} />

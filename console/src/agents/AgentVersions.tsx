@@ -2,7 +2,12 @@
 import { keepPreviousData, useQuery } from '@tanstack/react-query';
 import { History, RotateCcw } from 'lucide-react';
 import { useState } from 'react';
-import { agentVersionQuery, agentVersionsQuery, restoreAgentVersion } from '../api/agents.ts';
+import {
+  agentVersionQuery,
+  agentVersionsQuery,
+  missingScopesQuery,
+  restoreAgentVersion,
+} from '../api/agents.ts';
 import type { Schema } from '../api/client.ts';
 import { SideBySide } from '../remote/Difference.tsx';
 import { Button } from '../ui/Button.tsx';
@@ -10,6 +15,7 @@ import { classes } from '../ui/classes.ts';
 import { Confirm } from '../ui/Dialog.tsx';
 import { Field, Select } from '../ui/Field.tsx';
 import { Empty, Loaded } from '../ui/Loading.tsx';
+import { NeedsScope } from '../ui/NeedsScope.tsx';
 import { Section } from '../ui/Page.tsx';
 import { Pagination } from '../ui/Pagination.tsx';
 import { Time } from '../ui/Time.tsx';
@@ -129,6 +135,7 @@ function Shown({
 }) {
   const [compare, setCompare] = useState<number>();
   const [isAsking, setAsking] = useState(false);
+  const missing = useQuery(missingScopesQuery(agent.id)).data ?? [];
   const query = useQuery({
     ...agentVersionQuery(agent.id, version, compare),
     placeholderData: keepPreviousData,
@@ -143,11 +150,14 @@ function Shown({
     <Section
       title={`Version ${version}`}
       actions={
-        version !== agent.version && (
+        version !== agent.version &&
+        (missing.length > 0 ? (
+          <NeedsScope scopes={missing} act="Going back to it" />
+        ) : (
           <Button size="small" icon={<RotateCcw />} onClick={() => setAsking(true)}>
             Go back to it
           </Button>
-        )
+        ))
       }
     >
       <Loaded query={query}>

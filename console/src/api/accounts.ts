@@ -1,7 +1,7 @@
 /** The organization's accounts at outside servers that require authorization. */
 import { queryOptions } from '@tanstack/react-query';
 import { api, body, type Schema } from './client.ts';
-import { liveMs } from './queries.ts';
+import { live } from './queries.ts';
 
 export type Account = Schema<'Account'>;
 
@@ -9,7 +9,7 @@ export const accountsQuery = () =>
   queryOptions({
     queryKey: ['accounts'],
     queryFn: () => body(api.GET('/api/accounts')),
-    refetchInterval: liveMs,
+    refetchInterval: live,
   });
 
 export const beginAuthorization = (server: string) =>

@@ -1,15 +1,11 @@
 import { keepPreviousData, queryOptions } from '@tanstack/react-query';
-import { ApiError, api, body, pageOf, type Schema } from './client.ts';
-import { liveMs } from './queries.ts';
+import { api, body, pageOf, type Schema } from './client.ts';
+import { live } from './queries.ts';
 import type { operations } from './schema.ts';
 
 export type Approval = Schema<'Approval'>;
 export type ApprovalFilters = NonNullable<operations['listApprovals']['parameters']['query']>;
 export type Verb = 'approve' | 'reject';
-
-/** Not polled after a refusal, because a key without the scope is always refused. */
-const liveUnlessRefused = ({ state }: { state: { error: Error | null } }) =>
-  state.error instanceof ApiError && state.error.status === 403 ? false : liveMs;
 
 export const approvalsQuery = (filters: ApprovalFilters, limit: number, offset = 0) =>
   queryOptions({
@@ -19,7 +15,7 @@ export const approvalsQuery = (filters: ApprovalFilters, limit: number, offset =
         api.GET('/api/approvals', { params: { query: { ...filters, ...page } } }),
       ),
     placeholderData: keepPreviousData,
-    refetchInterval: liveUnlessRefused,
+    refetchInterval: live,
   });
 
 /** The number of pending approvals, for the menu. */
@@ -38,7 +34,7 @@ export const approvalQuery = (approvalId: string) =>
     queryKey: ['approvals', approvalId],
     queryFn: () =>
       body(api.GET('/api/approvals/{approvalId}', { params: { path: { approvalId } } })),
-    refetchInterval: liveUnlessRefused,
+    refetchInterval: live,
   });
 
 /** `answer` has the values of the fields, for an approval that has some. */

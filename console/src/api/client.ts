@@ -70,6 +70,10 @@ export class ApiError extends Error {
   }
 }
 
+/** Whether a request failed because the session lacks a scope. */
+export const isRefused = (error: unknown): boolean =>
+  error instanceof ApiError && error.code === 'insufficient_scope';
+
 /** Of a request made with `api`. */
 interface Answer<T> {
   readonly data?: T;

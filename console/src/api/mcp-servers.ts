@@ -1,7 +1,7 @@
 /** Outside servers whose tools are skills; for the administrator alone. */
 import { queryOptions } from '@tanstack/react-query';
 import { api, body, type PageAsked, type Schema } from './client.ts';
-import { liveMs } from './queries.ts';
+import { live } from './queries.ts';
 
 export type McpServer = Schema<'McpServer'>;
 /** Fields with a default are optional. */
@@ -11,14 +11,14 @@ export const mcpServersQuery = (page: PageAsked) =>
   queryOptions({
     queryKey: ['mcp-servers', page],
     queryFn: () => body(api.GET('/admin/mcp-servers', { params: { query: page } })),
-    refetchInterval: liveMs,
+    refetchInterval: live,
   });
 
 export const mcpServerQuery = (name: string) =>
   queryOptions({
     queryKey: ['mcp-servers', name],
     queryFn: () => body(api.GET('/admin/mcp-servers/{name}', { params: { path: { name } } })),
-    refetchInterval: liveMs,
+    refetchInterval: live,
   });
 
 /** A version with its pinned definition. */

@@ -1,5 +1,6 @@
 import { keepPreviousData, queryOptions } from '@tanstack/react-query';
-import { api, body, type Schema } from './client.ts';
+import { api, body, type PageAsked, type Schema } from './client.ts';
+import { live } from './queries.ts';
 import type { operations } from './schema.ts';
 
 type MemoryFilters = NonNullable<operations['listMemories']['parameters']['query']>;
@@ -11,6 +12,17 @@ export const memoriesQuery = (agentId: string, query: MemoryFilters) =>
     placeholderData: keepPreviousData,
     queryFn: () =>
       body(api.GET('/api/agents/{agentId}/memories', { params: { path: { agentId }, query } })),
+  });
+
+/** A page of the agents that have memories of a user. */
+export const agentsOfUserQuery = (userId: string, page: PageAsked) =>
+  queryOptions({
+    queryKey: ['memories', 'of user', userId, page],
+    queryFn: () =>
+      body(
+        api.GET('/api/users/{userId}/agents', { params: { path: { userId }, query: { ...page } } }),
+      ),
+    refetchInterval: live,
   });
 
 export const createMemory = (

@@ -1,7 +1,7 @@
 /** OpenAPI documents whose operations are skills; for the administrator alone. */
 import { queryOptions } from '@tanstack/react-query';
 import { api, body, type PageAsked, type Schema } from './client.ts';
-import { liveMs } from './queries.ts';
+import { live } from './queries.ts';
 
 export type OpenapiImport = Schema<'OpenApiImport'>;
 /** Fields with a default are optional. */
@@ -14,14 +14,14 @@ export const openapiImportsQuery = (page: PageAsked) =>
   queryOptions({
     queryKey: ['openapi-imports', page],
     queryFn: () => body(api.GET('/admin/openapi-imports', { params: { query: page } })),
-    refetchInterval: liveMs,
+    refetchInterval: live,
   });
 
 export const openapiImportQuery = (name: string) =>
   queryOptions({
     queryKey: ['openapi-imports', name],
     queryFn: () => body(api.GET('/admin/openapi-imports/{name}', { params: { path: { name } } })),
-    refetchInterval: liveMs,
+    refetchInterval: live,
   });
 
 /** A version with its pinned definition. */

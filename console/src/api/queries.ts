@@ -1,11 +1,14 @@
 /** Defaults of queries: cache time, retries, and reactions to errors. */
 import { MutationCache, QueryCache, QueryClient } from '@tanstack/react-query';
-import { ApiError, Unreachable } from './client.ts';
+import { ApiError, isRefused, Unreachable } from './client.ts';
 import { tellRecovered } from './recovery.ts';
 import { sessionQuery } from './session.ts';
 
-/** The polling interval of visible lists. */
-export const liveMs = 3_000;
+const liveMs = 3_000;
+
+/** The polling interval of visible lists. None after a refusal: a session without the scope is always refused. */
+export const live = ({ state }: { state: { error: Error | null } }): number | false =>
+  isRefused(state.error) ? false : liveMs;
 
 const signedOut = ['authentication_required', 'invalid_api_key', 'api_key_expired'];
 
@@ -37,7 +40,10 @@ export const queryClient = new QueryClient({
   }),
   mutationCache: new MutationCache({ onError }),
   defaultOptions: {
+    // The browser's word for being offline is not asked: the platform may run on the same machine.
+    mutations: { networkMode: 'always' },
     queries: {
+      networkMode: 'always',
       staleTime: 2_000,
       // A refusal (4xx) would repeat; an unreachable platform may answer the next time.
       retry: (failures, error) =>

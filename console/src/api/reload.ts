@@ -1,11 +1,11 @@
 import { queryOptions } from '@tanstack/react-query';
 import { api, body } from './client.ts';
-import { liveMs } from './queries.ts';
+import { live } from './queries.ts';
 
 /** How the last reload of the skills went, and what does not load; for the administrator alone. */
 export const reloadQuery = queryOptions({
   queryKey: ['reload'],
-  refetchInterval: liveMs,
+  refetchInterval: live,
   async queryFn({ client, queryKey }) {
     const before = client.getQueryData<{ ended_at: string | null }>(queryKey);
     const now = await body(api.GET('/admin/skills/reload'));

@@ -1,6 +1,6 @@
 import { keepPreviousData, queryOptions } from '@tanstack/react-query';
 import { api, body, type Schema } from './client.ts';
-import { liveMs } from './queries.ts';
+import { live } from './queries.ts';
 
 export type Schedule = Schema<'ScheduledJob'>;
 export type ListedSchedule = Schema<'ListedScheduledJob'>;
@@ -25,7 +25,7 @@ export const scheduleQuery = (jobId: string) =>
           params: { path: { jobId }, query: { include: 'refusal' } },
         }),
       ),
-    refetchInterval: liveMs,
+    refetchInterval: live,
   });
 
 /** What became of its slots, the newest first. */
@@ -39,7 +39,7 @@ export const scheduleRunsQuery = (jobId: string, limit: number, offset = 0) =>
         }),
       ),
     placeholderData: keepPreviousData,
-    refetchInterval: liveMs,
+    refetchInterval: live,
   });
 
 /** The next matches of an expression in a zone; the platform's error for an invalid one. */

@@ -9,6 +9,8 @@ export interface Session {
   readonly api_key_id: string | null;
   readonly client_name: string;
   readonly scopes: readonly string[];
+  /** With `strict`, memories, schedules and other areas need the scope of their name. */
+  readonly permissions: 'open' | 'strict';
   /** The organizations whose pages may be opened. */
   readonly organizations: readonly string[];
   readonly expires_at: string;

@@ -1,6 +1,6 @@
 import { keepPreviousData, queryOptions } from '@tanstack/react-query';
 import { api, body, pageOf, type Schema } from './client.ts';
-import { liveMs } from './queries.ts';
+import { live } from './queries.ts';
 
 export type Trigger = Schema<'AgentTrigger'>;
 export type CreatedTrigger = Schema<'CreatedAgentTrigger'>;
@@ -27,7 +27,7 @@ export const triggerQuery = (triggerId: string) =>
           params: { path: { triggerId }, query: { include: 'refusal' } },
         }),
       ),
-    refetchInterval: liveMs,
+    refetchInterval: live,
   });
 
 export const triggerCallsQuery = (triggerId: string, limit: number, offset: number) =>
@@ -40,7 +40,7 @@ export const triggerCallsQuery = (triggerId: string, limit: number, offset: numb
         }),
       ),
     placeholderData: keepPreviousData,
-    refetchInterval: liveMs,
+    refetchInterval: live,
   });
 
 export const createTrigger = (fields: Partial<Schema<'NewAgentTrigger'>>) =>

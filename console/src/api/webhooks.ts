@@ -1,6 +1,6 @@
 import { keepPreviousData, queryOptions } from '@tanstack/react-query';
 import { api, body, type Schema } from './client.ts';
-import { liveMs } from './queries.ts';
+import { live } from './queries.ts';
 
 export type Webhook = Schema<'Webhook'>;
 export type WebhookDelivery = Schema<'WebhookDelivery'>;
@@ -17,7 +17,7 @@ export const webhookQuery = (webhookId: string) =>
     queryKey: ['webhooks', webhookId],
     queryFn: () =>
       body(api.GET('/api/agent-webhooks/{webhookId}', { params: { path: { webhookId } } })),
-    refetchInterval: liveMs,
+    refetchInterval: live,
   });
 
 const deliveriesOf = (webhookId: string, limit: number, offset: number) =>
@@ -32,7 +32,7 @@ export const deliveriesQuery = (webhookId: string, limit: number, offset: number
     queryKey: ['webhooks', webhookId, 'deliveries', { limit, offset }],
     queryFn: () => deliveriesOf(webhookId, limit, offset),
     placeholderData: keepPreviousData,
-    refetchInterval: liveMs,
+    refetchInterval: live,
   });
 
 export const createWebhook = (fields: Schema<'NewWebhook'>) =>
@@ -66,5 +66,5 @@ export const deliveryQuery = (webhookId: string, deliveryId: string) =>
           params: { path: { webhookId, deliveryId } },
         }),
       ),
-    refetchInterval: liveMs,
+    refetchInterval: live,
   });

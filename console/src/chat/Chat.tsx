@@ -3,9 +3,11 @@ import { useQuery } from '@tanstack/react-query';
 import { useNavigate } from '@tanstack/react-router';
 import { ArrowDown, MessagesSquare, Plus, SlidersHorizontal } from 'lucide-react';
 import { useState } from 'react';
+import { missingScopesQuery } from '../api/agents.ts';
 import type { Overrides } from '../api/chat.ts';
 import type { Schema } from '../api/client.ts';
 import { conversationQuery } from '../api/conversations.ts';
+import { useMissingScopes } from '../shell/session.ts';
 import { Button, ButtonLink } from '../ui/Button.tsx';
 import { classes } from '../ui/classes.ts';
 import { Empty } from '../ui/Loading.tsx';
@@ -43,6 +45,9 @@ export function Chat({ agent, conversationId }: ChatProps) {
     const isSame = room.conversationId === undefined && given?.conversationId === conversationId;
     setRoom({ n: isSame ? room.n : room.n + 1, conversationId });
   }
+  const missing = useQuery(missingScopesQuery(agent.id)).data ?? [];
+  // The tab may have kept overrides from before the agent got skills that the session lacks the scopes for.
+  const used = missing.length > 0 ? null : (overrides ?? null);
   const toggle = (part: typeof opened) => setOpened(opened === part ? undefined : part);
   return (
     <div className="grid items-start gap-4 lg:grid-cols-[13rem_minmax(0,1fr)] xl:grid-cols-[12rem_minmax(0,1fr)_17rem] 2xl:grid-cols-[15rem_minmax(0,1fr)_22rem]">
@@ -62,7 +67,7 @@ export function Chat({ agent, conversationId }: ChatProps) {
           aria-expanded={opened === 'settings'}
           onClick={() => toggle('settings')}
         >
-          Instructions{overrides ? ' (not saved)' : ''}
+          Instructions{used ? ' (not saved)' : ''}
         </Button>
       </div>
       <Section
@@ -91,7 +96,7 @@ export function Chat({ agent, conversationId }: ChatProps) {
         conversationId={conversationId}
         given={given?.conversationId === conversationId ? given : undefined}
         onGiven={setGiven}
-        overrides={overrides ?? null}
+        overrides={used}
         user={user}
       />
       <Section
@@ -103,7 +108,8 @@ export function Chat({ agent, conversationId }: ChatProps) {
       >
         <TrialPanel
           agent={agent}
-          overrides={overrides ?? null}
+          missing={missing}
+          overrides={used}
           onOverrides={(next) => setOverrides(next ?? undefined)}
           user={user}
           userOfConversation={conversation.data?.user_id}
@@ -153,6 +159,7 @@ function Room({
     },
   });
   const isPaused = agent.status === 'paused';
+  const missing = useMissingScopes(['agent']);
   return (
     <Section
       flush
@@ -202,12 +209,14 @@ function Room({
         onText={(next) => setText(next === '' ? undefined : next)}
         onSend={() => sending.send(text)}
         onStop={sending.stop}
-        state={isPaused ? 'closed' : sending.state}
+        state={isPaused || missing.length > 0 ? 'closed' : sending.state}
         error={sending.error}
         hint={
           isPaused
             ? 'The agent is paused and takes no new work. Resume it to write to it.'
-            : hintOf(overrides, user)
+            : missing.length > 0
+              ? 'A message needs the scope agent, which your API key lacks.'
+              : hintOf(overrides, user)
         }
       />
     </Section>

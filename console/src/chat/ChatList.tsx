@@ -2,7 +2,7 @@ import { useQuery } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
 import { useState } from 'react';
 import { conversationsQuery } from '../api/conversations.ts';
-import { liveMs } from '../api/queries.ts';
+import { live } from '../api/queries.ts';
 import { openingWords } from '../conversations/content.ts';
 import { Button } from '../ui/Button.tsx';
 import { classes } from '../ui/classes.ts';
@@ -18,7 +18,7 @@ export function ChatList({ agentId, current }: { agentId: string; current: strin
   const [limit, setLimit] = useState(shownFirst);
   const query = useQuery({
     ...conversationsQuery({ agent_id: agentId, include: 'opening', limit }),
-    refetchInterval: liveMs,
+    refetchInterval: live,
   });
   return (
     <Loaded query={query} lines={4}>

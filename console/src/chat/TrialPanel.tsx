@@ -15,9 +15,11 @@ import {
   settingTexts,
 } from '../forms/model-settings.ts';
 import { jsonText } from '../forms/ObjectField.tsx';
+import { submitOnCtrlEnter } from '../forms/submit-keys.ts';
 import { Button } from '../ui/Button.tsx';
 import { issueOf, TextAreaField, TextField } from '../ui/Field.tsx';
 import { Fold } from '../ui/Fold.tsx';
+import { NeedsScope } from '../ui/NeedsScope.tsx';
 import { useAct } from '../ui/useAct.ts';
 import { Difference } from './Difference.tsx';
 
@@ -25,6 +27,7 @@ const folded = ['fallback_models', ...settingIssues];
 
 export function TrialPanel({
   agent,
+  missing,
   overrides,
   onOverrides,
   user,
@@ -32,6 +35,8 @@ export function TrialPanel({
   onUser,
 }: {
   agent: Schema<'Agent'>;
+  /** The scopes that the session lacks to try or change the agent. */
+  missing: readonly string[];
   /** Null while the chat is with the agent as it is saved. */
   overrides: Overrides | null;
   onOverrides: (overrides: Overrides | null) => void;
@@ -70,45 +75,53 @@ export function TrialPanel({
       noValidate
       aria-label="Settings of this chat"
       className="flex flex-col gap-4"
+      onKeyDown={submitOnCtrlEnter}
       onSubmit={(event) => {
         event.preventDefault();
-        if (overrides !== null) save.mutate(overrides, { onSuccess: () => onOverrides(null) });
+        if (overrides !== null && !save.isPending)
+          save.mutate(overrides, { onSuccess: () => onOverrides(null) });
       }}
     >
-      <TextAreaField
-        label="Instructions"
-        hint="What you change here counts in this chat alone, until you save it."
-        error={issueOf(save.error, 'instructions')}
-        value={instructions}
-        onValue={(next) => edit({ instructions: next })}
-        rows={10}
-        className="min-h-32 resize-y"
-      />
-      <TextField
-        label="Model"
-        hint="provider/model. If empty, the platform’s DEFAULT_MODEL."
-        error={issueOf(save.error, 'model')}
-        value={model ?? ''}
-        onValue={(next) => edit({ model: next === '' ? null : next })}
-        placeholder="the default"
-        className="font-mono text-[13px]"
-      />
-      <Fold
-        label="Fallback models and model settings"
-        isNeeded={folded.some((name) => issueOf(save.error, name) !== undefined)}
-      >
-        <FallbackModelsField
-          model={model}
-          values={fallbacks}
-          onValues={(next) => edit({ fallback_models: next })}
-          error={issueOf(save.error, 'fallback_models')}
-        />
-        <TrialSettings
-          settings={settings}
-          onSettings={(next) => edit({ model_settings: next })}
-          error={save.error}
-        />
-      </Fold>
+      {missing.length > 0 ? (
+        <NeedsScope scopes={missing} act="Trying or changing what the agent works with" />
+      ) : (
+        <>
+          <TextAreaField
+            label="Instructions"
+            hint="What you change here counts in this chat alone, until you save it."
+            error={issueOf(save.error, 'instructions')}
+            value={instructions}
+            onValue={(next) => edit({ instructions: next })}
+            rows={10}
+            className="min-h-32 resize-y"
+          />
+          <TextField
+            label="Model"
+            hint="provider/model. If empty, the platform’s DEFAULT_MODEL."
+            error={issueOf(save.error, 'model')}
+            value={model ?? ''}
+            onValue={(next) => edit({ model: next === '' ? null : next })}
+            placeholder="the default"
+            className="font-mono text-[13px]"
+          />
+          <Fold
+            label="Fallback models and model settings"
+            isNeeded={folded.some((name) => issueOf(save.error, name) !== undefined)}
+          >
+            <FallbackModelsField
+              model={model}
+              values={fallbacks}
+              onValues={(next) => edit({ fallback_models: next })}
+              error={issueOf(save.error, 'fallback_models')}
+            />
+            <TrialSettings
+              settings={settings}
+              onSettings={(next) => edit({ model_settings: next })}
+              error={save.error}
+            />
+          </Fold>
+        </>
+      )}
       {overrides !== null && (
         <>
           <Compared agent={agent} overrides={overrides} />

@@ -9,7 +9,7 @@ import {
   turnJobsQuery,
 } from '../api/conversations.ts';
 import { hasEnded } from '../api/jobs.ts';
-import { liveMs } from '../api/queries.ts';
+import { live } from '../api/queries.ts';
 import { type Turn, turnsOf } from '../conversations/turns.ts';
 
 /** A task that this page gave. */
@@ -23,11 +23,11 @@ export function useChat(conversationId: string, given: Given | undefined) {
   const [earlier, setEarlier] = useState(0);
   const conversation = useQuery({
     ...conversationQuery(conversationId),
-    refetchInterval: liveMs,
+    refetchInterval: live,
   });
   const { status, updated_at: updatedAt = '' } = conversation.data ?? {};
   const isActive = status === 'active';
-  const shared = { enabled: conversation.data !== undefined, refetchInterval: isActive && liveMs };
+  const shared = { enabled: conversation.data !== undefined, refetchInterval: isActive && live };
   const first = useQuery({ ...messagesQuery(conversationId, 1, updatedAt), ...shared });
   const total = first.data?.total ?? 0;
   const last = Math.max(1, Math.ceil(total / messagesPageSize));

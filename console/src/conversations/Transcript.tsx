@@ -4,7 +4,7 @@ import { Bot, FoldVertical, type LucideIcon, Settings2, User } from 'lucide-reac
 import { Fragment, type ReactNode } from 'react';
 import type { Message, TokenUsage } from '../api/conversations.ts';
 import { hasEnded, type JobListItem, type JobStep, jobStepsQuery } from '../api/jobs.ts';
-import { liveMs } from '../api/queries.ts';
+import { live } from '../api/queries.ts';
 import { ErrorWords } from '../jobs/ErrorWords.tsx';
 import { type StepUsage, usageOfSteps } from '../jobs/step-usage.ts';
 import { Markdown } from '../markdown/Markdown.tsx';
@@ -60,7 +60,7 @@ export function Transcript({
   const answers = useQueries({
     queries: asked.map((job) => ({
       ...jobStepsQuery(job.job_id),
-      refetchInterval: !hasEnded(job) && liveMs,
+      refetchInterval: !hasEnded(job) && live,
     })),
   });
   const steps = new Map(asked.map(({ job_id }, i) => [job_id, answers[i]]));

@@ -2,6 +2,7 @@ import { Link } from '@tanstack/react-router';
 import { useState } from 'react';
 import type { Schema } from '../api/client.ts';
 import { changeMemory, createMemory } from '../api/memories.ts';
+import { useReachesUsers } from '../shell/session.ts';
 import { issueOf, TextAreaField, TextField } from '../ui/Field.tsx';
 import { textLink } from '../ui/Links.tsx';
 import { Time } from '../ui/Time.tsx';
@@ -21,6 +22,7 @@ export function MemoryDialog({
   memory: Schema<'Memory'> | null;
   onClose: () => void;
 }) {
+  const mayNameUsers = useReachesUsers();
   const [content, setContent] = useState(memory?.content ?? '');
   const [tag, setTag] = useState(memory?.tag ?? '');
   const [user, setUser] = useState('');
@@ -70,7 +72,7 @@ export function MemoryDialog({
             placeholder="fact"
             onValue={setTag}
           />
-          {memory === null && (
+          {memory === null && mayNameUsers && (
             <TextField
               label="User"
               optional

@@ -1,7 +1,10 @@
 import { useQuery } from '@tanstack/react-query';
 import { skillsQuery } from '../api/skills.ts';
+import { useMissingScopes } from '../shell/session.ts';
+import { NeedsScope } from '../ui/NeedsScope.tsx';
 import { listedSkillPath } from '../ui/Pickers.tsx';
 import { type Choice, PickManyField } from '../ui/PickMany.tsx';
+import { Tags } from '../ui/Tags.tsx';
 
 interface Patterns {
   readonly values: readonly string[];
@@ -12,6 +15,16 @@ interface Patterns {
 /** The skills whose call by its model needs a person's approval. */
 export function AskBeforeField(patterns: Patterns) {
   const hint = 'When its model calls one of these, a person is asked first, on the page Approvals.';
+  const missing = useMissingScopes(['approvals']);
+  if (missing.length > 0) {
+    return (
+      <div className="flex flex-col gap-1.5">
+        <p className="text-[13px] font-medium">Ask before</p>
+        {patterns.values.length > 0 && <Tags values={patterns.values} />}
+        <NeedsScope scopes={missing} act="Changing this" />
+      </div>
+    );
+  }
   return <SkillPatternsField label="Ask before" hint={hint} {...patterns} />;
 }
 

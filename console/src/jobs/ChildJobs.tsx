@@ -9,7 +9,7 @@ import {
   type Job,
   type JobListItem,
 } from '../api/jobs.ts';
-import { liveMs } from '../api/queries.ts';
+import { live } from '../api/queries.ts';
 import { classes } from '../ui/classes.ts';
 import { Problem, Skeleton } from '../ui/Loading.tsx';
 import { Section } from '../ui/Page.tsx';
@@ -26,7 +26,7 @@ const depthMax = 8;
 export function ChildJobs({ job }: { job: Job }) {
   const { data } = useQuery({
     ...childJobsQuery(job.job_id, 1),
-    refetchInterval: hasEnded(job) ? false : liveMs,
+    refetchInterval: hasEnded(job) ? false : live,
   });
   if (data === undefined || data.total === 0) return null;
   return (
@@ -46,9 +46,9 @@ function Children({ of, depth }: { of: Pick<Job, 'job_id' | 'status'>; depth: nu
   const query = useQuery({
     ...childJobsQuery(of.job_id, page),
     // A job that was running may have changed its state since the list above was read.
-    refetchInterval: ({ state }) => {
-      const isQuiet = hasEnded(of) && (state.data?.data.every(hasEnded) ?? false);
-      return isQuiet ? false : liveMs;
+    refetchInterval: (asked) => {
+      const isQuiet = hasEnded(of) && (asked.state.data?.data.every(hasEnded) ?? false);
+      return isQuiet ? false : live(asked);
     },
   });
   if (query.data === undefined) {

@@ -2,7 +2,7 @@ import { useQuery } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
 import { Send } from 'lucide-react';
 import { hasEnded, type Job, type JobDelivery, jobDeliveriesQuery } from '../api/jobs.ts';
-import { liveMs } from '../api/queries.ts';
+import { live } from '../api/queries.ts';
 import { ButtonLink } from '../ui/Button.tsx';
 import { Empty, Loaded } from '../ui/Loading.tsx';
 import { Section } from '../ui/Page.tsx';
@@ -75,7 +75,7 @@ const isLive = (job: Job, deliveries: readonly JobDelivery[]) =>
 export function Deliveries({ job }: { job: Job }) {
   const deliveries = useQuery({
     ...jobDeliveriesQuery(job.job_id),
-    refetchInterval: ({ state }) => isLive(job, state.data?.data ?? []) && liveMs,
+    refetchInterval: (query) => isLive(job, query.state.data?.data ?? []) && live(query),
   });
   return (
     <Section flush>

@@ -1,7 +1,9 @@
 import { useNavigate } from '@tanstack/react-router';
 import { Pencil, RotateCcw } from 'lucide-react';
 import { type Job, retryJob } from '../api/jobs.ts';
+import { useMissingToRun } from '../skills/useMissingToRun.ts';
 import { Button, ButtonLink } from '../ui/Button.tsx';
+import { NeedsScope } from '../ui/NeedsScope.tsx';
 import { useAct } from '../ui/useAct.ts';
 import { CancelJob } from './CancelJob.tsx';
 
@@ -9,6 +11,8 @@ import { CancelJob } from './CancelJob.tsx';
 export function JobActions({ job }: { job: Job }) {
   const { job_id: jobId, status, skill_category, skill_version, skill_name } = job;
   const navigate = useNavigate();
+  const missing = useMissingToRun(job);
+  const isRetryable = status === 'failed' || status === 'cancelled';
   const retry = useAct({
     act: () => retryJob(jobId),
     done: 'It runs again, as a new job',
@@ -26,7 +30,8 @@ export function JobActions({ job }: { job: Job }) {
       >
         Run with changes
       </ButtonLink>
-      {(status === 'failed' || status === 'cancelled') && (
+      {isRetryable && missing.length > 0 && <NeedsScope scopes={missing} act="A retry" />}
+      {isRetryable && missing.length === 0 && (
         <Button
           look="primary"
           icon={<RotateCcw />}

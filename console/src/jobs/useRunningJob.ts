@@ -1,7 +1,7 @@
 import { useQuery, useQueryClient } from '@tanstack/react-query';
 import { useEffect, useState } from 'react';
 import { hasEnded, jobQuery, jobStepsQuery, jobWaitsQuery } from '../api/jobs.ts';
-import { liveMs } from '../api/queries.ts';
+import { live } from '../api/queries.ts';
 import { useJobEvents } from '../api/stream.ts';
 
 /** How often steps are read; most jobs have none. */
@@ -30,7 +30,7 @@ function useWaits(jobId: string, page: StepsPage | undefined, isLive: boolean) {
   const { data } = useQuery({
     ...jobWaitsQuery(jobId),
     enabled: isLive && page !== undefined && !isWhole,
-    refetchInterval: liveMs,
+    refetchInterval: live,
   });
   if (!isLive || page === undefined) return { waits: [], total: 0 };
   if (!isWhole) return { waits: data?.data ?? [], total: data?.total ?? 0 };
@@ -46,17 +46,18 @@ export function useRunningJob(jobId: string, page = 1) {
   const client = useQueryClient();
   const job = useQuery({
     ...jobQuery(jobId),
-    refetchInterval: ({ state }) => (state.data && hasEnded(state.data) ? false : liveMs),
+    refetchInterval: (query) =>
+      query.state.data && hasEnded(query.state.data) ? false : live(query),
   });
   const isLive = job.data !== undefined && !hasEnded(job.data);
   const events = useJobEvents(jobId);
   const thinks = events.some(({ type }) => thoughts.includes(type));
   const steps = useQuery({
     ...jobStepsQuery(jobId, page),
-    refetchInterval: ({ state }) => {
+    refetchInterval: (query) => {
       if (!isLive) return false;
-      if (job.data?.status === 'waiting') return liveMs;
-      return thinks || state.data?.data.length ? thinkingMs : quietMs;
+      if (job.data?.status === 'waiting') return live(query);
+      return thinks || query.state.data?.data.length ? thinkingMs : quietMs;
     },
   });
   const waiting = useWaits(jobId, steps.data, isLive);

@@ -5,8 +5,9 @@ import { Brain, Pencil, Plus, Trash2, X } from 'lucide-react';
 import { useState } from 'react';
 import type { Schema } from '../api/client.ts';
 import { deleteMemory, memoriesQuery } from '../api/memories.ts';
-import { liveMs } from '../api/queries.ts';
+import { live } from '../api/queries.ts';
 import { MemoryDialog } from '../forms/MemoryDialog.tsx';
+import { useReachesUsers } from '../shell/session.ts';
 import { Button, ButtonLink } from '../ui/Button.tsx';
 import { classes } from '../ui/classes.ts';
 import { Confirm } from '../ui/Dialog.tsx';
@@ -14,6 +15,7 @@ import { Select } from '../ui/Field.tsx';
 import { textLink } from '../ui/Links.tsx';
 import { Empty, Loaded } from '../ui/Loading.tsx';
 import { Menu } from '../ui/Menu.tsx';
+import { NeedsScope } from '../ui/NeedsScope.tsx';
 import { Section } from '../ui/Page.tsx';
 import { Pagination, pageSize } from '../ui/Pagination.tsx';
 import { SearchField } from '../ui/SearchField.tsx';
@@ -45,6 +47,7 @@ export function Memories({
   /** `isTyping` replaces the previous search in the browser's history. */
   onSearch: (search: MemorySearch, isTyping: boolean) => void;
 }) {
+  const mayRead = useReachesUsers();
   const { q = '', tag = '', user = '', whose = '', page = 1 } = search;
   const [doing, setDoing] = useState<Doing | null>(null);
   const query = useQuery({
@@ -55,7 +58,7 @@ export function Memories({
       limit: pageSize,
       offset: (page - 1) * pageSize,
     }),
-    refetchInterval: liveMs,
+    refetchInterval: live,
   });
   const remove = useAct({
     act: deleteMemory,
@@ -100,23 +103,27 @@ export function Memories({
           suggestions={tags}
           className="w-40"
         />
-        <div className="w-40">
-          <Select
-            aria-label="Whose memories"
-            value={whose}
-            onChange={({ target }) => look({ whose: target.value, user: '' })}
-          >
-            <option value="">All memories</option>
-            <option value="agent">The agent’s own</option>
-          </Select>
-        </div>
-        <SearchField
-          label="User"
-          value={user}
-          onValue={(text) => look({ user: text, whose: '' }, true)}
-          suggestions={users}
-          className="w-40"
-        />
+        {mayRead && (
+          <>
+            <div className="w-40">
+              <Select
+                aria-label="Whose memories"
+                value={whose}
+                onChange={({ target }) => look({ whose: target.value, user: '' })}
+              >
+                <option value="">All memories</option>
+                <option value="agent">The agent’s own</option>
+              </Select>
+            </div>
+            <SearchField
+              label="User"
+              value={user}
+              onValue={(text) => look({ user: text, whose: '' }, true)}
+              suggestions={users}
+              className="w-40"
+            />
+          </>
+        )}
         {user && (
           <ButtonLink to="/users/$userId" params={{ userId: user }}>
             Data of this user
@@ -124,6 +131,7 @@ export function Memories({
         )}
         {create}
       </div>
+      {!mayRead && <NeedsScope scopes={['memories']} act="Reading the memories of users" />}
       <Section flush>
         <Loaded query={query}>
           {({ data, total }) => (

@@ -1,7 +1,7 @@
 import { queryOptions, useQuery } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
 import { jobsQuery } from '../api/jobs.ts';
-import { liveMs } from '../api/queries.ts';
+import { live } from '../api/queries.ts';
 import { Loaded } from '../ui/Loading.tsx';
 import { skillPath } from '../ui/Pickers.tsx';
 import { rowLink, Table } from '../ui/Table.tsx';
@@ -13,7 +13,7 @@ const shownMax = 8;
 export const activeJobsQuery = () =>
   queryOptions({
     ...jobsQuery({ status: 'active', include: 'timing', limit: shownMax }),
-    refetchInterval: liveMs,
+    refetchInterval: live,
   });
 
 export function ActiveJobs() {

@@ -1,6 +1,6 @@
 import { useQuery } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
-import { liveMs } from '../api/queries.ts';
+import { live } from '../api/queries.ts';
 import { schedulesQuery } from '../api/schedules.ts';
 import { timetableText } from '../schedules/zones.ts';
 import { Loaded } from '../ui/Loading.tsx';
@@ -12,7 +12,7 @@ import { Quiet } from './Quiet.tsx';
 const shownMax = 5;
 
 export function NextSchedules() {
-  const query = useQuery({ ...schedulesQuery(), refetchInterval: liveMs });
+  const query = useQuery({ ...schedulesQuery(), refetchInterval: live });
   return (
     <Loaded query={query} lines={2}>
       {(schedules) => (

@@ -1,6 +1,6 @@
 import { useQuery } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
-import { liveMs } from '../api/queries.ts';
+import { live } from '../api/queries.ts';
 import { webhooksQuery } from '../api/webhooks.ts';
 import { Loaded } from '../ui/Loading.tsx';
 import { Enabled, Status } from '../ui/Status.tsx';
@@ -9,7 +9,7 @@ import { countText, Time } from '../ui/Time.tsx';
 import { Quiet } from './Quiet.tsx';
 
 export function WebhooksInTrouble() {
-  const query = useQuery({ ...webhooksQuery(), refetchInterval: liveMs });
+  const query = useQuery({ ...webhooksQuery(), refetchInterval: live });
   return (
     <Loaded query={query} lines={2}>
       {(webhooks) => (

@@ -7,9 +7,9 @@ import { AgentJobs } from '../agents/AgentJobs.tsx';
 import { AgentSettings } from '../agents/AgentSettings.tsx';
 import { AgentStatus } from '../agents/AgentStatus.tsx';
 import { AgentVersions } from '../agents/AgentVersions.tsx';
-import { agentQuery, changeAgent, deleteAgent } from '../api/agents.ts';
+import { agentQuery, changeAgent, deleteAgent, missingScopesQuery } from '../api/agents.ts';
 import type { Schema } from '../api/client.ts';
-import { liveMs } from '../api/queries.ts';
+import { live } from '../api/queries.ts';
 import { Chat } from '../chat/Chat.tsx';
 import { Memories } from '../memories/Memories.tsx';
 import { Button } from '../ui/Button.tsx';
@@ -25,7 +25,7 @@ const list = { label: 'Agents', to: '/agents' };
 
 export function AgentPage() {
   const { agentId } = route.useParams();
-  const query = useQuery({ ...agentQuery(agentId), refetchInterval: liveMs });
+  const query = useQuery({ ...agentQuery(agentId), refetchInterval: live });
   const agent = query.data;
   return (
     <Page
@@ -104,6 +104,7 @@ function Acts({ agent }: { agent: Schema<'Agent'> }) {
   const [asking, setAsking] = useState<'pause' | 'delete' | null>(null);
   const navigate = useNavigate();
   const { id, status } = agent;
+  const missing = useQuery(missingScopesQuery(id)).data ?? [];
   const name = agent.name || id;
   const change = useAct({
     act: (next: 'active' | 'paused') => changeAgent(id, { status: next }),
@@ -130,9 +131,11 @@ function Acts({ agent }: { agent: Schema<'Agent'> }) {
           Resume
         </Button>
       )}
-      <Button look="danger" icon={<Trash2 />} onClick={() => setAsking('delete')}>
-        Delete
-      </Button>
+      {missing.length === 0 && (
+        <Button look="danger" icon={<Trash2 />} onClick={() => setAsking('delete')}>
+          Delete
+        </Button>
+      )}
       <Confirm
         open={asking === 'pause'}
         onClose={close}

@@ -4,7 +4,7 @@ import { Bot } from 'lucide-react';
 import { AgentStatus } from '../agents/AgentStatus.tsx';
 import { agentsPageQuery } from '../api/agents.ts';
 import type { Schema } from '../api/client.ts';
-import { liveMs } from '../api/queries.ts';
+import { live } from '../api/queries.ts';
 import { NewAgent } from '../forms/NewAgent.tsx';
 import { ListPage } from '../ui/ListPage.tsx';
 import { pageSize } from '../ui/Pagination.tsx';
@@ -60,7 +60,7 @@ const columns: readonly Column<Schema<'Agent'>>[] = [
 
 export function AgentsPage() {
   const { page = 1 } = route.useSearch();
-  const query = useQuery({ ...agentsPageQuery(page, pageSize), refetchInterval: liveMs });
+  const query = useQuery({ ...agentsPageQuery(page, pageSize), refetchInterval: live });
   return (
     <ListPage
       title="Agents"

@@ -4,7 +4,7 @@ import { Ban } from 'lucide-react';
 import { useState } from 'react';
 import { apiKeysQuery, stateOf } from '../api/api-keys.ts';
 import type { Schema } from '../api/client.ts';
-import { liveMs } from '../api/queries.ts';
+import { live } from '../api/queries.ts';
 import { RevokeKey } from '../api-keys/RevokeKey.tsx';
 import { AdministratorOnly } from '../shell/AdministratorOnly.tsx';
 import { useSession } from '../shell/session.ts';
@@ -33,7 +33,7 @@ function ApiKey() {
   const { keyId } = route.useParams();
   const now = useNow();
   const [isRevoking, setRevoking] = useState(false);
-  const query = useQuery({ ...apiKeysQuery(), refetchInterval: liveMs });
+  const query = useQuery({ ...apiKeysQuery(), refetchInterval: live });
   const apiKey = query.data?.find(({ id }) => id === keyId);
   return (
     <Page

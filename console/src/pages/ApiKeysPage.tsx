@@ -4,7 +4,7 @@ import { Ban, KeyRound, Plus } from 'lucide-react';
 import { useState } from 'react';
 import { apiKeysQuery, stateOf } from '../api/api-keys.ts';
 import type { Schema } from '../api/client.ts';
-import { liveMs } from '../api/queries.ts';
+import { live } from '../api/queries.ts';
 import { RevokeKey } from '../api-keys/RevokeKey.tsx';
 import { NewApiKey } from '../forms/NewApiKey.tsx';
 import { AdministratorOnly } from '../shell/AdministratorOnly.tsx';
@@ -42,7 +42,7 @@ function ApiKeys() {
   const now = useNow();
   const [isCreating, setCreating] = useCreating();
   const [revoking, setRevoking] = useState<ApiKey | null>(null);
-  const query = useQuery({ ...apiKeysQuery(), refetchInterval: liveMs });
+  const query = useQuery({ ...apiKeysQuery(), refetchInterval: live });
   const look = (next: { q?: string; state?: string; page?: number }, replace = false) => {
     const wanted = { q, state, ...next };
     const search = Object.entries(wanted).filter(([, value]) => value);

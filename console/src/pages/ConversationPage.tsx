@@ -11,7 +11,7 @@ import {
   turnJobsQuery,
 } from '../api/conversations.ts';
 import { type JobListItem, jobsQuery } from '../api/jobs.ts';
-import { liveMs } from '../api/queries.ts';
+import { live } from '../api/queries.ts';
 import { LiveAnswer } from '../conversations/LiveAnswer.tsx';
 import { Transcript } from '../conversations/Transcript.tsx';
 import { turnsOf } from '../conversations/turns.ts';
@@ -37,11 +37,11 @@ export function ConversationPage() {
   const { conversationId } = route.useParams();
   const conversation = useQuery({
     ...conversationQuery(conversationId),
-    refetchInterval: liveMs,
+    refetchInterval: live,
   });
   const jobs = useQuery({
     ...jobsQuery({ conversation_id: conversationId, include: 'timing', limit: jobsMax }),
-    refetchInterval: liveMs,
+    refetchInterval: live,
   });
   return (
     <Page
@@ -140,7 +140,7 @@ function Messages({
 }) {
   const { page = 1 } = route.useSearch();
   const navigate = route.useNavigate();
-  const refetchInterval = isActive && liveMs;
+  const refetchInterval = isActive && live;
   const messages = useQuery({ ...messagesQuery(conversationId, page, updatedAt), refetchInterval });
   const jobs = useQuery({ ...turnJobsQuery(conversationId, updatedAt), refetchInterval });
   const usage = useQuery({ ...tokenUsageQuery(conversationId, updatedAt), refetchInterval });

@@ -3,7 +3,7 @@ import { getRouteApi, Link } from '@tanstack/react-router';
 import { MessagesSquare } from 'lucide-react';
 import type { Schema } from '../api/client.ts';
 import { conversationsQuery } from '../api/conversations.ts';
-import { liveMs } from '../api/queries.ts';
+import { live } from '../api/queries.ts';
 import { openingWords } from '../conversations/content.ts';
 import { sourceOptions, sourceText } from '../jobs/words.ts';
 import { Button, ButtonLink } from '../ui/Button.tsx';
@@ -61,7 +61,7 @@ export function ConversationsPage() {
       limit: pageSize,
       offset: (page - 1) * pageSize,
     }),
-    refetchInterval: liveMs,
+    refetchInterval: live,
   });
   const isFiltered = Object.keys(filters).length > 0;
   const clear = () => void navigate({ search: {} });

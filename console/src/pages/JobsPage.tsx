@@ -2,7 +2,7 @@ import { useQuery } from '@tanstack/react-query';
 import { getRouteApi } from '@tanstack/react-router';
 import { ListChecks } from 'lucide-react';
 import { type JobFilters as Asked, boundedTotalMax, jobsQuery } from '../api/jobs.ts';
-import { liveMs } from '../api/queries.ts';
+import { live } from '../api/queries.ts';
 import { JobFilters, type JobSearch, windows } from '../jobs/JobFilters.tsx';
 import { JobsTable } from '../jobs/JobsTable.tsx';
 import { Button, ButtonLink } from '../ui/Button.tsx';
@@ -31,7 +31,7 @@ export function JobsPage() {
   const navigate = route.useNavigate();
   const jobs = useQuery({
     ...jobsQuery(askedFor(filters, page), windows[filters.since ?? '']?.ms),
-    refetchInterval: liveMs,
+    refetchInterval: live,
   });
   const isFiltered = Object.keys(filters).length > 0;
   const clear = () => void navigate({ search: {} });

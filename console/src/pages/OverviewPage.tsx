@@ -1,7 +1,7 @@
 import { useQueries, useQuery } from '@tanstack/react-query';
 import { getRouteApi } from '@tanstack/react-router';
 import { jobsQuery } from '../api/jobs.ts';
-import { liveMs } from '../api/queries.ts';
+import { live } from '../api/queries.ts';
 import { schedulesQuery } from '../api/schedules.ts';
 import { statisticsQuery, type Window } from '../api/statistics.ts';
 import { webhooksQuery } from '../api/webhooks.ts';
@@ -28,7 +28,7 @@ export function OverviewPage() {
   const navigate = route.useNavigate();
   const window: Window = wanted === 'day' ? 'day' : 'hour';
   const statistics = useQuery(statisticsQuery(window));
-  const ever = useQuery({ ...jobsQuery({ limit: 1 }), refetchInterval: liveMs });
+  const ever = useQuery({ ...jobsQuery({ limit: 1 }), refetchInterval: live });
   const parts = useQueries({ queries: [activeJobsQuery(), webhooksQuery(), schedulesQuery()] });
   // Parts that come one after the other would push each other down.
   const isReady = [statistics, ever, ...parts].every(({ isPending }) => !isPending);

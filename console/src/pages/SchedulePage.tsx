@@ -19,11 +19,13 @@ import { NextRuns } from '../schedules/NextRuns.tsx';
 import { RunsTable } from '../schedules/RunsTable.tsx';
 import { ScheduleFacts } from '../schedules/ScheduleFacts.tsx';
 import { utc } from '../schedules/zones.ts';
+import { useMissingToRun } from '../skills/useMissingToRun.ts';
 import { Button } from '../ui/Button.tsx';
 import { CannotRun, WhyNot } from '../ui/CannotRun.tsx';
 import { Confirm } from '../ui/Dialog.tsx';
 import { Loaded } from '../ui/Loading.tsx';
 import { Menu } from '../ui/Menu.tsx';
+import { NeedsScope } from '../ui/NeedsScope.tsx';
 import { Page, Section } from '../ui/Page.tsx';
 import { Pending } from '../ui/Pending.tsx';
 import { Enabled } from '../ui/Status.tsx';
@@ -135,6 +137,8 @@ function Runs({ schedule }: { schedule: Schedule }) {
 
 function Acts({ schedule }: { schedule: Schedule }) {
   const { id, enabled } = schedule;
+  const missing = useMissingToRun(schedule);
+  const mayChange = missing.length === 0;
   const [open, setOpen] = useState<'edit' | 'delete' | null>(null);
   const navigate = route.useNavigate();
   const close = () => setOpen(null);
@@ -162,16 +166,22 @@ function Acts({ schedule }: { schedule: Schedule }) {
   });
   return (
     <>
-      <Button icon={<Play />} busy={running.isPending} onClick={() => running.mutate()}>
-        Run now
-      </Button>
-      <Button busy={switching.isPending} onClick={() => switching.mutate()}>
-        {enabled ? 'Disable' : 'Enable'}
-      </Button>
+      {mayChange ? (
+        <>
+          <Button icon={<Play />} busy={running.isPending} onClick={() => running.mutate()}>
+            Run now
+          </Button>
+          <Button busy={switching.isPending} onClick={() => switching.mutate()}>
+            {enabled ? 'Disable' : 'Enable'}
+          </Button>
+        </>
+      ) : (
+        <NeedsScope scopes={missing} act="Running or changing it" />
+      )}
       <Menu
         label="More"
         items={[
-          { label: 'Edit', icon: <Pencil />, act: () => setOpen('edit') },
+          ...(mayChange ? [{ label: 'Edit', icon: <Pencil />, act: () => setOpen('edit') }] : []),
           { label: 'Delete', icon: <Trash2 />, isDanger: true, act: () => setOpen('delete') },
         ]}
       />

@@ -1,7 +1,7 @@
 import { useQuery } from '@tanstack/react-query';
 import { Link, useNavigate } from '@tanstack/react-router';
 import { CalendarClock, Play, Plus } from 'lucide-react';
-import { liveMs } from '../api/queries.ts';
+import { live } from '../api/queries.ts';
 import {
   changeSchedule,
   type ListedSchedule,
@@ -11,6 +11,7 @@ import {
 import { ScheduleForm } from '../forms/ScheduleForm.tsx';
 import { cronWords } from '../schedules/cron.ts';
 import { timetableText } from '../schedules/zones.ts';
+import { useMissingToRun } from '../skills/useMissingToRun.ts';
 import { Button, IconButton } from '../ui/Button.tsx';
 import { CannotRun } from '../ui/CannotRun.tsx';
 import { classes } from '../ui/classes.ts';
@@ -18,7 +19,7 @@ import { Switch } from '../ui/Field.tsx';
 import { Empty, Loaded } from '../ui/Loading.tsx';
 import { Page, Section } from '../ui/Page.tsx';
 import { skillPath } from '../ui/Pickers.tsx';
-import { Status } from '../ui/Status.tsx';
+import { Enabled, Status } from '../ui/Status.tsx';
 import { aboveRowLink, rowLink, Table } from '../ui/Table.tsx';
 import { Time } from '../ui/Time.tsx';
 import { useAct } from '../ui/useAct.ts';
@@ -27,7 +28,7 @@ import { useCreating } from '../ui/useCreating.ts';
 export function SchedulesPage() {
   const [isCreating, setCreating] = useCreating();
   const navigate = useNavigate();
-  const query = useQuery({ ...schedulesQuery(), refetchInterval: liveMs });
+  const query = useQuery({ ...schedulesQuery(), refetchInterval: live });
   const create = (
     <Button look="primary" icon={<Plus />} onClick={() => setCreating(true)}>
       New schedule
@@ -138,6 +139,7 @@ function LastRun({ schedule: { last_run_at, last_run_status } }: Given) {
 
 function Acts({ schedule }: Given) {
   const words = `${skillPath(schedule)}, ${cronWords(schedule.cron_expression)}`;
+  const missing = useMissingToRun(schedule);
   const running = useAct({
     act: () => runSchedule(schedule.id),
     done: 'A run is queued',
@@ -150,6 +152,8 @@ function Acts({ schedule }: Given) {
     failed: 'The schedule was not changed',
     changes: [['schedules']],
   });
+  // Its page says which scopes are missing.
+  if (missing.length > 0) return <Enabled is={schedule.enabled} />;
   return (
     <span className={classes(aboveRowLink, 'inline-flex items-center gap-2')}>
       <IconButton

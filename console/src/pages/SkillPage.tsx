@@ -99,7 +99,7 @@ function Shown({ skill }: { skill: Schema<'Skill'> }) {
                 {
                   value: 'settings',
                   label: 'Settings',
-                  content: <SettingsTab skillId={skill.id} />,
+                  content: <SettingsTab skill={skill} />,
                 },
               ]),
           {

@@ -7,12 +7,14 @@ import { TriggerForm } from '../forms/TriggerForm.tsx';
 import { CallCommand } from '../triggers/CallCommand.tsx';
 import { CallsTable } from '../triggers/CallsTable.tsx';
 import { unknownToken, urlShape } from '../triggers/curl.ts';
+import { useMissingToChange } from '../triggers/useMissingToChange.ts';
 import { Button } from '../ui/Button.tsx';
 import { CannotRun, WhyNot } from '../ui/CannotRun.tsx';
 import { Code, Json } from '../ui/Code.tsx';
 import { Confirm } from '../ui/Dialog.tsx';
 import { AgentLink, SkillLink } from '../ui/Links.tsx';
 import { Menu } from '../ui/Menu.tsx';
+import { NeedsScope } from '../ui/NeedsScope.tsx';
 import { Facts, Page, Section } from '../ui/Page.tsx';
 import { Pending } from '../ui/Pending.tsx';
 import { Enabled } from '../ui/Status.tsx';
@@ -122,6 +124,7 @@ function How({ trigger }: { trigger: Trigger }) {
 
 function Acts({ trigger }: { trigger: Trigger }) {
   const { id, active, name } = trigger;
+  const missing = useMissingToChange(trigger);
   const [open, setOpen] = useState<'edit' | 'delete' | null>(null);
   const navigate = route.useNavigate();
   const close = () => setOpen(null);
@@ -143,12 +146,18 @@ function Acts({ trigger }: { trigger: Trigger }) {
   });
   return (
     <>
-      <Button icon={<Pencil />} onClick={() => setOpen('edit')}>
-        Edit
-      </Button>
-      <Button busy={switching.isPending} onClick={() => switching.mutate()}>
-        {active ? 'Disable' : 'Enable'}
-      </Button>
+      {missing.length > 0 ? (
+        <NeedsScope scopes={missing} act="Changing it" />
+      ) : (
+        <>
+          <Button icon={<Pencil />} onClick={() => setOpen('edit')}>
+            Edit
+          </Button>
+          <Button busy={switching.isPending} onClick={() => switching.mutate()}>
+            {active ? 'Disable' : 'Enable'}
+          </Button>
+        </>
+      )}
       <Menu
         label="More"
         items={[

@@ -1,9 +1,10 @@
 import { useQuery } from '@tanstack/react-query';
 import { Link, useNavigate } from '@tanstack/react-router';
 import { Lock, Plus, Zap } from 'lucide-react';
-import { liveMs } from '../api/queries.ts';
+import { live } from '../api/queries.ts';
 import { changeTrigger, type Trigger, triggersQuery } from '../api/triggers.ts';
 import { TriggerForm } from '../forms/TriggerForm.tsx';
+import { useMissingToChange } from '../triggers/useMissingToChange.ts';
 import { Button } from '../ui/Button.tsx';
 import { CannotRun } from '../ui/CannotRun.tsx';
 import { classes } from '../ui/classes.ts';
@@ -11,6 +12,7 @@ import { Switch } from '../ui/Field.tsx';
 import { Empty, Loaded } from '../ui/Loading.tsx';
 import { Page, Section } from '../ui/Page.tsx';
 import { skillPath } from '../ui/Pickers.tsx';
+import { Enabled } from '../ui/Status.tsx';
 import { aboveRowLink, rowLink, Table } from '../ui/Table.tsx';
 import { countText } from '../ui/Time.tsx';
 import { useAct } from '../ui/useAct.ts';
@@ -23,7 +25,7 @@ const whatOf = (trigger: Trigger): string =>
 export function TriggersPage() {
   const [isCreating, setCreating] = useCreating();
   const navigate = useNavigate();
-  const query = useQuery({ ...triggersQuery(), refetchInterval: liveMs });
+  const query = useQuery({ ...triggersQuery(), refetchInterval: live });
   const create = (
     <Button look="primary" icon={<Plus />} onClick={() => setCreating(true)}>
       New trigger
@@ -102,12 +104,15 @@ function Name({ trigger }: { trigger: Trigger }) {
 }
 
 function Active({ trigger }: { trigger: Trigger }) {
+  const missing = useMissingToChange(trigger);
   const switching = useAct({
     act: (active: boolean) => changeTrigger(trigger.id, { active }),
     done: ({ active }) => (active ? 'The trigger is enabled' : 'The trigger is disabled'),
     failed: 'The trigger was not changed',
     changes: [['triggers']],
   });
+  // Its page says which scopes are missing.
+  if (missing.length > 0) return <Enabled is={trigger.active} />;
   return (
     <span className={classes(aboveRowLink, 'inline-flex align-middle')}>
       <Switch

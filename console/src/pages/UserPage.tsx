@@ -3,8 +3,11 @@ import { getRouteApi, Link } from '@tanstack/react-router';
 import { Download, Trash2 } from 'lucide-react';
 import { useState } from 'react';
 import { type Erased, exportUser } from '../api/user-data.ts';
+import { AgentsOfUser } from '../memories/AgentsOfUser.tsx';
+import { useMissingScopes } from '../shell/session.ts';
 import { Button } from '../ui/Button.tsx';
 import { textLink } from '../ui/Links.tsx';
+import { NeedsScope } from '../ui/NeedsScope.tsx';
 import { Page, Section } from '../ui/Page.tsx';
 import { countText } from '../ui/Time.tsx';
 import { useAct } from '../ui/useAct.ts';
@@ -21,6 +24,7 @@ export function UserPage() {
 
 function User({ userId }: { userId: string }) {
   const [isErasing, setErasing] = useState(false);
+  const missing = useMissingScopes(['user-data']);
   const [erased, setErased] = useState<Erased | null>(null);
   const save = useAct({
     act: async () => offer(await exportUser(userId), `user-data-${userId}.ndjson`),
@@ -42,18 +46,13 @@ function User({ userId }: { userId: string }) {
             </Link>
           </li>
           <li>
-            <Link to="/memories" search={{ user: userId }} className={textLink}>
-              Memories of this user
-            </Link>
-            , by agent
-          </li>
-          <li>
             <Link to="/jobs" search={{ user_id: userId }} className={textLink}>
               Jobs for this user
             </Link>
           </li>
         </ul>
       </Section>
+      <AgentsOfUser userId={userId} />
       <Section title="Data of this user">
         <div className="flex max-w-2xl flex-col gap-3 text-[13px]">
           <p>
@@ -61,14 +60,18 @@ function User({ userId }: { userId: string }) {
             conversations with their messages, and jobs with input and output. The erasure deletes
             them; the rows of jobs stay, without text.
           </p>
-          <div className="flex flex-wrap gap-2">
-            <Button icon={<Download />} busy={save.isPending} onClick={() => save.mutate()}>
-              Export the data
-            </Button>
-            <Button look="danger" icon={<Trash2 />} onClick={() => setErasing(true)}>
-              Erase the data
-            </Button>
-          </div>
+          {missing.length > 0 ? (
+            <NeedsScope scopes={missing} act="Exporting or erasing the data" />
+          ) : (
+            <div className="flex flex-wrap gap-2">
+              <Button icon={<Download />} busy={save.isPending} onClick={() => save.mutate()}>
+                Export the data
+              </Button>
+              <Button look="danger" icon={<Trash2 />} onClick={() => setErasing(true)}>
+                Erase the data
+              </Button>
+            </div>
+          )}
           {/* Announced when it comes. */}
           <div role="status">{erased && <WhatWasErased erased={erased} />}</div>
         </div>

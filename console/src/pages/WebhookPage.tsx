@@ -12,10 +12,12 @@ import {
 } from '../api/webhooks.ts';
 import { RotateSecret } from '../forms/RotateSecret.tsx';
 import { WebhookForm } from '../forms/WebhookForm.tsx';
+import { useMissingScopes } from '../shell/session.ts';
 import { Button } from '../ui/Button.tsx';
 import { Confirm } from '../ui/Dialog.tsx';
 import { AgentLink } from '../ui/Links.tsx';
 import { Menu } from '../ui/Menu.tsx';
+import { NeedsScope } from '../ui/NeedsScope.tsx';
 import { Facts, Page, Section } from '../ui/Page.tsx';
 import { pageSize } from '../ui/Pagination.tsx';
 import { Pending } from '../ui/Pending.tsx';
@@ -97,8 +99,12 @@ export function WebhookPage() {
   );
 }
 
+const isOfApprovals = (event: Webhook['events'][number]) => event.startsWith('approval.');
+
 function Acts({ webhook }: { webhook: Webhook }) {
-  const { id, active } = webhook;
+  const { id, active, events } = webhook;
+  const missing = useMissingScopes(events.some(isOfApprovals) ? ['approvals'] : []);
+  const mayChange = missing.length === 0;
   const [open, setOpen] = useState<'edit' | 'rotate' | 'disable' | 'delete' | null>(null);
   const navigate = route.useNavigate();
   const close = () => setOpen(null);
@@ -126,21 +132,28 @@ function Acts({ webhook }: { webhook: Webhook }) {
   });
   return (
     <>
+      {!mayChange && <NeedsScope scopes={missing} act="Changing it" />}
       {active ? (
         <Button icon={<Send />} busy={testing.isPending} onClick={() => testing.mutate()}>
           Send test
         </Button>
       ) : (
-        <Button look="primary" busy={switching.isPending} onClick={() => switching.mutate(true)}>
-          Enable
-        </Button>
+        mayChange && (
+          <Button look="primary" busy={switching.isPending} onClick={() => switching.mutate(true)}>
+            Enable
+          </Button>
+        )
       )}
-      {active && <Button onClick={() => setOpen('disable')}>Disable</Button>}
+      {active && mayChange && <Button onClick={() => setOpen('disable')}>Disable</Button>}
       <Menu
         label="More"
         items={[
-          { label: 'Edit', icon: <Pencil />, act: () => setOpen('edit') },
-          { label: 'Rotate secret', icon: <KeyRound />, act: () => setOpen('rotate') },
+          ...(mayChange
+            ? [
+                { label: 'Edit', icon: <Pencil />, act: () => setOpen('edit') },
+                { label: 'Rotate secret', icon: <KeyRound />, act: () => setOpen('rotate') },
+              ]
+            : []),
           { label: 'Delete', icon: <Trash2 />, isDanger: true, act: () => setOpen('delete') },
         ]}
       />

@@ -1,7 +1,7 @@
 import { useQuery } from '@tanstack/react-query';
 import { Link, useNavigate } from '@tanstack/react-router';
 import { Plus, Send } from 'lucide-react';
-import { liveMs } from '../api/queries.ts';
+import { live } from '../api/queries.ts';
 import { type Webhook, webhooksQuery } from '../api/webhooks.ts';
 import { WebhookForm } from '../forms/WebhookForm.tsx';
 import { Button } from '../ui/Button.tsx';
@@ -17,7 +17,7 @@ import { healthOf } from '../webhooks/health.ts';
 export function WebhooksPage() {
   const [isCreating, setCreating] = useCreating();
   const navigate = useNavigate();
-  const query = useQuery({ ...webhooksQuery(), refetchInterval: liveMs });
+  const query = useQuery({ ...webhooksQuery(), refetchInterval: live });
   const create = (
     <Button look="primary" icon={<Plus />} onClick={() => setCreating(true)}>
       New webhook

@@ -8,9 +8,9 @@ import { Account } from './Account.tsx';
 import { Connection } from './Connection.tsx';
 import { HealthDot } from './HealthDot.tsx';
 import { Logo } from './Logo.tsx';
-import { type Place, placeGroups } from './places.ts';
+import { placeGroups } from './places.ts';
 import { SkillFaults } from './SkillFaults.tsx';
-import { useHasScope, useIsAdministrator } from './session.ts';
+import { useIsAdministrator, useMayOpen } from './session.ts';
 
 const Palette = lazyPart(async () => (await import('./Palette.tsx')).Palette, {
   waiting: null,
@@ -107,8 +107,7 @@ export function Shell() {
 
 function Places() {
   const isAdministrator = useIsAdministrator();
-  const readsApprovals = useHasScope('approvals');
-  const isSeen = ({ scope }: Place) => scope === undefined || readsApprovals;
+  const mayOpen = useMayOpen();
   return (
     <nav aria-label="Main" className="flex flex-col gap-4">
       {placeGroups
@@ -117,7 +116,7 @@ function Places() {
           <div key={label}>
             <p className="mb-1 px-2 text-xs font-medium text-muted">{label}</p>
             <ul className="flex flex-col gap-px">
-              {places.filter(isSeen).map(({ label: name, to, icon: Icon, Count }) => (
+              {places.filter(mayOpen).map(({ label: name, to, icon: Icon, Count }) => (
                 <li key={to}>
                   <Link
                     to={to}

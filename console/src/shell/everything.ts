@@ -31,7 +31,7 @@ import { creating } from '../ui/useCreating.ts';
 import { hasWords } from '../ui/words.ts';
 import { leaveSignedOut } from './leave.ts';
 import { placeGroups } from './places.ts';
-import { useIsAdministrator } from './session.ts';
+import { type Needed, useIsAdministrator, useMayOpen } from './session.ts';
 import { useTheme } from './theme.ts';
 
 export interface Found {
@@ -60,12 +60,13 @@ export function useEverything(): readonly Found[] {
 
 function usePlaces(): readonly Found[] {
   const isAdministrator = useIsAdministrator();
+  const mayOpen = useMayOpen();
   return useMemo(
     () =>
       placeGroups
         .filter(({ isAdmin }) => !isAdmin || isAdministrator)
         .flatMap(({ places }) =>
-          places.map(({ label, icon, to }) => ({
+          places.filter(mayOpen).map(({ label, icon, to }) => ({
             key: to,
             label,
             icon,
@@ -73,15 +74,15 @@ function usePlaces(): readonly Found[] {
             go: { to },
           })),
         ),
-    [isAdministrator],
+    [isAdministrator, mayOpen],
   );
 }
 
-const makings = [
+const makings: readonly (Needed & { label: string; to: string; isAdmin?: boolean })[] = [
   { label: 'New agent', to: '/agents' },
-  { label: 'New schedule', to: '/schedules' },
+  { label: 'New schedule', to: '/schedules', area: 'schedules' },
   { label: 'New trigger', to: '/triggers' },
-  { label: 'New webhook', to: '/webhooks' },
+  { label: 'New webhook', to: '/webhooks', area: 'webhooks' },
   { label: 'New API key', to: '/api-keys', isAdmin: true },
 ];
 const looks = [
@@ -92,12 +93,13 @@ const looks = [
 
 function useActs(): readonly Found[] {
   const isAdministrator = useIsAdministrator();
+  const mayOpen = useMayOpen();
   const [, setTheme] = useTheme();
   return useMemo(
     () =>
       [
         ...makings
-          .filter(({ isAdmin }) => !isAdmin || isAdministrator)
+          .filter((one) => (!one.isAdmin || isAdministrator) && mayOpen(one))
           .map(({ label, to }) => ({ label, icon: Plus, go: { to, search: creating } })),
         ...looks.map(({ theme, icon }) => ({
           label: `Appearance: ${theme}`,
@@ -110,7 +112,7 @@ function useActs(): readonly Found[] {
           go: () => void leaveSignedOut(),
         },
       ].map((act) => ({ ...act, key: act.label, about: 'Action' })),
-    [isAdministrator, setTheme],
+    [isAdministrator, mayOpen, setTheme],
   );
 }
 

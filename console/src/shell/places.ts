@@ -20,13 +20,12 @@ import {
 } from 'lucide-react';
 import type { ComponentType } from 'react';
 import { PendingCount } from '../approvals/PendingCount.tsx';
+import type { Needed } from './session.ts';
 
-export interface Place {
+export interface Place extends Needed {
   readonly label: string;
   readonly to: string;
   readonly icon: LucideIcon;
-  /** What the session needs to see it. */
-  readonly scope?: string;
   /** Beside its name: how much there is to do. */
   readonly Count?: ComponentType;
 }
@@ -43,7 +42,7 @@ export const placeGroups: readonly PlaceGroup[] = [
     label: 'Work',
     places: [
       { label: 'Overview', to: '/', icon: Activity },
-      { label: 'Skills', to: '/skills', icon: Puzzle },
+      { label: 'Skills', to: '/skills', icon: Puzzle, area: 'registry' },
       { label: 'Jobs', to: '/jobs', icon: ListChecks },
       {
         label: 'Approvals',
@@ -58,16 +57,21 @@ export const placeGroups: readonly PlaceGroup[] = [
     label: 'Agents',
     places: [
       { label: 'Agents', to: '/agents', icon: Bot },
-      { label: 'Conversations', to: '/conversations', icon: MessagesSquare },
-      { label: 'Memories', to: '/memories', icon: Brain },
+      {
+        label: 'Conversations',
+        to: '/conversations',
+        icon: MessagesSquare,
+        area: 'conversations',
+      },
+      { label: 'Memories', to: '/memories', icon: Brain, area: 'memories' },
     ],
   },
   {
     label: 'Automation',
     places: [
-      { label: 'Schedules', to: '/schedules', icon: CalendarClock },
+      { label: 'Schedules', to: '/schedules', icon: CalendarClock, area: 'schedules' },
       { label: 'Triggers', to: '/triggers', icon: Zap },
-      { label: 'Webhooks', to: '/webhooks', icon: Send },
+      { label: 'Webhooks', to: '/webhooks', icon: Send, area: 'webhooks' },
       { label: 'Connect', to: '/connect', icon: Plug },
       { label: 'Accounts', to: '/accounts', icon: UserKey },
     ],

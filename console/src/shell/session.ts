@@ -1,4 +1,4 @@
-import { createContext, useContext } from 'react';
+import { createContext, useCallback, useContext } from 'react';
 import type { Session } from '../api/session.ts';
 
 /** A session as a page has it. */
@@ -19,8 +19,37 @@ export function useSession(): PageSession {
 /** Whether the session may use /admin. */
 export const useIsAdministrator = (): boolean => useSession().kind === 'administrator';
 
-/** Whether the session has a scope. The platform decides; pages hide or explain what it would refuse. */
-export function useHasScope(scope: string): boolean {
+/** Which of these scopes the session lacks. The platform decides; pages hide or explain what it would refuse. */
+export function useMissingScopes(needed: readonly string[]): readonly string[] {
   const { scopes } = useSession();
-  return scopes.includes('*') || scopes.includes(scope);
+  return scopes.includes('*') ? [] : needed.filter((scope) => !scopes.includes(scope));
+}
+
+/** Whether the session has a scope. */
+export const useHasScope = (scope: string): boolean => useMissingScopes([scope]).length === 0;
+
+/** What a session needs to open a page. */
+export interface Needed {
+  /** A scope. */
+  readonly scope?: string;
+  /** A scope that is needed where the platform's permissions are strict. */
+  readonly area?: string;
+}
+
+/** Tells whether the session has what a page needs. */
+export function useMayOpen(): (needed: Needed) => boolean {
+  const { scopes, permissions } = useSession();
+  return useCallback(
+    ({ scope, area }) => {
+      const has = (one: string) => scopes.includes('*') || scopes.includes(one);
+      const isAreaOpen = area === undefined || permissions === 'open' || has(area);
+      return isAreaOpen && (scope === undefined || has(scope));
+    },
+    [scopes, permissions],
+  );
+}
+
+/** Whether one of the scopes is enough to reach the memories of users. */
+export function useReachesUsers(): boolean {
+  return useMissingScopes(['memories', 'user-data']).length < 2;
 }

@@ -1,14 +1,17 @@
 import { useMutation } from '@tanstack/react-query';
 import { ChevronDown, Play } from 'lucide-react';
-import { type FormEvent, type KeyboardEvent, useEffect, useRef, useState } from 'react';
+import { type FormEvent, useEffect, useRef, useState } from 'react';
 import { ApiError, type Schema } from '../api/client.ts';
 import { runSkill } from '../api/skills.ts';
 import { InputFields, InputWay } from '../forms/InputFields.tsx';
+import { submitOnCtrlEnter } from '../forms/submit-keys.ts';
 import { useInput } from '../forms/useInput.ts';
+import { useMissingScopes } from '../shell/session.ts';
 import { Button } from '../ui/Button.tsx';
 import { Code } from '../ui/Code.tsx';
 import { Empty, Problem } from '../ui/Loading.tsx';
 import { Menu } from '../ui/Menu.tsx';
+import { NeedsScope } from '../ui/NeedsScope.tsx';
 import { Section } from '../ui/Page.tsx';
 import { AgentField, listedSkillPath } from '../ui/Pickers.tsx';
 import { curlOf } from './curl.ts';
@@ -24,6 +27,7 @@ export interface Start {
 export function RunTab({ skill, start }: { skill: Schema<'Skill'>; start: Start }) {
   const { category, version, skill_name: skillName, parameters_schema, examples = [] } = skill;
   const input = useInput(start.input);
+  const missing = useMissingScopes(skill.required_scopes);
   const [agentId, setAgentId] = useState(start.agentId);
   /** The last accepted job. */
   const [jobId, setJobId] = useState<string>();
@@ -45,13 +49,8 @@ export function RunTab({ skill, start }: { skill: Schema<'Skill'>; start: Start 
   }
   function submit(event: FormEvent) {
     event.preventDefault();
-    if (input.fault === undefined && !running.isPending) running.mutate(input.value ?? {});
-  }
-  function onKeyDown(event: KeyboardEvent<HTMLFormElement>) {
-    if (event.key === 'Enter' && (event.ctrlKey || event.metaKey)) {
-      event.preventDefault();
-      event.currentTarget.requestSubmit();
-    }
+    if (missing.length > 0 || input.fault !== undefined || running.isPending) return;
+    running.mutate(input.value ?? {});
   }
   return (
     <div className="grid items-start gap-5 lg:grid-cols-2">
@@ -64,9 +63,15 @@ export function RunTab({ skill, start }: { skill: Schema<'Skill'>; start: Start 
           </>
         }
       >
-        <form ref={form} onSubmit={submit} onKeyDown={onKeyDown} className="flex flex-col gap-5">
+        <form
+          ref={form}
+          onSubmit={submit}
+          onKeyDown={submitOnCtrlEnter}
+          className="flex flex-col gap-5"
+        >
           <InputFields input={input} schema={parameters_schema} issues={issues} />
           {running.error && <Problem error={running.error} />}
+          {missing.length > 0 && <NeedsScope scopes={missing} act="A run" />}
           <div className="flex flex-wrap items-end justify-between gap-3 border-t pt-4">
             <div className="w-48">
               <AgentField value={agentId} onValue={setAgentId} />
@@ -76,7 +81,7 @@ export function RunTab({ skill, start }: { skill: Schema<'Skill'>; start: Start 
               look="primary"
               icon={<Play />}
               busy={running.isPending}
-              disabled={input.fault !== undefined}
+              disabled={missing.length > 0 || input.fault !== undefined}
               title="Ctrl Enter"
             >
               Run

@@ -3,10 +3,13 @@ import { useState } from 'react';
 import type { Schema } from '../api/client.ts';
 import { changeSkillConfig, clearSkillConfig, skillConfigQuery } from '../api/skills.ts';
 import { FormProblem } from '../forms/FormProblem.tsx';
+import { submitOnCtrlEnter } from '../forms/submit-keys.ts';
+import { useMissingScopes } from '../shell/session.ts';
 import { Button } from '../ui/Button.tsx';
 import { Confirm } from '../ui/Dialog.tsx';
 import { issueOf, TextField } from '../ui/Field.tsx';
 import { Loaded } from '../ui/Loading.tsx';
+import { NeedsScope } from '../ui/NeedsScope.tsx';
 import { Section } from '../ui/Page.tsx';
 import { Status } from '../ui/Status.tsx';
 import { useAct } from '../ui/useAct.ts';
@@ -14,19 +17,39 @@ import { useAct } from '../ui/useAct.ts';
 type Setting = Schema<'SkillSetting'>;
 
 /** The settings that a skill declares, to be set and cleared for the organization. */
-export function SettingsTab({ skillId }: { skillId: string }) {
+export function SettingsTab({
+  skill: { id: skillId, required_scopes },
+}: {
+  skill: Pick<Schema<'Skill'>, 'id' | 'required_scopes'>;
+}) {
+  const missing = useMissingScopes(required_scopes);
   const query = useQuery(skillConfigQuery(skillId));
   return (
     <Loaded query={query}>
       {({ settings }) => (
         // Emptied by each change: what was filled in is stored then, and a secret is gone from the page.
-        <SettingsForm key={query.dataUpdatedAt} skillId={skillId} settings={settings} />
+        <SettingsForm
+          key={query.dataUpdatedAt}
+          skillId={skillId}
+          settings={settings}
+          missing={missing}
+        />
       )}
     </Loaded>
   );
 }
 
-function SettingsForm({ skillId, settings }: { skillId: string; settings: readonly Setting[] }) {
+function SettingsForm({
+  skillId,
+  settings,
+  missing,
+}: {
+  skillId: string;
+  settings: readonly Setting[];
+  /** The scopes that the session lacks to change them. */
+  missing: readonly string[];
+}) {
+  const isRefused = missing.length > 0;
   const [filled, setFilled] = useState<Readonly<Record<string, string>>>({});
   const [isClearing, setClearing] = useState(false);
   const save = useAct({
@@ -48,7 +71,8 @@ function SettingsForm({ skillId, settings }: { skillId: string; settings: readon
     <Section
       title="Settings of this organization"
       actions={
-        isAnyStored && (
+        isAnyStored &&
+        !isRefused && (
           <Button size="small" onClick={() => setClearing(true)}>
             Clear all…
           </Button>
@@ -60,8 +84,11 @@ function SettingsForm({ skillId, settings }: { skillId: string; settings: readon
         className="flex max-w-2xl flex-col gap-5"
         onSubmit={(event) => {
           event.preventDefault();
-          save.mutate(Object.fromEntries(given));
+          if (given.length > 0 && !isRefused && !save.isPending) {
+            save.mutate(Object.fromEntries(given));
+          }
         }}
+        onKeyDown={submitOnCtrlEnter}
       >
         {settings.map((setting) => (
           <SettingField
@@ -71,12 +98,18 @@ function SettingsForm({ skillId, settings }: { skillId: string; settings: readon
             value={filled[setting.name] ?? ''}
             onValue={(value) => setFilled((before) => ({ ...before, [setting.name]: value }))}
             onClear={() => save.mutate({ [setting.name]: null })}
-            busy={save.isPending}
+            disabled={isRefused || save.isPending}
           />
         ))}
         <FormProblem error={save.error} fields={settings.map(({ name }) => name)} />
+        {isRefused && <NeedsScope scopes={missing} act="Changing the settings" />}
         <div className="flex flex-wrap items-center gap-3">
-          <Button type="submit" look="primary" busy={save.isPending} disabled={given.length === 0}>
+          <Button
+            type="submit"
+            look="primary"
+            busy={save.isPending}
+            disabled={isRefused || given.length === 0}
+          >
             Store
           </Button>
           <p className="min-w-0 basis-48 grow text-xs text-muted">
@@ -105,14 +138,14 @@ function SettingField({
   value,
   onValue,
   onClear,
-  busy,
+  disabled,
 }: {
   setting: Setting;
   error: string | undefined;
   value: string;
   onValue: (value: string) => void;
   onClear: () => void;
-  busy: boolean;
+  disabled: boolean;
 }) {
   const { name, description, secret, required, source, fault } = setting;
   const isStored = source === 'organization';
@@ -137,7 +170,7 @@ function SettingField({
           <Button
             size="small"
             look="quiet"
-            disabled={busy}
+            disabled={disabled}
             onClick={onClear}
             aria-label={`Clear ${name}`}
           >

@@ -1,7 +1,7 @@
 import { useQuery } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
 import type { ReactNode } from 'react';
-import { liveMs } from '../api/queries.ts';
+import { live } from '../api/queries.ts';
 import { skillUsagesQuery } from '../api/skills.ts';
 import { timetableText } from '../schedules/zones.ts';
 import { useIsAdministrator } from '../shell/session.ts';
@@ -24,7 +24,7 @@ export function UsedBy({
   const isAdministrator = useIsAdministrator();
   const query = useQuery({
     ...skillUsagesQuery(category, version, name),
-    refetchInterval: liveMs,
+    refetchInterval: live,
   });
   return (
     <Loaded query={query}>

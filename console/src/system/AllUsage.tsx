@@ -4,7 +4,7 @@ import { getRouteApi, Link } from '@tanstack/react-router';
 import { ChartColumn } from 'lucide-react';
 import { apiKeysQuery } from '../api/api-keys.ts';
 import type { Schema } from '../api/client.ts';
-import { liveMs } from '../api/queries.ts';
+import { live } from '../api/queries.ts';
 import { allUsageQuery } from '../api/usage.ts';
 import { useSession } from '../shell/session.ts';
 import { Select } from '../ui/Field.tsx';
@@ -44,7 +44,7 @@ export function AllUsage() {
       limit: pageSize,
       offset: (page - 1) * pageSize,
     }),
-    refetchInterval: liveMs,
+    refetchInterval: live,
   });
   const look = (change: Record<string, string | number>) => {
     const wanted = { owner_kind: kind, organization_id: organization, ...change };

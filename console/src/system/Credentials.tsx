@@ -3,7 +3,7 @@ import { KeySquare, Pencil, Plus, Trash2 } from 'lucide-react';
 import { useState } from 'react';
 import type { Schema } from '../api/client.ts';
 import { credentialsQuery, deleteCredential } from '../api/credentials.ts';
-import { liveMs } from '../api/queries.ts';
+import { live } from '../api/queries.ts';
 import { CredentialDialog } from '../forms/CredentialDialog.tsx';
 import { Button } from '../ui/Button.tsx';
 import { Confirm } from '../ui/Dialog.tsx';
@@ -20,7 +20,7 @@ type Credential = Schema<'Credential'>;
 export function Credentials({ organizationId }: { organizationId: string }) {
   const [editing, setEditing] = useState<Credential | 'new' | null>(null);
   const [deleting, setDeleting] = useState<Credential | null>(null);
-  const query = useQuery({ ...credentialsQuery(organizationId), refetchInterval: liveMs });
+  const query = useQuery({ ...credentialsQuery(organizationId), refetchInterval: live });
   const remove = useAct({
     act: ({ provider }: Credential) => deleteCredential(organizationId, provider),
     done: 'The credentials are deleted',

@@ -1,7 +1,6 @@
 import { useQuery } from '@tanstack/react-query';
 import type { Schema } from '../api/client.ts';
 import { healthQuery } from '../api/health.ts';
-import { liveMs } from '../api/queries.ts';
 import { Problem, Skeleton } from '../ui/Loading.tsx';
 import { Facts, Section } from '../ui/Page.tsx';
 import { Status } from '../ui/Status.tsx';
@@ -17,7 +16,7 @@ const words: Record<Schema<'Health'>['status'], string> = {
 
 /** The /health of the answering process. */
 export function HealthNow() {
-  const { data, isError, refetch } = useQuery({ ...healthQuery, refetchInterval: liveMs });
+  const { data, isError, refetch } = useQuery(healthQuery);
   return (
     <Section title="Health">
       {isError ? (

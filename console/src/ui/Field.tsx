@@ -145,7 +145,11 @@ export function SelectField<Value extends string>({
   onValue,
 }: Omit<Labelled, 'optional'> & {
   value: Value;
-  options: readonly { readonly value: Value; readonly label?: string }[];
+  options: readonly {
+    readonly value: Value;
+    readonly label?: string;
+    readonly disabled?: boolean;
+  }[];
   onValue: (value: Value) => void;
 }) {
   return (
@@ -157,7 +161,7 @@ export function SelectField<Value extends string>({
           onChange={({ target }) => onValue(target.value as Value)}
         >
           {options.map((option) => (
-            <option key={option.value} value={option.value}>
+            <option key={option.value} value={option.value} disabled={option.disabled}>
               {option.label ?? option.value}
             </option>
           ))}

@@ -1,8 +1,8 @@
 /** States of a query: loading, failed, and empty. */
 import type { UseQueryResult } from '@tanstack/react-query';
-import { CircleAlert } from 'lucide-react';
+import { CircleAlert, ShieldAlert } from 'lucide-react';
 import type { ReactNode } from 'react';
-import { ApiError, wordsOf } from '../api/client.ts';
+import { ApiError, isRefused, wordsOf } from '../api/client.ts';
 import { Button } from './Button.tsx';
 
 /** Grey lines where text will be. */
@@ -81,6 +81,13 @@ export function Loaded<T>({
     return (
       <Empty title={query.error.message}>
         It may have been deleted, or the address is incomplete.
+      </Empty>
+    );
+  }
+  if (isRefused(query.error)) {
+    return (
+      <Empty icon={<ShieldAlert />} title="Not for this session">
+        {wordsOf(query.error)}. Sign in with the admin secret, or with an API key that has it.
       </Empty>
     );
   }

@@ -2,6 +2,7 @@
 import { useQuery } from '@tanstack/react-query';
 import { agentsQuery } from '../api/agents.ts';
 import { skillsQuery } from '../api/skills.ts';
+import { useSession } from '../shell/session.ts';
 import { issueOf, SelectField } from './Field.tsx';
 import { FilterSelect } from './Filters.tsx';
 
@@ -91,10 +92,18 @@ export function SkillField({
   onValue: (path: string) => void;
   error?: string | undefined;
 }) {
-  const { data } = useQuery(skillsQuery());
-  const paths = (data ?? []).map(listedSkillPath);
-  const known = paths.includes(value) || value === '' ? paths : [value, ...paths];
-  const options = known.map((path) => ({ value: path, label: path }));
+  const { data = [] } = useQuery(skillsQuery());
+  const { scopes } = useSession();
+  const isMissing = (scope: string) => !scopes.includes('*') && !scopes.includes(scope);
+  const listed = data.map((skill) => {
+    const path = listedSkillPath(skill);
+    const missing = skill.required_scopes.filter(isMissing).join(', ');
+    return missing === ''
+      ? { value: path, label: path }
+      : { value: path, label: `${path} (needs the scope ${missing})`, disabled: true };
+  });
+  const isKnown = value === '' || listed.some((one) => one.value === value);
+  const options = isKnown ? listed : [{ value, label: value }, ...listed];
   return (
     <SelectField
       label="Skill"

@@ -2,13 +2,14 @@
 import { useQuery } from '@tanstack/react-query';
 import { ChartColumn, Gauge } from 'lucide-react';
 import { useState } from 'react';
-import { liveMs } from '../api/queries.ts';
+import { live } from '../api/queries.ts';
 import { type Owner, type OwnUsage, usageQuery } from '../api/usage.ts';
 import { BudgetDialog } from '../forms/BudgetDialog.tsx';
 import { useHasScope } from '../shell/session.ts';
 import { Button, ButtonLink } from '../ui/Button.tsx';
 import { Empty, Loaded } from '../ui/Loading.tsx';
 import { moneyText } from '../ui/Money.ts';
+import { NeedsScope } from '../ui/NeedsScope.tsx';
 import { Section } from '../ui/Page.tsx';
 import { type Column, Table } from '../ui/Table.tsx';
 import { countText } from '../ui/Time.tsx';
@@ -71,7 +72,7 @@ export const dayColumns: readonly Column<Day>[] = [
 export function Usage({ owner, noun }: { owner: Owner; noun: string }) {
   const [isEditing, setEditing] = useState(false);
   const mayEdit = useHasScope('budgets');
-  const query = useQuery({ ...usageQuery(owner), refetchInterval: liveMs });
+  const query = useQuery({ ...usageQuery(owner), refetchInterval: live });
   return (
     <Loaded query={query}>
       {(usage) => (
@@ -84,9 +85,7 @@ export function Usage({ owner, noun }: { owner: Owner; noun: string }) {
                   Edit budget
                 </Button>
               ) : (
-                <span className="text-xs text-muted">
-                  Editing the budget needs the scope budgets.
-                </span>
+                <NeedsScope scopes={['budgets']} act="Editing the budget" />
               )
             }
           >
