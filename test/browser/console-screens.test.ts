@@ -130,7 +130,7 @@ describe.skipIf(!(await isInstalled('Chromium')))('the screen', () => {
     const told = await page.getByText('The agent is saved').boundingBox();
     const save = await page.getByRole('button', { name: 'Save changes' }).boundingBox();
     if (told === null || save === null) throw new Error('It is told, and the form is shown');
-    expect(told.y + told.height).toBeLessThan(save.y);
+    expect(told.x + told.width).toBeLessThan(save.x);
   });
 
   test('gives tables the width of a large window', async () => {

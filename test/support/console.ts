@@ -22,7 +22,7 @@ const isStill =
   'document.getAnimations().every((one) => one.playState !== "running" || one.effect.getTiming().iterations === Infinity)';
 
 /**
- * The dialog that is open, or the question that is asked. A message at the top of the page has the same
+ * The dialog that is open, or the question that is asked. A message beside the page has the same
  * role and is shown for some seconds, whatever happens beside it.
  */
 export function dialogOf(page: Page, role: 'dialog' | 'alertdialog' = 'dialog'): Locator {

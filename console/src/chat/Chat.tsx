@@ -160,6 +160,7 @@ function Room({
   });
   const isPaused = agent.status === 'paused';
   const missing = useMissingScopes(['agent']);
+  const isClosed = isPaused || missing.length > 0;
   return (
     <Section
       flush
@@ -179,7 +180,7 @@ function Room({
               given={given}
               onRunning={setRunning}
               onEarlier={stick.keepPlace}
-              onRetry={sending.retry}
+              onRetry={isClosed ? undefined : sending.retry}
             />
           ) : sending.task !== undefined ? (
             <ol>
@@ -209,7 +210,8 @@ function Room({
         onText={(next) => setText(next === '' ? undefined : next)}
         onSend={() => sending.send(text)}
         onStop={sending.stop}
-        state={isPaused || missing.length > 0 ? 'closed' : sending.state}
+        // An answer that is under way can be stopped all the same.
+        state={isClosed && sending.state === 'ready' ? 'closed' : sending.state}
         error={sending.error}
         hint={
           isPaused

@@ -21,7 +21,8 @@ export function ChatTranscript({
   onRunning: (jobId: string | undefined) => void;
   /** Called before earlier messages are added above. */
   onEarlier: () => void;
-  onRetry: (turn: Turn) => void;
+  /** Undefined where no message may be written. */
+  onRetry: ((turn: Turn) => void) | undefined;
 }) {
   const chat = useChat(conversationId, given);
   const { conversation, running, unread, earlierCount } = chat;

@@ -12,9 +12,11 @@ import type { Schema } from '../api/client.ts';
 import { live } from '../api/queries.ts';
 import { Chat } from '../chat/Chat.tsx';
 import { Memories } from '../memories/Memories.tsx';
+import { useMissingScopes } from '../shell/session.ts';
 import { Button } from '../ui/Button.tsx';
 import { Confirm } from '../ui/Dialog.tsx';
 import { Loaded } from '../ui/Loading.tsx';
+import { NeedsScope } from '../ui/NeedsScope.tsx';
 import { Page } from '../ui/Page.tsx';
 import { Tabs } from '../ui/Tabs.tsx';
 import { useAct } from '../ui/useAct.ts';
@@ -104,7 +106,9 @@ function Acts({ agent }: { agent: Schema<'Agent'> }) {
   const [asking, setAsking] = useState<'pause' | 'delete' | null>(null);
   const navigate = useNavigate();
   const { id, status } = agent;
-  const missing = useQuery(missingScopesQuery(id)).data ?? [];
+  const toChange = useQuery(missingScopesQuery(id)).data ?? [];
+  const toDelete = useMissingScopes(agent.approvals.length > 0 ? ['approvals'] : []);
+  const missing = [...toChange, ...toDelete];
   const name = agent.name || id;
   const change = useAct({
     act: (next: 'active' | 'paused') => changeAgent(id, { status: next }),
@@ -131,7 +135,9 @@ function Acts({ agent }: { agent: Schema<'Agent'> }) {
           Resume
         </Button>
       )}
-      {missing.length === 0 && (
+      {missing.length > 0 ? (
+        <NeedsScope scopes={missing} act="Deleting it" />
+      ) : (
         <Button look="danger" icon={<Trash2 />} onClick={() => setAsking('delete')}>
           Delete
         </Button>
