@@ -7,7 +7,7 @@ import { Id, Page, Paged } from '../http/schemas.ts';
 import type { Server } from '../http/server.ts';
 import { unknownFirst } from '../http/unknown-first.ts';
 import type { Deliveries } from './deliveries.ts';
-import { hiddenTypes, requireReadable } from './readable-events.ts';
+import { requireReadable, typesByScopes } from './readable-events.ts';
 import { admitReader, requireWebhook } from './webhooks.routes.ts';
 import { Delivery, DeliveryWithBody, JobDelivery } from './webhooks.schemas.ts';
 import type { Webhooks } from './webhooks.ts';
@@ -121,7 +121,7 @@ function listOfJobRoute(server: Server, { deliveries, findJob, isStrict }: Deliv
     const { params, query: page } = request;
     const { organizationId, scopes } = callerOf(request);
     const job = await findJob(organizationId, params.jobId);
-    const hidden = hiddenTypes(scopes, isStrict);
+    const { hidden } = typesByScopes(scopes, isStrict);
     return { ...(await deliveries.ofJob(organizationId, job, hidden, page)), ...page };
   });
 }

@@ -5,7 +5,7 @@ import { StreamedEvents } from '../http/event-stream.ts';
 import { Id, Words } from '../http/schemas.ts';
 import { requireScopes } from '../kernel/caller.ts';
 import { invalid } from '../kernel/errors.ts';
-import { readableTypes } from './readable-events.ts';
+import { typesByScopes } from './readable-events.ts';
 
 export const ListenerEventSchema = StreamedEvents(
   'Listener',
@@ -45,7 +45,7 @@ export function typesOf(
   scopes: readonly string[],
   isStrict: boolean,
 ): readonly EventType[] {
-  if (given === undefined) return readableTypes(scopes, isStrict);
+  if (given === undefined) return typesByScopes(scopes, isStrict).readable;
   const names = new Set(given.split(',').map((name) => name.trim()));
   const types = eventTypes.filter((type) => names.has(type));
   if (types.length !== names.size) {

@@ -2,14 +2,16 @@
 import { type EventType, eventTypes, scopesToRead } from '../events/events.ts';
 import { hasScopes, requireScopes } from '../kernel/caller.ts';
 
-/** The types of events that the scopes allow to read. `isStrict`: `API_KEY_PERMISSIONS=strict`. */
-export function readableTypes(scopes: readonly string[], isStrict: boolean): EventType[] {
-  return eventTypes.filter((type) => hasScopes(scopes, scopesToRead([type], isStrict)));
-}
-
-/** The types of events that the scopes do not allow to read. */
-export function hiddenTypes(scopes: readonly string[], isStrict: boolean): EventType[] {
-  return eventTypes.filter((type) => !hasScopes(scopes, scopesToRead([type], isStrict)));
+/** The types of events, by whether the scopes allow to read them. `isStrict`: `API_KEY_PERMISSIONS=strict`. */
+export function typesByScopes(
+  scopes: readonly string[],
+  isStrict: boolean,
+): { readonly readable: readonly EventType[]; readonly hidden: readonly EventType[] } {
+  const isReadable = (type: EventType) => hasScopes(scopes, scopesToRead([type], isStrict));
+  const { readable = [], hidden = [] } = Object.groupBy(eventTypes, (type) =>
+    isReadable(type) ? 'readable' : 'hidden',
+  );
+  return { readable, hidden };
 }
 
 /** Throws `403` where the scopes do not allow to read an event of this type, as its delivery has it. */
