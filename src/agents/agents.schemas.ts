@@ -3,7 +3,7 @@ import { type TSchema, Type } from 'typebox';
 import { FreeObject, Name, Nullable, Slug, Timestamp, Words } from '../http/schemas.ts';
 import { longTextMax } from '../kernel/long-text.ts';
 import { efforts } from '../models/model.ts';
-import { settingBounds } from './model-settings.ts';
+import { settingBounds } from './setting-bounds.ts';
 
 /** Patterns of skills: `*`, `web/*`, `text/v1.0`, `text/v1.0/summarize` (docs/decisions/agents.md). */
 const Patterns = (description: string) =>

@@ -7,7 +7,7 @@ import { isObject } from '../kernel/json.ts';
 import { permanentError } from '../kernel/permanent-error.ts';
 import { canonicalJson } from '../kernel/text.ts';
 import { type Effort, efforts } from '../models/model.ts';
-import { settingBounds } from './model-settings.ts';
+import { settingBounds } from './setting-bounds.ts';
 
 const promptBytesMax = 1_000_000;
 const systemBytesMax = 262_144;

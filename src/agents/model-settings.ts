@@ -5,15 +5,7 @@
 import { invalid, invalidIn } from '../kernel/errors.ts';
 import { settingsFaults } from '../models/known-models.ts';
 import type { Effort, ModelCall } from '../models/model.ts';
-
-/** Bounds of the settings; times in milliseconds. */
-export const settingBounds = {
-  max_output_tokens: { minimum: 16, maximum: 1_000_000 },
-  temperature: { minimum: 0, maximum: 2 },
-  timeout_ms: { minimum: 100, maximum: 21_600_000 },
-  first_byte_timeout_ms: { minimum: 100, maximum: 3_600_000 },
-  context_tokens: { minimum: 2_000, maximum: 10_000_000 },
-} as const;
+import type { settingBounds } from './setting-bounds.ts';
 
 export interface ModelSettings extends Partial<Record<keyof typeof settingBounds, number>> {
   readonly effort?: Effort;

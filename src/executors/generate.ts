@@ -3,7 +3,6 @@
  * the request's schema, which may be a client's and has bounded steps. An invalid answer goes back to the model with
  * its faults.
  */
-import { boundedValidator } from '../kernel/bounded-schema.ts';
 import { createHash } from '../kernel/create-hash.ts';
 import { issuesText, type Validate } from '../kernel/json-schema.ts';
 import { permanentError } from '../kernel/permanent-error.ts';
@@ -28,7 +27,7 @@ export function createGenerate(
   return async (request) => {
     const nth = takeNumbers(counter(), `generate ${keyOf(request)}`);
     const corrections: string[] = [];
-    const validate = validatorOf(request?.schema);
+    const validate = request?.schema === undefined ? null : await validatorOf(request.schema);
     for (;;) {
       const answer = (await ask({ request, nth, corrections })) as Generated;
       if (validate === null) return answer;
@@ -57,10 +56,11 @@ function keyOf(request: unknown): string {
   return createHash('sha256').update(text).digest('base64url');
 }
 
-function validatorOf(schema: unknown): Validate | null {
-  if (schema === undefined) return null;
+async function validatorOf(schema: unknown): Promise<Validate> {
   if (schema === null || typeof schema !== 'object')
     throw permanentError('the schema must be an object');
+  // Loaded only for a run that uses it: most requests have no schema.
+  const { boundedValidator } = await import('../kernel/bounded-schema.ts');
   const bounded = boundedValidator(schema as Readonly<Record<string, unknown>>);
   const validate: Validate = (value) => {
     try {

@@ -16,7 +16,7 @@ import {
 } from '../journal/records.ts';
 import { deadlineAfter } from '../journal/wait-kinds.ts';
 import type { WantedWait } from '../journal/waits.ts';
-import { type Form, readForm } from '../kernel/form.ts';
+import type { Form } from '../kernel/form.ts';
 import { inputDigestOf } from '../kernel/input-digest.ts';
 import { permanentError } from '../kernel/permanent-error.ts';
 import type { MemoryChange } from '../memories/run-memory.ts';
@@ -127,7 +127,7 @@ export async function beginWait(
   script: (input: Readonly<Record<string, unknown>>, dueAt: number) => Promise<WaitEnding>,
 ): Promise<Row> {
   const { records, clock } = journal;
-  const { input, dueAt } = readWait(wanted, clock.now());
+  const { input, dueAt } = await readWait(wanted, clock.now());
   const digest = inputDigestOf(input);
   const known = findRecord(records, wanted.kind, { ...wanted, digest });
   if (known !== undefined) {
@@ -220,10 +220,10 @@ function setResult(row: Row, result: Result): void {
 }
 
 /** The input of a wait, by which a replay is compared, and its deadline. */
-function readWait(
+async function readWait(
   { kind, payload }: WantedWait,
   now: number,
-): { input: Readonly<Record<string, unknown>>; dueAt: number } {
+): Promise<{ input: Readonly<Record<string, unknown>>; dueAt: number }> {
   const { ms, until, event, key, title, details = {}, fields, skill, input, timeoutMs } = payload;
   switch (kind) {
     case 'sleep': {
@@ -234,7 +234,8 @@ function readWait(
     case 'event':
       return { input: { event, key }, dueAt: deadlineAfter(timeoutMs, now) };
     case 'approval': {
-      const asked = { title, details, ...(fields !== undefined && { fields: formIn(fields) }) };
+      const form = fields === undefined ? {} : { fields: await formIn(fields) };
+      const asked = { title, details, ...form };
       return { input: asked, dueAt: deadlineAfter(timeoutMs, now) };
     }
     case 'run':
@@ -242,7 +243,8 @@ function readWait(
   }
 }
 
-function formIn(fields: unknown): Form {
+async function formIn(fields: unknown): Promise<Form> {
+  const { readForm } = await import('../kernel/form.ts');
   const read = readForm(fields);
   if ('fault' in read) throw permanentError(`the form of an approval ${read.fault}`);
   return read.form;

@@ -2,7 +2,7 @@
 import { readDuration } from '../executors/durations.ts';
 import type { StepFailure } from '../journal/journal-steps.ts';
 import { timestamp } from '../kernel/clock.ts';
-import { answerIssues, type Form } from '../kernel/form.ts';
+import type { Form } from '../kernel/form.ts';
 import { isObject, type Json } from '../kernel/json.ts';
 import { issuesText } from '../kernel/json-schema.ts';
 import type { GenerateRequest, SkillDefinition } from '../skills/definition.ts';
@@ -60,11 +60,11 @@ export function endingOfEvent(
 }
 
 /** How the wait for a decision ends. */
-export function endingOfApproval(
+export async function endingOfApproval(
   { options: { approvals }, asked }: Script,
   approval: AskedApproval,
   { now, dueAt }: { readonly now: number; readonly dueAt: number },
-): WaitEnding {
+): Promise<WaitEnding> {
   const { name, title } = approval;
   const nth = (asked.get(name) ?? 0) + 1;
   asked.set(name, nth);
@@ -81,13 +81,17 @@ export function endingOfApproval(
   const at = now + readDuration(fields.after ?? 0, `after of the approval ${name}`);
   if (at > dueAt) return { at: dueAt, result: expired };
   const { approved, by = { kind: 'api_key', id: 'test' }, reason = null } = fields;
-  const answer = approved ? answerIn(approval, fields.answer) : {};
+  const answer = approved ? await answerIn(approval, fields.answer) : {};
   return { at, result: { value: { approved, by, reason, ...answer } } };
 }
 
 /** What is filled into the form of an approval. */
-function answerIn({ name, fields }: AskedApproval, answer: Json = {}): { answer?: Json } {
+async function answerIn(
+  { name, fields }: AskedApproval,
+  answer: Json = {},
+): Promise<{ answer?: Json }> {
   if (fields === undefined) return {};
+  const { answerIssues } = await import('../kernel/form.ts');
   const issues = answerIssues(fields as unknown as Form, answer);
   if (issues === null) return { answer };
   throw new ScriptError(

@@ -458,6 +458,6 @@ describe('runSkill', () => {
     const loaded: string[] = JSON.parse(execFileSync(process.execPath, args, { encoding: 'utf8' }));
 
     expect(loaded.filter((url) => url.includes('/node_modules/'))).toEqual([]);
-    expect(loaded.length).toBeLessThan(100);
+    expect(loaded.length).toBeLessThan(90);
   });
 });
