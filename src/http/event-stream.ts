@@ -5,6 +5,7 @@
 import { once } from 'node:events';
 import type { FastifyReply } from 'fastify';
 import { type TObject, Type } from 'typebox';
+import { OnceGiven } from './idempotency-key.ts';
 
 const heartbeatMs = 15_000;
 /** A client that reads nothing for this long is disconnected. */
@@ -40,9 +41,7 @@ export function StreamedEvents(
 
 /** The header with which a client that reconnects resumes a stream. */
 export const LastEventId = Type.Object({
-  'last-event-id': Type.Optional(
-    Type.String({ description: 'The id of the last event that the client has.' }),
-  ),
+  'last-event-id': OnceGiven('The id of the last event that the client has.'),
 });
 
 /** The response of a stream, for the schema of its route. */

@@ -1,15 +1,24 @@
 /** The header Idempotency-Key, and other headers that may come once. */
 import type { FastifyRequest } from 'fastify';
-import { Type } from 'typebox';
+import { type TStringOptions, Type } from 'typebox';
 import { invalid } from '../kernel/errors.ts';
 import { isRepeated } from './authenticate.ts';
 
 /** Characters of a key. */
 const keyMax = 255;
 
+/** A header that may come once, in the schema of a route; `onceGiven` reads it. */
+export const OnceGiven = (description: string, options: TStringOptions = {}) =>
+  Type.Optional(
+    Type.String({
+      ...options,
+      description: `${description} It may be sent once: 400 validation_error where it is repeated.`,
+    }),
+  );
+
 /** The header in the schema of a route; `description` says what a repeat does not make twice. */
 export const IdempotencyKey = (description: string) =>
-  Type.Optional(Type.String({ description, maxLength: keyMax }));
+  OnceGiven(description, { maxLength: keyMax });
 
 /** A header that may come once; throws `400` for a repeated one. */
 export function onceGiven(request: FastifyRequest, name: string): string | undefined {

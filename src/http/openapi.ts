@@ -11,6 +11,7 @@ import { lazily } from '../kernel/lazy.ts';
 import { type apiKeyHook, callerOf } from './authenticate.ts';
 import { type OpenApiDocument, shareComponents } from './openapi-components.ts';
 import { apiRefusals } from './refusals.ts';
+import { carries } from './response-headers.ts';
 import { FreeObject, Words } from './schemas.ts';
 import type { Server } from './server.ts';
 
@@ -196,16 +197,27 @@ export function openApiRoutes(
             description: '1: adds the skills that the key may run.',
           }),
         }),
+        headers: Type.Object({
+          'if-none-match': Type.Optional(
+            Type.String({
+              description: 'ETags of documents that the client has. A list, which may be repeated.',
+            }),
+          ),
+        }),
         response: {
           ...apiRefusals(),
           200: Type.Object(
             { openapi: Type.String(), info: FreeObject, paths: FreeObject },
             {
+              ...carries('ETag'),
               description: 'An OpenAPI document.',
               examples: [{ openapi, info: { title: info.title }, paths: {} }],
             },
           ),
-          304: Type.Null({ description: 'The client has this document already.' }),
+          304: Type.Null({
+            ...carries('ETag'),
+            description: 'The client has this document already.',
+          }),
         },
       },
     },

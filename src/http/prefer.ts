@@ -1,10 +1,19 @@
 /** `Prefer: wait=N` (RFC 7240): how long a client waits for the end of a job. */
 import type { FastifyReply } from 'fastify';
+import { Type } from 'typebox';
 
 /** The longest wait in seconds; longer ones are shortened to it. */
 const waitMaxS = 60;
 
 const waitPattern = /^\s*wait\s*=\s*"?(\d+)"?\s*(?:;|$)/i;
+
+/** The header in the schema of a route. */
+export const Prefer = Type.Optional(
+  Type.String({
+    description:
+      'wait=N, up to 60 seconds. A list, which may be repeated: the first wait counts, and one that cannot be parsed is ignored.',
+  }),
+);
 
 /** Whole seconds asked for, or 0. A header that does not parse is ignored, as the RFC says. */
 export function waitSeconds(prefer: string | string[] | undefined): number {

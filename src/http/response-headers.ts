@@ -32,6 +32,11 @@ export const responseHeaders = {
       'Present if large entries end a page before its limit: the offset of the next page.',
     schema: { type: 'integer', minimum: 1 },
   },
+  ETag: {
+    description:
+      'Names this content: sent as If-None-Match, it is answered with 304 while the content is the same.',
+    schema: { type: 'string' },
+  },
   Location: {
     description: 'Path of the created resource.',
     schema: { type: 'string' },

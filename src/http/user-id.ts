@@ -4,15 +4,16 @@ import type { FastifyRequest } from 'fastify';
 import type { Caller } from '../kernel/caller.ts';
 import { invalid } from '../kernel/errors.ts';
 import { isCleanText } from '../kernel/text.ts';
+import { onceGiven } from './idempotency-key.ts';
 
 /** Characters of a user's name. */
 const nameMax = 200;
 
-/** The user of a request; undefined without the header. Throws `400` for an invalid name. */
+/** The user of a request; undefined without the header. Throws `400` for an invalid name, or more than one. */
 export function userOf(request: FastifyRequest): string | undefined {
-  const user = request.headers['x-user-id'];
+  const user = onceGiven(request, 'x-user-id');
   if (user === undefined) return undefined;
-  const name = typeof user === 'string' ? headerText(user) : '';
+  const name = headerText(user);
   if (name === '' || [...name].length > nameMax || !isCleanText(name)) {
     throw invalid('x-user-id', `must be 1 to ${nameMax} characters`);
   }

@@ -3,10 +3,9 @@
  * or the ended one where the client waits for that.
  */
 import type { FastifyReply, FastifyRequest } from 'fastify';
-import { Type } from 'typebox';
 import type { JobStatus } from '../database/tables.ts';
-import { IdempotencyKey, idempotencyKeyOf } from '../http/idempotency-key.ts';
-import { goneOrStopping, waitSeconds } from '../http/prefer.ts';
+import { IdempotencyKey, idempotencyKeyOf, OnceGiven } from '../http/idempotency-key.ts';
+import { goneOrStopping, Prefer, waitSeconds } from '../http/prefer.ts';
 import { apiRefusals, bodyRefusals } from '../http/refusals.ts';
 import { carries } from '../http/response-headers.ts';
 import { userFor } from '../http/user-id.ts';
@@ -20,23 +19,16 @@ import type { Jobs } from './jobs.ts';
 
 /** Headers of every request that runs a skill. */
 export const executionHeaders = {
-  'x-user-id': Type.Optional(
-    Type.String({
-      description:
-        "The user on whose behalf the client calls; by default the user of the conversation that it continues, else the key's client_name. 409 conflict where that conversation is another user's.",
-    }),
+  'x-user-id': OnceGiven(
+    "The user on whose behalf the client calls; by default the user of the conversation that it continues, else the key's client_name. 409 conflict where that conversation is another user's.",
   ),
   'idempotency-key': IdempotencyKey(
     'Repeats with the same key within 24 hours make no second job.',
   ),
-  'x-conversation-id': Type.Optional(
-    Type.String({
-      description:
-        'A conversation of the agent to continue, for skills that think: 409 conflict ' +
-        'while another run of it is active.',
-    }),
+  'x-conversation-id': OnceGiven(
+    'A conversation of the agent to continue, for skills that think: 409 conflict while another run of it is active.',
   ),
-  prefer: Type.Optional(Type.String({ description: 'wait=N, up to 60 seconds.' })),
+  prefer: Prefer,
 };
 
 /** The options of a run that headers set. */

@@ -2,7 +2,7 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { type Static, Type } from 'typebox';
 import { acceptingWork, callerOf } from '../http/authenticate.ts';
-import { onceGiven } from '../http/idempotency-key.ts';
+import { OnceGiven, onceGiven } from '../http/idempotency-key.ts';
 import { SkillPath } from '../http/schemas.ts';
 import type { Server } from '../http/server.ts';
 import type { PlatformError } from '../kernel/errors.ts';
@@ -28,9 +28,7 @@ const executeSchema = {
     'Prefer: wait=N the response waits up to N seconds for that end.',
   params: SkillPath,
   headers: Type.Object({
-    'x-agent-id': Type.Optional(
-      Type.String({ description: 'The agent that runs the skill.', default: 'default' }),
-    ),
+    'x-agent-id': OnceGiven('The agent that runs the skill.', { default: 'default' }),
     ...executionHeaders,
   }),
   body: Type.Unknown({

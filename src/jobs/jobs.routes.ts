@@ -3,7 +3,7 @@ import type { FastifyRequest } from 'fastify';
 import { Type } from 'typebox';
 import { acceptingWork, callerOf } from '../http/authenticate.ts';
 import { eventStream, LastEventId, sendEvents } from '../http/event-stream.ts';
-import { goneOrStopping, waitSeconds } from '../http/prefer.ts';
+import { goneOrStopping, Prefer, waitSeconds } from '../http/prefer.ts';
 import { apiRefusals } from '../http/refusals.ts';
 import { carries } from '../http/response-headers.ts';
 import { FilterText, Id, Moment, Page, Paged, Words } from '../http/schemas.ts';
@@ -86,9 +86,7 @@ const getSchema = {
       description: 'origin: adds the schedule or trigger that started it.',
     }),
   }),
-  headers: Type.Object({
-    prefer: Type.Optional(Type.String({ description: 'wait=N, up to 60 seconds.' })),
-  }),
+  headers: Type.Object({ prefer: Prefer }),
   response: {
     200: { ...FullJob, ...carries('Preference-Applied') },
     ...apiRefusals('not_found'),

@@ -4,8 +4,8 @@
  * read. The body stays bytes, because the signature covers bytes.
  */
 import type { FastifyReply, FastifyRequest } from 'fastify';
-import { isRepeated } from '../http/authenticate.ts';
 import { asPlatformError } from '../http/errors.ts';
+import { onceGiven } from '../http/idempotency-key.ts';
 import { type Query, takingAnyQuery } from '../http/query.ts';
 import type { RateLimiter } from '../http/rate-limit.ts';
 import type { Server } from '../http/server.ts';
@@ -214,10 +214,8 @@ function queryOf(request: FastifyRequest): Query {
 /** The value of the first header in `names` that the request has; throws `400` for an invalid one. */
 function idempotencyKeyOf(request: FastifyRequest, names: readonly string[]): string | undefined {
   const name = names.find((one) => request.headers[one] !== undefined);
-  if (name === undefined) return undefined;
-  const key = request.headers[name];
-  if (typeof key !== 'string' || isRepeated(request, name))
-    throw invalid(name, 'must be given once');
+  const key = name === undefined ? undefined : onceGiven(request, name);
+  if (name === undefined || key === undefined) return undefined;
   if (key === '' || key.length > idempotencyKeyMax) {
     throw invalid(name, `must be 1 to ${idempotencyKeyMax} characters`);
   }

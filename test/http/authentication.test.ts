@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { newId } from '../../src/kernel/ids.ts';
 import {
   expectInvalid,
   expectNoRateLimitHeaders,
@@ -339,7 +340,10 @@ describe('a header that may come once and comes twice is refused', () => {
     }
   });
 
-  test.each(['x-agent-id: default', 'idempotency-key: a'])('%s', async (line) => {
+  test.each([
+    ...['x-agent-id: default', 'idempotency-key: a', 'x-user-id: alice'],
+    `x-conversation-id: ${newId()}`,
+  ])('%s', async (line) => {
     const tenant = await newTenant(platform);
 
     const answer = await execute(`x-api-key: ${tenant.key}\r\n${line}\r\n${line}\r\n`);

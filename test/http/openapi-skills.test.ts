@@ -8,10 +8,12 @@ import { Ajv2020 } from 'ajv/dist/2020.js';
 import addFormats from 'ajv-formats';
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
 import { documentOf } from '../../src/http/openapi.ts';
+import { newId } from '../../src/kernel/ids.ts';
 import { createSkillsDocument } from '../../src/skills/openapi/skills-document.ts';
 import type { Skill } from '../../src/skills/registry.ts';
 import { lintOpenApi } from '../support/lint-openapi.ts';
 import { type Platform, startPlatform } from '../support/platform.ts';
+import { sendRaw } from '../support/raw-http.ts';
 
 const root = join(import.meta.dirname, '../..');
 const path = '/openapi.json?skills=1';
@@ -77,6 +79,90 @@ test('describes input and output of a skill as the platform takes and gives them
   expect(isValid(output, { ...job.body, output: { words: 'many' } })).toBe(false);
   expect(isValid(output, { ...job.body, output: null })).toBe(true);
 });
+
+interface Described {
+  readonly name: string;
+  readonly description: string;
+}
+
+test('says of each header of a request whether it may be repeated, as the platform takes it', async () => {
+  const { body: document } = await platform.request('GET', path, { key });
+  const { parameters } = document.paths['/api/util/v1.0/echo'].post;
+  const headers: Described[] = parameters.map(({ $ref }: { $ref: string }) =>
+    referred(document, $ref),
+  );
+  const values = {
+    'x-agent-id': 'default',
+    'x-user-id': 'alice',
+    'idempotency-key': 'once',
+    'x-conversation-id': newId(),
+    prefer: 'wait=0',
+  };
+  expect(headers.map(({ name }) => name).toSorted()).toEqual(Object.keys(values).toSorted());
+
+  for (const { name, description } of headers) {
+    const line = `${name}: ${values[name as keyof typeof values]}\r\n`;
+    const answer = await sendRaw(
+      platform.url,
+      `POST /api/util/v1.0/echo HTTP/1.1\r\nHost: x\r\nx-api-key: ${key}\r\n${line}${line}content-type: application/json\r\ncontent-length: 12\r\n\r\n{"text":"x"}`,
+    );
+
+    const said = description.includes('It may be sent once: 400 validation_error');
+    expect({ name, status: answer.status }).toEqual({ name, status: said ? 400 : 202 });
+    expect({ name, isList: description.includes('may be repeated') }).toEqual({
+      name,
+      isList: !said,
+    });
+  }
+});
+
+test('describes each header of the answers to a run', async () => {
+  const { body: document } = await platform.request('GET', path, { key });
+  const { responses } = document.paths['/api/util/v1.0/echo'].post;
+  const echo = '/api/util/v1.0/echo';
+  const prefer = { prefer: 'wait=60', 'idempotency-key': newId() };
+  const body = { text: 'hello' };
+  const limited = await platform.key({ rate_limit: 1 });
+  await platform.request('GET', '/api/agents', { key: limited });
+  const answers = [
+    await platform.request('POST', echo, { key, body, headers: prefer }),
+    await platform.request('POST', echo, { key, body, headers: prefer }),
+    await platform.request('POST', echo, { key, body }),
+    await platform.request('POST', echo, { key, body: {} }),
+    await platform.request('POST', echo, { key: 'sk_wrong', body }),
+    await platform.request('POST', echo, { key: limited, body }),
+  ];
+
+  expect(answers.map(({ status }) => status)).toEqual([200, 200, 202, 400, 401, 429]);
+  for (const { status, headers } of answers) {
+    const { $ref } = responses[status];
+    const { headers: named } = $ref === undefined ? responses[status] : referred(document, $ref);
+    const described = Object.entries<{ $ref: string }>(named).map(([name, one]) => {
+      expect(referred(document, one.$ref)).toMatchObject({
+        description: expect.stringMatching(/\S/),
+      });
+      return name.toLowerCase();
+    });
+    const own = [...headers.keys()].filter((name) => !ofHttp.has(name));
+    expect({ status, undescribed: own.filter((name) => !described.includes(name)) }).toEqual({
+      status,
+      undescribed: [],
+    });
+  }
+});
+
+/** Headers of each response that tell a client nothing about the platform. */
+const ofHttp = new Set([
+  ...['content-type', 'content-length', 'transfer-encoding', 'date', 'connection', 'keep-alive'],
+  'vary',
+]);
+
+/** The component that a reference names. */
+// biome-ignore lint/suspicious/noExplicitAny: tests look into bodies of many shapes
+function referred(document: any, reference: string): any {
+  const [, , kind = '', name = ''] = reference.split('/');
+  return document.components[kind][name];
+}
 
 test('is confirmed to a client that has it, until the skills change', async () => {
   const read = (etag = '') =>

@@ -4483,6 +4483,8 @@ export interface components {
         "X-Total-Count": number;
         /** @description Present if large entries end a page before its limit: the offset of the next page. */
         "X-Next-Offset": number;
+        /** @description Names this content: sent as If-None-Match, it is answered with 304 while the content is the same. */
+        ETag: string;
         /** @description Path of the created resource. */
         Location: string;
         /** @description The honoured wait, if the job ended within it. */
@@ -4669,7 +4671,10 @@ export interface operations {
                 /** @description 1: adds the skills that the key may run. */
                 skills?: "1";
             };
-            header?: never;
+            header?: {
+                /** @description ETags of documents that the client has. A list, which may be repeated. */
+                "if-none-match"?: string;
+            };
             path?: never;
             cookie?: never;
         };
@@ -4679,6 +4684,7 @@ export interface operations {
             200: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
+                    ETag: components["headers"]["ETag"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -4706,6 +4712,7 @@ export interface operations {
             304: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
+                    ETag: components["headers"]["ETag"];
                     [name: string]: unknown;
                 };
                 content?: never;
@@ -14363,7 +14370,7 @@ export interface operations {
                 events?: string;
             };
             header?: {
-                /** @description The id of the last event that the client has. */
+                /** @description The id of the last event that the client has. It may be sent once: 400 validation_error where it is repeated. */
                 "last-event-id"?: string;
             };
             path?: never;
@@ -16063,7 +16070,7 @@ export interface operations {
                 include?: "origin";
             };
             header?: {
-                /** @description wait=N, up to 60 seconds. */
+                /** @description wait=N, up to 60 seconds. A list, which may be repeated: the first wait counts, and one that cannot be parsed is ignored. */
                 prefer?: string;
             };
             path: {
@@ -16813,7 +16820,7 @@ export interface operations {
                 follow?: "true" | "false";
             };
             header?: {
-                /** @description The id of the last event that the client has. */
+                /** @description The id of the last event that the client has. It may be sent once: 400 validation_error where it is repeated. */
                 "last-event-id"?: string;
             };
             path: {
@@ -17835,7 +17842,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description Repeats with the same key within 24 hours make no second event. */
+                /** @description Repeats with the same key within 24 hours make no second event. It may be sent once: 400 validation_error where it is repeated. */
                 "idempotency-key"?: string;
             };
             path?: never;
@@ -21021,13 +21028,13 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The user on whose behalf the client calls; by default the user of the conversation that it continues, else the key's client_name. 409 conflict where that conversation is another user's. */
+                /** @description The user on whose behalf the client calls; by default the user of the conversation that it continues, else the key's client_name. 409 conflict where that conversation is another user's. It may be sent once: 400 validation_error where it is repeated. */
                 "x-user-id"?: string;
-                /** @description Repeats with the same key within 24 hours make no second job. */
+                /** @description Repeats with the same key within 24 hours make no second job. It may be sent once: 400 validation_error where it is repeated. */
                 "idempotency-key"?: string;
-                /** @description A conversation of the agent to continue, for skills that think: 409 conflict while another run of it is active. */
+                /** @description A conversation of the agent to continue, for skills that think: 409 conflict while another run of it is active. It may be sent once: 400 validation_error where it is repeated. */
                 "x-conversation-id"?: string;
-                /** @description wait=N, up to 60 seconds. */
+                /** @description wait=N, up to 60 seconds. A list, which may be repeated: the first wait counts, and one that cannot be parsed is ignored. */
                 prefer?: string;
             };
             path: {
@@ -21311,15 +21318,15 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The agent that runs the skill. */
+                /** @description The agent that runs the skill. It may be sent once: 400 validation_error where it is repeated. */
                 "x-agent-id"?: string;
-                /** @description The user on whose behalf the client calls; by default the user of the conversation that it continues, else the key's client_name. 409 conflict where that conversation is another user's. */
+                /** @description The user on whose behalf the client calls; by default the user of the conversation that it continues, else the key's client_name. 409 conflict where that conversation is another user's. It may be sent once: 400 validation_error where it is repeated. */
                 "x-user-id"?: string;
-                /** @description Repeats with the same key within 24 hours make no second job. */
+                /** @description Repeats with the same key within 24 hours make no second job. It may be sent once: 400 validation_error where it is repeated. */
                 "idempotency-key"?: string;
-                /** @description A conversation of the agent to continue, for skills that think: 409 conflict while another run of it is active. */
+                /** @description A conversation of the agent to continue, for skills that think: 409 conflict while another run of it is active. It may be sent once: 400 validation_error where it is repeated. */
                 "x-conversation-id"?: string;
-                /** @description wait=N, up to 60 seconds. */
+                /** @description wait=N, up to 60 seconds. A list, which may be repeated: the first wait counts, and one that cannot be parsed is ignored. */
                 prefer?: string;
             };
             path: {
