@@ -20,6 +20,20 @@ const argumentsMax = 262_144;
 /** Characters of refused arguments that are kept: in full they could fill the model's window. */
 const argumentsKept = 1_000;
 
+/** A budget limited an answer to fewer tokens than it needed. */
+export class BudgetCutError extends ThinkingError {
+  /** The tokens at which the answer was cut. */
+  readonly output: number;
+
+  constructor(output: number) {
+    super('budget_exceeded', cutAt(output, 'a budget had left'));
+    this.output = output;
+  }
+}
+
+const cutAt = (output: number, bound: string) =>
+  `The answer was cut at ${output} tokens, which is what ${bound}`;
+
 /** The error of an answer that was cut below the tokens asked for, or that is empty; else null. */
 export function shortageOf(
   message: AssistantMessage,
@@ -27,10 +41,10 @@ export function shortageOf(
   permitted: number,
   wanted: number,
 ): ThinkingError | null {
-  const cut = `The answer was cut at ${output} tokens, which is what`;
-  if (output < permitted) return new ThinkingError('budget_exceeded', `${cut} a budget had left`);
+  if (output < permitted) return new BudgetCutError(output);
   if (permitted < wanted) {
-    return new ThinkingError('skill_execution_failed', `${cut} the run had left of its tokens`);
+    const message = cutAt(output, 'the run had left of its tokens');
+    return new ThinkingError('skill_execution_failed', message);
   }
   if (message.text.trim() !== '' || message.toolCalls.length > 0) return null;
   return new ThinkingError(

@@ -47,6 +47,8 @@ export interface Generation {
   readonly isDialogue: boolean;
   /** Calls without an answer that the provider may have charged. */
   readonly unanswered: Unanswered;
+  /** Tokens at which a budget cut an answer, by `triesKey`: the call was made again, or is to be made again. */
+  readonly cuts: Map<string, number>;
   /** The SKILL.md skill whose files its tools read; empty without one. */
   readonly files: string;
   /** Receives the cost of each call, also of one without an answer. */

@@ -29,6 +29,7 @@ import { newId } from '../kernel/ids.ts';
 import type { MemoryChange } from '../memories/run-memory.ts';
 import type { AssistantMessage, ToolMessage } from '../models/model.ts';
 import { type Price, priceBodyOf } from '../models/price.ts';
+import type { ReservationNeed } from '../usage/reservation-rule.ts';
 import { charge, reserve } from '../usage/reservations.ts';
 import { treeState } from './agent-tree.ts';
 import { costsOf, countsOf } from './call-costs.ts';
@@ -106,7 +107,7 @@ export interface WantedGeneration extends Pick<AskedStep, 'nth' | 'parent'> {
 }
 
 /** A call of a model that is to begin. */
-export interface WantedCall extends CallNeed {
+export interface WantedCall extends CallNeed, Pick<ReservationNeed, 'least' | 'enough'> {
   readonly generation: string;
   /** The step of the part of the run that asks, null for the run itself. */
   readonly parent: number | null;
@@ -197,6 +198,7 @@ function placeOf({ id: key, parent, nth }: WantedGeneration): AskedStep {
 async function beginCall(claim: ThinkingClaim, wanted: WantedCall): Promise<Beginning> {
   const { job, deps } = claim;
   const { generation, parent, turn, model, agentVersion, prompt, expected, output } = wanted;
+  const { least, enough } = wanted;
   const counter = await claim.numbers();
   const owners = await claim.owners();
   const top = await claim.top();
@@ -214,7 +216,7 @@ async function beginCall(claim: ThinkingClaim, wanted: WantedCall): Promise<Begi
       const call = { generation, turn, model, expected, price, ...begin };
       return { kind: 'begun', call };
     }
-    const need = { prompt, output, model, price, bounds };
+    const need = { prompt, output, least, enough, model, price, bounds };
     const owning = {
       organizationId: job.organization_id,
       owners: await payersOf(tx, job, owners, now),

@@ -18,6 +18,7 @@ import {
 import { type Asking, log, type ThinkingAttempt } from './attempt.ts';
 import { pricedCall } from './call-costs.ts';
 import {
+  BudgetCutError,
   estimateOf,
   failedEnd,
   faultCodes,
@@ -45,6 +46,8 @@ import { roomFor } from './window.ts';
 const messageShownMax = 60_000;
 /** Delays while other calls hold the budget's tokens; each new try is a transaction. */
 const budgetBackoff = { baseMs: 100, maxMs: 1_000 };
+/** Most answers have fewer tokens, so a call does not wait for a budget to have more. */
+const usualOutput = 1_024;
 
 /** A turn to be asked for, with the messages that the model is sent. */
 interface AskedTurn extends Asking {
@@ -81,13 +84,39 @@ export async function askModel(
     const tools = asking.box.offersAfter(messages, asking.compaction.tools);
     const request = { turn, dialogue: messages, tools, ...fitted(asking, tools, sent) };
     return await askInOrder(asking, turn, (model, hasNext) =>
-      askWithRetries({ ...asking, ...request, model }, ready, hasNext),
+      askUncut({ ...asking, ...request, model }, ready, hasNext),
     );
   } catch (error) {
     throw error instanceof ModelError ? asThinkingError(asking.attempt, error) : error;
   } finally {
     resume();
   }
+}
+
+/** Asks again, for the whole answer, where a budget that is shared with other calls has cut it. */
+async function askUncut(
+  asked: AskedTurn,
+  ready: Promise<unknown>,
+  hasNext: boolean,
+): Promise<Turn> {
+  const { generation, turn, model, attempt } = asked;
+  try {
+    return await askWithRetries(asked, ready, hasNext);
+  } catch (error) {
+    if (!(error instanceof BudgetCutError && leavesRoom(asked))) throw error;
+    generation.cuts.set(triesKey(turn, model), error.output);
+    log(attempt, `${error.message}; a longer one is asked for, if the budget has tokens for it`);
+    return await askWithRetries(asked, ready, hasNext);
+  }
+}
+
+/**
+ * Whether a call reserves less than its whole answer, to leave room for others. How long a model reasons may depend on
+ * the answer's limit, so with an effort it does not; nor does a call whose answer was cut for it.
+ */
+function leavesRoom({ generation, turn, model }: AskedTurn): boolean {
+  const { effort = 'none' } = generation.call;
+  return effort === 'none' && !generation.cuts.has(triesKey(turn, model));
 }
 
 /** Rejects with a ModelError when the model gives no answer and has no tries left in this attempt. */
@@ -132,17 +161,24 @@ async function askOnce(asked: AskedTurn, ready: Promise<unknown>): Promise<Turn>
 
 /** Reserves the call's tokens; waits while other calls hold the tokens that it needs. */
 async function begin(
-  { attempt, generation, turn, model }: AskedTurn,
+  asked: AskedTurn,
   need: CallNeed & Pick<BegunCall, 'expected'>,
   ready: Promise<unknown>,
 ): Promise<BegunCall> {
+  const { attempt, generation, turn, model } = asked;
   const { generations } = attempt;
+  const cut = generation.cuts.get(triesKey(turn, model));
   const { id, parent, agentVersion, mayDelegate } = generation;
   const { signal } = generation.call;
-  const wanted = { generation: id, parent, turn, model, agentVersion, mayDelegate };
+  const wanted = {
+    ...{ generation: id, parent, turn, model, agentVersion, mayDelegate, ...need },
+    ...(leavesRoom(asked) && { enough: usualOutput }),
+    // With little more than before, the answer would most likely be cut and charged again.
+    ...(cut !== undefined && { least: 2 * cut }),
+  };
   for (let tries = 1; ; tries++) {
     if (signal.aborted) throw stopped();
-    const beginning = generations.beginCall({ ...wanted, ...need });
+    const beginning = generations.beginCall(wanted);
     const [isReady] = await Promise.allSettled([ready, beginning]);
     const begun = await beginning;
     if (isReady.status === 'rejected') {
@@ -155,7 +191,10 @@ async function begin(
       if (tries > 1) log(attempt, 'The budget has tokens again: the call is made');
       return begun.call;
     }
-    if (begun.kind === 'exceeded') throw new ThinkingError('budget_exceeded', begun.message);
+    if (begun.kind === 'exceeded') {
+      if (cut !== undefined) throw new BudgetCutError(cut);
+      throw new ThinkingError('budget_exceeded', begun.message);
+    }
     if (begun.kind === 'unpriced') throw unpriced(begun.message, model !== generation.call.model);
     if (tries === 1) log(attempt, begun.message);
     await wait(delayAfter(budgetBackoff, tries), signal);
@@ -249,11 +288,11 @@ async function recordAnswer(
     estimated,
     tools: calls.map((one) => ({ call: one, name: box.nameOf(one) })),
   });
+  if (shortage !== null) throw shortage;
   if (message.text !== '') {
     const content = cutText(message.text, messageShownMax);
     say({ type: 'message', data: { role: 'assistant', content, step: call.n } });
   }
-  if (shortage !== null) throw shortage;
   if (isCut) {
     const bound =
       finish === 'length' ? `${call.output} tokens` : 'what the output of a job may have';

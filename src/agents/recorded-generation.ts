@@ -5,6 +5,7 @@
 
 import type { StepFailure } from '../journal/journal-steps.ts';
 import type { StepOfGeneration } from '../journal/step-queries.ts';
+import type { StepError } from '../journal/step-rows.ts';
 import type { MemoryChange } from '../memories/run-memory.ts';
 import {
   type AssistantMessage,
@@ -58,6 +59,8 @@ export interface RecordedGeneration {
   readonly costs: readonly PricedCall[];
   /** Calls without an answer that the provider may have charged, by `triesKey`. */
   readonly unanswered: ReadonlyMap<string, number>;
+  /** Tokens at which a budget cut an answer, by `triesKey`. */
+  readonly cuts: ReadonlyMap<string, number>;
   /** Tools that were called and have not answered, by call id. */
   readonly open: ReadonlyMap<string, PlannedTool>;
   /** The memory changes of its tools, in order. */
@@ -78,6 +81,7 @@ export function readGeneration(
   const models = new Map<DialogueMessage, string>();
   const costs: PricedCall[] = [];
   const unanswered: Unanswered = new Map();
+  const cuts = new Map<string, number>();
   const open = new Map<string, PlannedTool>();
   const memory: MemoryChange[] = [];
   let turns = 0;
@@ -94,7 +98,8 @@ export function readGeneration(
     costs.push({ usage, estimated: call.estimated, cost: call.cost });
     if (call.status === 'failed' && mayBeCharged(usage)) {
       const key = triesKey(call.turn, call.name);
-      unanswered.set(key, 1 + (unanswered.get(key) ?? 0));
+      if (isBudgetCut(call)) cuts.set(key, call.completion_tokens ?? 0);
+      else unanswered.set(key, 1 + (unanswered.get(key) ?? 0));
     }
     if (call.status !== 'completed') continue;
     const answer = messageOf<AssistantMessage | Summary>(call);
@@ -128,7 +133,13 @@ export function readGeneration(
   const recalled = (recall && messageOf<ToolMessage>(recall)?.text) ?? null;
   const failed = rows.find((row) => row.kind === 'generate' && row.attempt === attempt);
   const failure = failed?.error ? (JSON.parse(failed.error) as StepFailure) : null;
-  return { messages, models, turns, summary, costs, unanswered, open, memory, recalled, failure };
+  const calling = { costs, unanswered, cuts };
+  return { messages, models, turns, summary, ...calling, open, memory, recalled, failure };
+}
+
+/** Whether a budget cut the answer: no other call that was made fails with this code. */
+function isBudgetCut({ error }: StepOfGeneration): boolean {
+  return error !== null && (JSON.parse(error) as StepError).code === 'budget_exceeded';
 }
 
 /** The dialogue for a model: signed and provider-specific parts are kept only in its own answers. */

@@ -188,6 +188,7 @@ async function askOn(
     task: history.messages.length,
     overhead: sumOfSizes([sizeOfText(system), sizeOfText(schema)]),
     unanswered: new Map(recorded.unanswered),
+    cuts: new Map(recorded.cuts),
     files: request.files ?? '',
   };
   const recalled = await recalledFor(attempt, agent, request, { id: known.id, part, recorded });

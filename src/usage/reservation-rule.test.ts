@@ -183,14 +183,108 @@ describe('a budget in money', () => {
     });
   });
 
-  test('that is used up does not refuse a model that costs nothing', () => {
-    const free = { input: 0, cache_read: 0, cache_write: 0, output: 0, reasoning: 0 };
+  test.each([10_000_000, 10_000_001])(
+    'that is used up does not refuse a model that costs nothing: %i',
+    (used) => {
+      const free = { input: 0, cache_read: 0, cache_write: 0, output: 0, reasoning: 0 };
 
-    expect(decideReservation({ ...wanted, price: free }, [money({ used: 10_000_000 })])).toEqual({
+      expect(decideReservation({ ...wanted, price: free }, [money({ used })])).toEqual({
+        kind: 'granted',
+        output: 300,
+        reserved: 500,
+        reservedCost: 0,
+      });
+    },
+  );
+});
+
+describe('a call for which a shorter answer is enough', () => {
+  /** The whole answer needs 8,200 tokens, and the shorter one 1,200. */
+  const sharing = { ...wanted, output: 8_000, enough: 1_000 };
+  const left = (tokens: number, held = 0) => state({ limit: tokens + held, held });
+
+  test('gets the whole where as much is left for another one', () => {
+    expect(decideReservation(sharing, [left(16_400)])).toMatchObject({ output: 8_000 });
+  });
+
+  test('gets a quarter of what is left where that is less, and the shorter answer at least', () => {
+    expect(decideReservation(sharing, [left(16_399)])).toMatchObject({ reserved: 4_099 });
+    expect(decideReservation(sharing, [left(8_000)])).toMatchObject({ reserved: 2_000 });
+    expect(decideReservation(sharing, [left(4_799)])).toMatchObject({ reserved: 1_200 });
+    expect(decideReservation(sharing, [left(2_400)])).toMatchObject({ reserved: 1_200 });
+  });
+
+  test('gets all that is left where no other call would fit beside it', () => {
+    expect(decideReservation(sharing, [left(2_399)])).toMatchObject({ reserved: 2_399 });
+    expect(decideReservation(sharing, [left(1_200, 50)])).toMatchObject({ reserved: 1_200 });
+    expect(decideReservation(sharing, [left(300)])).toMatchObject({ output: 100, reserved: 300 });
+  });
+
+  test('waits while others hold the tokens of the shorter answer', () => {
+    expect(decideReservation(sharing, [left(1_199, 50)])).toMatchObject({ kind: 'wait' });
+  });
+
+  test('gets what the scarcest budget allows', () => {
+    expect(decideReservation(sharing, [left(8_000), left(20_000), left(6_000)])).toMatchObject({
+      reserved: 1_500,
+    });
+  });
+
+  test('gets the whole where less would save less than half of it', () => {
+    const long = { ...sharing, prompt: 6_001 };
+
+    expect(decideReservation(long, [left(20_000)])).toMatchObject({ output: 8_000 });
+    expect(decideReservation(long, [left(14_000, 1)])).toMatchObject({ kind: 'wait' });
+    expect(decideReservation({ ...long, prompt: 6_000 }, [left(14_000, 1)])).toMatchObject({
+      output: 1_000,
+    });
+  });
+
+  test('shares a budget in money by what its tokens cost at most', () => {
+    const price = { input: 1e9, cache_read: 1e9, cache_write: 2e9, output: 1e10, reasoning: 1e10 };
+    const money = state({ unit: 'cost', limit: 100_000_000 });
+
+    // The whole needs 80.4 million nano-dollars; a quarter is 25 million.
+    expect(decideReservation({ ...sharing, price }, [money])).toEqual({
       kind: 'granted',
+      output: 2_460,
+      reserved: 2_660,
+      reservedCost: 25_000_000,
+    });
+  });
+
+  test('that are begun one after the other are more than one, and never exceed the budget', () => {
+    let held = 0;
+    let calls = 0;
+    for (;;) {
+      const decision = decideReservation(sharing, [state({ limit: 9_000, held })]);
+      if (decision.kind !== 'granted') break;
+      held += decision.reserved;
+      calls += 1;
+    }
+
+    expect(calls).toBe(6);
+    expect(held).toBeLessThanOrEqual(9_000);
+  });
+});
+
+describe('a call with a least answer', () => {
+  const again = { ...wanted, least: 200 };
+
+  test('is refused where no call can leave so much for it', () => {
+    expect(decideReservation(again, [state({ used: 600 })])).toMatchObject({ output: 200 });
+    expect(decideReservation(again, [state({ used: 601 })])).toMatchObject({ kind: 'exceeded' });
+    expect(decideReservation(again, [state({ used: 600, held: 100 })])).toMatchObject({
+      kind: 'wait',
+    });
+  });
+
+  test('has the usual least, and no more than its whole answer', () => {
+    expect(decideReservation({ ...wanted, least: 0 }, [state({ used: 785 })])).toMatchObject({
+      kind: 'exceeded',
+    });
+    expect(decideReservation({ ...wanted, least: 9_000 }, [state({ used: 500 })])).toMatchObject({
       output: 300,
-      reserved: 500,
-      reservedCost: 0,
     });
   });
 });

@@ -7,8 +7,12 @@ import { usdOf } from '../kernel/money.ts';
 import { mostCostOf, outputWithin, type Tariff } from '../models/price.ts';
 import type { Reservation, UsageOwner } from './reservations.ts';
 
-/** The least tokens of an answer for which a call is made. */
+/** The least tokens of an answer for which a call is made, unless it needs more. */
 export const outputMin = 16;
+/** Where a shorter answer is enough for a call, the part of a budget's rest that it reserves for a longer one. */
+const restPart = 1 / 4;
+/** A call reserves less than it needs only where it saves this part of it: it may have to be made once more. */
+const savingMin = 1 / 2;
 
 /** The jobs of agents that give tasks to each other, by the one at the top; bounded as a whole. */
 export interface TreeOwner {
@@ -36,6 +40,10 @@ export interface ReservationNeed {
   readonly prompt: number;
   /** The most tokens of the answer. */
   readonly output: number;
+  /** The least tokens of the answer for which the call is made; `outputMin` unless set. */
+  readonly least?: number | undefined;
+  /** The tokens of the answer for which the call waits. Of more it leaves a part for others; `output` unless set. */
+  readonly enough?: number | undefined;
   readonly model: string;
   /** Null where it is unknown. */
   readonly price: Tariff | null;
@@ -60,39 +68,66 @@ export function decideReservation(
   need: ReservationNeed,
   budgetStates: readonly BudgetState[],
 ): Reservation {
-  const { prompt, output, price, share = 1 } = need;
+  const { output, price, share = 1 } = need;
   const unpriced = budgetStates.find(({ unit }) => unit === 'cost' && price === null);
   if (unpriced !== undefined) return { kind: 'unpriced', message: unpricedBy(need, unpriced) };
-  const least = Math.min(output, outputMin);
-  const usedUp = budgetStates.find(
-    (state) => state.used >= state.limit && needOf(state, need, least) > 0,
-  );
+  // A budget in money does not limit a call that costs nothing.
+  const states = budgetStates.filter((state) => needOf(state, need, output) > 0);
+  const least = leastOf(need);
+  const usedUp = states.find((state) => state.used >= state.limit);
   if (usedUp !== undefined) return { kind: 'exceeded', message: useOf(usedUp) };
   // Too little is left even without the held amount, and what is used never decreases.
-  const hopeless = budgetStates.find((state) => unusedOf(state) < needOf(state, need, least));
+  const hopeless = states.find((state) => unusedOf(state) < needOf(state, need, least));
   if (hopeless !== undefined) {
     return { kind: 'exceeded', message: shortageOf(hopeless, needOf(hopeless, need, least)) };
   }
-  const tooSmall = budgetStates.find(
+  const tooSmall = states.find(
     (state) => share < 1 && leftOf(state) * share < needOf(state, need, least),
   );
   if (tooSmall !== undefined) {
     const message = `${useOf(tooSmall)}: the call needs more than its share of what is left`;
     return { kind: 'exceeded', message };
   }
-  const short = budgetStates.filter((state) => leftOf(state) < needOf(state, need, output));
-  if (short.length === 0) return granted(need, output);
-  const waited = short.find(({ held }) => held > 0);
+  const waited = states.find(
+    (state) => state.held > 0 && leftOf(state) < needOf(state, need, floorUnder(state, need)),
+  );
   if (waited !== undefined) {
     const message = `Waiting for a budget. ${useOf(waited)}; calls under way hold back ${amount(waited, waited.held)}`;
     return { kind: 'wait', message };
   }
-  const outputs = short.map((state) =>
-    state.unit === 'tokens'
-      ? leftOf(state) - prompt
-      : outputWithin(leftOf(state), prompt, price as Tariff),
-  );
-  return granted(need, Math.min(...outputs));
+  return granted(need, Math.min(output, ...states.map((state) => outputUnder(state, need))));
+}
+
+function leastOf({ output, least = 0 }: ReservationNeed): number {
+  return Math.min(output, Math.max(outputMin, least));
+}
+
+/** The tokens of the answer for which the call waits for this budget. */
+function floorUnder(state: BudgetState, need: ReservationNeed): number {
+  const { output, enough = output } = need;
+  const floor = Math.min(output, Math.max(leastOf(need), enough));
+  const saved = needOf(state, need, output) - needOf(state, need, floor);
+  return saved < needOf(state, need, output) * savingMin ? output : floor;
+}
+
+/** The most tokens of the answer that the call may reserve of this budget, without those that it leaves for others. */
+function outputUnder(state: BudgetState, need: ReservationNeed): number {
+  const { output } = need;
+  const left = leftOf(state);
+  if (left >= 2 * needOf(state, need, output)) return output;
+  const floor = floorUnder(state, need);
+  // No other call would fit beside this one.
+  if (left < 2 * needOf(state, need, floor)) return outputFor(state, need, left);
+  return Math.max(floor, outputFor(state, need, Math.floor(left * restPart)));
+}
+
+/** The longest answer of a call that needs at most so much of a budget. */
+function outputFor(
+  { unit }: BudgetState,
+  { prompt, price }: ReservationNeed,
+  amount: number,
+): number {
+  return unit === 'tokens' ? amount - prompt : outputWithin(amount, prompt, price as Tariff);
 }
 
 function granted({ prompt, price }: ReservationNeed, output: number): Reservation {

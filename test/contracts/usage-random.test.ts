@@ -33,7 +33,14 @@ interface Call {
 }
 
 type Step =
-  | { readonly kind: 'reserve'; owners: readonly Owner[]; prompt: number; output: number }
+  | {
+      readonly kind: 'reserve';
+      owners: readonly Owner[];
+      prompt: number;
+      output: number;
+      /** Undefined for a call that needs its whole answer. */
+      enough: number | undefined;
+    }
   /** Of the calls under way, one; it uses a part of what it reserved, some of it perhaps unreported. */
   | { readonly kind: 'charge'; which: number; part: number; isReported: boolean }
   | { readonly kind: 'wait'; hours: number };
@@ -51,6 +58,7 @@ const steps: fc.Arbitrary<Step[]> = fc.array(
         owners: fc.subarray([...ownersAll], { minLength: 1 }),
         prompt: fc.integer({ min: 0, max: 150 }),
         output: fc.integer({ min: 1, max: 150 }),
+        enough: fc.option(fc.integer({ min: 1, max: 150 }), { nil: undefined }),
       }),
     },
     {
@@ -93,7 +101,7 @@ function account(
   });
 }
 
-/** What has to come of a call: the tokens that it may reserve, or why it may not. */
+/** What has to come of a call that needs its whole answer: the tokens that it may reserve, or why it may not. */
 function expected(
   standings: ReturnType<typeof account>,
   { prompt, output }: { prompt: number; output: number },
@@ -180,16 +188,24 @@ async function play(
       if (call !== undefined) await end(call, step.part, step.isReported);
     }
     if (step.kind === 'reserve') {
-      const { owners, prompt, output } = step;
+      const { owners, prompt, output, enough } = step;
       const now = clock.now();
       const due = expected(account(calls, budgets, owners, now), step);
 
       const answer = await database.write((tx) =>
-        reserve(tx, { organizationId, owners, prompt, output, ...withoutPrice }, now),
+        reserve(tx, { organizationId, owners, prompt, output, enough, ...withoutPrice }, now),
       );
 
-      expect(answer.kind === 'granted' ? answer.reserved : answer.kind).toBe(due);
+      const came = answer.kind === 'granted' ? answer.reserved : answer.kind;
+      if (enough === undefined) expect(came).toBe(due);
+      else {
+        // It is refused where the whole answer is, and waits at most where that one would.
+        expect(came === 'exceeded').toBe(due === 'exceeded');
+        if (came === 'wait') expect(due).toBe('wait');
+      }
       if (answer.kind !== 'granted') continue;
+      expect(answer.output).toBeLessThanOrEqual(output);
+      expect(answer.output).toBeGreaterThanOrEqual(Math.min(output, 16));
       expect(answer.output).toBe(answer.reserved - prompt);
       calls.push({ owners, at: now, reserved: answer.reserved, spent: null });
       for (const { limit, used, held } of account(calls, budgets, owners, now)) {

@@ -145,6 +145,16 @@ export async function newThinker(
   };
 }
 
+/** Resolves when a call of the job was refused its tokens for now, and waits for them. */
+export async function waitsForBudget(thinker: Thinker, jobId: string): Promise<void> {
+  const follower = await thinker.follow(jobId);
+  await follower.event(
+    ({ event, data }) => event === 'log' && data.message.startsWith('Waiting for a budget.'),
+    `a call of ${jobId} waits for a budget`,
+  );
+  follower.leave();
+}
+
 /** What a model calls a skill that is named `category/version/name`. */
 export function toolNamed(skill: string): string {
   const [category, version = '', name] = skill.split('/');
