@@ -2,6 +2,8 @@
 
 import { removeApprovals } from '../approvals/approvals.ts';
 import { deleteEndedSessions } from '../console/ended-sessions.ts';
+import type { Database } from '../database/database.ts';
+import type { Performer } from '../jobs/perform.ts';
 import { deleteExpired } from '../jobs/retention.ts';
 import type { Clock } from '../kernel/clock.ts';
 import { isUnavailable } from '../kernel/errors.ts';
@@ -39,9 +41,9 @@ const recordEveryMs = 1_000;
 /** Between two writes of the calls of triggers. */
 const callsEveryMs = 1_000;
 
-/** Between two looks at the waits of runs, in case a message of another process was lost. */
+/** Between two looks at the waits of runs. */
 const waitsEveryMs = 1_000;
-/** Between two reads of the requested cancellations, in case a message of another process was lost. */
+/** Between two reads of the requested cancellations. */
 const cancelledEveryMs = 1_000;
 /** Between two reads of the skill changes of other processes. */
 const refreshEveryMs = 500;
@@ -80,7 +82,7 @@ export function startBackground(
   return tasks.map(([everyMs, run]) => repeat(everyMs, run, onTaskError));
 }
 
-function workerTasks({ config, cluster }: Parts, { jobs }: Slices, clock: Clock): Task[] {
+function workerTasks({ config, database }: Parts, { jobs }: Slices, clock: Clock): Task[] {
   const { performer } = jobs;
   const everyMs = config.jobLeaseMs / 3;
   const lookEveryMs = Math.min(renewAgainMs, everyMs);
@@ -91,14 +93,22 @@ function workerTasks({ config, cluster }: Parts, { jobs }: Slices, clock: Clock)
     await performer.renew();
     renewedAt = now;
   };
-  const tasks: Task[] = [[lookEveryMs, renew]];
-  if (cluster !== null) {
-    tasks.push(
-      [cancelledEveryMs, () => performer.findCancelled()],
-      [waitsEveryMs, () => performer.lookAtWaits()],
-    );
-  }
-  return tasks;
+  return [[lookEveryMs, renew], ...watchTasks(database, performer)];
+}
+
+/**
+ * Finds cancellations and ended waits of the runs here, of which this process was not notified: the message of another
+ * process was lost, or PostgreSQL did not confirm the commit. On SQLite neither can happen.
+ */
+export function watchTasks(
+  { read }: Pick<Database, 'read'>,
+  performer: Pick<Performer, 'findCancelled' | 'lookAtWaits'>,
+): Task[] {
+  if (read.dialect === 'sqlite') return [];
+  return [
+    [cancelledEveryMs, () => performer.findCancelled()],
+    [waitsEveryMs, () => performer.lookAtWaits()],
+  ];
 }
 
 function schedulerTasks({

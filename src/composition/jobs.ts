@@ -24,14 +24,14 @@ import { createReports } from '../jobs/reports.ts';
 import { type EndJobsOfKey, endJobsOfRevokedKey } from '../jobs/revoked-key.ts';
 import { createRuns, type StartRun } from '../jobs/run.ts';
 import { createSettle, type Settle } from '../jobs/settle.ts';
-import type { Settled } from '../jobs/settle-effects.ts';
+import { publishUnconfirmed, type Settled } from '../jobs/settle-effects.ts';
 import { abandonWaits } from '../journal/abandoned-waits.ts';
 import { openJournal } from '../journal/journal.ts';
 import { sleep } from '../journal/sleep.ts';
 import type { WaitKinds, WaitKindVerbs } from '../journal/wait-kinds.ts';
 import type { Bus } from '../kernel/bus.ts';
 import type { QueueName } from '../kernel/queues.ts';
-import { UnconfirmedClaims } from '../leases/unconfirmed-claims.ts';
+import { UnconfirmedWrites } from '../leases/unconfirmed-writes.ts';
 import type { Memories } from '../memories/memories.ts';
 import { createRunMemories } from '../memories/run-memory.ts';
 import type { Consumer } from '../queue/queue.ts';
@@ -116,11 +116,13 @@ export function composeJobRuns(deps: JobRunsDeps) {
     elsewhere.stop(jobId);
   };
   const endWaits = createEndWaits({ ...base, wakeRun });
+  const observe = observer.settled;
+  const ends = publishUnconfirmed({ base, feed, observe }, config.jobLeaseMs);
   const settle = createSettle({
     base,
     backoff: { baseMs: config.retryBackoffMs, maxMs: backoffMaxMs },
     slices,
-    effects: { base, feed, scheduled: scheduledRuns, endWaits, observe: observer.settled },
+    effects: { base, feed, scheduled: scheduledRuns, endWaits, unconfirmed: ends, observe },
     ends: {
       endAbandonedSteps,
       abandonWaits: (tx, jobs) => abandonWaits({ clock, kinds: waitKinds }, tx, jobs),
@@ -128,14 +130,14 @@ export function composeJobRuns(deps: JobRunsDeps) {
     },
   });
   const claimedBy = randomInt(1, 2 ** 31);
-  const unconfirmed = unconfirmedClaims(deps, settle, claimedBy, (id) => performer.holds(id));
+  const claims = unconfirmedClaims(deps, settle, claimedBy, (id) => performer.holds(id));
   const admission = createAdmission({
     slices,
     clock,
     worker: {
       offerSlots: (name) => worker.consumers.get(name)?.offerSlots() ?? (() => false),
       isLoaded: worker.isLoaded,
-      claims: { by: claimedBy, unconfirmed: (ids) => unconfirmed.add(ids) },
+      claims: { by: claimedBy, unconfirmed: (ids) => claims.add(ids.map((id) => ({ id }))) },
     },
     // Claims and settlements would wait for each other at every count that both of them change.
     writer: config.isEmbedded ? writer : `${writer}-claims`,
@@ -160,6 +162,7 @@ export function composeJobRuns(deps: JobRunsDeps) {
     onLost: observer.leasesLost,
   });
   const endMissed = createMissedEnds({ ...base, endWaits });
+  const unconfirmed = [claims, ends];
   return { admission, settle, performer, unconfirmed, recovery, endWaits, endMissed, stopRun };
 }
 
@@ -170,13 +173,14 @@ function unconfirmedClaims(
   claimedBy: number,
   holds: (jobId: string) => boolean,
 ) {
-  return new UnconfirmedClaims(
+  return new UnconfirmedWrites(
     {
-      findUnbegun: async (ids) => {
+      findCommitted: async (jobs: readonly { id: string }[]) => {
+        const ids = jobs.map(({ id }) => id);
         const found = await findUnbegunJobs(database.read, ids, claimedBy);
         return found.filter(({ id }) => !holds(id));
       },
-      giveBack: (job) => giveBackUnbegun(settle, job),
+      settle: (job) => giveBackUnbegun(settle, job),
       onError: (err) => log.error({ err }, 'claims without a confirmation are not given back'),
     },
     clock,

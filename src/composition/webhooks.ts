@@ -9,6 +9,7 @@ import { createListeners } from '../webhooks/listen.ts';
 import { createDeliveryRecovery } from '../webhooks/recover.ts';
 import { openSender, type Sender } from '../webhooks/send.ts';
 import { createSettle, type SettleDeps } from '../webhooks/settle.ts';
+import { openUnconfirmedClaims } from '../webhooks/unconfirmed-claims.ts';
 import { createWebhooks } from '../webhooks/webhooks.ts';
 import type { ClusterTimes } from './cluster-times.ts';
 import type { Foundation, Parts } from './parts.ts';
@@ -48,7 +49,8 @@ export function composeWebhooks(deps: WebhooksDeps) {
   const caps = { ofOrganization: config.webhooksMax, ofAgent: config.agentWebhooksMax };
   const dispatcher = createDispatcher(base);
   const settle = createSettle({ ...base, delaysMs: config.webhookRetryDelays, observe });
-  const deliverer = createDeliverer({ base, secrets, send, settle, times });
+  const unconfirmed = openUnconfirmedClaims(base, times.leaseMs);
+  const deliverer = createDeliverer({ base, secrets, send, settle, unconfirmed, times });
   const { fullHosts } = deliverer;
   const recovery = createDeliveryRecovery({ base, settle, fullHosts, times });
   const onActive = dispatcher.wake;
@@ -57,5 +59,6 @@ export function composeWebhooks(deps: WebhooksDeps) {
   const webhooks = createWebhooks({ ...base, agents, secrets, rules, onActive });
   const listeners = createListeners(base);
   const deliveries = createDeliveries(base);
-  return { webhooks, listeners, deliveries, isStrict, dispatcher, deliverer, recovery, close };
+  const verbs = { webhooks, listeners, deliveries, isStrict };
+  return { ...verbs, dispatcher, deliverer, unconfirmed, recovery, close };
 }

@@ -17,7 +17,7 @@ export function startWorker(
   { config, queue, cluster }: Pick<Parts, 'config' | 'queue' | 'cluster'>,
   {
     jobs: { workers, performer, unconfirmed },
-    webhooks: { deliverer },
+    webhooks: { deliverer, unconfirmed: unconfirmedDeliveries },
   }: Pick<Slices, 'jobs' | 'webhooks'>,
 ): Worker {
   for (const name of jobQueues) {
@@ -42,7 +42,7 @@ export function startWorker(
     },
     breakOff() {
       performer.handBack();
-      unconfirmed.stop();
+      for (const one of [...unconfirmed, unconfirmedDeliveries]) one.stop();
       deliverer.abort();
     },
   };

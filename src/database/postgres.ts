@@ -101,7 +101,7 @@ export async function openPostgres(
     async ping() {
       await translated(pool.query('SELECT 1'));
     },
-    async emptyLog() {},
+    emptyLog: async () => true,
     connections: () => ({ active: pool.totalCount - pool.idleCount, idle: pool.idleCount }),
     async close() {
       opened.isClosing = true;
@@ -170,7 +170,7 @@ async function transactOnce<T>(
   const client = await translated(pool.connect());
   const session = openSession(client);
   const hooks: (() => void)[] = [];
-  const doubts: (() => void)[] = [];
+  const uncertainHooks: (() => void)[] = [];
   let broken: Error | undefined;
   try {
     const handle = handleOver(
@@ -180,10 +180,10 @@ async function transactOnce<T>(
     );
     const tx = Object.assign(handle, {
       afterCommit: (hook: () => void) => void hooks.push(hook),
-      ifUncertain: (hook: () => void) => void doubts.push(hook),
+      ifUncertain: (hook: () => void) => void uncertainHooks.push(hook),
     });
     const value = await asUnit(() => run(tx));
-    await commit(session, doubts);
+    await commit(session, uncertainHooks);
     runAfterCommit(hooks);
     return value;
   } catch (error) {
@@ -200,11 +200,11 @@ async function transactOnce<T>(
   }
 }
 
-async function commit(session: Session, doubts: readonly (() => void)[]): Promise<void> {
+async function commit(session: Session, uncertainHooks: readonly (() => void)[]): Promise<void> {
   try {
     await session.commit();
   } catch (error) {
-    if (isOutage(error)) runAfterCommit(doubts);
+    if (isOutage(error)) runAfterCommit(uncertainHooks);
     throw inOurTerms(error);
   }
 }

@@ -4,12 +4,14 @@
  * in the transaction that makes them true, so an effect that is added here is missed by none.
  */
 import { addMessages, endConversations, type NewMessage } from '../conversations/record.ts';
-import type { Transaction } from '../database/database.ts';
+import type { Database, Transaction } from '../database/database.ts';
 import type { MessageRole } from '../database/tables.ts';
 import { envelopeOf, type NewEvent, runData } from '../events/events.ts';
 import { appendEventsOf } from '../events/outbox.ts';
-import { timestamp } from '../kernel/clock.ts';
+import { type Clock, timestamp } from '../kernel/clock.ts';
 import type { RunErrorCode } from '../kernel/errors.ts';
+import type { Logger } from '../kernel/log.ts';
+import { UnconfirmedWrites } from '../leases/unconfirmed-writes.ts';
 import type { Queue } from '../queue/queue.ts';
 import { messageText } from './accept.ts';
 import { completedJob } from './completed-job.ts';
@@ -20,7 +22,7 @@ import { insertJobEvents } from './job-events.store.ts';
 import { type ClaimedJob, changeJobCounts } from './jobs.store.ts';
 import { sendHint } from './queues.ts';
 import type { EndedRun, ScheduledRuns } from './scheduled-runs.ts';
-import type { EndedJob } from './settle.store.ts';
+import { type EndedJob, listClaimStates } from './settle.store.ts';
 import { isFinal, type Transition } from './states.ts';
 import { endingEvent } from './status-events.ts';
 
@@ -61,9 +63,20 @@ export interface EffectDeps {
   readonly feed: JobFeed;
   readonly scheduled: ScheduledRuns;
   readonly endWaits: EndWaits;
+  /** Ends whose commit was not confirmed. */
+  readonly unconfirmed: Pick<UnconfirmedEnds, 'add' | 'forget'>;
   /** Called for each settled job, after the commit. */
   observe(settled: Settled): void;
 }
+
+/** An end that may be on record; `id` is its job's. */
+interface RecordedEnd {
+  readonly id: string;
+  readonly settled: Settled;
+  readonly now: number;
+}
+
+export type UnconfirmedEnds = UnconfirmedWrites<RecordedEnd>;
 
 /** Records the effects of settled jobs; publishes them after the commit. */
 export async function recordEffects(
@@ -101,12 +114,47 @@ export async function recordEffects(
     settled.map(({ job, from, transition }) => ({ kind: job, from, to: transition.status })),
   );
   await scheduled.ended(tx, ended.filter(isOfSchedule).flatMap(endedRun), now);
+  // This transaction has ended the claims, so no earlier one has.
+  deps.unconfirmed.forget(settled.map(({ job }) => job.id));
+  tx.ifUncertain(() =>
+    deps.unconfirmed.add(settled.map((one) => ({ id: one.job.id, settled: one, now }))),
+  );
   tx.afterCommit(() => {
     for (const one of settled) publish(deps, one, now);
   });
 }
 
-function publish({ base, feed, observe }: EffectDeps, settled: Settled, now: number): void {
+/** Publishes ends whose commit was not confirmed, once the database shows that they are on record. */
+export function publishUnconfirmed(
+  deps: PublishDeps & {
+    readonly base: { readonly database: Database; readonly clock: Clock; readonly log: Logger };
+  },
+  searchMs: number,
+): UnconfirmedEnds {
+  const { database, clock, log } = deps.base;
+  return new UnconfirmedWrites(
+    {
+      async findCommitted(ends) {
+        const jobs = await listClaimStates(database.read, { ids: ends.map(({ id }) => id) });
+        const states = new Map(jobs.map((job) => [job.id, job]));
+        return ends.filter(({ id, settled: { job, transition } }) => {
+          const state = states.get(id);
+          return state?.epoch === job.epoch && state.status === transition.status;
+        });
+      },
+      settle: ({ settled, now }) => publish(deps, settled, now),
+      onError: (err) => log.error({ err }, 'ends of jobs without a confirmation are not published'),
+    },
+    clock,
+    searchMs,
+  );
+}
+
+type PublishDeps = Pick<EffectDeps, 'feed' | 'observe'> & {
+  readonly base: { readonly queue: Queue };
+};
+
+function publish({ base, feed, observe }: PublishDeps, settled: Settled, now: number): void {
   const { queue } = base;
   const { job, transition } = settled;
   observe(settled);

@@ -5,9 +5,9 @@
 import { type Selectable, type SqlBool, sql } from 'kysely';
 import type { Transaction } from '../database/database.ts';
 import { greatestOf } from '../database/extremes.ts';
-import { idInLocked } from '../database/ids-in.ts';
+import { idIn, idInLocked } from '../database/ids-in.ts';
 import { type Lists, listsOf, rowsIn, type Types } from '../database/rows-in.ts';
-import { statement } from '../database/statement.ts';
+import { allRows, statement } from '../database/statement.ts';
 import type { JobStatus, JobsTable } from '../database/tables.ts';
 import { claimOf, hintedColumns, inIdOrder, type JobRow } from './jobs.store.ts';
 
@@ -190,3 +190,11 @@ export function cancelJobsFrom(
 ): Promise<EndedJob[]> {
   return tx.all(cancelFrom[status], { ids, error, now });
 }
+
+/** The states of jobs, and of which of their claims they are. */
+export const listClaimStates = allRows<{ ids: readonly string[] }>()((db, p, dialect) =>
+  db
+    .selectFrom('jobs')
+    .select(['id', 'epoch', 'status'])
+    .where(idIn(dialect, p.list('ids'))),
+);

@@ -15,6 +15,7 @@ import {
   type ClaimedDelivery,
   changeDeliveryCounts,
   claimDeliveries,
+  type DeliveryClaim,
   findWaiting,
 } from './deliveries.store.ts';
 import { createLanes, type Lanes, quickMs, type WasQuick } from './lanes.ts';
@@ -22,6 +23,7 @@ import { messageHeaders } from './message.ts';
 import type { DeliveriesDeps } from './new-deliveries.ts';
 import { type AttemptResult, resultOf, type Send } from './send.ts';
 import type { Settle, Settlement } from './settle.ts';
+import type { UnconfirmedClaims } from './unconfirmed-claims.ts';
 import { findTargets, type Target } from './webhooks.store.ts';
 
 /** Hints that one query looks up. */
@@ -34,6 +36,8 @@ export interface DeliverDeps {
   readonly send: Send;
   readonly secrets: Pick<SigningSecrets, 'open'>;
   readonly settle: Settle;
+  /** Takes the claims whose commit was not confirmed. */
+  readonly unconfirmed: Pick<UnconfirmedClaims, 'add'>;
   readonly times: {
     /** After this time without a settlement, the sweep ends the attempt as lost. */
     readonly leaseMs: number;
@@ -85,13 +89,14 @@ async function lookUp(
 
 /** Claims the deliveries that are due; null for the others, in the order of `ids`. */
 async function claim(
-  { base: { clock, writer }, times: { leaseMs, clockSkewMs = 0 } }: DeliverDeps,
+  { base: { clock, writer }, unconfirmed, times: { leaseMs, clockSkewMs = 0 } }: DeliverDeps,
   tx: Transaction,
   ids: readonly string[],
 ): Promise<(Claim | null)[]> {
   const now = clock.now();
   const times = { now, due_by: now + clockSkewMs, lease_until: now + leaseMs };
   const claimed = await claimDeliveries(tx, { ids, ...times });
+  tx.ifUncertain(() => unconfirmed.add(claimed.map(claimIdentity)));
   const webhookIds = new Set(claimed.map(({ webhook_id }) => webhook_id));
   const found = await findTargets(tx, { ids: [...webhookIds] });
   await changeDeliveryCounts(
@@ -105,6 +110,11 @@ async function claim(
     return target === undefined ? [] : [{ id: delivery.id, delivery, target }];
   });
   return claimOfEach(ids, claims);
+}
+
+/** Without the body, which would be kept for as long as the claim is searched for. */
+function claimIdentity({ id, webhook_id, epoch, started_at }: ClaimedDelivery): DeliveryClaim {
+  return { id, webhook_id, epoch, started_at };
 }
 
 /** Makes one attempt; whether the receiver answered quickly, null when none was made. Never rejects. */

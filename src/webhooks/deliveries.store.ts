@@ -108,6 +108,31 @@ export const claimDeliveries = allRows<Claims, Transaction>()((db, p, dialect) =
     .returning([...claimedColumns]),
 );
 
+/** A claim of a delivery, as its transaction wrote it. */
+export type DeliveryClaim = Pick<ClaimedDelivery, 'id' | 'webhook_id' | 'epoch' | 'started_at'>;
+
+const giveBack = statement<{ id: string; epoch: number; started_at: number | null; now: number }>()(
+  (db, p) =>
+    db
+      .updateTable('webhook_deliveries')
+      .set((eb) => ({ status: 'pending', attempts: eb('attempts', '-', 1), due_at: p('now') }))
+      .where('id', '=', p('id'))
+      .where('status', '=', 'delivering')
+      .where('epoch', '=', p('epoch'))
+      // Two processes may claim one epoch where the first of them was rolled back; not at the same millisecond.
+      .where('started_at', '=', p('started_at')),
+);
+
+/** Takes back claims whose request was not sent: no attempt is charged. The i-th: whether it held its delivery. */
+export async function giveBackDeliveries(
+  tx: Transaction,
+  claims: readonly DeliveryClaim[],
+  now: number,
+): Promise<boolean[]> {
+  const rows = claims.map(({ id, epoch, started_at }) => ({ id, epoch, started_at, now }));
+  return (await tx.changes(giveBack, rows)).map((changes) => changes > 0);
+}
+
 /** Locks the deliveries in `ids` that are under way; `is_erased`: the data of their body were erased. */
 export const lockDelivering = allRows<{ ids: readonly string[] }, Transaction>()(
   (db, p, dialect) => {

@@ -5,6 +5,7 @@
  */
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { composeApprovals } from '../../src/composition/approvals.ts';
+import { watchTasks } from '../../src/composition/background.ts';
 import type { Database } from '../../src/database/database.ts';
 import { openPostgres } from '../../src/database/postgres.ts';
 import { claimJobs } from '../../src/jobs/admission.store.ts';
@@ -20,6 +21,7 @@ import { completed, type JobsWorld, jobsWorld, leaseMs } from '../support/jobs-w
 import { schedulesWorld } from '../support/schedules-world.ts';
 import type { ScriptedRun } from '../support/scripted-pool.ts';
 import { waitFor } from '../support/wait-for.ts';
+import { countsOf, webhooksWorld } from '../support/webhooks-world.ts';
 
 const log = createLogger('silent');
 const minute = 60_000;
@@ -40,7 +42,13 @@ describe.each(all.filter(({ name }) => name === 'PostgreSQL'))('on $name', (engi
     return { proxy, database };
   }
 
-  const loseFirst = (proxy: CommitProxy) => proxy.lose((n) => n === 1);
+  const loseFirst = (proxy: CommitProxy, statement?: RegExp) =>
+    proxy.lose((n) => n === 1, statement);
+
+  /** What a process does again and again for the runs that it has. */
+  async function watchRuns({ database, performer }: JobsWorld): Promise<void> {
+    for (const [, run] of watchTasks(database, performer)) await run();
+  }
 
   /** What became of a job, once nothing is claimed without a run. */
   const givenBack = ({ row }: JobsWorld, id: string) =>
@@ -144,9 +152,97 @@ describe.each(all.filter(({ name }) => name === 'PostgreSQL'))('on $name', (engi
     expect(results[0]).toMatchObject({ job: { status: 'completed', attempt: 1, error: null } });
   }
 
+  /** Follows a job; `last` is the status of the last event that reached the follower. */
+  function follow({ stream }: JobsWorld, id: string) {
+    const following = { last: '', hasEnded: false };
+    const read = async () => {
+      for await (const { type, data } of stream(id))
+        if (type === 'status') following.last = data.status;
+      following.hasEnded = true;
+    };
+    const ended = read();
+    return Object.assign(following, { ended });
+  }
+
+  const followed = (following: { last: string }, status: string) =>
+    waitFor(() => following.last === status, { describe: `a follower gets ${status}` });
+
+  test('the end of a run reaches those who follow it, and is counted once', async () => {
+    const { proxy, database } = await doubtful();
+    const world = await jobsWorld(engine, { database });
+    const { id } = await world.submit();
+    const { run, ended } = await world.begin(id);
+    const following = follow(world, id);
+    await followed(following, 'active');
+    loseFirst(proxy, /update "jobs"/);
+
+    run.end(completed());
+    await ended;
+
+    await followed(following, 'completed');
+    await following.ended;
+    expect(proxy.lost).toBe(1);
+    expect(world.observed).toMatchObject([{ jobId: id, status: 'completed' }]);
+  });
+
+  test('the end of a run that is not on record is counted once, when it is', async () => {
+    const { proxy, database } = await doubtful();
+    const world = await jobsWorld(engine, { database });
+    const { id } = await world.submit();
+    const { run, ended } = await world.begin(id);
+    // The repeat is confirmed, and the first one was not even committed.
+    proxy.refuse((n) => n === 1, /update "jobs"/);
+
+    run.end(completed());
+    await ended;
+
+    expect(proxy.lost).toBe(1);
+    expect(world.observed).toMatchObject([{ jobId: id, status: 'completed' }]);
+    expect(await world.row(id)).toMatchObject({ status: 'completed' });
+  });
+
+  test('a lost attempt reaches those who follow its job, too', async () => {
+    const { proxy, database } = await doubtful();
+    const world = await jobsWorld(engine, { database });
+    const { id } = await world.submit({ maxAttempts: 1 });
+    await world.begin(id);
+    // The first pass of a process corrects times after the clock was set back.
+    await world.recovery.sweep();
+    const following = follow(world, id);
+    await followed(following, 'active');
+    world.clock.advance(leaseMs + 1);
+    loseFirst(proxy, /update "jobs"/);
+
+    // Of another process: this one would renew the lease.
+    await world.recovery.sweep();
+    await world.recovery.sweep();
+
+    await followed(following, 'failed');
+    expect(proxy.lost).toBe(1);
+  });
+
+  test('a delivery that is claimed is sent at once, as its first attempt', async () => {
+    const { proxy, database } = await doubtful();
+    const world = await webhooksWorld(engine, { database });
+    const webhook = await world.webhook();
+    await world.happen();
+    loseFirst(proxy, /update "webhook_deliveries"/);
+
+    await world.deliver();
+
+    expect(proxy.lost).toBe(1);
+    expect(world.sent).toHaveLength(1);
+    expect(await world.deliveries(webhook)).toMatchObject([
+      { status: 'delivered', attempts: 1, lost: 0, epoch: 2 },
+    ]);
+    const { counted, there } = await countsOf(database);
+    expect(counted).toEqual(there);
+  });
+
   describe('whichever commit of a run is not confirmed', () => {
     test('its steps and waits are on record once, and it gets what it would have got', async () => {
-      await losingEach(async (run, { clock, performer }) => {
+      await losingEach(async (run, world) => {
+        const { clock } = world;
         const step = { kind: 'step', name: 'reserve', nth: 1, digest: '' };
         const begun = await run.ask('begin-step', step);
         await run.ask('end-step', { step: 1, output: { a: 1 } });
@@ -154,7 +250,7 @@ describe.each(all.filter(({ name }) => name === 'PostgreSQL'))('on $name', (engi
         const sleeping = run.ask('wait', { ...sleep, name: 'pause', ms: minute });
         await waitFor(() => run.suspensions > 0, { describe: 'the run is to be unloaded' });
         clock.advance(2 * minute);
-        await performer.lookAtWaits();
+        await watchRuns(world);
         const slept = await sleeping;
         const instant = await run.ask('wait', { ...sleep, name: 'none', ms: 0 });
         return [begun, typeof slept, typeof instant];
@@ -181,31 +277,48 @@ describe.each(all.filter(({ name }) => name === 'PostgreSQL'))('on $name', (engi
         const decide = () => approvals.decide('default', asked?.id ?? '', decision);
         // A client that got no answer tries again, and learns that its decision counts.
         await decide().catch(() => expect(decide()).rejects.toThrow('This was approved'));
-        await performer.lookAtWaits();
+        await watchRuns(world);
         return ((await waiting) as { value: { approved: boolean } }).value.approved;
       });
     });
   });
 
-  test('a due slot of a schedule starts one run', async () => {
+  test('a due slot of a schedule starts one run, whichever commit is not confirmed', async () => {
     const { proxy, database } = await doubtful();
     const world = await schedulesWorld(engine, { database, freeSlots: () => 1 });
     const id = await world.schedule();
     const tick = createTick({ ...world, slices: world, log });
     await tick();
-    world.clock.advance(minute);
-    loseFirst(proxy);
+    let commits = 0;
+    // First without a fault, to know how many commits there are.
+    for (let lost = 0; lost <= commits; lost++) {
+      world.clock.advance(minute);
+      proxy.lose((n) => n === lost);
 
-    await expect(tick()).rejects.toThrow('cannot be used');
-    await tick();
+      await tick().catch((error) => expect(error).toMatchObject({ code: 'service_unavailable' }));
+      await tick();
 
-    expect(proxy.lost).toBe(1);
-    const jobs = await database.read.kysely.selectFrom('jobs').selectAll().execute();
-    expect(jobs).toHaveLength(1);
-    const [job] = jobs;
-    await givenBack(world, job?.id ?? '');
-    await world.attempt(job?.id ?? '', completed());
-    expect(await world.slots(id)).toMatchObject([{ job_id: job?.id }]);
+      if (lost === 0) ({ commits } = proxy);
+      else expect(proxy.lost, `lost answers of commit ${lost}`).toBe(1);
+      proxy.lose(() => false);
+      const slots = await world.slots(id);
+      expect(slots).toHaveLength(lost + 1);
+      const jobId = slots.at(-1)?.job_id ?? '';
+      const begun = world.begun.find((job) => job.id === jobId);
+      if (begun === undefined) {
+        await givenBack(world, jobId);
+        await world.attempt(jobId, completed());
+      } else {
+        const ended = world.performer.begin(begun);
+        (await world.pool.begun(jobId, ended))?.end(completed());
+        await ended;
+      }
+      expect(await world.row(jobId)).toMatchObject({ status: 'completed', attempt: 1 });
+    }
+    expect(commits).toBeGreaterThan(0);
+    expect(await database.read.kysely.selectFrom('jobs').select('id').execute()).toHaveLength(
+      commits + 1,
+    );
     await expectConsistent(database);
   });
 

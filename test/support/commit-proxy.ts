@@ -7,17 +7,30 @@ import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
 
 export interface CommitProxy {
   readonly port: number;
-  /** COMMITs that were sent since `lose` was last called. */
+  /** COMMITs that were sent since `lose` was last called, of transactions with a matching statement. */
   readonly commits: number;
   /** How many answers were lost since then. */
   readonly lost: number;
-  /** From now on the answer to a COMMIT is lost where `isLost` says so of its number, which begins at 1. */
-  lose(isLost: (n: number) => boolean): void;
+  /**
+   * From now on the answer to a COMMIT is lost where `isLost` says so of its number, which begins at 1. Only
+   * transactions are counted in which the text of a statement matches `statement`.
+   */
+  lose(isLost: (n: number) => boolean, statement?: RegExp): void;
+  /** The same, but the connection breaks before the COMMIT reaches the server. */
+  refuse(isLost: (n: number) => boolean, statement?: RegExp): void;
   close(): void;
 }
 
+const any = /(?:)/;
+
 export async function startCommitProxy(port: number): Promise<CommitProxy> {
-  const state = { commits: 0, lost: 0, isLost: (_: number) => false as boolean };
+  const state = {
+    commits: 0,
+    lost: 0,
+    isLost: (_: number) => false as boolean,
+    statement: any,
+    isRefusing: false,
+  };
   const sockets = new Set<Socket>();
   const server = createServer({ noDelay: true }, (client) => {
     const store = connect({ port, host: '127.0.0.1', noDelay: true });
@@ -32,19 +45,36 @@ export async function startCommitProxy(port: number): Promise<CommitProxy> {
     }
     /** Whether the answers to the client are kept back, because the one to its COMMIT is to be lost. */
     let isLosing = false;
+    /** The texts of the connection's prepared statements, by name. */
+    const texts = new Map<string, string>();
+    let isCounted = false;
     const requests = messageReader(true, (type, body) => {
-      if (type !== 'B' || statementOf(body) !== 'COMMIT') return;
-      state.commits += 1;
-      isLosing ||= state.isLost(state.commits);
+      if (type === 'P') texts.set(textAt(body, 0), textAt(body, body.indexOf(0) + 1));
+      if (type !== 'B') return;
+      // After the name of its portal.
+      const name = textAt(body, body.indexOf(0) + 1);
+      if (name !== 'COMMIT') {
+        isCounted ||= state.statement.test(texts.get(name) ?? '');
+        return;
+      }
+      if (isCounted) {
+        state.commits += 1;
+        isLosing ||= state.isLost(state.commits);
+      }
+      isCounted = false;
     });
-    const answers = messageReader(false, (type, body) => {
-      if (!isLosing || type !== 'C' || !body.toString('latin1').startsWith('COMMIT')) return;
+    const breakConnection = () => {
       state.lost += 1;
       client.resetAndDestroy();
+    };
+    const answers = messageReader(false, (type, body) => {
+      if (!isLosing || type !== 'C' || !body.toString('latin1').startsWith('COMMIT')) return;
+      breakConnection();
     });
     client.on('data', (bytes: Buffer) => {
       requests(bytes);
-      store.write(bytes);
+      if (isLosing && state.isRefusing) breakConnection();
+      else store.write(bytes);
     });
     store.on('data', (bytes: Buffer) => {
       answers(bytes);
@@ -52,6 +82,8 @@ export async function startCommitProxy(port: number): Promise<CommitProxy> {
     });
   });
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const begin = (faults: Pick<typeof state, 'isLost' | 'statement' | 'isRefusing'>) =>
+    void Object.assign(state, faults, { commits: 0, lost: 0 });
   return {
     port: (server.address() as AddressInfo).port,
     get commits() {
@@ -60,9 +92,8 @@ export async function startCommitProxy(port: number): Promise<CommitProxy> {
     get lost() {
       return state.lost;
     },
-    lose(isLost) {
-      Object.assign(state, { isLost, commits: 0, lost: 0 });
-    },
+    lose: (isLost, statement = any) => begin({ isLost, statement, isRefusing: false }),
+    refuse: (isLost, statement = any) => begin({ isLost, statement, isRefusing: true }),
     close() {
       server.close();
       for (const socket of sockets) socket.destroy();
@@ -91,8 +122,7 @@ function messageReader(
   };
 }
 
-/** The prepared statement that a Bind message runs: after the name of its portal. */
-function statementOf(body: Buffer): string {
-  const start = body.indexOf(0) + 1;
-  return body.toString('latin1', start, body.indexOf(0, start));
+/** The text of a message from a byte on, to the next zero byte. */
+function textAt(body: Buffer, start: number): string {
+  return body.toString('utf8', start, body.indexOf(0, start));
 }

@@ -85,12 +85,18 @@ export async function webhooksWorld(
     caps = { ofOrganization: Number.POSITIVE_INFINITY, ofAgent: Number.POSITIVE_INFINITY },
     key = 1,
     canAllOpen = () => true,
-  }: { caps?: WebhookCaps; key?: number | null; canAllOpen?: () => boolean } = {},
+    database: given,
+  }: {
+    caps?: WebhookCaps;
+    key?: number | null;
+    canAllOpen?: () => boolean;
+    database?: Database;
+  } = {},
 ): Promise<WebhooksWorld> {
   const clock = manualClock();
   const log = createLogger('silent');
-  const place = await engine.emptiedPlace();
-  const database = await place.open();
+  const place = given === undefined ? await engine.emptiedPlace() : await engine.place();
+  const database = given ?? (await place.open());
   const { agents } = composeAgents({ database, clock });
   const apiKeys = createApiKeys(database, clock, agents.createDefault);
   for (const organization_id of ['default', 'other']) {
