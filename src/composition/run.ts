@@ -35,10 +35,10 @@ interface RunMode {
 /** Starts everything; ends the process with one clear sentence when it cannot. */
 export async function run(environment: NodeJS.ProcessEnv, mode: RunMode = {}): Promise<void> {
   const predecessor = predecessorOf(environment);
+  // Before the start, which may take longer than the parent lives.
+  if (['start', 'dev', 'npx'].includes(environment['npm_lifecycle_event'] ?? '')) stopWithParent();
   try {
     await start(configOf(environment), environment, mode, predecessor);
-    if (['start', 'dev', 'npx'].includes(environment['npm_lifecycle_event'] ?? ''))
-      stopWithParent();
   } catch (error) {
     const reason = operatorMessage(error);
     process.stderr.write(`${reason}\n`);

@@ -2,14 +2,17 @@
  * A start that cannot be stops with code 1 and a sentence that says what to do, before anything
  * listens, and leaves nothing behind.
  */
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
-import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { afterEach, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
 import { childProcesses } from '../fixtures/skills/driver.ts';
-import { spawnPlatform, startProcess } from '../support/process.ts';
+import { adminSecret } from '../support/platform.ts';
+import { inherited, spawnPlatform, startProcess } from '../support/process.ts';
 import { acting, gate } from '../support/staged.ts';
 import { newTenant } from '../support/tenant.ts';
 import { waitFor } from '../support/wait-for.ts';
@@ -62,6 +65,34 @@ const skill = (fields: string) =>
      category: 'mine', name: 'one', version: 'v1.0', displayName: 'One', description: 'One.',
      parameters: {}, output: {}, run() {}, ${fields}
    };`;
+
+test('a start ends with the shell in which npm runs it, also before it is ready', async () => {
+  const file = join(import.meta.dirname, '../../src/start.js');
+  const shell = spawn('/bin/sh', ['-c', `"${process.execPath}" "${file}" & echo $!; wait`], {
+    env: {
+      ...inherited(),
+      ...{ PORT: '0', ADMIN_SECRET: adminSecret, DATA_DIR: dataDir, EXECUTORS: '1' },
+      npm_lifecycle_event: 'start',
+    },
+    stdio: ['ignore', 'pipe', 'ignore'],
+  });
+  const [line] = (await once(shell.stdout, 'data')) as [Buffer];
+  const pid = Number(line.toString().split('\n')[0]);
+  /** Also one that is not reaped yet. */
+  const hasEnded = () => {
+    try {
+      return readFileSync(`/proc/${pid}/stat`, 'utf8').includes(') Z ');
+    } catch {
+      return true;
+    }
+  };
+  onTestFinished(() => void (hasEnded() || process.kill(pid, 'SIGKILL')));
+  await waitFor(() => existsSync(dataDir), { describe: 'the start is under way' });
+
+  shell.kill('SIGKILL');
+
+  await waitFor(hasEnded, { describe: 'the platform has ended, too', deadlineMs: 60_000 });
+});
 
 describe('a second process on the same data directory', () => {
   test('is refused with a sentence, and the first goes on', async () => {
