@@ -103,6 +103,39 @@ const dueIn = (status: 'queued' | 'waiting') => {
 
 const due = { queued: dueIn('queued'), waiting: dueIn('waiting') };
 
+const waitingAfter = (isScheduled: '=' | '<>') =>
+  statement<{ now: number; limit: number; due_at: number; id: string }>()((db, p) =>
+    db
+      .selectFrom('jobs')
+      .select([...hintedColumns, 'epoch', 'due_at'])
+      .where('status', '=', sql.lit('waiting'))
+      .where('trigger_type', isScheduled, sql.lit('scheduled'))
+      .where('due_at', '<=', p('now'))
+      .where(sql<SqlBool>`(due_at, id) > (${p('due_at')}, ${p('id')})`)
+      .orderBy('due_at')
+      .orderBy('id')
+      .limit(p('limit')),
+  );
+const waitingPages = { 'scheduled-jobs': waitingAfter('='), 'skill-execution': waitingAfter('<>') };
+
+/** A place in the order in which waiting jobs are due. */
+export interface DuePlace {
+  readonly due_at: number;
+  readonly id: string;
+}
+export const firstPlace: DuePlace = { due_at: 0, id: '' };
+
+/** The waiting jobs of one queue that are due, those behind a place, the longest due first. */
+export function findWaitingAfter(
+  db: Handle,
+  queue: keyof typeof waitingPages,
+  { due_at, id }: DuePlace,
+  now: number,
+  limit: number,
+) {
+  return db.all(waitingPages[queue], { now, limit, due_at, id });
+}
+
 /**
  * The jobs of one queue that are due, the longest due first: queued ones, or waiting ones of which a wait
  * has ended or its deadline has passed.

@@ -3,12 +3,12 @@
  * attempts whose lease has expired because their process is gone, and goes on with cancellations of many jobs. It runs at each start and
  * every second, in every mode, so recovery after a crash is the same code as everyday work.
  */
-import type { Database } from '../database/database.ts';
+import type { Database, Handle } from '../database/database.ts';
 import type { Clock } from '../kernel/clock.ts';
 import type { Logger } from '../kernel/log.ts';
 import { createLeaseSweep, type LeaseSweep } from '../leases/lease-sweep.ts';
 import { type Queue, roundOf } from '../queue/queue.ts';
-import { findDueJobs } from './admission.store.ts';
+import { type DuePlace, findDueJobs, findWaitingAfter, firstPlace } from './admission.store.ts';
 import { bringJobsForward, findExpiredJobs } from './leases.store.ts';
 import { hintOf, jobQueues } from './queues.ts';
 import type { Settle } from './settle.ts';
@@ -16,7 +16,7 @@ import { type AttemptOutcome, isLastAttempt } from './states.ts';
 
 /** Due jobs of a queue for which one sweep sends hints, queued ones and waiting ones each. */
 const dueMax = 20_000;
-/** The same of waiting jobs while the queue has enough hints. */
+/** The same of waiting jobs while the queue has enough hints. The next sweep goes on behind them. */
 const waitingMax = 1_000;
 
 type ExpiredJob = Awaited<ReturnType<typeof findExpiredJobs>>[number];
@@ -58,6 +58,7 @@ export function createRecovery(deps: RecoverDeps): LeaseSweep {
   const { settle, renewOwn } = deps;
   const { database, clock, log } = deps.base;
   const { leaseMs, graceMs } = deps.times;
+  const places = new Map<string, DuePlace>();
   return createLeaseSweep<ExpiredJob>({
     database,
     clock,
@@ -70,7 +71,7 @@ export function createRecovery(deps: RecoverDeps): LeaseSweep {
       onError: (err, { id }) => log.error({ err, job_id: id }, 'a lost attempt is not ended'),
       renewOwn,
     },
-    further: [() => sendDueHints(deps), () => settle.cancelRest()],
+    further: [() => sendDueHints(deps, places), () => settle.cancelRest()],
   });
 }
 
@@ -99,17 +100,24 @@ function hasNotBegun(job: ExpiredJob): boolean {
 }
 
 function noteLost({ base: { log }, onLost }: RecoverDeps, jobs: readonly ExpiredJob[]): void {
-  for (const { id, attempt } of jobs) {
+  const lostJobs = jobs.filter((job) => !hasNotBegun(job));
+  for (const { id, attempt } of lostJobs) {
     log.warn({ job_id: id, attempt }, 'an attempt was lost with its process');
   }
-  onLost?.(jobs.length);
+  if (lostJobs.length > 0) onLost?.(lostJobs.length);
+  for (const { id } of jobs.filter(hasNotBegun)) {
+    log.info(
+      { job_id: id },
+      'a claim whose run had not begun was given back: its process has gone',
+    );
+  }
 }
 
-/** Sends hints for the jobs that are due. */
-async function sendDueHints({
-  base: { database, queue, clock },
-  times: { hintRetryMs = 0 },
-}: RecoverDeps): Promise<void> {
+/** Sends hints for the jobs that are due. `places`: by queue, how far the waiting ones were read. */
+async function sendDueHints(
+  { base: { database, queue, clock }, times: { hintRetryMs = 0 } }: RecoverDeps,
+  places: Map<string, DuePlace>,
+): Promise<void> {
   for (const name of jobQueues) {
     if (!queue.isConnected()) continue;
     const now = clock.now();
@@ -118,9 +126,10 @@ async function sendDueHints({
     const due = isLow
       ? await findDueJobs(database.read, 'queued', name, now - hintRetryMs, dueMax)
       : [];
-    // Most waiting ones had none, because their deadline was too far away. The waiting hints may be another organization's.
-    const limit = isLow ? dueMax : waitingMax;
-    const resumed = await findDueJobs(database.read, 'waiting', name, now, limit);
+    // Most waiting ones had none, because their deadline was too far away.
+    const resumed = isLow
+      ? await findDueJobs(database.read, 'waiting', name, now, dueMax)
+      : await nextWaiting(database.read, name, places, now);
     const round = roundOf(now);
     queue.sendHints(
       name,
@@ -129,4 +138,22 @@ async function sendDueHints({
       ),
     );
   }
+}
+
+/**
+ * Waiting jobs while the queue has enough hints, which may all be of one organization, as the longest-due jobs may be: so
+ * each sweep reads those behind the last, and a job of another organization has its turn however many there are.
+ */
+async function nextWaiting(
+  db: Handle,
+  name: (typeof jobQueues)[number],
+  places: Map<string, DuePlace>,
+  now: number,
+) {
+  const after = places.get(name) ?? firstPlace;
+  const jobs = await findWaitingAfter(db, name, after, now, waitingMax);
+  const last = jobs.at(-1);
+  const isAll = jobs.length < waitingMax || last === undefined;
+  places.set(name, isAll ? firstPlace : { due_at: Number(last.due_at), id: last.id });
+  return jobs;
 }

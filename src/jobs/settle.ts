@@ -245,8 +245,9 @@ async function withDueWaits(
 }
 
 /**
- * The claims of models' runs that were interrupted: attempts begin anew where a turn was recorded since the claim, and too
- * many claims in a row without one end the job.
+ * The claims of models' runs: attempts begin anew where a turn was recorded since the claim and its process was lost, and
+ * too many interrupted claims in a row without a turn end the job. A claim that ended otherwise ends the row of them if it
+ * recorded a turn, or waits.
  */
 async function withProgress(
   deps: SettleDeps,
@@ -254,27 +255,34 @@ async function withProgress(
   decided: readonly Decided[],
   now: number,
 ): Promise<readonly Decided[]> {
-  const interrupted = decided.filter((one) => isInterruption(one.outcome) && mayHaveSteps(one));
-  const paused = decided.filter((one) => isWaiting(one) && one.job.idle_claims > 0);
-  if (interrupted.length === 0 && paused.length === 0) return decided;
+  const counted = decided.filter(
+    (one) => mayHaveSteps(one) && (isInterruption(one.outcome) || hasIdleClaims(one)),
+  );
+  if (counted.length === 0) return decided;
   // All of them, so that jobs are locked in one order.
   await holdJobs(tx, decided.map(idOf));
-  const turns = await listLastTurns(tx, { ids: interrupted.map(idOf) });
+  const turns = await listLastTurns(tx, { ids: counted.map(idOf) });
   const lastTurns = new Map(turns.map(({ job_id, epoch }) => [job_id, Number(epoch)]));
   const progressed = new Map<Decided, Decided>();
-  for (const one of paused)
-    progressed.set(one, { ...one, progress: { ...one.job, idle_claims: 0 } });
-  for (const one of interrupted) {
+  for (const one of counted) {
     const lastTurn = lastTurns.get(one.job.id);
-    if (lastTurn === undefined) continue;
-    const progress = progressAfter(one.outcome, one.job, lastTurn === one.job.epoch);
-    progressed.set(
-      one,
-      withBounds(deps, { ...one, job: { ...one.job, ...progress }, progress }, now),
-    );
+    const hasNewTurn = lastTurn === one.job.epoch;
+    if (!isInterruption(one.outcome)) {
+      const ended = { ...one, progress: { ...one.job, idle_claims: 0 } };
+      if (hasNewTurn || isWaiting(one)) progressed.set(one, ended);
+    } else if (lastTurn !== undefined) {
+      const progress = progressAfter(one.outcome, one.job, hasNewTurn);
+      const counting = { ...one, job: { ...one.job, ...progress }, progress };
+      progressed.set(one, withBounds(deps, counting, now));
+    }
   }
   await recordProgress(tx, [...progressed.values()].map(progressRow));
   return decided.map((one) => progressed.get(one) ?? one);
+}
+
+/** Whether earlier claims of a job that goes on were interrupted without a new turn. */
+function hasIdleClaims({ job, transition }: Decided): boolean {
+  return job.idle_claims > 0 && !isFinal(transition.status);
 }
 
 /** The transition of a model's run with the attempts that it has left. */
@@ -387,6 +395,8 @@ const byJobId = (a: Settlement, b: Settlement) => (a.job.id < b.job.id ? -1 : 1)
 /** Whether the end of an attempt may change the job's parent, or the jobs below it. */
 function changesFamily(one: Decided): boolean {
   if (isChild(one) && isFinal(one.transition.status)) return true;
+  // `withProgress` may end it.
+  if (isInterruption(one.outcome) && one.job.idle_claims + 1 >= idleClaimsMax) return true;
   // One that is to be tried again may turn out to be unwanted, or cancelled.
   return one.transition.status === 'queued'
     ? mayHaveSteps(one) && isOfSchedule(one)

@@ -1,12 +1,14 @@
 /** What an attempt costs: one test for each row of the table in docs/decisions/jobs.md. */
+import { sql } from 'kysely';
 import { describe, expect, test } from 'vitest';
 import type { RunOutcome } from '../../src/executors/run.ts';
-import type { ClaimedJob } from '../../src/jobs/jobs.store.ts';
+import { type ClaimedJob, holdJobs } from '../../src/jobs/jobs.store.ts';
 import { idleClaimsMax } from '../../src/jobs/states.ts';
 import { insertSteps } from '../../src/journal/step-queries.ts';
 import { expectConsistent } from '../support/consistency.ts';
 import { engines } from '../support/databases.ts';
 import { completed, failed, type JobsWorld, jobsWorld, leaseMs } from '../support/jobs-world.ts';
+import { waitFor } from '../support/wait-for.ts';
 
 /** A job whose code has begun; how its process dies. */
 async function begun(world: JobsWorld, id: string): Promise<() => Promise<void>> {
@@ -151,6 +153,18 @@ describe.each(await engines())('on $name', (engine) => {
     expect(await world.row(id)).toMatchObject({ status: 'queued', attempt: 0 });
   });
 
+  test('a claim whose code had not begun is given back, and is no lost attempt', async () => {
+    const world = await jobsWorld(engine, { freeSlots: () => 1 });
+    const { recovery, warnings } = world.worker('another');
+    const { id } = await world.submit({ maxAttempts: 1 });
+    world.clock.advance(leaseMs + 1);
+
+    await recovery.sweep();
+
+    expect(await world.row(id)).toMatchObject({ status: 'queued', attempt: 0 });
+    expect(warnings).toEqual([]);
+  });
+
   test('a run that is handed back at a stop, or waits, is not charged', async () => {
     const world = await jobsWorld(engine);
     const { id } = await world.submit({ maxAttempts: 1 });
@@ -215,5 +229,61 @@ describe.each(await engines())('on $name', (engine) => {
       expect(error).toContain('without a new turn');
       await expectConsistent(world.database);
     });
+
+    test('a claim with a new turn that fails begins the row of them anew', async () => {
+      const world = await jobsWorld(engine);
+      const { id } = await world.submit();
+      const turn = (n: number) => async () =>
+        recordTurn(world, (await world.row(id)) as ClaimedJob, n);
+      await world.attempt(id, { kind: 'aborted' }, turn(1));
+      for (let i = 1; i < idleClaimsMax; i++) await world.attempt(id, { kind: 'aborted' });
+
+      await world.attempt(id, failed(), turn(2));
+      await untilDue(world, id);
+      await world.attempt(id, { kind: 'aborted' });
+
+      expect(await world.row(id)).toMatchObject({ status: 'queued', idle_claims: 1 });
+      // One without a turn leaves it as it is.
+      await world.attempt(id, failed());
+      expect(await world.row(id)).toMatchObject({ status: 'queued', idle_claims: 1 });
+    });
+
+    test.runIf(engine.name === 'PostgreSQL')(
+      'a child that is stuck ends under the lock of its family, parents first',
+      async () => {
+        const world = await jobsWorld(engine);
+        const { database } = world;
+        const parent = await world.submit();
+        const child = await world.submit();
+        const ofParent = { parent_job_id: parent.id, parent_step: 1 };
+        await database.write(async (tx) => {
+          const update = tx.kysely.updateTable('jobs').set(ofParent);
+          await update.where('id', '=', child.id).execute();
+        });
+        await world.attempt(child.id, { kind: 'aborted' }, async () =>
+          recordTurn(world, (await world.row(child.id)) as ClaimedJob, 1),
+        );
+        for (let i = 1; i < idleClaimsMax; i++) await world.attempt(child.id, { kind: 'aborted' });
+        const { run, ended } = await world.begin(child.id);
+        const waitsForLock = async () => {
+          const { rows } = await sql`select 1 from pg_stat_activity
+            where datname = current_database() and wait_event_type = 'Lock'`.execute(
+            database.read.kysely,
+          );
+          return rows.length > 0;
+        };
+
+        await database.write(async (tx) => {
+          await holdJobs(tx, [parent.id]);
+          run.end({ kind: 'aborted' });
+          await waitFor(waitsForLock, { describe: 'the settlement waits for the parent' });
+          // Not locked yet: its parent comes first.
+          await sql`select 1 from jobs where id = ${child.id} for update nowait`.execute(tx.kysely);
+        });
+        await ended;
+
+        expect(await world.row(child.id)).toMatchObject({ status: 'failed' });
+      },
+    );
   });
 });

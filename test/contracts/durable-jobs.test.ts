@@ -6,6 +6,7 @@ import { findOldestDue, findOldestDueOf } from '../../src/jobs/oldest-due.store.
 import { endJobsOfRevokedKey } from '../../src/jobs/revoked-key.ts';
 import { countUnendedOf } from '../../src/jobs/unended-jobs.store.ts';
 import { wokenAt } from '../../src/jobs/waiting.store.ts';
+import { newId } from '../../src/kernel/ids.ts';
 import { createSkillRegistry } from '../../src/skills/registry.ts';
 import { expectConsistent } from '../support/consistency.ts';
 import { engines } from '../support/databases.ts';
@@ -198,6 +199,30 @@ describe.each(await engines())('on $name', (engine) => {
     await world.recovery.sweep();
 
     expect(world.hints.map(({ id }) => id)).toEqual([late]);
+  });
+
+  test('and one behind thousands of waits that have ended too', async () => {
+    let isLow = true;
+    const world = await jobsWorld(engine, { isRunningLow: () => isLow });
+    const first = await waitingJob(world, 6_000);
+    const row = await world.row(first);
+    const others = Array.from({ length: 2_500 }, () => ({ ...row, id: newId() }));
+    for (let i = 0; i < others.length; i += 500) {
+      await world.database.write((tx) => tx.insert('jobs', others.slice(i, i + 500)));
+    }
+    const last = await waitingJob(world, 6_001);
+    isLow = false;
+    world.clock.advance(6_001);
+    world.hints.length = 0;
+
+    for (let sweep = 0; sweep < 3; sweep++) await world.recovery.sweep();
+
+    const hinted = world.hints.map(({ id }) => id);
+    expect(hinted.at(-1)).toBe(last);
+    expect(new Set(hinted).size).toBe(2_502);
+    // After the last of them it begins anew.
+    await world.recovery.sweep();
+    expect(world.hints.map(({ id }) => id)[2_502]).toBe(hinted[0]);
   });
 
   test('a failure after a wait is tried again with a new attempt, whose time begins anew', async () => {
