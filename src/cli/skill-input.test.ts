@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { readSkillInput } from './skill-input.ts';
+import { readSettingValues, readSkillInput } from './skill-input.ts';
 
 const stdin = {
   isTTY: false,
@@ -25,6 +25,14 @@ test('the value of a pair is JSON if it can be, and dots in its key make objects
     who: { name: 'Ada', tags: ['a'] },
     empty: '',
   });
+});
+
+test('the value of a setting is text, whatever it looks like, and null is none', async () => {
+  const words = ['PIN=123456', 'FLAG=true', 'LIST=["a"]', 'TEXT=a=b', 'EMPTY=', 'OLD=null'];
+  expect(await readSettingValues({ stdin, cwd: '' }, words)).toEqual({
+    ...{ PIN: '123456', FLAG: 'true', LIST: '["a"]', TEXT: 'a=b', EMPTY: '', OLD: null },
+  });
+  expect(await readSettingValues({ stdin, cwd: '' }, ['{"PIN":"1"}'])).toEqual({ PIN: '1' });
 });
 
 test('a key that an assignment would treat in its own way is a key like any other', async () => {

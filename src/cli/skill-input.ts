@@ -5,13 +5,36 @@ import { CliError, exitCodes } from './exit-codes.ts';
 import type { Io } from './io.ts';
 
 /** Reads the input. Throws CliError where the words are no input. */
-export async function readSkillInput(
+export function readSkillInput(
   io: Pick<Io, 'stdin' | 'cwd'>,
   words: readonly string[],
 ): Promise<unknown> {
+  return readBody(io, words, fromPairs);
+}
+
+/** Reads values of settings, which are text as typed, whatever it looks like; `null` stands for none. */
+export function readSettingValues(
+  io: Pick<Io, 'stdin' | 'cwd'>,
+  words: readonly string[],
+): Promise<unknown> {
+  return readBody(io, words, (pairs) =>
+    Object.fromEntries(
+      pairs.map((pair) => {
+        const [name, value] = splitPair(pair);
+        return [name, value === 'null' ? null : value];
+      }),
+    ),
+  );
+}
+
+async function readBody(
+  io: Pick<Io, 'stdin' | 'cwd'>,
+  words: readonly string[],
+  ofPairs: (pairs: readonly string[]) => object,
+): Promise<unknown> {
   const [first, ...more] = words;
   if (first === undefined) return {};
-  if (words.every(isPair)) return fromPairs(words);
+  if (words.every(isPair)) return ofPairs(words);
   if (more.length > 0) {
     const message = `${more.find((word) => !isPair(word)) ?? first} is no key=value pair; an input as JSON is one argument, in quotes`;
     throw new CliError(message, exitCodes.usage);
@@ -43,12 +66,17 @@ function isPair(word: string): boolean {
   return /^[A-Za-z_][\w.-]*=/.test(word);
 }
 
+function splitPair(word: string): [key: string, value: string] {
+  const at = word.indexOf('=');
+  return [word.slice(0, at), word.slice(at + 1)];
+}
+
 /** A value that is JSON is taken as such, so `limit=3` is a number; any other is text. */
 function fromPairs(words: readonly string[]): object {
   const input: Record<string, unknown> = {};
   for (const word of words) {
-    const at = word.indexOf('=');
-    const keys = word.slice(0, at).split('.');
+    const [path, value] = splitPair(word);
+    const keys = path.split('.');
     const last = keys.pop() as string;
     let target = input;
     for (const key of keys) {
@@ -57,7 +85,7 @@ function fromPairs(words: readonly string[]): object {
       define(target, key, next);
       target = next as Record<string, unknown>;
     }
-    define(target, last, pairValue(word.slice(at + 1)));
+    define(target, last, pairValue(value));
   }
   return input;
 }

@@ -1,5 +1,5 @@
 /** The command line against a platform: what each command prints, and how it ends. */
-import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
@@ -429,6 +429,39 @@ test('keys create --save keeps the key as a profile, and --key-only prints nothi
   expect(stdout).toMatch(/^sk_[\w-]{43}\n$/);
   expect(stderr).toContain('It is the profile default for http://127.0.0.1:');
   expect((await cli(['jobs'], { env })).code).toBe(0);
+});
+
+test('a key that cannot be saved is printed all the same', async () => {
+  const own = mkdtempSync(join(home, 'own-'));
+  const env = { SKILLWRIGHT_API_KEY: undefined, XDG_CONFIG_HOME: own };
+  mkdirSync(join(own, 'skillwright', 'config.json.new'), { recursive: true });
+  const create = ['keys', 'create', 'me', '--scopes', 'text, web', '--organization'];
+
+  const { code, stdout } = await cli([...create, tenant.organization, '--save', '--key-only'], {
+    env,
+  });
+
+  expect(code).not.toBe(0);
+  expect(stdout).toMatch(/^sk_[\w-]{43}\n$/);
+});
+
+test('keys create --save replaces no unnamed profile of another platform', async () => {
+  const own = mkdtempSync(join(home, 'own-'));
+  const env = { SKILLWRIGHT_API_KEY: undefined, XDG_CONFIG_HOME: own };
+  const file = join(own, 'skillwright', 'config.json');
+  const kept = { url: 'https://elsewhere.example', key: 'sk_kept' };
+  mkdirSync(join(own, 'skillwright'));
+  writeFileSync(file, JSON.stringify({ current: 'other', profiles: { default: kept, other: {} } }));
+  const create = ['keys', 'create', 'me', '--scopes', '*', '--organization', tenant.organization];
+  const profiles = () => JSON.parse(readFileSync(file, 'utf8')).profiles;
+
+  const refused = await cli([...create, '--save'], { env });
+  expect(refused.code).toBe(2);
+  expect(refused.stderr).toContain('https://elsewhere.example');
+  expect(profiles().default).toEqual(kept);
+
+  expect((await cli([...create, '--save', 'default'], { env })).code).toBe(0);
+  expect(profiles().default.key).not.toBe(kept.key);
 });
 
 describe('help', () => {

@@ -114,6 +114,10 @@ test('skillwright skills config shows where values come from, sets them, and del
   );
   expect((await config('API_KEY=sk-1', 'REGION=us')).stdout).toContain('API_KEY\torganization\t');
   expect((await config('REGION=null')).stdout).toContain('REGION\tdefault\t');
+  // What looks like a number or a boolean is text, as settings are.
+  for (const value of ['123456', 'true'])
+    expect((await config(`NICKNAME=${value}`)).stdout).toContain('NICKNAME\torganization\t');
+  expect((await config('NICKNAME=null')).code).toBe(0);
   expect((await show()).body.settings).toMatchObject([{ source: 'organization' }, {}, {}]);
 });
 

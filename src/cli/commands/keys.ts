@@ -1,11 +1,18 @@
 /** `skillwright keys`: API keys, with the admin secret. */
 import type { Command } from 'commander';
-import { type ApiOptions, type Schema, showList } from '../api-answers.ts';
+import { type ApiOptions, itemsOf, type Schema, showList } from '../api-answers.ts';
 import { connect, path } from '../connection.ts';
 import { defineAdminCommand, defineCommand } from '../define-command.ts';
+import { CliError, exitCodes } from '../exit-codes.ts';
 import { type Io, writeJson } from '../io.ts';
 import { printFields } from '../print.ts';
-import { profilesFile, readTarget, requireAdminSecret, saveProfile } from '../profile.ts';
+import {
+  profilesFile,
+  readProfiles,
+  readTarget,
+  requireAdminSecret,
+  saveProfile,
+} from '../profile.ts';
 
 interface CreateOptions extends ApiOptions {
   readonly scopes: string;
@@ -55,29 +62,47 @@ export function addKeyCommands(program: Command, io: Io): void {
 
 async function createKey(io: Io, name: string, options: CreateOptions): Promise<void> {
   const { scopes, rateLimit, expiresAt, organization, save } = options;
+  const { url } = readTarget(io, options);
+  const profile = typeof save === 'string' ? save : 'default';
+  // Before the key is made.
+  if (save === true) refuseOtherPlatform(io, profile, url);
   const body = {
     client_name: name,
-    scopes: scopes.split(',').map((scope) => scope.trim()),
+    scopes: itemsOf(scopes),
     ...(rateLimit === undefined ? {} : { rate_limit: Number(rateLimit) }),
     ...(expiresAt === undefined ? {} : { expires_at: expiresAt }),
     ...(organization === undefined ? {} : { organization_id: organization }),
   };
   const request = { method: 'POST' as const, path: '/admin/api-keys', body };
   const made = await connect(io, options).request<Schema<'IssuedApiKey'>>(request);
+  // Before it is saved, which may fail: the platform shows the key only now.
+  printKey(io, made, options);
+  if (save === undefined) return;
+  saveProfile(io.env, profile, { url, key: made.plaintext_key });
+  io.stderr.write(`It is the profile ${profile} for ${url}, in ${profilesFile(io.env)}\n`);
+}
+
+function printKey(io: Io, made: Schema<'IssuedApiKey'>, options: CreateOptions): void {
   const { plaintext_key, ...fields } = made;
-  if (save !== undefined) {
-    const profile = typeof save === 'string' ? save : 'default';
-    const { url } = readTarget(io, options);
-    saveProfile(io.env, profile, { url, key: plaintext_key });
-    io.stderr.write(`It is the profile ${profile} for ${url}, in ${profilesFile(io.env)}\n`);
-  }
   if (options.keyOnly) {
     io.stdout.write(`${plaintext_key}\n`);
     return;
   }
-  if (options.json) return writeJson(io, made);
+  if (options.json) {
+    writeJson(io, made);
+    return;
+  }
   printFields(io, { plaintext_key, ...fields }, { times: ['created_at', 'expires_at'] });
   if (io.stdout.isTTY) io.stderr.write('The key is shown only now.\n');
+}
+
+/** Throws CliError where the profile that is replaced without being named is for another platform. */
+function refuseOtherPlatform(io: Io, profile: string, url: string): void {
+  const { profiles = {} } = readProfiles(io.env);
+  const kept = Object.hasOwn(profiles, profile) ? profiles[profile]?.url : undefined;
+  if (kept === undefined || URL.parse(kept)?.href === URL.parse(url)?.href) return;
+  const message = `The profile ${profile} is for ${kept}, not ${url}: name another with --save <profile>, or replace it with --save ${profile}. No key was made`;
+  throw new CliError(message, exitCodes.usage);
 }
 
 function listKeys(io: Io, options: ApiOptions): Promise<void> {

@@ -5,7 +5,7 @@ import { connect, path } from '../connection.ts';
 import { defineApiCommand, defineCommand, defineList } from '../define-command.ts';
 import { type Io, writeJson } from '../io.ts';
 import { printFields, printTable, styled } from '../print.ts';
-import { readSkillInput, skillFields } from '../skill-input.ts';
+import { readSettingValues, skillFields } from '../skill-input.ts';
 
 export function addSkillCommands(program: Command, io: Io): void {
   const skills = defineCommand(program, 'skills', {
@@ -24,7 +24,7 @@ export function addSkillCommands(program: Command, io: Io): void {
       "show the settings of a skill, or set values of the key's organization; null deletes one",
     examples: [
       'skills config shop/v1.0/order',
-      'skills config shop/v1.0/order shop_token=abc region=null',
+      'skills config shop/v1.0/order SHOP_TOKEN=abc REGION=null',
     ],
   }).action((skill: string, words: string[], options: ApiOptions) =>
     configureSkill(io, { skill, words, options }),
@@ -67,7 +67,7 @@ async function configureSkill(
   const found = await client.request<Schema<'SkillConfiguration'>>(
     words.length === 0
       ? { method: 'GET', path: operation }
-      : { method: 'PUT', path: operation, body: await readSkillInput(io, words) },
+      : { method: 'PUT', path: operation, body: await readSettingValues(io, words) },
   );
   if (options.json) return writeJson(io, found);
   printTable(io, found.settings, [

@@ -1,4 +1,4 @@
-/** `skillwright users`: what is kept of a user, erased. */
+/** `skillwright users`: erases the data of a user. */
 import type { Command } from 'commander';
 import type { ApiOptions, Schema } from '../api-answers.ts';
 import { connect, path } from '../connection.ts';
@@ -15,7 +15,7 @@ const counts = ['memories', 'conversations', 'jobs'] as const;
 
 export function addUserCommands(program: Command, io: Io): void {
   const users = defineCommand(program, 'users', {
-    about: 'erase what is kept of a user',
+    about: 'erase the data of a user',
     examples: ['users erase alice --cancel-jobs'],
   });
   defineApiCommand(users, 'erase <user>', {
@@ -26,7 +26,7 @@ export function addUserCommands(program: Command, io: Io): void {
     .action((user: string, options: EraseOptions) => eraseUser(io, user, options));
 }
 
-/** Repeats the request until nothing is left, or what is left waits for a job. */
+/** Repeats the request until nothing is left, or the rest waits for the end of a job. */
 async function eraseUser(io: Io, user: string, options: EraseOptions): Promise<void> {
   const client = connect(io, options);
   const query = { cancel_jobs: String(options.cancelJobs === true) };
