@@ -58,9 +58,9 @@ export interface Database {
   ping(): Promise<void>;
   /**
    * Removes what earlier transactions have deleted from SQLite's log: it holds pages as they were. PostgreSQL does so by
-   * itself, with its own checkpoints.
+   * itself, with its own checkpoints. False where the log is in use, such as by a backup: the caller repeats it later.
    */
-  emptyLog(): Promise<void>;
+  emptyLog(): Promise<boolean>;
   /** Connections in use and at rest. */
   connections(): { active: number; idle: number };
   /** Waits for the writes under way, then closes every connection. */

@@ -85,7 +85,9 @@ export async function openSqlite(
       async emptyLog() {
         // A checkpoint needs a moment without a transaction; there is one between two groups.
         for (let turn = 0; groups.busy() && turn < turnsMax; turn++) await nextTurn();
-        if (!groups.busy()) translated(() => writer.exec('PRAGMA wal_checkpoint(TRUNCATE);'));
+        if (groups.busy()) return false;
+        const row = translated(() => writer.prepare('PRAGMA wal_checkpoint(TRUNCATE)').get());
+        return row?.['busy'] === 0;
       },
       connections: () => ({ active: groups.busy() ? 1 : 0, idle: groups.busy() ? 1 : 2 }),
       async close() {

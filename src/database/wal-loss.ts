@@ -7,13 +7,15 @@
  * power failure, frames of more than one transaction behind the recovered ones do: SQLite begins a transaction only when
  * the one before is on disk (synchronous=FULL).
  */
-import { constants, copyFileSync, statSync } from 'node:fs';
+import { constants, copyFileSync, rmSync, statSync } from 'node:fs';
 import type { DatabaseSync } from 'node:sqlite';
 import type { Logger } from '../kernel/log.ts';
 import { type FoundWal, walHeaderBytes } from './wal.ts';
 
 /** The largest database that a start checks, in bytes: the check reads all of it, for about a second. */
 const checkedMax = 256 * 1024 * 1024;
+/** Copies of damaged logs that are kept beside the database. */
+const copiesMax = 10;
 /** Faults that the check names. */
 const faultsMax = 5;
 
@@ -39,13 +41,13 @@ export function reportWalLoss(
 ): void {
   const loss = lossOf(found, recoveredFrames(connection));
   if (loss === null) return;
-  const copy = copyOf(`${file}-wal`);
+  const copied = copyOf(`${file}-wal`, found.bytes);
   // Frames that were left out must not be taken for those of later transactions by the next start.
   connection.exec('PRAGMA wal_checkpoint(TRUNCATE)');
   const faults = faultsIn(connection, file);
   log.error(
-    { ...loss, database: file, copy, quick_check: faults },
-    'SQLite has left out a part of its log (WAL): jobs that were accepted, and other changes, are missing. Restore a backup if they matter more than what came after it (docs/backup.md)',
+    { ...loss, database: file, ...copied, quick_check: faults },
+    `SQLite has left out a part of its log (WAL): jobs that were accepted, and other changes, are missing. ${copied.copy === null ? 'No copy of the log was kept' : 'A copy of the log was kept'}. Restore a backup if they matter more than what came after it (docs/backup.md)`,
   );
   if (faults !== null && faults !== 'ok') {
     log.error(
@@ -64,16 +66,23 @@ function recoveredFrames(connection: DatabaseSync): number {
   return Math.max(0, Number(row?.['log'] ?? 0));
 }
 
-/** The path of a copy of a damaged WAL; null where there is nothing to copy, a copy already, or no room. */
-function copyOf(wal: string): string | null {
-  const copy = `${wal}.damaged`;
-  try {
-    if (statSync(wal).size === 0) return null;
-    copyFileSync(wal, copy, constants.COPYFILE_EXCL);
-    return copy;
-  } catch {
-    return null;
+/** Copies a damaged WAL: the path of the copy, or why there is none. An earlier copy is never overwritten. */
+function copyOf(wal: string, bytes: number): { copy: string | null; no_copy?: string } {
+  if (bytes === 0) return { copy: null, no_copy: 'it is missing or empty' };
+  for (let n = 1; n <= copiesMax; n += 1) {
+    const copy = n === 1 ? `${wal}.damaged` : `${wal}.damaged-${n}`;
+    try {
+      copyFileSync(wal, copy, constants.COPYFILE_EXCL);
+      return { copy };
+    } catch (error) {
+      const { code, message } = error as NodeJS.ErrnoException;
+      if (code === 'EEXIST') continue;
+      // What a disk without room has taken of it is no copy.
+      rmSync(copy, { force: true });
+      return { copy: null, no_copy: message };
+    }
   }
+  return { copy: null, no_copy: `there are ${copiesMax} copies of damaged logs: move them away` };
 }
 
 /** `ok`, or the first faults; null where the database is too large to be checked at a start. */

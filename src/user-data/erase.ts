@@ -172,8 +172,7 @@ async function eraseAll(erasing: Erasing): Promise<boolean> {
   );
   if (!(await memories.compactIndex(isLate))) return false;
   await endErasure({ database }, user);
-  await database.emptyLog();
-  return true;
+  return database.emptyLog();
 }
 
 /** Conversations that were begun for the user, and then those that a job for the user has continued. */

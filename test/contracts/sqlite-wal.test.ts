@@ -11,6 +11,7 @@ import {
   writeFileSync,
   writeSync,
 } from 'node:fs';
+import { DatabaseSync } from 'node:sqlite';
 import { expect, onTestFinished, test } from 'vitest';
 import { openSqlite, sqliteFile } from '../../src/database/sqlite.ts';
 import { createLogger } from '../../src/kernel/log.ts';
@@ -142,6 +143,49 @@ test.each<[string, (file: string) => void, string]>([
   expect(line.copy === null ? 0 : statSync(line.copy).size).toBe(bytes);
   await close();
   expect((await started(directory)).lines).toEqual([]);
+});
+
+test('of each damaged log a copy is kept, up to ten', async () => {
+  const truncate = (file: string) => truncateSync(`${file}-wal`, middleOf(`${file}-wal`));
+  const place = await crashed(truncate);
+  const wal = `${sqliteFile(place)}-wal`;
+  const copies: unknown[] = [];
+  for (let i = 0; i < 11; i++) {
+    if (i > 0) {
+      const again = await crashed(truncate);
+      for (const suffix of ['', '-wal', '-shm']) {
+        rmSync(sqliteFile(place) + suffix, { force: true });
+        copyFileSync(sqliteFile(again) + suffix, sqliteFile(place) + suffix);
+      }
+    }
+    const { lines, close } = await started(place);
+    copies.push(lines[0].copy);
+    if (i === 10) {
+      expect(lines[0].no_copy).toContain('move them away');
+      expect(lines[0].msg).toContain('No copy of the log was kept');
+    }
+    await close();
+  }
+
+  const numbered = Array.from({ length: 9 }, (_, i) => `${wal}.damaged-${i + 2}`);
+  expect(copies).toEqual([`${wal}.damaged`, ...numbered, null]);
+});
+
+test('a log that a backup reads is not emptied, and counts as not emptied', async () => {
+  const directory = dataDirectory();
+  await migrateSqlite(directory);
+  const database = await openSqlite(directory, createLogger('silent'));
+  onTestFinished(() => database.close());
+  await database.write((tx) => tx.insert('organizations', [{ id: 'o', created_at: 1 }]));
+  const backup = new DatabaseSync(sqliteFile(directory), { readOnly: true });
+  backup.exec('BEGIN');
+  backup.prepare('SELECT count(*) FROM organizations').get();
+  await database.write((tx) => tx.insert('organizations', [{ id: 'p', created_at: 1 }]));
+
+  expect(await database.emptyLog()).toBe(false);
+  backup.close();
+  expect(await database.emptyLog()).toBe(true);
+  expect(statSync(`${sqliteFile(directory)}-wal`).size).toBe(0);
 });
 
 test.each<[string, (file: string) => void]>([
