@@ -1,7 +1,7 @@
 /** Cron expressions and time zones in requests: validation, the stored form, and previews. */
 import { timestamp } from '../kernel/clock.ts';
-import { invalid } from '../kernel/errors.ts';
-import { CronError } from './cron.ts';
+import { type Issue, invalidIn } from '../kernel/errors.ts';
+import { CronError, parseCron } from './cron.ts';
 import {
   nextSlot,
   parseTimetable,
@@ -13,18 +13,25 @@ import { utc, zoneNamed } from './zones.ts';
 
 /** The parsed expression in its zone, or `400 validation_error`. */
 export function timetableOf(columns: TimetableColumns): Timetable {
-  const { timezone } = columns;
-  if (timezone !== null && zoneNamed(timezone) === null) {
-    throw invalid(
-      'timezone',
-      'must be a name of the IANA time zone database, such as Europe/Berlin',
-    );
-  }
+  const { cron_expression, timezone } = columns;
+  const faults = [...zoneFaults(timezone), ...expressionFaults(cron_expression)];
+  if (faults.length > 0) throw invalidIn(faults);
+  return parseTimetable(columns);
+}
+
+function zoneFaults(timezone: string | null): Issue[] {
+  if (timezone === null || zoneNamed(timezone) !== null) return [];
+  const issue = 'must be a name of the IANA time zone database, such as Europe/Berlin';
+  return [{ field: 'timezone', issue }];
+}
+
+function expressionFaults(expression: string): Issue[] {
   try {
-    return parseTimetable(columns);
+    parseCron(expression);
+    return [];
   } catch (error) {
-    if (error instanceof CronError) throw invalid('cron_expression', error.message);
-    throw error;
+    if (!(error instanceof CronError)) throw error;
+    return [{ field: 'cron_expression', issue: error.message }];
   }
 }
 

@@ -13,6 +13,9 @@ const onTimeMs = 10_000;
 const catchUpMs = 60 * 60 * 1000;
 /** After a downtime the newest slots get a row each; all older ones share one. */
 const rowsMax = 60;
+const minuteMs = 60_000;
+/** How long a scheduled job is left alone whose times are unknown. */
+const unknownAgainMs = 24 * 60 * 60 * 1000;
 const noScheduler = 'no scheduler was there in time';
 
 /** Why a due slot may not run. */
@@ -71,6 +74,20 @@ export function decide(schedule: DueSchedule, refusal: Refusal | null, now: numb
     isRefused: newest.outcome === refusal?.outcome,
     nextRunAt,
   };
+}
+
+/**
+ * Refuses the due slot of a scheduled job whose further slots cannot be computed. It is looked at again a day later: a
+ * start of the platform, which may know its zone again, computes its next slot.
+ */
+export function refuseUnknown(
+  { dueAt, taken }: Omit<DueSchedule, 'timetable'>,
+  { outcome, message }: Refusal,
+  now: number,
+): Decision {
+  const records = taken.has(dueAt) ? [] : [{ slot: dueAt, outcome, slots: 1, message }];
+  const nextRunAt = Math.ceil((now + unknownAgainMs) / minuteMs) * minuteMs;
+  return { records, runs: null, isRefused: records.length > 0, nextRunAt };
 }
 
 /** All slots that have come by `now` as missed, oldest first; `why` ends a sentence. */

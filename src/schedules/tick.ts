@@ -22,11 +22,11 @@ import type { Logger } from '../kernel/log.ts';
 import { createSetBackWatch } from '../kernel/set-back.ts';
 import { beginLastRuns, clampLastRuns } from './last-runs.store.ts';
 import { planAnew } from './plan-anew.ts';
-import { type Decision, decide, type Refusal, recordsDue } from './run-due.ts';
+import { type Decision, decide, type Refusal, recordsDue, refuseUnknown } from './run-due.ts';
 import { runRequest } from './run-request.ts';
 import { findRunning, findTakenSlots, insertRuns, newRun, type RunRow } from './runs.store.ts';
 import { findDue, findScheduledJobs, lockDue, planScheduledJobs } from './schedules.store.ts';
-import { parseStoredTimetable, parseTimetable } from './timetable.ts';
+import { parseStoredTimetable } from './timetable.ts';
 
 /** Scheduled jobs handled in one transaction. */
 const batchMax = 500;
@@ -222,14 +222,20 @@ async function decideLocked(
     const one = prepared.get(row.id);
     // Changed since it was read: the checks may no longer hold, so the next round makes them again.
     if (one === undefined || one.job.updated_at !== row.updated_at) return [];
-    const schedule = {
-      timetable: parseTimetable(one.job),
-      dueAt: row.next_run_at,
+    const from = row.next_run_at;
+    const due = {
+      dueAt: from,
       isRunning: running.has(row.id),
       taken: new Set(taken.get(row.id)?.map(({ slot }) => slot)),
     };
+    const timetable = parseStoredTimetable(one.job);
+    if (timetable === null) {
+      const readiness = unknownTimes(one.job);
+      return [{ ...one, readiness, from, decision: refuseUnknown(due, readiness, now) }];
+    }
+    const schedule = { ...due, timetable };
     const refusal = 'outcome' in one.readiness ? one.readiness : null;
-    return [{ ...one, from: row.next_run_at, decision: decide(schedule, refusal, now) }];
+    return [{ ...one, from, decision: decide(schedule, refusal, now) }];
   });
 }
 
@@ -251,6 +257,13 @@ const outcomeOf: Record<Obstacle['code'], Refusal['outcome']> = {
 function refusalOf({ id }: ScheduledJob, { code, reason }: Obstacle): Refusal {
   const message = `The scheduled job ${id} did not run: ${reason}.`;
   return { outcome: outcomeOf[code], code, message };
+}
+
+/** The runtime has lost the zone, or an earlier version has stored an expression that this one refuses. */
+function unknownTimes({ id, cron_expression, timezone }: ScheduledJob): Refusal {
+  const times = `${cron_expression}${timezone === null ? '' : ` in ${timezone}`}`;
+  const message = `The scheduled job ${id} did not run: this platform does not know its times (${times}). Set its cron_expression and timezone anew.`;
+  return { outcome: 'input_invalid', code: 'validation_error', message };
 }
 
 function rowsOf({ job, decision }: Decided, jobId: string | null, now: number): RunRow[] {

@@ -9,17 +9,19 @@ export const utc = 'UTC';
 /** Clocks are changed by at most a day: Samoa skipped one, Alaska had one twice. */
 const changeMaxMs = 26 * 3_600_000;
 
-/** The name in the database's letter case; null for one that it does not have, such as an offset. */
+/** The name in the database's letter case; null for one that it does not have, such as an offset or a time with a zone. */
 export function zoneNamed(name: string): string | null {
   if (name.length > zoneCharactersMax || !/^[a-z]/i.test(name)) return null;
   try {
-    return at(name, 0).timeZoneId;
+    const { timeZoneId } = at(name, 0);
+    // A link such as Asia/Calcutta keeps its name.
+    return timeZoneId.toLowerCase() === name.toLowerCase() ? timeZoneId : null;
   } catch {
     return null;
   }
 }
 
-/** What a clock of the zone shows beyond UTC at a moment, in milliseconds. */
+/** The offset of a zone's local time from UTC at a moment, in milliseconds. */
 export function offsetAt(zone: string, ms: number): number {
   return at(zone, ms).offsetNanoseconds / 1e6;
 }
@@ -29,7 +31,7 @@ export function nextChange(zone: string, ms: number): number | null {
   return at(zone, ms).getTimeZoneTransition('next')?.epochMilliseconds ?? null;
 }
 
-/** The latest time that the clock has shown up to `ms`: what it shows, unless it was set back shortly before. */
+/** The latest local time up to `ms`: the current one, unless the clock was set back shortly before. */
 export function latestLocal(zone: string, ms: number): number {
   const shown = ms + offsetAt(zone, ms);
   const change = at(zone, ms + 1).getTimeZoneTransition('previous')?.epochMilliseconds;

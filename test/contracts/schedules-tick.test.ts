@@ -108,6 +108,32 @@ function afterFirst(on: Database, act: (tx: Transaction) => Promise<void>): Data
 }
 
 describe.each(await engines())('on $name', (engine) => {
+  test('a due slot in a zone that the runtime no longer knows is refused, once a day', async () => {
+    const world = await schedulesWorld(engine);
+    const id = await world.schedule({ timezone: 'Europe/Berlin' });
+    const other = await world.schedule({ cron_expression: '*/2 * * * *' });
+    await world.tick();
+    await world.database.write(async (tx) => {
+      const lost = tx.kysely.updateTable('scheduled_jobs').set({ timezone: 'Lost/Zone' });
+      await lost.where('id', '=', id).execute();
+    });
+
+    for (let i = 0; i < 4; i++) {
+      world.clock.advance(minute);
+      await world.tick();
+    }
+
+    expect(await world.outcomes(id)).toEqual(['input_invalid']);
+    expect(await errorsIn(world)).toMatchObject([
+      { code: 'validation_error', message: expect.stringContaining('Lost/Zone') },
+    ]);
+    expect(world.logged.filter(({ scheduled_job_id }) => scheduled_job_id === id)).toHaveLength(1);
+    expect(await world.outcomes(other)).toContain('fired');
+    world.clock.advance(day);
+    await world.tick();
+    expect(await world.outcomes(id)).toEqual(['input_invalid', 'input_invalid']);
+  });
+
   describe('a slot whose minute has come', () => {
     test('fires: a run in the name of the key that made it, with its own conversation', async () => {
       const world = await schedulesWorld(engine);

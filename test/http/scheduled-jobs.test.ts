@@ -632,6 +632,18 @@ describe('timezone', () => {
     },
   );
 
+  test('and the expression are both named where both are wrong', async () => {
+    const tenant = await newTenant(platform);
+
+    const wrong = { cron_expression: '61 * * * *', timezone: 'Europe/Atlantis' };
+    const { body } = await tenant.post(path, { ...any, ...wrong });
+
+    expect(body.error.details.map(({ field }: { field: string }) => field)).toEqual([
+      'timezone',
+      'cron_expression',
+    ]);
+  });
+
   test('can be set and changed by itself; UTC clears it', async () => {
     const tenant = await newTenant(platform);
     const { id } = await made(tenant);
