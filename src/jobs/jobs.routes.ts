@@ -138,8 +138,8 @@ const stepsSchema = {
     'List the steps of a job: calls of models, their tools, called skills, named steps, waits',
   description:
     'Calls of models, their tools, skills that its skill called, named steps and waits, in order, ' +
-    'during the run and afterwards. status=waiting lists what the job waits for. waits_for of an approval needs the scope ' +
-    'approvals, and is null without it.',
+    'during the run and afterwards. status=waiting lists what the job waits for. Approvals are among them for keys with the scope ' +
+    'approvals.',
   params,
   querystring: StepsQuery,
   response: {
@@ -225,10 +225,10 @@ export function jobRoutes(server: Server, deps: JobRoutesDeps) {
   const stepsOptions = { onRequest, schema: stepsSchema };
   server.get('/api/jobs/:jobId/steps', stepsOptions, async (request) => {
     const { params, query } = request;
-    const { steps, total } = await jobs.steps(params.jobId, query);
+    const showsApprovals = readsApprovals(request);
+    const { steps, total } = await jobs.steps(params.jobId, { ...query, showsApprovals });
     const { limit, offset } = query;
-    const data = readsApprovals(request) ? steps : steps.map(withoutApproval);
-    return { data, total, limit, offset };
+    return { data: steps, total, limit, offset };
   });
   // A HEAD would hold the stream open for nothing.
   const streamOptions = { exposeHeadRoute: false, onRequest, schema: streamSchema };
@@ -266,10 +266,6 @@ function getRoute(
 /** Whether the caller may read approvals: without their scope it learns nothing of them from jobs. */
 function readsApprovals(request: FastifyRequest): boolean {
   return hasScopes(callerOf(request).scopes, ['approvals']);
-}
-
-function withoutApproval<Step extends { kind: string; waits_for: unknown }>(step: Step): Step {
-  return step.kind === 'approval' ? { ...step, waits_for: null } : step;
 }
 
 /** An event's id tells its position, so that any process can resume the stream. */

@@ -228,14 +228,17 @@ export type ListedStep = Pick<StepRow, (typeof listedColumns)[number]>;
 /** Which steps of a job are listed. */
 export interface StepsAsked extends PageAsked {
   readonly status?: StepStatus | undefined;
+  /** Whether approvals are among them. */
+  readonly showsApprovals: boolean;
 }
 
 /** A page of the steps of a job, in order, and how many there are in all. */
 export async function listSteps(db: Handle, jobId: string, page: StepsAsked) {
-  const { status } = page;
+  const { status, showsApprovals } = page;
   const query = db.kysely
     .selectFrom('job_steps')
     .where('job_id', '=', jobId)
+    .$if(!showsApprovals, (all) => all.where('kind', '<>', 'approval'))
     .$if(status !== undefined, (all) => all.where('status', '=', status as StepStatus));
   const steps = await query
     .select(listedColumns)

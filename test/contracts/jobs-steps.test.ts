@@ -43,7 +43,9 @@ describe.each(await engines())('on $name', (engine) => {
     await run.ask('begin-step', call);
     await run.ask('end-step', { step: 1, output: 'large' });
 
-    const { steps } = await listSteps(world.database.read, job.id, { limit: 10, offset: 0 });
+    const { steps } = await listSteps(world.database.read, job.id, {
+      ...{ limit: 10, offset: 0, showsApprovals: true },
+    });
 
     expect(steps).toMatchObject([{ n: 1, name: call.name, status: 'completed' }]);
     expect(Object.keys(steps[0] ?? {})).not.toContain('result');

@@ -62,6 +62,18 @@ describe.each([
 });
 
 describe('a run that asks', () => {
+  test('shows the steps that are approvals to keys with their scope alone', async () => {
+    const tenant = await newTenant(platform);
+    const { jobId } = await waiting(tenant);
+    const of = { organization_id: tenant.organization, scopes: ['staged'] };
+    const other = await newTenant(platform, of);
+    const path = `/api/jobs/${jobId}/steps`;
+
+    expect((await tenant.get(path)).body).toMatchObject({ total: 1, data: [{ kind: 'approval' }] });
+    expect((await other.get(path)).body).toMatchObject({ total: 0, data: [] });
+    expect((await other.get(`${path}?status=waiting`)).body).toMatchObject({ total: 0, data: [] });
+  });
+
   test('is not asked again in a further attempt', async () => {
     const tenant = await newTenant(platform);
     const { jobId, at, begun } = await waiting(tenant, { failures: 2 });

@@ -1387,7 +1387,7 @@ export interface paths {
         };
         /**
          * List the steps of a job: calls of models, their tools, called skills, named steps, waits
-         * @description Calls of models, their tools, skills that its skill called, named steps and waits, in order, during the run and afterwards. status=waiting lists what the job waits for. waits_for of an approval needs the scope approvals, and is null without it.
+         * @description Calls of models, their tools, skills that its skill called, named steps and waits, in order, during the run and afterwards. status=waiting lists what the job waits for. Approvals are among them for keys with the scope approvals.
          */
         get: operations["listJobSteps"];
         put?: never;
