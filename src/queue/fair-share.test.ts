@@ -46,7 +46,13 @@ describe('slots', () => {
     expect(mayBegin({ slots, taken: 60 + 20, own: 60, othersWait: false })).toBe(true);
   });
 
-  test.each([1, 2, 3, 7, 100])(
+  test('of which there is one run one job at a time', () => {
+    expect(mayBegin({ slots: 1, taken: 0, own: 0, othersWait: true })).toBe(true);
+    expect(mayBegin({ slots: 1, taken: 1, own: 0, othersWait: true })).toBe(false);
+    expect(mayBegin({ slots: 1, taken: 1, own: 0, othersWait: false })).toBe(false);
+  });
+
+  test.each([2, 3, 7, 100])(
     'of %d, some organization may always begin when all runs have ended',
     (n) => {
       expect(mayBegin({ slots: n, taken: 0, own: 0, othersWait: true })).toBe(true);

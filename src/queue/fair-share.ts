@@ -18,9 +18,9 @@ export interface SlotUse {
   readonly othersWait: boolean;
 }
 
-/** Slots beyond the others in which only organizations begin that run nothing. */
+/** Slots beyond the others in which only organizations begin that run nothing; none beside a single slot, which serializes runs. */
 export function keptSlots(slots: number): number {
-  return Math.ceil(slots / slotsPerKept);
+  return slots === 1 ? 0 : Math.ceil(slots / slotsPerKept);
 }
 
 /**
