@@ -2,37 +2,40 @@
 import { sql } from 'kysely';
 import type { Handle, Transaction } from '../database/database.ts';
 import { bytesOf, fittingRows } from '../database/page-bytes.ts';
+import { type Lists, rowsIn, rowsParams, type Types } from '../database/rows-in.ts';
 import { statement } from '../database/statement.ts';
 import type { JobEventsTable } from '../database/tables.ts';
 
-/** Adds to the event stream of jobs. */
+const eventTypes: Types<JobEventsTable> = {
+  job_id: 'text',
+  epoch: 'integer',
+  n: 'integer',
+  type: 'text',
+  data: 'text',
+  created_at: 'bigint',
+};
+const columns = Object.keys(eventTypes) as (keyof JobEventsTable)[];
+
+const insert = statement<JobEventsTable | Lists<JobEventsTable>>()((db, p, dialect) =>
+  db
+    .insertInto('job_events')
+    .columns(columns)
+    .expression(
+      // SQLite needs a condition before `on conflict`.
+      db
+        .selectFrom(rowsIn<JobEventsTable>(dialect, p, eventTypes))
+        .select(columns)
+        .where(sql.lit(true)),
+    )
+    .onConflict((conflict) => conflict.columns(['job_id', 'epoch', 'n']).doNothing()),
+);
+
+/** Adds to the event stream of jobs; an event that an unconfirmed commit has added already is left as it is. */
 export async function insertJobEvents(
   tx: Transaction,
   events: readonly JobEventsTable[],
 ): Promise<void> {
-  await tx.insert('job_events', events);
-}
-
-const insertMissing = statement<JobEventsTable>()((db, p) =>
-  db
-    .insertInto('job_events')
-    .values({
-      job_id: p('job_id'),
-      epoch: p('epoch'),
-      n: p('n'),
-      type: p('type'),
-      data: p('data'),
-      created_at: p('created_at'),
-    })
-    .onConflict((conflict) => conflict.doNothing()),
-);
-
-/** Adds those of the events that are not there yet. */
-export function insertMissingJobEvents(
-  tx: Transaction,
-  events: readonly JobEventsTable[],
-): Promise<void> {
-  return tx.each(insertMissing, events);
+  if (events.length > 0) await tx.each(insert, rowsParams(tx.dialect, events, eventTypes));
 }
 
 const streamed = statement<{ job_id: string }>()((db, p, dialect) => {

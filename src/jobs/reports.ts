@@ -10,7 +10,7 @@ import { type Clock, timestamp } from '../kernel/clock.ts';
 import { isUnavailable } from '../kernel/errors.ts';
 import type { JobEvent, JobFeed } from './feed.ts';
 import type { JobEventData, JobEventType, TypedJobEvent } from './job-events.schemas.ts';
-import { insertJobEvents, insertMissingJobEvents } from './job-events.store.ts';
+import { insertJobEvents } from './job-events.store.ts';
 import { type ClaimedJob, setJobProgress } from './jobs.store.ts';
 
 /** Events that one attempt may add to its stream; later ones are dropped. */
@@ -58,8 +58,6 @@ export interface ReportDeps {
 interface Recorded {
   readonly job: ClaimedJob;
   readonly event: JobEvent;
-  /** It may be on record without a confirmation. */
-  readonly wasTried: boolean;
 }
 
 interface Reporting extends ReportDeps {
@@ -91,8 +89,6 @@ interface Stream {
   text: TextDelta | null;
   /** Resolves when nothing waits any more; null when nothing is being recorded. */
   recording: Promise<void> | null;
-  /** Of those that wait, the ones that were tried to be recorded. */
-  tried: readonly JobEvent[];
   /** Since when its texts are held, by the monotonic clock, and what ends that. */
   heldSince: number;
   release: () => void;
@@ -109,7 +105,7 @@ export function createReports(deps: ReportDeps): (job: ClaimedJob) => ReportStre
   return (job) => {
     const stream: Stream = {
       ...{ job, n: 0, pieces: 0, waiting: [], text: null, recording: null, isFlushed: false },
-      ...{ tried: [], heldSince: 0, release() {} },
+      ...{ heldSince: 0, release() {} },
     };
     return {
       add: (report) => add(reporting, stream, report),
@@ -203,18 +199,13 @@ async function recordWaiting(reporting: Reporting, stream: Stream): Promise<void
     const events = stream.waiting;
     stream.waiting = [];
     stream.text = null;
-    const { tried } = stream;
-    stream.tried = [];
-    const results = await Promise.allSettled(
-      events.map((event) => record({ job, event, wasTried: tried.includes(event) })),
-    );
+    const results = await Promise.allSettled(events.map((event) => record({ job, event })));
     if (results.some(({ status }) => status === 'fulfilled')) tries = 0;
     const failure = results.find((result) => result.status === 'rejected');
     if (failure === undefined) continue;
     if (isUnavailable(failure.reason) && ++tries < triesMax) {
       const failed = events.filter((_, i) => results[i]?.status === 'rejected');
       stream.waiting = [...failed, ...stream.waiting];
-      stream.tried = failed;
       await elapsed(retryMs);
     } else {
       onError(failure.reason);
@@ -237,8 +228,7 @@ async function recordAll(
     data: JSON.stringify(event.data),
     created_at: clock.now(),
   });
-  await insertJobEvents(tx, all.filter(({ wasTried }) => !wasTried).map(rowOf));
-  await insertMissingJobEvents(tx, all.filter(({ wasTried }) => wasTried).map(rowOf));
+  await insertJobEvents(tx, all.map(rowOf));
   await setJobProgress(tx, lastProgress(all));
   tx.afterCommit(() => {
     for (const { job, event } of all) feed.publish(job.id, event);

@@ -52,6 +52,8 @@ export interface OpenClaim {
   readonly told: Map<number, number>;
   /** Steps that have failed and are not on record yet; the next write records them, too. */
   readonly failures: Insertable<JobStepsTable>[];
+  /** Whether some of them may be on record already, without a confirmation. */
+  readonly retried: { failures: boolean };
   /** Whether the run may be unloaded without another write. */
   readonly waits: { hasBegun: boolean };
 }
@@ -70,6 +72,7 @@ export function openClaim(deps: ClaimDeps, job: JournalJob): OpenClaim {
     }),
     told: new Map(),
     failures: [],
+    retried: { failures: false },
     waits: { hasBegun: false },
   };
 }
@@ -84,7 +87,7 @@ export function patiently<T>(work: (tries: number) => Promise<T>): Promise<T> {
  * confirmation, so a repeated unit checks for its own rows.
  */
 export async function write<T>(
-  { deps, job, told, failures }: OpenClaim,
+  { deps, job, told, failures, retried }: OpenClaim,
   unit: (tx: Transaction, isRepeat: boolean) => Promise<T>,
 ): Promise<T> {
   const ends = [...told].map(([n, place]) => ({ job_id: job.id, n, told: place }));
@@ -94,15 +97,16 @@ export async function write<T>(
       deps.database.write(async (tx) => {
         if (!(await deps.isHeld(tx, job))) return null;
         if (ends.length > 0) await recordTold(tx, ends);
-        if (failed.length > 0) await insertNew(tx, job, failed, tries > 1 || wereTried(failed));
+        if (failed.length > 0) await insertNew(tx, job, failed, tries > 1 || retried.failures);
         return { value: await unit(tx, tries > 1) };
       }),
     );
     if (result === null) throw new LeaseLostError();
     for (const { n } of ends) told.delete(n);
+    if (failed.length > 0) retried.failures = false;
     return result.value;
   } catch (error) {
-    for (const one of failed) tried.add(one);
+    retried.failures ||= failed.length > 0;
     failures.unshift(...failed);
     throw error;
   }
@@ -120,11 +124,6 @@ export async function writeRest(claim: OpenClaim): Promise<void> {
     if (!(error instanceof LeaseLostError)) throw error;
   }
 }
-
-/** Failures whose write may be committed without a confirmation. */
-const tried = new WeakSet<Insertable<JobStepsTable>>();
-const wereTried = (rows: readonly Insertable<JobStepsTable>[]) =>
-  rows.some((row) => tried.has(row));
 
 /** Inserts steps; a repeated try only those that are not there. */
 async function insertNew(
