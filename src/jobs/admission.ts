@@ -11,7 +11,7 @@ import { continueAfter } from '../kernel/ids.ts';
 import type { QueueName } from '../kernel/queues.ts';
 import { claimOfEach } from '../leases/claims.ts';
 import {
-  type AskedSkill,
+  lookupOf,
   type Skill,
   type SkillRegistry,
   skillKey,
@@ -145,7 +145,7 @@ async function recordNew(
 }
 
 function admit({ slices, worker }: AdmissionDeps, job: ClaimedJob): RunOptions | null {
-  const skill = slices.skills.definition(...askedBy(job));
+  const skill = slices.skills.definition(...lookupOf(job.organization_id, job));
   if (skill === undefined || !worker.isLoaded(skillOf(job))) return null;
   const { answerField, hasConfig } = skill;
   // The time that the attempt has waited does not count.
@@ -158,7 +158,7 @@ async function refuse(
   { slices: { skills, whyWithdrawn }, clock, times: { absentMs = 0 } }: AdmissionDeps,
   job: ClaimedJob,
 ): Promise<AttemptOutcome> {
-  const skill = askedBy(job);
+  const skill = lookupOf(job.organization_id, job);
   const withdrawn = await whyWithdrawn?.(job.organization_id, skillOf(job));
   if (withdrawn) return cannotRun(withdrawn);
   if (absentMs > 0 && skills.definition(...skill) === undefined) {
@@ -193,11 +193,6 @@ async function mayCall(
   if (caller === undefined) return false;
   const skill = skills.findActive(caller.organizationId, ...skillKeyParts(name));
   return skill !== undefined && hasScopes(caller.scopes, skill.requiredScopes);
-}
-
-/** The skill of a job, looked up for the job's organization. */
-function askedBy(job: ClaimedJob): AskedSkill {
-  return [job.organization_id, job.skill_category, job.skill_version, job.skill_name];
 }
 
 /** `category/version/name`. */

@@ -6,14 +6,13 @@ import type { Agents } from '../agents/agents.ts';
 import type { refusalCodes } from '../http/schemas.ts';
 import { type Caller, hasScopes, requireScopes } from '../kernel/caller.ts';
 import { PlatformError } from '../kernel/errors.ts';
-import { type AskedSkill, type Skill, type SkillRegistry, skillKey } from '../skills/registry.ts';
-
-/** The columns that name a skill. */
-export interface SkillColumns {
-  readonly skill_category: string;
-  readonly skill_name: string;
-  readonly skill_version: string;
-}
+import {
+  lookupOf,
+  type Skill,
+  type SkillColumns,
+  type SkillRegistry,
+  skillKey,
+} from '../skills/registry.ts';
 
 /** A scheduled job or a trigger: it starts jobs in the name of its key (`keyOfRuns`). */
 export interface Starter extends SkillColumns {
@@ -60,7 +59,7 @@ export function readinessOf<S extends Starter>(
   };
   return Promise.all(
     starters.map(async (starter) => {
-      const asked = skillOf(starter.organization_id, starter);
+      const asked = lookupOf(starter.organization_id, starter);
       return readinessFrom(starter, {
         caller: await callerOf(starter.api_key_id),
         skill: skills.findActive(...asked) ?? skills.notFound(...asked),
@@ -125,15 +124,8 @@ function requiredScopes(
   organizationId: string,
   starter: SkillColumns,
 ): readonly string[] {
-  const skill = skills.definition(...skillOf(organizationId, starter));
+  const skill = skills.definition(...lookupOf(organizationId, starter));
   return skill?.requiredScopes ?? [starter.skill_category];
-}
-
-function skillOf(
-  organizationId: string,
-  { skill_category, skill_version, skill_name }: SkillColumns,
-): AskedSkill {
-  return [organizationId, skill_category, skill_version, skill_name];
 }
 
 /** Throws `403` unless the caller may run the skill that a starter names. */

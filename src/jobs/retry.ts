@@ -3,7 +3,7 @@ import type { Agents } from '../agents/agents.ts';
 import type { Conversations } from '../conversations/conversations.ts';
 import { type Caller, requireScopes } from '../kernel/caller.ts';
 import { PlatformError } from '../kernel/errors.ts';
-import type { SkillRegistry } from '../skills/registry.ts';
+import { lookupOf, type SkillRegistry } from '../skills/registry.ts';
 import type { Accept, AcceptedJob } from './accept.ts';
 import { agentPaused, refuseContinuing, refuseInvalid } from './execute.ts';
 import type { JobRow } from './jobs.store.ts';
@@ -22,8 +22,7 @@ export async function retryJob(
   caller: Caller,
   job: JobRow,
 ): Promise<AcceptedJob> {
-  const { skill_category, skill_version, skill_name } = job;
-  const skill = skills.active(caller.organizationId, skill_category, skill_version, skill_name);
+  const skill = skills.active(...lookupOf(caller.organizationId, job));
   const agent = await agents.statusOf(caller.organizationId, job.agent_id);
   requireScopes(caller.scopes, skill.requiredScopes);
   // A trial again.

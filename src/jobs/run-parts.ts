@@ -217,8 +217,8 @@ function settingsOfStep({ deps, job }: Attempt, payload: unknown) {
 /** Checked before the call is on record, so that a retry calls again once the settings have values. */
 async function mayCall({ deps, job }: Attempt, skill: string): Promise<boolean> {
   if (!(await deps.skills.mayCall(job, skill))) {
-    const asked = [job.organization_id, ...skillKeyParts(skill)] as const;
-    if (deps.skills.registry.definition(...asked) !== undefined) return false;
+    const parts = skillKeyParts(skill);
+    if (deps.skills.registry.definition(job.organization_id, ...parts) !== undefined) return false;
     throw permanentError(`there is no skill ${skill}`);
   }
   await settingsOfCalled(deps.skills, job, skill);

@@ -8,7 +8,7 @@ import type { InputRequests } from '@modelcontextprotocol/server';
 import type { Jobs } from '../jobs/jobs.ts';
 import { type Caller, hasScopes } from '../kernel/caller.ts';
 import { invalid, notFound, PlatformError } from '../kernel/errors.ts';
-import type { SkillRegistry } from '../skills/registry.ts';
+import { lookupOf, type SkillRegistry } from '../skills/registry.ts';
 import { abandon, type CallsDeps, pendingQuestions } from './calls.ts';
 import { canAnswer, canAsk, decideAnswered, formsOf } from './questions.ts';
 import { errorOf, resultOf } from './results.ts';
@@ -54,9 +54,7 @@ export async function getTask(
     case 'failed': {
       const error = errorOf(job);
       if (error !== undefined) return { ...task, status: 'failed', error };
-      const { skill_category, skill_version, skill_name } = job;
-      const asked = [organizationId, skill_category, skill_version, skill_name] as const;
-      const skill = deps.skills.definition(...asked);
+      const skill = deps.skills.definition(...lookupOf(organizationId, job));
       return { ...task, status: 'completed', result: resultOf(skill, job) };
     }
     default: {

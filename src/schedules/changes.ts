@@ -4,7 +4,7 @@ import type { Transaction } from '../database/database.ts';
 import { refuseInvalid } from '../jobs/execute.ts';
 import { requireSkillScopes } from '../jobs/readiness.ts';
 import { type Caller, requireScopes } from '../kernel/caller.ts';
-import type { SkillRegistry } from '../skills/registry.ts';
+import { lookupOf, type SkillRegistry } from '../skills/registry.ts';
 import { timetableColumns, timetableOf } from './cron-fields.ts';
 import { duplicate, lock, stopRuns } from './lookup.ts';
 import { missedSlots } from './run-due.ts';
@@ -68,14 +68,7 @@ function requireValidChange(
   { skill_category, skill_name, skill_version, input, ...fields }: ScheduledJobChanges,
 ): void {
   const isChecked = (skill_category ?? skill_name ?? skill_version ?? input) !== undefined;
-  const skill = isChecked
-    ? skills.active(
-        caller.organizationId,
-        after.skill_category,
-        after.skill_version,
-        after.skill_name,
-      )
-    : null;
+  const skill = isChecked ? skills.active(...lookupOf(caller.organizationId, after)) : null;
   requireSkillScopes(skills, caller, before);
   if (skill !== null) requireScopes(caller.scopes, skill.requiredScopes);
   if ((fields.cron_expression ?? fields.timezone) !== undefined) timetableOf(after);

@@ -15,17 +15,12 @@ import type { Accept, AcceptedJob } from '../jobs/accept.ts';
 import { agentPaused, refuseInvalid } from '../jobs/execute.ts';
 import { jobSummary } from '../jobs/job-views.ts';
 import type { Jobs } from '../jobs/jobs.ts';
-import {
-  type ReadinessDeps,
-  refusalsOf,
-  requireSkillScopes,
-  type SkillColumns,
-} from '../jobs/readiness.ts';
+import { type ReadinessDeps, refusalsOf, requireSkillScopes } from '../jobs/readiness.ts';
 import { bind } from '../kernel/bind.ts';
 import { type Caller, requireScopes } from '../kernel/caller.ts';
 import type { Clock } from '../kernel/clock.ts';
 import { newId } from '../kernel/ids.ts';
-import type { Skill, SkillRegistry } from '../skills/registry.ts';
+import { lookupOf, type Skill, type SkillColumns, type SkillRegistry } from '../skills/registry.ts';
 import { change } from './changes.ts';
 import { nextRunsOf, timetableColumns, timetableOf } from './cron-fields.ts';
 import { beginLastRuns } from './last-runs.store.ts';
@@ -199,8 +194,7 @@ async function runs(deps: ScheduleDeps, organizationId: string, id: string, page
 
 /** The skill, which the caller may run; else `404` or `403`. */
 function admittedSkill(skills: SkillRegistry, caller: Caller, named: SkillColumns): Skill {
-  const { skill_category, skill_version, skill_name } = named;
-  const skill = skills.active(caller.organizationId, skill_category, skill_version, skill_name);
+  const skill = skills.active(...lookupOf(caller.organizationId, named));
   requireScopes(caller.scopes, skill.requiredScopes);
   return skill;
 }

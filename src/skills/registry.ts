@@ -64,17 +64,17 @@ export interface SkillRegistry {
   /** Reloads the changes of other processes. */
   refresh(): Promise<void>;
   /** The active skill of that tuple, or `404 skill_not_found`. */
-  active(...asked: AskedSkill): Skill;
+  active(...lookup: SkillLookup): Skill;
   /** The error that `active` throws; it names the active versions of the skill. */
-  notFound(...asked: AskedSkill): PlatformError;
+  notFound(...lookup: SkillLookup): PlatformError;
   /** Like `active`, undefined when there is none. */
-  findActive(...asked: AskedSkill): Skill | undefined;
+  findActive(...lookup: SkillLookup): Skill | undefined;
   /** The version of that tuple, active or not, or `404 skill_not_found` when it was never registered. */
-  registered(...asked: AskedSkill): Skill;
+  registered(...lookup: SkillLookup): Skill;
   /** The version of that id, active or not, or `404 skill_not_found`. */
   byId(organizationId: string, id: string): Skill;
   /** The definition that accepted runs use, active or not; undefined when no process has loaded it. */
-  definition(...asked: AskedSkill): Skill | undefined;
+  definition(...lookup: SkillLookup): Skill | undefined;
   /** The service outside that runs the skill of that key; null where executors do, or where there is none. */
   sourceOf(key: string): string | null;
   /** When its last definition went away; undefined while a process has loaded it, or if none ever had. */
@@ -101,12 +101,27 @@ export interface SkillRegistry {
 }
 
 /** The organization for which a skill is looked up, and the skill's category, version and name. */
-export type AskedSkill = readonly [
+export type SkillLookup = readonly [
   organizationId: string,
   category: string,
   version: string,
   name: string,
 ];
+
+/** The columns of a row that name a skill. */
+export interface SkillColumns {
+  readonly skill_category: string;
+  readonly skill_name: string;
+  readonly skill_version: string;
+}
+
+/** The lookup of the skill that a row of an organization names. */
+export function lookupOf(
+  organizationId: string,
+  { skill_category, skill_version, skill_name }: SkillColumns,
+): SkillLookup {
+  return [organizationId, skill_category, skill_version, skill_name];
+}
 
 export interface ChangedSkills {
   /** The organizations that the changed skills belong to or belonged to; null for all. */
@@ -142,16 +157,16 @@ export function createSkillRegistry(database: Database, clock: Clock): SkillRegi
       await record(state, { facts, elsewhere, isUpToDate: (row) => row?.defined === 1, asOf });
     },
     refresh: () => refresh(state),
-    active(...asked) {
-      const skill = findActive(state, asked);
-      if (skill === undefined) throw notFound(state, 'active', asked);
+    active(...lookup) {
+      const skill = findActive(state, lookup);
+      if (skill === undefined) throw notFound(state, 'active', lookup);
       return skill;
     },
-    notFound: (...asked) => notFound(state, 'active', asked),
-    findActive: (...asked) => findActive(state, asked),
-    registered(...asked) {
-      const skill = find(state, asked);
-      if (skill === undefined) throw notFound(state, 'registered', asked);
+    notFound: (...lookup) => notFound(state, 'active', lookup),
+    findActive: (...lookup) => findActive(state, lookup),
+    registered(...lookup) {
+      const skill = find(state, lookup);
+      if (skill === undefined) throw notFound(state, 'registered', lookup);
       return skill;
     },
     byId(organizationId, id) {
@@ -160,9 +175,9 @@ export function createSkillRegistry(database: Database, clock: Clock): SkillRegi
       }
       throw new PlatformError('skill_not_found', 'No version of a skill has this id');
     },
-    definition(...asked) {
-      const [, ...tuple] = asked;
-      return state.rows.get(skillKey(...tuple))?.defined === 1 ? find(state, asked) : undefined;
+    definition(...lookup) {
+      const [, ...tuple] = lookup;
+      return state.rows.get(skillKey(...tuple))?.defined === 1 ? find(state, lookup) : undefined;
     },
     sourceOf: (key) => state.skills.get(key)?.remoteSourceId ?? null,
     goneSince(category, version, name) {
@@ -272,13 +287,13 @@ function belongsTo({ organizations }: Skill, organizationId: string): boolean {
   return organizations === null || organizations.has(organizationId);
 }
 
-function find({ skills }: State, [organizationId, ...tuple]: AskedSkill): Skill | undefined {
+function find({ skills }: State, [organizationId, ...tuple]: SkillLookup): Skill | undefined {
   const skill = skills.get(skillKey(...tuple));
   return skill !== undefined && belongsTo(skill, organizationId) ? skill : undefined;
 }
 
-function findActive(state: State, asked: AskedSkill): Skill | undefined {
-  const skill = find(state, asked);
+function findActive(state: State, lookup: SkillLookup): Skill | undefined {
+  const skill = find(state, lookup);
   return skill?.isActive ? skill : undefined;
 }
 
@@ -320,7 +335,7 @@ async function setDeprecated(
 function notFound(
   { skills }: State,
   what: 'active' | 'registered',
-  [organizationId, ...tuple]: AskedSkill,
+  [organizationId, ...tuple]: SkillLookup,
 ): PlatformError {
   const known = [...skills.values()].filter((skill) => belongsTo(skill, organizationId));
   return noMatch(what, tuple, known);

@@ -1,9 +1,9 @@
 /** Validates a trigger before it is stored: agent, skill or event, scopes and mappings. */
-import { requireSkillScopes, type SkillColumns } from '../jobs/readiness.ts';
+import { requireSkillScopes } from '../jobs/readiness.ts';
 import { type Caller, requireScopes } from '../kernel/caller.ts';
 import { invalid } from '../kernel/errors.ts';
 import { eventScopes } from '../run-events/bounds.ts';
-import type { SkillRegistry } from '../skills/registry.ts';
+import { lookupOf, type SkillColumns, type SkillRegistry } from '../skills/registry.ts';
 import { ofKeyMapping } from './event-target.ts';
 import type { TriggerChanges } from './triggers.schemas.ts';
 import type { TriggerRow } from './triggers.store.ts';
@@ -66,10 +66,7 @@ function requireValidSkill(
   before?: SkillColumns,
 ): void {
   const isNew = before === undefined || !isSameSkill(before, after);
-  if (isNew) {
-    const { skill_category, skill_version, skill_name } = after;
-    skills.active(caller.organizationId, skill_category, skill_version, skill_name);
-  }
+  if (isNew) skills.active(...lookupOf(caller.organizationId, after));
   requireSkillScopes(skills, caller, after);
 }
 

@@ -5,7 +5,7 @@ import { createApiKeys } from '../../src/api-keys/api-keys.ts';
 import { composeAgents } from '../../src/composition/agents.ts';
 import type { Database } from '../../src/database/database.ts';
 import type { SkillFacts } from '../../src/skills/fields.ts';
-import { type AskedSkill, createSkillRegistry } from '../../src/skills/registry.ts';
+import { createSkillRegistry, type SkillLookup } from '../../src/skills/registry.ts';
 import { recordRemoteSkills } from '../../src/skills/remote-skills.ts';
 import { engines } from '../support/databases.ts';
 import { manualClock } from '../support/manual-clock.ts';
@@ -441,9 +441,9 @@ describe.each(await engines())('on $name', (engine) => {
       };
       const [acme, globex] = ['acme', 'globex'].map(
         (organization) => [organization, 'mcp-tickets', 'v1.0', 'create'] as const,
-      ) as [AskedSkill, AskedSkill];
+      ) as [SkillLookup, SkillLookup];
       const unknown = ['globex', 'mcp-tickets', 'v1.0', 'nothing'] as const;
-      const messageOf = (asked: AskedSkill) =>
+      const messageOf = (asked: SkillLookup) =>
         skills.notFound(...asked).message.replace(asked[3], '');
 
       await record(['acme']);
