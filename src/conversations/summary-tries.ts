@@ -4,7 +4,7 @@
  * tried at once, because its model or its settings may be others.
  */
 import type { Handle, Transaction } from '../database/database.ts';
-import { locked } from '../database/locked.ts';
+import { findSummaryTries, lockSummaryTries, setSummaryTries } from './summary-tries.store.ts';
 
 const firstPauseMs = 60_000;
 const pauseFactor = 4;
@@ -17,15 +17,11 @@ interface SummaryOf {
 
 /** Whether a summary may be tried now. */
 export async function maySummarize(
-  { kysely }: Handle,
+  db: Handle,
   { conversationId, agentVersion }: SummaryOf,
   now: number,
 ): Promise<boolean> {
-  const row = await kysely
-    .selectFrom('conversations')
-    .select(['next_summary_at', 'failed_summaries_version'])
-    .where('id', '=', conversationId)
-    .executeTakeFirst();
+  const row = await findSummaryTries(db, conversationId);
   if (row === undefined || row.next_summary_at === null) return true;
   return row.failed_summaries_version !== agentVersion || now >= row.next_summary_at;
 }
@@ -35,14 +31,10 @@ export async function noteFailedSummary(
   { conversationId, agentVersion }: SummaryOf,
   now: number,
 ): Promise<void> {
-  const query = tx.kysely
-    .selectFrom('conversations')
-    .select(['failed_summaries', 'failed_summaries_version'])
-    .where('id', '=', conversationId);
-  const before = await locked(tx.dialect, query).executeTakeFirst();
+  const before = await lockSummaryTries(tx, conversationId);
   const isInRow = before?.failed_summaries_version === agentVersion;
   const failed = 1 + (isInRow ? before.failed_summaries : 0);
-  await change(tx, conversationId, {
+  await setSummaryTries(tx, conversationId, {
     failed_summaries: failed,
     next_summary_at: now + pauseAfter(failed),
     failed_summaries_version: agentVersion,
@@ -51,7 +43,7 @@ export async function noteFailedSummary(
 
 /** Notes that a summary has succeeded. */
 export function noteSummary(tx: Transaction, conversationId: string): Promise<void> {
-  return change(tx, conversationId, {
+  return setSummaryTries(tx, conversationId, {
     failed_summaries: 0,
     next_summary_at: null,
     failed_summaries_version: null,
@@ -61,16 +53,4 @@ export function noteSummary(tx: Transaction, conversationId: string): Promise<vo
 /** Milliseconds until the next try after so many failures in a row: a minute, four, sixteen, 30 days at most. */
 export function pauseAfter(failed: number): number {
   return Math.min(pauseMaxMs, firstPauseMs * pauseFactor ** (failed - 1));
-}
-
-async function change(
-  tx: Transaction,
-  id: string,
-  values: {
-    readonly failed_summaries: number;
-    readonly next_summary_at: number | null;
-    readonly failed_summaries_version: number | null;
-  },
-): Promise<void> {
-  await tx.kysely.updateTable('conversations').set(values).where('id', '=', id).execute();
 }
