@@ -17,7 +17,7 @@ import type {
 export type ConversationRow = Selectable<ConversationsTable>;
 export type MessageRow = Selectable<MessagesTable>;
 
-/** Begins without failed summaries. */
+/** A new conversation; it has no failed summaries. */
 export type NewConversationRow = Omit<
   ConversationRow,
   'failed_summaries' | 'next_summary_at' | 'failed_summaries_version'

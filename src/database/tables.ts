@@ -72,7 +72,7 @@ export interface EndedSessionsTable {
   expires_at: number;
 }
 
-/** Of one row at most: what the last probe of writes has written. */
+/** The row of the last probe of writes; at most one. */
 export interface WriteProbesTable {
   id: number;
   content: string;

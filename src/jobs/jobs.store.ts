@@ -61,7 +61,7 @@ export type ShownJob = Omit<
   | ClaimColumn
 >;
 
-/** What only claims look at. */
+/** Columns that only claims read. */
 type ClaimColumn = 'claimed_by' | 'begun' | 'attempts_before' | 'idle_claims';
 
 /** The user whose memories a job sees: one that a client named. */

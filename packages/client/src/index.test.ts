@@ -168,7 +168,7 @@ test.each<[string, (client: Client) => PromiseLike<unknown>]>([
         headers: { 'Idempotency-Key': 'k' },
       }),
   ],
-])('%s bears two minutes of faults, then it rejects with the last', async (_what, make) => {
+])('%s is retried for two minutes, then it rejects with the last fault', async (_what, make) => {
   const { client, calls } = clientOf([]);
 
   expect(await settled(make(client))).toMatchObject({ code: 'unreachable', status: 0 });
@@ -181,7 +181,7 @@ test.each<[string, (client: Client) => PromiseLike<unknown>]>([
   expect(calls.length).toBeLessThan(35);
 });
 
-test('the deadline and a signal end a start that bears an outage', async () => {
+test('the deadline and a signal end a start that is retried during an outage', async () => {
   const { client } = clientOf([]);
   const late = await settled(client.start(skill, {}, { deadlineMs: 5_000 }));
   expect(late).toMatchObject({ code: 'timeout', message: 'The call took longer than 5000 ms' });
@@ -203,7 +203,7 @@ test('without retries a start is sent once', async () => {
   expect(calls).toHaveLength(1);
 });
 
-test('an outage is borne for two minutes from its beginning, however long the request took before', async () => {
+test('retries end two minutes after the first fault, however long the request took before', async () => {
   const cutAfterMs = 85_000;
   let count = 0;
   const { client } = clientOf([], {

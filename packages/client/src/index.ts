@@ -61,7 +61,7 @@ export interface ClientOptions {
   readonly fetch?: typeof fetch | undefined;
   /**
    * How often a request is sent again after a refusal for now or a fault; 3 when left out. A request with an idempotency
-   * key, and one that waits for a job, bears two minutes of them instead. 0 sends nothing again.
+   * key, and one that waits for a job, is retried for two minutes instead. 0 sends nothing again.
    */
   readonly retries?: number | undefined;
   /** Milliseconds for one request; 90,000 when left out. `deadlineMs` bounds a whole call. */

@@ -50,7 +50,7 @@ export interface ApiRequest {
   readonly isSafe?: boolean;
   /** Ends the request with its own reason. */
   readonly signal?: AbortSignal | undefined;
-  /** Milliseconds for which faults in a row are borne, however many they are, in place of `retries`. */
+  /** Milliseconds for which the request is retried, however many attempts fail, in place of `retries`. */
   readonly patienceMs?: number | undefined;
 }
 

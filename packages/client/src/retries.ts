@@ -11,11 +11,11 @@ export interface Retry {
   readonly failingForMs: number;
 }
 
-/** The failures of a request in a row, and how many of them are borne. */
+/** The failures of a request in a row, and how many are allowed before it rejects. */
 export interface Attempts {
   failed: number;
   readonly retriesMax: number;
-  /** In its place: the milliseconds for which failures are borne. */
+  /** In its place: the milliseconds for which the request is retried. */
   readonly patienceMs: number | undefined;
   /** When the first of them failed, in milliseconds; undefined before. */
   since: number | undefined;
@@ -23,14 +23,14 @@ export interface Attempts {
 
 const firstPauseMs = 250;
 const pauseMsMax = 8_000;
-/** The platform's window is a minute: what asks for more is not waited for. */
+/** The platform's window is a minute: a longer `Retry-After` ends the retries. */
 const askedPauseMsMax = 90_000;
 /** For how long a request that may safely be repeated outlasts a restart of the platform. */
 const restartMsMax = 120_000;
 
 /**
- * For how many milliseconds failures are borne by a request with an idempotency key, and while a job is waited for;
- * undefined without retries.
+ * For how many milliseconds a request with an idempotency key, or a wait for a job, is retried; undefined without
+ * retries.
  */
 export function patienceOf(retriesMax: number): number | undefined {
   return retriesMax === 0 ? undefined : restartMsMax;

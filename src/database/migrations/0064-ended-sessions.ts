@@ -1,4 +1,4 @@
-/** Sessions of the console that were signed out, and what a probe writes to find out whether the database takes writes. */
+/** Signed-out sessions of the console, and the row of the probe of writes. */
 import type { Kysely } from 'kysely';
 
 export async function up(db: Kysely<unknown>): Promise<void> {

@@ -1,4 +1,4 @@
-/** What decides whether a claim that ended by itself used up an attempt: who made it, whether its code began, what it recorded. */
+/** Columns for charging attempts: the process of a claim, whether its code began, attempts and claims without a new turn. */
 import type { Kysely } from 'kysely';
 
 export async function up(db: Kysely<unknown>): Promise<void> {
