@@ -532,7 +532,7 @@ describe.each(await engines())('on $name', (engine) => {
     await world.database.write((tx) =>
       tx.kysely
         .updateTable('scheduled_jobs')
-        .set({ cron_expression: 'nonsense' })
+        .set({ input: 'nonsense' })
         .where('id', '=', broken)
         .execute(),
     );

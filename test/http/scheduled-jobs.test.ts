@@ -638,7 +638,7 @@ describe('timezone', () => {
     const wrong = { cron_expression: '61 * * * *', timezone: 'Europe/Atlantis' };
     const { body } = await tenant.post(path, { ...any, ...wrong });
 
-    expect(body.error.details.map(({ field }: { field: string }) => field)).toEqual([
+    expect(body.details.map(({ field }: { field: string }) => field)).toEqual([
       'timezone',
       'cron_expression',
     ]);
