@@ -116,13 +116,13 @@ export function composeJobRuns(deps: JobRunsDeps) {
     elsewhere.stop(jobId);
   };
   const endWaits = createEndWaits({ ...base, wakeRun });
-  const observe = observer.settled;
-  const ends = publishUnconfirmed({ base, feed, observe }, config.jobLeaseMs);
+  const observers = { feed, observe: observer.settled };
+  const ends = publishUnconfirmed({ base, observers }, config.jobLeaseMs);
   const settle = createSettle({
     base,
     backoff: { baseMs: config.retryBackoffMs, maxMs: backoffMaxMs },
     slices,
-    effects: { base, feed, scheduled: scheduledRuns, endWaits, unconfirmed: ends, observe },
+    effects: { base, scheduled: scheduledRuns, endWaits, observers, unconfirmed: ends },
     ends: {
       endAbandonedSteps,
       abandonWaits: (tx, jobs) => abandonWaits({ clock, kinds: waitKinds }, tx, jobs),

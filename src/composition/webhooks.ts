@@ -50,7 +50,8 @@ export function composeWebhooks(deps: WebhooksDeps) {
   const dispatcher = createDispatcher(base);
   const settle = createSettle({ ...base, delaysMs: config.webhookRetryDelays, observe });
   const unconfirmed = openUnconfirmedClaims(base, times.leaseMs);
-  const deliverer = createDeliverer({ base, secrets, send, settle, unconfirmed, times });
+  const claims = { settle, unconfirmed };
+  const deliverer = createDeliverer({ base, secrets, send, claims, times });
   const { fullHosts } = deliverer;
   const recovery = createDeliveryRecovery({ base, settle, fullHosts, times });
   const onActive = dispatcher.wake;

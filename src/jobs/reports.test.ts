@@ -57,12 +57,11 @@ function recording({ failing = 0 } = {}) {
     const commit: string[] = [];
     await Promise.resolve();
     const result = await unit({
-      async insert(_table: string, rows: readonly JobEventsTable[]) {
-        commit.push(
-          ...rows.map(({ job_id, n, data }) => `${job_id}.${n} ${JSON.parse(data).text}`),
-        );
+      dialect: 'sqlite',
+      async each(_statement: unknown, rows: readonly unknown[]) {
+        for (const { job_id, n, data } of rows as readonly JobEventsTable[])
+          commit.push(`${job_id}.${n} ${JSON.parse(data).text}`);
       },
-      each: async () => {},
       afterCommit: () => {},
       ifUncertain: () => {},
     } as Partial<Transaction> as Transaction);

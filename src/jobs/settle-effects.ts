@@ -60,12 +60,16 @@ export interface Settled {
 
 export interface EffectDeps {
   readonly base: { readonly queue: Queue; readonly writer: string };
-  readonly feed: JobFeed;
   readonly scheduled: ScheduledRuns;
   readonly endWaits: EndWaits;
+  readonly observers: Observers;
   /** Ends whose commit was not confirmed. */
   readonly unconfirmed: Pick<UnconfirmedEnds, 'add' | 'forget'>;
-  /** Called for each settled job, after the commit. */
+}
+
+/** Those who are notified of each settled job, after the commit. */
+interface Observers {
+  readonly feed: JobFeed;
   observe(settled: Settled): void;
 }
 
@@ -150,12 +154,13 @@ export function publishUnconfirmed(
   );
 }
 
-type PublishDeps = Pick<EffectDeps, 'feed' | 'observe'> & {
+type PublishDeps = Pick<EffectDeps, 'observers'> & {
   readonly base: { readonly queue: Queue };
 };
 
-function publish({ base, feed, observe }: PublishDeps, settled: Settled, now: number): void {
+function publish({ base, observers }: PublishDeps, settled: Settled, now: number): void {
   const { queue } = base;
+  const { feed, observe } = observers;
   const { job, transition } = settled;
   observe(settled);
   if (transition.status === 'queued') {

@@ -1,7 +1,7 @@
 /**
- * Writes whose commit was not confirmed, because the connection to the database broke: nobody knows yet whether they are
- * on record. They are searched for as soon as the database answers, and for as long as a lease lasts, because the server
- * may commit late. What a stop leaves is settled by the sweep.
+ * Writes whose commit was not confirmed, because the connection to the database broke: this process does not know whether
+ * they are on record. It searches for them as soon as the database answers, and for as long as a lease lasts, because the
+ * server may commit late. What a stop leaves is settled by the sweep.
  */
 import { setTimeout as elapsed } from 'node:timers/promises';
 import type { Clock } from '../kernel/clock.ts';

@@ -35,9 +35,11 @@ export interface DeliverDeps {
   readonly base: DeliveriesDeps & { readonly log: Logger };
   readonly send: Send;
   readonly secrets: Pick<SigningSecrets, 'open'>;
-  readonly settle: Settle;
-  /** Takes the claims whose commit was not confirmed. */
-  readonly unconfirmed: Pick<UnconfirmedClaims, 'add'>;
+  readonly claims: {
+    readonly settle: Settle;
+    /** Takes those whose commit was not confirmed. */
+    readonly unconfirmed: Pick<UnconfirmedClaims, 'add'>;
+  };
   readonly times: {
     /** After this time without a settlement, the sweep ends the attempt as lost. */
     readonly leaseMs: number;
@@ -89,14 +91,14 @@ async function lookUp(
 
 /** Claims the deliveries that are due; null for the others, in the order of `ids`. */
 async function claim(
-  { base: { clock, writer }, unconfirmed, times: { leaseMs, clockSkewMs = 0 } }: DeliverDeps,
+  { base: { clock, writer }, claims, times: { leaseMs, clockSkewMs = 0 } }: DeliverDeps,
   tx: Transaction,
   ids: readonly string[],
 ): Promise<(Claim | null)[]> {
   const now = clock.now();
   const times = { now, due_by: now + clockSkewMs, lease_until: now + leaseMs };
   const claimed = await claimDeliveries(tx, { ids, ...times });
-  tx.ifUncertain(() => unconfirmed.add(claimed.map(claimIdentity)));
+  tx.ifUncertain(() => claims.unconfirmed.add(claimed.map(claimIdentity)));
   const webhookIds = new Set(claimed.map(({ webhook_id }) => webhook_id));
   const found = await findTargets(tx, { ids: [...webhookIds] });
   await changeDeliveryCounts(
@@ -105,11 +107,11 @@ async function claim(
     claimed.map(({ webhook_id }) => ({ kind: { webhook_id }, from: 'pending', to: 'delivering' })),
   );
   const targets = new Map(found.map((target) => [target.id, target]));
-  const claims = claimed.flatMap((delivery) => {
+  const targeted = claimed.flatMap((delivery) => {
     const target = targets.get(delivery.webhook_id);
     return target === undefined ? [] : [{ id: delivery.id, delivery, target }];
   });
-  return claimOfEach(ids, claims);
+  return claimOfEach(ids, targeted);
 }
 
 /** Without the body, which would be kept for as long as the claim is searched for. */
@@ -167,13 +169,13 @@ async function request(
 
 /** Settles the attempt and logs what is unusual about it. */
 async function finish(
-  { base: { log }, settle, stopping }: DelivererState,
+  { base: { log }, claims, stopping }: DelivererState,
   settlement: Settlement,
 ): Promise<void> {
   const { delivery, result } = settlement;
   const { id: delivery_id, webhook_id, attempts } = delivery;
   const status = await settlePatiently(
-    () => settle(settlement),
+    () => claims.settle(settlement),
     () => {
       if (stopping.signal.aborted) return false;
       log.warn({ delivery_id }, 'an attempt waits to be recorded');
