@@ -1,5 +1,6 @@
 /** Schemas of skills as components of an OpenAPI document. */
 import { expect, test } from 'vitest';
+import { cpuMsOf } from '../../../test/support/cpu-time.ts';
 import { doubling } from '../../../test/support/hostile-schemas.ts';
 import { componentsOf } from './schema-components.ts';
 
@@ -94,8 +95,25 @@ test.each([
   ['what the caller decides', { items: { $dynamicRef: '#node' } }],
   ['an item of a tuple', { items: [{ type: 'null' }, { $ref: '#/items/0' }] }],
   ['nothing', { $ref: '#/$defs/none' }],
-  ['a thousand definitions in turn', doubling((next) => ({ items: next }), 1_000)],
+  ['three hundred definitions in turn', doubling((next) => ({ items: next }), 300)],
   ['a broken pointer', { $ref: '#/$defs/%', $defs: {} }],
 ])('a schema that refers to %s is any value', (_what, schema) => {
   expect(componentsOf('In', schema)).toEqual(anything);
+});
+
+test('two hundred definitions in turn are placed', () => {
+  const schema = doubling((next) => ({ items: next }), 200);
+  expect(Object.keys(componentsOf('In', schema))).toHaveLength(202);
+});
+
+test('thousands of definitions whose names differ in no letter are numbered', async () => {
+  const names = Array.from({ length: 5_000 }, (_, i) => String.fromCodePoint(0x4e00 + i));
+  const $defs = Object.fromEntries(names.map((name) => [name, {}]));
+  const anyOf = names.map((name) => ({ $ref: `#/$defs/${name}` }));
+  let placed: string[] = [];
+  const took = await cpuMsOf(() => {
+    placed = Object.keys(componentsOf('In', { $defs, anyOf }));
+  });
+  expect(placed).toEqual(expect.arrayContaining(['In', 'In__', 'In___2', 'In___5000']));
+  expect(took).toBeLessThan(500);
 });

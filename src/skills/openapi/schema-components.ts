@@ -14,10 +14,18 @@ interface Placing {
   readonly root: JsonSchema;
   /** Component names by the pointer of a definition. */
   readonly names: Map<string, string>;
+  readonly taken: Set<string>;
+  /** How many definitions have a name that begins so. */
+  readonly counts: Map<string, number>;
+  /** Of schemas within one another, and of the definitions that they refer to. */
+  depth: number;
   readonly components: Components;
   /** References to places inside components. */
   readonly deep: string[];
 }
+
+/** Levels of schemas, with those of the definitions that they refer to. */
+const depthMax = 500;
 
 /** A schema that refers to what OpenAPI cannot: it is described as any value. */
 class Unplaceable extends Error {}
@@ -36,7 +44,10 @@ const dropped: ReadonlySet<string> = new Set([
 
 /** The component `name`, and the definitions to which it refers as `name_definition`. */
 export function componentsOf(name: string, schema: JsonSchema): Components {
-  const placing: Placing = { name, root: schema, names: new Map(), components: {}, deep: [] };
+  const placing: Placing = {
+    ...{ name, root: schema, components: {}, deep: [], depth: 0 },
+    ...{ names: new Map(), taken: new Set(), counts: new Map() },
+  };
   try {
     const { $id: _, ...root } = schema;
     placing.components[name] = place(placing, withoutDefinitions(root));
@@ -45,9 +56,7 @@ export function componentsOf(name: string, schema: JsonSchema): Components {
     }
     return placing.components;
   } catch (error) {
-    // Definitions of a service outside may lead to one another a thousand times.
-    const isTooDeep = error instanceof RangeError;
-    if (error instanceof Unplaceable || error instanceof URIError || isTooDeep) {
+    if (error instanceof Unplaceable || error instanceof URIError) {
       return { [name]: { description: 'Any JSON: the registry has the schema of the skill.' } };
     }
     throw error;
@@ -63,9 +72,13 @@ function place(placing: Placing, schema: unknown): unknown {
   if (namingKeywords.some((keyword) => typeof schema[keyword] === 'string')) {
     throw new Unplaceable();
   }
+  // Definitions of a service outside may lead to one another a thousand times.
+  placing.depth += 1;
+  if (placing.depth > depthMax) throw new Unplaceable();
   const placed = mapSubschemas(schema, (inner) => place(placing, inner));
   const kept = Object.fromEntries(Object.entries(placed).filter(([key]) => !dropped.has(key)));
   if (typeof kept['$ref'] === 'string') kept['$ref'] = referenceOf(placing, kept['$ref']);
+  placing.depth -= 1;
   return isObject(kept['items']) || !Array.isArray(kept['items']) ? kept : asPrefixItems(kept);
 }
 
@@ -97,15 +110,20 @@ function definitionOf(placing: Placing, keyword: string, encoded: string): strin
   const definitions = placing.root[keyword];
   const definition = isObject(definitions) ? definitions[decoded(encoded)] : undefined;
   if (definition === undefined) throw new Unplaceable();
-  const wanted = `${placing.name}_${decoded(encoded).replace(/[^A-Za-z0-9]/g, '_')}`;
-  const taken = new Set(placing.names.values());
-  let name = wanted;
-  for (let count = 2; taken.has(name); count++) name = `${wanted}_${count}`;
+  const base = `${placing.name}_${decoded(encoded).replace(/[^A-Za-z0-9]/g, '_')}`;
+  const { taken, counts } = placing;
+  let count = (counts.get(base) ?? 0) + 1;
+  while (taken.has(numbered(base, count))) count += 1;
+  counts.set(base, count);
+  const name = numbered(base, count);
+  taken.add(name);
   // Before its inside is placed: a definition may refer to itself.
   placing.names.set(pointer, name);
   placing.components[name] = asObject(place(placing, definition));
   return name;
 }
+
+const numbered = (base: string, count: number) => (count === 1 ? base : `${base}_${count}`);
 
 /** Generators want components to be objects. */
 function asObject(schema: unknown): unknown {
