@@ -137,3 +137,40 @@ describe('what accounts are shown', async () => {
     expect(next.added).toHaveLength(625);
   });
 });
+
+test('others have a turn between two comparisons, each of which is made once', async () => {
+  const rows = (['null', 'boolean', 'integer'] as const).map((type, i) => {
+    const tool = toolOf(type, 'Compared once.');
+    const [row] = activated(accepted);
+    if (row === undefined) throw new Error('nothing was accepted');
+    const definition = JSON.stringify({ ...JSON.parse(row.definition), input: tool.input });
+    return { ...row, version: `v1.${i}`, digest: digestOfTool(tool), definition };
+  });
+  const viewers: Viewer[] = [null];
+  const offered = ['array', 'object'].map((type) => {
+    const tool = toolOf(type, 'Compared once.');
+    return { tool, digest: digestOfTool(tool), viewers };
+  });
+  const turnsOf = async () => {
+    let turns = 0;
+    let isDone = false;
+    const counting = (async () => {
+      while (!isDone) {
+        await new Promise(setImmediate);
+        turns += 1;
+      }
+    })();
+    const found = await compared({ known: rows, offers: new Map([['echo', offered]]) });
+    isDone = true;
+    await counting;
+    return { turns, found };
+  };
+
+  const first = await turnsOf();
+  const second = await turnsOf();
+
+  expect(first.found.changed.map(({ state }) => state)).toEqual(rows.map(() => 'withdrawn'));
+  expect(second.found.changed).toEqual(first.found.changed);
+  // Beside those for the tool and for each of its new versions.
+  expect(first.turns - second.turns).toBe(rows.length * offered.length);
+});

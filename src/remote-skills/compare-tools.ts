@@ -63,7 +63,7 @@ export interface Comparison {
 /** Versions of a source that wait for a decision. */
 const waitingMax = 2_500;
 
-/** Yields between tools: comparing the schemas of one may take some hundred milliseconds, and a service has hundreds. */
+/** Others have turns between two comparisons: one may take some hundred milliseconds, and a service has hundreds of tools. */
 export async function compareTools(compared: Comparison): Promise<Compared> {
   const { offers, known } = compared;
   const added: VersionRow[] = [];
@@ -78,7 +78,7 @@ export async function compareTools(compared: Comparison): Promise<Compared> {
     const offered = offers.get(name) ?? [];
     const kept: VersionRow[] = [];
     for (const row of versions.get(name) ?? []) {
-      const now = nowOf(compared, row, offered);
+      const now = await nowOf(compared, row, offered);
       if (now === undefined) {
         removed.push(row);
         continue;
@@ -131,14 +131,22 @@ const isWaiting = (row: VersionRow) => row.activated_at === null && row.state !=
 type Now = Pick<VersionRow, 'state' | 'reason' | 'organizations'>;
 
 /** What becomes of a version, given the present definitions of its tool; undefined where it is to be removed. */
-function nowOf(compared: Comparison, row: VersionRow, offered: readonly Offer[]): Now | undefined {
+async function nowOf(
+  compared: Comparison,
+  row: VersionRow,
+  offered: readonly Offer[],
+): Promise<Now | undefined> {
   const isAccepted = row.activated_at !== null;
-  const { exact, fitting, keeping } = holdersOf(compared, row, offered);
+  const { exact, fitting, keeping } = await holdersOf(compared, row, offered);
   const holders = [...exact, ...fitting, ...keeping];
   if (holders.length === 0) {
     // The organizations are kept: the version is theirs again once their accounts are shown it.
     const { organizations } = row;
-    const withdrawn = { state: 'withdrawn' as const, reason: whyGone(row, offered), organizations };
+    const withdrawn = {
+      state: 'withdrawn' as const,
+      reason: await whyGone(row, offered),
+      organizations,
+    };
     return isAccepted ? withdrawn : undefined;
   }
   const organizations = storedOrganizations(
@@ -174,23 +182,28 @@ interface Holders {
  * The viewers to which a version belongs. What one account is shown never makes a version that of another: it has to be
  * shown exactly this version itself, or to have been.
  */
-function holdersOf({ asked }: Comparison, row: VersionRow, offered: readonly Offer[]): Holders {
+async function holdersOf(
+  { asked }: Comparison,
+  row: VersionRow,
+  offered: readonly Offer[],
+): Promise<Holders> {
   const shown: readonly Viewer[] = organizationsShown(row) ?? [null];
   const exact = offered.filter(({ digest }) => digest === row.digest).flatMap((one) => one.viewers);
   const keeping = shown.filter((one) => asked !== 'all' && !asked.has(one));
   if (row.activated_at === null) return { exact, fitting: [], keeping };
-  const fitting = offered
-    .filter(({ digest }) => digest !== row.digest)
-    .map((offer) => ({ ...offer, viewers: offer.viewers.filter((one) => shown.includes(one)) }))
-    .filter(({ viewers, tool }) => viewers.length > 0 && differenceFrom(row, tool) === undefined)
-    .flatMap(({ viewers }) => viewers);
+  const fitting: Viewer[] = [];
+  for (const offer of offered) {
+    const viewers = offer.viewers.filter((one) => shown.includes(one));
+    if (offer.digest === row.digest || viewers.length === 0) continue;
+    if ((await differenceFrom(row, offer)) === null) fitting.push(...viewers);
+  }
   return { exact, fitting, keeping };
 }
 
-function whyGone(row: VersionRow, [first]: readonly Offer[]): string {
+async function whyGone(row: VersionRow, [first]: readonly Offer[]): Promise<string> {
   if (first === undefined) return 'The service does not offer the tool any more.';
-  const difference = differenceFrom(row, first.tool);
-  if (difference !== undefined) return `The service has changed the tool: ${difference}.`;
+  const difference = await differenceFrom(row, first);
+  if (difference !== null) return `The service has changed the tool: ${difference}.`;
   return 'The service shows the tool to other accounts than those that were shown this version.';
 }
 
@@ -204,10 +217,30 @@ function usableState(
   return why === null ? { state, reason } : { state: 'withdrawn', reason: why };
 }
 
-/** The first incompatibility of a tool with a version; undefined if it is compatible. */
-function differenceFrom(row: VersionRow, tool: RemoteTool): string | undefined {
+/**
+ * The newest results of comparisons, by the digests of the version and of the tool, which determine them. A tool that
+ * differs from an accepted version would be compared with it again at each refresh.
+ */
+const differences = new Map<string, string | null>();
+const differencesMax = 2_000;
+
+/** The first incompatibility of a tool with a version; null if it is compatible. Others have a turn before a comparison. */
+async function differenceFrom(row: VersionRow, { tool, digest }: Offer): Promise<string | null> {
   if (row.tool !== tool.tool) return `the tool is named ${tool.tool}`;
-  return incompatibilities(schemasOf(definitionIn(row)), schemasOf(definitionOf(tool)))[0];
+  const pair = `${row.digest} ${digest}`;
+  const known = differences.get(pair);
+  if (known !== undefined) return known;
+  await new Promise(setImmediate);
+  const [found = null] = incompatibilities(
+    schemasOf(definitionIn(row)),
+    schemasOf(definitionOf(tool)),
+  );
+  differences.set(pair, found);
+  for (const oldest of differences.keys()) {
+    if (differences.size <= differencesMax) break;
+    differences.delete(oldest);
+  }
+  return found;
 }
 
 function newVersion(
