@@ -5,21 +5,28 @@
  * schema as it is and compiles nothing, because the code that Ajv makes of 64 KiB takes seconds and hundreds of MB. For
  * the same reason it is no way to validate by an operator's schema, which Ajv does faster.
  */
-import { checkDialect, dialectOf, type JsonSchema, type Validate } from './json-schema.ts';
+import {
+  checkDialect,
+  type Dialect,
+  dialectOf,
+  type JsonSchema,
+  type Validate,
+} from './json-schema.ts';
 import { applicators, evaluate } from './schema-applicators.ts';
 import { assertions } from './schema-assertions.ts';
 import { describeErrors } from './schema-issues.ts';
 import { type Keywords, Reading, type SchemaNode } from './schema-nodes.ts';
+import { SchemaPatterns } from './schema-patterns.ts';
 import { checkSchemaSize } from './schema-rules.ts';
 import {
   type Finding,
   FoundEnough,
-  nodesIn,
   OutOfSteps,
   SchemaRun,
   StepMeter,
   stepsFor,
 } from './schema-run.ts';
+import { allFaultsNodesMax, NestedTooDeeply, nodesIn } from './value-size.ts';
 
 /**
  * Throws SchemaError, one sentence, when a stranger's schema breaks the caps (64 KiB, 32 levels), its dialect's rules, or
@@ -29,7 +36,7 @@ import {
 export function checkBoundedSchema(schema: JsonSchema): void {
   checkSchemaSize(schema);
   checkDialect(schema);
-  read(schema);
+  read(schema, new SchemaPatterns(null));
 }
 
 /**
@@ -39,20 +46,45 @@ export function checkBoundedSchema(schema: JsonSchema): void {
 export function boundedValidator(schema: JsonSchema): Validate {
   let node: SchemaNode | undefined;
   return (value) => {
-    node ??= readChecked(schema);
+    node ??= readChecked(schema, new SchemaPatterns(null));
     return issuesOf(node, value);
   };
 }
 
-/** Whether a value fits a stranger's schema, within steps that are shared with others. Throws as `boundedValidator`. */
-export function boundedTest(schema: JsonSchema, meter: StepMeter): (value: unknown) => boolean {
-  const node = readChecked(schema);
-  return (value) => evaluate(new SchemaRun(meter, 'none'), node, value, null, null);
+/** Reading a schema is a pass over it, with a look for each keyword at each schema within it. */
+const stepsPerChar = 16;
+
+/** Tests values by several strangers' schemas, within steps that all of them share. Each schema is read once. */
+export class BoundedTests {
+  readonly #meter: StepMeter;
+  readonly #patterns: SchemaPatterns;
+  readonly #dialect: Dialect;
+  readonly #nodes = new Map<JsonSchema, SchemaNode>();
+
+  constructor(meter: StepMeter, dialect: Dialect) {
+    this.#meter = meter;
+    this.#patterns = new SchemaPatterns(meter);
+    this.#dialect = dialect;
+  }
+
+  /** Whether a value fits a schema. Throws as `boundedValidator`. */
+  fits(schema: JsonSchema, value: unknown): boolean {
+    const node = this.#nodes.get(schema) ?? this.#read(schema);
+    return evaluate(new SchemaRun(this.#meter, 'none'), node, value, null, null);
+  }
+
+  #read(schema: JsonSchema): SchemaNode {
+    checkSchemaSize(schema);
+    this.#meter.spend(stepsPerChar * JSON.stringify(schema).length);
+    const node = new Reading(schema, keywords[this.#dialect], this.#patterns).read(schema);
+    this.#nodes.set(schema, node);
+    return node;
+  }
 }
 
-function readChecked(schema: JsonSchema): SchemaNode {
+function readChecked(schema: JsonSchema, patterns: SchemaPatterns): SchemaNode {
   checkSchemaSize(schema);
-  return read(schema);
+  return read(schema, patterns);
 }
 
 const keywords = {
@@ -60,22 +92,19 @@ const keywords = {
   'draft-07': new Map([...assertions, ...applicators['draft-07']]),
 } satisfies Record<string, Keywords>;
 
-function read(schema: JsonSchema): SchemaNode {
-  return new Reading(schema, keywords[dialectOf(schema)]).read(schema);
+function read(schema: JsonSchema, patterns: SchemaPatterns): SchemaNode {
+  return new Reading(schema, keywords[dialectOf(schema)], patterns).read(schema);
 }
-
-/** Members and items of a value all of whose faults are looked for; a larger one has its first one named. */
-const nodesMax = 2_000;
 
 function issuesOf(node: SchemaNode, value: unknown): ReturnType<Validate> {
   try {
     const nodes = nodesIn(value);
     const run = new SchemaRun(new StepMeter(stepsFor(nodes)), 'none');
     if (evaluate(run, node, value, null, null)) return null;
-    const finding = nodes <= nodesMax ? 'all' : 'first';
+    const finding = nodes <= allFaultsNodesMax ? 'all' : 'first';
     return describeErrors(errorsOf(node, value, stepsFor(nodes), finding));
   } catch (error) {
-    if (error instanceof RangeError) return [{ field: 'body', issue: 'is nested too deeply' }];
+    if (error instanceof NestedTooDeeply) return [{ field: 'body', issue: 'is nested too deeply' }];
     throw error;
   }
 }

@@ -12,6 +12,7 @@ import { describeErrors } from './schema-issues.ts';
 import { schemaRegExp } from './schema-regexp.ts';
 import { inspectSchema, SchemaError } from './schema-rules.ts';
 import { areUnique } from './text.ts';
+import { allFaultsNodesMax, NestedTooDeeply, nodesIn } from './value-size.ts';
 
 /** A JSON Schema (draft 2020-12, or draft-07 when `$schema` says so). */
 export type JsonSchema = Readonly<Record<string, unknown>>;
@@ -29,9 +30,6 @@ export function issuesText(issues: readonly Issue[]): string {
 
 export type Dialect = '2020-12' | 'draft-07';
 
-/** Members and items of a value all of whose faults are looked for; a larger one has its first one named. */
-const nodesMax = 2_000;
-
 /**
  * A validator for `schema`, compiled when it is first called. What is wrong with the schema itself
  * is thrown then, as SchemaError; `checkSchema` says it earlier.
@@ -45,29 +43,17 @@ export function compileSchema(schema: JsonSchema): Validate {
     try {
       if (validate(value)) return null;
       // A larger value has its first fault named, by the errors of `validate`.
-      if (hasMoreNodes(value, nodesMax)) return describeErrors(validate.errors ?? []);
+      if (nodesIn(value) > allFaultsNodesMax) return describeErrors(validate.errors ?? []);
       inspect ??= compile(schema, true);
       inspect(value);
     } catch (error) {
-      if (error instanceof RangeError) return [{ field: 'body', issue: 'is nested too deeply' }];
+      if (error instanceof RangeError || error instanceof NestedTooDeeply) {
+        return [{ field: 'body', issue: 'is nested too deeply' }];
+      }
       throw error;
     }
     return describeErrors(inspect.errors ?? validate.errors ?? []);
   };
-}
-
-/** Whether a value has more than `max` members and items; looks at few more than that. */
-function hasMoreNodes(value: unknown, max: number): boolean {
-  const open: unknown[] = [value];
-  let count = 0;
-  for (let node = open.pop(); node !== undefined; node = open.pop()) {
-    if (node === null || typeof node !== 'object') continue;
-    const members = Object.values(node);
-    count += members.length;
-    if (count > max) return true;
-    for (const member of members) open.push(member);
-  }
-  return false;
 }
 
 /**

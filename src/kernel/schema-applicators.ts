@@ -1,8 +1,9 @@
 /** The keywords of JSON Schema with schemas inside them, as rules of a stranger's schema. */
 import { isObject, type Json } from './json.ts';
-import { isNames, malformed, patternTest } from './schema-assertions.ts';
+import { isNames, malformed } from './schema-assertions.ts';
 import type { Reading, ReadKeyword, Rule, SchemaNode } from './schema-nodes.ts';
-import { Described, type Place, type SchemaRun } from './schema-run.ts';
+import { matchesPattern, type Pattern } from './schema-patterns.ts';
+import { Evaluated, type Place, type SchemaRun } from './schema-run.ts';
 
 /** Whether a value fits a schema. */
 export function evaluate(
@@ -10,48 +11,53 @@ export function evaluate(
   node: SchemaNode,
   value: unknown,
   place: Place | null,
-  described: Described | null,
+  evaluated: Evaluated | null,
 ): boolean {
   run.enter(1 + node.rules.length);
-  // What is described beside this schema does not count for its own keywords.
-  const own = node.asksDescribed ? new Described() : described;
+  // What is evaluated beside this schema does not count for its own keywords.
+  const own = node.readsEvaluated ? newEvaluated(run) : evaluated;
   let fits = true;
   for (const rule of node.rules) {
     if (rule(run, value, place, own)) continue;
     fits = false;
     if (run.finding !== 'all') break;
   }
-  if (own !== described && fits) merge(run, described, own);
+  if (own !== evaluated && fits) merge(run, evaluated, own);
   run.leave();
   return fits;
 }
 
-function describe(run: SchemaRun, described: Described | null, name: string): void {
-  if (described === null) return;
-  run.meter.spend(8);
-  described.names.add(name);
+function newEvaluated(run: SchemaRun): Evaluated {
+  run.spendMarks(3);
+  return new Evaluated();
 }
 
-function merge(run: SchemaRun, into: Described | null, from: Described | null): void {
+function mark(run: SchemaRun, evaluated: Evaluated | null, name: string): void {
+  if (evaluated === null) return;
+  run.spendMarks(1);
+  evaluated.names.add(name);
+}
+
+function merge(run: SchemaRun, into: Evaluated | null, from: Evaluated | null): void {
   if (into === null || from === null) return;
-  run.meter.spend(8 * (from.names.size + from.items.size));
+  run.spendMarks(1 + from.names.size + from.items.size);
   into.add(from);
 }
 
-/** Whether a value fits a schema, which describes its members only if it does. */
+/** Whether a value fits a schema, which evaluates its members only if it does. */
 function tried(
   run: SchemaRun,
   node: SchemaNode,
   value: unknown,
-  described: Described | null,
+  evaluated: Evaluated | null,
 ): boolean {
-  const own = described === null ? null : new Described();
+  const own = evaluated === null ? null : newEvaluated(run);
   const fits = run.quietly(() => evaluate(run, node, value, null, own));
-  if (fits) merge(run, described, own);
+  if (fits) merge(run, evaluated, own);
   return fits;
 }
 
-function nodesIn(reading: Reading, keyword: string, schemas: unknown): SchemaNode[] {
+function nodesForSameValue(reading: Reading, keyword: string, schemas: unknown): SchemaNode[] {
   if (!Array.isArray(schemas)) throw malformed(keyword, 'a list of schemas');
   return schemas.map((schema) => reading.sameValue(schema));
 }
@@ -70,7 +76,7 @@ const readReference =
   (reading, schema, reference) => {
     if (typeof reference !== 'string') throw malformed(keyword, 'a text');
     const node = reading.referred(schema, keyword, reference);
-    return (run, value, place, described) => evaluate(run, node, value, place, described);
+    return (run, value, place, evaluated) => evaluate(run, node, value, place, evaluated);
   };
 
 const readNot: ReadKeyword = (reading, _schema, inner) => {
@@ -80,11 +86,11 @@ const readNot: ReadKeyword = (reading, _schema, inner) => {
 };
 
 const readAllOf: ReadKeyword = (reading, _schema, schemas) => {
-  const nodes = nodesIn(reading, 'allOf', schemas);
-  return (run, value, place, described) => {
+  const nodes = nodesForSameValue(reading, 'allOf', schemas);
+  return (run, value, place, evaluated) => {
     let fits = true;
     for (const node of nodes) {
-      if (evaluate(run, node, value, place, described)) continue;
+      if (evaluate(run, node, value, place, evaluated)) continue;
       fits = false;
       if (run.finding !== 'all') break;
     }
@@ -93,13 +99,13 @@ const readAllOf: ReadKeyword = (reading, _schema, schemas) => {
 };
 
 const readAnyOf: ReadKeyword = (reading, _schema, schemas) => {
-  const nodes = nodesIn(reading, 'anyOf', schemas);
-  return (run, value, place, described) => {
+  const nodes = nodesForSameValue(reading, 'anyOf', schemas);
+  return (run, value, place, evaluated) => {
     let fits = false;
     for (const node of nodes) {
-      if (tried(run, node, value, described)) fits = true;
-      // Each branch that fits describes members, so all are tried where another keyword reads that.
-      if (fits && described === null) break;
+      if (tried(run, node, value, evaluated)) fits = true;
+      // Each branch that fits evaluates members, so all are tried where another keyword reads that.
+      if (fits && evaluated === null) break;
     }
     return (
       fits ||
@@ -111,11 +117,11 @@ const readAnyOf: ReadKeyword = (reading, _schema, schemas) => {
 };
 
 const readOneOf: ReadKeyword = (reading, _schema, schemas) => {
-  const nodes = nodesIn(reading, 'oneOf', schemas);
-  return (run, value, place, described) => {
+  const nodes = nodesForSameValue(reading, 'oneOf', schemas);
+  return (run, value, place, evaluated) => {
     let count = 0;
     for (const node of nodes) {
-      if (tried(run, node, value, described)) count += 1;
+      if (tried(run, node, value, evaluated)) count += 1;
       if (count > 1) break;
     }
     const message = 'must match exactly one schema in oneOf';
@@ -132,19 +138,19 @@ const readIf: ReadKeyword = (reading, schema, condition) => {
   const inner = (keyword: 'then' | 'else') =>
     Object.hasOwn(schema, keyword) ? reading.sameValue(schema[keyword]) : null;
   const [ifNode, thenNode, elseNode] = [reading.sameValue(condition), inner('then'), inner('else')];
-  return (run, value, place, described) => {
-    // Without the two, it only describes.
-    if (thenNode === null && elseNode === null && described === null) return true;
-    const isThen = tried(run, ifNode, value, described);
+  return (run, value, place, evaluated) => {
+    // Without the two, it only evaluates members.
+    if (thenNode === null && elseNode === null && evaluated === null) return true;
+    const isThen = tried(run, ifNode, value, evaluated);
     const node = isThen ? thenNode : elseNode;
-    if (node === null || evaluate(run, node, value, place, described)) return true;
+    if (node === null || evaluate(run, node, value, place, evaluated)) return true;
     return run.fail(place, 'if', {}, `must match "${isThen ? 'then' : 'else'}" schema`);
   };
 };
 
 /** Items from `from` on. */
 function itemsRule(node: SchemaNode, from: number): Rule {
-  return (run, value, place, described) => {
+  return (run, value, place, evaluated) => {
     if (!Array.isArray(value)) return true;
     let fits = true;
     for (let i = from; i < value.length; i++) {
@@ -152,7 +158,7 @@ function itemsRule(node: SchemaNode, from: number): Rule {
       fits = false;
       if (run.finding !== 'all') break;
     }
-    if (described !== null) described.firstItems = value.length;
+    if (evaluated !== null) evaluated.firstItems = value.length;
     return fits;
   };
 }
@@ -162,7 +168,7 @@ const readTuple =
   (reading, _schema, schemas) => {
     if (!Array.isArray(schemas)) throw malformed(keyword, 'a list of schemas');
     const nodes = schemas.map((schema) => reading.node(schema));
-    return (run, value, place, described) => {
+    return (run, value, place, evaluated) => {
       if (!Array.isArray(value)) return true;
       const count = Math.min(nodes.length, value.length);
       let fits = true;
@@ -172,7 +178,7 @@ const readTuple =
         fits = false;
         if (run.finding !== 'all') break;
       }
-      if (described !== null) described.firstItems = Math.max(described.firstItems, count);
+      if (evaluated !== null) evaluated.firstItems = Math.max(evaluated.firstItems, count);
       return fits;
     };
   };
@@ -192,14 +198,17 @@ const countOf = (value: unknown, fallback: number) =>
   typeof value === 'number' ? value : fallback;
 
 function containsRule(node: SchemaNode, least: number, most: number): Rule {
-  return (run, value, place, described) => {
+  return (run, value, place, evaluated) => {
     if (!Array.isArray(value)) return true;
     let count = 0;
     for (let i = 0; i < value.length; i++) {
       if (!tried(run, node, value[i], null)) continue;
       count += 1;
-      described?.items.add(i);
-      if (described === null && count >= least && most === Number.POSITIVE_INFINITY) return true;
+      if (evaluated !== null) {
+        run.spendMarks(1);
+        evaluated.items.add(i);
+      }
+      if (evaluated === null && count >= least && most === Number.POSITIVE_INFINITY) return true;
     }
     const many = most === Number.POSITIVE_INFINITY ? '' : ` and no more than ${most}`;
     return (
@@ -221,13 +230,13 @@ const readContainsOfDraft07: ReadKeyword = (reading, _schema, schema) =>
 
 const readProperties: ReadKeyword = (reading, _schema, schemas) => {
   const nodes = nodesOf('properties', schemas, (schema) => reading.node(schema));
-  return (run, value, place, described) => {
+  return (run, value, place, evaluated) => {
     if (!isObject(value)) return true;
     run.meter.spend(nodes.length);
     let fits = true;
     for (const [name, node] of nodes) {
       if (!Object.hasOwn(value, name)) continue;
-      describe(run, described, name);
+      mark(run, evaluated, name);
       if (evaluate(run, node, value[name], run.inside(place, name), null)) continue;
       fits = false;
       if (run.finding !== 'all') break;
@@ -236,25 +245,23 @@ const readProperties: ReadKeyword = (reading, _schema, schemas) => {
   };
 };
 
-type NameTest = (run: SchemaRun, name: string) => boolean;
-
-function patternsOf(reading: Reading, schema: Json): [NameTest, SchemaNode][] {
+function patternsOf(reading: Reading, schema: Json): [Pattern, SchemaNode][] {
   const { patternProperties: patterns } = schema;
   if (patterns === undefined) return [];
   return nodesOf('patternProperties', patterns, (inner) => reading.node(inner)).map(
-    ([pattern, node]) => [patternTest(reading.patternSize(pattern), pattern), node],
+    ([pattern, node]) => [reading.pattern(pattern), node],
   );
 }
 
 const readPatternProperties: ReadKeyword = (reading, schema) => {
   const patterns = patternsOf(reading, schema);
-  return (run, value, place, described) => {
+  return (run, value, place, evaluated) => {
     if (!isObject(value)) return true;
     let fits = true;
-    for (const [name, member] of membersOf(run, value)) {
-      for (const [matches, node] of patterns) {
-        if (!matches(run, name)) continue;
-        describe(run, described, name);
+    for (const [name, member] of run.members(value)) {
+      for (const [pattern, node] of patterns) {
+        if (!matchesPattern(run.meter, pattern, name)) continue;
+        mark(run, evaluated, name);
         if (evaluate(run, node, member, run.inside(place, name), null)) continue;
         fits = false;
         if (run.finding !== 'all') return false;
@@ -264,25 +271,19 @@ const readPatternProperties: ReadKeyword = (reading, schema) => {
   };
 };
 
-function membersOf(run: SchemaRun, value: Json): [string, unknown][] {
-  const members = Object.entries(value);
-  run.meter.spend(members.length);
-  return members;
-}
-
 /** A schema for all members for which `isOther` holds. */
 function othersRule(
   reading: Reading,
   schema: unknown,
   [keyword, param]: readonly [keyword: string, param: string],
-  isOther: (run: SchemaRun, name: string, described: Described | null) => boolean,
+  isOther: (run: SchemaRun, name: string, evaluated: Evaluated | null) => boolean,
 ): Rule {
   const node = reading.node(schema);
-  return (run, value, place, described) => {
+  return (run, value, place, evaluated) => {
     if (!isObject(value)) return true;
     let fits = true;
-    for (const [name, member] of membersOf(run, value)) {
-      if (!isOther(run, name, described)) continue;
+    for (const [name, member] of run.members(value)) {
+      if (!isOther(run, name, evaluated)) continue;
       const isFitting =
         schema === false
           ? run.fail(place, keyword, { [param]: name }, 'must NOT have other properties')
@@ -291,7 +292,7 @@ function othersRule(
       fits = false;
       if (run.finding !== 'all') return false;
     }
-    if (described !== null) described.hasAllNames = true;
+    if (evaluated !== null) evaluated.hasAllNames = true;
     return fits;
   };
 }
@@ -305,7 +306,9 @@ const readAdditionalProperties: ReadKeyword = (reading, schema, additional) => {
     reading,
     additional,
     fault,
-    (run, name) => !Object.hasOwn(named, name) && !patterns.some(([matches]) => matches(run, name)),
+    ({ meter }, name) =>
+      !Object.hasOwn(named, name) &&
+      !patterns.some(([pattern]) => matchesPattern(meter, pattern, name)),
   );
 };
 
@@ -314,7 +317,7 @@ const readPropertyNames: ReadKeyword = (reading, _schema, names) => {
   return (run, value, place) => {
     if (!isObject(value)) return true;
     let fits = true;
-    for (const [name] of membersOf(run, value)) {
+    for (const [name] of run.members(value)) {
       if (evaluate(run, node, name, place, null)) continue;
       fits = run.fail(place, 'propertyNames', {}, 'property name must be valid');
       if (run.finding !== 'all') return false;
@@ -352,13 +355,13 @@ function dependentSchemas(
   entries: readonly (readonly [string, unknown])[],
 ): Rule {
   const nodes = entries.map(([name, schema]) => [name, reading.sameValue(schema)] as const);
-  return (run, value, place, described) => {
+  return (run, value, place, evaluated) => {
     if (!isObject(value)) return true;
     run.meter.spend(nodes.length);
     let fits = true;
     for (const [name, node] of nodes) {
       if (!Object.hasOwn(value, name)) continue;
-      if (evaluate(run, node, value, place, described)) continue;
+      if (evaluate(run, node, value, place, evaluated)) continue;
       fits = false;
       if (run.finding !== 'all') return false;
     }
@@ -396,23 +399,23 @@ const readUnevaluatedProperties: ReadKeyword = (reading, _schema, schema) =>
     reading,
     schema,
     ['unevaluatedProperties', 'unevaluatedProperty'],
-    (_run, name, described) =>
-      described !== null && !described.hasAllNames && !described.names.has(name),
+    (_run, name, evaluated) =>
+      evaluated !== null && !evaluated.hasAllNames && !evaluated.names.has(name),
   );
 
 const readUnevaluatedItems: ReadKeyword = (reading, _schema, schema) => {
   const node = reading.node(schema);
-  return (run, value, place, described) => {
-    if (!Array.isArray(value) || described === null) return true;
+  return (run, value, place, evaluated) => {
+    if (!Array.isArray(value) || evaluated === null) return true;
     let fits = true;
-    for (let i = described.firstItems; i < value.length; i++) {
+    for (let i = evaluated.firstItems; i < value.length; i++) {
       run.meter.spend(1);
-      if (described.items.has(i)) continue;
+      if (evaluated.items.has(i)) continue;
       if (evaluate(run, node, value[i], run.inside(place, i), null)) continue;
       fits = false;
       if (run.finding !== 'all') break;
     }
-    described.firstItems = value.length;
+    evaluated.firstItems = value.length;
     return fits;
   };
 };
@@ -433,7 +436,7 @@ const ofAll: Entries = [
   ['patternProperties', readPatternProperties],
 ];
 
-/** By dialect, in the order in which they are evaluated: what asks for described members is the last. */
+/** By dialect, in their order: keywords that read which members are evaluated come after those that evaluate them. */
 export const applicators: Readonly<Record<'2020-12' | 'draft-07', Entries>> = {
   '2020-12': [
     ['$dynamicRef', readReference('$dynamicRef')],

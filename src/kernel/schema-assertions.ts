@@ -2,10 +2,12 @@
 import { isObject } from './json.ts';
 import { linearFormats } from './schema-formats.ts';
 import type { ReadKeyword, Rule } from './schema-nodes.ts';
-import { matchesPattern, type PatternSize } from './schema-regexp.ts';
+import { matchesPattern } from './schema-patterns.ts';
 import { SchemaError } from './schema-rules.ts';
+import type { StepMeter } from './schema-run.ts';
 import { isLongerThan } from './step-bounds.ts';
 import { areUnique, canonicalJson } from './text.ts';
+import { scalarNodes } from './value-size.ts';
 
 export function malformed(keyword: string, form: string): SchemaError {
   return new SchemaError(`has the keyword ${keyword}, which must be ${form}`);
@@ -26,7 +28,9 @@ const types: Readonly<Record<string, (value: unknown) => boolean>> = {
 };
 
 const readType: ReadKeyword = (_reading, { nullable }, value) => {
-  const named: unknown[] = [value].flat();
+  const named: unknown[] = Array.isArray(value) ? value : [value];
+  // As the dialects have it; otherwise one type could be tested thousands of times.
+  if (new Set(named).size < named.length) throw malformed('type', 'a list of different types');
   // A keyword of OpenAPI 3.0, which many tools still write.
   const all = nullable === true && !named.includes('null') ? [...named, 'null'] : named;
   const tests = all.map((name) => {
@@ -51,6 +55,7 @@ function listRule(
     else scalars.add(value);
   }
   return (run, value, place) => {
+    run.meter.spend(scalarNodes(value));
     const isListed =
       typeof value === 'object' && value !== null
         ? texts.size > 0 && texts.has(run.canonical(value))
@@ -101,8 +106,7 @@ const membersRule =
     if (!isNumber(limit)) throw malformed(keyword, 'a number');
     return (run, value, place) => {
       if (!isObject(value)) return true;
-      const { length } = Object.keys(value);
-      run.meter.spend(length);
+      const { length } = run.members(value);
       const message = `must NOT have ${words} than ${limit} properties`;
       return test(length, limit) || run.fail(place, keyword, { limit }, message);
     };
@@ -114,34 +118,26 @@ const lengthRule =
     if (!isNumber(limit)) throw malformed(keyword, 'a number');
     return (run, value, place) => {
       if (typeof value !== 'string') return true;
-      run.meter.spend(value.length >> 4);
-      const fits = isTooLong ? !isLongerThan(value, limit) : isLongerThan(value, limit - 1);
+      const isLonger = exceeds(run.meter, value, isTooLong ? limit : limit - 1);
       const message = `must NOT have ${words} than ${limit} characters`;
-      return fits || run.fail(place, keyword, { limit }, message);
+      return isLonger !== isTooLong || run.fail(place, keyword, { limit }, message);
     };
   };
 
+/** Whether a text has more characters than `max`; few texts have to be counted. */
+function exceeds(meter: StepMeter, text: string, max: number): boolean {
+  if (text.length > max && text.length <= 2 * max) meter.spend(text.length);
+  return isLongerThan(text, max);
+}
+
 const readPattern: ReadKeyword = (reading, _schema, pattern) => {
   if (typeof pattern !== 'string') throw malformed('pattern', 'a text');
-  const test = patternTest(reading.patternSize(pattern), pattern);
+  const read = reading.pattern(pattern);
   return (run, value, place) =>
     typeof value !== 'string' ||
-    test(run, value) ||
+    matchesPattern(run.meter, read, value) ||
     run.fail(place, 'pattern', { pattern }, `must match pattern "${pattern}"`);
 };
-
-/** So few parts have so few states that RE2 takes one step a character; more may take one for each part. */
-const narrow = 8;
-const stepsPerTest = 20;
-
-/** A pattern's test, which spends what the pattern may take for the text at most. */
-export function patternTest({ parts, width }: PatternSize, pattern: string) {
-  const perChar = width <= narrow ? 2 : 4 * width;
-  return (run: Parameters<Rule>[0], text: string): boolean => {
-    run.meter.spend(stepsPerTest + perChar * text.length);
-    return matchesPattern(pattern, parts, text);
-  };
-}
 
 const readFormat: ReadKeyword = (_reading, _schema, format) => {
   const formats = linearFormats();

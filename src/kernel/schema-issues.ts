@@ -4,7 +4,7 @@ import type { Issue } from './errors.ts';
 
 /** Issues reported for one value. */
 const issuesMax = 50;
-/** Errors that are looked at: the branches of an `anyOf` may have many for one issue. */
+/** Errors that are read: the branches of an `anyOf` may have many for one issue. */
 const errorsMax = 1_000;
 /** Characters of a field's name, of one allowed value, and of their whole list, in an issue. */
 const allowedTextMax = 200;
@@ -28,10 +28,11 @@ function withoutNoise(errors: readonly ErrorObject[]): readonly ErrorObject[] {
   /** What stands for an error; undefined for one that is left out. */
   const replaced = new Map<ErrorObject, ErrorObject | undefined>();
   for (const whole of errors.filter(({ keyword }) => keyword === 'anyOf')) {
+    const [path, place] = [`${whole.schemaPath}/`, `${whole.instancePath}/`];
     const branches = errors.filter(
       ({ schemaPath, instancePath }) =>
-        schemaPath.startsWith(`${whole.schemaPath}/`) &&
-        (instancePath === whole.instancePath || instancePath.startsWith(`${whole.instancePath}/`)),
+        schemaPath.startsWith(path) &&
+        (instancePath === whole.instancePath || instancePath.startsWith(place)),
     );
     const isOfType = ({ keyword, instancePath }: ErrorObject) =>
       keyword === 'type' && instancePath === whole.instancePath;

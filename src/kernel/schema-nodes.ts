@@ -4,17 +4,17 @@
  * schemas that one value has to fit at once are bounded.
  */
 import { isObject, type Json } from './json.ts';
-import { quoted, SchemaReferences } from './schema-references.ts';
-import { keepPattern, type PatternSize, patternSize } from './schema-regexp.ts';
+import type { Pattern, SchemaPatterns } from './schema-patterns.ts';
+import { SchemaReferences } from './schema-references.ts';
 import { SchemaError } from './schema-rules.ts';
-import { type Described, type Place, type SchemaRun, stepsBase } from './schema-run.ts';
+import { type Evaluated, type Place, type SchemaRun, stepsBase } from './schema-run.ts';
 
 /** Whether a value fits one keyword. */
 export type Rule = (
   run: SchemaRun,
   value: unknown,
   place: Place | null,
-  described: Described | null,
+  evaluated: Evaluated | null,
 ) => boolean;
 
 /** Reads one keyword of a schema; null for one that refuses nothing. Throws SchemaError. */
@@ -24,15 +24,12 @@ export interface SchemaNode {
   readonly rules: Rule[];
   /** The nodes that the same value has to fit. */
   readonly inPlace: SchemaNode[];
-  /** Whether the schema asks what its other keywords have described. */
-  readonly asksDescribed: boolean;
+  /** Whether a keyword of the schema reads what the others have evaluated. */
+  readonly readsEvaluated: boolean;
 }
 
 /** References one after another without a step into the value, and schemas within one another for the same value. */
 const inPlaceDepthMax = 200;
-/** Parts of one pattern with its repetitions written out, and of all patterns of a schema. */
-const patternPartsMax = 2_000;
-const patternsPartsMax = 20_000;
 
 /** The keywords of a dialect, in the order in which they are validated. */
 export type Keywords = ReadonlyMap<string, ReadKeyword>;
@@ -44,11 +41,11 @@ export class Reading {
   readonly #unread: { readonly schema: Json; readonly node: SchemaNode }[] = [];
   /** The schema whose keywords are being read. */
   #current: SchemaNode = never;
-  readonly #patterns = new Map<string, PatternSize>();
-  #patternParts = 0;
+  readonly #patterns: SchemaPatterns;
 
-  constructor(root: Json, keywords: Keywords) {
+  constructor(root: Json, keywords: Keywords, patterns: SchemaPatterns) {
     this.#keywords = keywords;
+    this.#patterns = patterns;
     this.#references = new SchemaReferences(root);
   }
 
@@ -74,10 +71,10 @@ export class Reading {
     if (!isObject(schema)) throw new SchemaError('has a value in place of a schema');
     const known = this.#nodes.get(schema);
     if (known !== undefined) return known;
-    const asksDescribed = [...askingKeywords].some(
+    const readsEvaluated = [...readingKeywords].some(
       (keyword) => this.#keywords.has(keyword) && Object.hasOwn(schema, keyword),
     );
-    const node: SchemaNode = { rules: [], inPlace: [], asksDescribed };
+    const node: SchemaNode = { rules: [], inPlace: [], readsEvaluated };
     this.#nodes.set(schema, node);
     this.#unread.push({ schema, node });
     return node;
@@ -95,37 +92,19 @@ export class Reading {
   }
 
   /** Throws SchemaError for a pattern that cannot be used, or would take too much time or memory. */
-  patternSize(pattern: string): PatternSize {
-    const known = this.#patterns.get(pattern);
-    if (known !== undefined) return known;
-    const size = patternSize(pattern);
-    this.#patterns.set(pattern, size);
-    this.#patternParts += size.parts;
-    if (size.parts > patternPartsMax) {
-      throw new SchemaError(
-        `has the pattern ${quoted(pattern)}, which has more than ${patternPartsMax} parts with its repetitions`,
-      );
-    }
-    if (this.#patternParts > patternsPartsMax) {
-      throw new SchemaError(`has patterns of more than ${patternsPartsMax} parts together`);
-    }
-    try {
-      keepPattern(pattern, size.parts);
-    } catch (error) {
-      throw new SchemaError((error as Error).message);
-    }
-    return size;
+  pattern(text: string): Pattern {
+    return this.#patterns.read(text);
   }
 }
 
-const always: SchemaNode = { rules: [], inPlace: [], asksDescribed: false };
+const always: SchemaNode = { rules: [], inPlace: [], readsEvaluated: false };
 const never: SchemaNode = {
   rules: [(run, _value, place) => run.fail(place, 'false schema', {}, 'boolean schema is false')],
   inPlace: [],
-  asksDescribed: false,
+  readsEvaluated: false,
 };
 
-const askingKeywords = new Set(['unevaluatedItems', 'unevaluatedProperties']);
+const readingKeywords = new Set(['unevaluatedItems', 'unevaluatedProperties']);
 
 interface InPlace {
   /** Steps of all schemas that the value has to fit, at least. */

@@ -5,6 +5,8 @@
 import { isObject, type Json } from './json.ts';
 import { eachSubschema, SchemaError } from './schema-rules.ts';
 
+/** Characters of a reference, and of an address: each reference costs a pass over its base. */
+const addressCharsMax = 2_000;
 /** A base that no schema has, for those without `$id`. */
 const noBase = 'schema:///';
 
@@ -77,6 +79,11 @@ export class SchemaReferences {
 }
 
 function splitReference(reference: string, base: string): { address: string; fragment: string } {
+  if (reference.length > addressCharsMax || base.length > addressCharsMax) {
+    throw new SchemaError(
+      `refers to ${quoted(reference)}, and it or its $id is longer than ${addressCharsMax} characters`,
+    );
+  }
   if (reference.startsWith('#')) return { address: base, fragment: decoded(reference.slice(1)) };
   if (!URL.canParse(reference, base)) {
     throw new SchemaError(`refers to ${quoted(reference)}, which is no address`);

@@ -3,18 +3,25 @@
  * depends on the size of the value alone, whatever the schema is; a step takes some ten nanoseconds.
  */
 import type { ErrorObject } from 'ajv';
+import type { Json } from './json.ts';
 import { SchemaError } from './schema-rules.ts';
 import { canonicalJson } from './text.ts';
+import { NestedTooDeeply, scalarNodes, validationDepthMax } from './value-size.ts';
 
 /** Steps for every value, more for each of its nodes, and for the largest. */
 export const stepsBase = 1_000_000;
 const stepsPerNode = 200;
 const stepsMax = 30_000_000;
 /** Of a node whose text is made. */
-const stepsPerText = 16;
-/** Schemas and references within one another while a value is validated. */
-const depthMax = 1_000;
-/** Errors that are looked for in one value. */
+const stepsPerText = 64;
+/** Of a member of an object that is listed for the first time, and again. */
+const stepsPerMember = 40;
+const stepsPerMemberAgain = 2;
+/** Members of an object whose list is kept: listing a hundred thousand takes some hundred times as long as reading them. */
+const keptMembersMin = 32;
+/** Of a member or item that is marked as evaluated. */
+const stepsPerMark = 12;
+/** Errors that are collected of one value. */
 const errorsMax = 200;
 const nameCharsMax = 200;
 
@@ -49,21 +56,23 @@ export interface Place {
   readonly name: string;
 }
 
-/** The members and items that some keyword has described, for `unevaluatedProperties` and `unevaluatedItems`. */
-export class Described {
+/** The members and items that some keyword has evaluated, for `unevaluatedProperties` and `unevaluatedItems`. */
+export class Evaluated {
   readonly names = new Set<string>();
   hasAllNames = false;
   readonly items = new Set<number>();
   /** All items before this one. */
   firstItems = 0;
 
-  add(other: Described): void {
+  add(other: Evaluated): void {
     for (const name of other.names) this.names.add(name);
     for (const item of other.items) this.items.add(item);
     this.hasAllNames ||= other.hasAllNames;
     this.firstItems = Math.max(this.firstItems, other.firstItems);
   }
 }
+
+type Member = readonly [name: string, member: unknown];
 
 /** What a validation looks for: whether the value fits, its first error, or all of them. */
 export type Finding = 'none' | 'first' | 'all';
@@ -76,6 +85,7 @@ export class SchemaRun {
   schemaPath = '#';
   #depth = 0;
   #unions = 0;
+  readonly #members = new Map<object, readonly Member[]>();
   readonly #sizes = new Map<object, number>();
 
   constructor(meter: StepMeter, finding: Finding) {
@@ -86,7 +96,7 @@ export class SchemaRun {
   enter(steps: number): void {
     this.meter.spend(steps);
     this.#depth += 1;
-    if (this.#depth > depthMax) throw new RangeError('nested too deeply');
+    if (this.#depth > validationDepthMax) throw new NestedTooDeeply();
   }
 
   leave(): void {
@@ -133,6 +143,24 @@ export class SchemaRun {
     return this.finding === 'none' ? null : { parent, name: String(name) };
   }
 
+  /** The names and values of an object's members. */
+  members(value: Json): readonly Member[] {
+    const known = this.#members.get(value);
+    if (known !== undefined) {
+      this.meter.spend(stepsPerMemberAgain * known.length);
+      return known;
+    }
+    const members = Object.entries(value);
+    this.meter.spend(stepsPerMember * members.length);
+    if (members.length >= keptMembersMin) this.#members.set(value, members);
+    return members;
+  }
+
+  /** The steps for marking members and items as evaluated. */
+  spendMarks(count: number): void {
+    this.meter.spend(stepsPerMark * count);
+  }
+
   /** Equal values have equal texts. */
   canonical(value: unknown): string {
     this.spendText(value);
@@ -145,7 +173,7 @@ export class SchemaRun {
   }
 
   #sizeOf(value: unknown): number {
-    if (typeof value !== 'object' || value === null) return scalarSize(value);
+    if (typeof value !== 'object' || value === null) return scalarNodes(value);
     const known = this.#sizes.get(value);
     if (known !== undefined) return known;
     let size = 1;
@@ -153,7 +181,7 @@ export class SchemaRun {
       for (const item of value) size += this.#sizeOf(item);
     } else {
       for (const [name, member] of Object.entries(value)) {
-        size += scalarSize(name) + this.#sizeOf(member);
+        size += scalarNodes(name) + this.#sizeOf(member);
       }
     }
     this.#sizes.set(value, size);
@@ -165,20 +193,6 @@ export class SchemaRun {
 export function stepsFor(nodes: number): number {
   return Math.min(stepsBase + stepsPerNode * nodes, stepsMax);
 }
-
-/** The members and items of a value, where 16 characters count as one more. Linear; deep values throw RangeError. */
-export function nodesIn(value: unknown): number {
-  if (typeof value !== 'object' || value === null) return scalarSize(value);
-  let nodes = 1;
-  if (Array.isArray(value)) {
-    for (const item of value) nodes += nodesIn(item);
-    return nodes;
-  }
-  for (const [name, member] of Object.entries(value)) nodes += (name.length >> 4) + nodesIn(member);
-  return nodes;
-}
-
-const scalarSize = (value: unknown) => (typeof value === 'string' ? 1 + (value.length >> 4) : 1);
 
 /** As Ajv writes it, with its names cut. */
 function pointerOf(place: Place | null): string {

@@ -13,5 +13,13 @@ export const waitMaxMs = 365 * dayMs;
 /** Whether a text has more characters than `max`. */
 export function isLongerThan(text: string, max: number): boolean {
   // A character has at most two code units, so a longer text is not counted.
-  return text.length > max && (text.length > 2 * max || [...text].length > max);
+  if (text.length <= max) return false;
+  if (text.length > 2 * max) return true;
+  let chars = 0;
+  for (let at = 0; at < text.length; at += 1) {
+    chars += 1;
+    // The second code unit belongs to the same character.
+    if ((text.codePointAt(at) ?? 0) > 0xffff) at += 1;
+  }
+  return chars > max;
 }

@@ -5,17 +5,19 @@
  * steps of a comparison are bounded, and one that takes more is a difference. Two things are allowed
  * although a strict reading refuses them: a new optional field, and any change of what only describes.
  */
-import { boundedTest } from '../kernel/bounded-schema.ts';
-import type { JsonSchema } from '../kernel/json-schema.ts';
+import { dialectOf, type JsonSchema } from '../kernel/json-schema.ts';
 import { canonicalJson } from '../kernel/text.ts';
 import { outputDifferences } from './output-compatibility.ts';
 import { keywordDifferences } from './schema-keywords.ts';
 import {
   beginComparison,
+  beginPair,
   type Comparison,
   compared,
+  differencesMax,
   finiteValues,
   isAnything,
+  membersOf,
   refers,
   resolved,
   rulesOf,
@@ -30,9 +32,6 @@ export interface SkillSchemas {
   readonly output: JsonSchema;
 }
 
-/** Sentences that a report names of one skill. */
-const differencesMax = 20;
-
 /** The differences that are not allowed under the same version, as sentences; none when `next` may replace `before`. */
 export function incompatibilities(before: SkillSchemas, next: SkillSchemas): string[] {
   const input = inputDifferences(before.parameters, next.parameters);
@@ -42,24 +41,20 @@ export function incompatibilities(before: SkillSchemas, next: SkillSchemas): str
 
 function inputDifferences(before: JsonSchema, next: JsonSchema): string[] {
   if (canonicalJson(before) === canonicalJson(next)) return [];
-  if (dialectOf(before) !== dialectOf(next)) {
-    return ['input: $schema has changed, and the schemas of two dialects are not compared'];
-  }
   return compared('input', () =>
-    narrowed(beginComparison(before, next, narrowed), before, next, 'input'),
+    dialectOf(before) === dialectOf(next)
+      ? narrowed(beginComparison(before, next, narrowed), before, next, 'input')
+      : ['input: $schema has changed, and the schemas of two dialects are not compared'],
   );
-}
-
-function dialectOf({ $schema }: JsonSchema): string {
-  return String($schema).includes('draft-07') ? 'draft-07' : '2020-12';
 }
 
 /** What `before` takes and `next` may refuse, as sentences that begin with the path of the value. */
 function narrowed(comparison: Comparison, before: Schema, next: Schema, path: string): string[] {
-  if (isAnything(next) || before === false) return [];
+  beginPair(comparison);
+  if (before === false || isAnything(comparison, next)) return [];
   if (next === false) return [`${path} is no longer taken`];
-  const earlier = before === true ? {} : resolved(comparison.before, before);
-  const later = resolved(comparison.next, next as JsonSchema);
+  const earlier = before === true ? {} : resolved(comparison, comparison.before, before);
+  const later = resolved(comparison, comparison.next, next as JsonSchema);
   if (earlier === undefined || later === undefined) {
     return [`${path}: cannot tell, because a reference leads nowhere that is compared`];
   }
@@ -67,10 +62,11 @@ function narrowed(comparison: Comparison, before: Schema, next: Schema, path: st
   const pair = texts.join('\n');
   // A recursive schema: the pair is being compared further up.
   if (comparison.open.has(pair)) return [];
-  if (texts[0] === texts[1] && (comparison.sameDefinitions || !refers(earlier))) return [];
+  if (texts[0] === texts[1] && (comparison.sameDefinitions || !refers(comparison, earlier)))
+    return [];
   comparison.open.add(pair);
   try {
-    return ofSchemas(comparison, earlier, later, path);
+    return ofSchemas(comparison, earlier, later, path).slice(0, differencesMax);
   } finally {
     comparison.open.delete(pair);
   }
@@ -83,11 +79,12 @@ function ofSchemas(
   path: string,
 ): string[] {
   const values = finiteValues(before);
-  if (values !== undefined && !refers(next)) {
-    const isTaken = testOf(comparison, next);
-    const wasTaken = refers(before) ? () => true : testOf(comparison, before);
+  const hasReferences = refers(comparison, before);
+  if (values !== undefined && !refers(comparison, next)) {
+    const { tests } = comparison;
+    const isPossible = (value: unknown) => hasReferences || tests.fits(before, value);
     return values
-      .filter((value) => wasTaken(value) && !isTaken(value))
+      .filter((value) => isPossible(value) && !tests.fits(next, value))
       .map((value) => `${path} no longer takes ${JSON.stringify(value).slice(0, 80)}`);
   }
   const direct = keywordDifferences(comparison, before, next, path);
@@ -96,11 +93,12 @@ function ofSchemas(
   for (const branches of [before['anyOf'], before['oneOf']]) {
     if (!Array.isArray(branches)) continue;
     const { anyOf: _, oneOf: __, ...rest } = before;
+    const restRules = rulesOf(comparison, rest);
     const found = branches.flatMap((branch: Schema) =>
-      narrowed(comparison, joined(rest, branch), next, path),
+      narrowed(comparison, joined(comparison, rest, restRules, branch), next, path),
     );
     if (found.length === 0) return [];
-    if (Object.keys(rulesOf(rest)).length === 0) return found;
+    if (Object.keys(restRules).length === 0) return found;
   }
   const parts = (before['allOf'] as Schema[] | undefined) ?? [];
   // Each part alone takes more than all of them.
@@ -113,14 +111,15 @@ function ofSchemas(
   return direct;
 }
 
-/** Whether a value fits a part of a schema, in the dialect of the whole. */
-function testOf({ before: { $schema }, meter }: Comparison, part: JsonSchema) {
-  return boundedTest($schema === undefined ? part : { ...part, $schema }, meter);
-}
-
 /** Both schemas at once, or the branch alone, which takes more: the comparison stays on the safe side. */
-function joined(rest: JsonSchema, branch: Schema): Schema {
+function joined(
+  comparison: Comparison,
+  rest: JsonSchema,
+  restRules: JsonSchema,
+  branch: Schema,
+): Schema {
   if (typeof branch === 'boolean') return branch ? rest : false;
-  const isDisjoint = Object.keys(rulesOf(rest)).every((key) => !(key in branch));
-  return isDisjoint ? { ...rest, ...branch } : branch;
+  const keywords = membersOf(comparison, branch);
+  if (keywords.some(([keyword]) => Object.hasOwn(restRules, keyword))) return branch;
+  return Object.fromEntries([...membersOf(comparison, rest), ...keywords]);
 }

@@ -6,9 +6,14 @@ import type { JsonSchema } from '../kernel/json-schema.ts';
 import { canonicalJson } from '../kernel/text.ts';
 import {
   beginComparison,
+  beginPair,
   type Comparison,
+  canonicalOf,
   compared,
+  differencesMax,
   fieldIn,
+  membersOf,
+  namesOf,
   resolved,
   type Schema,
   textsOf,
@@ -23,10 +28,11 @@ export function outputDifferences(before: JsonSchema, next: JsonSchema): string[
 }
 
 function dropped(comparison: Comparison, before: Schema, next: Schema, path: string): string[] {
+  beginPair(comparison);
   if (typeof before === 'boolean') return [];
   if (next === false) return [`${path} is gone`];
-  const earlier = resolved(comparison.before, before);
-  const later = next === true ? {} : resolved(comparison.next, next);
+  const earlier = resolved(comparison, comparison.before, before);
+  const later = next === true ? {} : resolved(comparison, comparison.next, next);
   if (earlier === undefined || later === undefined) {
     return [`${path}: cannot tell, because a reference leads nowhere that is compared`];
   }
@@ -39,8 +45,8 @@ function dropped(comparison: Comparison, before: Schema, next: Schema, path: str
       ...otherTypes(earlier, later, path),
       ...droppedFields(comparison, earlier, later, path),
       ...droppedItems(comparison, earlier, later, path),
-      ...changedBranches(earlier, later, path),
-    ];
+      ...changedBranches(comparison, earlier, later, path),
+    ].slice(0, differencesMax);
   } finally {
     comparison.open.delete(pair);
   }
@@ -65,13 +71,13 @@ function droppedFields(
 ): string[] {
   const was = (before['properties'] as Record<string, Schema> | undefined) ?? {};
   const now = (next['properties'] as Record<string, Schema> | undefined) ?? {};
-  const required = new Set((next['required'] as string[] | undefined) ?? []);
-  const uncertain = ((before['required'] as string[] | undefined) ?? [])
+  const required = new Set(namesOf(comparison, next['required']));
+  const uncertain = namesOf(comparison, before['required'])
     .filter(
       (name) => !required.has(name) && (Object.hasOwn(now, name) || !Object.hasOwn(was, name)),
     )
     .map((name) => `${fieldIn(path, name)} is no longer always there`);
-  const fields = Object.entries(was).flatMap(([name, schema]) => {
+  const fields = membersOf<Schema>(comparison, was).flatMap(([name, schema]) => {
     const later = Object.hasOwn(now, name) ? now[name] : undefined;
     if (later === undefined) return [`${fieldIn(path, name)} is gone`];
     return comparison.compare(comparison, schema, later, fieldIn(path, name));
@@ -92,10 +98,18 @@ function droppedItems(
 }
 
 /** Fields within branches are compared only as a whole. */
-function changedBranches(before: JsonSchema, next: JsonSchema, path: string): string[] {
+function changedBranches(
+  comparison: Comparison,
+  before: JsonSchema,
+  next: JsonSchema,
+  path: string,
+): string[] {
   return ['anyOf', 'oneOf', 'allOf', 'prefixItems', '$ref']
     .filter((key) => key in before)
-    .filter((key) => canonicalJson([before[key]]) !== canonicalJson([next[key] ?? null]))
+    .filter(
+      (key) =>
+        canonicalOf(comparison, [before[key]]) !== canonicalOf(comparison, [next[key] ?? null]),
+    )
     .map(
       (key) => `${path}: ${key} has changed, and it cannot be told whether an output was dropped`,
     );

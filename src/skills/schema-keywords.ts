@@ -4,11 +4,13 @@
  * only makes the comparison stricter.
  */
 import type { JsonSchema } from '../kernel/json-schema.ts';
-import { canonicalJson } from '../kernel/text.ts';
 import {
   type Comparison,
+  canonicalOf,
   fieldIn,
   isAnything,
+  membersOf,
+  namesOf,
   rulesOf,
   type Schema,
   typesOf,
@@ -65,7 +67,7 @@ export function keywordDifferences(
   next: JsonSchema,
   path: string,
 ): string[] {
-  return Object.entries(rulesOf(next)).flatMap(([keyword, value]) => {
+  return Object.entries(rulesOf(comparison, next)).flatMap(([keyword, value]) => {
     const asked = { comparison, before, next, path, keyword, value };
     const rule = rules[keyword];
     if (keyword in bounds) return boundRule(asked);
@@ -89,10 +91,10 @@ function nameOf(type: string): string {
   return `${/^[aio]/.test(type) ? 'an' : 'a'} ${type}`;
 }
 
-function requiredRule({ before, path, value }: Asked): string[] {
+function requiredRule({ comparison, before, path, value }: Asked): string[] {
   if (!mayBe(before, ['object'])) return [];
-  const was = new Set((before['required'] as string[] | undefined) ?? []);
-  return (value as string[])
+  const was = new Set(namesOf(comparison, before['required']));
+  return namesOf(comparison, value)
     .filter((name) => !was.has(name))
     .map((name) => `${fieldIn(path, name)} is now required`);
 }
@@ -101,39 +103,39 @@ function requiredRule({ before, path, value }: Asked): string[] {
 function propertiesRule({ comparison, before, path, value }: Asked): string[] {
   if (!mayBe(before, ['object'])) return [];
   const was = (before['properties'] as Record<string, Schema> | undefined) ?? {};
-  return Object.entries(value as Record<string, Schema>).flatMap(([name, schema]) => {
-    if (!Object.hasOwn(was, name) && 'patternProperties' in before && !isAnything(schema)) {
+  return membersOf<Schema>(comparison, value).flatMap(([name, schema]) => {
+    const isNew = !Object.hasOwn(was, name);
+    if (isNew && 'patternProperties' in before && !isAnything(comparison, schema)) {
       return [cannotTell(fieldIn(path, name), 'patternProperties')];
     }
-    const earlier = Object.hasOwn(was, name) ? was[name] : describedRest(before);
+    const earlier = isNew ? describedRest(comparison, before) : was[name];
     if (earlier === undefined) return [];
     return comparison.compare(comparison, earlier, schema, fieldIn(path, name));
   });
 }
 
 /** What fields without a name of their own may hold, where the schema describes them. */
-function describedRest(before: JsonSchema): Schema | undefined {
+function describedRest(comparison: Comparison, before: JsonSchema): Schema | undefined {
   const { additionalProperties: rest } = before as { additionalProperties?: Schema };
-  return rest === undefined || isAnything(rest) ? undefined : rest;
+  return rest === undefined || isAnything(comparison, rest) ? undefined : rest;
 }
 
 function additionalRule({ comparison, before, next, path, value }: Asked): string[] {
-  if (!mayBe(before, ['object']) || isAnything(value as Schema)) return [];
+  if (!mayBe(before, ['object']) || isAnything(comparison, value as Schema)) return [];
   const named = (next['properties'] as Record<string, Schema> | undefined) ?? {};
-  const was = (before['properties'] as Record<string, Schema> | undefined) ?? {};
-  const gone = Object.entries(was).filter(([name]) => !Object.hasOwn(named, name));
+  const was = membersOf<Schema>(comparison, before['properties']);
+  const gone = was.filter(([name]) => !Object.hasOwn(named, name));
   const rest = (before['additionalProperties'] as Schema | undefined) ?? true;
-  const others =
-    rest === true || isAnything(rest)
-      ? [`${path} no longer takes fields of any name`]
-      : comparison.compare(comparison, rest, value as Schema, `${path}.*`);
-  const patterns = canonicalJson([before['patternProperties'] ?? {}]);
+  const others = isAnything(comparison, rest)
+    ? [`${path} no longer takes fields of any name`]
+    : comparison.compare(comparison, rest, value as Schema, `${path}.*`);
+  const patterns = canonicalOf(comparison, [before['patternProperties'] ?? {}]);
   return [
     ...gone.flatMap(([name, schema]) =>
       comparison.compare(comparison, schema, value as Schema, fieldIn(path, name)),
     ),
     ...others,
-    ...(patterns === canonicalJson([next['patternProperties'] ?? {}])
+    ...(patterns === canonicalOf(comparison, [next['patternProperties'] ?? {}])
       ? []
       : [cannotTell(path, 'patternProperties')]),
   ];
@@ -144,7 +146,7 @@ function itemsRule({ comparison, before, next, path, value }: Asked): string[] {
   const isTuple = (schema: JsonSchema) => Array.isArray(schema['items']) || 'prefixItems' in schema;
   if (isTuple(before) || isTuple(next)) {
     const places = ({ items, prefixItems, additionalItems }: JsonSchema) =>
-      canonicalJson({ items, prefixItems, additionalItems });
+      canonicalOf(comparison, { items, prefixItems, additionalItems });
     return places(before) === places(next) ? [] : [cannotTell(path, 'items')];
   }
   const earlier = (before['items'] as Schema | undefined) ?? true;
@@ -195,14 +197,15 @@ function textRule({ before, path, keyword, value }: Asked): string[] {
   const was = before[keyword];
   if (was === value || !mayBe(before, ['string'])) return [];
   return was === undefined
-    ? [`${path} now has the ${keyword} ${JSON.stringify(value)}`]
+    ? [`${path} now has the ${keyword} ${listed([value])}`]
     : [cannotTell(path, keyword)];
 }
 
 function anyOfRule(asked: Asked): string[] {
   const { comparison, before, path, value } = asked;
   const branches = value as Schema[];
-  if (canonicalJson(before['anyOf'] ?? null) === canonicalJson(value)) return unknownRule(asked);
+  if (canonicalOf(comparison, before['anyOf'] ?? null) === canonicalOf(comparison, value))
+    return unknownRule(asked);
   const fits = (one: Schema) =>
     branches.some((branch) => comparison.compare(comparison, one, branch, path).length === 0);
   if (fits(before)) return [];
@@ -212,7 +215,11 @@ function anyOfRule(asked: Asked): string[] {
 /** Conditions that only follow where they have not changed. */
 function unknownRule({ comparison, before, next, path, keyword }: Asked): string[] {
   const group = groups.find((one) => one.includes(keyword)) ?? [keyword];
-  const of = (schema: JsonSchema) => canonicalJson(group.map((name) => schema[name] ?? null));
+  const of = (schema: JsonSchema) =>
+    canonicalOf(
+      comparison,
+      group.map((name) => schema[name] ?? null),
+    );
   const isDefined = comparison.sameDefinitions || !keyword.startsWith('$');
   const mayDepend = keyword.startsWith('unevaluated') || !isDefined;
   const text = of(next);

@@ -54,6 +54,15 @@ export const refusedSchemas: Record<string, Record<string, unknown>> = {
   },
   'a chain of 2,000 references': doubling((next) => next, 2_000),
   'a pattern of a million parts': { pattern: '(?:(?:a{100}){100}){100}' },
+  'a pattern of openings without an end': { pattern: '\\u{'.repeat(16_000) },
+  'a list of one type, nine thousand times': {
+    $schema: 'http://json-schema.org/draft-07/schema#',
+    ...{ items: { $ref: '#/$defs/x' }, $defs: { x: { type: times(9_000, () => 'null') } } },
+  },
+  'references from a long address': {
+    $id: `http://a/${'b'.repeat(30_000)}`,
+    allOf: times(1_500, () => ({ $ref: 'c' })),
+  },
   'patterns of many parts': {
     patternProperties: Object.fromEntries(times(100, (i) => [`^${i}[a-z]{900}$`, true])),
   },
@@ -108,6 +117,41 @@ export const hostileCases: Record<string, () => HostileCase> = {
   'a thousand unique arrays': () => ({
     schema: { allOf: times(1_000, () => ({ uniqueItems: true })) },
     value: times(50_000, (id) => ({ id })),
+  }),
+  'a thousand lengths of one long text': () => ({
+    schema: { allOf: times(1_000, () => ({ minLength: 600_001 })) },
+    value: 'a'.repeat(1_000_000),
+  }),
+  'a thousand lists of the members of a large object': () => ({
+    schema: { allOf: times(1_000, () => ({ minProperties: 1, propertyNames: true })) },
+    value: Object.fromEntries(times(100_000, (i) => [`k${i}`, 1])),
+  }),
+  'a large object among a thousand enums of objects': () => ({
+    schema: { items: { anyOf: times(1_000, () => ({ enum: [{}] })) } },
+    value: times(3, () => Object.fromEntries(times(50_000, (i) => [`k${i}`, 1]))),
+  }),
+  'a thousand branches that evaluate nothing': () => ({
+    schema: { items: { unevaluatedProperties: false, anyOf: times(1_000, () => ({})) } },
+    value: times(100_000, () => ({})),
+  }),
+  'contained items that are evaluated a thousand times': () => ({
+    schema: { unevaluatedItems: false, allOf: times(1_000, () => ({ contains: true })) },
+    value: times(50_000, () => 0),
+  }),
+  'a long constant in six hundred places': () => ({
+    schema: {
+      $defs: { x: { const: 'x'.repeat(50_000) } },
+      allOf: times(600, () => ({ $ref: '#/$defs/x' })),
+    },
+    value: 'x'.repeat(50_000),
+  }),
+  'patterns of a thousand parts for many texts': () => ({
+    schema: { items: { allOf: times(7, (i) => ({ pattern: `^[ab]{${1_000 - i}}` })) } },
+    value: times(500, () => letters(2_000)),
+  }),
+  'hundreds of patterns of many states': () => ({
+    schema: { items: { allOf: times(500, (i) => ({ pattern: `[ab]*a[ab]{20}$|x${i}` })) } },
+    value: times(500, (i) => letters(80 + i) + 'a'.repeat(22)),
   }),
   'a pattern of many states': () => ({
     schema: { items: { pattern: '[ab]*a[ab]{500}[^ab]' } },
