@@ -158,8 +158,8 @@ module.exports = {
       name: 'author-is-small',
       comment: 'What an author imports loads nothing of the platform.',
       severity: 'error',
-      from: { path: '^src/(author|skills/definition)[.]ts$' },
-      to: { pathNot: '^src/skills/definition[.]ts$' },
+      from: { path: '^src/(author|skills/definition|skills/schema-types)[.]ts$' },
+      to: { pathNot: '^(src/skills/(definition|schema-types)[.]ts$|node_modules/typebox/)' },
     },
     {
       name: 'command-line-starts-main',

@@ -6,7 +6,7 @@
 
 import type { JsonSchema, SkillInput, SkillOutput } from './schema-types.ts';
 
-export type { JsonSchema } from './schema-types.ts';
+export type { JsonSchema, SkillInput, SkillOutput } from './schema-types.ts';
 
 /** Extra fields of a log line. Values that JSON cannot carry become text. */
 export type LogFields = Readonly<Record<string, unknown>>;

@@ -1,7 +1,6 @@
 /** Parses CSV. A long text is parsed in a sandboxed process, so that the executor is not blocked. */
 
-import { defineSkill } from '../../definition.ts';
-import type { SkillOutput } from '../../schema-types.ts';
+import { defineSkill, type SkillOutput } from '../../definition.ts';
 import { type Cell, readCsv, rowValue } from '../_support/csv.ts';
 import { inSandbox } from '../_support/in-sandbox.ts';
 import { flag, integer, objectWith, type Static } from '../_support/schemas.ts';
