@@ -238,7 +238,7 @@ test('Ctrl-C in a terminal lets it end in its own time, with code 0', async () =
   child.stdin.write('\x03');
 
   expect(await exit).toEqual([0, null]);
-  expect(output).toContain('"msg":"stopping"');
+  expect(output).toMatch(/ stopping\r?\n/);
 });
 
 /** Starts a command that starts the platform, as a person does in a folder. */
@@ -269,7 +269,7 @@ async function startWith(command: string, args: readonly string[], cwd: string) 
     async end() {
       child.kill('SIGTERM');
       await waitFor(() => !isRunning(Number(pid)), { describe: 'the platform has ended' });
-      expect(output).toContain('"msg":"stopping"');
+      expect(output).toMatch(/ stopping\r?\n/);
     },
   };
 }
