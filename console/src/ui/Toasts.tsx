@@ -28,7 +28,7 @@ function List() {
       toast={toast}
       swipeDirection={['down', 'left', 'right']}
       className={classes(
-        'rounded-lg border bg-surface shadow-high transition-opacity data-ending-style:opacity-0 data-starting-style:opacity-0',
+        'rounded-lg border bg-surface shadow-high transition-opacity data-ending-style:opacity-0 data-limited:hidden data-starting-style:opacity-0',
         i > 0 && 'max-md:hidden',
       )}
     >
