@@ -52,7 +52,7 @@ const kinds: [title: string, path: string, fields: object, others: object[]][] =
     'a trigger',
     triggers,
     { name: 'Pushes' },
-    [{ name: 'x' }, { active: false }, { rate_limit: 3 }],
+    [{ name: 'x' }, { active: false }, { rate_limit: 3 }, { signing_secret: null }],
   ],
 ];
 describe.each(kinds)('%s', (_title, path, fields, others) => {
@@ -127,6 +127,43 @@ test('a slot after a change of the input runs with the scopes of the key that ch
     .where('id', '=', job.job_id)
     .executeTakeFirst();
   expect(row).toEqual({ api_key_id: narrow.keyId, user_id: 'narrow' });
+});
+
+describe("a trigger's signing secret", () => {
+  const signed = { name: 'Pushes', signing_secret: 'secret-of-the-first-key' };
+  const changes = [{ signing_secret: null }, { signing_secret: 'secret-of-the-second' }];
+
+  test.each(changes)('moves it to the narrower key that sets %j', async (change) => {
+    const { wide, narrow } = await twoKeys();
+    const { at } = await made(wide, triggers, signed);
+
+    expect((await narrow.put(at, change)).status).toBe(200);
+    await revoke(narrow);
+
+    expect(await refusalOf(wide, at)).toBe('invalid_api_key');
+  });
+
+  test('moves it to a key of other scopes, which would otherwise call with those of the first', async () => {
+    const { organization_id } = await twoKeys();
+    const first = await newTenant(platform, { organization_id, scopes: ['staged', 'web'] });
+    const second = await newTenant(platform, { organization_id, scopes: ['staged', 'text'] });
+    const { at } = await made(first, triggers, signed);
+
+    await second.put(at, { signing_secret: null });
+    await revoke(second);
+
+    expect(await refusalOf(first, at)).toBe('invalid_api_key');
+  });
+
+  test('gets it no wider key', async () => {
+    const { wide, narrow } = await twoKeys();
+    const { at } = await made(narrow, triggers, signed);
+
+    await wide.put(at, { signing_secret: 'secret-of-the-second' });
+    await revoke(narrow);
+
+    expect(await refusalOf(wide, at)).toBe('invalid_api_key');
+  });
 });
 
 describe("a trigger's limit", () => {
