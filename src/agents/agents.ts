@@ -3,7 +3,6 @@
  * transaction. It has more than 300 lines because the verbs share what they check of an agent.
  */
 import { randomBytes } from 'node:crypto';
-import { setTimeout as elapsed } from 'node:timers/promises';
 import { type Cap, requireRoom } from '../database/caps.ts';
 import type { Database, Transaction } from '../database/database.ts';
 import type { PageAsked } from '../database/page-bytes.ts';
@@ -35,7 +34,12 @@ import {
   type Writer,
 } from './covered.ts';
 import { type ModelDefaults, requireTaken } from './model-settings.ts';
-import { clockSkewMs, msUntilReusable, recordRemoval } from './removed-agents.ts';
+import {
+  clockSkewMs,
+  createAfterRemoval,
+  recordRemoval,
+  requireReusable,
+} from './removed-agents.ts';
 
 /** The agent of requests that name none (docs/decisions/agents.md). */
 export const defaultAgentId = 'default';
@@ -184,19 +188,23 @@ async function create(
 ) {
   const { organizationId } = writer;
   const id = fields.id ?? `agent-${randomBytes(8).toString('hex')}`;
-  // Told from a deleted agent of the id by its time.
-  await elapsed(await msUntilReusable(database.read, organizationId, id, clock.now()));
   const empty = emptyAgent(organizationId, id, clock.now());
-  const row: AgentRow = { ...empty, ...columnsOf(fields) };
-  requireTaken(calledModel(row), models);
-  const created = await database.write(async (tx) => {
-    await requireCovered(tx, slices.skills, writer, [row]);
-    requireApprovals(writer, empty, row);
-    await requireRoom(tx, organizationId, [cap]);
-    await requireCallable(tx, organizationId, id, fields.agents ?? []);
-    return addAgent(tx, slices.dependents, row);
-  });
-  if (!created) throw new PlatformError('conflict', `There is an agent ${id} already`);
+  const given: AgentRow = { ...empty, ...columnsOf(fields) };
+  requireTaken(calledModel(given), models);
+  const row = await createAfterRemoval(id, (waitedFor) =>
+    database.write(async (tx) => {
+      await requireCovered(tx, slices.skills, writer, [given]);
+      requireApprovals(writer, empty, given);
+      await requireRoom(tx, organizationId, [cap]);
+      await requireCallable(tx, organizationId, id, fields.agents ?? []);
+      const now = clock.now();
+      const created: AgentRow = { ...given, created_at: now, updated_at: now };
+      if (!(await addAgent(tx, slices.dependents, created))) return null;
+      await requireReusable(tx, created, waitedFor);
+      return created;
+    }),
+  );
+  if (row === null) throw new PlatformError('conflict', `There is an agent ${id} already`);
   changes?.tell(organizationId);
   return agentBody(row);
 }

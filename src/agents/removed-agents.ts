@@ -1,8 +1,11 @@
 /**
- * Agents that were deleted lately. What belongs to a deleted agent is told from what belongs to a newer one of the same id
- * by its time. So some time has to lie between the two, because the processes of a cluster have different clocks.
+ * Agents that were deleted lately. Data of a deleted agent differ from those of a newer one with the same id by their time
+ * alone. So some time has to lie between the two, because the processes of a cluster have different clocks.
  */
-import type { Handle, Transaction } from '../database/database.ts';
+import { setTimeout as elapsed } from 'node:timers/promises';
+import type { Transaction } from '../database/database.ts';
+import { PlatformError } from '../kernel/errors.ts';
+import type { AgentRow } from './agents.store.ts';
 
 /** The assumed clock skew between two processes. */
 export const clockSkewMs = 100;
@@ -10,6 +13,8 @@ export const clockSkewMs = 100;
 const reuseAfterMs = 5 * clockSkewMs;
 /** How long deletions are kept. */
 const keptMs = 60_000;
+/** Attempts to create an agent while others of its id are deleted. */
+const triesMax = 3;
 
 /** Records the deletion of an agent, and forgets old ones. */
 export async function recordRemoval(
@@ -31,19 +36,59 @@ export async function recordRemoval(
     .execute();
 }
 
-/** Milliseconds until an agent of this id may be created; 0 when it may be now. */
-export async function msUntilReusable(
-  db: Handle,
-  organizationId: string,
+/** An agent of the id of a new one was deleted less than `reuseAfterMs` before. */
+class RemovedLately extends Error {
+  readonly removedAt: number;
+  readonly waitMs: number;
+
+  constructor(removedAt: number, waitMs: number) {
+    super('An agent of this id was deleted a moment ago');
+    this.removedAt = removedAt;
+    this.waitMs = waitMs;
+  }
+}
+
+/**
+ * Creates an agent by `create`, which passes on its parameter to `requireReusable`. Waits and repeats it where an agent of
+ * the id was deleted shortly before; `409 conflict` where that happens `triesMax` times.
+ */
+export async function createAfterRemoval<T>(
   id: string,
-  now: number,
-): Promise<number> {
-  const row = await db.kysely
+  create: (waitedFor: number | null) => Promise<T>,
+): Promise<T> {
+  let waitedFor: number | null = null;
+  for (let tries = 0; tries < triesMax; tries += 1) {
+    try {
+      return await create(waitedFor);
+    } catch (error) {
+      if (!(error instanceof RemovedLately)) throw error;
+      await elapsed(error.waitMs);
+      waitedFor = error.removedAt;
+    }
+  }
+  throw new PlatformError(
+    'conflict',
+    `The agent ${id} was deleted a moment ago: create it again in a second`,
+  );
+}
+
+/**
+ * Throws where an agent of the id was deleted shortly before `createdAt`. For the transaction that creates the new one,
+ * after its insertion, which waits for a deletion under way. A deletion for which the caller has waited counts no more,
+ * because the wall clock may have been set back since.
+ */
+export async function requireReusable(
+  tx: Transaction,
+  { organization_id, id, created_at }: Pick<AgentRow, 'organization_id' | 'id' | 'created_at'>,
+  waitedFor: number | null,
+): Promise<void> {
+  const row = await tx.kysely
     .selectFrom('removed_agents')
     .select('removed_at')
-    .where('organization_id', '=', organizationId)
+    .where('organization_id', '=', organization_id)
     .where('agent_id', '=', id)
     .executeTakeFirst();
-  if (row === undefined) return 0;
-  return Math.min(reuseAfterMs, Math.max(0, row.removed_at + reuseAfterMs - now));
+  if (row === undefined || row.removed_at === waitedFor) return;
+  const waitMs = Math.min(reuseAfterMs, row.removed_at + reuseAfterMs - created_at);
+  if (waitMs > 0) throw new RemovedLately(row.removed_at, waitMs);
 }

@@ -1,9 +1,11 @@
 /** API keys, agents and the registry on every database (docs/decisions/organizations.md, docs/decisions/api-keys.md, docs/decisions/agents.md, docs/decisions/skills.md). */
 import { createHash } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
+import { clockSkewMs } from '../../src/agents/removed-agents.ts';
 import { createApiKeys } from '../../src/api-keys/api-keys.ts';
 import { composeAgents } from '../../src/composition/agents.ts';
 import type { Database } from '../../src/database/database.ts';
+import { systemClock } from '../../src/kernel/clock.ts';
 import type { SkillFacts } from '../../src/skills/fields.ts';
 import { createSkillRegistry, type SkillLookup } from '../../src/skills/registry.ts';
 import { recordRemoteSkills } from '../../src/skills/remote-skills.ts';
@@ -344,6 +346,58 @@ describe.each(await engines())('on $name', (engine) => {
         code: 'not_found',
       });
       await expect(agents.remove(anyWriter(), 'bob')).rejects.toMatchObject({ code: 'not_found' });
+    });
+
+    describe('whose predecessor of the same id is deleted while it is created', () => {
+      /** Agents of two processes. The second deletes the agent `bob` before each of the next writes of the first. */
+      async function withRemovals(removals: number) {
+        const database = await engine.emptied();
+        const { agents: others } = composeAgents({ database, clock: systemClock });
+        let left = removals;
+        const write: Database['write'] = async (unit) => {
+          if (left > 0) {
+            if (left < removals) {
+              // Its predecessor of a moment ago is no reason to wait here.
+              await database.write(async (tx) => {
+                await tx.kysely.deleteFrom('removed_agents').execute();
+              });
+              await others.create(anyWriter(), { id: 'bob' });
+            }
+            left -= 1;
+            await others.remove(anyWriter(), 'bob');
+          }
+          return database.write(unit);
+        };
+        await others.create(anyWriter(), { id: 'bob' });
+        const { agents } = composeAgents({
+          database: { ...database, write },
+          clock: systemClock,
+        });
+        return { agents, database };
+      }
+
+      test('is created some time after the deletion', async () => {
+        const { agents, database } = await withRemovals(1);
+
+        const { created_at } = await agents.create(anyWriter(), { id: 'bob' });
+
+        const { removed_at } = await database.read.kysely
+          .selectFrom('removed_agents')
+          .select('removed_at')
+          .executeTakeFirstOrThrow();
+        expect(Date.parse(created_at) - removed_at).toBeGreaterThan(clockSkewMs);
+        expect((await agents.get('default', 'bob')).created_at).toBe(created_at);
+      });
+
+      test('is refused with 409 conflict after three such deletions', async () => {
+        const { agents } = await withRemovals(3);
+
+        await expect(agents.create(anyWriter(), { id: 'bob' })).rejects.toMatchObject({
+          code: 'conflict',
+          message: 'The agent bob was deleted a moment ago: create it again in a second',
+        });
+        await expect(agents.get('default', 'bob')).rejects.toMatchObject({ code: 'not_found' });
+      });
     });
   });
 
