@@ -173,19 +173,23 @@ function apiRoutes(
   listenRoutes(scope, { ...webhooks, beginStream });
   webhookRoutes(scope, webhooks);
   deliveryRoutes(scope, { ...webhooks, findJob: jobs.find });
-  jobRoutes(scope, {
-    jobs,
-    stopping,
-    beginStream,
-    originOf: (organizationId, job) => originOf(slices, organizationId, job),
-    openStream: (organizationId, jobId, { after, isFollowed }, signal) => {
-      const { database } = parts;
-      const position = after ?? beginning;
-      if (!isFollowed) return recordedEvents(database, organizationId, jobId, position);
-      const source = { database, feed: slices.jobs.feed };
-      return jobStream(source, organizationId, jobId, position, signal);
+  jobRoutes(
+    scope,
+    {
+      jobs,
+      stopping,
+      beginStream,
+      originOf: (organizationId, job) => originOf(slices, organizationId, job),
+      openStream: (organizationId, jobId, { after, isFollowed }, signal) => {
+        const { database } = parts;
+        const position = after ?? beginning;
+        if (!isFollowed) return recordedEvents(database, organizationId, jobId, position);
+        const source = { database, feed: slices.jobs.feed };
+        return jobStream(source, organizationId, jobId, position, signal);
+      },
     },
-  });
+    webhooks.isStrict,
+  );
   approvalRoutes(scope, { approvals: slices.approvals });
   userDataRoutes(scope, slices.userData);
   runEventRoutes(scope, slices.runEvents);

@@ -178,8 +178,7 @@ function narrowed({ db, organizationId, equal, window, isLookedUp }: Asked, filt
     query = query.where(isAmong(db, children));
   }
   if (user_id !== undefined) {
-    // A literal, so that the index of users is used.
-    query = query.where('user_id', '=', user_id).where('for_user', '=', sql.lit(1));
+    query = query.where(isAmong(db, ofUser(organizationId, user_id, status)));
   }
   if (api_key_id !== undefined) {
     query = query.where(isAmong(db, ofKey(organizationId, api_key_id, status)));
@@ -254,19 +253,43 @@ function ofKey(
   apiKeyId: string,
   status: JobStatus | undefined,
 ): RawBuilder<string> {
-  if (status === 'queued' || status === 'active' || status === 'waiting') {
-    // The terms of the indexes of queued jobs, and of jobs that are due.
-    const isUnended =
-      status === 'queued'
-        ? sql`status || '' = 'queued'`
-        : sql`status = ${sql.lit(status)} and due_at is not null`;
-    return sql<string>`select id from jobs
-      where ${isUnended} and organization_id = ${organizationId} and api_key_id = ${apiKeyId}`;
-  }
+  const unended = unendedOf(organizationId, status);
+  if (unended !== null) return sql`${unended} and api_key_id = ${apiKeyId}`;
   return sql<string>`select id from (
       select id, api_key_id from jobs where organization_id = ${organizationId}
       order by id desc limit ${sql.lit(walkedMaxOfKey)}
     ) as newest where api_key_id = ${apiKeyId}`;
+}
+
+/** The ids of a user's jobs: all that wait or run, and the newest of the others. */
+function ofUser(
+  organizationId: string,
+  userId: string,
+  status: JobStatus | undefined,
+): RawBuilder<string> {
+  // A literal, so that the index of users is used.
+  const isForUser = sql`user_id = ${userId} and for_user = ${sql.lit(1)}`;
+  const unended = unendedOf(organizationId, status);
+  if (unended !== null) return sql`${unended} and ${isForUser}`;
+  return sql<string>`select id from (
+      select id from jobs where organization_id = ${organizationId} and ${isForUser}
+      order by id desc limit ${sql.lit(walkedMaxOfUser)}
+    ) as newest`;
+}
+
+/** The ids of the jobs of a status that waits or runs, by the terms of their indexes; null for another status. */
+function unendedOf(
+  organizationId: string,
+  status: JobStatus | undefined,
+): RawBuilder<string> | null {
+  if (status !== 'queued' && status !== 'active' && status !== 'waiting') return null;
+  // The terms of the indexes of queued jobs, and of jobs that are due.
+  const isUnended =
+    status === 'queued'
+      ? sql`status || '' = 'queued'`
+      : sql`status = ${sql.lit(status)} and due_at is not null`;
+  return sql<string>`select id from jobs
+    where ${isUnended} and organization_id = ${organizationId}`;
 }
 
 /** That a job is one of those of a query. PostgreSQL would rather join, and may then walk through all jobs. */
@@ -290,6 +313,8 @@ export const walkedMaxOfSqlite = 20_000;
 
 /** Jobs of an organization among which those of a key are looked for. */
 export const walkedMaxOfKey = 10_000;
+/** Jobs of a user among which a list of the user's jobs searches. */
+export const walkedMaxOfUser = 10_000;
 
 /** Whether a window holds more jobs than a query should walk past. */
 async function hasMany(db: Handle, organizationId: string, window: Window): Promise<boolean> {

@@ -13,8 +13,13 @@ import { unknownFirst } from '../http/unknown-first.ts';
 import { hasScopes } from '../kernel/caller.ts';
 import { invalid } from '../kernel/errors.ts';
 import { endingN, type JobEvent, type Position } from './feed.ts';
-import { JobEventSchema } from './job-events.schemas.ts';
-import { boundedTotalMax, walkedMaxOfKey, walkedMaxOfSqlite } from './job-lists.store.ts';
+import { JobEventSchema, type JobEventType } from './job-events.schemas.ts';
+import {
+  boundedTotalMax,
+  walkedMaxOfKey,
+  walkedMaxOfSqlite,
+  walkedMaxOfUser,
+} from './job-lists.store.ts';
 import { JobStep, StepStatus } from './job-steps.schemas.ts';
 import { jobSummary } from './job-views.ts';
 import {
@@ -52,7 +57,11 @@ const listSchema = {
     }),
     conversation_id: Type.Optional({ ...Id, description: 'Jobs of this conversation.' }),
     parent_job_id: Type.Optional({ ...Id, description: 'Jobs that the run of this job started.' }),
-    user_id: Type.Optional(FilterText('Jobs for this user, whom x-user-id named.')),
+    user_id: Type.Optional(
+      FilterText(
+        `The newest ${walkedMaxOfUser} jobs for this user, whom x-user-id named; with \`status\` queued, active or waiting, all of them.`,
+      ),
+    ),
     api_key_id: Type.Optional({
       ...Id,
       description: `Jobs that were accepted with this API key, among the organization's newest ${walkedMaxOfKey}; with \`status\` queued or active, all of them.`,
@@ -156,7 +165,8 @@ const streamSchema = {
     "piece of the model's text), tool_call and tool_result, each with the number of " +
     'its step. The stream ends with the job, and when its key is revoked or ' +
     'expires. A client that reconnects with Last-Event-ID resumes after that event. ' +
-    'With follow=false it ends after the events that are recorded so far. The event approval needs the scope approvals. 503 if the key or the address has too many open streams.',
+    'With follow=false it ends after the events that are recorded so far. The event approval needs the scope approvals. ' +
+    'With API_KEY_PERMISSIONS=strict message, token, tool_call and tool_result need the scope conversations. 503 if the key or the address has too many open streams.',
   params,
   querystring: Type.Object({
     follow: Type.Optional({
@@ -196,7 +206,8 @@ export interface JobRoutesDeps {
   readonly stopping: AbortSignal;
 }
 
-export function jobRoutes(server: Server, deps: JobRoutesDeps) {
+/** `isStrict`: `API_KEY_PERMISSIONS=strict`. */
+export function jobRoutes(server: Server, deps: JobRoutesDeps, isStrict: boolean) {
   const { jobs, openStream, beginStream } = deps;
   /** An unknown job is 404 before any other check (docs/decisions/order-of-checks.md). */
   const onRequest = async (request: FastifyRequest) => {
@@ -238,7 +249,7 @@ export function jobRoutes(server: Server, deps: JobRoutesDeps) {
     const signal = beginStream(request, reply);
     const range = { after, isFollowed: request.query.follow !== 'false' };
     const events = openStream(organizationId, request.params.jobId, range, signal);
-    await sendEvents(reply, asServerSent(events, readsApprovals(request)));
+    await sendEvents(reply, asServerSent(events, hiddenEvents(request, isStrict)));
   });
 }
 
@@ -268,11 +279,23 @@ function readsApprovals(request: FastifyRequest): boolean {
   return hasScopes(callerOf(request).scopes, ['approvals']);
 }
 
+/** The events that show what the conversation of the job has. */
+const dialogueEvents = ['message', 'token', 'tool_call', 'tool_result'] as const;
+
+/** The events of a job that the caller may not read. */
+function hiddenEvents(request: FastifyRequest, isStrict: boolean): ReadonlySet<JobEventType> {
+  const hidden = new Set<JobEventType>();
+  if (!readsApprovals(request)) hidden.add('approval');
+  if (isStrict && !hasScopes(callerOf(request).scopes, ['conversations'])) {
+    for (const type of dialogueEvents) hidden.add(type);
+  }
+  return hidden;
+}
+
 /** An event's id tells its position, so that any process can resume the stream. */
-async function* asServerSent(events: AsyncIterable<JobEvent>, showsApprovals: boolean) {
+async function* asServerSent(events: AsyncIterable<JobEvent>, hidden: ReadonlySet<JobEventType>) {
   for await (const { epoch, n, type, data } of events) {
-    if (type === 'approval' && !showsApprovals) continue;
-    yield { id: `${epoch}.${n}`, event: type, data };
+    if (!hidden.has(type)) yield { id: `${epoch}.${n}`, event: type, data };
   }
 }
 

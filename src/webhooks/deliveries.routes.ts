@@ -7,6 +7,7 @@ import { Id, Page, Paged } from '../http/schemas.ts';
 import type { Server } from '../http/server.ts';
 import { unknownFirst } from '../http/unknown-first.ts';
 import type { Deliveries } from './deliveries.ts';
+import { countedMax } from './delivery-log.store.ts';
 import { requireReadable, typesByScopes } from './readable-events.ts';
 import { admitReader, requireWebhook } from './webhooks.routes.ts';
 import { Delivery, DeliveryWithBody, JobDelivery } from './webhooks.schemas.ts';
@@ -25,7 +26,9 @@ const listSchema = {
   ...operation,
   operationId: 'listAgentWebhookDeliveries',
   summary: 'List the deliveries of a webhook, newest first',
-  description: 'Those of a webhook with events of approvals need the scope approvals.',
+  description:
+    'Those of a webhook with events of approvals need the scope approvals. Without it, those of approvals from before a ' +
+    `change of its events are left out, and \`total\` is at most ${countedMax}.`,
   params: webhookParams,
   querystring: Page,
   response: {
@@ -95,12 +98,13 @@ export function deliveryRoutes(server: Server, deps: DeliveryRouteDeps) {
   testRoute(server, deps);
 }
 
-function listRoute(server: Server, { webhooks, deliveries }: DeliveryRouteDeps) {
+function listRoute(server: Server, { webhooks, deliveries, isStrict }: DeliveryRouteDeps) {
   const options = { onRequest: admitReader(webhooks), schema: listSchema };
   server.get(`${webhookPath}/deliveries`, options, async (request) => {
     const { params, query: page } = request;
-    const { organizationId } = callerOf(request);
-    return { ...(await deliveries.list(organizationId, params.webhookId, page)), ...page };
+    const { organizationId, scopes } = callerOf(request);
+    const { hidden } = typesByScopes(scopes, isStrict);
+    return { ...(await deliveries.list(organizationId, params.webhookId, hidden, page)), ...page };
   });
 }
 

@@ -44,15 +44,17 @@ async function get(deps: DeliveriesDeps, webhookId: string, id: string) {
   return { ...found.delivery, body: row.body };
 }
 
+/** Deliveries of a webhook without the hidden types, which it may have had in `events` before. */
 async function list(
   deps: DeliveriesDeps,
   organizationId: string,
   webhookId: string,
+  hidden: readonly EventType[],
   page: PageAsked,
 ) {
   const { read } = deps.database;
   if ((await findWebhook(read, organizationId, webhookId)) === undefined) throw notFound('Webhook');
-  const { data, total } = await listDeliveries(read, webhookId, page);
+  const { data, total } = await listDeliveries(read, webhookId, hidden, page);
   const found = await withAttempts(deps, data);
   return { data: found.map(({ delivery }) => delivery), total };
 }

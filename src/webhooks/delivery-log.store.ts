@@ -41,38 +41,55 @@ const loggedColumns = [
 /** The columns of a delivery that lists show. They leave out the body, because it is long. */
 export type LoggedDelivery = Pick<DeliveryRow, (typeof loggedColumns)[number]>;
 
-/** A page of the deliveries of a webhook, newest first, and their total. */
+/** Deliveries that are counted where hidden types of events leave some out; the list ends there. */
+export const countedMax = 10_000;
+
+/** A page of the deliveries of a webhook, newest first, without the hidden types of events, and their total. */
 export async function listDeliveries(
   db: Handle,
   webhookId: string,
+  hidden: readonly string[],
   page: PageAsked,
 ): Promise<{ data: LoggedDelivery[]; total: number }> {
+  const total = await countShown(db, webhookId, hidden);
+  const limit = Math.min(page.limit, total - page.offset);
+  if (limit <= 0) return { data: [], total };
   const data = await db.kysely
     .selectFrom('webhook_deliveries')
     .select([...loggedColumns])
     // The subquery skips the rows before the page in the index, without reading them.
-    .where('id', 'in', (eb) =>
-      eb
-        .selectFrom('webhook_deliveries')
-        .select('id')
-        .where('webhook_id', '=', webhookId)
-        .orderBy('id', 'desc')
-        .limit(page.limit)
-        .offset(page.offset),
-    )
+    .where('id', 'in', shownIds(db, webhookId, hidden).limit(limit).offset(page.offset))
     .orderBy('id', 'desc')
     .execute();
+  return { data, total };
+}
+
+/** The ids of the deliveries of a webhook, newest first, without the hidden types of events. */
+function shownIds(db: Handle, webhookId: string, hidden: readonly string[]) {
+  return db.kysely
+    .selectFrom('webhook_deliveries')
+    .select('id')
+    .where('webhook_id', '=', webhookId)
+    .$if(hidden.length > 0, (all) => all.where('event', 'not in', hidden))
+    .orderBy('id', 'desc');
+}
+
+async function countShown(db: Handle, webhookId: string, hidden: readonly string[]) {
+  if (hidden.length > 0) {
+    const counted = shownIds(db, webhookId, hidden).limit(countedMax);
+    return countOf(db.kysely.selectFrom(counted.as('counted')));
+  }
   const row = await db.kysely
     .selectFrom('webhook_delivery_counts')
     .select((eb) => eb.fn.sum<number | null>('count').as('n'))
     .where('webhook_id', '=', webhookId)
     .executeTakeFirst();
-  return { data, total: Number(row?.n ?? 0) };
+  return Number(row?.n ?? 0);
 }
 
 /**
- * A page of an organization's deliveries with any of these subjects, without the hidden types of events, newest first, each with its url,
- * and their total. There are few, so the query counts them.
+ * A page of an organization's deliveries with any of these subjects, without the hidden types of events, newest first,
+ * each with its url, and their total. There are few, so the query counts them.
  */
 export async function listDeliveriesAbout(
   db: Handle,

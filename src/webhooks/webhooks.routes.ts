@@ -62,8 +62,8 @@ const updateSchema = {
   summary: 'Change a webhook, deactivate or reactivate it',
   description:
     'Changes the given fields. A new url or secret applies from the next attempt ' +
-    'on. Deactivating cancels pending deliveries. Events of approvals, before or after the change, need the scope ' +
-    'approvals.',
+    'on. Deactivating cancels pending deliveries. Where it has events of approvals before or after the change, ' +
+    'all but deactivating it needs the scope approvals.',
   params,
   body: WebhookChanges,
   response: { 200: Webhook, ...apiRefusals('not_found', 'insufficient_scope', ...bodyRefusals) },
@@ -106,7 +106,7 @@ function getRoute(server: Server, webhooks: Webhooks) {
 }
 
 function updateRoute(server: Server, webhooks: Webhooks) {
-  const options = { onRequest: admitReader(webhooks), schema: updateSchema };
+  const options = { onRequest: requireWebhook(webhooks), schema: updateSchema };
   server.put(`${path}/:webhookId`, options, (request) =>
     webhooks.update(callerOf(request), request.params.webhookId, request.body),
   );

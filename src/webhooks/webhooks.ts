@@ -1,7 +1,7 @@
 /**
- * Webhooks: the addresses to which the events of an agent, or of all agents of an organization, are delivered. A webhook gets the events that happen
- * after the response that made it active; `untilHeard` delays that response until no event can be missed.
- * Switching a webhook off or deleting it cancels its pending deliveries.
+ * Webhooks: the addresses to which the events of an agent, or of all agents of an organization, are delivered. A webhook
+ * gets the events that happen after the response that made it active; `untilHeard` delays that response until no event
+ * can be missed. Switching a webhook off or deleting it cancels its pending deliveries.
  */
 import { randomBytes } from 'node:crypto';
 import type { Agents } from '../agents/agents.ts';
@@ -176,7 +176,9 @@ async function update(deps: WebhooksDeps, writer: Writer, id: string, changes: W
     const before = await lockWebhook(tx, organizationId, id);
     if (before === undefined) throw notFound('Webhook');
     // Also before the change: another url or secret would give the events to its author.
-    requireReadable(deps, writer, [...eventsOf(before), ...(events ?? [])]);
+    if (!onlyStops(changes)) {
+      requireReadable(deps, writer, [...eventsOf(before), ...(events ?? [])]);
+    }
     requireHearable(before.agent_id, events ?? []);
     const now = clock.now();
     const columns = {
@@ -197,6 +199,11 @@ async function update(deps: WebhooksDeps, writer: Writer, id: string, changes: W
   });
   if (active === true || events !== undefined) await untilHeard(database);
   return changed;
+}
+
+/** Whether a change only ends the deliveries of a webhook. Any key may make it, as it may delete the webhook. */
+function onlyStops(changes: WebhookChanges): boolean {
+  return changes.active === false && Object.keys(changes).length === 1;
 }
 
 /** The columns of the changed fields, without `active`. */

@@ -2,7 +2,7 @@
 import { sql } from 'kysely';
 import { describe, expect, test } from 'vitest';
 import type { ConversationFilters } from '../../src/conversations/conversation-lists.store.ts';
-import type { JobFilters } from '../../src/jobs/job-lists.store.ts';
+import { type JobFilters, walkedMaxOfUser } from '../../src/jobs/job-lists.store.ts';
 import { idFloor } from '../../src/kernel/ids.ts';
 import { expectConsistent } from '../support/consistency.ts';
 import { copyJob } from '../support/copied-jobs.ts';
@@ -277,6 +277,23 @@ describe.each(await engines())('on $name', (engine) => {
           },
         ],
       });
+    });
+
+    test('of a user has the newest 10,000 jobs, and all that have not ended', async () => {
+      const { submit, attempt, database, jobs } = await jobsWorld(engine);
+      const ofAnn = { userId: 'ann', isForUser: true };
+      const open = await submit(ofAnn);
+      const { id } = await submit(ofAnn);
+      await attempt(id, completed());
+      await copyJob(database, id, walkedMaxOfUser);
+
+      const byUser = { user_id: 'ann' };
+      const queued = await jobs.list('default', { ...byUser, status: 'queued' }, all);
+      const last = { limit: 10, offset: walkedMaxOfUser };
+
+      expect((await jobs.list('default', byUser, all)).total).toBe(walkedMaxOfUser);
+      expect(await jobs.list('default', byUser, last)).toMatchObject({ jobs: [] });
+      expect(queued).toMatchObject({ total: 1, jobs: [{ job_id: open.id }] });
     });
 
     test('comes in pages, newest first, without gap or double; past the end it is empty', async () => {

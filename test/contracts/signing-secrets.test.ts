@@ -122,7 +122,10 @@ describe.each(await engines())('on $name', (engine) => {
     await world.deliver();
 
     expect(world.sent).toEqual([]);
-    const { data: deliveries } = await world.log.list('default', other, { limit: 5, offset: 0 });
+    const { data: deliveries } = await world.log.list('default', other, [], {
+      limit: 5,
+      offset: 0,
+    });
     expect(deliveries[0]).toMatchObject({
       status: 'pending',
       attempts: [{ status: null, error: expect.stringContaining('cannot be decrypted') }],

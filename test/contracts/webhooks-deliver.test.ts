@@ -67,7 +67,7 @@ describe.each(await engines())('on $name', (engine) => {
     answer(silent);
     await pass(30_000);
 
-    const { data: deliveries, total } = await log.list('default', id, page);
+    const { data: deliveries, total } = await log.list('default', id, [], page);
 
     expect(total).toBe(1);
     expect(deliveries[0]).toMatchObject({
@@ -116,7 +116,7 @@ describe.each(await engines())('on $name', (engine) => {
       await happen();
       await deliver();
 
-      const { data: deliveries } = await log.list('default', id, page);
+      const { data: deliveries } = await log.list('default', id, [], page);
       expect(deliveries[0]).toMatchObject({ status: 'pending' });
       expect(deliveries[0]?.attempts[0]?.error).toContain(`answered ${status}`);
     },
@@ -233,7 +233,7 @@ describe.each(await engines())('on $name', (engine) => {
       const statusOf = new Map((await deliveries(id)).map((one) => [one.id, one.status]));
       const late = sent.slice(9, 12).map(({ deliveryId }) => statusOf.get(deliveryId));
       expect(late).toEqual(['delivered', 'cancelled', 'failed']);
-      const shownDeliveries = (await log.list('default', id, page)).data;
+      const shownDeliveries = (await log.list('default', id, [], page)).data;
       expect(shownDeliveries.map(({ attempts }) => attempts.length)).toEqual(Array(13).fill(1));
       const { counted, there } = await countsOf(database);
       expect(counted).toEqual(there);
@@ -323,7 +323,7 @@ describe.each(await engines())('on $name', (engine) => {
       expect(sent).toHaveLength(1);
       await pass(1);
 
-      const { data: deliveries } = await log.list('default', id, page);
+      const { data: deliveries } = await log.list('default', id, [], page);
       expect(sent).toHaveLength(2);
       expect(sent[1]).toMatchObject({ body: sent[0]?.body, deliveryId: sent[0]?.deliveryId });
       expect(deliveries[0]).toMatchObject({

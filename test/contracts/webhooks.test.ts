@@ -102,7 +102,7 @@ describe.each(await engines())('on $name', (engine) => {
     await expect(webhooks.get('other', id)).rejects.toMatchObject(missing);
     await expect(webhooks.update(anyWriter('other'), id, {})).rejects.toMatchObject(missing);
     await expect(webhooks.remove('other', id)).rejects.toMatchObject(missing);
-    await expect(log.list('other', id, page)).rejects.toMatchObject(missing);
+    await expect(log.list('other', id, [], page)).rejects.toMatchObject(missing);
     await expect(log.test('other', id)).rejects.toMatchObject(missing);
     expect(await webhooks.list('other')).toEqual([]);
   });
@@ -317,7 +317,7 @@ describe.each(await engines())('on $name', (engine) => {
       for (const gone of [webhooks.get('default', id), webhooks.remove('default', id)]) {
         await expect(gone).rejects.toMatchObject({ code: 'not_found' });
       }
-      await expect(log.list('default', id, page)).rejects.toMatchObject({ code: 'not_found' });
+      await expect(log.list('default', id, [], page)).rejects.toMatchObject({ code: 'not_found' });
       expect(await left(world)).toBe(7_000);
       await recovery.sweep();
       await recovery.sweep();
@@ -398,7 +398,7 @@ describe.each(await engines())('on $name', (engine) => {
       const id = await webhook();
       await happen();
       await deliver();
-      const [first] = (await log.list('default', id, page)).data;
+      const [first] = (await log.list('default', id, [], page)).data;
       answer(down);
 
       const again = await log.redeliver('default', id, first?.id ?? '');
@@ -418,7 +418,7 @@ describe.each(await engines())('on $name', (engine) => {
       expect(sent.map(({ body }) => body)).toEqual([0, 1, 2].map(() => sent[0]?.body));
       expect(sent.map(({ deliveryId }) => deliveryId)).toEqual([first?.id, again.id, again.id]);
       expect(sent.map(({ isFresh }) => isFresh)).toEqual([false, true, true]);
-      const { data: deliveries, total } = await log.list('default', id, page);
+      const { data: deliveries, total } = await log.list('default', id, [], page);
       expect(total).toBe(2);
       expect(deliveries).toMatchObject([
         { id: again.id, status: 'delivered', attempts: [{ status: 503 }, { status: 200 }] },
@@ -432,7 +432,7 @@ describe.each(await engines())('on $name', (engine) => {
       const [id, other] = [await webhook(), await webhook()];
       await happen();
       await deliver();
-      const [first] = (await log.list('default', id, page)).data;
+      const [first] = (await log.list('default', id, [], page)).data;
 
       await expect(log.redeliver('default', other, first?.id ?? '')).rejects.toMatchObject({
         code: 'not_found',
@@ -462,14 +462,14 @@ describe.each(await engines())('on $name', (engine) => {
     const id = await webhook();
     await happen();
     await deliver();
-    const [first] = (await log.list('default', id, page)).data;
+    const [first] = (await log.list('default', id, [], page)).data;
     await webhooks.update(anyWriter(), id, { active: false });
 
     await expect(log.test('default', id)).rejects.toMatchObject({ code: 'conflict' });
     await expect(log.redeliver('default', id, first?.id ?? '')).rejects.toMatchObject({
       code: 'conflict',
     });
-    expect((await log.list('default', id, page)).total).toBe(1);
+    expect((await log.list('default', id, [], page)).total).toBe(1);
   });
 
   test('retention deletes ended deliveries with their attempts, and no pending one', async () => {

@@ -166,6 +166,34 @@ describe('events of approvals', () => {
     refused(await narrow.get(`${path}/listen?events=approval.decided`));
     expect((await (await keyWith('approvals')).get(log)).body.total).toBe(1);
   });
+
+  test('are missing in the log for other keys, also after the webhook has other events', async () => {
+    const { wide, keyWith } = await organization();
+    const narrow = await keyWith('util');
+    const { id } = (await wide.post(path, asked)).body;
+    await wide.post(`${path}/${id}/test`);
+    await wide.put(`${path}/${id}`, { events: ['skill.failed'] });
+    const { body: sample } = await wide.post(`${path}/${id}/test`);
+    const log = `${path}/${id}/deliveries`;
+
+    const { body } = await narrow.get(log);
+
+    expect(body).toMatchObject({ total: 1, data: [{ id: sample.id, event: 'skill.failed' }] });
+    expect((await wide.get(log)).body.total).toBe(2);
+    expect((await narrow.get(`${log}?offset=1`)).body).toMatchObject({ total: 1, data: [] });
+  });
+
+  test('are ended by any key: a webhook is deactivated and deleted without their scope', async () => {
+    const { wide, keyWith } = await organization();
+    const narrow = await keyWith('util');
+    const { id } = (await wide.post(path, asked)).body;
+
+    refused(await narrow.put(`${path}/${id}`, { active: false, url: 'https://mine.example/' }));
+    const { status, body } = await narrow.put(`${path}/${id}`, { active: false });
+    expect([status, body.active]).toEqual([200, false]);
+    refused(await narrow.put(`${path}/${id}`, { active: true }));
+    expect((await narrow.delete(`${path}/${id}`)).status).toBe(204);
+  });
 });
 
 test.each(['approvals', 'budgets', 'user-data', 'agents', 'operate', 'registry', 'events'])(

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import { type Follower, follow, type ReceivedEvent } from '../support/event-stream.ts';
 import { aTimestamp, expectInvalid, expectRefusal } from '../support/expectations.ts';
 import type { Platform } from '../support/platform.ts';
@@ -348,4 +348,21 @@ describe('a client that follows', () => {
     expect(answer.status).toBe(405);
     expect(answer.headers.get('allow')).toBe('GET');
   });
+});
+
+test('with strict permissions, messages and their pieces need the scope conversations', async () => {
+  const strict = await startStaged({ environment: { API_KEY_PERMISSIONS: 'strict' } });
+  onTestFinished(() => strict.stop());
+  const owner = await newTenant(strict);
+  const others = { organization_id: owner.organization };
+  const { body: job } = await owner.run(play, acting(...steps));
+  const read = async (scopes: string[]) => {
+    const { key } = await newTenant(strict, { ...others, scopes });
+    const url = `${strict.url}/api/jobs/${job.job_id}/events?follow=false`;
+    const follower = await follow(url, { 'x-api-key': key });
+    return inOrder(await follower.ended);
+  };
+
+  expect(await read(['other'])).toEqual(told.filter((one) => !one.startsWith('message')));
+  expect(await read(['conversations'])).toEqual(told);
 });

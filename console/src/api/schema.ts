@@ -1187,7 +1187,7 @@ export interface paths {
         get: operations["getAgentWebhook"];
         /**
          * Change a webhook, deactivate or reactivate it
-         * @description Changes the given fields. A new url or secret applies from the next attempt on. Deactivating cancels pending deliveries. Events of approvals, before or after the change, need the scope approvals. With API_KEY_PERMISSIONS=strict the key needs the scope webhooks.
+         * @description Changes the given fields. A new url or secret applies from the next attempt on. Deactivating cancels pending deliveries. Where it has events of approvals before or after the change, all but deactivating it needs the scope approvals. With API_KEY_PERMISSIONS=strict the key needs the scope webhooks.
          */
         put: operations["updateAgentWebhook"];
         post?: never;
@@ -1210,7 +1210,7 @@ export interface paths {
         };
         /**
          * List the deliveries of a webhook, newest first
-         * @description Those of a webhook with events of approvals need the scope approvals. With API_KEY_PERMISSIONS=strict the key needs the scope webhooks.
+         * @description Those of a webhook with events of approvals need the scope approvals. Without it, those of approvals from before a change of its events are left out, and `total` is at most 10000. With API_KEY_PERMISSIONS=strict the key needs the scope webhooks.
          */
         get: operations["listAgentWebhookDeliveries"];
         put?: never;
@@ -1407,7 +1407,7 @@ export interface paths {
         };
         /**
          * Follow a job as server-sent events
-         * @description Events: status, log, progress, message, and for a job that thinks token (a piece of the model's text), tool_call and tool_result, each with the number of its step. The stream ends with the job, and when its key is revoked or expires. A client that reconnects with Last-Event-ID resumes after that event. With follow=false it ends after the events that are recorded so far. The event approval needs the scope approvals. 503 if the key or the address has too many open streams.
+         * @description Events: status, log, progress, message, and for a job that thinks token (a piece of the model's text), tool_call and tool_result, each with the number of its step. The stream ends with the job, and when its key is revoked or expires. A client that reconnects with Last-Event-ID resumes after that event. With follow=false it ends after the events that are recorded so far. The event approval needs the scope approvals. With API_KEY_PERMISSIONS=strict message, token, tool_call and tool_result need the scope conversations. 503 if the key or the address has too many open streams.
          */
         get: operations["streamJobEvents"];
         put?: never;
@@ -15938,7 +15938,7 @@ export interface operations {
                 conversation_id?: string;
                 /** @description Jobs that the run of this job started. */
                 parent_job_id?: string;
-                /** @description Jobs for this user, whom x-user-id named. */
+                /** @description The newest 10000 jobs for this user, whom x-user-id named; with `status` queued, active or waiting, all of them. */
                 user_id?: string;
                 /** @description Jobs that were accepted with this API key, among the organization's newest 10000; with `status` queued or active, all of them. */
                 api_key_id?: string;

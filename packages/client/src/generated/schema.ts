@@ -6304,7 +6304,7 @@ export interface operations {
                 conversation_id?: string;
                 /** @description Jobs that the run of this job started. */
                 parent_job_id?: string;
-                /** @description Jobs for this user, whom x-user-id named. */
+                /** @description The newest 10000 jobs for this user, whom x-user-id named; with `status` queued, active or waiting, all of them. */
                 user_id?: string;
                 /** @description Jobs that were accepted with this API key, among the organization's newest 10000; with `status` queued or active, all of them. */
                 api_key_id?: string;
