@@ -120,7 +120,7 @@ export const hostileCases: Record<string, () => HostileCase> = {
   }),
   'a thousand lengths of one long text': () => ({
     schema: { allOf: times(1_000, () => ({ minLength: 600_001 })) },
-    value: 'a'.repeat(1_000_000),
+    value: '語'.repeat(1_000_000),
   }),
   'a thousand lists of the members of a large object': () => ({
     schema: { allOf: times(1_000, () => ({ minProperties: 1, propertyNames: true })) },
@@ -128,7 +128,7 @@ export const hostileCases: Record<string, () => HostileCase> = {
   }),
   'a large object among a thousand enums of objects': () => ({
     schema: { items: { anyOf: times(1_000, () => ({ enum: [{}] })) } },
-    value: times(3, () => Object.fromEntries(times(50_000, (i) => [`k${i}`, 1]))),
+    value: [Object.fromEntries(times(100_000, (i) => [`k${i}`, 1]))],
   }),
   'a thousand branches that evaluate nothing': () => ({
     schema: { items: { unevaluatedProperties: false, anyOf: times(1_000, () => ({})) } },
@@ -137,13 +137,6 @@ export const hostileCases: Record<string, () => HostileCase> = {
   'contained items that are evaluated a thousand times': () => ({
     schema: { unevaluatedItems: false, allOf: times(1_000, () => ({ contains: true })) },
     value: times(50_000, () => 0),
-  }),
-  'a long constant in six hundred places': () => ({
-    schema: {
-      $defs: { x: { const: 'x'.repeat(50_000) } },
-      allOf: times(600, () => ({ $ref: '#/$defs/x' })),
-    },
-    value: 'x'.repeat(50_000),
   }),
   'patterns of a thousand parts for many texts': () => ({
     schema: { items: { allOf: times(7, (i) => ({ pattern: `^[ab]{${1_000 - i}}` })) } },
