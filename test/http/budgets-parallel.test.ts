@@ -2,7 +2,7 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { describe, expect, onTestFinished, test } from 'vitest';
+import { beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import { startProcess } from '../support/process.ts';
 import { answering, type Reply, type ScriptedRequest } from '../support/scripted-provider.ts';
 import { isInstalled, migratedDatabase } from '../support/shared-servers.ts';
@@ -98,6 +98,9 @@ test.each(scripts)(
 );
 
 describe.each(databases)('on %s', (_, environment) => {
+  // The first database starts the PostgreSQL of all tests, which takes most of a minute while the machine is busy.
+  beforeAll(environment, 180_000);
+
   test('30 jobs at once never use more than their budgets, and leave less than a call', async () => {
     const shared = await environment();
     const world = await startWorld(shared);
