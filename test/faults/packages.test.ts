@@ -269,7 +269,7 @@ async function startWith(command: string, args: readonly string[], cwd: string) 
     async end() {
       child.kill('SIGTERM');
       await waitFor(() => !isRunning(Number(pid)), { describe: 'the platform has ended' });
-      expect(output).toMatch(/ stopping\r?\n/);
+      expect(output).toContain('"msg":"stopping"');
     },
   };
 }
