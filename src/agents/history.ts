@@ -31,7 +31,7 @@ export async function historyBefore(attempt: ThinkingAttempt, task: string): Pro
   const entries = messages.map((row): Entry => ({ id: row.id, message: messageOf(row) }));
   const { kept, summary } = afterSummary(entries);
   if (isCut && (summary === undefined || kept.length === entries.length)) {
-    const message = `Earlier messages of the conversation were left out: only the newest ${messages.length} are looked at`;
+    const message = `Earlier messages of the conversation were left out: only the newest ${messages.length} are read`;
     log(attempt, message);
   }
   const ids = new Map(kept.map((entry) => [entry.message, entry.id]));

@@ -5,7 +5,7 @@
  */
 import { invalid } from '../kernel/errors.ts';
 import { isObject, type Json } from '../kernel/json.ts';
-import { secretsInQuery } from './query-secrets.ts';
+import { hasSecretInArgs, secretsInQuery } from './query-secrets.ts';
 import type { SourceRow } from './sources.store.ts';
 import type { VersionRow } from './versions.store.ts';
 
@@ -59,18 +59,23 @@ interface SourceToCheck {
 
 /**
  * The organizations that a source is stored with. Throws `400` where none are named and the source has credentials, with
- * which each of its organizations would act.
+ * which each of its organizations would act, or belongs to named organizations alone (`before`), whose source all others would get.
  */
-export function requireOrganizations({
-  organizations,
-  settings,
-  secrets,
-}: SourceToCheck): readonly string[] {
+export function requireOrganizations(
+  { organizations, settings, secrets }: SourceToCheck,
+  before: Organizations = null,
+): readonly string[] {
   if (organizations === undefined) {
-    if (!hasCredentials(settings, secrets)) return [everyOrganization];
+    if (hasCredentials(settings, secrets)) {
+      throw invalid(
+        'organizations',
+        'is required where the source has credentials, because every organization named acts with them: ["*"] for all organizations',
+      );
+    }
+    if (before === null) return [everyOrganization];
     throw invalid(
       'organizations',
-      'is required where the source has credentials, because every organization named acts with them: ["*"] for all organizations',
+      'is required, because the source belongs to named organizations: name them again, or ["*"] for all organizations',
     );
   }
   if (organizations.length > 1 && organizations.includes(everyOrganization)) {
@@ -82,10 +87,11 @@ export function requireOrganizations({
   return organizations;
 }
 
-function hasCredentials({ url }: Json, secrets: Json): boolean {
+function hasCredentials({ url, args }: Json, secrets: Json): boolean {
   const query = URL.parse(String(url))?.search ?? '';
   const named = Object.values(secrets).some((one) =>
     isObject(one) ? Object.keys(one).length > 0 : one !== undefined,
   );
-  return named || secretsInQuery(query).some((text) => text !== '');
+  const inQuery = secretsInQuery(query).some((text) => text !== '');
+  return named || inQuery || (Array.isArray(args) && hasSecretInArgs(args.map(String)));
 }

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { secretsInQuery } from './query-secrets.ts';
+import { hasSecretInArgs, secretsInQuery } from './query-secrets.ts';
 
 test.each([
   'version=2025-06-18',
@@ -37,4 +37,30 @@ test.each([
 test('a secret is found as it stands in the query, and decoded', () => {
   const query = '?version=2025-06-18&api_key=sk%2Dlive+0123%2f456789&mode=read-only';
   expect(secretsInQuery(query)).toEqual(['sk%2Dlive+0123%2f456789', 'sk-live 0123/456789']);
+});
+
+test.each([
+  [['--token=a']],
+  [['--api-key', 'a']],
+  [['--header', 'Authorization: Bearer a']],
+  [['--header', 'Authorization:a']],
+  [['API_KEY=a', 'node', 'server.js']],
+  [['postgresql://user:pw@db.example/main']],
+  [['https://mcp.example/?api_key=a']],
+  [['--url=https://mcp.example/?api_key=a']],
+  [['ghp_1234567890abcdefghij']],
+])('the arguments %j have a secret', (args) => {
+  expect(hasSecretInArgs(args)).toBe(true);
+});
+
+test.each([
+  [[]],
+  [['-y', '@modelcontextprotocol/server-everything']],
+  [['server.js', '--port', '3001', '--verbose']],
+  [['--token', '--verbose']],
+  [['/srv/data', 'C:\\data', '--root=/srv/data']],
+  [['mcp-remote', 'https://mcp.example/mcp']],
+  [['-e', 'setInterval(() => {}, 1000)']],
+])('the arguments %j have none', (args) => {
+  expect(hasSecretInArgs(args)).toBe(false);
 });

@@ -1,6 +1,6 @@
 /**
- * Which values in the query of a service's address are hidden as secrets. A value is taken for a secret unless its name
- * and its form both tell that it is none, because a secret that is shown cannot be taken back. Pure.
+ * Secrets in the query of a service's address and in the arguments of its command. A value of a query counts as a secret
+ * unless both its name and its form are harmless, because a secret that is shown cannot be taken back. Pure.
  */
 
 /** The values that are secrets, as they stand in the query and decoded; the name of a parameter without a value. */
@@ -35,4 +35,26 @@ function isHarmless(name: string, value: string): boolean {
   if (secretName.test(name)) return false;
   if (moment.test(value)) return true;
   return name.length >= nameCharsMin && words.test(value) && !consonants.test(value);
+}
+
+/** `--token=x`, `API_KEY=x` and `Authorization: Bearer x`. */
+const namedValue = /^-{0,2}([\w.-]+)\s{0,3}[:=]\s{0,3}(\S.*)$/s;
+/** `--token`, with the value in the next argument. */
+const flag = /^--?([\w.-]+)$/;
+/** Long enough for a token, of letters and digits. */
+const tokenLike = /^(?=.{0,200}\d)(?=.{0,200}[a-z])[\w-]{20,}$/i;
+
+/** Whether the arguments of a command have a secret: by its name, in an address, or by its form. */
+export function hasSecretInArgs(args: readonly string[]): boolean {
+  return args.some((arg, i) => {
+    const [, name = '', value = arg] = namedValue.exec(arg) ?? [];
+    const [, before = ''] = flag.exec(args[i - 1] ?? '') ?? [];
+    const isNamed = secretName.test(name) || (secretName.test(before) && !arg.startsWith('-'));
+    return isNamed || [arg, value].some((text) => tokenLike.test(text) || hasSecretInUrl(text));
+  });
+}
+
+function hasSecretInUrl(text: string): boolean {
+  const url = URL.parse(text);
+  return url !== null && (url.password !== '' || secretsInQuery(url.search).some(Boolean));
 }

@@ -9,8 +9,10 @@ import { notFound } from '../kernel/errors.ts';
 import type { Json } from '../kernel/json.ts';
 import { cleanText } from '../kernel/text.ts';
 import { listRemoteVersions } from '../skills/remote-skills.ts';
-import { type Compared, compareTools } from './compare-tools.ts';
+import { organizationsWithoutAccount } from './accounts/accounts.store.ts';
+import { type Compared, compareTools, type Offer } from './compare-tools.ts';
 import { type Offers, offersIn } from './offers.ts';
+import { organizationsShown } from './organizations.ts';
 import {
   type Discovered,
   type LeftOutTool,
@@ -36,7 +38,7 @@ export interface RefreshedSource extends SourceRow {
 }
 
 const faultForRuns =
-  'The service could not be looked at with the accounts at it; the administrator sees why';
+  'The service could not be refreshed with the accounts at it; the administrator sees why';
 
 /**
  * Refreshes a source and stores the result or the fault: with the account of `organizationId` too, if it has one.
@@ -91,12 +93,12 @@ async function discoverAndStore(
     const offered = await offersIn(discovered.views, known);
     const stored = await compareAndStore(state, { row, discovered, offered });
     await skills.refresh();
-    log.info({ source: row.name, tools: offered.offers.size }, 'a remote source was looked at');
+    log.info({ source: row.name, tools: offered.offers.size }, 'a remote source was refreshed');
     return stored;
   } catch (error) {
     if (!(error instanceof RemoteFault)) throw error;
     const fault = redacted(secretive, error.message);
-    log.warn({ source: row.name, fault }, 'a remote source could not be looked at');
+    log.warn({ source: row.name, fault }, 'a remote source could not be refreshed');
     const stored = await storeFault(state, row, fault, error.asksForAccount);
     return error.isOfAccount ? { ...stored, faultForRuns } : stored;
   }
@@ -113,7 +115,7 @@ async function discoverInTime(
     return await Promise.race([kind.discover(source, signal, organizationId), aborted(signal)]);
   } catch (error) {
     if (error !== signal.reason) throw error;
-    const message = `${source.name} could not be looked at within ${refreshMs / 1_000} s`;
+    const message = `${source.name} could not be refreshed within ${refreshMs / 1_000} s`;
     throw new RemoteFault(message, { code: 'upstream_unavailable', retryable: true });
   }
 }
@@ -152,11 +154,14 @@ async function compareWithStored(
 ): Promise<StoredComparison> {
   const { differenceOf } = await import('./difference.ts');
   const settings = settingsWith(row, discovered.learned);
-  const stored = await listStored(state.database.read, row);
-  const { refreshedAt, known, registered } = stored;
+  const stored = await listStored(state.database.read, row, discovered);
+  const { refreshedAt, known, registered, disconnected } = stored;
+  const { asked } = discovered;
   const compared = await compareTools({
     ...{ sourceId: row.id, isFirst: refreshedAt === null && known.length === 0, known, registered },
-    ...{ offers: offered.offers, asked: discovered.asked, now: state.clock.now(), differenceOf },
+    ...{ now: state.clock.now(), differenceOf },
+    offers: offersWithout(offered.offers, disconnected),
+    asked: asked === 'all' ? asked : asked.union(disconnected),
     whyUnusable: usabilityOf(state, { ...row, settings, about: JSON.stringify(discovered.about) }),
   });
   const about = { ...discovered.about, ...leftOutOf([...offered.leftOut, ...compared.leftOut]) };
@@ -164,10 +169,36 @@ async function compareWithStored(
   return { compared, basis: basisOf(stored), found };
 }
 
-async function listStored(db: Handle, row: SourceRow) {
+async function listStored(db: Handle, row: SourceRow, { views }: Discovered) {
   const refreshedAt = (await findSource(db, row.id))?.refreshed_at ?? null;
   const known = await listVersions(db, row.id);
-  return { refreshedAt, known, registered: await listRemoteVersions(db, categoryOf(row)) };
+  const viewers = [
+    ...views.map(({ viewer }) => viewer),
+    ...known.flatMap((version) => organizationsShown(version) ?? []),
+  ];
+  const organizations = new Set(viewers.filter((viewer) => viewer !== null));
+  // Accounts that were disconnected since the discovery began, or earlier without the end of `forgetAccount`.
+  const disconnected = await organizationsWithoutAccount(db, row.id, organizations);
+  const registered = await listRemoteVersions(db, categoryOf(row));
+  return { refreshedAt, known, registered, disconnected };
+}
+
+/** The offers without those to disconnected accounts. */
+function offersWithout(
+  offers: Offers['offers'],
+  disconnected: ReadonlySet<string>,
+): Offers['offers'] {
+  if (disconnected.size === 0) return offers;
+  const shownTo = (offer: Offer) => ({
+    ...offer,
+    viewers: offer.viewers.filter((viewer) => viewer === null || !disconnected.has(viewer)),
+  });
+  return new Map(
+    [...offers].map(([name, all]) => [
+      name,
+      all.map(shownTo).filter(({ viewers }) => viewers.length > 0),
+    ]),
+  );
 }
 
 /** Equal while a comparison with the stored versions would have the same result. A digest stands for a definition. */
@@ -175,6 +206,7 @@ function basisOf({
   refreshedAt,
   known,
   registered,
+  disconnected,
 }: Awaited<ReturnType<typeof listStored>>): string {
   const versions = known.map((row) => {
     const { skill_name, version, digest, state, reason, organizations, activated_at } = row;
@@ -189,14 +221,19 @@ function basisOf({
     ]);
   });
   const names = registered.map(({ skill_name, version }) => `${skill_name} ${version}`);
-  return JSON.stringify([refreshedAt === null, versions.sort(), names.sort()]);
+  return JSON.stringify([
+    refreshedAt === null,
+    versions.sort(),
+    names.sort(),
+    [...disconnected].sort(),
+  ]);
 }
 
 /** Stores the result; `changed` if the stored versions are not those that it was compared with. */
 async function store(
   state: RemoteSkillsState,
   tx: Transaction,
-  { row }: Found,
+  { row, discovered }: Found,
   { compared, basis, found }: StoredComparison,
 ): Promise<SourceRow | 'changed'> {
   const now = state.clock.now();
@@ -204,7 +241,7 @@ async function store(
   const locked = await updateSource(tx, row.id, { updated_at: now });
   if (locked === undefined) throw notFound('Source');
   if (haveSettingsChanged(row, locked)) return locked;
-  if (basisOf(await listStored(tx, row)) !== basis) return 'changed';
+  if (basisOf(await listStored(tx, row, discovered)) !== basis) return 'changed';
   const available = { status: 'available', fault: null, fault_at: null } as const;
   const changes = { ...available, ...found, refreshed_at: now };
   const source = (await updateSource(tx, row.id, changes)) ?? locked;

@@ -11,7 +11,7 @@ import type { Json } from '../kernel/json.ts';
 import { recordRemoteSkills } from '../skills/remote-skills.ts';
 import { forgetAccount, warnOfUnnamed } from './change-organizations.ts';
 import { createHeldQuestions } from './held-questions.ts';
-import { requireOrganizations } from './organizations.ts';
+import { organizationsOfSource, requireOrganizations } from './organizations.ts';
 import { refresh, refreshFor } from './refresh.ts';
 import { run, whyWithdrawn } from './run-remote.ts';
 import { scheduleRefresh } from './schedule-refresh.ts';
@@ -61,7 +61,7 @@ export function createRemoteSkills({ base, ...deps }: RemoteSkillsDeps) {
 export interface SourceFields {
   readonly settings: Json;
   readonly secrets: Json;
-  /** The organizations that the skills belong to; `["*"]` for all. Undefined is refused where there are credentials. */
+  /** The organizations that the skills belong to; `["*"]` for all. Undefined: see `requireOrganizations`. */
   readonly organizations: readonly string[] | undefined;
   /** The text that describes the source; undefined keeps the stored one. */
   readonly document?: string | null | undefined;
@@ -156,8 +156,10 @@ async function replace(
 ): Promise<SourceRow> {
   const { database, clock, cipher, kinds, skills } = state;
   const { settings, secrets, document } = fields;
-  const organizations = requireOrganizations(fields);
   const row = await database.write(async (tx) => {
+    const before = await updateSource(tx, id, { updated_at: clock.now() });
+    if (before === undefined) return undefined;
+    const organizations = requireOrganizations(fields, organizationsOfSource(before));
     const changed = await updateSource(tx, id, {
       settings: JSON.stringify(settings),
       secrets: sealSecrets(cipher, { id }, secrets),

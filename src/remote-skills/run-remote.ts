@@ -200,7 +200,7 @@ const inactive = (key: string, row: VersionRow | undefined) =>
   `${key} is not active. ${row?.reason ?? 'Its service was removed.'}`;
 
 const unavailable = { code: 'upstream_unavailable', retryable: true } as const;
-const away = (fault: string | null) => fault ?? 'The service could not be looked at';
+const away = (fault: string | null) => fault ?? 'The service could not be refreshed';
 
 /** Whether this process has not refreshed the source for a while, or the last refresh failed. */
 function isDue({ refreshes, clock }: RemoteSkillsState, source: SourceRow, kind: RemoteKind) {

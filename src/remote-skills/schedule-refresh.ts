@@ -19,7 +19,7 @@ export function scheduleRefresh(state: RemoteSkillsState, sourceId: string): voi
     refresh(state, sourceId).catch((err: unknown) => {
       state.log.warn(
         { err, source: sourceId },
-        'a remote source that has changed was not looked at',
+        'a remote source that has changed was not refreshed',
       );
     });
   }, waitMs).unref();

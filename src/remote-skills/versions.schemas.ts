@@ -10,7 +10,8 @@ export const OrganizationsField = Type.Optional(
     ...{ minItems: 1, maxItems: organizationsMax, uniqueItems: true },
     description:
       'The organizations that the skills belong to; for others they do not exist. ["*"] for all. Required where ' +
-      'there are credentials, because each of these organizations acts with them; without any, all when left out.',
+      'there are credentials, because each of these organizations acts with them; without any, all when ' +
+      'a source is added without it. A change without it is refused where the source belongs to named organizations.',
   }),
 );
 

@@ -10,6 +10,7 @@ import { manualClock } from '../support/manual-clock.ts';
 import { type McpTestServer, startMcpServer } from '../support/mcp-server.ts';
 import { adminSecret, type Platform } from '../support/platform.ts';
 import { startStaged } from '../support/staged.ts';
+import { waitFor } from '../support/wait-for.ts';
 
 const minute = 60_000;
 const clock = manualClock();
@@ -253,6 +254,47 @@ describe('an account', () => {
     const rows = await left.execute();
     expect(rows.filter(({ issuer }) => issuer === by.origin)).toEqual([]);
     expect(name).toContain('guarded');
+  });
+
+  test('that is disconnected during a refresh leaves no tools behind', async () => {
+    const { server, path, admin, run, connect } = await world();
+    const as = await session();
+    await connect(as);
+    const answer = Promise.withResolvers<void>();
+    server.answers['tools/list'] = async () => {
+      await answer.promise;
+      return { tools: server.tools };
+    };
+    const lists = () => server.asked.filter((one) => one === 'tools/list').length;
+    const before = lists();
+    const refreshing = platform.admin('POST', `${admin}/refresh`);
+    await waitFor(() => lists() > before || null, { describe: 'the refresh with the account' });
+
+    const disconnecting = as('DELETE', path);
+    const skillOf = async () => (await platform.admin('GET', admin)).body.skills[0];
+    await waitFor(async () => (await skillOf()).state === 'withdrawn' || null, {
+      describe: 'the end of the disconnection',
+    });
+    answer.resolve();
+    await Promise.all([refreshing, disconnecting]);
+
+    expect(await skillOf()).toMatchObject({ state: 'withdrawn' });
+    expectRefusal(await run(), 404, 'skill_not_found');
+  });
+
+  test('whose process ended during the disconnection loses its tools at the next refresh', async () => {
+    const { admin, run, connect } = await world();
+    await connect(await session());
+    await connect(await session('globex'));
+    // The account is gone, and its organization still has its versions.
+    await platform.database.write(async (tx) => {
+      await tx.kysely.deleteFrom('remote_accounts').where('organization_id', '=', 'acme').execute();
+    });
+
+    await platform.admin('POST', `${admin}/refresh`);
+
+    expectRefusal(await run('acme'), 404, 'skill_not_found');
+    expect((await run('globex')).body.status).toBe('completed');
   });
 });
 
@@ -499,7 +541,7 @@ describe('an authorization server', () => {
     clock.advance(50 * minute);
     const { body: job } = await run('globex');
     expect(job.error.code).toBe('upstream_unavailable');
-    expect(job.error.message).toContain('The service could not be looked at with the accounts');
+    expect(job.error.message).toContain('The service could not be refreshed with the accounts');
     expect(job.error.message).not.toContain('acme');
     const { body } = await platform.admin('GET', admin);
     expect(body.fault).toContain('could not be renewed');

@@ -65,6 +65,7 @@ describe('a source with credentials', () => {
       { url, oauth },
       { url: `${url}?api_key=sk-live-0123456789` },
       { command: process.execPath, env: { TOKEN: 'a' } },
+      { command: process.execPath, args: ['server.js', '--token=a'] },
     ]) {
       expectInvalid(await add('mcp-servers', body), 'organizations');
     }
@@ -88,6 +89,23 @@ describe('a source with credentials', () => {
     expect((await add('open', {})).body).toMatchObject(named);
     const [acme] = await twoTenants();
     expect((await acme.run('mcp-open/v1.0/echo', { text: 'a' })).body.status).toBe('completed');
+  });
+
+  test('stays with its organizations: a change that names none is refused', async () => {
+    const [acme, globex] = await twoTenants();
+    const { url } = await startMcpServer();
+    const path = '/admin/mcp-servers/restricted';
+    const fields = { url, organizations: [acme.organization] };
+    await world.platform.admin('POST', '/admin/mcp-servers', { name: 'restricted', ...fields });
+
+    expectInvalid(await world.platform.admin('PUT', path, { url }), 'organizations');
+    expect((await globex.get('/api/skills?category=mcp-restricted')).body).toEqual([]);
+    const { body } = await world.platform.admin('GET', path);
+    expect(body.organizations).toEqual([acme.organization]);
+
+    await world.platform.admin('PUT', path, { url, organizations: ['*'] });
+    const without = await world.platform.admin('PUT', path, { url, timeout_ms: 5_000 });
+    expect(without.body).toMatchObject({ organizations: ['*'], timeout_ms: 5_000 });
   });
 
   test('does not exist for another organization: not in a list, a count, a document or an error', async () => {

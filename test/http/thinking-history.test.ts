@@ -211,7 +211,7 @@ describe("what is longer than the model's window", () => {
     expect(job).toMatchObject({ status: 'completed', output: { answer: 'Short.' } });
     const events = await (await follow(job.job_id)).ended;
     expect(events.filter(({ event }) => event === 'log').map(({ data }) => data.message)).toContain(
-      'Earlier messages of the conversation were left out: only the newest 16 are looked at',
+      'Earlier messages of the conversation were left out: only the newest 16 are read',
     );
     const messages = await get(`/api/conversations/${first.conversation_id}/messages?limit=500`);
     expect(messages.body).toHaveLength(16);

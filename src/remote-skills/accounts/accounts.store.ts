@@ -71,6 +71,21 @@ export async function sourcesWithAccounts(
   return new Set(rows.map(({ id }) => id));
 }
 
+/** Of these organizations, those without an account at a source. */
+export async function organizationsWithoutAccount(
+  db: Handle,
+  sourceId: string,
+  organizations: ReadonlySet<string>,
+): Promise<Set<string>> {
+  if (organizations.size === 0) return new Set();
+  const rows = await db.kysely
+    .selectFrom('remote_accounts')
+    .select('organization_id')
+    .where('source_id', '=', sourceId)
+    .execute();
+  return organizations.difference(new Set(rows.map(({ organization_id }) => organization_id)));
+}
+
 /** A part of the organizations with tokens, by name. */
 export interface AccountsAsked {
   /** Those that follow this name; at the end the first ones follow. */

@@ -173,7 +173,7 @@ async function refreshed(
   organizationId: string,
 ): Promise<void> {
   const refreshing = outside.onChange(sourceId, organizationId).catch((error: unknown) => {
-    log.warn({ err: error }, 'a server was not looked at after its accounts have changed');
+    log.warn({ err: error }, 'a server was not refreshed after its accounts had changed');
   });
   await withDeadline(refreshing, refreshMs);
 }
