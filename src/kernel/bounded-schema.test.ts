@@ -20,6 +20,16 @@ function issuesOf(schema: Schema, value: unknown): string[] | string {
   }
 }
 
+/** Undefined where the code that Ajv made fails: it does for some branches with `unevaluatedProperties`. */
+function takenByAjv(schema: Schema, value: unknown): boolean | undefined {
+  try {
+    return compileSchema(schema)(value) === null;
+  } catch (error) {
+    expect((error as Error).message).toMatch(/^Cannot set properties of undefined/);
+    return undefined;
+  }
+}
+
 const name = fc.constantFrom('a', 'b', 'ab', 'c');
 const scalar = fc.constantFrom(null, true, 0, 1, 1.5, -2, 4, '', 'a', 'ab', 'abc', '2020-01-01');
 const { value: anyValue } = fc.letrec<{ value: unknown }>((tie) => ({
@@ -117,7 +127,8 @@ describe('boundedValidator', () => {
           expect(found).toMatch(/^(?:refers to itself without a step|takes too many steps)/);
           return;
         }
-        expect(found.length === 0).toBe(compileSchema(schema)(value) === null);
+        const isTaken = takenByAjv(schema, value);
+        if (isTaken !== undefined) expect(found.length === 0).toBe(isTaken);
       }),
       { numRuns: 500 },
     );
