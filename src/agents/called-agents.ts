@@ -3,13 +3,16 @@
  * concurrent changes can still make a cycle, so a run also checks its parent jobs.
  */
 import type { Transaction } from '../database/database.ts';
-import { invalid } from '../kernel/errors.ts';
+import { invalid, PlatformError } from '../kernel/errors.ts';
 import type { SkillRegistry } from '../skills/registry.ts';
 import { type AgentRow, findAgentNaming, listCalledAgents } from './agents.store.ts';
 import type { AgentDependent } from './agents.ts';
 
 /** The skill that gives an agent a task. */
 export const taskSkill = ['agent', 'v1.0', 'run-task'] as const;
+
+/** Agents that an agent may give tasks to, also through others. Each change of an agent reads them all. */
+export const reachableMax = 1_000;
 
 /** The skill that gives an agent of the organization a task, while it is active. */
 export function activeTaskSkill(skills: Pick<SkillRegistry, 'findActive'>, organizationId: string) {
@@ -24,7 +27,10 @@ export function describeAgent({
   return `Gives the agent ${name} a task and returns its answer. ${description}`.trim();
 }
 
-/** Throws `400 validation_error` when a named agent does not exist or the names form a cycle. */
+/**
+ * Throws `400 validation_error` when a named agent does not exist or the names form a cycle, and `409 conflict` when they
+ * lead to more than `reachableMax` agents.
+ */
 export async function requireCallable(
   tx: Transaction,
   organizationId: string,
@@ -37,6 +43,12 @@ export async function requireCallable(
   for (let isFirst = true; level.size > 0; isFirst = false) {
     if (level.has(id)) throw invalid('agents', circle(id, [...callers, ...level]));
     for (const [one, caller] of level) callers.set(one, caller);
+    if (callers.size > reachableMax) {
+      throw new PlatformError(
+        'conflict',
+        `The agent ${id} would give tasks, also through others, to more than ${reachableMax} agents: name fewer`,
+      );
+    }
     const rows = await listCalledAgents(tx, organizationId, [...level.keys()]);
     const missing = [...level.keys()].find((one) => !rows.some((row) => row.id === one));
     if (isFirst && missing !== undefined) throw invalid('agents', `there is no agent ${missing}`);

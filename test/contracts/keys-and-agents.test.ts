@@ -1,6 +1,9 @@
 /** API keys, agents and the registry on every database (docs/decisions/organizations.md, docs/decisions/api-keys.md, docs/decisions/agents.md, docs/decisions/skills.md). */
 import { createHash } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
+import { emptyAgent } from '../../src/agents/agent-rows.ts';
+import { reachableMax } from '../../src/agents/called-agents.ts';
+import type { KnownSkills } from '../../src/agents/covered.ts';
 import { clockSkewMs } from '../../src/agents/removed-agents.ts';
 import { createApiKeys } from '../../src/api-keys/api-keys.ts';
 import { composeAgents } from '../../src/composition/agents.ts';
@@ -346,6 +349,56 @@ describe.each(await engines())('on $name', (engine) => {
         code: 'not_found',
       });
       await expect(agents.remove(anyWriter(), 'bob')).rejects.toMatchObject({ code: 'not_found' });
+    });
+
+    describe('that gives tasks to many', () => {
+      const narrow = { organizationId: 'default', scopes: ['agent', 'web'] };
+
+      /** Agents of which each names the next one, and a registry that counts its lists. */
+      async function chainOf(length: number) {
+        const database = await engine.emptied();
+        const clock = manualClock();
+        let lists = 0;
+        const skills: KnownSkills = {
+          definition: () => undefined,
+          list: () => {
+            lists += 1;
+            return [];
+          },
+        };
+        const { agents } = composeAgents({ database, clock, skills });
+        const rows = Array.from({ length }, (_, i) => ({
+          ...emptyAgent('default', `agent-${i}`, clock.now()),
+          skills: '["web/*"]',
+          agents: JSON.stringify(i + 1 < length ? [`agent-${i + 1}`] : []),
+        }));
+        await database.write((tx) => tx.insert('agents', rows));
+        return { agents, lists: () => lists };
+      }
+
+      test('has the skills compared once, however many these are', async () => {
+        const { agents, lists } = await chainOf(20);
+
+        await agents.update(narrow, 'agent-0', { description: 'x' });
+
+        expect(lists()).toBe(1);
+        expect(await agents.missingScopesOf({ ...narrow, scopes: ['web'] }, 'agent-0')).toEqual([
+          'agent',
+        ]);
+      });
+
+      test('reaches at most 1,000, and needs all scopes where an earlier change left more', async () => {
+        const { agents } = await chainOf(reachableMax + 2);
+
+        await expect(
+          agents.create(anyWriter(), { id: 'one-more', agents: ['agent-0'] }),
+        ).rejects.toMatchObject({
+          code: 'conflict',
+          message: expect.stringContaining(`more than ${reachableMax} agents`),
+        });
+        expect(await agents.missingScopesOf(narrow, 'agent-0')).toEqual(['*']);
+        expect(await agents.missingScopesOf(narrow, 'agent-2')).toEqual([]);
+      });
     });
 
     describe('whose predecessor of the same id is deleted while it is created', () => {
