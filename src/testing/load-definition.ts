@@ -2,13 +2,13 @@
 import { resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { SkillDefinition } from '../skills/definition.ts';
-import { skillFault } from '../skills/fields.ts';
 
-/** Throws an Error that says what is wrong. */
+/** Throws an Error that says what is wrong. The checks are loaded when the first definition is checked. */
 export async function loadDefinition(
   skill: SkillDefinition | string | URL,
 ): Promise<SkillDefinition> {
   if (typeof skill === 'string' || skill instanceof URL) return loadFile(skill);
+  const { skillFault } = await import('../skills/fields.ts');
   const fault = skillFault(skill);
   if (fault !== undefined) throw new Error(`The definition of the skill is invalid: ${fault}`);
   await checkSchemas(skill);
@@ -25,7 +25,6 @@ async function loadFile(skill: string | URL): Promise<SkillDefinition> {
   return definition;
 }
 
-/** Loaded when the first schema is checked. */
 async function checkSchemas(skill: SkillDefinition): Promise<void> {
   const { ownSchemasFault } = await import('../skills/own-schemas.ts');
   const fault = ownSchemasFault(skill);

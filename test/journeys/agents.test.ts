@@ -48,8 +48,9 @@ describe.each(await engines())('on $name', (engine) => {
 
   test('an agent solves a task with a tool, its memory and a schema, continues the conversation, and uses up its budget', async () => {
     const { provider, receiver, platform } = await world();
-    const tenant = await newTenant(platform, { scopes: ['agent', 'text', 'web'] });
-    const agent = await tenant.post('/api/agents', {
+    const tenant = await newTenant(platform, { scopes: ['agent', 'text'] });
+    const owner = await newTenant(platform, { organization_id: tenant.organization });
+    const agent = await owner.post('/api/agents', {
       id: 'clerk',
       instructions: 'You keep notes on harbours.',
       model: 'openai/test',
@@ -155,7 +156,7 @@ describe.each(await engines())('on $name', (engine) => {
 
     // A budget that is used up ends a job before anything is spent.
     const limit = cost.total_tokens;
-    const budget = await tenant.put('/api/agents/clerk/budget', { tokens_per_day: limit });
+    const budget = await owner.put('/api/agents/clerk/budget', { tokens_per_day: limit });
     expect(budget.status).toBe(200);
     const refused = (await tenant.run(runTask, { task: 'And in French?' }, goingOn)).body;
 

@@ -200,7 +200,7 @@ describe('the tools of a server', () => {
 
   test('that is a command end with their platform', async () => {
     const own = await startStaged({ environment: { MCP_COMMANDS: 'on' } });
-    const marker = `marker-${Date.now()}`;
+    const marker = `m-${Date.now()}`;
     const fields = { name: 'own', command: process.execPath, args: [program, 'stdio', marker] };
     expect((await own.admin('POST', '/admin/mcp-servers', fields)).body.status).toBe('available');
     expect(childrenWith(marker)).toHaveLength(1);
