@@ -95,6 +95,8 @@ const sameOnCluster = [
   ...['costs', 'prompt-caching', 'thinking-history'],
   // Looks into a directory of data, in processes of its own.
   'secrets',
+  // They move the clock, and have stores of their own.
+  ...['key-of-runs', 'source-organizations'],
   // About executors, and about the queue of one process.
   ...['idle-executors', 'fair-share'],
   // contracts/skill-settings and credentials; it moves the clock.

@@ -39,8 +39,9 @@ async function expectPages(list: (offset: number) => Promise<Page>, total: numbe
 }
 
 const bytes = 'x'.repeat(kib64);
+/** One after the other: all at once, the last of them would wait longer for a connection than a request may. */
 const each = async (n: number, make: (i: number) => Promise<unknown>) => {
-  await Promise.all(Array.from({ length: n }, (_, i) => make(i)));
+  for (let i = 0; i < n; i += 1) await make(i);
 };
 
 /** A conversation with a first message and `n` large ones. */
