@@ -215,6 +215,14 @@ describe('what is wrong with a value', () => {
     expect(issue?.field).toHaveLength(201);
   });
 
+  test('is told of all its fields however long its texts are', () => {
+    const long = { name: 'x'.repeat(200_000), count: 'one', items: ['a'] };
+
+    expect(validate(long)?.map(({ field }) => field)).toEqual(
+      expect.arrayContaining(['count', 'items.0']),
+    );
+  });
+
   test('is told of its own first field where it has more than 2,000 items, whatever was refused before', () => {
     const large = { name: 'ab', count: 1, items: Array.from({ length: 20_000 }, () => 'a') };
 

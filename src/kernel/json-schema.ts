@@ -12,7 +12,7 @@ import { describeErrors } from './schema-issues.ts';
 import { schemaRegExp } from './schema-regexp.ts';
 import { inspectSchema, SchemaError } from './schema-rules.ts';
 import { areUnique } from './text.ts';
-import { allFaultsNodesMax, NestedTooDeeply, nodesIn } from './value-size.ts';
+import { allFaultsNodesMax, hasMoreMembers } from './value-size.ts';
 
 /** A JSON Schema (draft 2020-12, or draft-07 when `$schema` says so). */
 export type JsonSchema = Readonly<Record<string, unknown>>;
@@ -43,13 +43,11 @@ export function compileSchema(schema: JsonSchema): Validate {
     try {
       if (validate(value)) return null;
       // A larger value has its first fault named, by the errors of `validate`.
-      if (nodesIn(value) > allFaultsNodesMax) return describeErrors(validate.errors ?? []);
+      if (hasMoreMembers(value, allFaultsNodesMax)) return describeErrors(validate.errors ?? []);
       inspect ??= compile(schema, true);
       inspect(value);
     } catch (error) {
-      if (error instanceof RangeError || error instanceof NestedTooDeeply) {
-        return [{ field: 'body', issue: 'is nested too deeply' }];
-      }
+      if (error instanceof RangeError) return [{ field: 'body', issue: 'is nested too deeply' }];
       throw error;
     }
     return describeErrors(inspect.errors ?? validate.errors ?? []);

@@ -25,5 +25,19 @@ export function nodesIn(value: unknown, level = 0): number {
   return nodes;
 }
 
+/** Whether a value has more than `max` members and items, however long its texts are; looks at few more than that. */
+export function hasMoreMembers(value: unknown, max: number): boolean {
+  const open: unknown[] = [value];
+  let count = 0;
+  for (let node = open.pop(); node !== undefined; node = open.pop()) {
+    if (node === null || typeof node !== 'object') continue;
+    const members = Object.values(node);
+    count += members.length;
+    if (count > max) return true;
+    for (const member of members) open.push(member);
+  }
+  return false;
+}
+
 export const scalarNodes = (value: unknown) =>
   typeof value === 'string' ? 1 + (value.length >> 4) : 1;
