@@ -49,10 +49,10 @@ export async function keyOfRuns(
   const present = await findApiKeyById(tx, { id: before.api_key_id });
   if (present === undefined) return own;
   const scopes = JSON.parse(present.scopes) as string[];
-  const isResigned = setsSecret(before, given);
-  if ((isResigned || named.length > 0) && hasScopes(scopes, caller.scopes)) return own;
+  const hasNewSecret = setsSecret(before, given);
+  if ((hasNewSecret || named.length > 0) && hasScopes(scopes, caller.scopes)) return own;
   // The caller would choose the input of runs with scopes that its key lacks.
-  if (isResigned && !hasScopes(caller.scopes, scopes)) return own;
+  if (hasNewSecret && !hasScopes(caller.scopes, scopes)) return own;
   return { id: present.id, rateLimit: present.rate_limit };
 }
 

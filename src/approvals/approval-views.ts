@@ -3,7 +3,7 @@ import { envelopeOf, type NewEvent } from '../events/events.ts';
 import { timestamp, timestampOrNull } from '../kernel/clock.ts';
 import { type Json, objectOf } from '../kernel/json.ts';
 import { linkOf } from '../kernel/link.ts';
-import type { ApprovalRow } from './approvals.store.ts';
+import { type ApprovalRow, deciderKey } from './approvals.store.ts';
 
 /** What the run gets. */
 export interface ApprovalResult {
@@ -78,7 +78,7 @@ function deciderOf({ decided_by: id, decided_by_kind: kind, decided_by_key }: Ap
 
 function namedDecider(row: ApprovalRow, names: ReadonlyMap<string, string>) {
   const decider = deciderOf(row);
-  return decider && { ...decider, name: names.get(decider.api_key_id ?? decider.id) ?? null };
+  return decider && { ...decider, name: names.get(deciderKey(row) ?? '') ?? null };
 }
 
 function subjectOf({ id, job_id, conversation_id, step, title, digest }: ApprovalRow) {

@@ -34,6 +34,10 @@ export const findApproval = firstRow<{ organization_id: string; id: string }>()(
     .where('id', '=', p('id')),
 );
 
+/** The API key of a decision: the one that decided, or the one with which the console's session acts. */
+export const deciderKey = (row: Pick<ApprovalRow, 'decided_by' | 'decided_by_key'>) =>
+  row.decided_by_key ?? row.decided_by;
+
 /**
  * The names of the API keys of decisions, by their ids: the client's name, or `Administrator` for the key with which
  * administrators act in the console.
@@ -42,7 +46,7 @@ export async function namesOfKeys(
   db: Handle,
   decisions: readonly Pick<ApprovalRow, 'decided_by' | 'decided_by_key'>[],
 ): Promise<ReadonlyMap<string, string>> {
-  const ids = new Set(decisions.flatMap((one) => one.decided_by_key ?? one.decided_by ?? []));
+  const ids = new Set(decisions.flatMap((one) => deciderKey(one) ?? []));
   if (ids.size === 0) return new Map();
   const rows = await db.kysely
     .selectFrom('api_keys')

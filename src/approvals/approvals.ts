@@ -17,6 +17,7 @@ import { approvalBody, decidedEvent, decisionOf } from './approval-views.ts';
 import {
   type ApprovalFilters,
   type ApprovalRow,
+  deciderKey,
   deleteApprovals,
   endApproval,
   findApproval,
@@ -138,9 +139,9 @@ async function decideIn(
 
 /** Why an approval cannot be decided. */
 function refusal(row: ApprovalRow, names: ReadonlyMap<string, string>) {
-  const { status, decided_at, decided_by, decided_by_kind, decided_by_key, expires_at } = row;
+  const { status, decided_at, decided_by, decided_by_kind, expires_at } = row;
   const at = timestamp(decided_at ?? expires_at);
-  const name = names.get(decided_by_key ?? decided_by ?? '');
+  const name = names.get(deciderKey(row) ?? '');
   const by = name === undefined ? '' : ` by “${name}”`;
   const means =
     decided_by_kind === 'console' ? 'in the session of the console' : 'with the API key';

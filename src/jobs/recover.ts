@@ -100,17 +100,17 @@ function hasNotBegun(job: ExpiredJob): boolean {
 }
 
 function noteLost({ base: { log }, onLost }: RecoverDeps, jobs: readonly ExpiredJob[]): void {
-  const lostJobs = jobs.filter((job) => !hasNotBegun(job));
-  for (const { id, attempt } of lostJobs) {
-    log.warn({ job_id: id, attempt }, 'an attempt was lost with its process');
+  let lost = 0;
+  for (const job of jobs) {
+    if (hasNotBegun(job)) {
+      const message = 'a claim whose run had not begun was given back: its process has gone';
+      log.info({ job_id: job.id }, message);
+    } else {
+      lost += 1;
+      log.warn({ job_id: job.id, attempt: job.attempt }, 'an attempt was lost with its process');
+    }
   }
-  if (lostJobs.length > 0) onLost?.(lostJobs.length);
-  for (const { id } of jobs.filter(hasNotBegun)) {
-    log.info(
-      { job_id: id },
-      'a claim whose run had not begun was given back: its process has gone',
-    );
-  }
+  if (lost > 0) onLost?.(lost);
 }
 
 /** Sends hints for the jobs that are due. `places`: by queue, how far the waiting ones were read. */

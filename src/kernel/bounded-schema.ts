@@ -36,7 +36,7 @@ import { allFaultsNodesMax, NestedTooDeeply, nodesIn } from './value-size.ts';
 export function checkBoundedSchema(schema: JsonSchema): void {
   checkSchemaSize(schema);
   checkDialect(schema);
-  read(schema, new SchemaPatterns(null));
+  read(schema);
 }
 
 /**
@@ -46,7 +46,7 @@ export function checkBoundedSchema(schema: JsonSchema): void {
 export function boundedValidator(schema: JsonSchema): Validate {
   let node: SchemaNode | undefined;
   return (value) => {
-    node ??= readChecked(schema, new SchemaPatterns(null));
+    node ??= readChecked(schema);
     return issuesOf(node, value);
   };
 }
@@ -82,9 +82,9 @@ export class BoundedTests {
   }
 }
 
-function readChecked(schema: JsonSchema, patterns: SchemaPatterns): SchemaNode {
+function readChecked(schema: JsonSchema): SchemaNode {
   checkSchemaSize(schema);
-  return read(schema, patterns);
+  return read(schema);
 }
 
 const keywords = {
@@ -92,7 +92,8 @@ const keywords = {
   'draft-07': new Map([...assertions, ...applicators['draft-07']]),
 } satisfies Record<string, Keywords>;
 
-function read(schema: JsonSchema, patterns: SchemaPatterns): SchemaNode {
+function read(schema: JsonSchema): SchemaNode {
+  const patterns = new SchemaPatterns(null);
   return new Reading(schema, keywords[dialectOf(schema)], patterns).read(schema);
 }
 

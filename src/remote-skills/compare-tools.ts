@@ -236,9 +236,8 @@ async function differenceFrom(row: VersionRow, { tool, digest }: Offer): Promise
     schemasOf(definitionOf(tool)),
   );
   differences.set(pair, found);
-  for (const oldest of differences.keys()) {
-    if (differences.size <= differencesMax) break;
-    differences.delete(oldest);
+  if (differences.size > differencesMax) {
+    differences.delete(differences.keys().next().value as string);
   }
   return found;
 }
