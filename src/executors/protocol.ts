@@ -5,6 +5,7 @@
  * and not its meaning: skill code can write to the socket too.
  */
 import { isObject } from '../kernel/json.ts';
+import { isDeeperThan } from '../kernel/text.ts';
 import type { RunSettings } from '../skills/settings.ts';
 import type { LoadedFile, LoadPlan } from '../skills/sources/load-plan.ts';
 import type { LoadedSkill } from '../skills/sources/modules.ts';
@@ -135,20 +136,6 @@ function isChildMessage(value: unknown): value is ChildMessage {
   const members = checks.get(value[0]);
   if (members === undefined || value.length !== members.length + 1) return false;
   return members.every((isValid, i) => isValid(value[i + 1]));
-}
-
-/** A megabyte of `[` would take the parser fifty times its size, and the stack of what comes after. */
-function isDeeperThan(json: string, max: number): boolean {
-  let depth = 0;
-  let inString = false;
-  for (let i = 0; i < json.length; i++) {
-    const c = json.charCodeAt(i);
-    if (c === 0x22) inString = !inString;
-    else if (inString && c === 0x5c) i++;
-    else if (!inString && (c === 0x5b || c === 0x7b) && ++depth > max) return true;
-    else if (!inString && (c === 0x5d || c === 0x7d)) depth--;
-  }
-  return false;
 }
 
 function isAny(): boolean {

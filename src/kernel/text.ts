@@ -14,6 +14,17 @@ export function cleanText(text: string): string {
   return isCleanText(text) ? text : text.replaceAll('\0', '\ufffd').toWellFormed();
 }
 
+/** Marks of one letter that are kept: as many as Unicode allows in a stream, and more than any language has. */
+const longMarks = /([\p{M}\uff9e\uff9f]{30})[\p{M}\uff9e\uff9f]+/gu;
+
+/**
+ * A normal form of Unicode, in linear time: sorting the marks of one letter takes the square of their number, so further
+ * ones are left out.
+ */
+export function normalized(text: string, form: 'NFC' | 'NFKD'): string {
+  return text.replace(longMarks, '$1').normalize(form);
+}
+
 /** Why a JSON text is refused, or null. The text must be valid JSON. Linear in its length. */
 export function jsonTextFault(text: string): string | null {
   const { depth, mayOverflow } = scan(text);
@@ -26,6 +37,36 @@ export function jsonTextFault(text: string): string | null {
     return 'contains a number that is too large';
   }
   return null;
+}
+
+/**
+ * Whether a JSON text nests deeper than `max`. To be asked before a stranger's text is parsed: a megabyte of `[` would take
+ * the parser fifty times its size, and the stack of what comes after.
+ */
+export function isDeeperThan(json: string, max: number): boolean {
+  let depth = 0;
+  let inString = false;
+  for (let i = 0; i < json.length; i++) {
+    const c = json.charCodeAt(i);
+    if (c === 0x22) inString = !inString;
+    else if (inString && c === 0x5c) i++;
+    else if (!inString && (c === 0x5b || c === 0x7b) && ++depth > max) return true;
+    else if (!inString && (c === 0x5d || c === 0x7d)) depth--;
+  }
+  return false;
+}
+
+/** Whether a JSON text has more than `max` members and items, as many as commas outside of strings. */
+export function hasMoreMembers(json: string, max: number): boolean {
+  let commas = 0;
+  let inString = false;
+  for (let i = 0; i < json.length; i++) {
+    const c = json.charCodeAt(i);
+    if (c === 0x22) inString = !inString;
+    else if (inString && c === 0x5c) i++;
+    else if (!inString && c === 0x2c && ++commas > max) return true;
+  }
+  return false;
 }
 
 /** A number of fewer digits and without an exponent is below the largest double. */

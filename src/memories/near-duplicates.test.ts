@@ -45,3 +45,9 @@ test.each([
 ])('%s | %s are two memories', (before, after) => {
   expect(likenessOf(before, after)).toBeNull();
 });
+
+test('a long text replaces only an equal one', () => {
+  const long = 'Ada prefers short answers. '.repeat(200);
+  expect(likenessOf(long, `${long.toUpperCase()}\n`)).toBe('same');
+  expect(likenessOf(long, `${long} In German.`)).toBeNull();
+});

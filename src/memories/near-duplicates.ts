@@ -2,13 +2,15 @@
  * Decides whether a new memory repeats an earlier one and replaces it. Compares words like the search: lower case, no
  * accents, and stems if the language is clear. In doubt it keeps both: a duplicate harms less than a lost fact. Pure.
  */
+import { normalized } from '../kernel/text.ts';
 import { formsIn } from './forms.ts';
 import { type Language, likelyLanguages } from './languages.ts';
 import type { Word } from './words.ts';
 import { readWords } from './words.ts';
 
-/** Longer texts replace only identical ones. */
+/** Longer texts replace only identical ones; reading the words of a text in a rare script takes a millisecond a KB. */
 const comparedWordsMax = 200;
+const comparedCharsMax = 4_000;
 /** How many times longer than the earlier text a text that contains it may be. */
 const growthMax = 3;
 /** Letters of the prefix that inflections of a word share. */
@@ -38,6 +40,9 @@ export type Likeness = 'same' | 'changed' | null;
 /** How a new text relates to an earlier one; null if they are different memories. */
 export function likenessOf(before: string, after: string): Likeness {
   if (before === after) return 'same';
+  if (Math.max(before.length, after.length) > comparedCharsMax) {
+    return plain(before) === plain(after) ? 'same' : null;
+  }
   const [earlier, later] = [tokensOf(before), tokensOf(after)];
   if (earlier.length === 0 || later.length === 0) return null;
   if (isEach(earlier, later, isEqual)) return 'same';
@@ -105,14 +110,15 @@ function equalIn(before: string, after: string): Equal {
  * short answers, in German.` Without the mark, the added words may change the meaning.
  */
 function continues(before: string, after: string): boolean {
-  const plain = (text: string) =>
-    text.normalize('NFC').toLowerCase().replaceAll(/\s+/g, ' ').trim();
   const [earlier, later] = [plain(before).replace(/[.!?\u3002]+$/u, ''), plain(after)];
   if (!later.startsWith(earlier) || later.length > growthMax * earlier.length) return false;
   return /^(?:[.,;:!?](?=\s|$)| [(\u2013\u2014-] ?|[\u3002\uff0c\uff1b])/u.test(
     later.slice(earlier.length),
   );
 }
+
+const plain = (text: string) =>
+  normalized(text, 'NFC').toLowerCase().replaceAll(/\s+/g, ' ').trim();
 
 /** Whether they differ only in endings of inflections: `answer` and `answers`, `prefers` and `preferred`. */
 function mayBeInflections(a: string, b: string): boolean {

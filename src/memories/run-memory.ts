@@ -4,6 +4,7 @@
  * in its own turn of the event loop, because an answer from SQLite blocks it. It has more than 300 lines because making,
  * repeating and undoing a change have to be read together.
  */
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { Database } from '../database/database.ts';
 import { bind } from '../kernel/bind.ts';
 import type { Clock } from '../kernel/clock.ts';
@@ -24,7 +25,7 @@ import {
   rightsOfCode,
   rightsOfModel,
 } from './memory-verbs.ts';
-import { likenessOf } from './near-duplicates.ts';
+import { type Likeness, likenessOf } from './near-duplicates.ts';
 import { type OfUser, type Owning, ownersOf, ownersSeen } from './owners.ts';
 import { queryOf } from './query.ts';
 import { type MemoryChanges, type NewMemory, newMemory, type Source } from './record.ts';
@@ -272,11 +273,15 @@ async function similarTo(
     .join('');
   const wanted = { tag, userId, limit: comparedMax };
   const json = canonicalJson(metadata);
-  const others = (await found(attempt, wanted, query))
+  const candidates = (await found(attempt, wanted, query))
     .filter((one) => canonicalJson(JSON.parse(one.metadata)) === json)
     // Replace the agent's own memories only if runs for the same user wrote them: erasing that user deletes them.
-    .filter((one) => userId !== null || (one.written_for === attempt.userId && !isEditedFor(one)))
-    .map((one) => ({ one, likeness: likenessOf(one.content, content) }));
+    .filter((one) => userId !== null || (one.written_for === attempt.userId && !isEditedFor(one)));
+  const others: { one: VisibleMemoryRow; likeness: Likeness }[] = [];
+  for (const one of candidates) {
+    others.push({ one, likeness: likenessOf(one.content, content) });
+    await nextTurn();
+  }
   const like =
     others.find(({ likeness }) => likeness === 'same') ??
     others.find(({ likeness }) => likeness === 'changed');

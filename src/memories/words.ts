@@ -2,6 +2,7 @@
  * Splits a text into words for indexing and search. The databases store these words and split nothing themselves, so
  * both find the same memories, regardless of their parsers and locales. Pure; independent of the machine.
  */
+import { normalized } from '../kernel/text.ts';
 
 /** Indexed words of one text; later words are not found. */
 export const wordsMax = 10_000;
@@ -44,7 +45,7 @@ export function readWords(text: string): Word[] {
     return words.map((word) => ({ folded: word, raw: word }));
   }
   const words: Word[] = [];
-  for (const [found] of text.normalize('NFC').matchAll(run)) {
+  for (const [found] of normalized(text, 'NFC').matchAll(run)) {
     for (const piece of pieces(found)) {
       const whole = piece.toLowerCase();
       // Decomposing a character can produce characters that are neither letters nor digits.
@@ -84,8 +85,7 @@ function segmentsOf(text: string): Intl.Segments {
 /** Lower case, without accents. */
 export function fold(text: string): string {
   return (
-    text
-      .normalize('NFKD')
+    normalized(text, 'NFKD')
       .toLowerCase()
       .replace(diacritics, '')
       // Lower case of Σ depends on the following letter; use one form.

@@ -1,12 +1,15 @@
 /** The names that tools of a service have as skills. */
+import { normalized } from '../kernel/text.ts';
 import type { LeftOutTool } from './remote-kind.ts';
 
 const nameCharsMax = 64;
+/** Characters of a tool's name that are read: a longer one has no name of a skill. */
+const toolCharsMax = 1_000;
 
 /** A tool's name in kebab case; null where nothing of it is left. */
 function skillNameOf(tool: string): string | null {
-  const words = tool
-    .normalize('NFKD')
+  if (tool.length > toolCharsMax) return null;
+  const words = normalized(tool, 'NFKD')
     .replace(/\p{M}/gu, '')
     .replace(/([a-z0-9])([A-Z])/g, '$1-$2')
     .toLowerCase()

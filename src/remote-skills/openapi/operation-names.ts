@@ -1,5 +1,6 @@
 /** The names that operations have as skills: those of the document, in kebab case, and no two alike. */
 import { createHash } from 'node:crypto';
+import { normalized } from '../../kernel/text.ts';
 
 const nameCharsMax = 64;
 const digestChars = 8;
@@ -42,8 +43,7 @@ function fromTool(tool: string): string {
 
 /** Null where no letter or digit is left. A long name ends with a digest of all of it. */
 function kebab(text: string): string | null {
-  const name = text
-    .normalize('NFKD')
+  const name = normalized(text, 'NFKD')
     .replace(/\p{M}/gu, '')
     .replace(/([a-z0-9])([A-Z])/g, '$1-$2')
     .replace(/([A-Z])([A-Z][a-z])/g, '$1-$2')

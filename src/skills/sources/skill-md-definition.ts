@@ -4,6 +4,7 @@
  * They come from `metadata`, with defaults, because most public skills have neither.
  */
 import { dirname } from 'node:path';
+import { normalized } from '../../kernel/text.ts';
 import type { SkillDefinition } from '../definition.ts';
 import { reservedCategories } from '../field-checks.ts';
 import { listSkillFiles } from './skill-folder-files.ts';
@@ -95,8 +96,7 @@ async function readInstructions(skill: SkillMd, folder: string): Promise<string>
 
 /** The text as a slug; the default when the slug is empty or reserved. */
 function categoryOf(category = ''): string {
-  const slug = category
-    .normalize('NFKD')
+  const slug = normalized(category, 'NFKD')
     .toLowerCase()
     .replace(/\p{M}/gu, '')
     .replace(/[^a-z0-9]+/g, '-')
