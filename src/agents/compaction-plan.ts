@@ -156,7 +156,11 @@ function quote(message: DialogueMessage, max: number): string {
   return [`[Assistant]\n${text}`, ...calls].join('\n');
 }
 
+/** Begins as `quote` begins a message. White space of the line alone: a text of line ends is read once. */
+const messageMark =
+  /^([^\S\n\r\u2028\u2029]*)\[(?=(?:user|assistant|result of|calls|summary of)\b)/gim;
+
 /** Escapes lines that look like the beginning of another message. */
 function unmarked(text: string): string {
-  return text.replaceAll(/^(\s*)\[(?=(?:user|assistant|result of|calls|summary of)\b)/gim, '$1‹');
+  return text.replaceAll(messageMark, '$1‹');
 }

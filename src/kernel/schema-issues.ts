@@ -4,8 +4,11 @@ import type { Issue } from './errors.ts';
 
 /** Issues reported for one value. */
 const issuesMax = 50;
-/** Errors that are read: the branches of an `anyOf` may have many for one issue. */
-const errorsMax = 1_000;
+/**
+ * Errors that are read: the branches of an `anyOf` may have many for one issue. Each `anyOf` is compared with all of
+ * them.
+ */
+const errorsMax = 400;
 /** Characters of a field's name, of one allowed value, and of their whole list, in an issue. */
 const allowedTextMax = 200;
 
