@@ -16,15 +16,14 @@ import { shownForm, shownText } from './definitions.ts';
 import {
   type PersonAnswer,
   type PersonQuestion,
-  RemoteFault,
+  questionsMax,
   RemoteQuestions,
+  requireFewQuestions,
 } from './remote-kind.ts';
 
 /** How long a person has to answer while the run is suspended, and while a connection is open. */
 const unloadedMs = 7 * dayMs;
 const heldMs = 60 * 60_000;
-/** Questions of one answer of a service, and of one call that is held. */
-const questionsMax = 20;
 const messageCharsMax = 4_000;
 
 /** The run that asks. */
@@ -61,9 +60,7 @@ export async function recordQuestions(
   nth: number,
   { questions, state }: RemoteQuestions,
 ): Promise<void> {
-  if (questions.length > questionsMax) {
-    throw new RemoteFault(`The service asks more than ${questionsMax} questions at once`);
-  }
+  requireFewQuestions(questions.length);
   const wanted = { kind: 'step', name: nameOf(tool), nth, digest: '' };
   const begun = (await handlers.onAsk('begin-step', wanted, signal, null)) as { step: number };
   const output = { questions, state };

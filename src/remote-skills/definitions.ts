@@ -118,7 +118,7 @@ export function withoutInvisible(text: string): string {
  * direction overrides. An output is data, so joiners and control characters stay.
  */
 const hiding =
-  /[\u200b\u2060-\u2064\u206a-\u206f\u202a-\u202e\u2066-\u2069\ufeff\ufff9-\ufffb\u{E0000}-\u{E0FFF}]|[\ufe00-\ufe0f]{2,}/gu;
+  /(?:[\u200b\u2060-\u2064\u206a-\u206f\u202a-\u202e\u2066-\u2069\ufeff\ufff9-\ufffb\u{E0000}-\u{E0FFF}]|[\ufe00-\ufe0f]{2,})+/gu;
 
 /** Removes hiding characters from the JSON of an output; returns how many there were. */
 export function withoutHiding(json: string): { readonly json: string; readonly removed: number } {

@@ -151,6 +151,15 @@ interface RemoteFaultOptions {
   readonly cause?: unknown;
 }
 
+/** Questions of one answer of a service, and of one call that is held. */
+export const questionsMax = 20;
+
+/** Throws RemoteFault where a service asks too much at once. */
+export function requireFewQuestions(count: number): void {
+  if (count <= questionsMax) return;
+  throw new RemoteFault(`The service asks more than ${questionsMax} questions at once`);
+}
+
 /** Why a request to a service failed: one sentence, without secrets. */
 export class RemoteFault extends Error {
   readonly code: RemoteFailureCode;

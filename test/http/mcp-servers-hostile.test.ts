@@ -1,6 +1,7 @@
 /** Outside servers that are away, slow or hostile: each costs a sentence, not the platform. */
 import { pipeline } from 'node:stream/promises';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
+import { cpuMsOf } from '../support/cpu-time.ts';
 import { follow } from '../support/event-stream.ts';
 import { expectInvalid } from '../support/expectations.ts';
 import { refusedSchemas } from '../support/hostile-schemas.ts';
@@ -109,6 +110,27 @@ describe('a refresh of a server', () => {
     const { body } = await added(server);
     expect(body.fault).toContain('is longer than 8388608 bytes');
     expect(sent).toBeLessThan(50);
+  });
+
+  test('with tools that are none, or very many of them, imports nothing', async () => {
+    const server = await startMcpServer();
+    server.answers['tools/list'] = () => ({ tools: Array.from({ length: 400 }, () => ({})) });
+    const { body, refresh } = await added(server);
+    expect(body.fault).toContain('lists a tool without a name or an input schema');
+    server.answers['tools/list'] = () => ({ tools: Array.from({ length: 100_000 }, () => ({})) });
+    expect((await refresh()).fault).toContain('offers more than 500 tools');
+  });
+
+  test('with long cursors ends', async () => {
+    const server = await startMcpServer();
+    let pages = 0;
+    server.answers['tools/list'] = () => {
+      pages += 1;
+      return { tools: [], nextCursor: `${pages}${'c'.repeat(3_000_000)}` };
+    };
+    const { body } = await added(server);
+    expect(body.fault).toContain('describes its tools with more than 8 MiB');
+    expect(pages).toBe(3);
   });
 
   test('with endless pages, or the same page again, ends', async () => {
@@ -224,6 +246,27 @@ describe('a call of a server', () => {
       code: 'skill_execution_failed',
       message: expect.stringContaining('does not answer as the protocol says'),
     });
+  });
+
+  // The SDK would look for the faults of all, and write them into one text of a gigabyte.
+  test.each([
+    ['blocks that are none', { content: Array.from({ length: 100_000 }, () => ({})) }, 'block 0'],
+    [
+      'members that are none of the protocol',
+      { content: [], more: Array.from({ length: 3_000 }, () => ({})) },
+      'sent a message with more than 2000 members',
+    ],
+    [
+      'more members than are parsed',
+      { content: [], structuredContent: Array.from({ length: 300_000 }, () => 1) },
+      'sent a message of more than 250000 members',
+    ],
+  ])('that answers with %s fails with a sentence, at once', async (_what, result, message) => {
+    const { run } = await turned((server) => {
+      server.answers['tools/call'] = () => result;
+    });
+    const took = await cpuMsOf(async () => expect((await run()).error.message).toContain(message));
+    expect(took).toBeLessThan(10_000);
   });
 
   test('that never answers ends at the time limit', async () => {

@@ -8,6 +8,7 @@ import {
   type Transport,
 } from '@modelcontextprotocol/client';
 import { RemoteFault } from '../remote-kind.ts';
+import { putBack, setAside } from './set-aside.ts';
 
 /** Messages of a server on a connection during calls, without its answers. */
 const messagesMax = 10_000;
@@ -52,7 +53,7 @@ export interface ClientHooks {
 
 /** A client that is not connected yet. */
 export interface NewClient extends Omit<Connection, 'close'> {
-  /** Counts the messages of the transport; call it before connecting. */
+  /** Counts the messages of the transport and sets aside their long parts; call it before connecting. */
   watch(transport: Transport): void;
 }
 
@@ -79,7 +80,7 @@ export function newClient(server: string, version: string, hooks: ClientHooks): 
   };
   client.setRequestHandler('elicitation/create', ({ params }) => {
     onAsked?.();
-    return askCaller(calls, hooks, params as ElicitParams);
+    return askCaller(calls, hooks, putBack(params as ElicitParams));
   });
   client.setNotificationHandler('notifications/message', ({ params }) => {
     onlyCall(calls, hooks)?.log(logLine(params), params.level);
@@ -97,6 +98,10 @@ export function newClient(server: string, version: string, hooks: ClientHooks): 
       transport.onmessage = (message) => {
         if ('method' in message && !count.add('id' in message))
           throw new Error('too many messages');
+        const fault = setAside(message);
+        if (fault === null) return;
+        broken.reject(new RemoteFault(`The server ${server} ${fault}`));
+        throw new Error(fault);
       };
     },
   };

@@ -6,6 +6,8 @@ import { RemoteFault, type RemoteSource } from '../remote-kind.ts';
 import { type AccountUse, accountProvider, type TokenAccounts } from './account-provider.ts';
 import type { Authorizations } from './authorize.ts';
 import { type Connection, newClient } from './client-of.ts';
+import { refuseHeavy } from './heavy-messages.ts';
+import { withPlainEvents } from './plain-events.ts';
 import type { McpSecrets } from './settings.ts';
 
 /** Milliseconds for the end of a session. */
@@ -116,7 +118,9 @@ function withHeaders(
     for (const [name, value] of new Headers(init.headers)) sent.set(name, value);
     const token = /^Bearer (.+)$/.exec(sent.get('authorization') ?? '')?.[1];
     if (token !== undefined) onToken?.(token);
-    return fetch(url, { ...init, headers: sent }).then(withoutBatch);
+    return fetch(url, { ...init, headers: sent })
+      .then(withPlainEvents)
+      .then(withoutBatch);
   };
 }
 
@@ -127,6 +131,7 @@ function withHeaders(
 async function withoutBatch(response: Response): Promise<Response> {
   if (!/^application\/json/i.test(response.headers.get('content-type') ?? '')) return response;
   const text = await response.text();
+  refuseHeavy(text);
   if (text.trimStart().startsWith('[')) {
     throw new RemoteFault('The server answered with a batch of messages, which the protocol lacks');
   }

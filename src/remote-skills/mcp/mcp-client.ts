@@ -10,7 +10,7 @@ import type {
   Tool,
 } from '@modelcontextprotocol/client';
 import { createGuardedFetch } from '../../egress/fetch-through.ts';
-import { isObject, type Json } from '../../kernel/json.ts';
+import { isObject, type Json, objectOf } from '../../kernel/json.ts';
 import { jsonTextFault } from '../../kernel/text.ts';
 import type {
   Discovered,
@@ -38,6 +38,7 @@ import {
   requireOpened,
 } from './questions.ts';
 import { outputOf } from './results.ts';
+import { putBack } from './set-aside.ts';
 import { type McpSettings, takesAccounts } from './settings.ts';
 
 /** Bytes of one response. */
@@ -202,17 +203,28 @@ async function listTools(
   let chars = 0;
   do {
     const params = cursor === undefined ? {} : { params: { cursor } };
-    const page = await client.request({ method: 'tools/list', ...params }, options);
-    tools.push(...page.tools);
-    chars += JSON.stringify(page.tools).length;
+    const page = putBack(await client.request({ method: 'tools/list', ...params }, options));
+    if (tools.length + page.tools.length > toolsMax) {
+      throw hostile(`offers more than ${toolsMax} tools`);
+    }
+    for (const tool of page.tools) tools.push(checkedTool(tool));
     cursor = page.nextCursor;
-    if (tools.length > toolsMax) throw hostile(`offers more than ${toolsMax} tools`);
+    chars += JSON.stringify(page.tools).length + (cursor?.length ?? 0);
     if (chars > toolsCharsMax) throw hostile(`describes its tools with more than 8 MiB`);
     if (cursor !== undefined && cursors.has(cursor)) throw hostile('repeats a page of its tools');
     if (cursor !== undefined) cursors.add(cursor);
     if (cursors.size >= pagesMax) throw hostile(`lists its tools on more than ${pagesMax} pages`);
   } while (cursor !== undefined);
   return tools;
+}
+
+/** Throws RemoteFault for what is no tool of the protocol. */
+function checkedTool(tool: unknown): Tool {
+  const { name, title, description, inputSchema } = objectOf(tool) ?? {};
+  const isTextOrNone = (value: unknown) => value === undefined || typeof value === 'string';
+  if (typeof name === 'string' && [title, description].every(isTextOrNone) && isObject(inputSchema))
+    return tool as Tool;
+  throw hostile('lists a tool without a name or an input schema');
 }
 
 const hostile = (what: string) => new RemoteFault(`The server ${what}; nothing of it was imported`);
@@ -283,7 +295,7 @@ async function callTool(connection: Connection, called: ToolCall): Promise<unkno
   };
   const end = connection.begin(listening);
   try {
-    const result = await send(connection, called);
+    const result = putBack(await send(connection, called));
     return inputRequired(result) ? questionsOf(result, place) : outputIn(called, result);
   } catch (error) {
     const questions = questionsInFault(error, place);

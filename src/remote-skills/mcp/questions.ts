@@ -14,6 +14,7 @@ import {
   type RemoteAnswers,
   RemoteFault,
   RemoteQuestions,
+  requireFewQuestions,
 } from '../remote-kind.ts';
 
 /** Characters of a server's state. */
@@ -40,7 +41,9 @@ export function questionsOf(
   if (requestState !== undefined && requestState.length > stateCharsMax) {
     throw new RemoteFault(`The server ${place.service} has a state of more than 256 KiB`);
   }
-  const questions = Object.entries(inputRequests).map(([key, request]) => {
+  const requests = Object.entries(inputRequests);
+  requireFewQuestions(requests.length);
+  const questions = requests.map(([key, request]) => {
     const { method, params } = request as { method: string; params?: Json };
     if (method !== 'elicitation/create') {
       const message = `The server ${place.service} asks its caller for ${method}, which the platform does not offer`;
@@ -76,6 +79,7 @@ export function questionsInFault(
   const isAsking = error instanceof ProtocolError && error.code === urlElicitationRequired;
   const { elicitations } = (isAsking && objectOf(error.data)) || {};
   if (!Array.isArray(elicitations) || elicitations.length === 0) return undefined;
+  requireFewQuestions(elicitations.length);
   const questions = elicitations.map((one, i) => {
     const { message, url } = objectOf(one) ?? {};
     const params = {
