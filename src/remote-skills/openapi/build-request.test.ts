@@ -88,12 +88,12 @@ describe('a value that would change the request', () => {
   });
 });
 
-describe('a body', () => {
-  const sentBody = async (body: Partial<PlannedBody>, value: unknown) => {
-    const planned = { form: 'json', mediaType: 'application/json', parts: {}, ...body } as const;
-    return await buildRequest({ ...plan, body: planned }, { body: value } as Json);
-  };
+async function sentBody(body: Partial<PlannedBody>, value: unknown) {
+  const planned = { form: 'json', mediaType: 'application/json', parts: {}, ...body } as const;
+  return await buildRequest({ ...plan, body: planned }, { body: value } as Json);
+}
 
+describe('a body', () => {
   test('is JSON', async () => {
     const { body, headers } = await sentBody({}, { a: [1] });
     expect([body, headers['content-type']]).toEqual(['{"a":[1]}', 'application/json']);
@@ -136,5 +136,36 @@ describe('a body', () => {
   test('that is left out sends none', async () => {
     const { body, headers } = await sentBody({}, undefined);
     expect([body, headers['content-type']]).toEqual([null, undefined]);
+  });
+});
+
+describe('a request that would be much larger than its input', () => {
+  const members = Object.fromEntries(Array.from({ length: 10_000 }, (_, i) => [`a${i}`, 1]));
+  const longName = { ['k'.repeat(100_000)]: members };
+  const tooLong = 'The request would have more than 4194304 characters';
+
+  test('because a long name stands before each member is refused', async () => {
+    const parameter = { field: 'q', name: 'q', in: 'query', style: 'deepObject' } as const;
+    const parameters = [{ ...parameter, explode: true, allowReserved: false, isJson: false }];
+    await expect(buildRequest({ ...plan, parameters }, { q: longName })).rejects.toThrow(tooLong);
+    const style = { style: 'deepObject', explode: true };
+    const mediaType = 'application/x-www-form-urlencoded';
+    const form = sentBody({ form: 'form', mediaType, parts: { q: style } }, { q: longName });
+    await expect(form).rejects.toThrow(tooLong);
+  });
+
+  test('because a long name of the document stands before each item is refused', async () => {
+    const name = 'n'.repeat(10_000);
+    const parameter = { field: 'q', name, in: 'query', style: 'form' } as const;
+    const parameters = [{ ...parameter, explode: true, allowReserved: false, isJson: false }];
+    const q = Array.from({ length: 1_000 }, () => 1);
+    await expect(buildRequest({ ...plan, parameters }, { q })).rejects.toThrow(tooLong);
+  });
+
+  test('because it has many parts is refused', async () => {
+    const multipart = { form: 'multipart', mediaType: 'multipart/form-data', parts: {} } as const;
+    const list = Array.from({ length: 1_001 }, () => '');
+    await expect(sentBody(multipart, { list })).rejects.toThrow('more than 1000 parts');
+    expect((await sentBody(multipart, { list: list.slice(1) })).body).not.toBeNull();
   });
 });

@@ -15,7 +15,16 @@ export class InputError extends Error {
   override readonly name = 'InputError';
 }
 
+/**
+ * Characters of a request before they are encoded. The names of parameters stand before each item of their values, so a
+ * request may be many times as long as its input.
+ */
+const requestCharsMax = 4 * 1024 * 1024;
+/** Parts of a multipart body: a file takes a tenth of a millisecond. */
+const partsMax = 1_000;
+
 export async function buildRequest(plan: OperationPlan, input: Json): Promise<BuiltRequest> {
+  requireRoom(plan, input);
   const given = plan.parameters.flatMap((parameter) => {
     const value = Object.hasOwn(input, parameter.field) ? input[parameter.field] : undefined;
     return value === undefined || (value === null && !parameter.isJson)
@@ -40,6 +49,33 @@ export async function buildRequest(plan: OperationPlan, input: Json): Promise<Bu
     headers,
     body: body?.content ?? null,
   };
+}
+
+/** Throws InputError for an input that would make too long a request. */
+function requireRoom({ parameters, body }: OperationPlan, input: Json): void {
+  const named = parameters.map(({ field, name }): [string, unknown] => [name, input[field]]);
+  const isNamed = body?.form === 'form' || body?.form === 'multipart';
+  const fields = isNamed && isObject(input['body']) ? Object.entries(input['body']) : [];
+  let chars = 0;
+  for (const [name, value] of [...named, ...fields]) {
+    chars += charsOf(value, name.length);
+    if (chars <= requestCharsMax) continue;
+    throw new InputError(`The request would have more than ${requestCharsMax} characters`);
+  }
+}
+
+/** The characters of a value whose items have a name of this length before them. */
+function charsOf(value: unknown, nameLength: number): number {
+  if (typeof value !== 'object' || value === null) return nameLength + textOf(value).length + 2;
+  let chars = 0;
+  if (Array.isArray(value)) {
+    for (const one of value) chars += charsOf(one, nameLength);
+    return chars;
+  }
+  for (const [member, one] of Object.entries(value)) {
+    chars += charsOf(one, nameLength + member.length + 2);
+  }
+  return chars;
 }
 
 function pathOf(
@@ -107,10 +143,13 @@ async function multipart(
   members: readonly [string, unknown][],
   plan: PlannedBody,
 ): Promise<BuiltBody> {
+  const values = members.map(([, value]) => (Array.isArray(value) ? value : [value]));
+  if (values.reduce((sum, { length }) => sum + length, 0) > partsMax) {
+    throw new InputError(`The body would have more than ${partsMax} parts`);
+  }
   const form = new FormData();
-  for (const [name, value] of members) {
-    const part = plan.parts[name] ?? {};
-    for (const one of Array.isArray(value) ? value : [value]) appendPart(form, name, one, part);
+  for (const [i, [name]] of members.entries()) {
+    for (const one of values[i] ?? []) appendPart(form, name, one, plan.parts[name] ?? {});
   }
   const encoded = new Response(form);
   const mediaType = encoded.headers.get('content-type') ?? plan.mediaType;
