@@ -2,6 +2,7 @@
  * `/openapi.json?skills=1`: the description of the API with an operation for each active skill that a key may run,
  * in the order of the registry. The same skills give the same bytes.
  */
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import { type ApiDocument, documentOf } from '../../http/openapi.ts';
 import { type Caller, hasScopes } from '../../kernel/caller.ts';
 import { invalid } from '../../kernel/errors.ts';
@@ -17,9 +18,9 @@ import {
 /** Skills of one document, and its bytes. */
 const skillsMax = 2_000;
 const bytesMax = 32 * 1024 * 1024;
-/** Documents that are kept, for keys that may run different skills, and bytes of one. */
+/** Documents that are kept, for keys that may run different skills, and their bytes together. */
 const keptMax = 4;
-const keptBytesMax = 4 * 1024 * 1024;
+const keptBytesMax = bytesMax;
 
 /** The parts of the description of the API that are looked at here. */
 interface Described {
@@ -71,18 +72,28 @@ export function createSkillsDocument({
       throw tooLarge(`${runnable.length} skills: at most ${skillsMax}`);
     base ??= baseOf(JSON.parse((await document()).bytes.toString()) as Described);
     const { shared } = base;
-    const made = runnable.map((skill) => {
-      const operation = operations.get(skill) ?? operationOf(skill, shared);
-      operations.set(skill, operation);
-      return operation;
-    });
+    const made: SkillOperation[] = [];
+    for (const skill of runnable) {
+      let operation = operations.get(skill);
+      if (operation === undefined) {
+        operation = operationOf(skill, shared);
+        operations.set(skill, operation);
+        // Each has schemas of up to 64 KiB, and there may be thousands.
+        await nextTurn();
+      }
+      made.push(operation);
+    }
     const whole = documentOf(withSkills(base, runnable, made));
     if (whole.bytes.length > bytesMax)
       throw tooLarge(`${whole.bytes.length} bytes: at most ${bytesMax}`);
-    if (whole.bytes.length <= keptBytesMax) kept.push({ skills: runnable, document: whole });
-    if (kept.length > keptMax) kept.shift();
+    kept.push({ skills: runnable, document: whole });
+    while (kept.length > keptMax || bytesOf(kept) > keptBytesMax) kept.shift();
     return whole;
   };
+}
+
+function bytesOf(kept: readonly Kept[]): number {
+  return kept.reduce((sum, { document }) => sum + document.bytes.length, 0);
 }
 
 function tooLarge(what: string) {
