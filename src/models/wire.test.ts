@@ -16,6 +16,7 @@ async function exchangeWith(
   answer: (response: ServerResponse) => void,
   protocol: Protocol = 'chat',
   limits: TimeLimits = silence,
+  bytesMax = bounds,
 ) {
   const closed = Promise.withResolvers<void>();
   const server = createServer((_request, response) => {
@@ -33,7 +34,7 @@ async function exchangeWith(
     protocol,
     signal: new AbortController().signal,
     limits,
-    bounds,
+    bounds: bytesMax,
     onText: (part) => texts.push(part),
   });
   onTestFinished(() => wire.close());
@@ -67,6 +68,34 @@ test.each<[string, string, string]>([
 
   expect(fault).toEqual<WireFault>({ kind: 'excessive', detail });
   await closed;
+});
+
+test.each([
+  ['of nothing', 'data: {"choices":[]}\n\n'],
+  ['of text', 'data: {"choices":[{"delta":{"content":"a"}}]}\n\n'],
+  ['of keep-alives', ': still thinking\n\n'],
+])('other work has turns while a provider floods the platform with events %s', async (_, piece) => {
+  const bytes = 4 * 1024 * 1024;
+  let turns = 0;
+  let isReading = true;
+  const count = () => {
+    turns += 1;
+    if (isReading) setImmediate(count);
+  };
+  setImmediate(count);
+  const flood = Buffer.from(piece.repeat(bytes / piece.length));
+  const limits = { stream: 2 * bytes, document: bytes };
+  await exchangeWith((response) => response.end(flood), 'chat', silence, limits);
+  isReading = false;
+  // The socket gives 64 KiB at a time.
+  expect(turns).toBeGreaterThanOrEqual(bytes / 65_536);
+});
+
+test('a document that nests very deeply is refused before it is parsed', async () => {
+  const deep = `{"choices":${'['.repeat(100_000)}`;
+  const limits = { stream: 200_000, document: 200_000 };
+  const { fault } = await exchangeWith((response) => response.end(deep), 'chat', silence, limits);
+  expect(fault).toEqual({ kind: 'malformed', detail: 'it is not JSON' });
 });
 
 test('an error body without end is cut, and its connection is closed', async () => {
@@ -221,7 +250,8 @@ describe('an exchange in which nothing but keep-alives arrives', () => {
 
   test('after the end of the answer does not wait for its usage for ever', async () => {
     const answer = choices({ content: 'Hi.' }) + choices({}, 'stop');
-    const { fault } = await exchangeWith(repeating(answer, ': still here\n\n'), 'chat', limits);
+    const kept = repeating(answer, ': still here\n\n');
+    const { fault } = await exchangeWith(kept, 'chat', limits, { ...bounds, stream: 1_000_000 });
 
     expect(fault).toEqual({ kind: 'stalled', ms: 5_000 });
   });

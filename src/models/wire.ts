@@ -73,6 +73,8 @@ const errorBodyMs = 5_000;
 const drainMs = 1_000;
 /** How long the usage may follow the stop reason of an answer. */
 const usageMs = 5_000;
+/** Bytes that arrive together where a provider sends more than a model writes. */
+const floodBytes = 16 * 1024;
 /** Codes of connections that failed before the request was sent: DNS, refusal, TLS. */
 const unsent =
   /^(ECONNREFUSED|ENOTFOUND|EAI_|EHOST|ENET|UND_ERR_CONNECT)|^(ERR_TLS|ERR_SSL|UNABLE_TO_)|CERT/;
@@ -204,6 +206,8 @@ function transformedBody(
     fail: (fault) => fail(state, fault),
   });
   let isOver = false;
+  /** Whether the next bytes may be read in this turn of the event loop. */
+  let isInTurn = true;
   const take = (controller: ReadableStreamDefaultController, value: Uint8Array | null) => {
     // After a fault the body ends with an error, which comes as null.
     if (isOver || (value !== null && state.fault !== null)) return;
@@ -213,9 +217,17 @@ function transformedBody(
     if (value !== null) state.silenceTimer.reset();
     if (arrived.isBegun) state.deadlines.begun();
     if (arrived.parts > parts) state.stallTimer.reset();
-    if (bytes.length > 0) {
-      controller.enqueue(bytes);
-      if ((controller.desiredSize ?? 0) <= 0) body.pause();
+    if (bytes.length > 0) controller.enqueue(bytes);
+    const hasRoom = () => (controller.desiredSize ?? 0) > 0;
+    if (!hasRoom()) body.pause();
+    if ((value?.length ?? 0) >= floodBytes) {
+      // The socket has more at once: other work would have no turn before all of it is read.
+      isInTurn = false;
+      body.pause();
+      setImmediate(() => {
+        isInTurn = true;
+        if (hasRoom()) body.resume();
+      });
     }
     isOver = value === null || state.fault !== null || transform.isOver();
     if (!isOver) return;
@@ -231,7 +243,9 @@ function transformedBody(
         take(controller, null);
       });
     },
-    pull: () => void body.resume(),
+    pull() {
+      if (isInTurn) body.resume();
+    },
     cancel() {
       isOver = true;
       state.request.abort();
