@@ -17,6 +17,15 @@ function formOf(schema: object, root: object = {}) {
 }
 const isJson = (schema: object, root?: object) => formOf(schema, root).ui['ui:field'] === 'json';
 
+test('a schema that leads to itself many times at each level has a form of few levels', () => {
+  const names = [...'abcdefghijklmnopqrstuvwxyz'];
+  const properties = Object.fromEntries(names.map((name) => [name, { $ref: '#' }]));
+  const { schema, uiSchema } = formSchema({ type: 'object', properties });
+  expect(Object.keys(schema.properties ?? {})).toEqual(names);
+  expect(uiSchema['z']?.['z']).toBeUndefined();
+  expect(JSON.stringify(schema).length).toBeLessThan(100_000);
+});
+
 describe('the form of a schema', () => {
   test.each([
     ['anything', {}],

@@ -15,6 +15,8 @@ import {
 
 /** Deeper schemas, such as recursive ones, are edited as JSON. */
 const depthMax = 6;
+/** Schemas of one form. One that leads to itself many times at each level would have millions: its form has fewer levels. */
+const schemasMax = 400;
 /** Texts that may be longer have room for it. */
 const longText = 10_000;
 
@@ -23,8 +25,15 @@ export interface FormSchema {
   readonly uiSchema: UiSchema;
 }
 
+interface Forming {
+  readonly root: JsonSchema;
+  readonly depth: number;
+  /** Schemas that the form may still have. */
+  left: number;
+}
+
 export function formSchema(root: JsonSchema): FormSchema {
-  const { schema, uiSchema } = formed(root, root, 0, true);
+  const { schema, uiSchema } = formedWithin(root, depthMax);
   // Parts that are not rewritten, such as the branches of an `if`, may still refer to it.
   const { $defs, definitions } = root;
   return {
@@ -33,11 +42,20 @@ export function formSchema(root: JsonSchema): FormSchema {
   } as FormSchema;
 }
 
-function formed(given: JsonSchema, root: JsonSchema, depth: number, isRequired: boolean) {
+/** As deep a form as has not too many schemas. */
+function formedWithin(root: JsonSchema, depth: number): ReturnType<typeof formed> {
+  const forming: Forming = { root, depth, left: schemasMax };
+  const whole = formed(root, forming, 0, true);
+  return forming.left > 0 || depth === 0 ? whole : formedWithin(root, depth - 1);
+}
+
+function formed(given: JsonSchema, forming: Forming, depth: number, isRequired: boolean) {
+  const { root } = forming;
+  forming.left -= 1;
   const { default: standard, ...whole } = withoutNull(resolved(given, root), root);
   const options: Record<string, unknown> = { isRequired };
   if (standard !== undefined) options['standard'] = standard;
-  if (isFree(whole) || depth > depthMax) {
+  if (isFree(whole) || depth > forming.depth || forming.left <= 0) {
     const { title, description = 'Any JSON value.' } = whole;
     const schema = { ...(title === undefined ? {} : { title }), description };
     return { schema, uiSchema: { 'ui:field': 'json', 'ui:options': options } };
@@ -56,7 +74,7 @@ function formed(given: JsonSchema, root: JsonSchema, depth: number, isRequired: 
     const required = Array.isArray(whole['required']) ? whole['required'] : [];
     const properties: Record<string, unknown> = {};
     for (const [name, property] of Object.entries(whole['properties'])) {
-      const one = formed(asSchema(property), root, depth + 1, required.includes(name));
+      const one = formed(asSchema(property), forming, depth + 1, required.includes(name));
       properties[name] = one.schema;
       uiSchema[name] = one.uiSchema;
     }
@@ -65,12 +83,12 @@ function formed(given: JsonSchema, root: JsonSchema, depth: number, isRequired: 
   delete schema['patternProperties'];
   const { additionalProperties, items } = whole;
   if (isSchema(additionalProperties) && Object.keys(additionalProperties).length > 0) {
-    const other = formed(additionalProperties, root, depth + 1, false);
+    const other = formed(additionalProperties, forming, depth + 1, false);
     schema['additionalProperties'] = other.schema;
     uiSchema['additionalProperties'] = other.uiSchema;
   } else delete schema['additionalProperties'];
   if (isSchema(items)) {
-    const item = formed(items, root, depth + 1, true);
+    const item = formed(items, forming, depth + 1, true);
     schema['items'] = item.schema;
     uiSchema['items'] = withoutLabel(item.uiSchema);
   }
@@ -79,7 +97,7 @@ function formed(given: JsonSchema, root: JsonSchema, depth: number, isRequired: 
     if (choices.length === 0) continue;
     delete schema[keyword];
     if (!choices.every(hasShape)) continue;
-    const all = choices.map((choice) => formed(choice, root, depth + 1, isRequired));
+    const all = choices.map((choice) => formed(choice, forming, depth + 1, isRequired));
     schema[keyword] = all.map((one) => one.schema);
     if (choices.every((choice) => 'const' in choice)) continue;
     uiSchema[keyword] = all.map((one, i) => {

@@ -2,33 +2,12 @@ import { Fragment } from 'react';
 import { Json } from '../ui/Code.tsx';
 import { Section } from '../ui/Page.tsx';
 import { Words } from '../ui/Words.tsx';
-import {
-  eitherText,
-  hasShape,
-  isSchema,
-  type JsonSchema,
-  resolved,
-  rulesOf,
-  schemasOf,
-  typeText,
-} from './schema.ts';
-
-/** Deeper ones are in the JSON below. */
-const depthMax = 6;
-
-interface Line {
-  readonly path: string;
-  readonly name: string;
-  readonly depth: number;
-  readonly isRequired: boolean;
-  readonly schema: JsonSchema;
-  /** Not a property, but one of several shapes, or the entries of a list or map. */
-  readonly isPart: boolean;
-}
+import { linesOf, type SchemaLine } from './lines.ts';
+import { eitherText, type JsonSchema, rulesOf, typeText } from './schema.ts';
 
 /** A schema as a table of its properties, and as JSON below. */
 export function SchemaTable({ title, schema }: { title: string; schema: JsonSchema }) {
-  const lines = [...linesOf(schema, schema)];
+  const { lines, isWhole } = linesOf(schema);
   const either = eitherText(schema);
   return (
     <Section title={title} flush>
@@ -62,11 +41,16 @@ export function SchemaTable({ title, schema }: { title: string; schema: JsonSche
             </thead>
             <tbody>
               {lines.map((line) => (
-                <SchemaLine key={line.path} line={line} root={schema} />
+                <TableLine key={line.path} line={line} root={schema} />
               ))}
             </tbody>
           </table>
         </section>
+      )}
+      {!isWhole && (
+        <p className="border-t px-4 py-2.5 text-[13px] text-muted">
+          The schema goes on: the JSON below has all of it.
+        </p>
       )}
       <details className="border-t px-4 py-2.5">
         <summary className="text-[13px] text-muted hover:text-ink">As JSON Schema</summary>
@@ -78,7 +62,7 @@ export function SchemaTable({ title, schema }: { title: string; schema: JsonSche
   );
 }
 
-function SchemaLine({ line, root }: { line: Line; root: JsonSchema }) {
+function TableLine({ line, root }: { line: SchemaLine; root: JsonSchema }) {
   const { name, depth, isRequired, isPart, schema } = line;
   const about = (
     <>
@@ -114,54 +98,6 @@ function SchemaLine({ line, root }: { line: Line; root: JsonSchema }) {
       <td className="px-4 py-2.5 max-sm:hidden">{about}</td>
     </tr>
   );
-}
-
-/** The properties of a schema, and theirs below them. */
-function* linesOf(given: JsonSchema, root: JsonSchema, path = '', depth = 0): Generator<Line> {
-  if (depth > depthMax) return;
-  const schema = resolved(given, root);
-  const required = Array.isArray(schema['required']) ? schema['required'] : [];
-  for (const part of schemasOf(schema['allOf'])) yield* linesOf(part, root, path, depth);
-  if (isSchema(schema['properties'])) {
-    for (const [name, property] of Object.entries(schema['properties'])) {
-      const at = `${path}/${name}`;
-      yield* withBelow(at, name, depth, isSchema(property) ? property : {}, root, {
-        isRequired: required.includes(name),
-      });
-    }
-  }
-  if (isSchema(schema['additionalProperties'])) {
-    yield* withBelow(`${path}/*`, 'any other', depth, schema['additionalProperties'], root, {
-      isPart: true,
-    });
-  }
-  const options = [...schemasOf(schema['oneOf']), ...schemasOf(schema['anyOf'])].filter(hasShape);
-  for (const [i, option] of options.entries()) {
-    // Rules that the type already shows need no line.
-    if ([...linesOf(option, root, '', depth)].length === 0) continue;
-    yield* withBelow(
-      `${path}|${i}`,
-      `as ${option['title'] ?? typeText(option, root)}`,
-      depth,
-      option,
-      root,
-      { isPart: true },
-    );
-  }
-  if (isSchema(schema['items'])) yield* linesOf(schema['items'], root, `${path}[]`, depth);
-}
-
-function* withBelow(
-  path: string,
-  name: string,
-  depth: number,
-  given: JsonSchema,
-  root: JsonSchema,
-  { isRequired = false, isPart = false },
-): Generator<Line> {
-  const schema = resolved(given, root);
-  yield { path, name, depth, schema, isRequired, isPart };
-  yield* linesOf(schema, root, path, depth + 1);
 }
 
 const capital = (text: string) => text.charAt(0).toUpperCase() + text.slice(1);

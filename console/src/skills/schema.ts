@@ -26,6 +26,9 @@ export function resolved(schema: JsonSchema, root: JsonSchema, depth = 0): JsonS
 export const typesOf = ({ type }: JsonSchema): readonly string[] =>
   (Array.isArray(type) ? type : [type]).filter((one): one is string => typeof one === 'string');
 
+/** Options that the text of a type names. Options may have options, so more of them at each level would be very many. */
+const optionsMax = 6;
+
 /** Its type in a word or two: `text`, `list of numbers`, `one of 3`. */
 export function typeText(schema: JsonSchema, root: JsonSchema, depth = 0): string {
   const whole = resolved(schema, root);
@@ -33,7 +36,8 @@ export function typeText(schema: JsonSchema, root: JsonSchema, depth = 0): strin
   if (Array.isArray(whole['enum'])) return 'one of';
   const options = [...schemasOf(whole['oneOf']), ...schemasOf(whole['anyOf'])].filter(hasShape);
   if (options.length > 0 && typesOf(whole).length === 0 && depth < depthMax) {
-    return [...new Set(options.map((one) => typeText(one, root, depth + 1)))].join(' or ');
+    const named = options.slice(0, optionsMax).map((one) => typeText(one, root, depth + 1));
+    return [...new Set(named), ...(options.length > optionsMax ? ['more'] : [])].join(' or ');
   }
   const types = typesOf(whole);
   if (types.length === 0) return isSchema(whole['properties']) ? 'object' : 'any';
