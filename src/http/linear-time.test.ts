@@ -9,6 +9,10 @@ import { expect, test } from 'vitest';
 import { cpuMsOf } from '../../test/support/cpu-time.ts';
 import { growthOf, linearGrowthMax } from '../../test/support/growth.ts';
 import { hostileCases, largeCases, refusedSchemas } from '../../test/support/hostile-schemas.ts';
+import { transcriptOf } from '../agents/compaction-plan.ts';
+import { quoted } from '../agents/quoted.ts';
+import { sizeOfText, tokensOfSize } from '../agents/text-size.ts';
+import { readArguments } from '../agents/tool-arguments.ts';
 import { checkUrl } from '../egress/url-guard.ts';
 import { cleanJson } from '../executors/active-run.ts';
 import { boundedValidator, checkBoundedSchema } from '../kernel/bounded-schema.ts';
@@ -16,19 +20,28 @@ import { systemClock } from '../kernel/clock.ts';
 import { compileSchema } from '../kernel/json-schema.ts';
 import { createLogger } from '../kernel/log.ts';
 import { momentOf } from '../kernel/moment.ts';
+import { patternSize } from '../kernel/pattern-size.ts';
 import { SchemaError } from '../kernel/schema-rules.ts';
-import { canonicalJson, isCleanText } from '../kernel/text.ts';
+import { canonicalJson, isCleanText, normalized } from '../kernel/text.ts';
 import { isStandardSignature } from '../kernel/webhook-signature.ts';
+import { likenessOf } from '../memories/near-duplicates.ts';
 import { queryOf } from '../memories/query.ts';
 import { termsText } from '../memories/terms.ts';
 import { readWords } from '../memories/words.ts';
 import { createEventDataReader } from '../models/event-data.ts';
+import { createThinkTagFilter } from '../models/think-tag-filter.ts';
+import { shownText, withoutHiding } from '../remote-skills/definitions.ts';
+import { refuseHeavy } from '../remote-skills/mcp/heavy-messages.ts';
+import { plainEvents } from '../remote-skills/mcp/plain-events.ts';
+import { secretsInQuery } from '../remote-skills/query-secrets.ts';
+import { nameTools } from '../remote-skills/skill-names.ts';
 import { parseCron } from '../schedules/cron.ts';
 import { payloadOf } from '../triggers/payload.ts';
 import { requireSignature } from '../triggers/signature.ts';
 import { adminHook } from './authenticate.ts';
 import { parseJsonBody } from './body.ts';
 import { ClientAddresses } from './client-address.ts';
+import { acceptsGzip } from './compress.ts';
 import { waitSeconds } from './prefer.ts';
 import { isGuarded, routedUrl, unreadableParameter } from './url.ts';
 import { WrongSecrets } from './wrong-secrets.ts';
@@ -81,10 +94,18 @@ const hostile = texts([
   ['"', '\\u0061', '"'],
   ['{"__proto__"', ' ', '}'],
   ['', '\u0301', ''],
+  ['', '\u0301\u0323', ''],
+  ['a', '\uff9e\u0301', ''],
+  ['', 'ก', ''],
   ['', '語', ''],
   ['data: ', 'x', ''],
   ['', 'data: x\n', ''],
   ['', '\n', ''],
+  ['', '\r', '\n'],
+  ['\r', '\n', ''],
+  ['', '\\p{', ''],
+  ['', '<', ''],
+  ['', '\u200b', ''],
 ]);
 
 const formats = [
@@ -136,7 +157,24 @@ const form = { 'content-type': 'application/x-www-form-urlencoded' };
 const unique = compileSchema({ type: 'array', uniqueItems: true });
 const patterned = compileSchema({ type: 'string', pattern: '^(a+)+$' });
 
+const piecesOf = (text: string, length = 4_096) =>
+  Array.from({ length: Math.ceil(text.length / length) }, (_, i) =>
+    text.slice(i * length, (i + 1) * length),
+  );
+
+async function readEvents(text: string): Promise<void> {
+  const body = ReadableStream.from(piecesOf(text).map((piece) => Buffer.from(piece)));
+  for await (const _ of plainEvents(body));
+}
+
+function summarized(text: string): string {
+  const messages = piecesOf(text, 8_000).map((piece) => ({ role: 'user', text: piece }) as const);
+  const covered = { messages, task: 0, covered: 0, summary: { text } };
+  return transcriptOf(covered, messages.length, Number.POSITIVE_INFINITY, tokensOfSize);
+}
+
 const readers: Record<string, (text: string) => unknown> = {
+  'the Accept-Encoding header': acceptsGzip,
   'the Prefer header': waitSeconds,
   'an address': (text) => [routedUrl(text), isGuarded(text), unreadableParameter(text)],
   'the Authorization header': adminWith,
@@ -160,9 +198,26 @@ const readers: Record<string, (text: string) => unknown> = {
   'what an executor says': cleanJson,
   'what a provider says': (text) => {
     const reader = createEventDataReader();
-    for (let at = 0; at < text.length; at += 4_096) reader.push(text.slice(at, at + 4_096));
+    for (const piece of piecesOf(text)) reader.push(piece);
     reader.rest();
   },
+  'thinking before an answer': (text) => {
+    const filter = createThinkTagFilter();
+    for (const piece of piecesOf(text, 100)) filter.push(piece);
+    filter.end();
+  },
+  'the arguments of a tool': readArguments,
+  'the size of a prompt': sizeOfText,
+  'a conversation that is summarized': summarized,
+  'a text that is quoted in a prompt': (text) => quoted(text, 'memory'),
+  'memories that may be alike': (text) => likenessOf(text, `${text} b`),
+  'a normal form': (text) => [normalized(text, 'NFC'), normalized(text, 'NFKD')],
+  'the name of a tool': (text) => nameTools([{ tool: text }]),
+  'a text of a server': (text) => [shownText(text), withoutHiding(JSON.stringify(text))],
+  'the event stream of a server': readEvents,
+  'the size of a message of a server': refuseHeavy,
+  'secrets in an address': secretsInQuery,
+  'the size of a pattern': patternSize,
   'unique items': (text) => unique(text.split(',')),
   'a pattern of a schema': patterned,
   ...Object.fromEntries(
@@ -170,9 +225,9 @@ const readers: Record<string, (text: string) => unknown> = {
   ),
 };
 
-test.each(Object.entries(readers))('%s is read in linear time', (_name, read) => {
+test.each(Object.entries(readers))('%s is read in linear time', async (_name, read) => {
   for (const [text, inputOf] of hostile) {
-    expect(growthOf(inputOf, read), text).toBeLessThan(linearGrowthMax);
+    expect(await growthOf(inputOf, read), text).toBeLessThan(linearGrowthMax);
   }
 });
 

@@ -1,11 +1,12 @@
 /**
- * Twice the input takes about twice the time, whatever it is made of. Measured is processor time of
- * what a skill computes in its executor or, without the process around it, in its sandbox; what cannot
- * be linear (programs of strangers, unlike texts, a page's main text) is stopped by its deadline, and
- * the tests of these skills say so.
+ * A long text takes about as much time as short ones that have as many characters together, whatever it is made of.
+ * Measured is processor time of what a skill computes in its executor or, without the process around it, in its sandbox;
+ * what cannot be linear (programs of strangers, unlike texts, a page's main text) is stopped by its deadline, and the
+ * tests of these skills say so.
  */
 import { describe, expect, test, vi } from 'vitest';
 import { fakeModel } from '../../../test/support/fake-model.ts';
+import { growthOf, linearGrowthMax } from '../../../test/support/growth.ts';
 import { contextOf } from '../../../test/support/try-skill.ts';
 import { archiveOf } from '../../../test/support/zip-archive.ts';
 import type { Egress } from '../../egress/guarded-fetch.ts';
@@ -232,37 +233,11 @@ const cases: [skill: string, what: string, compute: Compute, text: (n: number) =
   ],
 ];
 
-const sizes = { small: 65_536, large: 262_144 };
-/** Four times the input in less than eleven times the time: quadratic would be sixteen. */
-const growthMax = 11;
-/** Below this, what is measured is chance. */
-const measurableMs = 25;
-
 describe.each(cases)('%s of more and more %s', (_skill, _what, compute, text) => {
   test('takes time in proportion', { timeout: 60_000 }, async () => {
-    await cpuMs(compute, text(sizes.small));
-    const [small, large] = [text(sizes.small), text(sizes.large)];
-
-    // Of a few attempts the best counts: collecting garbage may hit any.
-    let growth = Number.POSITIVE_INFINITY;
-    for (let attempt = 0; attempt < 3 && growth >= growthMax; attempt++) {
-      const base = Math.max(measurableMs / 4, await cpuMs(compute, small));
-      growth = Math.min(growth, (await cpuMs(compute, large)) / base);
-    }
-
-    expect(growth).toBeLessThan(growthMax);
+    expect(await growthOf(text, compute)).toBeLessThan(linearGrowthMax);
   });
 });
-
-/** Processor time of one computation, however it ends. */
-async function cpuMs(compute: Compute, text: string): Promise<number> {
-  const before = process.threadCpuUsage();
-  await Promise.resolve()
-    .then(() => compute(text))
-    .catch(() => undefined);
-  const { user, system } = process.threadCpuUsage(before);
-  return (user + system) / 1_000;
-}
 
 function request(body: string, type: string) {
   Object.assign(served, { body, type });
