@@ -21,22 +21,19 @@ test('an option without properties has no line', () => {
   expect(linesOf({ oneOf }).lines.map(({ name }) => name)).toEqual(['as A', 'a']);
 });
 
-/** As many properties as letters, each of which is the schema again. */
-const letters = Object.fromEntries([...'abcdefghijklmnopqrstuvwxyz'].map((name) => [name, 0]));
-const again = (to: object) => Object.fromEntries(Object.keys(letters).map((name) => [name, to]));
+/** As many names as letters, each of which is the schema again. */
+const again = Object.fromEntries(
+  [...'abcdefghijklmnopqrstuvwxyz'].map((name) => [name, { $ref: '#' }]),
+);
 
 test.each([
-  ['a list of itself', { type: 'array', items: { $ref: '#' } }, true],
-  ['properties that are itself', { properties: again({ $ref: '#' }) }, false],
-  [
-    'options that are itself',
-    { type: 'array', items: { anyOf: Object.values(again({ $ref: '#' })) } },
-    true,
-  ],
-])('a schema that is %s ends', (_what, schema, hasFew) => {
+  ['a list of itself', { type: 'array', items: { $ref: '#' } }],
+  ['properties that are itself', { properties: again }],
+  ['options that are itself', { type: 'array', items: { anyOf: Object.values(again) } }],
+])('of a schema that is %s only some lines are made', (_what, schema) => {
   const { lines, isWhole } = linesOf(schema);
   expect(lines.length).toBeLessThanOrEqual(400);
-  expect(isWhole || lines.length > 0 || hasFew).toBe(true);
+  expect(isWhole).toBe(false);
 });
 
 test('a type of many options that have many options has a short text', () => {
