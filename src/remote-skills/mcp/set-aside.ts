@@ -1,8 +1,8 @@
 /**
  * Keeps the long parts of a server's messages from the SDK, which validates each item by several schemas and writes the
  * faults of all into one error: a megabyte of empty blocks took it 23 seconds and a gigabyte. They are set aside in the
- * `_meta` of the message, where nothing looks at them, and put back into what the SDK returns. Whoever puts them back
- * validates them, in linear time.
+ * `_meta` of the message, where nothing looks at them, and put back into what the SDK returns. The caller of
+ * the SDK validates them then, in linear time.
  */
 import { hasMoreNodes, isObject, type Json } from '../../kernel/json.ts';
 
