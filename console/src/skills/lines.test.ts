@@ -26,14 +26,34 @@ const again = Object.fromEntries(
   [...'abcdefghijklmnopqrstuvwxyz'].map((name) => [name, { $ref: '#' }]),
 );
 
+/** A schema that counts how often it is read. */
+function countedSchema(given: Readonly<Record<string, unknown>>) {
+  let reads = 0;
+  const schema = Object.defineProperty({ ...given }, '$comment', {
+    enumerable: true,
+    get: () => String(++reads),
+  });
+  return { schema, reads: () => reads };
+}
+
 test.each([
   ['a list of itself', { type: 'array', items: { $ref: '#' } }],
   ['properties that are itself', { properties: again }],
   ['options that are itself', { type: 'array', items: { anyOf: Object.values(again) } }],
+  ['options of options that are itself', { anyOf: Object.values(again) }],
 ])('of a schema that is %s only some lines are made', (_what, schema) => {
-  const { lines, isWhole } = linesOf(schema);
+  const counted = countedSchema(schema);
+  const { lines, isWhole } = linesOf(counted.schema);
+  for (const line of lines) typeText(line.schema, counted.schema);
   expect(lines.length).toBeLessThanOrEqual(400);
   expect(isWhole).toBe(false);
+  expect(counted.reads()).toBeLessThan(400_000);
+});
+
+test('the text of options of options that are itself is made of some of them', () => {
+  const { schema, reads } = countedSchema({ anyOf: Object.values(again) });
+  typeText(schema, schema);
+  expect(reads()).toBeLessThan(1_000);
 });
 
 test('a type of many options that have many options has a short text', () => {

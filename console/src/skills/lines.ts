@@ -6,7 +6,7 @@ import { hasShape, isSchema, type JsonSchema, resolved, schemasOf, typeText } fr
 
 /** Levels of properties; deeper ones are in the JSON of the schema. */
 const depthMax = 6;
-/** Schemas that are read. */
+/** Schemas that are read, among them those that are too deep for a line. */
 const schemasMax = 2_000;
 const linesMax = 400;
 
@@ -38,8 +38,8 @@ export function linesOf(schema: JsonSchema): { lines: readonly SchemaLine[]; isW
 /** Adds the lines of what is in a schema. */
 function read(reading: Reading, given: JsonSchema, path: string, depth: number): void {
   const { root, lines } = reading;
-  if (depth > depthMax || lines.length > linesMax || reading.left <= 0) return;
   reading.left -= 1;
+  if (depth > depthMax || lines.length > linesMax || reading.left <= 0) return;
   const schema = resolved(given, root);
   const required = Array.isArray(schema['required']) ? schema['required'] : [];
   for (const part of schemasOf(schema['allOf'])) read(reading, part, path, depth);
@@ -55,22 +55,26 @@ function read(reading: Reading, given: JsonSchema, path: string, depth: number):
   }
   const options = [...schemasOf(schema['oneOf']), ...schemasOf(schema['anyOf'])].filter(hasShape);
   for (const [i, option] of options.entries()) {
-    const name = `as ${option['title'] ?? typeText(option, root)}`;
-    const before = lines.length;
-    add(reading, { path: `${path}|${i}`, name, isRequired: false, isPart: true }, option, depth);
+    const at = lines.length;
+    const unnamed = { path: `${path}|${i}`, name: '', isRequired: false, isPart: true };
+    add(reading, unnamed, option, depth);
+    const line = lines[at];
     // Rules that the type already shows need no line.
-    if (lines.length === before + 1) lines.pop();
+    if (lines.length === at + 1) lines.pop();
+    // Named only now, because most have no line.
+    else if (line) lines[at] = { ...line, name: `as ${option['title'] ?? typeText(option, root)}` };
   }
   if (isSchema(schema['items'])) read(reading, schema['items'], `${path}[]`, depth);
 }
 
-/** Adds a line, and those below it. */
+/** Adds a line, and those below it; nothing when enough schemas have been read. */
 function add(
   reading: Reading,
   line: Omit<SchemaLine, 'schema' | 'depth'>,
   given: JsonSchema,
   depth: number,
 ): void {
+  if (reading.left <= 0) return;
   const schema = resolved(given, reading.root);
   reading.lines.push({ ...line, depth, schema });
   read(reading, schema, line.path, depth + 1);

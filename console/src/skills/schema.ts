@@ -26,8 +26,12 @@ export function resolved(schema: JsonSchema, root: JsonSchema, depth = 0): JsonS
 export const typesOf = ({ type }: JsonSchema): readonly string[] =>
   (Array.isArray(type) ? type : [type]).filter((one): one is string => typeof one === 'string');
 
-/** Options that the text of a type names. Options may have options, so more of them at each level would be very many. */
+/**
+ * Options that the text of a type names, and levels of it. Options may have options, so more of them, or more levels,
+ * would be very many: these are 216.
+ */
 const optionsMax = 6;
+const textLevelsMax = 3;
 
 /** Its type in a word or two: `text`, `list of numbers`, `one of 3`. */
 export function typeText(schema: JsonSchema, root: JsonSchema, depth = 0): string {
@@ -35,7 +39,7 @@ export function typeText(schema: JsonSchema, root: JsonSchema, depth = 0): strin
   if ('const' in whole) return JSON.stringify(whole['const']);
   if (Array.isArray(whole['enum'])) return 'one of';
   const options = [...schemasOf(whole['oneOf']), ...schemasOf(whole['anyOf'])].filter(hasShape);
-  if (options.length > 0 && typesOf(whole).length === 0 && depth < depthMax) {
+  if (options.length > 0 && typesOf(whole).length === 0 && depth < textLevelsMax) {
     const named = options.slice(0, optionsMax).map((one) => typeText(one, root, depth + 1));
     return [...new Set(named), ...(options.length > optionsMax ? ['more'] : [])].join(' or ');
   }
@@ -43,7 +47,7 @@ export function typeText(schema: JsonSchema, root: JsonSchema, depth = 0): strin
   if (types.length === 0) return isSchema(whole['properties']) ? 'object' : 'any';
   return types
     .map((type) =>
-      type === 'array' && isSchema(whole['items']) && depth < depthMax
+      type === 'array' && isSchema(whole['items']) && depth < textLevelsMax
         ? `array of ${typeText(whole['items'], root, depth + 1)}`
         : type,
     )
