@@ -1,124 +1,75 @@
 /**
- * Who may import whom. A slice is a folder of src/; the table says which other slices each may use, and
- * refuses all others. Only composition may import every slice, and no slice may import it. Files in
- * test/, bench/ and scripts/ and *.test.ts are not the product; only the rules at the end apply to
- * them. ARCHITECTURE.md gives the reasons.
+ * Who may import whom. `src` has zones, from the bottom to the top, and each zone has rooms in the same
+ * order: a room imports rooms that stand before it, in its own zone or in a lower one. So no import
+ * leads upward, and no rooms form a circle. Files in test/, bench/ and scripts/ and *.test.ts are not
+ * the product; only the rules at the end apply to them. ARCHITECTURE.md says what each room is for.
  */
-
-/** Every slice that speaks HTTP and keeps rows may use these. */
-const ground = ['kernel', 'database', 'http', 'queue', 'events'];
-const mayUse = {
-  kernel: [],
-  sandbox: ['kernel'],
-  database: ['kernel'],
-  redis: ['kernel'],
-  http: ['kernel', 'redis'],
-  queue: ['kernel', 'redis'],
-  egress: ['kernel'],
-  events: ['kernel', 'database'],
-  leases: ['kernel', 'database'],
-  start: [],
-  'api-keys': ground,
-  skills: ground,
-  memories: ground,
-  conversations: ground,
-  models: ['kernel'],
-  credentials: [...ground, 'models'],
-  usage: [...ground, 'models'],
-  embeddings: [...ground, 'models', 'usage'],
-  executors: ['kernel', 'skills'],
-  processes: ['kernel', 'database', 'http'],
-  journal: [...ground, 'memories', 'conversations'],
-  agents: [...ground, 'skills', 'memories', 'conversations', 'models', 'usage', 'journal'],
-  jobs: [
-    ...[...ground, 'leases', 'skills', 'executors', 'agents', 'conversations', 'memories'],
-    'journal',
-  ],
-  approvals: [...ground, 'journal', 'jobs'],
-  'run-events': [...ground, 'journal', 'jobs'],
-  schedules: [...ground, 'api-keys', 'skills', 'agents', 'jobs'],
-  triggers: [...ground, 'sandbox', 'api-keys', 'skills', 'agents', 'jobs', 'run-events'],
-  webhooks: [...ground, 'leases', 'egress', 'agents'],
-  'user-data': [
-    ...ground,
-    'journal',
-    'jobs',
-    'approvals',
-    'run-events',
-    'conversations',
-    'memories',
-    'usage',
-  ],
-  mcp: [...ground, 'skills', 'agents', 'jobs', 'approvals'],
-  'remote-skills': [...ground, 'egress', 'sandbox', 'skills', 'executors'],
-  console: [...ground, 'api-keys'],
-  // The composition tells it of jobs, so that no slice has to know that it is counted.
-  statistics: [...ground, 'skills'],
-  move: ['kernel', 'database', 'memories'],
-  config: ['kernel', 'egress', 'models'],
-  // Only pure modules of the last four: a test of `skillwright/testing` counts what it loads.
-  testing: ['kernel', 'executors', 'skills', 'agents', 'jobs', 'journal', 'memories'],
-  // Of webhooks the form of a message, which it forwards to a developer's machine.
-  cli: ['kernel', 'database', 'redis', 'config', 'move', 'skills', 'testing', 'webhooks'],
+const zones = {
+  adapters: 'redis database queue http egress sandbox models',
+  core: 'config events leases api-keys skills executors conversations memories usage embeddings credentials journal agents jobs',
+  platform:
+    'run-events approvals schedules triggers webhooks statistics user-data remote-skills mcp processes',
+  apps: 'start move testing cli console composition',
 };
+const rooms = Object.entries(zones).flatMap(([zone, names]) =>
+  names.split(' ').map((name) => `${zone}/${name}`),
+);
 
 const product = { path: '^src/', pathNot: '[.]test[.]ts$' };
 const either = (names) => `(${names.join('|')})`;
 
-const slices = Object.entries(mayUse).map(([slice, others]) => ({
-  name: `slice-${slice}`,
-  comment: `src/${slice} may import ${others.length > 0 ? others.join(', ') : 'nothing of ours'}.`,
+const order = ['kernel', ...rooms].map((room, place, all) => ({
+  name: `room-${room.split('/').at(-1)}`,
+  comment: `src/${room} may import ${place > 0 ? `rooms before it: ${all.slice(0, place).join(', ')}` : 'nothing of ours'}.`,
   severity: 'error',
   // The catalog is stricter and has its own rule.
-  from: { path: `^src/${slice}/`, pathNot: '[.]test[.]ts$|^src/skills/catalog/' },
+  from: { path: `^src/${room}/`, pathNot: '[.]test[.]ts$|^src/core/skills/catalog/' },
   to: {
     path: '^src/',
-    pathNot: `^src/${either([slice, ...others])}/${slice === 'cli' ? '|^src/main[.]ts$' : ''}`,
+    pathNot: `^src/${either(all.slice(0, place + 1))}/${room === 'apps/cli' ? '|^src/main[.]ts$' : ''}`,
   },
 }));
 
 module.exports = {
   forbidden: [
-    ...slices,
+    ...order,
     {
-      name: 'slice-unknown',
-      comment: 'A new folder in src/ needs a line in the table above.',
+      name: 'room-unknown',
+      comment: 'A new folder in src/ needs its place in the table above.',
       severity: 'error',
-      from: {
-        path: '^src/[^/]+/',
-        pathNot: `^src/${either([...Object.keys(mayUse), 'composition'])}/`,
-      },
+      from: { path: '^src/[^/]+/', pathNot: `^src/${either(['kernel', ...rooms])}/` },
       to: { path: '^src/' },
     },
     {
       name: 'catalog-stands-alone',
       comment: 'A skill of the catalog is what an operator could have written.',
       severity: 'error',
-      from: { path: '^src/skills/catalog/', pathNot: '[.]test[.]ts$' },
+      from: { path: '^src/core/skills/catalog/', pathNot: '[.]test[.]ts$' },
       to: {
         path: '^src/',
-        pathNot: '^src/(skills/definition[.]ts$|skills/catalog/|egress/|sandbox/)',
+        pathNot:
+          '^src/(core/skills/definition[.]ts$|core/skills/catalog/|adapters/egress/|adapters/sandbox/)',
       },
     },
     {
       name: 'catalog-is-data',
       comment: 'Skills are loaded by folder, inside an executor; no module imports one.',
       severity: 'error',
-      from: { ...product, pathNot: `${product.pathNot}|^src/skills/catalog/` },
-      to: { path: '^src/skills/catalog/' },
+      from: { ...product, pathNot: `${product.pathNot}|^src/core/skills/catalog/` },
+      to: { path: '^src/core/skills/catalog/' },
     },
     {
       name: 'routes-are-thin',
       comment: 'A route parses, calls one verb of its slice and maps the answer.',
       severity: 'error',
-      from: { path: '^src/([^/]+)/.+[.]routes[.]ts$' },
-      to: { path: '^src/', pathNot: '^src/($1|http|kernel)/' },
+      from: { path: '^src/([^/]+/[^/]+)/.+[.]routes[.]ts$' },
+      to: { path: '^src/', pathNot: '^src/($1|adapters/http|kernel)/' },
     },
     {
       name: 'routes-belong-to-app',
       comment: 'The composition alone puts the slices behind HTTP.',
       severity: 'error',
-      from: { path: '^src/([^/]+)/', pathNot: '[.]test[.]ts$|^src/composition/' },
+      from: { path: '^src/([^/]+/[^/]+)/', pathNot: '[.]test[.]ts$|^src/apps/composition/' },
       to: { path: '[.]routes[.]ts$', pathNot: '^src/$1/' },
     },
     {
@@ -126,14 +77,14 @@ module.exports = {
       comment:
         'A store knows the database, the kernel and the stores of its slice; policy belongs to the verb.',
       severity: 'error',
-      from: { path: '^src/([^/]+)/.+[.]store[.]ts$' },
-      to: { path: '^src/', pathNot: '^src/((database|kernel)/|$1/.+[.]store[.]ts$)' },
+      from: { path: '^src/([^/]+/[^/]+)/.+[.]store[.]ts$' },
+      to: { path: '^src/', pathNot: '^src/((adapters/database|kernel)/|$1/.+[.]store[.]ts$)' },
     },
     {
       name: 'stores-are-private',
       comment: 'Only its own slice (and the composition) imports a store.',
       severity: 'error',
-      from: { path: '^src/([^/]+)/', pathNot: '[.]test[.]ts$|^src/composition/' },
+      from: { path: '^src/([^/]+/[^/]+)/', pathNot: '[.]test[.]ts$|^src/apps/composition/' },
       to: { path: '[.]store[.]ts$', pathNot: '^src/$1/' },
     },
     {
@@ -142,9 +93,9 @@ module.exports = {
       severity: 'error',
       from: {
         ...product,
-        pathNot: `${product.pathNot}|^src/(queue|composition)/`,
+        pathNot: `${product.pathNot}|^src/(adapters/queue|apps/composition)/`,
       },
-      to: { path: '^src/queue/', pathNot: '^src/queue/queue[.]ts$' },
+      to: { path: '^src/adapters/queue/', pathNot: '^src/adapters/queue/queue[.]ts$' },
     },
     {
       name: 'main-starts-the-composition',
@@ -152,27 +103,27 @@ module.exports = {
         'main.ts reads the environment and starts the program; folders hold everything else.',
       severity: 'error',
       from: { path: '^src/[^/]+[.]ts$', pathNot: '^src/author[.]ts$' },
-      to: { path: '^src/', pathNot: '^src/(start/.*|composition/run)[.]ts$' },
+      to: { path: '^src/', pathNot: '^src/apps/(start/.*|composition/run)[.]ts$' },
     },
     {
       name: 'author-is-small',
       comment: 'What an author imports loads nothing of the platform.',
       severity: 'error',
-      from: { path: '^src/(author|skills/definition|skills/schema-types)[.]ts$' },
-      to: { pathNot: '^(src/skills/(definition|schema-types)[.]ts$|node_modules/typebox/)' },
+      from: { path: '^src/(author|core/skills/definition|core/skills/schema-types)[.]ts$' },
+      to: { pathNot: '^(src/core/skills/(definition|schema-types)[.]ts$|node_modules/typebox/)' },
     },
     {
       name: 'command-line-starts-main',
       comment:
         'Only the start and the entry of the command line start the program in their own process.',
       severity: 'error',
-      from: { path: '^src/', pathNot: '^src/(cli/main[.]ts|start[.]js)$' },
+      from: { path: '^src/', pathNot: '^src/(apps/cli/main[.]ts|start[.]js)$' },
       to: { path: '^src/main[.]ts$' },
     },
     {
       name: 'commander-in-cli',
       severity: 'error',
-      from: { ...product, pathNot: `${product.pathNot}|^src/cli/` },
+      from: { ...product, pathNot: `${product.pathNot}|^src/apps/cli/` },
       to: { path: 'node_modules/commander/|^packages/client/' },
     },
     {
@@ -182,7 +133,7 @@ module.exports = {
       severity: 'error',
       from: {
         ...product,
-        pathNot: `${product.pathNot}|^src/database/(sqlite|backup|inspect|wal-loss)[.]ts$`,
+        pathNot: `${product.pathNot}|^src/adapters/database/(sqlite|backup|inspect|wal-loss)[.]ts$`,
       },
       to: { path: '^(node:)?sqlite$' },
     },
@@ -191,7 +142,7 @@ module.exports = {
       severity: 'error',
       from: {
         ...product,
-        pathNot: `${product.pathNot}|^src/database/(postgres|inspect|try-migrations)[.]ts$`,
+        pathNot: `${product.pathNot}|^src/adapters/database/(postgres|inspect|try-migrations)[.]ts$`,
       },
       to: { path: 'node_modules/(@types/pg|pg|pg-pool|pg-cursor)/' },
     },
@@ -199,25 +150,25 @@ module.exports = {
       name: 'redis-drivers',
       comment: 'BullMQ lives in queue/, ioredis in redis/, which opens every connection.',
       severity: 'error',
-      from: { ...product, pathNot: `${product.pathNot}|^src/(queue|redis)/` },
+      from: { ...product, pathNot: `${product.pathNot}|^src/adapters/(queue|redis)/` },
       to: { path: 'node_modules/(bullmq|ioredis)/' },
     },
     {
       name: 'mcp-sdk-in-mcp',
       severity: 'error',
-      from: { ...product, pathNot: `${product.pathNot}|^src/(mcp|remote-skills/mcp)/` },
+      from: { ...product, pathNot: `${product.pathNot}|^src/platform/(mcp|remote-skills/mcp)/` },
       to: { path: 'node_modules/@modelcontextprotocol/' },
     },
     {
       name: 'bullmq-in-queue',
       severity: 'error',
-      from: { ...product, pathNot: `${product.pathNot}|^src/queue/` },
+      from: { ...product, pathNot: `${product.pathNot}|^src/adapters/queue/` },
       to: { path: 'node_modules/bullmq/' },
     },
     {
       name: 'ioredis-in-redis',
       severity: 'error',
-      from: { ...product, pathNot: `${product.pathNot}|^src/redis/` },
+      from: { ...product, pathNot: `${product.pathNot}|^src/adapters/redis/` },
       to: { path: 'node_modules/ioredis/' },
     },
     {
@@ -226,7 +177,7 @@ module.exports = {
       severity: 'error',
       from: {
         ...product,
-        pathNot: `${product.pathNot}|[.]routes[.]ts$|^src/(http|composition)/`,
+        pathNot: `${product.pathNot}|[.]routes[.]ts$|^src/(adapters/http|apps/composition)/`,
       },
       to: { path: 'node_modules/(fastify|@fastify/[^/]+)/' },
     },
@@ -286,7 +237,7 @@ module.exports = {
         orphan: true,
         path: '^(src|test/support)/',
         pathNot:
-          '[.]test[.]ts$|^src/(main|author|executors/child|sandbox/sandbox-process|database/migrations/[0-9].*)[.]ts$|^src/skills/catalog/(?!_)',
+          '[.]test[.]ts$|^src/(main|author|core/executors/child|adapters/sandbox/sandbox-process|adapters/database/migrations/[0-9].*)[.]ts$|^src/core/skills/catalog/(?!_)',
       },
       to: {},
     },

@@ -46,7 +46,7 @@ const onCluster = { TEST_STORES: 'cluster' };
 /** Beside what it tests, but in need of servers. */
 const serverTests = 'test/support/servers.test.ts';
 /** These kill processes and measure time as well, so they are fault tests beside their file. */
-const executorFaults = 'src/executors/pool.{hostile,lifecycle}.test.ts';
+const executorFaults = 'src/core/executors/pool.{hostile,lifecycle}.test.ts';
 /**
  * Of test/http what would be the same on the stores of a cluster: what is decided before a store is asked
  * (parsers, documents, pages, forms of answers), what moves the clock, which Redis would not follow, and what
@@ -112,7 +112,7 @@ const soaks = [
   'test/faults/kill{,-schedules-and-webhooks,-thinking}.test.ts',
   'test/faults/{move,replace,sigterm}.test.ts',
   'test/journeys/mcp.test.ts',
-  'src/executors/pool.hostile.test.ts',
+  'src/core/executors/pool.hostile.test.ts',
 ];
 /** For projects that start the program, or show the console. */
 const globalSetup = ['test/support/bundle.ts'];
@@ -120,7 +120,7 @@ const isSoak = process.env['SOAK'] === 'true';
 const isProjectNamed = process.argv.some((argument) => argument.startsWith('--project'));
 
 /** Need Vite: these import JSX, or replace a module. */
-const needVite = ['console/src/**/*.test.ts', 'src/skills/catalog/{catalog,growth}.test.ts'];
+const needVite = ['console/src/**/*.test.ts', 'src/core/skills/catalog/{catalog,growth}.test.ts'];
 
 /**
  * Unit tests of what runs other people's code in processes and threads, speaks HTTP, or reads large
@@ -128,14 +128,14 @@ const needVite = ['console/src/**/*.test.ts', 'src/skills/catalog/{catalog,growt
  */
 const longUnits = [
   'scripts/deploy.test.ts',
-  'src/egress/{guarded-fetch,keep-alive}.test.ts',
-  'src/executors/{pool,pool.steps,pool.waits,generate}.test.ts',
-  'src/http/{connections,linear-time,rate-limit}.test.ts',
-  'src/models/{call-settings,loading,models,wire}.test.ts',
-  'src/queue/memory.test.ts',
-  'src/sandbox/*.test.ts',
-  'src/skills/catalog/**/*.test.ts',
-  'src/triggers/mapping*.test.ts',
+  'src/adapters/egress/{guarded-fetch,keep-alive}.test.ts',
+  'src/core/executors/{pool,pool.steps,pool.waits,generate}.test.ts',
+  'src/adapters/http/{connections,linear-time,rate-limit}.test.ts',
+  'src/adapters/models/{call-settings,loading,models,wire}.test.ts',
+  'src/adapters/queue/memory.test.ts',
+  'src/adapters/sandbox/*.test.ts',
+  'src/core/skills/catalog/**/*.test.ts',
+  'src/platform/triggers/mapping*.test.ts',
   'test/support/*.test.ts',
 ];
 

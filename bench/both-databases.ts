@@ -1,8 +1,8 @@
 /** What a measurement of the program's own modules has on each database, one after the other. */
 import { rmSync } from 'node:fs';
-import type { Database } from '../src/database/database.ts';
-import { openPostgres } from '../src/database/postgres.ts';
-import { openSqlite } from '../src/database/sqlite.ts';
+import type { Database } from '../src/adapters/database/database.ts';
+import { openPostgres } from '../src/adapters/database/postgres.ts';
+import { openSqlite } from '../src/adapters/database/sqlite.ts';
 import { createLogger } from '../src/kernel/log.ts';
 import { findPostgres, startPostgres } from '../test/support/postgres.ts';
 import type { Figure } from './figures.ts';

@@ -4,9 +4,9 @@
  * were only used long ago, a webhook, a conversation and a user with very much.
  */
 import pg from 'pg';
-import { composeAgents } from '../src/composition/agents.ts';
-import type { Database } from '../src/database/database.ts';
-import { openPostgres } from '../src/database/postgres.ts';
+import type { Database } from '../src/adapters/database/database.ts';
+import { openPostgres } from '../src/adapters/database/postgres.ts';
+import { composeAgents } from '../src/apps/composition/agents.ts';
 import { systemClock } from '../src/kernel/clock.ts';
 import { createLogger } from '../src/kernel/log.ts';
 import { rememberMany } from './memories.ts';

@@ -5,13 +5,13 @@
  */
 import { rmSync } from 'node:fs';
 import { setTimeout as pause } from 'node:timers/promises';
-import { composeAgents } from '../src/composition/agents.ts';
-import type { Database } from '../src/database/database.ts';
-import { openSqlite } from '../src/database/sqlite.ts';
+import type { Database } from '../src/adapters/database/database.ts';
+import { openSqlite } from '../src/adapters/database/sqlite.ts';
+import { composeAgents } from '../src/apps/composition/agents.ts';
+import type { Memories } from '../src/core/memories/memories.ts';
+import { newMemory } from '../src/core/memories/record.ts';
 import { systemClock } from '../src/kernel/clock.ts';
 import { createLogger } from '../src/kernel/log.ts';
-import type { Memories } from '../src/memories/memories.ts';
-import { newMemory } from '../src/memories/record.ts';
 import { type Figure, round } from './figures.ts';
 import { pace, percentile } from './load.ts';
 import { type Server, startServer, temporaryDirectory } from './server.ts';

@@ -3,13 +3,13 @@
  * spread over agents and their users. The texts have the words that any text has, and so have the questions.
  */
 import { sql } from 'kysely';
-import { composeAgents } from '../src/composition/agents.ts';
-import type { Database } from '../src/database/database.ts';
+import type { Database } from '../src/adapters/database/database.ts';
+import { composeAgents } from '../src/apps/composition/agents.ts';
+import type { Memories } from '../src/core/memories/memories.ts';
+import { newMemory } from '../src/core/memories/record.ts';
+import { createRunMemories } from '../src/core/memories/run-memory.ts';
 import { systemClock } from '../src/kernel/clock.ts';
 import { newId } from '../src/kernel/ids.ts';
-import type { Memories } from '../src/memories/memories.ts';
-import { newMemory } from '../src/memories/record.ts';
-import { createRunMemories } from '../src/memories/run-memory.ts';
 import { anyWriter } from '../test/support/writers.ts';
 import { onBothDatabases } from './both-databases.ts';
 import { type Figure, round } from './figures.ts';

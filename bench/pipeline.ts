@@ -1,9 +1,9 @@
 /**
- * What the pipeline of `src/database/pipeline.ts` saves, against the two public ways of node-postgres: its option
+ * What the pipeline of `src/adapters/database/pipeline.ts` saves, against the two public ways of node-postgres: its option
  * `pipeline`, and one query after the other. `node bench/pipeline.ts`; see docs/decisions/postgres-pipeline.md.
  */
 import pg from 'pg';
-import { runTogether } from '../src/database/pipeline.ts';
+import { runTogether } from '../src/adapters/database/pipeline.ts';
 import { startPostgres } from '../test/support/postgres.ts';
 
 const rounds = 9;

@@ -4,11 +4,12 @@
  * the mean of one divided by its place. Weights and endings may be tuned on the odd questions; the even ones are
  * reported beside them.
  */
-import { composeAgents } from '../src/composition/agents.ts';
-import type { Database } from '../src/database/database.ts';
+
+import type { Database } from '../src/adapters/database/database.ts';
+import { composeAgents } from '../src/apps/composition/agents.ts';
+import type { Memories } from '../src/core/memories/memories.ts';
+import { newMemory } from '../src/core/memories/record.ts';
 import { systemClock } from '../src/kernel/clock.ts';
-import type { Memories } from '../src/memories/memories.ts';
-import { newMemory } from '../src/memories/record.ts';
 import { onBothDatabases } from './both-databases.ts';
 import { type Figure, round } from './figures.ts';
 import { texts } from './recall-texts.ts';

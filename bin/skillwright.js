@@ -30,7 +30,7 @@ const root = dirname(dirname(fileURLToPath(import.meta.url)));
 const load = createRequire(import.meta.url);
 const args = process.argv.slice(2);
 const isStart = args.length === 0 || (args.length === 1 && args[0] === 'start');
-const entry = isStart ? join(root, 'src/start.js') : source('cli/main');
+const entry = isStart ? join(root, 'src/start.js') : source('apps/cli/main');
 const node = runtime();
 if (node === null) {
   const wanted = `Skillwright needs Node ${oldestNode} or newer, and this is ${process.version}.`;

@@ -29,8 +29,8 @@ import {
   recordFile,
   recordSources,
   root,
-} from '../src/start/bundle.ts';
-import type { LineTable } from '../src/start/stack-traces.ts';
+} from '../src/apps/start/bundle.ts';
+import type { LineTable } from '../src/apps/start/stack-traces.ts';
 
 /** A running program loads parts of its bundle later, so earlier bundles are kept; each has 9 MB. */
 const keptMax = 10;
@@ -42,7 +42,7 @@ else if (freshBundle() === null) await bundle();
 async function bundleCompiled(program: string): Promise<void> {
   const directory = join(program, packagedBundle);
   mkdirSync(directory, { recursive: true });
-  await write(program, 'src/composition/run.js', directory);
+  await write(program, 'src/apps/composition/run.js', directory);
 }
 
 async function bundle(): Promise<void> {
@@ -52,7 +52,7 @@ async function bundle(): Promise<void> {
   removeOld();
   const fresh = mkdtempSync(join(bundles, 'new-'));
   try {
-    await write(root, 'src/composition/run.ts', fresh);
+    await write(root, 'src/apps/composition/run.ts', fresh);
     if (recordSources().times !== sources.times) throw new Error('the sources changed meanwhile');
     // An image is built by root, and run by another user.
     chmodSync(fresh, 0o755);

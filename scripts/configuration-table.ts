@@ -1,5 +1,5 @@
 /** Prints the table of docs/configuration.md, which a test holds to the code. */
-import { variables } from '../src/config/variables.ts';
+import { variables } from '../src/core/config/variables.ts';
 
 /** One row for each environment variable. */
 export function configurationTable(): string {

@@ -10,7 +10,7 @@ import { tmpdir } from 'node:os';
 import { join, relative } from 'node:path';
 import { createInterface } from 'node:readline';
 import { promisify } from 'node:util';
-import { events } from '../src/events/events.ts';
+import { events } from '../src/core/events/events.ts';
 import { type OpenApi, operationsModule, withoutAnswersOfErrors } from './client-types.ts';
 
 const root = join(import.meta.dirname, '..');

@@ -23,14 +23,14 @@ import { text } from 'node:stream/consumers';
 import { promisify } from 'node:util';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { parse, parseAllDocuments } from 'yaml';
-import { readConfig } from '../src/config/config.ts';
-import { variables } from '../src/config/variables.ts';
-import { memoryAllowanceMb } from '../src/executors/memory-limit.ts';
+import { readConfig } from '../src/core/config/config.ts';
+import { variables } from '../src/core/config/variables.ts';
+import { memoryAllowanceMb } from '../src/core/executors/memory-limit.ts';
 
 const run = promisify(execFile);
 const root = join(import.meta.dirname, '..');
 const read = (path: string) => readFileSync(join(root, path), 'utf8');
-/** After SHUTDOWN_GRACE_MS: `stopMarginMs` in src/composition/run.ts. */
+/** After SHUTDOWN_GRACE_MS: `stopMarginMs` in src/apps/composition/run.ts. */
 const stopMarginMs = 4_000;
 const graceMs = Number(variables.shutdownGraceMs.default);
 

@@ -10,65 +10,78 @@ const project = mkdtempSync(join(tmpdir(), 'skillwright-imports-'));
 
 /** Sources of a small project, with the rules that each file breaks. */
 const files: Record<string, { imports: string[]; breaks: string[] }> = {
-  'src/kernel/a.ts': { imports: ['../database/a.ts'], breaks: ['slice-kernel'] },
+  'src/kernel/a.ts': { imports: ['../adapters/database/a.ts'], breaks: ['room-kernel'] },
   // A cycle is reported once, for one of its files.
-  'src/database/a.ts': { imports: ['../kernel/a.ts'], breaks: ['no-cycle'] },
-  'src/database/postgres.ts': { imports: ['node:fs', 'pg'], breaks: [] },
-  'src/database/sqlite.ts': { imports: ['node:sqlite', './postgres.ts'], breaks: [] },
-  'src/queue/queue.ts': { imports: ['../kernel/b.ts'], breaks: [] },
-  'src/queue/memory.ts': { imports: ['./queue.ts'], breaks: [] },
+  'src/adapters/database/a.ts': { imports: ['../../kernel/a.ts'], breaks: ['no-cycle'] },
+  'src/adapters/database/postgres.ts': { imports: ['node:fs', 'pg'], breaks: [] },
+  'src/adapters/database/sqlite.ts': { imports: ['node:sqlite', './postgres.ts'], breaks: [] },
+  'src/adapters/queue/queue.ts': { imports: ['../../kernel/b.ts'], breaks: [] },
+  'src/adapters/queue/memory.ts': { imports: ['./queue.ts'], breaks: [] },
   'src/kernel/b.ts': { imports: ['node:fs'], breaks: [] },
-  'src/jobs/drivers.ts': {
+  'src/core/jobs/drivers.ts': {
     imports: ['node:sqlite', 'pg', 'fastify', 'vitest', './lonely.ts'],
     breaks: ['sqlite-driver', 'postgres-driver', 'fastify-at-the-edge', 'no-dev-dependency'],
   },
-  'src/jobs/reaches.ts': {
-    imports: ['../config/config.ts', '../queue/memory.ts', '../../test/a.ts', './drivers.ts'],
-    breaks: ['slice-jobs', 'queue-through-its-port', 'product-stands-alone'],
+  'src/core/jobs/reaches.ts': {
+    imports: [
+      ...['../../platform/webhooks/a.ts', '../../adapters/queue/memory.ts', '../../../test/a.ts'],
+      './drivers.ts',
+    ],
+    breaks: ['room-jobs', 'queue-through-its-port', 'product-stands-alone'],
   },
-  'src/jobs/jobs.store.ts': {
-    imports: ['../database/sqlite.ts', './lonely.ts'],
+  'src/core/jobs/jobs.store.ts': {
+    imports: ['../../adapters/database/sqlite.ts', './lonely.ts'],
     breaks: ['stores-know-only-rows'],
   },
-  'src/jobs/jobs.routes.ts': {
-    imports: ['./jobs.store.ts', '../http/a.ts', '../skills/definition.ts', './reaches.ts'],
+  'src/core/jobs/jobs.routes.ts': {
+    imports: [
+      './jobs.store.ts',
+      '../../adapters/http/a.ts',
+      '../skills/definition.ts',
+      './reaches.ts',
+    ],
     breaks: ['routes-are-thin'],
   },
-  'src/jobs/lonely.ts': { imports: [], breaks: [] },
-  'src/jobs/orphan.ts': { imports: [], breaks: ['no-orphan'] },
-  'src/http/a.ts': { imports: ['node:fs'], breaks: [] },
-  'src/schedules/a.ts': {
-    imports: ['../jobs/jobs.store.ts', '../jobs/jobs.routes.ts'],
+  'src/core/jobs/lonely.ts': { imports: [], breaks: [] },
+  'src/core/jobs/orphan.ts': { imports: [], breaks: ['no-orphan'] },
+  'src/adapters/http/a.ts': { imports: ['node:fs'], breaks: [] },
+  'src/platform/schedules/a.ts': {
+    imports: ['../../core/jobs/jobs.store.ts', '../../core/jobs/jobs.routes.ts'],
     breaks: ['stores-are-private', 'routes-belong-to-app'],
   },
-  'src/webhooks/a.ts': { imports: ['../jobs/lonely.ts'], breaks: ['slice-webhooks'] },
-  'src/novelty/a.ts': { imports: ['../kernel/b.ts'], breaks: ['slice-unknown'] },
-  'src/skills/definition.ts': { imports: ['node:fs'], breaks: ['author-is-small'] },
-  'src/skills/registry.ts': {
+  'src/core/memories/a.ts': { imports: ['../jobs/lonely.ts'], breaks: ['room-memories'] },
+  'src/platform/webhooks/a.ts': { imports: ['../../core/jobs/lonely.ts'], breaks: [] },
+  'src/core/novelty/a.ts': { imports: ['../../kernel/b.ts'], breaks: ['room-unknown'] },
+  'src/core/skills/definition.ts': { imports: ['node:fs'], breaks: ['author-is-small'] },
+  'src/core/skills/registry.ts': {
     imports: ['./catalog/text/count.ts', './definition.ts'],
     breaks: ['catalog-is-data'],
   },
-  'src/skills/catalog/text/count.ts': {
-    imports: ['../../definition.ts', '../../../kernel/b.ts', './nowhere.ts'],
+  'src/core/skills/catalog/text/count.ts': {
+    imports: ['../../definition.ts', '../../../../kernel/b.ts', './nowhere.ts'],
     breaks: ['catalog-stands-alone', 'resolvable'],
   },
-  'src/executors/child.ts': { imports: [], breaks: [] },
-  'src/config/config.ts': { imports: ['../kernel/b.ts'], breaks: [] },
-  'src/composition/run.ts': {
-    imports: ['../config/config.ts', '../schedules/a.ts', '../jobs/jobs.store.ts'],
+  'src/core/executors/child.ts': { imports: [], breaks: [] },
+  'src/core/config/config.ts': { imports: ['../../kernel/b.ts'], breaks: [] },
+  'src/apps/composition/run.ts': {
+    imports: [
+      '../../core/config/config.ts',
+      '../../platform/schedules/a.ts',
+      '../../core/jobs/jobs.store.ts',
+    ],
     breaks: [],
   },
-  'src/cli/main.ts': { imports: ['../main.ts', './program.ts'], breaks: [] },
-  'src/cli/program.ts': {
-    imports: ['../composition/run.ts', '../main.ts'],
-    breaks: ['slice-cli', 'command-line-starts-main'],
+  'src/apps/cli/main.ts': { imports: ['../../main.ts', './program.ts'], breaks: [] },
+  'src/apps/cli/program.ts': {
+    imports: ['../composition/run.ts', '../../main.ts'],
+    breaks: ['room-cli', 'command-line-starts-main'],
   },
   'src/author.ts': {
-    imports: ['./skills/definition.ts', './kernel/b.ts'],
+    imports: ['./core/skills/definition.ts', './kernel/b.ts'],
     breaks: ['author-is-small'],
   },
   'src/main.ts': {
-    imports: ['./composition/run.ts', './webhooks/a.ts'],
+    imports: ['./apps/composition/run.ts', './platform/webhooks/a.ts'],
     breaks: ['main-starts-the-composition'],
   },
   'packages/client/src/a.ts': {
@@ -76,12 +89,12 @@ const files: Record<string, { imports: string[]; breaks: string[] }> = {
     breaks: ['client-needs-nothing'],
   },
   'packages/client/src/b.ts': {
-    imports: ['../../../src/config/config.ts'],
+    imports: ['../../../src/core/config/config.ts'],
     breaks: ['client-needs-nothing', 'clients-stand-alone'],
   },
-  'console/a.ts': { imports: ['../src/config/config.ts'], breaks: ['clients-stand-alone'] },
+  'console/a.ts': { imports: ['../src/core/config/config.ts'], breaks: ['clients-stand-alone'] },
   'test/a.ts': { imports: ['node:fs'], breaks: [] },
-  'test/b.ts': { imports: ['../src/composition/run.ts'], breaks: [] },
+  'test/b.ts': { imports: ['../src/apps/composition/run.ts'], breaks: [] },
 };
 
 let found: Map<string, Set<string>>;

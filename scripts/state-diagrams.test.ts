@@ -2,9 +2,9 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { jobTransitions } from '../src/jobs/states.ts';
-import { scheduledJobTransitions } from '../src/schedules/states.ts';
-import { deliveryTransitions, webhookTransitions } from '../src/webhooks/states.ts';
+import { jobTransitions } from '../src/core/jobs/states.ts';
+import { scheduledJobTransitions } from '../src/platform/schedules/states.ts';
+import { deliveryTransitions, webhookTransitions } from '../src/platform/webhooks/states.ts';
 
 type Transitions = Readonly<Record<string, readonly string[]>>;
 

@@ -27,4 +27,4 @@ export {
   type SkillSetting,
   type StepOptions,
   type StepRun,
-} from './skills/definition.ts';
+} from './core/skills/definition.ts';

@@ -5,14 +5,14 @@
  */
 import module from 'node:module';
 import { join } from 'node:path';
-import { freshBundle, root } from './start/bundle.ts';
-import { traceSources } from './start/stack-traces.ts';
+import { freshBundle, root } from './apps/start/bundle.ts';
+import { traceSources } from './apps/start/stack-traces.ts';
 
 const bundle = freshBundle();
 if (bundle !== null) traceSources();
-const { run }: typeof import('./composition/run.ts') =
+const { run }: typeof import('./apps/composition/run.ts') =
   bundle === null
-    ? await import('./composition/run.ts')
+    ? await import('./apps/composition/run.ts')
     : module.createRequire(import.meta.url)(bundle);
 await run(process.env, { isAuthoring: process.argv[2] === 'dev' });
 // After the build of the console: both at once would take more memory than the platform by far.

@@ -4,7 +4,7 @@
  * holds 14 MiB.
  */
 import module from 'node:module';
-import { compileCacheDirectory } from './start/compile-cache.js';
+import { compileCacheDirectory } from './apps/start/compile-cache.js';
 
 const oldestNode = 24;
 if (Number(process.versions.node.split('.')[0]) < oldestNode) {

@@ -10,7 +10,7 @@ describe.skipIf(!(await isInstalled('Chromium')))('in the console', () => {
   let world: ConsoleWorld;
   beforeAll(async () => {
     // What it shows is written into its database.
-    const catalog = join(import.meta.dirname, '../../src/skills/catalog');
+    const catalog = join(import.meta.dirname, '../../src/core/skills/catalog');
     const [, staged = ''] = stagedSkills;
     world = await startConsole({ stores: 'embedded', skillsDirs: [catalog, staged] });
   });

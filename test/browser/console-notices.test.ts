@@ -1,6 +1,6 @@
 /** The console beside its pages: addresses, the keys of forms, what it says of the connection, and its messages. */
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
-import { addRunCounts, allSkills } from '../../src/statistics/statistics.store.ts';
+import { addRunCounts, allSkills } from '../../src/platform/statistics/statistics.store.ts';
 import { type ConsoleWorld, desktop, dialogOf, phone, startConsole } from '../support/console.ts';
 import { isInstalled } from '../support/shared-servers.ts';
 

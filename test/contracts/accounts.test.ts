@@ -1,13 +1,13 @@
 /** Tokens of accounts at servers outside, in several processes and on every database. */
 import { randomBytes } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
-import { parseAllowList } from '../../src/egress/allow-list.ts';
+import { parseAllowList } from '../../src/adapters/egress/allow-list.ts';
 import { createCipher } from '../../src/kernel/encryption.ts';
 import { createLogger } from '../../src/kernel/log.ts';
-import { createAccounts } from '../../src/remote-skills/accounts/accounts.ts';
-import { createOauthClient } from '../../src/remote-skills/accounts/oauth-client.ts';
-import type { McpSettings } from '../../src/remote-skills/mcp/settings.ts';
-import { insertSource } from '../../src/remote-skills/sources.store.ts';
+import { createAccounts } from '../../src/platform/remote-skills/accounts/accounts.ts';
+import { createOauthClient } from '../../src/platform/remote-skills/accounts/oauth-client.ts';
+import type { McpSettings } from '../../src/platform/remote-skills/mcp/settings.ts';
+import { insertSource } from '../../src/platform/remote-skills/sources.store.ts';
 import { protect, startAuthorizationServer } from '../support/authorization-server.ts';
 import { engines } from '../support/databases.ts';
 import { manualClock } from '../support/manual-clock.ts';

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { composeAgents } from '../../src/composition/agents.ts';
+import { composeAgents } from '../../src/apps/composition/agents.ts';
 import { engines } from '../support/databases.ts';
 import { manualClock } from '../support/manual-clock.ts';
 import { anyWriter } from '../support/writers.ts';

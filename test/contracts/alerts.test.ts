@@ -7,7 +7,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import { parse } from 'yaml';
-import { variables } from '../../src/config/variables.ts';
+import { variables } from '../../src/core/config/variables.ts';
 import { type Platform, startPlatform } from '../support/platform.ts';
 import { prometheusFolder, promtool } from '../support/prometheus.ts';
 import { isInstalled } from '../support/shared-servers.ts';

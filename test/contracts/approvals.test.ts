@@ -1,17 +1,20 @@
 /** Approvals: questions of runs to a person, each decided once (docs/decisions/runs-that-wait.md). */
 import { sql } from 'kysely';
 import { describe, expect, test } from 'vitest';
-import { approvalWaits } from '../../src/approvals/approval-waits.ts';
-import { type ApprovalFilters, listApprovals } from '../../src/approvals/approvals.store.ts';
-import { type Decision, removeApprovals } from '../../src/approvals/approvals.ts';
-import { composeApprovals } from '../../src/composition/approvals.ts';
-import type { Database } from '../../src/database/database.ts';
-import { createEndWaits } from '../../src/jobs/end-waits.ts';
-import { deleteExpired } from '../../src/jobs/retention.ts';
-import { insertSteps } from '../../src/journal/step-queries.ts';
-import { activeStep } from '../../src/journal/step-rows.ts';
-import { endWaitingSteps } from '../../src/journal/wait-queries.ts';
+import type { Database } from '../../src/adapters/database/database.ts';
+import { composeApprovals } from '../../src/apps/composition/approvals.ts';
+import { createEndWaits } from '../../src/core/jobs/end-waits.ts';
+import { deleteExpired } from '../../src/core/jobs/retention.ts';
+import { insertSteps } from '../../src/core/journal/step-queries.ts';
+import { activeStep } from '../../src/core/journal/step-rows.ts';
+import { endWaitingSteps } from '../../src/core/journal/wait-queries.ts';
 import { newId } from '../../src/kernel/ids.ts';
+import { approvalWaits } from '../../src/platform/approvals/approval-waits.ts';
+import {
+  type ApprovalFilters,
+  listApprovals,
+} from '../../src/platform/approvals/approvals.store.ts';
+import { type Decision, removeApprovals } from '../../src/platform/approvals/approvals.ts';
 import { engines } from '../support/databases.ts';
 import { completed, type JobsWorld, jobsWorld } from '../support/jobs-world.ts';
 import { manualClock } from '../support/manual-clock.ts';

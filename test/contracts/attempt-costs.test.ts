@@ -1,10 +1,10 @@
 /** What an attempt costs: one test for each row of the table in docs/decisions/jobs.md. */
 import { sql } from 'kysely';
 import { describe, expect, test } from 'vitest';
-import type { RunOutcome } from '../../src/executors/run.ts';
-import { type ClaimedJob, holdJobs } from '../../src/jobs/jobs.store.ts';
-import { idleClaimsMax } from '../../src/jobs/states.ts';
-import { insertSteps } from '../../src/journal/step-queries.ts';
+import type { RunOutcome } from '../../src/core/executors/run.ts';
+import { type ClaimedJob, holdJobs } from '../../src/core/jobs/jobs.store.ts';
+import { idleClaimsMax } from '../../src/core/jobs/states.ts';
+import { insertSteps } from '../../src/core/journal/step-queries.ts';
 import { expectConsistent } from '../support/consistency.ts';
 import { engines } from '../support/databases.ts';
 import { completed, failed, type JobsWorld, jobsWorld, leaseMs } from '../support/jobs-world.ts';

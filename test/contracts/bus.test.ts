@@ -1,10 +1,10 @@
 /** Live messages between processes through a real Redis, and their behaviour without it. */
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
-import { createSharedJobFeed, type JobEvent } from '../../src/jobs/feed.ts';
+import { createRedisBus } from '../../src/adapters/redis/bus.ts';
+import { openRedis } from '../../src/adapters/redis/redis.ts';
+import { createSharedJobFeed, type JobEvent } from '../../src/core/jobs/feed.ts';
 import type { Bus } from '../../src/kernel/bus.ts';
 import { createLogger } from '../../src/kernel/log.ts';
-import { createRedisBus } from '../../src/redis/bus.ts';
-import { openRedis } from '../../src/redis/redis.ts';
 import { findRedis, type RedisServer, startRedis } from '../support/redis.ts';
 import { waitFor } from '../support/wait-for.ts';
 

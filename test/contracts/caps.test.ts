@@ -1,7 +1,7 @@
 /** Limits of an organization: exact, with any number of simultaneous requests for the last resource. */
 import { describe, expect, test } from 'vitest';
-import { createApiKeys } from '../../src/api-keys/api-keys.ts';
-import { composeAgents } from '../../src/composition/agents.ts';
+import { composeAgents } from '../../src/apps/composition/agents.ts';
+import { createApiKeys } from '../../src/core/api-keys/api-keys.ts';
 import { engines } from '../support/databases.ts';
 import { manualClock } from '../support/manual-clock.ts';
 import { webhooksWorld } from '../support/webhooks-world.ts';

@@ -1,10 +1,10 @@
 /** What the end of a job means to its family: to the parent that waits for it, to the jobs below it. */
 import { sql } from 'kysely';
 import { describe, expect, test } from 'vitest';
-import { createEndWaits } from '../../src/jobs/end-waits.ts';
-import { listChildWaits } from '../../src/jobs/families.store.ts';
-import { createMissedEnds } from '../../src/jobs/missed-ends.ts';
-import { endJobsOfRevokedKey } from '../../src/jobs/revoked-key.ts';
+import { createEndWaits } from '../../src/core/jobs/end-waits.ts';
+import { listChildWaits } from '../../src/core/jobs/families.store.ts';
+import { createMissedEnds } from '../../src/core/jobs/missed-ends.ts';
+import { endJobsOfRevokedKey } from '../../src/core/jobs/revoked-key.ts';
 import { expectConsistent } from '../support/consistency.ts';
 import { engines } from '../support/databases.ts';
 import { deadlocksIn } from '../support/deadlocks.ts';

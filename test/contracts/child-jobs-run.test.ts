@@ -1,6 +1,6 @@
 /** Child jobs as the run of their parent sees them: started once, and waited for over all its attempts. */
 import { describe, expect, test } from 'vitest';
-import type { RunOutcome } from '../../src/executors/run.ts';
+import type { RunOutcome } from '../../src/core/executors/run.ts';
 import { expectConsistent } from '../support/consistency.ts';
 import { engines } from '../support/databases.ts';
 import {

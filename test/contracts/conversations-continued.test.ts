@@ -1,8 +1,8 @@
 /** Conversations that a later job continues, on every database (docs/decisions/conversations.md). */
 import { describe, expect, test } from 'vitest';
-import type { AcceptedJob, WorkRequest } from '../../src/jobs/accept.ts';
+import type { DialogueMessage } from '../../src/adapters/models/model.ts';
+import type { AcceptedJob, WorkRequest } from '../../src/core/jobs/accept.ts';
 import { newId } from '../../src/kernel/ids.ts';
-import type { DialogueMessage } from '../../src/models/model.ts';
 import { engines } from '../support/databases.ts';
 import { deadlocksIn } from '../support/deadlocks.ts';
 import { completed, failed, type JobsWorld, jobsWorld } from '../support/jobs-world.ts';

@@ -1,7 +1,7 @@
-/** Counts kept beside the rows (`src/database/counts.ts`). */
+/** Counts kept beside the rows (`src/adapters/database/counts.ts`). */
 import { describe, expect, test } from 'vitest';
-import { type CountChange, createCounts } from '../../src/database/counts.ts';
-import type { Database } from '../../src/database/database.ts';
+import { type CountChange, createCounts } from '../../src/adapters/database/counts.ts';
+import type { Database } from '../../src/adapters/database/database.ts';
 import { engines } from '../support/databases.ts';
 import { deadlocksIn } from '../support/deadlocks.ts';
 

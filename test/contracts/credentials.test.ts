@@ -1,10 +1,10 @@
 /** Credentials of providers on every database. */
 import { randomBytes } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
-import { createApiKeys } from '../../src/api-keys/api-keys.ts';
-import { composeAgents } from '../../src/composition/agents.ts';
-import { createCredentials } from '../../src/credentials/credentials.ts';
-import type { Database } from '../../src/database/database.ts';
+import type { Database } from '../../src/adapters/database/database.ts';
+import { composeAgents } from '../../src/apps/composition/agents.ts';
+import { createApiKeys } from '../../src/core/api-keys/api-keys.ts';
+import { createCredentials } from '../../src/core/credentials/credentials.ts';
 import { type Cipher, createCipher } from '../../src/kernel/encryption.ts';
 import { engines } from '../support/databases.ts';
 import { manualClock } from '../support/manual-clock.ts';

@@ -1,7 +1,7 @@
-/** What `createBatch` promises on every database (`src/database/batch.ts`). */
+/** What `createBatch` promises on every database (`src/adapters/database/batch.ts`). */
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
-import { type BatchRunner, createBatch } from '../../src/database/batch.ts';
-import type { Database } from '../../src/database/database.ts';
+import { type BatchRunner, createBatch } from '../../src/adapters/database/batch.ts';
+import type { Database } from '../../src/adapters/database/database.ts';
 import { engines } from '../support/databases.ts';
 
 const numbers = (n: number) => Array.from({ length: n }, (_, i) => i);

@@ -1,7 +1,7 @@
 /** The clock that processes share is PostgreSQL's, as exact as the network lets it be. */
 import { describe, expect, onTestFinished, test } from 'vitest';
-import { createDatabaseClock } from '../../src/database/clock.ts';
-import { openPostgres } from '../../src/database/postgres.ts';
+import { createDatabaseClock } from '../../src/adapters/database/clock.ts';
+import { openPostgres } from '../../src/adapters/database/postgres.ts';
 import { createLogger } from '../../src/kernel/log.ts';
 import { engines } from '../support/databases.ts';
 import { startTcpProxy } from '../support/tcp-proxy.ts';

@@ -6,9 +6,9 @@ import { Kysely, PostgresDialect, sql } from 'kysely';
 import { Migrator } from 'kysely/migration';
 import pg from 'pg';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import type { Database, Transaction } from '../../src/database/database.ts';
-import { knownMigrations, loadMigrations } from '../../src/database/migrate.ts';
-import { openPostgres } from '../../src/database/postgres.ts';
+import type { Database, Transaction } from '../../src/adapters/database/database.ts';
+import { knownMigrations, loadMigrations } from '../../src/adapters/database/migrate.ts';
+import { openPostgres } from '../../src/adapters/database/postgres.ts';
 import { createLogger } from '../../src/kernel/log.ts';
 import { engines } from '../support/databases.ts';
 import { startPostgres } from '../support/postgres.ts';
@@ -34,7 +34,7 @@ describe('a data directory belongs to one process', () => {
       [
         '--input-type=module',
         '--eval',
-        `import { openSqlite } from '${source('database/sqlite')}';
+        `import { openSqlite } from '${source('adapters/database/sqlite')}';
          import { createLogger } from '${source('kernel/log')}';
          try {
            const database = await openSqlite(${JSON.stringify(directory)}, createLogger('silent'));

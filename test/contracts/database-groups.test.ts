@@ -1,8 +1,8 @@
-/** A unit that throws, and the units that share its commit (`src/database/group-commit.ts`). */
+/** A unit that throws, and the units that share its commit (`src/adapters/database/group-commit.ts`). */
 import { readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
-import type { Database } from '../../src/database/database.ts';
+import type { Database } from '../../src/adapters/database/database.ts';
 import { engines } from '../support/databases.ts';
 
 const units = 100;

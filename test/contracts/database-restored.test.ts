@@ -4,9 +4,9 @@
  */
 import { sql } from 'kysely';
 import { describe, expect, test } from 'vitest';
-import type { Database } from '../../src/database/database.ts';
-import { openPostgres } from '../../src/database/postgres.ts';
-import { isAfter, joinReader, type OutboxEvent, readEvents } from '../../src/events/reader.ts';
+import type { Database } from '../../src/adapters/database/database.ts';
+import { openPostgres } from '../../src/adapters/database/postgres.ts';
+import { isAfter, joinReader, type OutboxEvent, readEvents } from '../../src/core/events/reader.ts';
 import { newId } from '../../src/kernel/ids.ts';
 import { createLogger } from '../../src/kernel/log.ts';
 import { engines } from '../support/databases.ts';

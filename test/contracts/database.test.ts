@@ -1,11 +1,11 @@
-/** What every database has to keep to (`src/database/database.ts`). */
+/** What every database has to keep to (`src/adapters/database/database.ts`). */
 import type { Kysely, Selectable } from 'kysely';
 import { describe, expect, test } from 'vitest';
-import type { Database, Handle, Transaction } from '../../src/database/database.ts';
-import { idIn } from '../../src/database/ids-in.ts';
-import { up as addSkillFields } from '../../src/database/migrations/0024-skill-fields.ts';
-import { statement } from '../../src/database/statement.ts';
-import type { MessagesTable } from '../../src/database/tables.ts';
+import type { Database, Handle, Transaction } from '../../src/adapters/database/database.ts';
+import { idIn } from '../../src/adapters/database/ids-in.ts';
+import { up as addSkillFields } from '../../src/adapters/database/migrations/0024-skill-fields.ts';
+import { statement } from '../../src/adapters/database/statement.ts';
+import type { MessagesTable } from '../../src/adapters/database/tables.ts';
 import { engines } from '../support/databases.ts';
 
 const allIds = statement<Record<never, never>>()((db) =>

@@ -1,8 +1,8 @@
 /** Waits that are ended from outside, on every database: once, and their jobs are due at once. */
 import { describe, expect, test } from 'vitest';
-import { createEndWaits } from '../../src/jobs/end-waits.ts';
-import { wokenAt } from '../../src/jobs/waiting.store.ts';
-import type { Hint } from '../../src/queue/queue.ts';
+import type { Hint } from '../../src/adapters/queue/queue.ts';
+import { createEndWaits } from '../../src/core/jobs/end-waits.ts';
+import { wokenAt } from '../../src/core/jobs/waiting.store.ts';
 import { engines } from '../support/databases.ts';
 import { type JobsWorld, jobsWorld } from '../support/jobs-world.ts';
 

@@ -1,13 +1,13 @@
 /** Jobs that wait, on every database: they hold nothing, are charged nothing, and go on when they are due. */
 import { describe, expect, test } from 'vitest';
-import type { RunOutcome } from '../../src/executors/run.ts';
-import { createEndWaits } from '../../src/jobs/end-waits.ts';
-import { findOldestDue, findOldestDueOf } from '../../src/jobs/oldest-due.store.ts';
-import { endJobsOfRevokedKey } from '../../src/jobs/revoked-key.ts';
-import { countUnendedOf } from '../../src/jobs/unended-jobs.store.ts';
-import { wokenAt } from '../../src/jobs/waiting.store.ts';
+import type { RunOutcome } from '../../src/core/executors/run.ts';
+import { createEndWaits } from '../../src/core/jobs/end-waits.ts';
+import { findOldestDue, findOldestDueOf } from '../../src/core/jobs/oldest-due.store.ts';
+import { endJobsOfRevokedKey } from '../../src/core/jobs/revoked-key.ts';
+import { countUnendedOf } from '../../src/core/jobs/unended-jobs.store.ts';
+import { wokenAt } from '../../src/core/jobs/waiting.store.ts';
+import { createSkillRegistry } from '../../src/core/skills/registry.ts';
 import { newId } from '../../src/kernel/ids.ts';
-import { createSkillRegistry } from '../../src/skills/registry.ts';
 import { expectConsistent } from '../support/consistency.ts';
 import { engines } from '../support/databases.ts';
 import { completed, failed, type JobsWorld, jobsWorld } from '../support/jobs-world.ts';

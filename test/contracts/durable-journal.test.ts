@@ -1,8 +1,8 @@
 /** Named steps and waits, on every database: each is on record before the run goes on, and replays from there. */
 import { describe, expect, test } from 'vitest';
-import type { RunOutcome } from '../../src/executors/run.ts';
-import { createEndWaits } from '../../src/jobs/end-waits.ts';
-import { wokenAt } from '../../src/jobs/waiting.store.ts';
+import type { RunOutcome } from '../../src/core/executors/run.ts';
+import { createEndWaits } from '../../src/core/jobs/end-waits.ts';
+import { wokenAt } from '../../src/core/jobs/waiting.store.ts';
 import { engines } from '../support/databases.ts';
 import { completed, failed, type JobsWorld, jobsWorld, leaseMs } from '../support/jobs-world.ts';
 import type { ScriptedRun } from '../support/scripted-pool.ts';

@@ -1,6 +1,6 @@
 /** How many statements a run that goes on takes to get what is on record: as many as there are pages. */
 import { describe, expect, test } from 'vitest';
-import type { Database } from '../../src/database/database.ts';
+import type { Database } from '../../src/adapters/database/database.ts';
 import { digestOf } from '../../src/kernel/digest.ts';
 import { engines } from '../support/databases.ts';
 import { completed, jobsWorld } from '../support/jobs-world.ts';

@@ -1,18 +1,18 @@
 /** Erasure of a user in events and deliveries, on every database, where its process dies on the way. */
 import { sql } from 'kysely';
 import { describe, expect, test } from 'vitest';
-import type { Database } from '../../src/database/database.ts';
-import { beginBacklogs } from '../../src/events/backlogs.ts';
-import { setCursor } from '../../src/events/reader.store.ts';
-import { endOfOutbox } from '../../src/events/reader.ts';
+import type { Database } from '../../src/adapters/database/database.ts';
+import { createMemoryQueue } from '../../src/adapters/queue/memory.ts';
+import { beginBacklogs } from '../../src/core/events/backlogs.ts';
+import { setCursor } from '../../src/core/events/reader.store.ts';
+import { endOfOutbox } from '../../src/core/events/reader.ts';
 import { newId } from '../../src/kernel/ids.ts';
 import { createLogger } from '../../src/kernel/log.ts';
-import { createMemoryQueue } from '../../src/queue/memory.ts';
-import { eraseUser } from '../../src/user-data/erase.ts';
-import { eraseDeliveries, eraseEvents } from '../../src/user-data/erase-events.ts';
-import { beginProgress, keepProgress } from '../../src/user-data/erased-events.store.ts';
-import { createDeliveries } from '../../src/webhooks/deliveries.ts';
-import { createDispatcher } from '../../src/webhooks/dispatch.ts';
+import { eraseUser } from '../../src/platform/user-data/erase.ts';
+import { eraseDeliveries, eraseEvents } from '../../src/platform/user-data/erase-events.ts';
+import { beginProgress, keepProgress } from '../../src/platform/user-data/erased-events.store.ts';
+import { createDeliveries } from '../../src/platform/webhooks/deliveries.ts';
+import { createDispatcher } from '../../src/platform/webhooks/dispatch.ts';
 import { engines } from '../support/databases.ts';
 import { completed, jobsWorld } from '../support/jobs-world.ts';
 import { untilReadable } from '../support/outbox.ts';

@@ -1,20 +1,20 @@
 /** The outbox is read by cursor: no event is lost or doubled, in any order of commits. */
 import { sql } from 'kysely';
 import { describe, expect, test } from 'vitest';
-import type { Database } from '../../src/database/database.ts';
+import type { Database } from '../../src/adapters/database/database.ts';
 import {
   beginBacklogs,
   dropBacklogs,
   furthestBehind,
   nextBacklog,
-} from '../../src/events/backlogs.ts';
+} from '../../src/core/events/backlogs.ts';
 import {
   hasUnread,
   isAfter,
   joinReader,
   type OutboxEvent,
   readEvents,
-} from '../../src/events/reader.ts';
+} from '../../src/core/events/reader.ts';
 import { engines } from '../support/databases.ts';
 import { addEvents, untilReadable } from '../support/outbox.ts';
 

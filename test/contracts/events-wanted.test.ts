@@ -1,9 +1,9 @@
 /** An event is recorded if a webhook wants it; a webhook misses none that is committed after its answer. */
 import { sql } from 'kysely';
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
-import type { Database } from '../../src/database/database.ts';
-import type { EventType, NewEvent } from '../../src/events/events.ts';
-import { appendEvents } from '../../src/events/outbox.ts';
+import type { Database } from '../../src/adapters/database/database.ts';
+import type { EventType, NewEvent } from '../../src/core/events/events.ts';
+import { appendEvents } from '../../src/core/events/outbox.ts';
 import { engines } from '../support/databases.ts';
 import { waitFor } from '../support/wait-for.ts';
 import { type WebhooksWorld, webhooksWorld } from '../support/webhooks-world.ts';

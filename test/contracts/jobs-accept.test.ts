@@ -1,7 +1,7 @@
 /** Accept: every way to start work ends here (docs/decisions/jobs.md, docs/decisions/conversations.md). */
 import { describe, expect, test } from 'vitest';
-import type { Database } from '../../src/database/database.ts';
-import { createExecute } from '../../src/jobs/execute.ts';
+import type { Database } from '../../src/adapters/database/database.ts';
+import { createExecute } from '../../src/core/jobs/execute.ts';
 import { expectConsistent } from '../support/consistency.ts';
 import { engines } from '../support/databases.ts';
 import { deadlocksIn } from '../support/deadlocks.ts';

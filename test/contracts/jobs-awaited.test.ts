@@ -1,7 +1,7 @@
 /** A client that waits for a job it has just sent: the run here tells the end, and the job is read only where needed. */
 import { describe, expect, test } from 'vitest';
-import type { Database } from '../../src/database/database.ts';
-import type { RunOutcome } from '../../src/executors/run.ts';
+import type { Database } from '../../src/adapters/database/database.ts';
+import type { RunOutcome } from '../../src/core/executors/run.ts';
 import { engines } from '../support/databases.ts';
 import { completed, failed, jobsWorld } from '../support/jobs-world.ts';
 import type { ScriptedRun } from '../support/scripted-pool.ts';

@@ -1,8 +1,8 @@
 /** Lists of jobs and conversations: filters, pages, tokens. */
 import { sql } from 'kysely';
 import { describe, expect, test } from 'vitest';
-import type { ConversationFilters } from '../../src/conversations/conversation-lists.store.ts';
-import { type JobFilters, walkedMaxOfUser } from '../../src/jobs/job-lists.store.ts';
+import type { ConversationFilters } from '../../src/core/conversations/conversation-lists.store.ts';
+import { type JobFilters, walkedMaxOfUser } from '../../src/core/jobs/job-lists.store.ts';
 import { idFloor } from '../../src/kernel/ids.ts';
 import { expectConsistent } from '../support/consistency.ts';
 import { copyJob } from '../support/copied-jobs.ts';

@@ -4,9 +4,9 @@
  */
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import type { RunOutcome } from '../../src/executors/run.ts';
-import { createEndWaits } from '../../src/jobs/end-waits.ts';
-import type { JobEvent } from '../../src/jobs/feed.ts';
+import type { RunOutcome } from '../../src/core/executors/run.ts';
+import { createEndWaits } from '../../src/core/jobs/end-waits.ts';
+import type { JobEvent } from '../../src/core/jobs/feed.ts';
 import { PlatformError } from '../../src/kernel/errors.ts';
 import { expectConsistent } from '../support/consistency.ts';
 import { type Engine, engines } from '../support/databases.ts';

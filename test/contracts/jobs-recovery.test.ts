@@ -1,12 +1,12 @@
 /** Leases, the sweep, and what follows when a process stops or dies (docs/decisions/jobs.md). */
 import { describe, expect, onTestFinished, test } from 'vitest';
-import type { Database } from '../../src/database/database.ts';
-import { requestCancellation } from '../../src/jobs/jobs.store.ts';
-import { createRecovery } from '../../src/jobs/recover.ts';
+import type { Database } from '../../src/adapters/database/database.ts';
+import { createMemoryQueue } from '../../src/adapters/queue/memory.ts';
+import { requestCancellation } from '../../src/core/jobs/jobs.store.ts';
+import { createRecovery } from '../../src/core/jobs/recover.ts';
 import { PlatformError } from '../../src/kernel/errors.ts';
 import { newId } from '../../src/kernel/ids.ts';
 import { createLogger } from '../../src/kernel/log.ts';
-import { createMemoryQueue } from '../../src/queue/memory.ts';
 import { expectConsistent } from '../support/consistency.ts';
 import { engines } from '../support/databases.ts';
 import { completed, failed, jobsWorld, leaseMs } from '../support/jobs-world.ts';

@@ -1,9 +1,9 @@
 /** Retention: what is deleted after RETENTION_DAYS, and what never is. */
 import { sql } from 'kysely';
 import { describe, expect, test } from 'vitest';
-import { removeApprovals } from '../../src/approvals/approvals.ts';
-import { joinReader, readEvents, readerCursor } from '../../src/events/reader.ts';
-import { deleteExpired } from '../../src/jobs/retention.ts';
+import { joinReader, readEvents, readerCursor } from '../../src/core/events/reader.ts';
+import { deleteExpired } from '../../src/core/jobs/retention.ts';
+import { removeApprovals } from '../../src/platform/approvals/approvals.ts';
 import { expectConsistent } from '../support/consistency.ts';
 import { engines } from '../support/databases.ts';
 import { completed, failed, type JobsWorld, jobsWorld } from '../support/jobs-world.ts';

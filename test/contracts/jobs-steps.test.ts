@@ -1,6 +1,6 @@
 /** Skills that a run calls, on every database: each call is recorded, and executed once over all attempts. */
 import { describe, expect, test } from 'vitest';
-import { listSteps } from '../../src/journal/step-queries.ts';
+import { listSteps } from '../../src/core/journal/step-queries.ts';
 import { engines } from '../support/databases.ts';
 import { completed, failed, type JobsWorld, jobsWorld, leaseMs } from '../support/jobs-world.ts';
 

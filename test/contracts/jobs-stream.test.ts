@@ -1,6 +1,6 @@
 /** A job's event stream: once each, in order, from any point on (docs/decisions/jobs.md). */
 import { describe, expect, test } from 'vitest';
-import type { JobEvent, Position } from '../../src/jobs/feed.ts';
+import type { JobEvent, Position } from '../../src/core/jobs/feed.ts';
 import { whileThere } from '../support/broken-database.ts';
 import { engines } from '../support/databases.ts';
 import { completed, failed, type JobsWorld, jobsWorld, leaseMs } from '../support/jobs-world.ts';

@@ -1,7 +1,7 @@
 /** Cancel, retry and wait: what clients do with jobs (docs/decisions/jobs.md). */
 import { afterEach, describe, expect, test, vi } from 'vitest';
-import type { Database } from '../../src/database/database.ts';
-import { beginning, jobStream } from '../../src/jobs/stream.ts';
+import type { Database } from '../../src/adapters/database/database.ts';
+import { beginning, jobStream } from '../../src/core/jobs/stream.ts';
 import { expectConsistent } from '../support/consistency.ts';
 import { engines } from '../support/databases.ts';
 import { completed, failed, type JobsWorld, jobsWorld, leaseMs } from '../support/jobs-world.ts';

@@ -1,7 +1,7 @@
 /** The cost of a list of jobs between two timestamps, with any number of jobs. */
 import { sql } from 'kysely';
 import { describe, expect, test } from 'vitest';
-import { type JobFilters, listJobs } from '../../src/jobs/job-lists.store.ts';
+import { type JobFilters, listJobs } from '../../src/core/jobs/job-lists.store.ts';
 import { idFloor } from '../../src/kernel/ids.ts';
 import { engines } from '../support/databases.ts';
 import { completed, failed, type JobsWorld, jobsWorld } from '../support/jobs-world.ts';

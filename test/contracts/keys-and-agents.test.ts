@@ -1,17 +1,17 @@
 /** API keys, agents and the registry on every database (docs/decisions/organizations.md, docs/decisions/api-keys.md, docs/decisions/agents.md, docs/decisions/skills.md). */
 import { createHash } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
-import { emptyAgent } from '../../src/agents/agent-rows.ts';
-import { reachableMax } from '../../src/agents/called-agents.ts';
-import type { KnownSkills } from '../../src/agents/covered.ts';
-import { clockSkewMs } from '../../src/agents/removed-agents.ts';
-import { createApiKeys } from '../../src/api-keys/api-keys.ts';
-import { composeAgents } from '../../src/composition/agents.ts';
-import type { Database } from '../../src/database/database.ts';
+import type { Database } from '../../src/adapters/database/database.ts';
+import { composeAgents } from '../../src/apps/composition/agents.ts';
+import { emptyAgent } from '../../src/core/agents/agent-rows.ts';
+import { reachableMax } from '../../src/core/agents/called-agents.ts';
+import type { KnownSkills } from '../../src/core/agents/covered.ts';
+import { clockSkewMs } from '../../src/core/agents/removed-agents.ts';
+import { createApiKeys } from '../../src/core/api-keys/api-keys.ts';
+import type { SkillFacts } from '../../src/core/skills/fields.ts';
+import { createSkillRegistry, type SkillLookup } from '../../src/core/skills/registry.ts';
+import { recordRemoteSkills } from '../../src/core/skills/remote-skills.ts';
 import { systemClock } from '../../src/kernel/clock.ts';
-import type { SkillFacts } from '../../src/skills/fields.ts';
-import { createSkillRegistry, type SkillLookup } from '../../src/skills/registry.ts';
-import { recordRemoteSkills } from '../../src/skills/remote-skills.ts';
 import { engines } from '../support/databases.ts';
 import { manualClock } from '../support/manual-clock.ts';
 import { recordEvents } from '../support/outbox.ts';

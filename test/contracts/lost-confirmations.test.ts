@@ -4,16 +4,16 @@
  * claimed without a confirmation is given back, and no attempt is charged for it.
  */
 import { describe, expect, onTestFinished, test } from 'vitest';
-import { composeApprovals } from '../../src/composition/approvals.ts';
-import { watchTasks } from '../../src/composition/background.ts';
-import type { Database } from '../../src/database/database.ts';
-import { openPostgres } from '../../src/database/postgres.ts';
-import { claimJobs } from '../../src/jobs/admission.store.ts';
-import { createEndWaits } from '../../src/jobs/end-waits.ts';
-import { findUnbegunJobs } from '../../src/jobs/leases.store.ts';
-import { createReports } from '../../src/jobs/reports.ts';
+import type { Database } from '../../src/adapters/database/database.ts';
+import { openPostgres } from '../../src/adapters/database/postgres.ts';
+import { composeApprovals } from '../../src/apps/composition/approvals.ts';
+import { watchTasks } from '../../src/apps/composition/background.ts';
+import { claimJobs } from '../../src/core/jobs/admission.store.ts';
+import { createEndWaits } from '../../src/core/jobs/end-waits.ts';
+import { findUnbegunJobs } from '../../src/core/jobs/leases.store.ts';
+import { createReports } from '../../src/core/jobs/reports.ts';
 import { createLogger } from '../../src/kernel/log.ts';
-import { createTick } from '../../src/schedules/tick.ts';
+import { createTick } from '../../src/platform/schedules/tick.ts';
 import { type CommitProxy, startCommitProxy } from '../support/commit-proxy.ts';
 import { expectConsistent } from '../support/consistency.ts';
 import { engines } from '../support/databases.ts';

@@ -1,11 +1,11 @@
 /** The memory changes of an attempt on every database (docs/decisions/memories.md). */
 import { describe, expect, test, vi } from 'vitest';
-import type { ClaimedJob } from '../../src/jobs/jobs.store.ts';
+import type { ClaimedJob } from '../../src/core/jobs/jobs.store.ts';
 import {
   createRunMemories,
   type MemoryChange,
   type RunMemory,
-} from '../../src/memories/run-memory.ts';
+} from '../../src/core/memories/run-memory.ts';
 import { expectConsistent } from '../support/consistency.ts';
 import { engines } from '../support/databases.ts';
 import { completed, failed, type JobsWorld, jobsWorld, leaseMs } from '../support/jobs-world.ts';

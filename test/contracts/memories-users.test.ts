@@ -1,9 +1,9 @@
 /** Memories of users, and memories that expire, on every database. */
 import { sql } from 'kysely';
 import { describe, expect, test } from 'vitest';
-import { composeAgents } from '../../src/composition/agents.ts';
-import { newMemory } from '../../src/memories/record.ts';
-import { createRunMemories, type MemoryChange } from '../../src/memories/run-memory.ts';
+import { composeAgents } from '../../src/apps/composition/agents.ts';
+import { newMemory } from '../../src/core/memories/record.ts';
+import { createRunMemories, type MemoryChange } from '../../src/core/memories/run-memory.ts';
 import { type Engine, engines } from '../support/databases.ts';
 import { manualClock } from '../support/manual-clock.ts';
 import { expectMemoriesConsistent } from '../support/memories.ts';

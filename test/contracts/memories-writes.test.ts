@@ -1,7 +1,7 @@
 /** The bounds of one write of memories, on every database. */
 import { describe, expect, test } from 'vitest';
-import { createBatch } from '../../src/database/batch.ts';
-import type { Database } from '../../src/database/database.ts';
+import { createBatch } from '../../src/adapters/database/batch.ts';
+import type { Database } from '../../src/adapters/database/database.ts';
 import { engines } from '../support/databases.ts';
 import { completed, jobsWorld } from '../support/jobs-world.ts';
 

@@ -1,11 +1,11 @@
 /** The index of vectors where PostgreSQL has the extension pgvector; skipped where it is not installed. */
 import { sql } from 'kysely';
 import { describe, expect, test } from 'vitest';
-import { composeAgents } from '../../src/composition/agents.ts';
-import type { Database } from '../../src/database/database.ts';
+import type { Database } from '../../src/adapters/database/database.ts';
+import { composeAgents } from '../../src/apps/composition/agents.ts';
+import { createEmbedMemories } from '../../src/core/memories/embed-memories.ts';
+import { createVectorIndex } from '../../src/core/memories/vector-index.ts';
 import { createLogger } from '../../src/kernel/log.ts';
-import { createEmbedMemories } from '../../src/memories/embed-memories.ts';
-import { createVectorIndex } from '../../src/memories/vector-index.ts';
 import { engines } from '../support/databases.ts';
 import { manualClock } from '../support/manual-clock.ts';
 

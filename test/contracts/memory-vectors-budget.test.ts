@@ -1,11 +1,11 @@
 /** Calls for vectors against the budget of their agent, on every database: reserved before, charged after them. */
 import { describe, expect, test } from 'vitest';
-import { createEmbedder } from '../../src/embeddings/embedder.ts';
+import type { Embeddings } from '../../src/adapters/models/embeddings.ts';
+import { createPrices } from '../../src/adapters/models/prices.ts';
+import { createEmbedder } from '../../src/core/embeddings/embedder.ts';
+import { endLostCalls } from '../../src/core/usage/embedding-calls.ts';
+import { reserve } from '../../src/core/usage/reservations.ts';
 import { createLogger } from '../../src/kernel/log.ts';
-import type { Embeddings } from '../../src/models/embeddings.ts';
-import { createPrices } from '../../src/models/prices.ts';
-import { endLostCalls } from '../../src/usage/embedding-calls.ts';
-import { reserve } from '../../src/usage/reservations.ts';
 import { engines } from '../support/databases.ts';
 import { own, vectorsWorld } from '../support/vectors-world.ts';
 import { anyWriter } from '../support/writers.ts';

@@ -4,16 +4,20 @@ import { DatabaseSync } from 'node:sqlite';
 import { sql } from 'kysely';
 import pg from 'pg';
 import { describe, expect, test } from 'vitest';
-import { composeApprovals } from '../../src/composition/approvals.ts';
-import type { Database } from '../../src/database/database.ts';
-import { moveMarkerFile, readMoveMarker, writeMoveMarker } from '../../src/database/move-marker.ts';
-import { openSqlite, sqliteFile } from '../../src/database/sqlite.ts';
-import { isAfter, joinReader, type OutboxEvent, readEvents } from '../../src/events/reader.ts';
+import type { Database } from '../../src/adapters/database/database.ts';
+import {
+  moveMarkerFile,
+  readMoveMarker,
+  writeMoveMarker,
+} from '../../src/adapters/database/move-marker.ts';
+import { openSqlite, sqliteFile } from '../../src/adapters/database/sqlite.ts';
+import { composeApprovals } from '../../src/apps/composition/approvals.ts';
+import { moveToPostgres } from '../../src/apps/move/move.ts';
+import { planMove } from '../../src/apps/move/plan.ts';
+import { isAfter, joinReader, type OutboxEvent, readEvents } from '../../src/core/events/reader.ts';
 import { systemClock } from '../../src/kernel/clock.ts';
 import { newId } from '../../src/kernel/ids.ts';
 import { createLogger } from '../../src/kernel/log.ts';
-import { moveToPostgres } from '../../src/move/move.ts';
-import { planMove } from '../../src/move/plan.ts';
 import { type Engine, engines, type Place } from '../support/databases.ts';
 import { eventsWorld } from '../support/event-waits.ts';
 import { completed } from '../support/jobs-world.ts';

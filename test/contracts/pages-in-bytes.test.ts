@@ -1,11 +1,11 @@
 /** Lists of large entries on every database: each page is bounded in bytes as well as in rows. */
 import { describe, expect, test } from 'vitest';
-import { insertMessages } from '../../src/conversations/conversations.store.ts';
-import { pageBytesMax } from '../../src/database/page-bytes.ts';
-import { insertJobEvents, listJobEvents } from '../../src/jobs/job-events.store.ts';
+import { pageBytesMax } from '../../src/adapters/database/page-bytes.ts';
+import { insertMessages } from '../../src/core/conversations/conversations.store.ts';
+import { insertJobEvents, listJobEvents } from '../../src/core/jobs/job-events.store.ts';
 import { newId } from '../../src/kernel/ids.ts';
-import { createTriggers } from '../../src/triggers/triggers.ts';
-import { messagesAfter } from '../../src/user-data/user-data.store.ts';
+import { createTriggers } from '../../src/platform/triggers/triggers.ts';
+import { messagesAfter } from '../../src/platform/user-data/user-data.store.ts';
 import { engines } from '../support/databases.ts';
 import { type JobsWorld, jobsWorld } from '../support/jobs-world.ts';
 import { anyWriter } from '../support/writers.ts';

@@ -1,8 +1,8 @@
 /** How statements travel to PostgreSQL: together, prepared, and skipped after one that fails. */
 import { sql } from 'kysely';
 import { describe, expect, test } from 'vitest';
-import type { Handle, Transaction } from '../../src/database/database.ts';
-import { statement } from '../../src/database/statement.ts';
+import type { Handle, Transaction } from '../../src/adapters/database/database.ts';
+import { statement } from '../../src/adapters/database/statement.ts';
 import { engines } from '../support/databases.ts';
 
 const byId = statement<{ id: string }>()((db, p) =>

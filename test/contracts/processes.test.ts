@@ -1,11 +1,11 @@
 /** Membership and clock of the processes of a cluster, on both databases. */
 import { sql } from 'kysely';
 import { describe, expect, test } from 'vitest';
-import { createDatabaseClock } from '../../src/database/clock.ts';
-import type { Database } from '../../src/database/database.ts';
-import { createProcesses } from '../../src/processes/processes.ts';
-import { createSingleProcess } from '../../src/processes/single-process.ts';
-import { createSkillRegistry } from '../../src/skills/registry.ts';
+import { createDatabaseClock } from '../../src/adapters/database/clock.ts';
+import type { Database } from '../../src/adapters/database/database.ts';
+import { createSkillRegistry } from '../../src/core/skills/registry.ts';
+import { createProcesses } from '../../src/platform/processes/processes.ts';
+import { createSingleProcess } from '../../src/platform/processes/single-process.ts';
 import { engines } from '../support/databases.ts';
 import { anId } from '../support/expectations.ts';
 import { type ManualClock, manualClock } from '../support/manual-clock.ts';

@@ -1,9 +1,9 @@
 /**
- * The contract of every queue (`src/queue/queue.ts`): a suite for
+ * The contract of every queue (`src/adapters/queue/queue.ts`): a suite for
  * the adapter that `open` makes. Nothing here knows whether time is real.
  */
 import { describe, expect, onTestFinished, test } from 'vitest';
-import type { Hint, Queue } from '../../src/queue/queue.ts';
+import type { Hint, Queue } from '../../src/adapters/queue/queue.ts';
 import { waitFor } from '../support/wait-for.ts';
 
 /** An empty queue that no other test uses. */

@@ -4,11 +4,11 @@ import {
   createMemoryRateLimiter,
   type RateDecision,
   type RateLimiter,
-} from '../../src/http/rate-limit.ts';
-import { createRedisRateLimiter } from '../../src/http/rate-limit-redis.ts';
+} from '../../src/adapters/http/rate-limit.ts';
+import { createRedisRateLimiter } from '../../src/adapters/http/rate-limit-redis.ts';
+import { openRedis, type Redis } from '../../src/adapters/redis/redis.ts';
 import { systemClock } from '../../src/kernel/clock.ts';
 import { createLogger } from '../../src/kernel/log.ts';
-import { openRedis, type Redis } from '../../src/redis/redis.ts';
 import { findRedis, type RedisServer, startRedis } from '../support/redis.ts';
 import { waitFor } from '../support/wait-for.ts';
 

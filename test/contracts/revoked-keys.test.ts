@@ -1,6 +1,6 @@
 /** The jobs of a revoked API key, on every database (docs/decisions/api-keys.md). */
 import { describe, expect, test } from 'vitest';
-import { endJobsOfRevokedKey } from '../../src/jobs/revoked-key.ts';
+import { endJobsOfRevokedKey } from '../../src/core/jobs/revoked-key.ts';
 import { newId } from '../../src/kernel/ids.ts';
 import { engines } from '../support/databases.ts';
 import { completed, failed, type JobsWorld, jobsWorld } from '../support/jobs-world.ts';

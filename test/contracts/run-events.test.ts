@@ -1,7 +1,7 @@
 /** Events from outside, on every database: who gets them, once, and how long they are stored. */
 import { sql } from 'kysely';
 import { describe, expect, test } from 'vitest';
-import type { Database, Transaction } from '../../src/database/database.ts';
+import type { Database, Transaction } from '../../src/adapters/database/database.ts';
 import { engines } from '../support/databases.ts';
 import { isBlocked, lockedInTurn } from '../support/deadlocks.ts';
 import { type EventsWorld, eventsWorld } from '../support/event-waits.ts';

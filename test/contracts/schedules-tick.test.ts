@@ -1,9 +1,9 @@
 /** The outcomes of slots of scheduled jobs, on every database (docs/decisions/schedules.md). */
 import { describe, expect, test } from 'vitest';
-import type { Database, Transaction } from '../../src/database/database.ts';
+import type { Database, Transaction } from '../../src/adapters/database/database.ts';
 import { createLogger } from '../../src/kernel/log.ts';
-import { insertRuns, newRun } from '../../src/schedules/runs.store.ts';
-import { createTick } from '../../src/schedules/tick.ts';
+import { insertRuns, newRun } from '../../src/platform/schedules/runs.store.ts';
+import { createTick } from '../../src/platform/schedules/tick.ts';
 import { engines } from '../support/databases.ts';
 import { completed } from '../support/jobs-world.ts';
 import { manualClock } from '../support/manual-clock.ts';

@@ -1,12 +1,12 @@
 /** Scheduled jobs and their runs on every database (specification: Scheduled jobs; docs/decisions/schedules.md). */
 import { describe, expect, test } from 'vitest';
-import type { Database } from '../../src/database/database.ts';
-import type { RunOutcome } from '../../src/executors/run.ts';
+import type { Database } from '../../src/adapters/database/database.ts';
+import type { RunOutcome } from '../../src/core/executors/run.ts';
 import { idFloor } from '../../src/kernel/ids.ts';
-import { deleteExpiredRuns } from '../../src/schedules/retention.ts';
-import { scheduledRuns } from '../../src/schedules/run-ends.ts';
-import { deleteRuns } from '../../src/schedules/runs.store.ts';
-import { schedulesOfAgent } from '../../src/schedules/schedules.store.ts';
+import { deleteExpiredRuns } from '../../src/platform/schedules/retention.ts';
+import { scheduledRuns } from '../../src/platform/schedules/run-ends.ts';
+import { deleteRuns } from '../../src/platform/schedules/runs.store.ts';
+import { schedulesOfAgent } from '../../src/platform/schedules/schedules.store.ts';
 import { expectConsistent } from '../support/consistency.ts';
 import { engines } from '../support/databases.ts';
 import { deadlocksIn } from '../support/deadlocks.ts';

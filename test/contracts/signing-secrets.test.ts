@@ -1,6 +1,6 @@
 /** Signing secrets of webhooks at rest: encrypted, bound to their row, and of use after every change. */
 import { describe, expect, test } from 'vitest';
-import { createSigningSecrets } from '../../src/database/signing-secrets.ts';
+import { createSigningSecrets } from '../../src/adapters/database/signing-secrets.ts';
 import { createCipher } from '../../src/kernel/encryption.ts';
 import { bodySignature } from '../../src/kernel/webhook-signature.ts';
 import { engines } from '../support/databases.ts';

@@ -1,8 +1,8 @@
 /** Organizations' values of settings of skills, on every database. */
 import { randomBytes } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
+import { createSkillSettings } from '../../src/core/skills/settings.ts';
 import { type Cipher, createCipher } from '../../src/kernel/encryption.ts';
-import { createSkillSettings } from '../../src/skills/settings.ts';
 import { engines } from '../support/databases.ts';
 import { manualClock } from '../support/manual-clock.ts';
 

@@ -13,7 +13,7 @@ import {
 } from 'node:fs';
 import { DatabaseSync } from 'node:sqlite';
 import { expect, onTestFinished, test } from 'vitest';
-import { openSqlite, sqliteFile } from '../../src/database/sqlite.ts';
+import { openSqlite, sqliteFile } from '../../src/adapters/database/sqlite.ts';
 import { createLogger } from '../../src/kernel/log.ts';
 import { migrateSqlite } from '../support/shared-servers.ts';
 import { dataDirectory } from '../support/staged.ts';

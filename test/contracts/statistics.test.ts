@@ -1,13 +1,13 @@
 /** Counters of runs, on every database and by several processes at once. */
 import { sql } from 'kysely';
 import { describe, expect, test } from 'vitest';
-import type { Database } from '../../src/database/database.ts';
-import { claimJobs } from '../../src/jobs/admission.store.ts';
-import { insertJobs } from '../../src/jobs/jobs.store.ts';
+import type { Database } from '../../src/adapters/database/database.ts';
+import { claimJobs } from '../../src/core/jobs/admission.store.ts';
+import { insertJobs } from '../../src/core/jobs/jobs.store.ts';
 import { newId } from '../../src/kernel/ids.ts';
-import { createRecorder } from '../../src/statistics/recorder.ts';
-import { deleteOldStatistics } from '../../src/statistics/retention.ts';
-import { createStatistics } from '../../src/statistics/statistics.ts';
+import { createRecorder } from '../../src/platform/statistics/recorder.ts';
+import { deleteOldStatistics } from '../../src/platform/statistics/retention.ts';
+import { createStatistics } from '../../src/platform/statistics/statistics.ts';
 import { serviceUnavailable } from '../support/broken-database.ts';
 import { engines } from '../support/databases.ts';
 import { deadlocksIn } from '../support/deadlocks.ts';

@@ -5,7 +5,7 @@ import {
   noteFailedSummary,
   noteSummary,
   pauseAfter,
-} from '../../src/conversations/summary-tries.ts';
+} from '../../src/core/conversations/summary-tries.ts';
 import { engines } from '../support/databases.ts';
 
 const conversationId = 'conversation';

@@ -1,11 +1,11 @@
 /** The journal of claims that lost their job, that lose the database, and that write at once. */
 import { sql } from 'kysely';
 import { describe, expect, test } from 'vitest';
-import { endAbandonedSteps } from '../../src/agents/abandoned-steps.ts';
-import type { PlannedTool } from '../../src/agents/recorded-generation.ts';
-import { streamedBytesOf } from '../../src/jobs/job-events.store.ts';
-import { isHeld } from '../../src/jobs/leases.store.ts';
-import { LeaseLostError } from '../../src/journal/claim-writes.ts';
+import { endAbandonedSteps } from '../../src/core/agents/abandoned-steps.ts';
+import type { PlannedTool } from '../../src/core/agents/recorded-generation.ts';
+import { streamedBytesOf } from '../../src/core/jobs/job-events.store.ts';
+import { isHeld } from '../../src/core/jobs/leases.store.ts';
+import { LeaseLostError } from '../../src/core/journal/claim-writes.ts';
 import { expectConsistent } from '../support/consistency.ts';
 import { engines } from '../support/databases.ts';
 import { deadlocksIn } from '../support/deadlocks.ts';

@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest';
-import type { PlannedTool } from '../../src/agents/recorded-generation.ts';
-import type { Usage } from '../../src/models/model.ts';
-import { nothingReported } from '../../src/models/model.ts';
-import { replaceBudget } from '../../src/usage/usage.store.ts';
+import type { Usage } from '../../src/adapters/models/model.ts';
+import { nothingReported } from '../../src/adapters/models/model.ts';
+import type { PlannedTool } from '../../src/core/agents/recorded-generation.ts';
+import { replaceBudget } from '../../src/core/usage/usage.store.ts';
 import { engines } from '../support/databases.ts';
 import {
   asked,

@@ -1,10 +1,10 @@
 /** The last calls of triggers on every database: how many are kept, for how long, and what a flood costs. */
 import { describe, expect, test } from 'vitest';
-import type { Database } from '../../src/database/database.ts';
+import type { Database } from '../../src/adapters/database/database.ts';
 import { newId } from '../../src/kernel/ids.ts';
-import { deleteCallsOf } from '../../src/triggers/calls.store.ts';
-import { createTriggerCalls, type EndedCall } from '../../src/triggers/calls.ts';
-import { deleteTrigger, insertTrigger } from '../../src/triggers/triggers.store.ts';
+import { deleteCallsOf } from '../../src/platform/triggers/calls.store.ts';
+import { createTriggerCalls, type EndedCall } from '../../src/platform/triggers/calls.ts';
+import { deleteTrigger, insertTrigger } from '../../src/platform/triggers/triggers.store.ts';
 import { serviceUnavailable } from '../support/broken-database.ts';
 import { engines } from '../support/databases.ts';
 import { manualClock } from '../support/manual-clock.ts';

@@ -1,10 +1,10 @@
 /** Reservations compared with a reference model of the same calls: any order, over days and months. */
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import type { Database } from '../../src/database/database.ts';
-import type { UsageOwnerKind } from '../../src/database/tables.ts';
-import { createBudgets } from '../../src/usage/budgets.ts';
-import { charge, reserve } from '../../src/usage/reservations.ts';
+import type { Database } from '../../src/adapters/database/database.ts';
+import type { UsageOwnerKind } from '../../src/adapters/database/tables.ts';
+import { createBudgets } from '../../src/core/usage/budgets.ts';
+import { charge, reserve } from '../../src/core/usage/reservations.ts';
 import { costless, withoutPrice } from '../support/charges.ts';
 import { engines } from '../support/databases.ts';
 import { manualClock } from '../support/manual-clock.ts';

@@ -1,20 +1,20 @@
 /** The token ledger on every database: reservations, charges, budgets and what is shown of them. */
 import { sql } from 'kysely';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import { composeUsage } from '../../src/composition/usage.ts';
-import type { Database, Transaction } from '../../src/database/database.ts';
-import { notFound } from '../../src/kernel/errors.ts';
-import { usageOfUser } from '../../src/usage/budgets.ts';
-import { keyOf, type OwnerLookups } from '../../src/usage/owners.ts';
+import type { Database, Transaction } from '../../src/adapters/database/database.ts';
+import { composeUsage } from '../../src/apps/composition/usage.ts';
+import { usageOfUser } from '../../src/core/usage/budgets.ts';
+import { keyOf, type OwnerLookups } from '../../src/core/usage/owners.ts';
 import {
   type Charge,
   charge,
   type ReservationRequest,
   reserve,
   type UsageOwner,
-} from '../../src/usage/reservations.ts';
-import { deleteOldUsage } from '../../src/usage/retention.ts';
-import { deleteBudget, setAsideUsage } from '../../src/usage/usage.store.ts';
+} from '../../src/core/usage/reservations.ts';
+import { deleteOldUsage } from '../../src/core/usage/retention.ts';
+import { deleteBudget, setAsideUsage } from '../../src/core/usage/usage.store.ts';
+import { notFound } from '../../src/kernel/errors.ts';
 import { costless, withoutPrice } from '../support/charges.ts';
 import { type Engine, engines } from '../support/databases.ts';
 import { deadlocksIn } from '../support/deadlocks.ts';

@@ -2,9 +2,9 @@
 import { sql } from 'kysely';
 import pg from 'pg';
 import { expect, onTestFinished, test } from 'vitest';
-import type { Database } from '../../src/database/database.ts';
-import { openPostgres } from '../../src/database/postgres.ts';
-import { WatchedWrites } from '../../src/database/watched-writes.ts';
+import type { Database } from '../../src/adapters/database/database.ts';
+import { openPostgres } from '../../src/adapters/database/postgres.ts';
+import { WatchedWrites } from '../../src/adapters/database/watched-writes.ts';
 import { createLogger } from '../../src/kernel/log.ts';
 import { type Engine, engines } from '../support/databases.ts';
 import { waitFor } from '../support/wait-for.ts';

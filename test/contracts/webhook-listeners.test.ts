@@ -1,7 +1,7 @@
 /** Sessions that listen for events: resumed by any process, gone a minute after their client. */
 import { describe, expect, test } from 'vitest';
-import { eventTypes } from '../../src/events/events.ts';
-import type { ListenerEvent, ListenerPosition } from '../../src/webhooks/listen.ts';
+import { eventTypes } from '../../src/core/events/events.ts';
+import type { ListenerEvent, ListenerPosition } from '../../src/platform/webhooks/listen.ts';
 import { engines } from '../support/databases.ts';
 import { type WebhookProcess, webhooksWorld } from '../support/webhooks-world.ts';
 

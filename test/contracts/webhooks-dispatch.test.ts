@@ -1,11 +1,11 @@
 /** Events become deliveries, exactly once for each subscribed webhook (specification: Events; docs/decisions/webhooks.md). */
 import { describe, expect, test } from 'vitest';
-import type { Database } from '../../src/database/database.ts';
-import { furthestBehind } from '../../src/events/backlogs.ts';
-import { eventTypes } from '../../src/events/events.ts';
+import type { Database } from '../../src/adapters/database/database.ts';
+import { createMemoryQueue } from '../../src/adapters/queue/memory.ts';
+import { furthestBehind } from '../../src/core/events/backlogs.ts';
+import { eventTypes } from '../../src/core/events/events.ts';
 import { createLogger } from '../../src/kernel/log.ts';
-import { createMemoryQueue } from '../../src/queue/memory.ts';
-import { createDispatcher } from '../../src/webhooks/dispatch.ts';
+import { createDispatcher } from '../../src/platform/webhooks/dispatch.ts';
 import { engines } from '../support/databases.ts';
 import { untilReadable } from '../support/outbox.ts';
 import { waitFor } from '../support/wait-for.ts';

@@ -1,9 +1,9 @@
 /** The sweep of deliveries: a fault of one delivery does not delay the others. */
 import { describe, expect, test } from 'vitest';
+import { createMemoryQueue } from '../../src/adapters/queue/memory.ts';
 import { createLogger } from '../../src/kernel/log.ts';
-import { createMemoryQueue } from '../../src/queue/memory.ts';
-import { createDeliveryRecovery } from '../../src/webhooks/recover.ts';
-import type { Settle } from '../../src/webhooks/settle.ts';
+import { createDeliveryRecovery } from '../../src/platform/webhooks/recover.ts';
+import type { Settle } from '../../src/platform/webhooks/settle.ts';
 import { engines } from '../support/databases.ts';
 import { untilReadable } from '../support/outbox.ts';
 import { waitFor } from '../support/wait-for.ts';

@@ -1,16 +1,16 @@
 /** Webhooks: change, deactivation, deletion, redelivery, retention. */
 import { sql } from 'kysely';
 import { describe, expect, test } from 'vitest';
-import { events, eventTypes } from '../../src/events/events.ts';
+import { events, eventTypes } from '../../src/core/events/events.ts';
 import { newId } from '../../src/kernel/ids.ts';
 import {
   changeDeliveryCounts,
   claimDeliveries,
   foldDeliveryCounts,
   insertDeliveries,
-} from '../../src/webhooks/deliveries.store.ts';
-import { newDelivery } from '../../src/webhooks/new-deliveries.ts';
-import { deleteExpiredDeliveries } from '../../src/webhooks/retention.ts';
+} from '../../src/platform/webhooks/deliveries.store.ts';
+import { newDelivery } from '../../src/platform/webhooks/new-deliveries.ts';
+import { deleteExpiredDeliveries } from '../../src/platform/webhooks/retention.ts';
 import { engines } from '../support/databases.ts';
 import { untilReadable } from '../support/outbox.ts';
 import { waitFor } from '../support/wait-for.ts';

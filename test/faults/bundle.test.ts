@@ -31,7 +31,7 @@ function copyProgram(): string {
 
 test('a start without a bundle makes it for the next; changed sources run at once', async () => {
   const program = copyProgram();
-  const source = join(program, 'src/composition/run.ts');
+  const source = join(program, 'src/apps/composition/run.ts');
   const bundled = () => {
     const { fingerprint } = JSON.parse(readFileSync(join(program, 'dist/last.json'), 'utf8'));
     return join(program, 'dist', fingerprint, 'run.cjs');

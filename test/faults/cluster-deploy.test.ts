@@ -6,7 +6,7 @@ import { cpSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'nod
 import { dirname, join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { freshBundle } from '../../src/start/bundle.ts';
+import { freshBundle } from '../../src/apps/start/bundle.ts';
 import { readEffects } from '../support/accounts.ts';
 import { type Cluster, startCluster } from '../support/cluster.ts';
 import {
@@ -38,8 +38,8 @@ async function versionOf(version: string): Promise<string> {
 async function shareBundle(directory: string): Promise<void> {
   const ours = freshBundle();
   if (ours === null) throw new Error('The bundle of the tests is missing.');
-  const start = pathToFileURL(join(directory, 'src/start/bundle.ts')).href;
-  const { bundles, recordFile, recordSources }: typeof import('../../src/start/bundle.ts') =
+  const start = pathToFileURL(join(directory, 'src/apps/start/bundle.ts')).href;
+  const { bundles, recordFile, recordSources }: typeof import('../../src/apps/start/bundle.ts') =
     await import(start);
   const sources = recordSources();
   cpSync(dirname(ours), join(bundles, sources.fingerprint), { recursive: true });

@@ -183,7 +183,11 @@ test('on a terminal, skillwright dev prints a failed run as three lines for a pe
   const file = join(root, 'skills/loud.ts');
   mkdirSync(join(root, 'skills'));
   writeFileSync(file, loud('undefined.length;'));
-  const command = [process.execPath, join(import.meta.dirname, '../../src/cli/main.ts'), 'dev'];
+  const command = [
+    process.execPath,
+    join(import.meta.dirname, '../../src/apps/cli/main.ts'),
+    'dev',
+  ];
   const child = spawn('script', ['-qec', `exec '${command.join("' '")}'`, '/dev/null'], {
     cwd: root,
     env: {

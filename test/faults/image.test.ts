@@ -41,7 +41,7 @@ test('the image is built, and its command starts a platform with a console and g
 
   expect(await image.run(image.healthcheck, environment)).toBe(0);
   const isBundled =
-    "import('./src/start/bundle.ts').then((b) => process.exit(b.freshBundle() ? 0 : 1))";
+    "import('./src/apps/start/bundle.ts').then((b) => process.exit(b.freshBundle() ? 0 : 1))";
   expect(await image.run(['node', '-e', isBundled])).toBe(0);
   for (const path of ['/console/', '/docs/guide/', '/openapi.json']) {
     expect([path, (await fetch(`${url}${path}`)).status]).toEqual([path, 200]);

@@ -7,7 +7,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { openSqlite } from '../../src/database/sqlite.ts';
+import { openSqlite } from '../../src/adapters/database/sqlite.ts';
 import { createLogger } from '../../src/kernel/log.ts';
 import { recordEvents } from '../support/outbox.ts';
 import { type PlatformProcess, startProcess } from '../support/process.ts';

@@ -11,7 +11,7 @@ import { DatabaseSync } from 'node:sqlite';
 import { text } from 'node:stream/consumers';
 import { setTimeout as pause } from 'node:timers/promises';
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
-import { replaceSocket } from '../../src/config/replacement.ts';
+import { replaceSocket } from '../../src/core/config/replacement.ts';
 import { adminSecret, clientOf } from '../support/platform.ts';
 import { inherited, spawnCommand, startProcess } from '../support/process.ts';
 import { rounds } from '../support/soak.ts';

@@ -46,7 +46,7 @@ async function refusedStart(environment: Record<string, string>): Promise<string
 function executors(): Set<number> {
   const commands = [...childProcesses()];
   return new Set(
-    commands.flatMap(([pid, command]) => (command.includes('src/executors') ? [pid] : [])),
+    commands.flatMap(([pid, command]) => (command.includes('src/core/executors') ? [pid] : [])),
   );
 }
 
@@ -245,7 +245,7 @@ describe('a data directory that cannot be used', () => {
   });
 });
 
-// Every other fault of a skill has its sentence in src/skills/sources/modules.test.ts, or in pool.lifecycle.test.ts.
+// Every other fault of a skill has its sentence in src/core/skills/sources/modules.test.ts, or in pool.lifecycle.test.ts.
 describe('a bad skill stops the start with one sentence that names the file and the fault', () => {
   test.each<[string, Record<string, string>, string, RegExp]>([
     ['a module that does not parse', { 'a.ts': 'export default {' }, 'a.ts', /cannot be loaded/],

@@ -1,6 +1,6 @@
 /** No endpoint widens a key: what writing an agent needs (docs/decisions/api-keys.md). */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { checkCategory } from '../../src/skills/field-checks.ts';
+import { checkCategory } from '../../src/core/skills/field-checks.ts';
 import { expectRefusal } from '../support/expectations.ts';
 import type { Platform } from '../support/platform.ts';
 import { startStaged } from '../support/staged.ts';

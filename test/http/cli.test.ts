@@ -3,7 +3,7 @@ import { mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync }
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { runCli } from '../../src/cli/program.ts';
+import { runCli } from '../../src/apps/cli/program.ts';
 import { bodySignature, isStandardSignature } from '../../src/kernel/webhook-signature.ts';
 import { type CliWorld, ioOf, cli as runCommand } from '../support/cli.ts';
 import { adminSecret } from '../support/platform.ts';

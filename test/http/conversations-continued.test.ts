@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { removeApprovals } from '../../src/approvals/approvals.ts';
-import { deleteExpired } from '../../src/jobs/retention.ts';
+import { deleteExpired } from '../../src/core/jobs/retention.ts';
 import { systemClock } from '../../src/kernel/clock.ts';
+import { removeApprovals } from '../../src/platform/approvals/approvals.ts';
 import { expectInvalid, expectRefusal } from '../support/expectations.ts';
 import { recordEvents } from '../support/outbox.ts';
 import { sendRaw } from '../support/raw-http.ts';

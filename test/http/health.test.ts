@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { unavailable } from '../../src/database/database.ts';
-import { startExecutorPool } from '../../src/executors/pool.ts';
+import { unavailable } from '../../src/adapters/database/database.ts';
+import { createMemoryQueue } from '../../src/adapters/queue/memory.ts';
+import { startExecutorPool } from '../../src/core/executors/pool.ts';
 import { createLogger } from '../../src/kernel/log.ts';
-import { createMemoryQueue } from '../../src/queue/memory.ts';
 import { manualClock } from '../support/manual-clock.ts';
 import { embeddedTest, type Platform } from '../support/platform.ts';
 import { stagedSkills, startStaged } from '../support/staged.ts';

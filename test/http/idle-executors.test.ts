@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { type ExecutorPool, startExecutorPool } from '../../src/executors/pool.ts';
+import { type ExecutorPool, startExecutorPool } from '../../src/core/executors/pool.ts';
 import { createLogger } from '../../src/kernel/log.ts';
 import type { Platform } from '../support/platform.ts';
 import { acting, play, stagedSkills, startStaged } from '../support/staged.ts';

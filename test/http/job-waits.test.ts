@@ -1,6 +1,6 @@
 /** The waits of a job among its steps: what each waits for, and until when. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { noTokenStats } from '../../src/http/schemas.ts';
+import { noTokenStats } from '../../src/adapters/http/schemas.ts';
 import { expectInvalid } from '../support/expectations.ts';
 import { type Platform, startPlatform } from '../support/platform.ts';
 import { newTenant, type Tenant } from '../support/tenant.ts';

@@ -15,7 +15,7 @@ let platform: Platform;
 let key: string;
 beforeAll(async () => {
   platform = await startStaged({
-    skillsDirs: [...stagedSkills, join(root, 'src/skills/catalog/agent'), prose],
+    skillsDirs: [...stagedSkills, join(root, 'src/core/skills/catalog/agent'), prose],
     environment: {
       PUBLIC_URL: 'https://skills.example.com',
       CORS_ORIGINS: 'https://app.example.com',

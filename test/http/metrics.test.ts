@@ -1,7 +1,7 @@
 import { spawnSync } from 'node:child_process';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { createMemoryQueue } from '../../src/adapters/queue/memory.ts';
 import { createLogger } from '../../src/kernel/log.ts';
-import { createMemoryQueue } from '../../src/queue/memory.ts';
 import { serviceUnavailable } from '../support/broken-database.ts';
 import { adminSecret, embeddedTest, type Platform } from '../support/platform.ts';
 import { sendRaw } from '../support/raw-http.ts';

@@ -5,8 +5,8 @@ import type { ValidateFunction } from 'ajv';
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import addFormats from 'ajv-formats';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { type EventType, events, eventTypes } from '../../src/events/events.ts';
-import { messageHeaders } from '../../src/webhooks/message.ts';
+import { type EventType, events, eventTypes } from '../../src/core/events/events.ts';
+import { messageHeaders } from '../../src/platform/webhooks/message.ts';
 import { type Answer, type Platform, startPlatform } from '../support/platform.ts';
 
 interface Media {

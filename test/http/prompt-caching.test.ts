@@ -14,7 +14,7 @@ let world: Thinkers;
 beforeAll(async () => {
   // With the catalog there are more tools than a model is shown at once.
   const more = ['data', 'util', 'web'].map((category) =>
-    join(import.meta.dirname, '../../src/skills/catalog', category),
+    join(import.meta.dirname, '../../src/core/skills/catalog', category),
   );
   world = await startThinkers({ skillsDirs: [...thinkersSkills, ...more] });
 });

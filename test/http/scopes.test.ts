@@ -4,8 +4,8 @@
  */
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { approvalWaits } from '../../src/approvals/approval-waits.ts';
 import { newId } from '../../src/kernel/ids.ts';
+import { approvalWaits } from '../../src/platform/approvals/approval-waits.ts';
 import { startMcpServer } from '../support/mcp-server.ts';
 import { adminSecret, type Platform } from '../support/platform.ts';
 import { acting, stagedSkills, startStaged } from '../support/staged.ts';
@@ -302,7 +302,7 @@ let strict: Platform;
 let described: Map<string, Described>;
 
 beforeAll(async () => {
-  const catalog = join(import.meta.dirname, '../../src/skills/catalog/agent');
+  const catalog = join(import.meta.dirname, '../../src/core/skills/catalog/agent');
   const options = { skillsDirs: [...stagedSkills, catalog] };
   const environment = { SKILLS_ALLOW_CIDRS: '127.0.0.0/8' };
   platform = await startStaged({ ...options, environment });

@@ -1,6 +1,6 @@
 /** Usage and budgets, as clients and the administrator see them. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { charge, reserve, type UsageOwner } from '../../src/usage/reservations.ts';
+import { charge, reserve, type UsageOwner } from '../../src/core/usage/reservations.ts';
 import { costless, withoutPrice } from '../support/charges.ts';
 import { aTimestamp, expectInvalid, expectRefusal } from '../support/expectations.ts';
 import { hostileLimits, hostileOffsets } from '../support/hostile-pages.ts';

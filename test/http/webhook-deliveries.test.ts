@@ -1,5 +1,5 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { eventTypes, organizationEvents } from '../../src/events/events.ts';
+import { eventTypes, organizationEvents } from '../../src/core/events/events.ts';
 import { anId, aTimestamp } from '../support/expectations.ts';
 import { manualClock } from '../support/manual-clock.ts';
 import type { Platform } from '../support/platform.ts';

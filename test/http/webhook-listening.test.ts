@@ -1,7 +1,7 @@
 /** Sessions that listen for events (docs/webhooks.md): no webhook, no delivery, nothing missed within a minute. */
 import { createClient, type StreamedEvent } from '@skillwright/client';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { eventTypes } from '../../src/events/events.ts';
+import { eventTypes } from '../../src/core/events/events.ts';
 import { anId, expectInvalid, expectRefusal } from '../support/expectations.ts';
 import { type Platform, startPlatform } from '../support/platform.ts';
 import { newTenant, type Tenant } from '../support/tenant.ts';

@@ -4,7 +4,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { createMappings, type Mappings } from '../../src/triggers/mapping.ts';
+import { createMappings, type Mappings } from '../../src/platform/triggers/mapping.ts';
 import { type Platform, startPlatform } from '../support/platform.ts';
 import { newTenant, type Tenant } from '../support/tenant.ts';
 

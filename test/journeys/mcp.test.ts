@@ -17,7 +17,7 @@ beforeAll(async () => {
   const fixtures = join(root, 'test/fixtures/skills/mcp');
   const prose = join(root, 'examples/agent-skills');
   platform = await startPlatform({
-    skillsDirs: [join(root, 'src/skills/catalog/util'), fixtures, prose],
+    skillsDirs: [join(root, 'src/core/skills/catalog/util'), fixtures, prose],
   });
   key = await platform.key();
   proxy = await withKey(platform.url, key);

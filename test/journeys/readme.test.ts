@@ -10,7 +10,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
-import type { SkillDefinition } from '../../src/skills/definition.ts';
+import type { SkillDefinition } from '../../src/core/skills/definition.ts';
 import { type PlatformProcess, startProcess } from '../support/process.ts';
 import { callingTools, startScriptedProvider } from '../support/scripted-provider.ts';
 import { newTenant } from '../support/tenant.ts';

@@ -1,4 +1,4 @@
-import type { Database, Transaction } from '../../src/database/database.ts';
+import type { Database, Transaction } from '../../src/adapters/database/database.ts';
 import { PlatformError } from '../../src/kernel/errors.ts';
 
 /** What either database throws while it cannot be used. */

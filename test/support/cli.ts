@@ -1,6 +1,6 @@
 /** Commands of the command line, run in the test's own process. */
-import type { Io, Output } from '../../src/cli/io.ts';
-import { runCli } from '../../src/cli/program.ts';
+import type { Io, Output } from '../../src/apps/cli/io.ts';
+import { runCli } from '../../src/apps/cli/program.ts';
 
 export interface CliWorld {
   readonly env?: Record<string, string | undefined>;

@@ -1,7 +1,7 @@
 /** A cluster under constant load: what every test of faults begins with and counts at the end. */
 import { join } from 'node:path';
 import { expect, onTestFinished } from 'vitest';
-import type { Database } from '../../src/database/database.ts';
+import type { Database } from '../../src/adapters/database/database.ts';
 import type { EffectInput } from '../fixtures/skills/staged/effect.ts';
 import { type Account, account, nothingAmiss, readEffects, readJobs } from './accounts.ts';
 import type { Cluster, ClusterOptions } from './cluster.ts';

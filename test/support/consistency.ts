@@ -1,7 +1,7 @@
 import { expect } from 'vitest';
-import type { Database } from '../../src/database/database.ts';
-import { messageText } from '../../src/jobs/accept.ts';
-import { attemptEndN } from '../../src/jobs/feed.ts';
+import type { Database } from '../../src/adapters/database/database.ts';
+import { messageText } from '../../src/core/jobs/accept.ts';
+import { attemptEndN } from '../../src/core/jobs/feed.ts';
 import { expectMemoriesConsistent } from './memories.ts';
 
 /**

@@ -2,7 +2,7 @@
  * A platform on which something goes on, for the console to show: agents that think, runs in every
  * state, schedules, triggers, webhooks of which one is in trouble, and an hour behind it all.
  */
-import { addRunCounts, allSkills } from '../../src/statistics/statistics.store.ts';
+import { addRunCounts, allSkills } from '../../src/platform/statistics/statistics.store.ts';
 import { type ConsoleWorld, startConsole } from './console.ts';
 import type { Answer } from './platform.ts';
 import { callingTools, startScriptedProvider } from './scripted-provider.ts';

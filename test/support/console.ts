@@ -5,7 +5,7 @@
 import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import type { Locator, Page } from 'playwright-core';
-import { prepareConsole } from '../../src/console/files.ts';
+import { prepareConsole } from '../../src/apps/console/files.ts';
 import { createLogger } from '../../src/kernel/log.ts';
 import { openBrowser } from './chromium.ts';
 import { move, prepareMoves } from './console-moves.ts';

@@ -1,5 +1,5 @@
 /** Many jobs for lists and pages to have: running each would take longer than what is tested. */
-import type { Database } from '../../src/database/database.ts';
+import type { Database } from '../../src/adapters/database/database.ts';
 import { newId } from '../../src/kernel/ids.ts';
 
 /** Adds copies of a job that has ended, newer than it, and counts them as the platform does. */

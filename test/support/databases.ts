@@ -9,9 +9,9 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { onTestFinished } from 'vitest';
-import type { Database } from '../../src/database/database.ts';
-import { openPostgres } from '../../src/database/postgres.ts';
-import { openSqlite } from '../../src/database/sqlite.ts';
+import type { Database } from '../../src/adapters/database/database.ts';
+import { openPostgres } from '../../src/adapters/database/postgres.ts';
+import { openSqlite } from '../../src/adapters/database/sqlite.ts';
 import { createLogger } from '../../src/kernel/log.ts';
 import { emptiedPostgres } from './emptied-database.ts';
 import {

@@ -1,6 +1,6 @@
 import { sql } from 'kysely';
 import pg from 'pg';
-import type { Database, Transaction } from '../../src/database/database.ts';
+import type { Database, Transaction } from '../../src/adapters/database/database.ts';
 import { waitFor } from './wait-for.ts';
 
 /** Deadlocks that PostgreSQL has had to resolve in a database, as its sessions told when they ended. */

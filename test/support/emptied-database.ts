@@ -5,8 +5,8 @@
  */
 import pg from 'pg';
 import { onTestFinished } from 'vitest';
-import { type Database, unavailable } from '../../src/database/database.ts';
-import { openPostgres } from '../../src/database/postgres.ts';
+import { type Database, unavailable } from '../../src/adapters/database/database.ts';
+import { openPostgres } from '../../src/adapters/database/postgres.ts';
 import { createLogger } from '../../src/kernel/log.ts';
 import { dropDatabase, migratedDatabase } from './shared-servers.ts';
 

@@ -1,5 +1,5 @@
 /** A client of a job's server-sent events that keeps what it has received, and holds it to its documentation. */
-import { JobEventSchema } from '../../src/jobs/job-events.schemas.ts';
+import { JobEventSchema } from '../../src/core/jobs/job-events.schemas.ts';
 import { compileSchema, issuesText } from '../../src/kernel/json-schema.ts';
 import { waitFor } from './wait-for.ts';
 

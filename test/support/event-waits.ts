@@ -1,11 +1,11 @@
 /** Jobs that wait for events, as the runs that ask for it leave them, without a run. */
 import { sql } from 'kysely';
-import { composeRunEvents } from '../../src/composition/run-events.ts';
-import type { Database, Transaction } from '../../src/database/database.ts';
-import { createEndWaits } from '../../src/jobs/end-waits.ts';
-import type { JournalJob } from '../../src/journal/step-rows.ts';
-import { eventWaits } from '../../src/run-events/event-waits.ts';
-import { deleteOldEvents } from '../../src/run-events/retention.ts';
+import type { Database, Transaction } from '../../src/adapters/database/database.ts';
+import { composeRunEvents } from '../../src/apps/composition/run-events.ts';
+import { createEndWaits } from '../../src/core/jobs/end-waits.ts';
+import type { JournalJob } from '../../src/core/journal/step-rows.ts';
+import { eventWaits } from '../../src/platform/run-events/event-waits.ts';
+import { deleteOldEvents } from '../../src/platform/run-events/retention.ts';
 import type { Engine } from './databases.ts';
 import { jobsWorld } from './jobs-world.ts';
 

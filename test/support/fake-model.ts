@@ -4,7 +4,7 @@ import type {
   GenerateRequest,
   SkillContext,
   SkillDefinition,
-} from '../../src/skills/definition.ts';
+} from '../../src/core/skills/definition.ts';
 import { type Trial, trySkill } from './try-skill.ts';
 
 /** A text, or what the request's schema asks for. */

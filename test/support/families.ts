@@ -1,6 +1,6 @@
 /** Jobs with jobs that their runs have started. */
 import { expect } from 'vitest';
-import type { RunOutcome } from '../../src/executors/run.ts';
+import type { RunOutcome } from '../../src/core/executors/run.ts';
 import type { JobsWorld } from './jobs-world.ts';
 import type { ScriptedRun } from './scripted-pool.ts';
 

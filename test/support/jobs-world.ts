@@ -1,41 +1,49 @@
 /**
- * The verbs of `src/jobs` on a real database, with everything around them in the test's hand: time,
+ * The verbs of `src/core/jobs` on a real database, with everything around them in the test's hand: time,
  * executors, and a queue that remembers its hints and handles none.
  */
 
 import type { Selectable } from 'kysely';
-import type { Agents } from '../../src/agents/agents.ts';
-import { type ApiKeys, createApiKeys } from '../../src/api-keys/api-keys.ts';
-import { composeAgents } from '../../src/composition/agents.ts';
+import type { Database } from '../../src/adapters/database/database.ts';
+import type { EventsTable, MessagesTable } from '../../src/adapters/database/tables.ts';
+import type { Hint, Queue, YieldSlot } from '../../src/adapters/queue/queue.ts';
+import { composeAgents } from '../../src/apps/composition/agents.ts';
 import {
   composeJobRuns,
   composeJobVerbs,
   composeWaitKinds,
   type JobObserver,
-} from '../../src/composition/jobs.ts';
-import { composeThinking } from '../../src/composition/thinking.ts';
-import type { Config } from '../../src/config/config.ts';
-import { type Conversations, createConversations } from '../../src/conversations/conversations.ts';
-import type { Database } from '../../src/database/database.ts';
-import type { EventsTable, MessagesTable } from '../../src/database/tables.ts';
-import type { RunOutcome } from '../../src/executors/run.ts';
-import type { Accept, AcceptedJob, WorkRequest } from '../../src/jobs/accept.ts';
-import type { Admission } from '../../src/jobs/admission.ts';
-import { createJobFeed, type JobEvent, type JobFeed, type Position } from '../../src/jobs/feed.ts';
-import type { ClaimedJob, JobRow } from '../../src/jobs/jobs.store.ts';
-import type { Jobs } from '../../src/jobs/jobs.ts';
-import type { Performer } from '../../src/jobs/perform.ts';
-import { jobQueues } from '../../src/jobs/queues.ts';
-import type { Settle } from '../../src/jobs/settle.ts';
-import { beginning, jobStream } from '../../src/jobs/stream.ts';
-import type { WaitKindVerbs } from '../../src/journal/wait-kinds.ts';
+} from '../../src/apps/composition/jobs.ts';
+import { composeThinking } from '../../src/apps/composition/thinking.ts';
+import type { Agents } from '../../src/core/agents/agents.ts';
+import { type ApiKeys, createApiKeys } from '../../src/core/api-keys/api-keys.ts';
+import type { Config } from '../../src/core/config/config.ts';
+import {
+  type Conversations,
+  createConversations,
+} from '../../src/core/conversations/conversations.ts';
+import type { RunOutcome } from '../../src/core/executors/run.ts';
+import type { Accept, AcceptedJob, WorkRequest } from '../../src/core/jobs/accept.ts';
+import type { Admission } from '../../src/core/jobs/admission.ts';
+import {
+  createJobFeed,
+  type JobEvent,
+  type JobFeed,
+  type Position,
+} from '../../src/core/jobs/feed.ts';
+import type { ClaimedJob, JobRow } from '../../src/core/jobs/jobs.store.ts';
+import type { Jobs } from '../../src/core/jobs/jobs.ts';
+import type { Performer } from '../../src/core/jobs/perform.ts';
+import { jobQueues } from '../../src/core/jobs/queues.ts';
+import type { Settle } from '../../src/core/jobs/settle.ts';
+import { beginning, jobStream } from '../../src/core/jobs/stream.ts';
+import type { WaitKindVerbs } from '../../src/core/journal/wait-kinds.ts';
+import type { LeaseSweep } from '../../src/core/leases/lease-sweep.ts';
+import type { Memories } from '../../src/core/memories/memories.ts';
+import { createSkillRegistry, type SkillRegistry } from '../../src/core/skills/registry.ts';
+import { createSkillSettings } from '../../src/core/skills/settings.ts';
 import type { Caller } from '../../src/kernel/caller.ts';
 import { createLogger } from '../../src/kernel/log.ts';
-import type { LeaseSweep } from '../../src/leases/lease-sweep.ts';
-import type { Memories } from '../../src/memories/memories.ts';
-import type { Hint, Queue, YieldSlot } from '../../src/queue/queue.ts';
-import { createSkillRegistry, type SkillRegistry } from '../../src/skills/registry.ts';
-import { createSkillSettings } from '../../src/skills/settings.ts';
 import type { Engine } from './databases.ts';
 import { type ManualClock, manualClock } from './manual-clock.ts';
 import { recordEvents } from './outbox.ts';

@@ -1,5 +1,5 @@
 import { expect } from 'vitest';
-import type { Database } from '../../src/database/database.ts';
+import type { Database } from '../../src/adapters/database/database.ts';
 
 /** Holds what is kept beside the memories, their counts and their index, against them. */
 export async function expectMemoriesConsistent(database: Database): Promise<void> {

@@ -1,5 +1,5 @@
 /** A database as a process has it that dies between two writes. */
-import type { Database } from '../../src/database/database.ts';
+import type { Database } from '../../src/adapters/database/database.ts';
 
 export function mortal(database: Database) {
   let left = Number.POSITIVE_INFINITY;

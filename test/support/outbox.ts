@@ -1,8 +1,8 @@
 import { sql } from 'kysely';
-import type { Database, Transaction } from '../../src/database/database.ts';
-import { eventTypes } from '../../src/events/events.ts';
+import type { Database, Transaction } from '../../src/adapters/database/database.ts';
+import { eventTypes } from '../../src/core/events/events.ts';
 import { allAgents, newId } from '../../src/kernel/ids.ts';
-import { insertWebhook } from '../../src/webhooks/webhooks.store.ts';
+import { insertWebhook } from '../../src/platform/webhooks/webhooks.store.ts';
 import { waitFor } from './wait-for.ts';
 
 const never = Number.MAX_SAFE_INTEGER;

@@ -7,13 +7,13 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'vitest';
-import { type App, startApp } from '../../src/composition/app.ts';
-import type { Parts } from '../../src/composition/parts.ts';
-import { openStores } from '../../src/composition/stores.ts';
-import { readConfig } from '../../src/config/config.ts';
-import { encryptionKeyOf } from '../../src/config/encryption-key.ts';
-import type { Database } from '../../src/database/database.ts';
-import { startExecutorPool } from '../../src/executors/pool.ts';
+import type { Database } from '../../src/adapters/database/database.ts';
+import { type App, startApp } from '../../src/apps/composition/app.ts';
+import type { Parts } from '../../src/apps/composition/parts.ts';
+import { openStores } from '../../src/apps/composition/stores.ts';
+import { readConfig } from '../../src/core/config/config.ts';
+import { encryptionKeyOf } from '../../src/core/config/encryption-key.ts';
+import { startExecutorPool } from '../../src/core/executors/pool.ts';
 import type { Clock } from '../../src/kernel/clock.ts';
 import { createLogger, type Logger } from '../../src/kernel/log.ts';
 import { sharedExecutors } from './shared-executors.ts';
@@ -22,7 +22,7 @@ import { waitFor } from './wait-for.ts';
 
 export const adminSecret = 'the-admin-secret-of-the-tests';
 const root = join(import.meta.dirname, '../..');
-const catalog = join(root, 'src/skills/catalog');
+const catalog = join(root, 'src/core/skills/catalog');
 
 /** Whether the suite is run on the stores of a cluster. */
 const isOnCluster = process.env['TEST_STORES'] === 'cluster';

@@ -7,7 +7,7 @@ import { randomBytes } from 'node:crypto';
 import { existsSync, globSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import pg from 'pg';
-import { openPostgres } from '../../src/database/postgres.ts';
+import { openPostgres } from '../../src/adapters/database/postgres.ts';
 import { createLogger } from '../../src/kernel/log.ts';
 import { copiedOfFirst, copyDirectory, initialize } from './postgres-data.ts';
 import {

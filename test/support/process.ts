@@ -51,7 +51,7 @@ export function spawnCommand(
   environment: Environment,
   args: readonly string[] = [],
 ) {
-  return spawnSource(['cli/main.ts', name, ...args], environment);
+  return spawnSource(['apps/cli/main.ts', name, ...args], environment);
 }
 
 function spawnSource([file = '', ...args]: readonly string[], environment: Environment) {

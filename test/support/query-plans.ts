@@ -1,7 +1,7 @@
 /** What the databases read for a query. */
 import { CompiledQuery, type KyselyPlugin, type QueryId } from 'kysely';
 import { type Executed, scansOf } from '../../bench/explain-plans.ts';
-import type { Database, Handle } from '../../src/database/database.ts';
+import type { Database, Handle } from '../../src/adapters/database/database.ts';
 
 /** Reads, and what was asked meanwhile. */
 export function recording({ read }: Database): { handle: Handle; asked: CompiledQuery[] } {

@@ -1,12 +1,12 @@
-/** The verbs of `src/schedules` over the jobs of `jobs-world.ts`; the test says when a tick comes. */
+/** The verbs of `src/platform/schedules` over the jobs of `jobs-world.ts`; the test says when a tick comes. */
 
-import { composeSchedules } from '../../src/composition/schedules.ts';
-import type { Database } from '../../src/database/database.ts';
-import type { ScheduledRunsTable } from '../../src/database/tables.ts';
+import type { Database } from '../../src/adapters/database/database.ts';
+import type { ScheduledRunsTable } from '../../src/adapters/database/tables.ts';
+import { composeSchedules } from '../../src/apps/composition/schedules.ts';
 import { createLogger } from '../../src/kernel/log.ts';
-import type { NewScheduledJob } from '../../src/schedules/schedules.schemas.ts';
-import type { Schedules } from '../../src/schedules/schedules.ts';
-import type { Tick } from '../../src/schedules/tick.ts';
+import type { NewScheduledJob } from '../../src/platform/schedules/schedules.schemas.ts';
+import type { Schedules } from '../../src/platform/schedules/schedules.ts';
+import type { Tick } from '../../src/platform/schedules/tick.ts';
 import type { Engine } from './databases.ts';
 import { type JobsWorld, jobsWorld } from './jobs-world.ts';
 import type { ManualClock } from './manual-clock.ts';

@@ -1,5 +1,5 @@
-import type { ExecutorPool } from '../../src/executors/pool.ts';
-import type { RunOutcome, RunReport, RunRequest } from '../../src/executors/run.ts';
+import type { ExecutorPool } from '../../src/core/executors/pool.ts';
+import type { RunOutcome, RunReport, RunRequest } from '../../src/core/executors/run.ts';
 
 /** A run that goes on until the test ends it. */
 export interface ScriptedRun {

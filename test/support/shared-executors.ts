@@ -4,9 +4,9 @@
  * the next platform. A test about the children themselves starts a pool of its own.
  */
 import { setTimeout as elapsed } from 'node:timers/promises';
-import { type ExecutorPool, startExecutorPool } from '../../src/executors/pool.ts';
-import type { PoolOptions } from '../../src/executors/pool-options.ts';
-import type { RunHandle } from '../../src/executors/run.ts';
+import { type ExecutorPool, startExecutorPool } from '../../src/core/executors/pool.ts';
+import type { PoolOptions } from '../../src/core/executors/pool-options.ts';
+import type { RunHandle } from '../../src/core/executors/run.ts';
 
 interface Shared {
   readonly pool: Promise<ExecutorPool>;

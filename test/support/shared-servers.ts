@@ -8,7 +8,7 @@
 import { constants, copyFileSync, mkdirSync } from 'node:fs';
 import { request } from 'node:http';
 import { inject } from 'vitest';
-import { sqliteFile } from '../../src/database/sqlite.ts';
+import { sqliteFile } from '../../src/adapters/database/sqlite.ts';
 import { nameOf } from './postgres.ts';
 
 /**

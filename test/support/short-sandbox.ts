@@ -1,6 +1,6 @@
 /** Asks a module of the sandbox as the skills do, but with little processor time: endless tasks are dear. */
-import { inSandbox } from '../../src/skills/catalog/_support/in-sandbox.ts';
-import { SkillError } from '../../src/skills/definition.ts';
+import { inSandbox } from '../../src/core/skills/catalog/_support/in-sandbox.ts';
+import { SkillError } from '../../src/core/skills/definition.ts';
 
 export interface ShortTask {
   /** The file under `src`. */

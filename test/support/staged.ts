@@ -13,7 +13,7 @@ const root = join(import.meta.dirname, '../..');
 
 /** `util` of the catalog, and the staged skills. */
 export const stagedSkills: readonly string[] = [
-  join(root, 'src/skills/catalog/util'),
+  join(root, 'src/core/skills/catalog/util'),
   join(root, 'test/fixtures/skills/staged'),
 ];
 

@@ -13,7 +13,7 @@ type Body = any;
 const root = join(import.meta.dirname, '../..');
 /** Those that think, and those on a stage. */
 export const thinkersSkills: readonly string[] = [
-  ...['agent', 'text'].map((category) => join(root, 'src/skills/catalog', category)),
+  ...['agent', 'text'].map((category) => join(root, 'src/core/skills/catalog', category)),
   ...stagedSkills,
   join(root, 'test/fixtures/skills/thinking'),
 ];

@@ -4,12 +4,15 @@
  */
 import { readFileSync } from 'node:fs';
 import { expect } from 'vitest';
-import type { MessageRow } from '../../src/conversations/conversations.store.ts';
-import { createConversations, type TokenStats } from '../../src/conversations/conversations.ts';
-import type { Database } from '../../src/database/database.ts';
-import { isFinal } from '../../src/jobs/states.ts';
-import type { StepRow } from '../../src/journal/step-queries.ts';
-import type { DialogueMessage } from '../../src/models/model.ts';
+import type { Database } from '../../src/adapters/database/database.ts';
+import type { DialogueMessage } from '../../src/adapters/models/model.ts';
+import type { MessageRow } from '../../src/core/conversations/conversations.store.ts';
+import {
+  createConversations,
+  type TokenStats,
+} from '../../src/core/conversations/conversations.ts';
+import { isFinal } from '../../src/core/jobs/states.ts';
+import type { StepRow } from '../../src/core/journal/step-queries.ts';
 import type { RecordedRequest, ScriptedProvider } from './scripted-provider.ts';
 import { memoriesOf, type Plan, planState, requestAnswered } from './thinking-plans.ts';
 

@@ -6,7 +6,7 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect } from 'vitest';
-import { openSqlite } from '../../src/database/sqlite.ts';
+import { openSqlite } from '../../src/adapters/database/sqlite.ts';
 import { createLogger } from '../../src/kernel/log.ts';
 import { type Follower, follow } from './event-stream.ts';
 import { type PlatformProcess, startProcess } from './process.ts';

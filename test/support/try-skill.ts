@@ -6,7 +6,7 @@ import type {
   SkillContext,
   SkillDefinition,
   SkillMemory,
-} from '../../src/skills/definition.ts';
+} from '../../src/core/skills/definition.ts';
 
 export type JsonSchema = SkillDefinition['parameters'];
 

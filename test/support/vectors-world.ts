@@ -1,10 +1,10 @@
 /** Memories with vectors of a scripted provider, on a database of the running test's own. */
 import { expect, onTestFinished } from 'vitest';
-import { composeAgents } from '../../src/composition/agents.ts';
-import { composeEmbeddings } from '../../src/composition/embeddings.ts';
+import { composeAgents } from '../../src/apps/composition/agents.ts';
+import { composeEmbeddings } from '../../src/apps/composition/embeddings.ts';
+import type { Meaning } from '../../src/core/memories/meaning.ts';
+import { createRunMemories } from '../../src/core/memories/run-memory.ts';
 import { createLogger } from '../../src/kernel/log.ts';
-import type { Meaning } from '../../src/memories/meaning.ts';
-import { createRunMemories } from '../../src/memories/run-memory.ts';
 import type { Engine } from './databases.ts';
 import { manualClock } from './manual-clock.ts';
 import { startScriptedEmbedder } from './scripted-embedder.ts';

@@ -3,11 +3,11 @@
  * three that are open, of which a person has to decide one. Beside it the jobs that it started.
  */
 import type { Insertable } from 'kysely';
-import { approvalWaits } from '../../src/approvals/approval-waits.ts';
-import type { JobStepsTable } from '../../src/database/tables.ts';
-import { attemptEndN } from '../../src/jobs/feed.ts';
-import { changeJobCounts } from '../../src/jobs/jobs.store.ts';
+import type { JobStepsTable } from '../../src/adapters/database/tables.ts';
+import { attemptEndN } from '../../src/core/jobs/feed.ts';
+import { changeJobCounts } from '../../src/core/jobs/jobs.store.ts';
 import { timestamp } from '../../src/kernel/clock.ts';
+import { approvalWaits } from '../../src/platform/approvals/approval-waits.ts';
 import type { Platform } from './platform.ts';
 
 const echo = 'util/v1.0/echo';

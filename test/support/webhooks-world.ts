@@ -1,23 +1,24 @@
 /**
- * The verbs of `src/webhooks` on a real database and a real queue, with time and the receivers in
+ * The verbs of `src/platform/webhooks` on a real database and a real queue, with time and the receivers in
  * the test's hand. Nothing happens by itself: a test dispatches and sweeps, and waits for quiet.
  */
-import type { Agents } from '../../src/agents/agents.ts';
-import { createApiKeys } from '../../src/api-keys/api-keys.ts';
-import { composeAgents } from '../../src/composition/agents.ts';
-import { composeWebhooks } from '../../src/composition/webhooks.ts';
-import type { Database } from '../../src/database/database.ts';
-import { createSigningSecrets } from '../../src/database/signing-secrets.ts';
-import { type EventType, events, type NewEvent } from '../../src/events/events.ts';
-import { appendEvents } from '../../src/events/outbox.ts';
+
+import type { Database } from '../../src/adapters/database/database.ts';
+import { createSigningSecrets } from '../../src/adapters/database/signing-secrets.ts';
+import { createMemoryQueue } from '../../src/adapters/queue/memory.ts';
+import { composeAgents } from '../../src/apps/composition/agents.ts';
+import { composeWebhooks } from '../../src/apps/composition/webhooks.ts';
+import type { Agents } from '../../src/core/agents/agents.ts';
+import { createApiKeys } from '../../src/core/api-keys/api-keys.ts';
+import { type EventType, events, type NewEvent } from '../../src/core/events/events.ts';
+import { appendEvents } from '../../src/core/events/outbox.ts';
 import { createCipher } from '../../src/kernel/encryption.ts';
 import { createLogger } from '../../src/kernel/log.ts';
-import { createMemoryQueue } from '../../src/queue/memory.ts';
-import type { DeliveryRow } from '../../src/webhooks/deliveries.store.ts';
-import { type Answer, resultOf, type SendRequest } from '../../src/webhooks/send.ts';
-import type { Observation } from '../../src/webhooks/settle.ts';
-import type { NewWebhook } from '../../src/webhooks/webhooks.schemas.ts';
-import type { WebhookCaps } from '../../src/webhooks/webhooks.ts';
+import type { DeliveryRow } from '../../src/platform/webhooks/deliveries.store.ts';
+import { type Answer, resultOf, type SendRequest } from '../../src/platform/webhooks/send.ts';
+import type { Observation } from '../../src/platform/webhooks/settle.ts';
+import type { NewWebhook } from '../../src/platform/webhooks/webhooks.schemas.ts';
+import type { WebhookCaps } from '../../src/platform/webhooks/webhooks.ts';
 import type { Engine } from './databases.ts';
 import { type ManualClock, manualClock } from './manual-clock.ts';
 import { untilReadable } from './outbox.ts';

@@ -1,13 +1,14 @@
 /** The journal of a claim with all kinds of steps, as a run and its thinking share it. */
-import { type Generations, openGenerations } from '../../src/agents/generations.ts';
-import type { GenerationDeps } from '../../src/agents/thinking-claim.ts';
-import { readTreeUse } from '../../src/jobs/child-jobs.store.ts';
-import { streamedBytesOf } from '../../src/jobs/job-events.store.ts';
-import { isHeld } from '../../src/jobs/leases.store.ts';
-import { openJournal, type Journal as RunJournal } from '../../src/journal/journal.ts';
-import type { JournalJob } from '../../src/journal/step-rows.ts';
-import { readOperatorPrices } from '../../src/models/operator-prices.ts';
-import { createPrices } from '../../src/models/prices.ts';
+
+import { readOperatorPrices } from '../../src/adapters/models/operator-prices.ts';
+import { createPrices } from '../../src/adapters/models/prices.ts';
+import { type Generations, openGenerations } from '../../src/core/agents/generations.ts';
+import type { GenerationDeps } from '../../src/core/agents/thinking-claim.ts';
+import { readTreeUse } from '../../src/core/jobs/child-jobs.store.ts';
+import { streamedBytesOf } from '../../src/core/jobs/job-events.store.ts';
+import { isHeld } from '../../src/core/jobs/leases.store.ts';
+import { openJournal, type Journal as RunJournal } from '../../src/core/journal/journal.ts';
+import type { JournalJob } from '../../src/core/journal/step-rows.ts';
 
 /** In dollars for a million tokens: a token of the prompt of `a/model` costs a thousand nano-dollars, one of its answer two. */
 const read = readOperatorPrices(

@@ -1,0 +1,141 @@
+/**
+ * Group work above the database: items that arrive while a write is under way go into the next one
+ * together, so that one statement and one commit serve many. Order of arrival is kept. An item is
+ * answered only after its commit; a batch that fails is tried again by halves, down to the item that
+ * makes it fail, so that item harms no neighbour.
+ */
+import { isUnavailable } from '../../kernel/errors.ts';
+import { type Database, overloaded, refuseNesting, type Transaction } from './database.ts';
+
+/** Handles all items in one transaction; the result's i-th entry answers the i-th item. */
+export type BatchRunner<I, O> = (tx: Transaction, items: readonly I[]) => Promise<O[]>;
+
+const itemsPerWriteMax = 256;
+/** Beyond this many waiting items the service answers that it is overloaded. */
+const waitingMax = 10_000;
+/**
+ * Callers that were answered together ask again together. If the next write began with the first of them, the others
+ * would wait for it, and from then on two half-full writes would take turns. So on PostgreSQL, where a write costs about
+ * as much as twenty of its items, the next write waits this long, or until as many items wait as were just answered and
+ * waited already. With fewer items than `gatheredMin` it begins at once.
+ */
+const gatherMs = 2;
+const gatheredMin = 8;
+
+interface Waiting<I, O> {
+  readonly item: I;
+  resolve(value: O): void;
+  reject(error: unknown): void;
+}
+
+interface Batch<I, O> {
+  readonly database: Database;
+  readonly run: BatchRunner<I, O>;
+  readonly partOfWrite: (item: I) => number;
+  readonly waiting: Waiting<I, O>[];
+  isWriting: boolean;
+  /** The write that gathers items: how many it waits for, and what begins it. */
+  gathering: { readonly count: number; begin(): void } | undefined;
+}
+
+/**
+ * A function that takes one item and answers when the write that held it is durable. `partOfWrite`
+ * says how large a part of one write an item may take up: a write blocks the process on SQLite, so
+ * those of one write come to 1 at most, unless a single one is more.
+ */
+export function createBatch<I, O>(
+  database: Database,
+  run: BatchRunner<I, O>,
+  partOfWrite: (item: I) => number = () => 0,
+): (item: I) => Promise<O> {
+  const batch: Batch<I, O> = {
+    ...{ database, run, partOfWrite },
+    ...{ waiting: [], isWriting: false, gathering: undefined },
+  };
+  return (item) => add(batch, item);
+}
+
+function add<I, O>(batch: Batch<I, O>, item: I): Promise<O> {
+  // It would wait for the next write, and that one for the write around the caller.
+  refuseNesting();
+  if (batch.waiting.length >= waitingMax) {
+    return Promise.reject(overloaded());
+  }
+  return new Promise<O>((resolve, reject) => {
+    batch.waiting.push({ item, resolve, reject });
+    if (!batch.isWriting) void writeAll(batch);
+    else if (batch.waiting.length === batch.gathering?.count) batch.gathering.begin();
+  });
+}
+
+async function writeAll<I, O>(batch: Batch<I, O>): Promise<void> {
+  batch.isWriting = true;
+  while (batch.waiting.length > 0) {
+    const written = await writeSome(batch);
+    await gather(batch, written);
+  }
+  batch.isWriting = false;
+}
+
+/** Waits for the items that will probably come, after a write of `written` items. */
+function gather<I, O>(batch: Batch<I, O>, written: number): Promise<void> | undefined {
+  const count = Math.min(written + batch.waiting.length, itemsPerWriteMax);
+  const isFull = batch.waiting.length >= count || fitting(batch) < batch.waiting.length;
+  if (isFull || count < gatheredMin || batch.database.read.dialect === 'sqlite') return;
+  return new Promise((resolve) => {
+    const begin = () => {
+      clearTimeout(timer);
+      batch.gathering = undefined;
+      resolve();
+    };
+    const timer = setTimeout(begin, gatherMs);
+    batch.gathering = { count, begin };
+  });
+}
+
+/**
+ * Writes some of the items that wait, or those that are given. Where the write fails, each half is written
+ * alone: one item that fails costs some ten writes and not one for each neighbour. How many were written.
+ */
+async function writeSome<I, O>(
+  batch: Batch<I, O>,
+  given: readonly Waiting<I, O>[] = [],
+): Promise<number> {
+  const { database, run, waiting } = batch;
+  let taken = given;
+  try {
+    const results = await database.write((tx) => {
+      // Taken when the transaction runs, not when it is requested: calls that arrive until then join it.
+      // The database may run a unit a second time; it is then about the same items.
+      if (taken.length === 0) taken = waiting.splice(0, fitting(batch));
+      return run(
+        tx,
+        taken.map((one) => one.item),
+      );
+    });
+    taken.forEach((one, i) => {
+      one.resolve(results[i] as O);
+    });
+    return taken.length;
+  } catch (error) {
+    if (taken.length === 0) taken = waiting.splice(0);
+    if (taken.length <= 1 || isUnavailable(error)) {
+      for (const one of taken) one.reject(error);
+      return 0;
+    }
+    const middle = taken.length >> 1;
+    const first = await writeSome(batch, taken.slice(0, middle));
+    return first + (await writeSome(batch, taken.slice(middle)));
+  }
+}
+
+/** How many of those that wait go into one write. */
+function fitting<I, O>({ waiting, partOfWrite }: Batch<I, O>): number {
+  let parts = 0;
+  const first = waiting.slice(0, itemsPerWriteMax);
+  const end = first.findIndex(({ item }, i) => {
+    parts += partOfWrite(item);
+    return i > 0 && parts > 1;
+  });
+  return end === -1 ? first.length : end;
+}

@@ -1,0 +1,190 @@
+/**
+ * Signing secrets of webhooks and triggers at rest: encrypted and bound to their row, so a secret that
+ * was copied to another row cannot be decrypted. They are stored as they are without an encryption key
+ * (a cluster that was given none), and while a process of the cluster cannot decrypt them yet (an older
+ * version); `sealStored` encrypts those later.
+ */
+import { type RawBuilder, type SqlBool, sql } from 'kysely';
+import { bind } from '../../kernel/bind.ts';
+import { type Cipher, DecryptionError, encryptedPrefix } from '../../kernel/encryption.ts';
+import type { Database, Handle, Transaction } from './database.ts';
+import { sealedContexts } from './sealed-values.ts';
+
+/** Rows encrypted in one transaction. */
+const sealedMax = 200;
+/** Rows of each table that are tried at the start. */
+const checkedMax = 1_000;
+
+/** What a process announces that reads encrypted signing secrets. */
+export const opensSealedSecrets = 'encrypted-signing-secrets';
+
+/** The tables, each with the column that holds the secret. */
+const columns = { webhooks: 'secret', agent_triggers: 'signing_secret' } as const;
+type SecretTable = keyof typeof columns;
+const tables = Object.keys(columns) as SecretTable[];
+
+/** The row that a secret belongs to. */
+export interface SecretOwner {
+  readonly id: string;
+  readonly organization_id: string;
+}
+
+/** A secret as its row holds it. */
+export interface StoredSecret {
+  readonly secret: string;
+  /** 1 where `secret` is encrypted. */
+  readonly secret_sealed: number;
+}
+
+export interface SigningSecrets {
+  /** What a row is to hold of a secret. */
+  seal(table: SecretTable, owner: SecretOwner, secret: string): StoredSecret;
+  /** The secret that a row holds. Throws a DecryptionError where it cannot be decrypted. */
+  open(table: SecretTable, owner: SecretOwner, stored: StoredSecret): string;
+  /** Encrypts the secrets stored in plain text; returns how many. Does nothing without an encryption key. */
+  sealStored(): Promise<number>;
+  /** How many of the stored secrets (of the first 1,000 of each table) cannot be decrypted. */
+  countUnusable(): Promise<number>;
+  /** Whether secrets are stored as they are. */
+  areAnyPlain(): Promise<boolean>;
+}
+
+/** The state of a process's signing secrets. */
+interface SecretState {
+  readonly database: Database;
+  /** Null where no encryption key is set. */
+  readonly cipher: Cipher | null;
+  readonly canAllOpen: () => boolean;
+  /** Whether no older process can have stored a secret in plain text beside `secret_sealed` 1 since. */
+  areLabelsRight: boolean;
+}
+
+/**
+ * `cipher` is null where no encryption key is set. `canAllOpen` tells whether every process can decrypt
+ * now; an older one would take the encrypted text for the secret.
+ */
+export function createSigningSecrets(
+  database: Database,
+  cipher: Cipher | null,
+  canAllOpen: () => boolean,
+): SigningSecrets {
+  const state: SecretState = { database, cipher, canAllOpen, areLabelsRight: false };
+  return bind(state, { seal, open, sealStored, countUnusable, areAnyPlain });
+}
+
+function seal(
+  { cipher, canAllOpen }: SecretState,
+  table: SecretTable,
+  owner: SecretOwner,
+  secret: string,
+): StoredSecret {
+  return cipher === null || !canAllOpen()
+    ? { secret, secret_sealed: 0 }
+    : { secret: cipher.encrypt(secret, sealedContexts[table](owner)), secret_sealed: 1 };
+}
+
+function open(
+  { cipher }: SecretState,
+  table: SecretTable,
+  owner: SecretOwner,
+  stored: StoredSecret,
+): string {
+  // An older process that changes a secret stores it in plain text and leaves `secret_sealed` as it was.
+  if (stored.secret_sealed === 0 || !stored.secret.startsWith(encryptedPrefix))
+    return stored.secret;
+  if (cipher === null) throw new DecryptionError();
+  return cipher.decrypt(stored.secret, sealedContexts[table](owner));
+}
+
+async function sealStored(state: SecretState): Promise<number> {
+  const { database, cipher, canAllOpen } = state;
+  if (!canAllOpen()) state.areLabelsRight = false;
+  if (cipher === null || !canAllOpen()) return 0;
+  let total = 0;
+  // No index finds the mislabelled ones, and none can come while there is no older process.
+  const kinds: PlainKind[] = state.areLabelsRight ? ['plain'] : ['plain', 'mislabelled'];
+  for (const table of tables) {
+    for (const kind of kinds) {
+      for (let sealed = sealedMax; sealed === sealedMax; total += sealed) {
+        if (!(await areAny(database.read, table, kind))) break;
+        sealed = await database.write((tx) => sealSome(tx, cipher, table, kind));
+      }
+    }
+  }
+  state.areLabelsRight = true;
+  return total;
+}
+
+async function countUnusable(state: SecretState): Promise<number> {
+  let unusable = 0;
+  for (const table of tables) {
+    const rows = await findSecrets(state.database.read, table, 'encrypted', checkedMax);
+    unusable += rows.filter((row) => !isUsable(state, table, row)).length;
+  }
+  return unusable;
+}
+
+async function areAnyPlain({ database }: SecretState): Promise<boolean> {
+  const found = await Promise.all(tables.map((table) => areAny(database.read, table, 'plain')));
+  return found.includes(true);
+}
+
+function isUsable(
+  state: SecretState,
+  table: SecretTable,
+  row: SecretOwner & StoredSecret,
+): boolean {
+  try {
+    open(state, table, row, row);
+    return true;
+  } catch (error) {
+    if (error instanceof DecryptionError) return false;
+    throw error;
+  }
+}
+
+async function sealSome(
+  tx: Transaction,
+  cipher: Cipher,
+  table: SecretTable,
+  kind: PlainKind,
+): Promise<number> {
+  const rows = await findSecrets(tx, table, kind, sealedMax);
+  const column = sql.ref(columns[table]);
+  for (const row of rows) {
+    const secret = cipher.encrypt(row.secret, sealedContexts[table](row));
+    // The owner may have changed it since it was read; that change stands.
+    await sql`update ${sql.table(table)} set ${column} = ${secret}, secret_sealed = 1
+      where id = ${row.id} and secret_sealed = ${row.secret_sealed} and ${column} = ${row.secret}`.execute(
+      tx.kysely,
+    );
+  }
+  return rows.length;
+}
+
+/** How a row holds a secret; mislabelled is plain text that is marked as encrypted. */
+type PlainKind = 'plain' | 'mislabelled';
+type Kind = PlainKind | 'encrypted';
+
+/** Rows that hold a secret in this way, the first ones by their ids. */
+async function findSecrets(db: Handle, table: SecretTable, kind: Kind, limit: number) {
+  const column = sql.ref(columns[table]);
+  const { rows } = await sql<SecretOwner & StoredSecret>`
+    select id, organization_id, ${column} as secret, secret_sealed from ${sql.table(table)}
+    where ${holds(table, kind)} order by id limit ${limit}`.execute(db.kysely);
+  return rows;
+}
+
+async function areAny(db: Handle, table: SecretTable, kind: Kind): Promise<boolean> {
+  return (await findSecrets(db, table, kind, 1)).length > 0;
+}
+
+function holds(table: SecretTable, kind: Kind): RawBuilder<SqlBool> {
+  const column = sql.ref(columns[table]);
+  // The terms of the index of secrets that are not encrypted.
+  if (kind === 'plain') return sql<SqlBool>`secret_sealed = 0 and ${column} is not null`;
+  const begins = sql`substr(${column}, 1, ${sql.lit(encryptedPrefix.length)})`;
+  return kind === 'encrypted'
+    ? sql<SqlBool>`secret_sealed = 1 and ${begins} = ${encryptedPrefix}`
+    : sql<SqlBool>`secret_sealed = 1 and ${begins} <> ${encryptedPrefix}`;
+}

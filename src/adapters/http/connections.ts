@@ -1,0 +1,299 @@
+/**
+ * Limits the connections of a server and their unread answers. A client that does not read is
+ * disconnected; the unread answers of all clients have a limit in bytes; a connection handles a limited
+ * number of pipelined requests at a time; and each address has a limited number of connections. A request
+ * is never cut while its handler runs.
+ *
+ * A connection counts for its address while it has no request of a valid key under way, which the limits of keys and
+ * organizations count. The connections of a trusted proxy count for no address; a request through it counts for the
+ * address of its client, until its key is known. So clients behind one address do not lock each other out.
+ */
+import type { IncomingMessage, RequestListener, Server, ServerResponse } from 'node:http';
+import type { Socket } from 'node:net';
+import { PlatformError } from '../../kernel/errors.ts';
+import type { Logger } from '../../kernel/log.ts';
+import { type ClientAddresses, plainAddress } from './client-address.ts';
+import { networkOf } from './network-of.ts';
+
+export interface ConnectionLimits {
+  /** Open connections of one address, or requests under way of one client behind a trusted proxy. */
+  readonly perAddress: number;
+  /** A client that reads no byte of its answer for this long is disconnected. */
+  readonly stallMs: number;
+  /** The time that a client has to read an answer. */
+  readonly answerMs: number;
+  /** Bytes of unread answers, of all connections together. */
+  readonly unreadBytes: number;
+}
+
+/** Pipelined requests of one connection that are handled at a time; the others wait. */
+const atOnceMax = 10;
+/** Pipelined requests that may wait on one connection; a client that sends more is disconnected. */
+const waitingMax = 1_000;
+const checkEveryMs = 500;
+/** An answer that has waited less than this is never cut, also above the limit of bytes. */
+const unreadGraceMs = 1_000;
+const warnEveryMs = 60_000;
+
+interface Connection {
+  readonly socket: Socket;
+  readonly watching: Watching;
+  /** Whether it is one of a trusted proxy. */
+  readonly isProxied: boolean;
+  /** That of the connection, or that of the client of a proxy's last request. */
+  address: string;
+  /** Whether it counts for its address. */
+  isCounted: boolean;
+  /** Requests of a valid key under way; not of a proxy's connection. */
+  readonly ofKeys: Set<ServerResponse>;
+  /** Requests under way through a proxy that count for the address of their client. */
+  readonly ofClients: Map<ServerResponse, string>;
+  /** Responses that are not completely sent, in the order of their requests. */
+  readonly open: ServerResponse[];
+  readonly waiting: [IncomingMessage, ServerResponse][];
+  /** Since when the first of `open` has had bytes that its client has not read. */
+  unreadSince: number | null;
+  /** Since when bytes of the first of `open` have been under way to the client without a pause. */
+  sendingSince: number | null;
+}
+
+type Cut = (connection: Connection, why: string) => void;
+
+interface Watching {
+  readonly handler: RequestListener;
+  readonly limits: ConnectionLimits;
+  readonly clients: ClientAddresses;
+  readonly connections: Map<Socket, Connection>;
+  /** What counts for each address. */
+  readonly byAddress: Map<string, number>;
+  readonly cut: Cut;
+}
+
+/** Returns a listener that calls `handler` within the limits; `watch` applies them to a server. */
+export function createConnections(
+  handler: RequestListener,
+  limits: ConnectionLimits,
+  clients: ClientAddresses,
+  log: Logger,
+): { readonly listener: RequestListener; watch(server: Server): void } {
+  const watching: Watching = {
+    handler,
+    limits,
+    clients,
+    connections: new Map(),
+    byAddress: new Map(),
+    cut: createCut(log),
+  };
+  return {
+    listener: (request, response) => listen(watching, request, response),
+    watch: (server) => watch(watching, server),
+  };
+}
+
+/** Cuts a connection, and warns of it once a minute. */
+function createCut(log: Logger): Cut {
+  let warnedAt = Number.NEGATIVE_INFINITY;
+  return ({ socket, address }, why) => {
+    socket.destroy();
+    const now = performance.now();
+    const level = now - warnedAt < warnEveryMs ? 'debug' : 'warn';
+    if (level === 'warn') warnedAt = now;
+    log[level]({ address }, `connection cut: ${why}`);
+  };
+}
+
+function watch(watching: Watching, server: Server): void {
+  const { limits, connections, cut } = watching;
+  server.on('connection', (socket) => connect(watching, socket));
+  // Node restarts this time with every byte that is sent or received.
+  server.setTimeout(limits.stallMs, (socket) => {
+    const connection = connections.get(socket);
+    // Node never ends a connection that has sent no byte, so this does.
+    if (connection === undefined || connection.open.length === 0) socket.destroy();
+    else if (unreadBytesOf(connection) > 0) {
+      cut(connection, `its client took nothing for ${limits.stallMs} ms (RESPONSE_STALL_MS)`);
+    }
+  });
+  const checking = setInterval(() => cutSlow(connections.values(), limits, cut), checkEveryMs);
+  checking.unref();
+  server.once('close', () => clearInterval(checking));
+}
+
+function connect(watching: Watching, socket: Socket): void {
+  const { limits, connections, byAddress, cut } = watching;
+  const connection = connectionOf(watching, socket);
+  connections.set(socket, connection);
+  connectionsBySocket.set(socket, connection);
+  setCounted(connection, !connection.isProxied);
+  socket.once('close', () => {
+    connections.delete(socket);
+    setCounted(connection, false);
+    abandon(connection);
+  });
+  if (!connection.isProxied && (byAddress.get(connection.address) ?? 0) > limits.perAddress) {
+    cut(connection, `its address has ${limits.perAddress} others (CONNECTIONS_PER_ADDRESS_MAX)`);
+  }
+}
+
+const connectionsBySocket = new WeakMap<Socket, Connection>();
+
+/**
+ * Counts a request that came through a trusted proxy for the address of its client, until `countByKey` or the end of
+ * its response; throws `503` when too many of them are under way.
+ */
+export function countByAddress(request: IncomingMessage, response: ServerResponse): void {
+  const connection = connectionsBySocket.get(request.socket);
+  if (connection === undefined || !connection.isProxied || response.destroyed) return;
+  const { limits, clients, byAddress } = connection.watching;
+  const address = networkOf(clients.of(request));
+  if ((byAddress.get(address) ?? 0) >= limits.perAddress) {
+    const message = `At most ${limits.perAddress} requests of one address may be under way at a time`;
+    throw new PlatformError('service_unavailable', message, { retryAfter: 5 });
+  }
+  connection.ofClients.set(response, address);
+  change(byAddress, address, 1);
+}
+
+/** Stops counting a request for an address, because it has a valid key, whose limits count it. */
+export function countByKey(request: IncomingMessage, response: ServerResponse): void {
+  const connection = connectionsBySocket.get(request.socket);
+  if (connection === undefined || response.destroyed) return;
+  if (connection.isProxied) releaseClient(connection, response);
+  else {
+    connection.ofKeys.add(response);
+    setCounted(connection, false);
+  }
+}
+
+function releaseClient({ ofClients, watching }: Connection, response: ServerResponse): void {
+  const address = ofClients.get(response);
+  if (address === undefined) return;
+  ofClients.delete(response);
+  change(watching.byAddress, address, -1);
+}
+
+function setCounted(connection: Connection, isCounted: boolean): void {
+  if (connection.isCounted === isCounted) return;
+  connection.isCounted = isCounted;
+  change(connection.watching.byAddress, connection.address, isCounted ? 1 : -1);
+}
+
+function change(counts: Map<string, number>, owner: string, by: number): void {
+  const count = (counts.get(owner) ?? 0) + by;
+  if (count > 0) counts.set(owner, count);
+  else counts.delete(owner);
+}
+
+function listen(
+  { handler, connections, cut }: Watching,
+  request: IncomingMessage,
+  response: ServerResponse,
+): void {
+  const connection = connections.get(request.socket);
+  if (connection === undefined) {
+    handler(request, response);
+    return;
+  }
+  if (connection.open.length < atOnceMax) {
+    begin(handler, connection, request, response);
+    return;
+  }
+  connection.waiting.push([request, response]);
+  if (connection.waiting.length > waitingMax) {
+    cut(connection, `it sent more than ${waitingMax} requests before their answers`);
+  }
+}
+
+function begin(
+  handler: RequestListener,
+  connection: Connection,
+  request: IncomingMessage,
+  response: ServerResponse,
+): void {
+  const { isProxied, watching } = connection;
+  if (isProxied) connection.address = networkOf(watching.clients.of(request));
+  connection.open.push(response);
+  // `on` costs less than `once`; a response that is abandoned may close twice.
+  response.on('close', () => {
+    const at = connection.open.indexOf(response);
+    if (at === -1) return;
+    releaseClient(connection, response);
+    if (connection.ofKeys.delete(response) && connection.ofKeys.size === 0) {
+      setCounted(connection, !connection.socket.destroyed);
+    }
+    connection.open.splice(at, 1);
+    connection.unreadSince = null;
+    connection.sendingSince = null;
+    const next = connection.socket.destroyed ? undefined : connection.waiting.shift();
+    if (next !== undefined) begin(handler, connection, ...next);
+  });
+  handler(request, response);
+}
+
+function connectionOf(watching: Watching, socket: Socket): Connection {
+  const peer = plainAddress(socket.remoteAddress);
+  return {
+    ...{ socket, watching, isProxied: watching.clients.isProxy(peer), address: networkOf(peer) },
+    ...{ isCounted: false, ofKeys: new Set(), ofClients: new Map() },
+    ...{ open: [], waiting: [], unreadSince: null, sendingSince: null },
+  };
+}
+
+/**
+ * Ends the remaining responses of a closed connection. Node closes only the response that is being sent;
+ * the handlers of the others would never learn that their client has disconnected.
+ */
+function abandon({ open, waiting }: Connection): void {
+  waiting.length = 0;
+  for (const response of [...open]) {
+    response.destroy();
+    if (response.socket === null) response.emit('close');
+  }
+}
+
+/** Bytes that the handlers have written and the client has not read. */
+function unreadBytesOf({ socket, open }: Connection): number {
+  const behind = open.filter((response) => response.socket === null);
+  return behind.reduce((sum, response) => sum + response.writableLength, socket.writableLength);
+}
+
+interface Unread {
+  readonly connection: Connection;
+  readonly bytes: number;
+  readonly since: number;
+}
+
+/** Cuts connections of slow clients, and further ones until the limit of bytes holds. */
+function cutSlow(connections: Iterable<Connection>, limits: ConnectionLimits, cut: Cut): void {
+  const now = performance.now();
+  const unread: Unread[] = [];
+  for (const connection of connections) {
+    if (connection.open.length === 0) continue;
+    const bytes = unreadBytesOf(connection);
+    connection.unreadSince = bytes === 0 ? null : (connection.unreadSince ?? now);
+    const isSending = connection.socket.writableLength > 0;
+    connection.sendingSince = isSending ? (connection.sendingSince ?? now) : null;
+    const { unreadSince: since, sendingSince } = connection;
+    if (sendingSince !== null && now - sendingSince > limits.answerMs) {
+      cut(connection, `its client took too long for an answer (RESPONSE_TIMEOUT_MS)`);
+    } else if (since !== null) unread.push({ connection, bytes, since });
+  }
+  const late = unread.filter(({ since }) => now - since > unreadGraceMs);
+  let excess = unread.reduce((sum, { bytes }) => sum + bytes, 0) - limits.unreadBytes;
+  if (excess <= 0) return;
+  for (const { connection, bytes } of inOrderOfCutting(late)) {
+    cut(connection, 'clients have too many bytes of answers unread (UNREAD_ANSWERS_MB)');
+    excess -= bytes;
+    if (excess <= 0) return;
+  }
+}
+
+/** First the address with the most unread bytes, and within it the oldest answer. */
+function inOrderOfCutting(unread: readonly Unread[]): Unread[] {
+  const sums = new Map<string, number>();
+  for (const { connection, bytes } of unread) {
+    sums.set(connection.address, (sums.get(connection.address) ?? 0) + bytes);
+  }
+  const sumOf = ({ connection }: Unread) => sums.get(connection.address) ?? 0;
+  return unread.toSorted((a, b) => sumOf(b) - sumOf(a) || a.since - b.since);
+}

@@ -1,0 +1,171 @@
+/**
+ * The exact sliding minute over many processes: the times of a key's allowed hits are a sorted set in
+ * Redis, by Redis's clock, and one script decides on all hits that arrive together. While Redis is
+ * unavailable, requests are refused, because they could not be limited. Requests that record work are
+ * limited by each process to its share instead, so that work is accepted while the database is available.
+ */
+import { PlatformError } from '../../kernel/errors.ts';
+import type { Logger } from '../../kernel/log.ts';
+import type { Redis } from '../redis/redis.ts';
+import { type RateDecision, type RateLimiter, windowMs } from './rate-limit.ts';
+
+/** Hits in one call of the script. */
+const batchMax = 200;
+const prefix = 'rate-limit:';
+
+/**
+ * Counts hits of several keys: for each key its limit and the number of its hits, as many of which are allowed as
+ * the limit has left. Returns for each key [hits allowed now, hits in the window before, ms until the oldest leaves,
+ * ms until one more hit is allowed]; before them Redis's time in milliseconds. Refused hits are not recorded. Times
+ * are recorded in microseconds; a counter separates hits at the same time.
+ */
+const script = `
+local time = redis.call('TIME')
+local now = time[1] * 1000000 + time[2]
+local window = ${windowMs} * 1000
+local present = string.format('%.0f', now)
+local past = string.format('%.0f', now - window)
+local answer = { string.format('%.0f', now / 1000) }
+for i, key in ipairs(KEYS) do
+  local limit = tonumber(ARGV[2 * i - 1])
+  local asked = tonumber(ARGV[2 * i])
+  redis.call('ZREMRANGEBYSCORE', key, '-inf', past)
+  local before = redis.call('ZCARD', key)
+  local allowed = math.max(0, math.min(asked, limit - before))
+  if allowed > 0 then
+    local entries = {}
+    for hit = 1, allowed do
+      table.insert(entries, present)
+      table.insert(entries, present .. '-' .. (before + hit) .. '-' .. i)
+    end
+    redis.call('ZADD', key, unpack(entries))
+    redis.call('PEXPIRE', key, ${windowMs})
+  end
+  local function left(n)
+    local entry = redis.call('ZRANGE', key, n, n, 'WITHSCORES')
+    return math.ceil((entry[2] + window - now) / 1000)
+  end
+  table.insert(answer, allowed)
+  table.insert(answer, before)
+  table.insert(answer, left(0))
+  table.insert(answer, allowed == asked and 0 or left(before + allowed - limit))
+end
+return answer
+`;
+
+interface Hit {
+  readonly key: string;
+  readonly limit: number;
+  resolve(decision: RateDecision): void;
+  reject(error: unknown): void;
+}
+
+/** Hits of one key under one limit, in the order in which they arrived. */
+interface Group {
+  readonly key: string;
+  readonly limit: number;
+  readonly hits: Hit[];
+}
+
+interface Batching {
+  readonly decideHits: (groups: readonly Group[]) => Promise<(string | number)[]>;
+  /** The hits of this turn of the event loop. */
+  waiting: Hit[];
+}
+
+/**
+ * While Redis is unavailable, `local` limits this process, and `processes` returns the number of
+ * processes that share a limit.
+ */
+export function createRedisRateLimiter(
+  redis: Redis,
+  local: RateLimiter,
+  processes: () => number,
+  log: Logger,
+): RateLimiter {
+  const { commands } = redis;
+  commands.defineCommand('decideHits', { lua: script });
+  const defined = commands as unknown as {
+    decideHits(...args: (string | number)[]): Promise<(string | number)[]>;
+  };
+  const batching: Batching = {
+    decideHits: (groups) =>
+      defined.decideHits(
+        groups.length,
+        ...groups.map(({ key }) => prefix + key),
+        ...groups.flatMap(({ limit, hits }) => [limit, hits.length]),
+      ),
+    waiting: [],
+  };
+  return {
+    async hit(key, limit, isNeeded = false) {
+      try {
+        if (redis.isConnected()) return await hitInRedis(batching, key, limit);
+      } catch (err) {
+        log.debug({ err }, 'Redis did not decide on a hit');
+      }
+      if (typeof isNeeded === 'function' ? !isNeeded() : !isNeeded) {
+        throw new PlatformError(
+          'service_unavailable',
+          'The store that counts requests cannot be reached right now',
+          { retryAfter: 2 },
+        );
+      }
+      const share = Math.max(1, Math.floor(limit / Math.max(1, processes())));
+      return { ...(await local.hit(key, share)), limit };
+    },
+  };
+}
+
+function hitInRedis(batching: Batching, key: string, limit: number): Promise<RateDecision> {
+  return new Promise((resolve, reject) => {
+    if (batching.waiting.length === 0) setImmediate(decideAll, batching);
+    batching.waiting.push({ key, limit, resolve, reject });
+  });
+}
+
+function decideAll(batching: Batching): void {
+  const hits = batching.waiting;
+  batching.waiting = [];
+  for (let from = 0; from < hits.length; from += batchMax) {
+    void decide(batching, hits.slice(from, from + batchMax));
+  }
+}
+
+async function decide({ decideHits }: Batching, hits: readonly Hit[]): Promise<void> {
+  const groups = groupsOf(hits);
+  try {
+    const answer = (await decideHits(groups)).map(Number);
+    const now = answer[0] as number;
+    groups.forEach((group, i) => {
+      const [allowed, before, untilLeaves, untilFree] = answer.slice(
+        1 + 4 * i,
+        5 + 4 * i,
+      ) as Counted;
+      const reset = Math.ceil((now + untilLeaves) / 1000);
+      const retryAfter = Math.max(1, Math.ceil(untilFree / 1000));
+      group.hits.forEach(({ limit, resolve }, n) => {
+        const remaining = Math.max(0, limit - before - Math.min(n + 1, allowed));
+        resolve({ allowed: n < allowed, limit, remaining, reset, retryAfter });
+      });
+    });
+  } catch (error) {
+    for (const { reject } of hits) reject(error);
+  }
+}
+
+/** What the script returns for a key. */
+type Counted = [allowed: number, before: number, untilLeaves: number, untilFree: number];
+
+/** Those of one client usually arrive together, and a group costs the script as much as a single hit. */
+function groupsOf(hits: readonly Hit[]): Group[] {
+  const groups = new Map<string, Group>();
+  for (const hit of hits) {
+    const { key, limit } = hit;
+    const name = `${limit} ${key}`;
+    const group = groups.get(name);
+    if (group === undefined) groups.set(name, { key, limit, hits: [hit] });
+    else group.hits.push(hit);
+  }
+  return [...groups.values()];
+}

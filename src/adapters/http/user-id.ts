@@ -1,0 +1,33 @@
+/** The header `x-user-id`: the user on whose behalf a client calls. */
+import { isUtf8 } from 'node:buffer';
+import type { FastifyRequest } from 'fastify';
+import type { Caller } from '../../kernel/caller.ts';
+import { invalid } from '../../kernel/errors.ts';
+import { isCleanText } from '../../kernel/text.ts';
+import { onceGiven } from './idempotency-key.ts';
+
+/** Characters of a user's name. */
+const nameMax = 200;
+
+/** The user of a request; undefined without the header. Throws `400` for an invalid name, or more than one. */
+export function userOf(request: FastifyRequest): string | undefined {
+  const user = onceGiven(request, 'x-user-id');
+  if (user === undefined) return undefined;
+  const name = headerText(user);
+  if (name === '' || [...name].length > nameMax || !isCleanText(name)) {
+    throw invalid('x-user-id', `must be 1 to ${nameMax} characters`);
+  }
+  return name;
+}
+
+/** The user of a job. Without `x-user-id` the job has no user and shows the name of its key. */
+export function userFor(request: FastifyRequest, { clientName }: Pick<Caller, 'clientName'>) {
+  const user = userOf(request);
+  return { userId: user ?? clientName, isForUser: user !== undefined };
+}
+
+/** Node decodes header bytes as Latin-1; bytes that are valid UTF-8 are decoded as UTF-8. */
+function headerText(header: string): string {
+  const bytes = Buffer.from(header, 'latin1');
+  return isUtf8(bytes) ? bytes.toString('utf8') : header;
+}

@@ -1,0 +1,148 @@
+import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
+import {
+  answering,
+  type ScriptedProvider,
+  startScriptedProvider,
+} from '../../../test/support/scripted-provider.ts';
+import { systemClock } from '../../kernel/clock.ts';
+import type { ModelCall, ModelError } from './model.ts';
+import { createModels } from './models.ts';
+
+let provider: ScriptedProvider;
+beforeAll(async () => {
+  provider = await startScriptedProvider();
+});
+afterAll(() => provider.close());
+
+function ask(model: string, changes: Partial<ModelCall> = {}) {
+  const models = createModels({
+    settingsOf: async (_organization, name) => ({
+      apiKey: 'key',
+      baseUrl: name === 'anthropic' ? provider.anthropicBaseUrl : provider.openaiBaseUrl,
+    }),
+    clock: systemClock,
+    silence: { firstTokenMs: 10_000, betweenMs: 10_000, keepAliveMs: 60_000 },
+  });
+  return models.call({
+    model,
+    organizationId: 'default',
+    system: '',
+    messages: [{ role: 'user', text: 'Hello?' }],
+    tools: [],
+    maxOutputTokens: 4_000,
+    signal: new AbortController().signal,
+    onText() {},
+    ...changes,
+  });
+}
+
+async function bodySent(model: string, changes: Partial<ModelCall>) {
+  provider.script(answering('Hello.'));
+  await ask(model, changes);
+  return provider.requests.at(-1)?.body;
+}
+
+async function failureOf(call: Promise<unknown>): Promise<ModelError> {
+  return call.then(
+    () => expect.unreachable('there is an answer'),
+    (error: ModelError) => error,
+  );
+}
+
+describe('the effort', () => {
+  test.each(['openai/some-model', 'ollama/some-model', 'openai/o3'])(
+    'is reasoning_effort in chat completions: %s',
+    async (model) => {
+      expect(await bodySent(model, { effort: 'high' })).toMatchObject({ reasoning_effort: 'high' });
+      expect(await bodySent(model, {})).not.toHaveProperty('reasoning_effort');
+    },
+  );
+
+  test.each([
+    ['low', 1_024],
+    ['medium', 1_600],
+    ['high', 2_400],
+    ['max', 3_400],
+  ] as const)('is tokens to think with in messages: %s', async (effort, budget) => {
+    expect(await bodySent('anthropic/claude-sonnet-4-5', { effort })).toMatchObject({
+      thinking: { type: 'enabled', budget_tokens: budget },
+      max_tokens: 4_000,
+    });
+  });
+
+  test('is an effort in messages where the model decides how long it thinks', async () => {
+    const model = 'anthropic/claude-opus-4-7';
+    expect(await bodySent(model, { effort: 'high' })).toMatchObject({
+      thinking: { type: 'adaptive' },
+      output_config: { effort: 'high' },
+      max_tokens: 4_000,
+    });
+    expect(await bodySent(model, { effort: 'none' })).toMatchObject({
+      thinking: { type: 'disabled' },
+    });
+  });
+
+  test.each([
+    ['the answer has too few tokens', { maxOutputTokens: 1_200 }],
+    [
+      'another model called the tools whose results it gets',
+      {
+        messages: [
+          { role: 'user', text: 'Hello?' },
+          { role: 'assistant', text: '', toolCalls: [{ id: 'a', name: 'one', input: '{}' }] },
+          { role: 'tool', callId: 'a', name: 'one', text: 'Done.', isError: false },
+        ],
+      },
+    ],
+  ] as [string, Partial<ModelCall>][])('is left out of messages where %s', async (_, changes) => {
+    const body = await bodySent('anthropic/some-model', { effort: 'high', ...changes });
+    expect(body).not.toHaveProperty('thinking');
+    expect(body).toMatchObject({ max_tokens: changes.maxOutputTokens ?? 4_000 });
+  });
+});
+
+describe.each(['openai/some-model', 'anthropic/some-model'])('the times of %s', (model) => {
+  const never = new Promise<void>(() => {});
+
+  test('a first byte that comes too late ends the call', async () => {
+    provider.script(answering('Hello.', { until: never }));
+
+    const failure = await failureOf(ask(model, { firstByteTimeoutMs: 100 }));
+
+    expect(failure).toMatchObject({
+      fault: 'unavailable',
+      wasSilent: true,
+      message: expect.stringContaining('it sent nothing for 0.1 s'),
+    });
+  });
+
+  test('an answer that has begun may take longer than its first byte', async () => {
+    const begun = Promise.withResolvers<void>();
+    const later = Promise.withResolvers<void>();
+    const hold = { after: 2, until: later.promise };
+    provider.script(answering('Hello there.', { piece: 4, hold }));
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
+    onTestFinished(() => void vi.useRealTimers());
+    const answer = ask(model, { firstByteTimeoutMs: 1_000, onText: () => begun.resolve() });
+    await begun.promise;
+    vi.advanceTimersByTime(5_000);
+    vi.useRealTimers();
+    later.resolve();
+
+    expect((await answer).message.text).toBe('Hello there.');
+  });
+
+  test('an answer that takes too long ends, with the text that had arrived', async () => {
+    provider.script(answering('Hello there.', { piece: 4, hold: { after: 2, until: never } }));
+
+    const failure = await failureOf(ask(model, { timeoutMs: 400 }));
+
+    expect(failure).toMatchObject({
+      fault: 'unavailable',
+      wasSilent: true,
+      text: expect.stringMatching(/^Hell/),
+      message: expect.stringContaining('longer than 0.4 s'),
+    });
+    expect(failure.usage.completion).toBeNull();
+  });
+});

@@ -1,0 +1,42 @@
+/** Reads the message and status of an error body, in the forms that are common. Pure. */
+import { type Json, objectOf } from '../../kernel/json.ts';
+
+/** The message of an error; of a list of errors, the message of the first. */
+export function messageIn(error: unknown): string {
+  if (typeof error === 'string') return error;
+  const body = objectOf(Array.isArray(error) ? error[0] : error);
+  for (const name of ['message', 'error', 'detail', 'type']) {
+    const value = body?.[name];
+    if (typeof value === 'string' && value !== '') return value;
+    if (objectOf(value) !== null) return messageIn(value);
+  }
+  return 'an error without a message';
+}
+
+/** The status of each kind of error, from the providers' documentation. */
+const statusOfKind: ReadonlyMap<unknown, number> = new Map([
+  ['invalid_request_error', 400],
+  ['authentication_error', 401],
+  ['invalid_api_key', 401],
+  ['permission_error', 403],
+  ['not_found_error', 404],
+  ['model_not_found', 404],
+  ['request_too_large', 413],
+  ['rate_limit_error', 429],
+  ['rate_limit_exceeded', 429],
+  ['insufficient_quota', 429],
+  ['api_error', 500],
+  ['server_error', 500],
+  ['timeout_error', 504],
+  ['overloaded_error', 529],
+]);
+
+/** The HTTP status that an error names, or that its kind stands for; null without one. */
+export function statusIn(document: Json): number | null {
+  const error = objectOf(document['error']) ?? document;
+  for (const value of [error['status'], error['code'], error['type']]) {
+    const status = statusOfKind.get(value) ?? Number(value);
+    if (Number.isInteger(status) && status >= 400 && status <= 599) return status;
+  }
+  return null;
+}

@@ -1,0 +1,141 @@
+/** The error of a failed call: its kind, a sentence for the operator, and its usage. */
+import type { Clock } from '../../kernel/clock.ts';
+import { ModelError, type ModelFault, nothingReported, nothingSpent, type Usage } from './model.ts';
+import { type Access, howToSetKey } from './providers.ts';
+import type { WireFault } from './wire.ts';
+
+const messageMax = 500;
+
+/** What the error tells about the call. */
+export interface FailedCall {
+  readonly access: Access;
+  /** The provider's own name of the model. */
+  readonly name: string;
+  /** The text that had arrived. */
+  readonly text: string;
+  /** The usage that had been reported. */
+  readonly usage: Usage;
+  /** UTF-8 bytes of all that the model had written. */
+  readonly seenBytes: number;
+}
+
+/** The error of a call that ended in this fault. */
+export function failureOf(fault: WireFault, call: FailedCall, clock: Clock): ModelError {
+  const { access, text, usage, seenBytes } = call;
+  const { provider } = access;
+  const detail = 'detail' in fault ? safe(fault.detail, access) : '';
+  const failed = (
+    kind: ModelFault,
+    message: string,
+    more: { usage?: Usage; wasSilent?: true } = {},
+  ) => new ModelError(kind, message, { text, usage, seenBytes, ...more });
+  switch (fault.kind) {
+    case 'aborted':
+      return failed('aborted', `The call of ${provider} was aborted`);
+    case 'silent': {
+      const silence = `it sent nothing for ${fault.ms / 1000} s`;
+      const message = `The provider ${provider} fell silent: ${silence}`;
+      return failed('unavailable', message, { wasSilent: true });
+    }
+    case 'stalled': {
+      const message = `The provider ${provider} sent nothing of its answer for ${fault.ms / 1000} s, only keep-alives`;
+      return failed('unavailable', message, { wasSilent: true });
+    }
+    case 'late': {
+      const message = `The provider ${provider} took longer than ${fault.ms / 1000} s for its answer`;
+      return failed('unavailable', message, { wasSilent: true });
+    }
+    case 'lost': {
+      const message = `The connection to the provider ${provider} failed: ${detail}`;
+      return failed('unavailable', message, fault.isSent ? {} : { usage: nothingSpent });
+    }
+    case 'malformed':
+      return failed(
+        'unavailable',
+        `The answer of the provider ${provider} makes no sense: ${detail}`,
+      );
+    case 'impossible': {
+      const message = `The request cannot be made to the provider ${provider}: ${detail}`;
+      return new ModelError('refused', message);
+    }
+    case 'failed': {
+      const message = `The provider ${provider} failed while it answered: ${safe(fault.message, access)}`;
+      return failed('unavailable', message);
+    }
+    case 'excessive':
+      return failed('refused', `The answer of the provider ${provider} goes beyond ${detail}`);
+    case 'status':
+      return failureOfStatus(fault, call, clock);
+  }
+}
+
+/** Statuses of timeouts: the provider may have worked, and charged, for such a call. */
+const lateStatuses: ReadonlySet<number> = new Set([408, 504]);
+
+/** In the messages of providers that refuse a setting of the request, such as an effort beside tools. */
+const unsupported = /\bunsupported\b|\bnot support/i;
+
+/** Usage is zero where the status says that the provider did no work. */
+function failureOfStatus(
+  { status, headers, message }: Extract<WireFault, { kind: 'status' }>,
+  { access, name }: FailedCall,
+  clock: Clock,
+): ModelError {
+  const { provider } = access;
+  const says = message.trim() === '' ? '' : `: ${safe(message, access)}`;
+  const model = JSON.stringify(name.slice(0, 200));
+  const isUnsupported = (status === 400 || status === 422) && unsupported.test(message);
+  const refused = (sentence: string) =>
+    new ModelError('refused', `The provider ${provider} ${sentence}`, { isUnsupported });
+  if (status === 401 || status === 403) {
+    // The provider's message may quote part of the key.
+    return new ModelError(
+      'credentials',
+      `The provider ${provider} does not accept the credentials (${status}); ${howToSetKey(access)}`,
+    );
+  }
+  if (status < 400) {
+    return refused(`redirects elsewhere (${status}): set its base url to where it is`);
+  }
+  if (status === 404) {
+    return refused(`knows no model ${model}, or its base url is wrong (404)${says}`);
+  }
+  if (status === 408 || status === 409 || status === 429 || status >= 500) {
+    return new ModelError('unavailable', `The provider ${provider} answered ${status}${says}`, {
+      retryAfterMs: retryAfterOf(headers, clock.now()),
+      usage: lateStatuses.has(status) ? nothingReported : nothingSpent,
+      isRateLimited: status === 429,
+    });
+  }
+  return refused(`refuses the request (${status})${says}`);
+}
+
+/** The delay that the headers ask for, in milliseconds; null without a valid one. */
+function retryAfterOf(headers: Headers, now: number): number | null {
+  const ms = headers.get('retry-after-ms')?.trim() ?? '';
+  if (isNumber(ms)) return Math.ceil(Number(ms));
+  const after = headers.get('retry-after')?.trim() ?? '';
+  if (isNumber(after)) return Math.ceil(Number(after) * 1000);
+  const at = /[a-z]/i.test(after) ? Date.parse(after) : Number.NaN;
+  return Number.isNaN(at) ? null : Math.max(0, at - now);
+}
+
+function isNumber(text: string): boolean {
+  return /^\d{1,9}(\.\d{1,9})?$/.test(text);
+}
+
+/** A provider's text on one line, bounded, and without the API key. */
+function safe(text: string, { apiKey }: Access): string {
+  const plain = formsOf(apiKey).reduce((rest, form) => rest.replaceAll(form, '…'), text);
+  const line = plain.replaceAll(/[\p{Cc}\s]+/gu, ' ').trim();
+  return line.length > messageMax ? `${line.slice(0, messageMax)}…` : line;
+}
+
+/** The key, and its encodings in headers and addresses. */
+function formsOf(key: string | null): string[] {
+  if (key === null) return [];
+  const bytes = Buffer.from(key);
+  const base64 = bytes.toString('base64');
+  const unpadded = base64.replace(/=+$/, '');
+  return [key, encodeURIComponent(key), base64, unpadded, bytes.toString('base64url')];
+}

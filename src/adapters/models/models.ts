@@ -1,0 +1,140 @@
+/**
+ * Models through the AI SDK: one streamed call, without retries.
+ *
+ * The SDK's providers are called directly (`doStream`), not through its `streamText`, which validates
+ * the arguments of tools, writes warnings to the console, keeps every part of a step, and sends each
+ * part through a chain of streams. That takes several times the work for a long answer and twice the
+ * memory for many concurrent answers. Turns, tools and retries are the work of an agent's loop.
+ */
+import type { Clock } from '../../kernel/clock.ts';
+import { type AnswerSoFar, createAnswer, ExcessError } from './answer.ts';
+import { connect, optionsOf } from './connect.ts';
+import { messageIn } from './error-body.ts';
+import { failureOf } from './failure.ts';
+import {
+  type ModelAnswer,
+  type ModelCall,
+  ModelError,
+  type ModelFault,
+  type Models,
+  nothingSpent,
+} from './model.ts';
+import { type Access, accessTo, type ProviderSettings, partsOfModel } from './providers.ts';
+import { withReasoning } from './reasoning.ts';
+import { openWire, type Wire, type WireFault } from './wire.ts';
+import type { SilenceLimits } from './wire-timers.ts';
+
+interface ModelsDeps {
+  /**
+   * An organization's settings for a provider, undefined when there are none. A ModelError that it throws
+   * is the error of the call.
+   */
+  settingsOf(organizationId: string, provider: string): Promise<ProviderSettings | undefined>;
+  /** A longer silence ends the call. */
+  readonly silence: SilenceLimits;
+  readonly clock: Clock;
+  /** Called when a call has ended, for metrics. */
+  onCall?(call: { readonly outcome: 'answered' | ModelFault; readonly tookMs: number }): void;
+}
+
+export function createModels(deps: ModelsDeps): Models {
+  return { call: (call) => measuredCall(deps, call) };
+}
+
+async function measuredCall(deps: ModelsDeps, call: ModelCall): Promise<ModelAnswer> {
+  const startedAt = deps.clock.monotonic();
+  const report = (outcome: 'answered' | ModelFault) =>
+    deps.onCall?.({ outcome, tookMs: deps.clock.monotonic() - startedAt });
+  try {
+    const answer = await makeCall(deps, call);
+    report('answered');
+    return answer;
+  } catch (error) {
+    if (error instanceof ModelError) report(error.fault);
+    throw error;
+  }
+}
+
+async function makeCall(deps: ModelsDeps, call: ModelCall): Promise<ModelAnswer> {
+  const { silence, clock } = deps;
+  const { provider, name } = partsOfModel(call.model);
+  const access = accessTo(provider, await settingsOf(deps, call.organizationId, provider));
+  const { protocol } = access;
+  const answer = createAnswer(protocol, call.onText);
+  const { takeText } = answer;
+  const { signal, timeoutMs, firstByteTimeoutMs } = call;
+  const limits = { ...silence, timeoutMs, firstByteMs: firstByteTimeoutMs };
+  const wire = openWire({ protocol, signal, limits, onText: takeText });
+  try {
+    await exchange(access, name, call, wire, answer);
+  } finally {
+    wire.close();
+  }
+  const fault = wire.fault();
+  const usage = wire.isBegun() ? wire.parser.state.usage : nothingSpent;
+  const whole = isWhole(wire) ? answer.whole(call.model) : null;
+  if (whole !== null) {
+    const { reasoning, isRefusal } = wire.parser.state;
+    const finish = isRefusal && whole.finish === 'stop' ? 'refusal' : whole.finish;
+    const thought = reasoning === null ? {} : { reasoning: { ...reasoning, model: call.model } };
+    return { message: { ...whole.message, ...thought }, finish, usage };
+  }
+  const seenBytes = answer.seenBytes() + Buffer.byteLength(wire.parser.state.reasoning?.text ?? '');
+  const failed = { access, name, text: answer.text(), usage, seenBytes };
+  throw failureOf(fault ?? { kind: 'malformed', detail: endedEarly }, failed, clock);
+}
+
+async function settingsOf(deps: ModelsDeps, organizationId: string, provider: string) {
+  try {
+    return await deps.settingsOf(organizationId, provider);
+  } catch (cause) {
+    if (cause instanceof ModelError) throw cause;
+    const message = `The credentials for ${provider} cannot be read`;
+    throw new ModelError('unavailable', message, { cause });
+  }
+}
+
+const endedEarly = 'it ended before it was whole';
+
+/** Runs the exchange. An error is reported to the wire, which keeps the first fault. */
+async function exchange(
+  access: Access,
+  name: string,
+  call: ModelCall,
+  wire: Wire,
+  answer: AnswerSoFar,
+): Promise<void> {
+  if (wire.fault() !== null) return;
+  try {
+    const model = await connect(access, name, withReasoning(wire.fetch, call));
+    const { stream } = await model.doStream(optionsOf(access.protocol, call));
+    for await (const part of stream) answer.take(part);
+  } catch (error) {
+    const detail = detailOf(error);
+    if (error instanceof ExcessError) wire.fail({ kind: 'excessive', detail });
+    else wire.fail({ kind: wire.isBegun() ? 'malformed' : 'impossible', detail });
+  }
+}
+
+function detailOf(error: unknown): string {
+  if (!(error instanceof Error)) return messageIn(error);
+  // The message of the SDK's validator quotes the whole event.
+  return error.name === 'AI_TypeValidationError'
+    ? 'an event is not what the protocol says'
+    : error.message;
+}
+
+const lateFaults: ReadonlySet<WireFault['kind']> = new Set([
+  'lost',
+  'silent',
+  'stalled',
+  'late',
+  'malformed',
+  'failed',
+]);
+
+/** A fault after the stop reason may lose the usage of an answer, but not the answer. */
+function isWhole(wire: Wire): boolean {
+  const fault = wire.fault();
+  return (fault === null || lateFaults.has(fault.kind)) && wire.parser.state.isFinished;
+}

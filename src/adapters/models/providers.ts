@@ -1,0 +1,156 @@
+/**
+ * The providers of models in the environment, and the settings for a call of one. `openai` and
+ * `anthropic` are known by name. Any other provider has its address in `<NAME>_BASE_URL` and speaks
+ * OpenAI's chat protocol: Ollama, vLLM, LM Studio, a gateway. Such a variable may belong to another
+ * program, so a fault in it is reported only to a call of that provider. No fault contains a value.
+ */
+import { baseUrlFault } from '../../kernel/base-url.ts';
+import { ModelError } from './model.ts';
+
+/** The settings of a provider; null for a setting that is not set. */
+export interface ProviderSettings {
+  readonly apiKey: string | null;
+  /** The base of the protocol's paths, such as `https://host/v1`. */
+  readonly baseUrl: string | null;
+  /** Whether the provider needs no key, even under a known name. */
+  readonly isOpen?: boolean;
+  /** Who has to correct the settings; the platform's operator by default. */
+  readonly source?: SettingsSource;
+}
+
+/** The environment, or what is stored for an organization. */
+export type SettingsSource = 'platform' | 'organization';
+
+/** Chat completions (OpenAI's) or messages (Anthropic's). */
+export type Protocol = 'chat' | 'messages';
+
+/** Everything that a call of a provider needs. */
+export interface Access {
+  readonly provider: string;
+  readonly protocol: Protocol;
+  readonly baseUrl: string;
+  readonly apiKey: string | null;
+  readonly source: SettingsSource;
+}
+
+/** The providers in the environment. */
+export interface EnvironmentProviders {
+  /** By provider name, the first part of a model's name. */
+  readonly settings: ReadonlyMap<string, ProviderSettings>;
+  /** The faults in the variables of OpenAI and Anthropic, one sentence each. */
+  readonly faults: readonly string[];
+}
+
+const known: Readonly<Record<string, { protocol: Protocol; baseUrl: string }>> = {
+  openai: { protocol: 'chat', baseUrl: 'https://api.openai.com/v1' },
+  anthropic: { protocol: 'messages', baseUrl: 'https://api.anthropic.com/v1' },
+};
+/** The providers that need no address. */
+export const knownProviders: readonly string[] = Object.keys(known);
+/** The pattern of a provider's name, in models and in the paths of credentials. */
+export const providerPattern = '[a-z][a-z0-9-]{0,62}';
+const namedAddress = /^([A-Z][A-Z0-9_]{0,62})_BASE_URL$/;
+const wellFormedModel = new RegExp(`^(${providerPattern})/(\\S.*)$`);
+
+/**
+ * Reads `OPENAI_API_KEY`, `OPENAI_BASE_URL`, `ANTHROPIC_API_KEY`, `ANTHROPIC_BASE_URL`, and
+ * `<NAME>_BASE_URL` with `<NAME>_API_KEY`. A variable that is empty counts as not set.
+ */
+export function providersFrom(
+  environment: Readonly<Record<string, string | undefined>>,
+): EnvironmentProviders {
+  const settings = new Map<string, ProviderSettings>();
+  const faults: string[] = [];
+  const valueIn = (name: string): string | null => environment[name]?.trim() || null;
+  const others = Object.keys(environment).flatMap((name) => namedAddress.exec(name)?.[1] ?? []);
+  for (const name of new Set(['OPENAI', 'ANTHROPIC', ...others.sort()])) {
+    const [keyName, urlName] = [`${name}_API_KEY`, `${name}_BASE_URL`];
+    const [apiKey, baseUrl] = [valueIn(keyName), valueIn(urlName)];
+    const slug = name.toLowerCase().replaceAll('_', '-');
+    if (baseUrl === null && (apiKey === null || !Object.hasOwn(known, slug))) continue;
+    settings.set(slug, { apiKey, baseUrl });
+    if (!Object.hasOwn(known, slug)) continue;
+    if (baseUrl !== null && baseUrlFault(baseUrl) !== null) {
+      faults.push(
+        `${urlName}=…: expected an http or https url without credentials, query and fragment`,
+      );
+    }
+    if (apiKey !== null && !fitsHeader(apiKey)) {
+      faults.push(`${keyName}=…: expected a key of visible ASCII characters`);
+    }
+  }
+  return { settings, faults };
+}
+
+/** The provider and the model's own name in `provider/model`. Throws a ModelError. */
+export function partsOfModel(model: string): { provider: string; name: string } {
+  const [, provider, name] = wellFormedModel.exec(model) ?? [];
+  if (provider !== undefined && name !== undefined) return { provider, name };
+  throw unusable(
+    `The model ${JSON.stringify(model.slice(0, 200))} is not written as provider/model`,
+  );
+}
+
+/** The access for a call. Throws a ModelError that says which setting is missing or wrong. */
+export function accessTo(provider: string, settings: ProviderSettings | undefined): Access {
+  const own = Object.hasOwn(known, provider) ? known[provider] : undefined;
+  const source = settings?.source ?? 'platform';
+  const baseUrl = settings?.baseUrl ?? own?.baseUrl;
+  if (baseUrl === undefined) {
+    throw unusable(
+      source === 'organization'
+        ? `The credentials stored for the organization do not say where the provider ${provider} is: store them with a base_url`
+        : `No provider ${provider} is known: set ${variable(provider, 'BASE_URL')}, or store credentials for the organization`,
+    );
+  }
+  const urlFault = baseUrlFault(baseUrl);
+  if (urlFault !== null) {
+    throw unusable(
+      `${variable(provider, 'BASE_URL')} is no http or https url that the provider ${provider} can be reached by: it ${urlFault}`,
+    );
+  }
+  const apiKey = settings?.apiKey ?? null;
+  if (apiKey === null && own !== undefined && settings?.isOpen !== true) {
+    throw unusable(
+      settings?.baseUrl == null
+        ? `There are no credentials for the provider ${provider}: ${howToSetKey({ provider, source })}`
+        : `There is no key for the provider ${provider}: set ${variable(provider, 'API_KEY')} (any value where the server asks for none), or store credentials for the organization`,
+    );
+  }
+  if (apiKey !== null && !fitsHeader(apiKey)) {
+    throw unusable(
+      `The credentials for the provider ${provider} are no key of visible ASCII characters: ${howToSetKey({ provider, source })}`,
+    );
+  }
+  const protocol = own?.protocol ?? 'chat';
+  return { provider, protocol, apiKey, baseUrl: addressOf(protocol, baseUrl), source };
+}
+
+/** Why a provider makes no vectors; null for one that may. */
+export function embeddingsFault(provider: string): string | null {
+  return provider === 'anthropic' ? 'the provider anthropic has no models for embeddings' : null;
+}
+
+function unusable(message: string): ModelError {
+  return new ModelError('credentials', message);
+}
+
+/** How to set the key, as the end of a sentence. */
+export function howToSetKey({ provider, source }: Pick<Access, 'provider' | 'source'>): string {
+  if (source === 'organization') return 'replace the credentials stored for the organization';
+  return `set ${variable(provider, 'API_KEY')}, or store credentials for the organization`;
+}
+
+function variable(provider: string, what: 'API_KEY' | 'BASE_URL'): string {
+  return `${provider.toUpperCase().replaceAll('-', '_')}_${what}`;
+}
+
+/** Anthropic's own clients take the address without `/v1`, others with it: both are accepted. */
+function addressOf(protocol: Protocol, baseUrl: string): string {
+  const plain = baseUrl.replace(/\/+$/, '');
+  return protocol === 'chat' || /\/v\d+$/.test(plain) ? plain : `${plain}/v1`;
+}
+
+function fitsHeader(key: string): boolean {
+  return /^[\x21-\x7e]+$/.test(key);
+}

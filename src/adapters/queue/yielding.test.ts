@@ -1,0 +1,67 @@
+import { expect, test } from 'vitest';
+import type { QueueName } from '../../kernel/queues.ts';
+import { createYieldSlot } from './yielding.ts';
+
+/** Consumers that only count the yielded slots. */
+function counting(...names: QueueName[]) {
+  const yielded = new Map<QueueName, number>();
+  const add = (name: QueueName, n: number) => void yielded.set(name, (yielded.get(name) ?? 0) + n);
+  const consumers = new Map(
+    names.map((name) => [
+      name,
+      {
+        yieldSlot() {
+          add(name, 1);
+          return () => add(name, -1);
+        },
+      },
+    ]),
+  );
+  return { consumers, yieldedOf: (name: QueueName) => yielded.get(name) ?? 0 };
+}
+
+test('yields slots of the named queue, and takes them back', () => {
+  const { consumers, yieldedOf } = counting('skill-execution', 'scheduled-jobs');
+  const yieldSlot = createYieldSlot(consumers, 10);
+
+  const resume = yieldSlot('scheduled-jobs', 'default');
+
+  expect([yieldedOf('skill-execution'), yieldedOf('scheduled-jobs')]).toEqual([0, 1]);
+  resume();
+  expect(yieldedOf('scheduled-jobs')).toBe(0);
+});
+
+test('yields at most the given number of slots of all queues together', () => {
+  const { consumers, yieldedOf } = counting('skill-execution', 'scheduled-jobs');
+  const yieldSlot = createYieldSlot(consumers, 2);
+
+  const first = yieldSlot('skill-execution', 'default');
+  yieldSlot('scheduled-jobs', 'default');
+  const beyond = yieldSlot('skill-execution', 'default');
+
+  expect(yieldedOf('skill-execution')).toBe(1);
+  beyond();
+  expect(yieldedOf('skill-execution')).toBe(1);
+  first();
+  yieldSlot('scheduled-jobs', 'default');
+  expect([yieldedOf('skill-execution'), yieldedOf('scheduled-jobs')]).toEqual([0, 2]);
+});
+
+test('counts a slot once that is taken back twice', () => {
+  const { consumers, yieldedOf } = counting('skill-execution');
+  const yieldSlot = createYieldSlot(consumers, 1);
+
+  const resume = yieldSlot('skill-execution', 'default');
+  resume();
+  resume();
+  yieldSlot('skill-execution', 'default');
+  yieldSlot('skill-execution', 'default');
+
+  expect(yieldedOf('skill-execution')).toBe(1);
+});
+
+test('yields nothing where the queue has no consumer', () => {
+  const yieldSlot = createYieldSlot(new Map(), 1);
+
+  expect(() => yieldSlot('webhooks', 'default')()).not.toThrow();
+});

@@ -1,0 +1,92 @@
+/** The command line: all commands as one program, and the exit code of a call. */
+import { Command, CommanderError } from 'commander';
+import { operatorMessage } from '../../core/config/operator-message.ts';
+import { addAgentCommands } from './commands/agents.ts';
+import { addApprovalCommands } from './commands/approvals.ts';
+import { addCompletionCommands } from './commands/completion.ts';
+import { addDataCommands } from './commands/data.ts';
+import { addDevCommands } from './commands/dev.ts';
+import { addJobCommands } from './commands/jobs.ts';
+import { addKeyCommands } from './commands/keys.ts';
+import { addMaintenanceCommands } from './commands/maintenance.ts';
+import { addProfileCommands } from './commands/profiles.ts';
+import { addProjectCommands } from './commands/project.ts';
+import { addRunCommands } from './commands/run.ts';
+import { addScheduleCommands } from './commands/schedules.ts';
+import { addSkillCommands } from './commands/skills.ts';
+import { addStartCommands } from './commands/start.ts';
+import { addTriggerCommands } from './commands/triggers.ts';
+import { addTypesCommand } from './commands/types.ts';
+import { addUserCommands } from './commands/users.ts';
+import { addWebhookCommands } from './commands/webhooks.ts';
+import { asCliError } from './errors.ts';
+import { CliError, exitCodes } from './exit-codes.ts';
+import type { Io } from './io.ts';
+
+export interface CliDeps {
+  readonly io: Io;
+  readonly version: string;
+  /** Runs the platform in this process until it is stopped; `settings` go over the environment. */
+  startPlatform(settings?: Readonly<Record<string, string>>): Promise<void>;
+}
+
+/** Runs the command of these arguments, `start` when there are none; its exit code. */
+export async function runCli(deps: CliDeps, args: readonly string[]): Promise<number> {
+  const { io } = deps;
+  try {
+    await program(deps).parseAsync(args.length === 0 ? ['start'] : [...args], { from: 'user' });
+    return exitCodes.done;
+  } catch (error) {
+    // Commander has printed its own errors, help and version.
+    if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : exitCodes.usage;
+    if (isInterrupted(io, error)) return exitCodes.interrupted;
+    const told = asCliError(error);
+    io.stderr.write(`${operatorMessage(told)}\n`);
+    return told instanceof CliError ? told.exitCode : exitCodes.failed;
+  }
+}
+
+/** Ctrl-C ends the requests of a command, and that is no failure of theirs. */
+function isInterrupted({ interrupted }: Io, error: unknown): boolean {
+  return interrupted.aborted && !(error instanceof CliError);
+}
+
+function program(deps: CliDeps): Command {
+  const { io, version } = deps;
+  const root = new Command('skillwright')
+    .description('Runs skills for agents: the platform, and a command line for its API.')
+    .version(version)
+    .exitOverride()
+    .showHelpAfterError('Its arguments, options and examples: add --help')
+    .configureOutput({
+      writeOut: (text) => io.stdout.write(text),
+      writeErr: (text) => io.stderr.write(text),
+      getOutHasColors: () => io.stdout.hasColors,
+      getErrHasColors: () => io.stderr.hasColors,
+    });
+  root.commandsGroup('Platform:');
+  addStartCommands(root, deps);
+  addDevCommands(root, deps);
+  root.commandsGroup('Projects:');
+  addProjectCommands(root, io);
+  root.commandsGroup('Runs:');
+  addRunCommands(root, io);
+  addJobCommands(root, io);
+  addApprovalCommands(root, io);
+  root.commandsGroup('What there is:');
+  addSkillCommands(root, io);
+  addTypesCommand(root, io);
+  addAgentCommands(root, io);
+  addScheduleCommands(root, io);
+  addUserCommands(root, io);
+  addTriggerCommands(root, io);
+  addWebhookCommands(root, io);
+  root.commandsGroup('Access:');
+  addKeyCommands(root, io);
+  addProfileCommands(root, io);
+  root.commandsGroup('Installation:');
+  addMaintenanceCommands(root, deps);
+  addDataCommands(root, io);
+  addCompletionCommands(root, io);
+  return root;
+}

@@ -1,0 +1,64 @@
+/** Agents and their memories, and what other slices store about an agent. */
+import { createAgentChanges } from '../../core/agents/agent-changes.ts';
+import { createAgentVersions, versionsOfAgent } from '../../core/agents/agent-versions.ts';
+import { type AgentDependent, createAgents } from '../../core/agents/agents.ts';
+import { namedByAgents } from '../../core/agents/called-agents.ts';
+import type { KnownSkills } from '../../core/agents/covered.ts';
+import type { Config } from '../../core/config/config.ts';
+import type { Meaning } from '../../core/memories/meaning.ts';
+import { createMemories, memoriesOfAgent } from '../../core/memories/memories.ts';
+import { budgetsOfAgent } from '../../core/usage/budgets.ts';
+import type { Bus } from '../../kernel/bus.ts';
+import { schedulesOfAgent } from '../../platform/schedules/schedules.store.ts';
+import { triggersOfAgent } from '../../platform/triggers/triggers.store.ts';
+import { webhooksOfAgent } from '../../platform/webhooks/webhooks.store.ts';
+import type { Foundation } from './parts.ts';
+
+/**
+ * Everything that happens in other slices when an agent is created or deleted, in this order. Each slice
+ * exports its part; a new slice adds a line.
+ */
+const agentDependents: readonly AgentDependent[] = [
+  schedulesOfAgent,
+  triggersOfAgent,
+  memoriesOfAgent,
+  webhooksOfAgent,
+  budgetsOfAgent,
+  namedByAgents,
+  versionsOfAgent,
+];
+
+/** Those of the platform's settings that agents need. */
+type AgentsConfig = Pick<Config, 'agentsMax' | 'defaultModel' | 'modelContextTokens'>;
+
+const unbounded: AgentsConfig = {
+  agentsMax: Number.POSITIVE_INFINITY,
+  defaultModel: null,
+  modelContextTokens: 100_000,
+};
+
+/** Without a registry of skills. */
+const noSkills: KnownSkills = { list: () => [], definition: () => undefined };
+
+export function composeAgents(
+  {
+    database,
+    clock,
+    skills = noSkills,
+  }: Pick<Foundation, 'database' | 'clock'> & { readonly skills?: KnownSkills },
+  config: Partial<AgentsConfig> = {},
+  bus: Bus | null = null,
+  meaning: () => Meaning | null = () => null,
+) {
+  const { agentsMax: max, defaultModel, modelContextTokens } = { ...unbounded, ...config };
+  const models = { model: defaultModel, contextTokens: modelContextTokens };
+  const agentChanges = createAgentChanges(bus);
+  const agents = createAgents({
+    ...{ database, clock, settings: { models, max } },
+    slices: { skills, dependents: agentDependents },
+    changes: agentChanges,
+  });
+  const agentVersions = createAgentVersions({ database, agents });
+  const memories = createMemories({ database, clock, agents, meaning });
+  return { agents, agentChanges, agentVersions, memories };
+}

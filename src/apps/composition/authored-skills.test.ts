@@ -1,0 +1,60 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, expect, test, vi } from 'vitest';
+import type { ExecutorPool } from '../../core/executors/pool.ts';
+import { SkillLoadError } from '../../core/skills/sources/load-error.ts';
+import type { LoadPlan } from '../../core/skills/sources/load-plan.ts';
+import { createAuthoredSkills } from './authored-skills.ts';
+
+let dir: string;
+beforeEach(() => {
+  dir = mkdtempSync(join(tmpdir(), 'skillwright-authored-'));
+  vi.useFakeTimers({ toFake: ['setTimeout', 'performance'] });
+});
+afterEach(() => {
+  vi.useRealTimers();
+  rmSync(dir, { recursive: true });
+});
+
+/** Loads that end only when they are given up, with `fault`, until `ends` is true. */
+function scripted(fault: Error) {
+  const plans: LoadPlan[] = [];
+  const load = { plans, ends: false };
+  const start = (plan: LoadPlan) => {
+    plans.push(plan);
+    const pool = Promise.withResolvers<ExecutorPool>();
+    if (load.ends) pool.resolve({ definitions: [], leftOut: [] } as unknown as ExecutorPool);
+    return { pool: pool.promise, giveUp: () => pool.reject(fault) };
+  };
+  return { load, authored: createAuthoredSkills(start) };
+}
+
+test('a load that had only begun at a save is given up too, if it does not end', async () => {
+  const file = join(dir, 'endless.ts');
+  writeFileSync(file, 'for (;;);');
+  const { load, authored } = scripted(new SkillLoadError(file, 'ended'));
+  const loaded = authored.load();
+  vi.advanceTimersByTime(100);
+
+  expect(authored.noteSaved([file])).toBe(false);
+  load.ends = true;
+  vi.advanceTimersByTime(2_000);
+
+  const { leftOut } = await loaded;
+  expect(load.plans.map(({ avoided }) => avoided)).toEqual([[], [file]]);
+  expect(leftOut).toEqual([{ file, reason: 'is still being imported', isFailing: false }]);
+  expect(authored.hasDeferred()).toBe(true);
+});
+
+test('a load that is given up before it began with a file is repeated', async () => {
+  const { load, authored } = scripted(new Error('an executor could not start: stopped'));
+  const loaded = authored.load();
+  vi.advanceTimersByTime(400);
+  load.ends = true;
+
+  expect(authored.noteSaved([join(dir, 'saved.ts')])).toBe(true);
+
+  expect((await loaded).leftOut).toEqual([]);
+  expect(load.plans).toHaveLength(2);
+});

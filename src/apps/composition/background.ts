@@ -1,0 +1,183 @@
+/** The tasks that the platform repeats without a request, and how often. */
+
+import type { Database } from '../../adapters/database/database.ts';
+import type { Performer } from '../../core/jobs/perform.ts';
+import { deleteExpired } from '../../core/jobs/retention.ts';
+import { endLostCalls } from '../../core/usage/embedding-calls.ts';
+import { deleteOldUsage } from '../../core/usage/retention.ts';
+import type { Clock } from '../../kernel/clock.ts';
+import { isUnavailable } from '../../kernel/errors.ts';
+import { type Repeated, repeat } from '../../kernel/repeat.ts';
+import { removeApprovals } from '../../platform/approvals/approvals.ts';
+import { beatEveryMs } from '../../platform/processes/processes.ts';
+import { deleteOldEvents } from '../../platform/run-events/retention.ts';
+import { deleteExpiredRuns } from '../../platform/schedules/retention.ts';
+import { deleteOldStatistics } from '../../platform/statistics/retention.ts';
+import { deleteExpiredDeliveries } from '../../platform/webhooks/retention.ts';
+import { deleteEndedSessions } from '../console/ended-sessions.ts';
+import type { Parts } from './parts.ts';
+import type { Slices } from './slices.ts';
+
+const sweepEveryMs = 1_000;
+/** Between two tries of a failed renewal of leases: soon enough that no sweep ends them first. */
+const renewAgainMs = 500;
+const tickEveryMs = 250;
+/** Between two looks at the outbox: most of what an event waits for its webhooks. */
+const dispatchEveryMs = 100;
+const retentionEveryMs = 60 * 60 * 1000;
+/** Between two looks for runs whose child was ended by a worker of a version that does not tell them. */
+const missedEveryMs = 10_000;
+/** Between two looks for signing secrets that are not encrypted yet. */
+const sealEveryMs = 60_000;
+/** Between two looks for memories of deleted agents and expired ones, events that no job can take any more, and ended sessions. */
+const purgeEveryMs = 10_000;
+/** Between two looks for memories that an earlier version has indexed. */
+const renewEveryMs = 1_000;
+
+/** Between two looks for memories that await a vector. */
+const embedEveryMs = 1_000;
+/** Between two writes of the statistics; a crash loses at most that much. */
+const recordEveryMs = 1_000;
+/** Between two writes of the calls of triggers. */
+const callsEveryMs = 1_000;
+
+/** Between two looks at the waits of runs. */
+const waitsEveryMs = 1_000;
+/** Between two reads of the requested cancellations. */
+const cancelledEveryMs = 1_000;
+/** Between two reads of the skill changes of other processes. */
+const refreshEveryMs = 500;
+/** How far the clocks of two processes may be apart, with a margin. */
+const clocksApartMs = 2_000;
+/** Between two measurements of the time that processes share. */
+const measureEveryMs = 5_000;
+
+/** A task, and the time between two runs of it. */
+type Task = readonly [everyMs: number, run: () => Promise<unknown>];
+
+/** Begins all tasks of a process of these roles; the caller stops each of them. */
+export function startBackground(
+  parts: Parts,
+  slices: Slices,
+  clock: Clock,
+  writer: string,
+): Repeated[] {
+  const { roles } = parts.config;
+  const tasks: Task[] = [[recordEveryMs, () => slices.statistics.recorder.flush()]];
+  if (roles.has('api')) tasks.push([callsEveryMs, () => slices.triggers.calls.flush()]);
+  if (roles.has('worker')) tasks.push(...workerTasks(parts, slices, clock));
+  if (roles.has('scheduler')) {
+    tasks.push(...schedulerTasks(slices), ...retentionTasks(parts, slices, clock, writer));
+    // Also without EMBEDDING_MODEL: an earlier process may have had one.
+    tasks.push([purgeEveryMs, () => endLostCalls({ database: parts.database, clock })]);
+    const { embeddings } = slices;
+    if (embeddings !== null) tasks.push([embedEveryMs, () => embeddings.embedSome()]);
+  }
+  tasks.push(...clusterTasks(parts, slices, clock));
+  const onTaskError = (err: unknown) =>
+    isUnavailable(err)
+      ? // A probe has said so already, once.
+        parts.log.debug({ err }, 'the database cannot be used; a background task waits for it')
+      : parts.log.error({ err }, 'a background task failed; it will be tried again');
+  return tasks.map(([everyMs, run]) => repeat(everyMs, run, onTaskError));
+}
+
+function workerTasks({ config, database }: Parts, { jobs }: Slices, clock: Clock): Task[] {
+  const { performer } = jobs;
+  const everyMs = config.jobLeaseMs / 3;
+  const lookEveryMs = Math.min(renewAgainMs, everyMs);
+  let renewedAt = Number.NEGATIVE_INFINITY;
+  const renew = async () => {
+    const now = clock.monotonic();
+    if (now - renewedAt < everyMs - lookEveryMs / 2) return;
+    await performer.renew();
+    renewedAt = now;
+  };
+  return [[lookEveryMs, renew], ...watchTasks(database, performer)];
+}
+
+/**
+ * Finds cancellations and ended waits of the runs here, of which this process was not notified: the message of another
+ * process was lost, or PostgreSQL did not confirm the commit. On SQLite neither can happen.
+ */
+export function watchTasks(
+  { read }: Pick<Database, 'read'>,
+  performer: Pick<Performer, 'findCancelled' | 'lookAtWaits'>,
+): Task[] {
+  if (read.dialect === 'sqlite') return [];
+  return [
+    [cancelledEveryMs, () => performer.findCancelled()],
+    [waitsEveryMs, () => performer.lookAtWaits()],
+  ];
+}
+
+function schedulerTasks({
+  jobs,
+  memories,
+  runEvents,
+  signingSecrets,
+  schedules,
+  webhooks,
+}: Slices): Task[] {
+  return [
+    [sweepEveryMs, () => jobs.recovery.sweep()],
+    [sweepEveryMs, () => runEvents.tellUntold()],
+    [purgeEveryMs, () => memories.purge()],
+    [purgeEveryMs, () => memories.expire()],
+    [renewEveryMs, () => memories.renew()],
+    [purgeEveryMs, () => runEvents.removeUntakeable()],
+    [purgeEveryMs, () => webhooks.listeners.removeExpired()],
+    [sealEveryMs, () => signingSecrets.sealStored()],
+    [tickEveryMs, schedules.tick],
+    [dispatchEveryMs, () => webhooks.dispatcher.dispatch()],
+    [sweepEveryMs, () => webhooks.recovery.sweep()],
+  ];
+}
+
+/** Deletes rows whose retention has passed. */
+function retentionTasks(
+  { config, database }: Parts,
+  { processes, triggers, webhooks }: Slices,
+  clock: Clock,
+  writer: string,
+): Task[] {
+  const { retentionDays } = config;
+  const deletions = [
+    () => {
+      const { readTo } = webhooks.dispatcher;
+      const removeOfJobs = removeApprovals;
+      return deleteExpired({ database, clock, writer, readTo, removeOfJobs }, retentionDays);
+    },
+    () => deleteExpiredRuns({ database, clock }, retentionDays),
+    () => deleteExpiredDeliveries({ database, clock, writer }, retentionDays),
+    () => deleteOldEvents({ database, clock }),
+    () => deleteOldUsage({ database, clock }),
+    () => deleteOldStatistics({ database, clock }),
+    () => triggers.calls.deleteOld(),
+    () => deleteEndedSessions({ database, clock }),
+    async () => processes.cluster?.forgetGone(),
+  ];
+  return deletions.map((run) => [retentionEveryMs, run]);
+}
+
+/** What keeps a process of a cluster in step with the others. */
+function clusterTasks(
+  { cluster, config, executors }: Parts,
+  { jobs, processes, skills }: Slices,
+  clock: Clock,
+): Task[] {
+  const members = processes.cluster;
+  if (cluster === null || members === null) return [];
+  const beat = async () => {
+    const asOf = clock.now() - clocksApartMs;
+    await members.beat();
+    if (executors !== null) await skills.confirm(executors.definitions, members.skills(), asOf);
+  };
+  const sweeps: Task[] = config.roles.has('scheduler') ? [[missedEveryMs, jobs.endMissed]] : [];
+  return [
+    ...sweeps,
+    [measureEveryMs, () => cluster.clock.measure()],
+    [refreshEveryMs, () => skills.refresh()],
+    [beatEveryMs, beat],
+  ];
+}

@@ -1,0 +1,50 @@
+/** Vectors of memories: the model that makes them, the search by them, and the background task. Loaded only with `EMBEDDING_MODEL`. */
+
+import type { Metrics } from '../../adapters/http/metrics.ts';
+import { createEmbeddings } from '../../adapters/models/embeddings.ts';
+import { createPrices } from '../../adapters/models/prices.ts';
+import type { Config } from '../../core/config/config.ts';
+import type { Credentials } from '../../core/credentials/credentials.ts';
+import { createEmbedder } from '../../core/embeddings/embedder.ts';
+import { createEmbedMemories } from '../../core/memories/embed-memories.ts';
+import { createMeaning } from '../../core/memories/meaning.ts';
+import { createVectorIndex } from '../../core/memories/vector-index.ts';
+import { newId } from '../../kernel/ids.ts';
+import type { Foundation } from './parts.ts';
+import { providerSettings, warnOfModel } from './provider-settings.ts';
+
+export interface EmbeddingsDeps {
+  readonly base: Pick<Foundation, 'database' | 'clock' | 'log'>;
+  readonly config: Pick<Config, 'providers' | 'modelPrices'>;
+  /** `provider/model`. */
+  readonly model: string;
+  readonly credentials: Pick<Credentials, 'settingsOf'>;
+  readonly metrics: Pick<Metrics, 'embedded' | 'tokensUsed'>;
+}
+
+export type ComposedEmbeddings = ReturnType<typeof composeEmbeddings>;
+
+export function composeEmbeddings({
+  base,
+  config,
+  model: name,
+  credentials,
+  metrics,
+}: EmbeddingsDeps) {
+  const { database, clock, log } = base;
+  warnOfModel('EMBEDDING_MODEL', name, { providers: config.providers, log });
+  const settingsOf = providerSettings(config.providers, credentials);
+  const embeddings = createEmbeddings({ settingsOf, clock });
+  const embedder = createEmbedder({
+    ...{ database, clock, log },
+    model: { name, embeddings, prices: createPrices(config.modelPrices) },
+    observe({ purpose, outcome, usage, cost }) {
+      metrics.embedded({ purpose, outcome });
+      if (usage !== null) metrics.tokensUsed(usage, cost);
+    },
+  });
+  const index = createVectorIndex({ database, clock, log });
+  const meaning = createMeaning({ database, embedder, index });
+  const vectors = createEmbedMemories({ base, embedder, index, holder: newId() });
+  return { meaning, ...vectors, stop: embedder.stop };
+}

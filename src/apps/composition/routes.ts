@@ -1,0 +1,217 @@
+/** Which routes there are, and what stands before them: the whole API in one place. */
+
+import type { TriggerType } from '../../adapters/database/tables.ts';
+import { adminHook, apiKeyHook, isStillAdmitted } from '../../adapters/http/authenticate.ts';
+import { ConcurrencyLimit } from '../../adapters/http/concurrency-limit.ts';
+import { docsRoutes } from '../../adapters/http/docs.ts';
+import { guarded } from '../../adapters/http/guarded.ts';
+import { builtGuide, guideRoutes } from '../../adapters/http/guide.ts';
+import { type Health, healthRoutes } from '../../adapters/http/health.ts';
+import { type MetricsSource, metricsRoutes } from '../../adapters/http/metrics.ts';
+import { type ApiDocument, openApiRoutes } from '../../adapters/http/openapi.ts';
+import type { RateLimiter } from '../../adapters/http/rate-limit.ts';
+import type { Server } from '../../adapters/http/server.ts';
+import { sendsFiles } from '../../adapters/http/static-files.ts';
+import { createStreams, StreamLimits } from '../../adapters/http/streams.ts';
+import { applyStrictScopes } from '../../adapters/http/strict-scopes.ts';
+import { WrongSecrets } from '../../adapters/http/wrong-secrets.ts';
+import { agentVersionRoutes } from '../../core/agents/agent-versions.routes.ts';
+import { agentRoutes } from '../../core/agents/agents.routes.ts';
+import { apiKeyRoutes } from '../../core/api-keys/api-keys.routes.ts';
+import { conversationRoutes } from '../../core/conversations/conversations.routes.ts';
+import { credentialRoutes } from '../../core/credentials/credentials.routes.ts';
+import { executionRoutes } from '../../core/jobs/execution.routes.ts';
+import { jobRoutes } from '../../core/jobs/jobs.routes.ts';
+import { beginning, jobStream, recordedEvents } from '../../core/jobs/stream.ts';
+import { trialRoutes } from '../../core/jobs/trials.routes.ts';
+import { memoryRoutes } from '../../core/memories/memories.routes.ts';
+import { reservedCategories } from '../../core/skills/field-checks.ts';
+import { createSkillsDocument } from '../../core/skills/openapi/skills-document.ts';
+import { reloadRoutes } from '../../core/skills/reload.routes.ts';
+import type { Reloads } from '../../core/skills/reload-turns.ts';
+import { skillSettingsRoutes } from '../../core/skills/settings.routes.ts';
+import { skillAdminRoutes, skillRoutes } from '../../core/skills/skills.routes.ts';
+import { usageAdminRoutes, usageRoutes } from '../../core/usage/usage.routes.ts';
+import type { Clock } from '../../kernel/clock.ts';
+import type { PlatformError } from '../../kernel/errors.ts';
+import { approvalRoutes } from '../../platform/approvals/approvals.routes.ts';
+import { processAdminRoutes } from '../../platform/processes/processes.routes.ts';
+import {
+  accountAdminRoutes,
+  accountRoutes,
+  clientMetadataRoutes,
+} from '../../platform/remote-skills/accounts/accounts.routes.ts';
+import { mcpServerRoutes } from '../../platform/remote-skills/mcp/mcp-servers.routes.ts';
+import { openapiImportRoutes } from '../../platform/remote-skills/openapi/openapi-imports.routes.ts';
+import { runEventRoutes } from '../../platform/run-events/run-events.routes.ts';
+import { scheduledJobRoutes } from '../../platform/schedules/schedules.routes.ts';
+import { statisticsRoutes } from '../../platform/statistics/statistics.routes.ts';
+import { triggerRoutes } from '../../platform/triggers/triggers.routes.ts';
+import { webhookTriggerRoutes } from '../../platform/triggers/webhook-trigger.routes.ts';
+import { userDataRoutes } from '../../platform/user-data/user-data.routes.ts';
+import { deliveryRoutes } from '../../platform/webhooks/deliveries.routes.ts';
+import { listenRoutes } from '../../platform/webhooks/listen.routes.ts';
+import { webhookRoutes } from '../../platform/webhooks/webhooks.routes.ts';
+import { consoleRoutes } from '../console/console.routes.ts';
+import { createSessions, type Sessions } from '../console/sessions.ts';
+import { browserAddress } from './browser-address.ts';
+import { registerMcp } from './mcp.ts';
+import type { Parts } from './parts.ts';
+import type { Slices } from './slices.ts';
+
+/** What the routes of a server need. */
+export interface RoutesDeps {
+  readonly parts: Pick<
+    Parts,
+    | ('adminSecret' | 'config' | 'version' | 'database' | 'encryptionKey' | 'executors' | 'log')
+    | ('consoleFiles' | 'guideFolder')
+  >;
+  readonly slices: Slices;
+  readonly clock: Clock;
+  /** The state of the whole process. */
+  readonly state: {
+    readonly reloads: Reloads;
+    readonly health: Health;
+    readonly source: MetricsSource;
+    /** Aborts when the platform stops. */
+    readonly stopping: AbortSignal;
+  };
+  /** Made of the server, or for it. */
+  readonly http: {
+    readonly limiter: RateLimiter;
+    /** The OpenAPI document, made of these routes. */
+    readonly document: () => Promise<ApiDocument>;
+    readonly unmatched: (method: string, url: string) => PlatformError;
+  };
+}
+
+export function registerRoutes(target: Server, deps: RoutesDeps): void {
+  const { parts, slices, clock, state } = deps;
+  const { limiter, document, unmatched } = deps.http;
+  const { config, version, database, adminSecret, consoleFiles, log } = parts;
+  const { metrics, apiKeys, triggers } = slices;
+  healthRoutes(target, { health: state.health, version });
+  metricsRoutes(target, { metrics, source: state.source });
+  if (!config.roles.has('api')) return;
+  docsRoutes(target);
+  sendsFiles(target);
+  guideRoutes(target, { folder: parts.guideFolder ?? builtGuide });
+  const permissions = config.apiKeyPermissions;
+  const sessions = createSessions({ database, apiKeys, adminSecret, permissions, clock });
+  const wrongSecrets = new WrongSecrets(clock, log);
+  if (consoleFiles) consoleRoutes(target, { files: consoleFiles, sessions, wrongSecrets });
+  const secretHook = adminHook(adminSecret, sessions, wrongSecrets);
+  guarded(target, '/admin', secretHook, unmatched, (scope) => adminRoutes(scope, deps));
+  clientMetadataRoutes(target, slices.remoteSkills);
+  webhookTriggerRoutes(target, { slice: triggers, clock, limiter, unmatched });
+  const limits = {
+    rate: limiter,
+    ofKeys: new ConcurrencyLimit(config.requestsPerKeyMax, 'requests of one API key'),
+    ofOrganizations: new ConcurrencyLimit(
+      config.requestsPerOrganizationMax,
+      'requests of one organization',
+    ),
+  };
+  const admission = { verify: apiKeys.verify, limits, wrongSecrets };
+  const streamLimits = new StreamLimits(
+    config.streamsPerKeyMax,
+    config.streamsPerOrganizationMax,
+    config.streamsPerAddressMax,
+  );
+  const keyHook = apiKeyHook({ ...admission, sessions });
+  const documentWithSkills = createSkillsDocument({ document, skills: slices.skills });
+  openApiRoutes(target, { document, documentWithSkills, admit: keyHook });
+  guarded(target, '/api', keyHook, unmatched, (scope) =>
+    apiRoutes(scope, deps, sessions, streamLimits),
+  );
+  const { stopping } = state;
+  registerMcp(target, { parts, slices, clock, admission, streamLimits, unmatched, stopping });
+}
+
+function adminRoutes(scope: Server, deps: RoutesDeps): void {
+  const { parts, slices, clock } = deps;
+  const { apiKeys, skills, credentials, usage, jobs, processes } = slices;
+  apiKeyRoutes(scope, { apiKeys, clock, endJobsOfKey: jobs.endJobsOfKey });
+  skillAdminRoutes(scope, { skills, leftOut: () => parts.executors?.leftOut ?? [] });
+  reloadRoutes(scope, { reloads: deps.state.reloads });
+  credentialRoutes(scope, { credentials });
+  mcpServerRoutes(scope, slices.remoteSkills);
+  accountAdminRoutes(scope, slices.remoteSkills);
+  openapiImportRoutes(scope, slices.remoteSkills);
+  usageAdminRoutes(scope, usage);
+  processAdminRoutes(scope, { listProcesses: processes.local.list });
+}
+
+/** The routes of `/api`. A stream goes on for as long as its caller is admitted. */
+function apiRoutes(
+  scope: Server,
+  deps: RoutesDeps,
+  sessions: Sessions,
+  streamLimits: StreamLimits,
+): void {
+  const { parts, slices, clock } = deps;
+  const { stopping } = deps.state;
+  const { unmatched } = deps.http;
+  const { apiKeys, agents, memories, skills, conversations, statistics, usage, webhooks } = slices;
+  const { triggers, calls } = slices.triggers;
+  const { jobs, execute } = slices.jobs;
+  applyStrictScopes(scope, parts.config.apiKeyPermissions === 'strict');
+  skillRoutes(scope, { skills, settings: slices.skillSettings });
+  skillSettingsRoutes(scope, { skills, settings: slices.skillSettings });
+  accountRoutes(scope, { ...slices.remoteSkills, baseOf: browserAddress(parts.config) });
+  agentRoutes(scope, { agents });
+  agentVersionRoutes(scope, { agents, agentVersions: slices.agentVersions });
+  memoryRoutes(scope, { memories, clock });
+  conversationRoutes(scope, { conversations });
+  triggerRoutes(scope, { triggers, calls, publicUrl: parts.config.publicUrl });
+  const beginStream = createStreams({
+    limits: streamLimits,
+    isAdmitted: (request) => isStillAdmitted(request, apiKeys.verify, sessions),
+    stopping,
+    log: parts.log,
+  });
+  listenRoutes(scope, { ...webhooks, beginStream });
+  webhookRoutes(scope, webhooks);
+  deliveryRoutes(scope, { ...webhooks, findJob: jobs.find });
+  jobRoutes(
+    scope,
+    {
+      jobs,
+      stopping,
+      beginStream,
+      originOf: (organizationId, job) => originOf(slices, organizationId, job),
+      openStream: (organizationId, jobId, { after, isFollowed }, signal) => {
+        const { database } = parts;
+        const position = after ?? beginning;
+        if (!isFollowed) return recordedEvents(database, organizationId, jobId, position);
+        const source = { database, feed: slices.jobs.feed };
+        return jobStream(source, organizationId, jobId, position, signal);
+      },
+    },
+    webhooks.isStrict,
+  );
+  approvalRoutes(scope, { approvals: slices.approvals });
+  userDataRoutes(scope, slices.userData);
+  runEventRoutes(scope, slices.runEvents);
+  scheduledJobRoutes(scope, { schedules: slices.schedules.schedules, unmatched });
+  usageRoutes(scope, usage);
+  statisticsRoutes(scope, statistics);
+  trialRoutes(scope, { execute, jobs, agents, stopping });
+  executionRoutes(scope, { execute, jobs, reserved: reservedCategories, unmatched, stopping });
+}
+
+/** The scheduled job or the trigger that started a job. */
+async function originOf(
+  { schedules: { schedules }, triggers: { calls } }: Slices,
+  organizationId: string,
+  { job_id, trigger_type }: { job_id: string; trigger_type: TriggerType },
+) {
+  const isScheduled = trigger_type === 'scheduled';
+  const isTriggered = trigger_type === 'webhook';
+  return {
+    scheduled_job_id: isScheduled
+      ? ((await schedules.ofJob(organizationId, job_id)) ?? null)
+      : null,
+    trigger_id: isTriggered ? ((await calls.triggerOf(job_id)) ?? null) : null,
+  };
+}

@@ -1,0 +1,64 @@
+/** What is stored encrypted: credentials for providers of models, signing secrets, and settings of skills. */
+
+import {
+  createSigningSecrets,
+  opensSealedSecrets,
+} from '../../adapters/database/signing-secrets.ts';
+import { createCredentials } from '../../core/credentials/credentials.ts';
+import { createSkillSettings } from '../../core/skills/settings.ts';
+import type { Clock } from '../../kernel/clock.ts';
+import { createCipher } from '../../kernel/encryption.ts';
+import type { Processes } from '../../platform/processes/processes.ts';
+import type { Parts } from './parts.ts';
+
+/** Warns of those that cannot be decrypted, and of signing secrets that are stored as they are. */
+export async function composeSecrets(
+  {
+    database,
+    encryptionKey,
+    log,
+    config,
+  }: Pick<Parts, 'database' | 'encryptionKey' | 'log' | 'config'>,
+  clock: Clock,
+  processes: Pick<Processes, 'canAll'> | null,
+) {
+  const cipher = encryptionKey === null ? null : createCipher(encryptionKey);
+  const credentials = createCredentials({ database, clock, cipher });
+  const unusable = await credentials.countUnusable();
+  if (unusable > 0) {
+    log.warn(
+      { credentials: unusable },
+      'stored API keys of providers cannot be decrypted: put the encryption key back that they were stored under, or store them again',
+    );
+  }
+  const skillSettings = createSkillSettings({
+    database,
+    clock,
+    cipher,
+    environment: config.skillEnvironment,
+  });
+  const unusableSettings = await skillSettings.countUnusable();
+  if (unusableSettings > 0) {
+    log.warn(
+      { settings: unusableSettings },
+      'stored settings of skills cannot be decrypted: put the encryption key back that they were stored under, or store them again',
+    );
+  }
+  const canAllOpen = () => processes?.canAll(opensSealedSecrets) ?? true;
+  const signingSecrets = createSigningSecrets(database, cipher, canAllOpen);
+  // In a cluster the scheduler does it, once every process can decrypt them.
+  if (processes === null) await signingSecrets.sealStored();
+  const unusableSecrets = await signingSecrets.countUnusable();
+  if (unusableSecrets > 0) {
+    log.warn(
+      { secrets: unusableSecrets },
+      'signing secrets of webhooks and triggers cannot be decrypted: put the encryption key back that they were stored under, or set new secrets',
+    );
+  }
+  if (cipher === null && (await signingSecrets.areAnyPlain())) {
+    log.warn(
+      'signing secrets of webhooks and triggers are stored as they are, because ENCRYPTION_KEY is not set',
+    );
+  }
+  return { credentials, signingSecrets, skillSettings };
+}

@@ -1,0 +1,133 @@
+/**
+ * The slices, put together: here alone each gets what it needs of the others. Builds only;
+ * nothing listens or runs yet. Each slice uses only slices that stand above it.
+ */
+
+import { createMetrics } from '../../adapters/http/metrics.ts';
+import { createApiKeys } from '../../core/api-keys/api-keys.ts';
+import { createConversations } from '../../core/conversations/conversations.ts';
+import type { ExecutorPool } from '../../core/executors/pool.ts';
+import type { Clock } from '../../kernel/clock.ts';
+import { composeAgents } from './agents.ts';
+import { composeApprovals } from './approvals.ts';
+import { type ClusterTimes, clusterTimes } from './cluster-times.ts';
+import type { ComposedEmbeddings, EmbeddingsDeps } from './embeddings.ts';
+import { composeJobs } from './jobs.ts';
+import type { Foundation, Parts } from './parts.ts';
+import { composeProcesses } from './processes.ts';
+import { composeRemoteSkills, runnersOf } from './remote-skills.ts';
+import { composeRunEvents } from './run-events.ts';
+import { composeSchedules } from './schedules.ts';
+import { composeSecrets } from './secrets.ts';
+import { composeSkills } from './skills.ts';
+import { composeStatistics, createDeliveryObserver, createJobObserver } from './statistics.ts';
+import { composeThinking } from './thinking.ts';
+import { composeTriggers } from './triggers.ts';
+import { composeUsage } from './usage.ts';
+import { composeWebhooks } from './webhooks.ts';
+
+/** The verbs of all slices, in groups. */
+export type Slices = Awaited<ReturnType<typeof composeSlices>>;
+
+/** `writer` tells the counts of this process from those of others. */
+export async function composeSlices(parts: Parts, clock: Clock, writer: string) {
+  const { config, database, queue, executors, cluster, log } = parts;
+  const base = { database, queue, clock, log, writer };
+  const times: ClusterTimes = cluster === null ? {} : clusterTimes;
+  const used = await composeUsed(parts, base);
+  const { agents, apiKeys, skills, metrics, remoteSkills, signingSecrets } = used;
+  const { recorder } = used.statistics;
+  const thinking = composeThinking({
+    base,
+    config,
+    slices: used,
+    definitions: () => executors?.definitions ?? [],
+    observers: { metrics, recorder },
+  });
+  const jobs = composeJobs({
+    base,
+    config: { ...config, times },
+    slices: { ...used, thinking, whyWithdrawn: remoteSkills.remote.whyWithdrawn },
+    worker: {
+      executors: runnersOf(executors ?? noExecutors, remoteSkills.remote, skills),
+      isLoaded: used.isLoaded,
+      warm: () => executors?.warm(),
+    },
+    bus: cluster?.bus ?? null,
+    observer: createJobObserver(metrics, recorder, used.processes.local),
+  });
+  const running = { agents, apiKeys, skills, ...jobs };
+  const runEvents = composeRunEvents(base, jobs);
+  const schedules = composeSchedules(base, running, config.scheduledJobsMax);
+  return {
+    ...used,
+    userData: { ...base, memories: used.memories, jobs: jobs.jobs },
+    jobs,
+    approvals: composeApprovals(base, jobs),
+    runEvents,
+    schedules,
+    usage: composeUsage(base, {
+      agents,
+      scheduledJobs: schedules.schedules,
+      organizationOfKey: apiKeys.organizationOf,
+    }),
+    triggers: composeTriggers(
+      base,
+      { ...running, runEvents, secrets: signingSecrets },
+      config.triggersMax,
+    ),
+    webhooks: composeWebhooks({
+      base,
+      config: { ...config, times },
+      slices: { agents, secrets: signingSecrets },
+      network: { egress: parts.webhookEgress },
+      observe: createDeliveryObserver(metrics),
+    }),
+  };
+}
+
+/** The slices that jobs use. */
+async function composeUsed(parts: Parts, base: Foundation) {
+  const { config, database, executors, cluster } = parts;
+  const { clock } = base;
+  const processes = await composeProcesses(parts, clock);
+  const secrets = await composeSecrets(parts, clock, processes.cluster);
+  const { skills, isLoaded } = await composeSkills(base, executors, processes.cluster);
+  const metrics = metricsOf(parts);
+  const embeddings = await loadEmbeddings({ base, config, metrics, ...secrets });
+  const meaning = () => embeddings?.meaning ?? null;
+  const ofAgents = composeAgents({ ...base, skills }, config, cluster?.bus ?? null, meaning);
+  return {
+    metrics,
+    embeddings,
+    processes,
+    apiKeys: createApiKeys(database, clock, ofAgents.agents.createDefault, config.apiKeysMax),
+    ...ofAgents,
+    conversations: createConversations(database),
+    ...secrets,
+    ...{ skills, isLoaded },
+    remoteSkills: composeRemoteSkills(base, parts, skills),
+    statistics: composeStatistics(base, skills),
+  };
+}
+
+/** Null without `EMBEDDING_MODEL`: then nothing of them is loaded. */
+async function loadEmbeddings(
+  deps: Omit<EmbeddingsDeps, 'model'> & { readonly config: Parts['config'] },
+): Promise<ComposedEmbeddings | null> {
+  const model = deps.config.embeddingModel;
+  return model === null
+    ? null
+    : (await import('./embeddings.ts')).composeEmbeddings({ ...deps, model });
+}
+
+function metricsOf({ version, config }: Parts) {
+  return createMetrics({ version, roles: [...config.roles].sort().join(',') });
+}
+
+/** Used in a process that takes no jobs, and so never runs any. */
+const noExecutors: Pick<ExecutorPool, 'run'> = {
+  run() {
+    throw new Error('This process runs no skills: its ROLES have no worker');
+  },
+};

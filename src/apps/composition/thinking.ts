@@ -1,0 +1,143 @@
+/** How agents think, put together: models, what they cost, what is recorded of them, their tools. */
+
+import type { Transaction } from '../../adapters/database/database.ts';
+import type { Metrics } from '../../adapters/http/metrics.ts';
+import type { Models } from '../../adapters/models/model.ts';
+import { createModels } from '../../adapters/models/models.ts';
+import { createPrices } from '../../adapters/models/prices.ts';
+import { type EndedClaim, endAbandonedSteps } from '../../core/agents/abandoned-steps.ts';
+import type { Agents } from '../../core/agents/agents.ts';
+import { openGenerations } from '../../core/agents/generations.ts';
+import { createThinking, type Thinking } from '../../core/agents/thinking.ts';
+import type { GenerationDeps } from '../../core/agents/thinking-claim.ts';
+import type { ApiKeys } from '../../core/api-keys/api-keys.ts';
+import type { Config } from '../../core/config/config.ts';
+import type { Conversations } from '../../core/conversations/conversations.ts';
+import type { Credentials } from '../../core/credentials/credentials.ts';
+import { listJobsAbove, readTreeUse } from '../../core/jobs/child-jobs.store.ts';
+import { streamedBytesOf } from '../../core/jobs/job-events.store.ts';
+import { isHeld } from '../../core/jobs/leases.store.ts';
+import { type SkillRegistry, skillKey } from '../../core/skills/registry.ts';
+import type { LoadedSkill } from '../../core/skills/sources/modules.ts';
+import { readSkillFile } from '../../core/skills/sources/skill-folder.ts';
+import { bind } from '../../kernel/bind.ts';
+import { scheduledRuns } from '../../platform/schedules/run-ends.ts';
+import type { Recorder } from '../../platform/statistics/recorder.ts';
+import type { Foundation } from './parts.ts';
+import { providerSettings, warnOfModel } from './provider-settings.ts';
+import { fromDefinitions } from './skills.ts';
+
+export interface ComposedThinking {
+  /** Ends the calls and tools that were under way when their claims ended. */
+  endAbandonedSteps(tx: Transaction, claims: readonly EndedClaim[]): Promise<void>;
+  readonly thinking: Thinking;
+}
+
+export interface ThinkingDeps {
+  readonly base: Pick<Foundation, 'database' | 'clock' | 'log'>;
+  readonly config: ThinkingConfig;
+  /** Of other slices. */
+  readonly slices: {
+    readonly agents: Agents;
+    readonly apiKeys: ApiKeys;
+    readonly conversations: Conversations;
+    readonly credentials: Pick<Credentials, 'settingsOf'>;
+    readonly skills: SkillRegistry;
+  };
+  /** Those that the executors have loaded last. */
+  definitions(): readonly LoadedSkill[];
+  readonly observers: {
+    readonly metrics: Pick<Metrics, 'modelCalled' | 'tokensUsed'>;
+    readonly recorder: Pick<Recorder, 'used'>;
+  };
+}
+
+type ThinkingConfig = Pick<
+  Config,
+  | 'defaultModel'
+  | 'providers'
+  | 'modelFirstTokenTimeoutMs'
+  | 'modelSilenceTimeoutMs'
+  | 'modelKeepAliveTimeoutMs'
+  | 'agentTurnsMax'
+  | 'agentTokensMax'
+  | 'modelOutputTokens'
+  | 'modelPrices'
+  | 'modelContextTokens'
+>;
+
+export function composeThinking(deps: ThinkingDeps): ComposedThinking {
+  const { base, config, slices } = deps;
+  const { metrics, recorder } = deps.observers;
+  const { database, clock, log } = base;
+  const { agents, apiKeys, conversations, skills } = slices;
+  const generations: GenerationDeps = {
+    database,
+    conversations,
+    clock,
+    isHeld,
+    scheduledJobOf: scheduledRuns.scheduledJobOf,
+    jobsAbove: listJobsAbove,
+    readTreeUse,
+    treeTokensMax: config.agentTokensMax,
+    prices: createPrices(config.modelPrices),
+    streamedBytesOf,
+    observe(job, used, cost) {
+      recorder.used(job, used, cost);
+      metrics.tokensUsed(used, cost);
+    },
+  };
+  warnOfModel('DEFAULT_MODEL', config.defaultModel, { providers: config.providers, log });
+  const thinking = createThinking({
+    clock,
+    agents,
+    skills: { list: skills.list, readFile: skillFileReader(deps.definitions) },
+    models: modelsOf(deps),
+    records: {
+      dialogue: conversations.dialogue,
+      generations: (claim) => openGenerations(generations, claim),
+    },
+    scopesOf: async (apiKeyId) => (await apiKeys.cachedCaller(apiKeyId))?.scopes,
+    defaultModel: config.defaultModel,
+    limits: {
+      turnsMax: config.agentTurnsMax,
+      tokensMax: config.agentTokensMax,
+      outputTokens: config.modelOutputTokens,
+      contextTokens: config.modelContextTokens,
+    },
+  });
+  return { ...bind(generations, { endAbandonedSteps }), thinking };
+}
+
+function modelsOf({ base, config, observers, slices }: ThinkingDeps): Models {
+  return createModels({
+    clock: base.clock,
+    onCall: (call) => observers.metrics.modelCalled(call),
+    silence: {
+      firstTokenMs: config.modelFirstTokenTimeoutMs,
+      betweenMs: config.modelSilenceTimeoutMs,
+      keepAliveMs: config.modelKeepAliveTimeoutMs,
+    },
+    settingsOf: providerSettings(config.providers, slices.credentials),
+  });
+}
+
+/** Reads the files in the folders of skills. */
+function skillFileReader(
+  definitions: () => readonly LoadedSkill[],
+): Parameters<typeof createThinking>[0]['skills']['readFile'] {
+  const folders = fromDefinitions(
+    definitions,
+    (all) =>
+      new Map(
+        all.flatMap(({ category, version, name, folder }) =>
+          folder === null ? [] : [[skillKey(category, version, name), folder]],
+        ),
+      ),
+  );
+  return async (skill, path, offset) => {
+    const folder = folders().get(skill);
+    if (folder === undefined) return { error: `There is no folder of ${skill}.` };
+    return readSkillFile(folder, path, { offset: offset ?? 0 });
+  };
+}

@@ -1,0 +1,74 @@
+/**
+ * The HTTP routes of the console: its files and its sessions. The page may load scripts and styles only
+ * from this platform, and connect only to it.
+ */
+import { Type } from 'typebox';
+import type { Server } from '../../adapters/http/server.ts';
+import { pageHeaders, sendAsset } from '../../adapters/http/static-files.ts';
+import { isWrongSecret, type WrongSecrets } from '../../adapters/http/wrong-secrets.ts';
+import { notFound } from '../../kernel/errors.ts';
+import type { ConsoleFiles } from './files.ts';
+import type { Sessions } from './sessions.ts';
+
+const headers = pageHeaders("style-src 'self'", "font-src 'self'", "form-action 'self'");
+
+const SignIn = Type.Object(
+  { secret: Type.String({ minLength: 1, maxLength: 4_096 }) },
+  { additionalProperties: false },
+);
+
+/** `/` redirects to `/console/`. Each path below it that is no file is a location within the page. */
+export function consoleRoutes(
+  server: Server,
+  deps: { files: ConsoleFiles; sessions: Sessions; wrongSecrets: WrongSecrets },
+): void {
+  const { files, sessions, wrongSecrets } = deps;
+  const schema = { hide: true };
+  for (const path of ['/', '/console']) {
+    server.get(path, { schema }, (_request, reply) => reply.redirect('/console/', 302));
+  }
+  const signIn = { schema: { ...schema, body: SignIn } };
+  server.post('/console/session', signIn, async (request, reply) => {
+    const { cookie, session, sessionId } = await sessions
+      .open(request, request.body.secret)
+      .catch((error: unknown) => {
+        if (isWrongSecret(error)) wrongSecrets.audit(request);
+        throw error;
+      });
+    const holder = { kind: session.kind, api_key_id: session.api_key_id };
+    const facts = { address: request.clientAddress, request_id: request.id };
+    request.log.info(
+      { audit: 'signed_in', session_id: sessionId, ...holder, ...facts },
+      'signed in',
+    );
+    return reply.headers({ 'set-cookie': cookie, ...unkept }).send(session);
+  });
+  server.get('/console/session', { schema }, async (request, reply) => {
+    const read = await sessions.read(request);
+    if (read === null) return reply.status(204).headers(unkept).send();
+    if (read.cookie !== null) reply.header('set-cookie', read.cookie);
+    return reply.headers(unkept).send(read.session);
+  });
+  server.delete('/console/session', { schema }, async (request, reply) => {
+    const { cookie, sessionId } = await sessions.end(request);
+    if (sessionId !== null) {
+      const facts = { address: request.clientAddress, request_id: request.id };
+      request.log.info({ audit: 'signed_out', session_id: sessionId, ...facts }, 'signed out');
+    }
+    reply.header('set-cookie', cookie);
+    return reply.status(204).send();
+  });
+  server.get('/console/*', { schema }, async (request, reply) => {
+    const root = await files();
+    const name = (request.params as { '*': string })['*'];
+    if (/(?:^|\/)\./.test(name)) throw notFound('File');
+    if (name.startsWith('assets/')) {
+      return sendAsset(reply, name, root);
+    }
+    // Files lie only next to the page; a dot further down belongs to a location, for example v1.0.
+    const file = /^[\w-]+\.\w+$/.test(name) ? name : 'index.html';
+    return reply.headers(headers).sendFile(file, root, { cacheControl: false });
+  });
+}
+
+const unkept = { 'cache-control': 'no-store' };

@@ -1,9 +1,0 @@
-import { createBudgets } from '../usage/budgets.ts';
-import type { OwnerLookups } from '../usage/owners.ts';
-import { createUsage } from '../usage/usage.ts';
-import type { Foundation } from './parts.ts';
-
-/** The ledger of tokens and its limits. */
-export function composeUsage(base: Pick<Foundation, 'database' | 'clock'>, owners: OwnerLookups) {
-  return { usage: createUsage(base), budgets: createBudgets({ ...base, owners }) };
-}

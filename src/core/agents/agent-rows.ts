@@ -1,0 +1,89 @@
+/** An agent's row, and the fields of it that clients set and see. */
+import { timestamp } from '../../kernel/clock.ts';
+import type { AgentRow } from './agents.store.ts';
+import { type GivenSettings, type ModelSettings, storedSettings } from './model-settings.ts';
+
+/** The fields of an agent that a client may set. */
+export interface AgentFields
+  extends Partial<
+    Pick<AgentRow, 'name' | 'description' | 'status' | 'instructions' | 'model' | 'memory'>
+  > {
+  recall?: { readonly limit: number } | null;
+  skills?: readonly string[];
+  approvals?: readonly string[];
+  agents?: readonly string[];
+  metadata?: Readonly<Record<string, unknown>>;
+  model_settings?: GivenSettings | null;
+  fallback_models?: readonly string[];
+}
+
+export function emptyAgent(organizationId: string, id: string, now: number): AgentRow {
+  return {
+    organization_id: organizationId,
+    id,
+    name: id,
+    description: '',
+    status: 'active',
+    instructions: '',
+    model: null,
+    model_settings: '{}',
+    fallback_models: '[]',
+    skills: '[]',
+    approvals: '[]',
+    agents: '[]',
+    metadata: '{}',
+    memory: 'user',
+    recall: null,
+    version: 1,
+    created_at: now,
+    updated_at: now,
+  };
+}
+
+/** The columns of the given fields. */
+export function columnsOf(fields: AgentFields): Partial<AgentRow> {
+  const { skills, approvals, agents, metadata, model_settings, fallback_models, recall, ...texts } =
+    fields;
+  return {
+    ...texts,
+    ...(recall !== undefined && { recall: recall && JSON.stringify(recall) }),
+    ...(model_settings !== undefined && {
+      model_settings: JSON.stringify(storedSettings(model_settings)),
+    }),
+    ...(fallback_models && { fallback_models: JSON.stringify(fallback_models) }),
+    ...(skills && { skills: JSON.stringify(skills) }),
+    ...(approvals && { approvals: JSON.stringify(approvals) }),
+    ...(agents && { agents: JSON.stringify(agents) }),
+    ...(metadata && { metadata: JSON.stringify(metadata) }),
+  };
+}
+
+/** An agent as clients see it. */
+export function agentBody({ organization_id: _, ...row }: AgentRow) {
+  return {
+    ...row,
+    model_settings: row.model_settings === '{}' ? null : settingsOf(row),
+    fallback_models: fallbacksOf(row),
+    skills: JSON.parse(row.skills) as string[],
+    approvals: JSON.parse(row.approvals) as string[],
+    agents: JSON.parse(row.agents) as string[],
+    metadata: JSON.parse(row.metadata) as Record<string, unknown>,
+    recall: row.recall === null ? null : (JSON.parse(row.recall) as { limit: number }),
+    created_at: timestamp(row.created_at),
+    updated_at: timestamp(row.updated_at),
+  };
+}
+
+/** How the agent's model is called. */
+export function settingsOf({ model_settings }: Pick<AgentRow, 'model_settings'>): ModelSettings {
+  return JSON.parse(model_settings) as ModelSettings;
+}
+
+/** The agent's fallback models, in order. */
+export function fallbacksOf({ fallback_models }: Pick<AgentRow, 'fallback_models'>): string[] {
+  return JSON.parse(fallback_models) as string[];
+}
+
+export function calledModel(row: AgentRow) {
+  return { model: row.model, settings: settingsOf(row), fallbacks: fallbacksOf(row) };
+}

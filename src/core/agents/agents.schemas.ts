@@ -1,0 +1,194 @@
+/** What agents look like on the wire (docs/decisions/agents.md). */
+import { type TSchema, Type } from 'typebox';
+import { FreeObject, Name, Nullable, Slug, Timestamp, Words } from '../../adapters/http/schemas.ts';
+import { efforts } from '../../adapters/models/model.ts';
+import { longTextMax } from '../../kernel/long-text.ts';
+import { settingBounds } from './setting-bounds.ts';
+
+/** Patterns of skills: `*`, `web/*`, `text/v1.0`, `text/v1.0/summarize` (docs/decisions/agents.md). */
+const Patterns = (description: string) =>
+  Type.Array(
+    Type.String({
+      pattern: '^(\\*|[a-z0-9][a-z0-9-]*)(/(\\*|v[0-9]+\\.[0-9]+)(/(\\*|[a-z0-9][a-z0-9-]*))?)?$',
+      maxLength: 200,
+    }),
+    { maxItems: 200, uniqueItems: true, description },
+  );
+
+const ModelName = Type.String({
+  pattern: '^[^/\\s]+/\\S+$',
+  maxLength: 200,
+  description: 'provider/model',
+});
+
+const { max_output_tokens, temperature, timeout_ms, first_byte_timeout_ms, context_tokens } =
+  settingBounds;
+
+/** A setting of an agent's model; null leaves it to the platform or the provider, as if it were left out. */
+const Setting = <T extends TSchema>(schema: T, description: string) =>
+  Type.Optional({ ...Nullable(schema), description });
+
+const ModelSettings = Type.Object(
+  {
+    max_output_tokens: Setting(
+      Type.Integer(max_output_tokens),
+      'Most tokens of one answer, at most half of the context. MODEL_OUTPUT_TOKENS by default.',
+    ),
+    temperature: Setting(
+      Type.Number(temperature),
+      'Refused for models that are known to take none.',
+    ),
+    effort: Setting(
+      Words(efforts),
+      'How much the model reasons. Refused for models that are known not to take it.',
+    ),
+    timeout_ms: Setting(
+      Type.Integer(timeout_ms),
+      'Longest time of one call of the model, to the end of its answer.',
+    ),
+    first_byte_timeout_ms: Setting(
+      Type.Integer(first_byte_timeout_ms),
+      'Longest time of one call of the model, to the first byte of its answer.',
+    ),
+    context_tokens: Setting(
+      Type.Integer(context_tokens),
+      'The window that the dialogue is trimmed to. MODEL_CONTEXT_TOKENS by default.',
+    ),
+  },
+  { additionalProperties: false, title: 'ModelSettings', examples: [{ temperature: 0.2 }] },
+);
+
+/** What decides how an agent works: each change of these makes a version. */
+const versioned = {
+  instructions: Type.String({ maxLength: longTextMax, description: 'The system prompt.' }),
+  model: Nullable(ModelName),
+  model_settings: {
+    ...Nullable(ModelSettings),
+    description: 'How the model is called, as a whole; null when nothing is set.',
+  },
+  fallback_models: Type.Array(ModelName, {
+    maxItems: 5,
+    uniqueItems: true,
+    description:
+      'Models that are asked in this order when the provider of the model is unavailable or limits the rate.',
+  }),
+  skills: Patterns('Skills that the agent may call as tools: web/* or text/v1.0/summarize.'),
+  approvals: Patterns(
+    'Skills whose call as a tool waits for a person who approves it: web/v1.0/http-request.',
+  ),
+  agents: Type.Array(Slug, {
+    maxItems: 50,
+    uniqueItems: true,
+    description:
+      'Ids of agents that it may give tasks to as tools. None of them may lead back to the agent.',
+  }),
+  memory: {
+    ...Words(['read_write', 'user', 'read', 'off']),
+    description:
+      'What its runs may do with its memory. user, the default of new agents: its model writes and forgets memories of the user of the run alone, and only reads in a run without a user; code of skills writes all. read_write: its model changes the memories of all users too.',
+  },
+  recall: {
+    ...Nullable(
+      Type.Object(
+        { limit: Type.Integer({ minimum: 1, maximum: 20 }) },
+        { additionalProperties: false },
+      ),
+    ),
+    description:
+      'How many memories, the best for the task, come into the prompt by themselves; null for none.',
+  },
+};
+export type VersionedField = keyof typeof versioned;
+export const versionedFields = Object.keys(versioned) as VersionedField[];
+export const VersionedFields = Type.Object(versioned, { title: 'VersionedFields' });
+
+const fields = {
+  name: Name(),
+  description: Type.String({ maxLength: longTextMax }),
+  status: Words(['active', 'paused']),
+  ...versioned,
+  metadata: FreeObject,
+};
+
+const AgentVersionNumber = Type.Integer({
+  description:
+    'The number of the present version: each change of what decides how it works counts.',
+});
+
+const example = {
+  id: 'support',
+  name: 'Support',
+  description: 'Answers customers.',
+  status: 'active',
+  instructions: '',
+  model: null,
+  model_settings: { max_output_tokens: 8_000, effort: 'low' },
+  fallback_models: ['anthropic/claude-sonnet-4-5'],
+  skills: ['web/*', 'text/v1.0/word-count'],
+  approvals: ['web/v1.0/http-request'],
+  agents: ['researcher'],
+  metadata: {},
+  memory: 'user',
+  recall: { limit: 5 },
+  version: 1,
+  created_at: '2026-01-01T00:00:00.000Z',
+  updated_at: '2026-01-01T00:00:00.000Z',
+};
+
+export const Agent = Type.Object(
+  {
+    id: Slug,
+    ...fields,
+    version: AgentVersionNumber,
+    created_at: Timestamp,
+    updated_at: Timestamp,
+  },
+  { title: 'Agent', description: 'The agent.', examples: [example] },
+);
+
+/** An agent as one client reads it. */
+export const ShownAgent = Type.Object(
+  {
+    ...Agent.properties,
+    missing_scopes: Type.Optional(
+      Type.Array(Type.String(), {
+        description:
+          'With include=missing_scopes: the scopes that this key lacks to change the agent.',
+      }),
+    ),
+  },
+  { title: 'ShownAgent', description: 'The agent.', examples: [example] },
+);
+
+/** The fields of an agent that a trial may override. */
+export const AgentOverrides = Type.Partial(
+  Type.Object({
+    instructions: fields.instructions,
+    model: fields.model,
+    model_settings: fields.model_settings,
+    fallback_models: fields.fallback_models,
+  }),
+  {
+    title: 'AgentOverrides',
+    additionalProperties: false,
+    minProperties: 1,
+    examples: [{ instructions: 'Answer in one sentence.' }],
+  },
+);
+
+const optionalFields = Type.Partial(Type.Object(fields)).properties;
+
+export const NewAgent = Type.Object(
+  { id: Type.Optional(Slug), ...optionalFields },
+  {
+    title: 'NewAgent',
+    additionalProperties: false,
+    examples: [{ id: 'support', name: 'Support' }],
+  },
+);
+
+export const AgentChanges = Type.Object(optionalFields, {
+  title: 'AgentChanges',
+  additionalProperties: false,
+  examples: [{ status: 'paused' }],
+});

@@ -1,0 +1,136 @@
+/** Every query on agents. */
+import type { Selectable, Updateable } from 'kysely';
+import { countOf } from '../../adapters/database/count-of.ts';
+import type { Handle, Transaction } from '../../adapters/database/database.ts';
+import { locked } from '../../adapters/database/locked.ts';
+import { bytesOf, cutPage, type PageAsked } from '../../adapters/database/page-bytes.ts';
+import { firstRow } from '../../adapters/database/statement.ts';
+import type { AgentsTable } from '../../adapters/database/tables.ts';
+
+export type AgentRow = Selectable<AgentsTable>;
+
+/** Adds an agent; false when the organization has one of that id. */
+export async function insertAgent(tx: Transaction, row: AgentRow): Promise<boolean> {
+  const rows = await tx.kysely
+    .insertInto('agents')
+    .values(row)
+    .onConflict((conflict) => conflict.columns(['organization_id', 'id']).doNothing())
+    .returning('id')
+    .execute();
+  return rows.length > 0;
+}
+
+/** Those of the agents that were created in the given time. */
+export async function listCreatedBetween(
+  { kysely }: Handle,
+  organizationId: string,
+  ids: readonly string[],
+  { after, until }: { readonly after: number; readonly until: number },
+): Promise<string[]> {
+  if (ids.length === 0) return [];
+  const rows = await kysely
+    .selectFrom('agents')
+    .select('id')
+    .where('organization_id', '=', organizationId)
+    .where('id', 'in', ids)
+    .where('created_at', '>', after)
+    .where('created_at', '<=', until)
+    .execute();
+  return rows.map(({ id }) => id);
+}
+
+const agentById = (isLocked: boolean) =>
+  firstRow<{ organizationId: string; id: string }>()((db, p, dialect) => {
+    const query = db
+      .selectFrom('agents')
+      .selectAll()
+      .where('organization_id', '=', p('organizationId'))
+      .where('id', '=', p('id'));
+    return isLocked ? locked(dialect, query) : query;
+  });
+export const findAgent = agentById(false);
+/** Like `findAgent`, and locks the row until the transaction ends. */
+export const lockAgent = agentById(true);
+
+/** The columns that can be long. */
+const sizedColumns = [
+  'description',
+  'instructions',
+  'skills',
+  'approvals',
+  'agents',
+  'metadata',
+  'model_settings',
+  'fallback_models',
+] as const;
+
+/**
+ * A page of agents, newest first, and the total. `next` is the offset of the next page when this one was
+ * cut because of its size in bytes.
+ */
+export async function listAgents(db: Handle, organizationId: string, page: PageAsked) {
+  const query = db.kysely.selectFrom('agents').where('organization_id', '=', organizationId);
+  const newest = query.orderBy('created_at', 'desc').orderBy('id', 'desc');
+  const total = await countOf(query);
+  const sizes = await newest
+    .select(['id', bytesOf(...sizedColumns).as('bytes')])
+    .limit(page.limit)
+    .offset(page.offset)
+    .execute();
+  const { rows, next } = cutPage(sizes, page);
+  if (rows.length === 0) return { agents: [], total, next };
+  const ids = rows.map(({ id }) => id);
+  return { agents: await newest.selectAll().where('id', 'in', ids).execute(), total, next };
+}
+
+/** The existing ones of these agents, with the agents that they name. */
+export async function listCalledAgents(
+  db: Handle,
+  organizationId: string,
+  ids: readonly string[],
+): Promise<Pick<AgentRow, 'id' | 'name' | 'description' | 'status' | 'skills' | 'agents'>[]> {
+  if (ids.length === 0) return [];
+  return db.kysely
+    .selectFrom('agents')
+    .select(['id', 'name', 'description', 'status', 'skills', 'agents'])
+    .where('organization_id', '=', organizationId)
+    .where('id', 'in', ids)
+    .orderBy('id')
+    .execute();
+}
+
+/** Another agent that names the agent. Ids contain no wildcard of LIKE, so the pattern needs no escaping. */
+export function findAgentNaming(db: Handle, organizationId: string, id: string) {
+  return db.kysely
+    .selectFrom('agents')
+    .select('id')
+    .where('organization_id', '=', organizationId)
+    .where('id', '<>', id)
+    .where('agents', 'like', `%"${id}"%`)
+    .limit(1)
+    .executeTakeFirst();
+}
+
+/** Changes an agent; undefined when there is none. */
+export function updateAgent(
+  tx: Transaction,
+  organizationId: string,
+  id: string,
+  changes: Updateable<AgentsTable>,
+) {
+  return tx.kysely
+    .updateTable('agents')
+    .set(changes)
+    .where('organization_id', '=', organizationId)
+    .where('id', '=', id)
+    .returningAll()
+    .executeTakeFirst();
+}
+
+export async function deleteAgent(tx: Transaction, organizationId: string, id: string) {
+  await tx.kysely
+    .deleteFrom('agents')
+    .where('organization_id', '=', organizationId)
+    .where('id', '=', id)
+    .execute();
+}

@@ -1,0 +1,110 @@
+/**
+ * The loop of a generation, with its journal: a model's turns and its tools are recorded, and a repeated
+ * attempt continues after what is on record.
+ */
+import type { DialogueMessage, ToolMessage } from '../../adapters/models/model.ts';
+import type { Asking } from './attempt.ts';
+import type { Compaction } from './compaction.ts';
+import { coveredBy } from './compaction-plan.ts';
+import type { GenerateRequest } from './generate-request.ts';
+import type { Generations } from './generations.ts';
+import type { History } from './history.ts';
+import { LoopError, type LoopResult, runLoop } from './loop.ts';
+import { askModel } from './model-calls.ts';
+import { dialogueFor, type PlannedTool, type RecordedGeneration } from './recorded-generation.ts';
+import { requireScopes } from './run-agent.ts';
+import { ThinkingError } from './thinking-error.ts';
+import { runTool } from './tool-runs.ts';
+
+/** Runs the loop to its answer. Each turn begins in the commit that records the tools before it. */
+export async function answer(
+  begun: Omit<Asking, 'results' | 'compaction'>,
+  { request, corrections }: GenerateRequest,
+  history: History,
+  recorded: RecordedGeneration,
+): Promise<LoopResult> {
+  const { deps, run, generations } = begun.attempt;
+  const messages: readonly DialogueMessage[] = [
+    ...history.messages,
+    { role: 'user', text: request.prompt },
+    ...dialogueFor(recorded, begun.generation.call.model),
+  ];
+  const asking: Asking = {
+    ...begun,
+    results: resultsIn(messages),
+    compaction: compactionOf(messages, history, recorded),
+  };
+  const planned = new Map<string, PlannedTool>();
+  /** Tool results that are being recorded. */
+  const records: Promise<void>[] = [];
+  try {
+    return await runLoop(
+      {
+        async ask(messages, turn) {
+          await requireScopes(deps, run.job);
+          const ready = Promise.all(records.splice(0)).then(() => {});
+          // A call that is refused before it begins does not await `ready`.
+          ready.catch(() => {});
+          records.push(ready);
+          const reply = await askModel(asking, messages, turn, ready);
+          for (const tool of reply.tools) planned.set(tool.call.id, tool);
+          return reply;
+        },
+        async runTool({ id }) {
+          // Open the scope before the first await: otherwise the run could be suspended while other tools wait.
+          const scope = asking.scope.open();
+          try {
+            const tool = planned.get(id) ?? (await restartTool(generations, recorded, id));
+            const { message, isRecorded } = await runTool({ ...asking, scope }, tool);
+            records.push(isRecorded);
+            // The next model call and the end of the loop await the promise and see the rejection.
+            isRecorded.catch(() => {});
+            return message;
+          } finally {
+            scope.close();
+          }
+        },
+      },
+      {
+        messages,
+        task: history.messages.length,
+        turns: recorded.turns,
+        corrections,
+      },
+      Math.min(request.maxTurns ?? Infinity, deps.limits.turnsMax),
+    );
+  } catch (error) {
+    if (!(error instanceof LoopError)) throw error;
+    throw new ThinkingError('skill_execution_failed', error.message);
+  } finally {
+    await Promise.allSettled(records);
+  }
+}
+
+/** The part of the dialogue that is summarized so far. */
+function compactionOf(
+  messages: readonly DialogueMessage[],
+  { messages: earlier, ids, tools }: History,
+  { summary }: RecordedGeneration,
+): Compaction {
+  const idOf = (message: DialogueMessage) => ids.get(message);
+  const covered = summary === null ? 0 : coveredBy(summary, messages, earlier.length, idOf);
+  return { covered, summary, notBefore: 0, tools: summary?.tools ?? tools, idOf };
+}
+
+function resultsIn(messages: readonly DialogueMessage[]): Map<string, ToolMessage> {
+  const results = messages.filter((message) => message.role === 'tool');
+  return new Map(results.map((message) => [message.callId, message]));
+}
+
+/** Restarts a recorded tool that has no result. */
+async function restartTool(
+  generations: Generations,
+  { open }: RecordedGeneration,
+  callId: string,
+): Promise<PlannedTool> {
+  const tool = open.get(callId);
+  if (tool === undefined) throw new Error(`no step for the tool call ${callId}`);
+  await generations.restartTool(tool);
+  return tool;
+}

@@ -1,0 +1,125 @@
+/** The thinking of one attempt: what its requests, its calls of models and its tools share. */
+
+import type { Models, ToolMessage } from '../../adapters/models/model.ts';
+import type { Clock } from '../../kernel/clock.ts';
+import type { Conversations } from '../conversations/conversations.ts';
+import type { Journal } from '../journal/journal.ts';
+import type { RunPart } from '../journal/run-part.ts';
+import type { SaidMessage } from '../journal/run-steps.ts';
+import type { JournalJob, StepError } from '../journal/step-rows.ts';
+import type { WaitScope } from '../journal/wait-scope.ts';
+import type { WantedWait } from '../journal/waits.ts';
+import type { RunMemory } from '../memories/run-memory.ts';
+import type { SkillRegistry } from '../skills/registry.ts';
+import type { Compaction } from './compaction.ts';
+import type { Estimates } from './estimates.ts';
+import type { RestingModels } from './fallbacks.ts';
+import type { Generation, ThinkingReport } from './generation.ts';
+import type { Generations } from './generations.ts';
+import type { RunAgentDeps } from './run-agent.ts';
+import type { RunBounds } from './run-bounds.ts';
+import type { ToolBox } from './tools.ts';
+
+/** The bounds of a generation; see the configuration. */
+export interface ThinkingLimits {
+  readonly turnsMax: number;
+  /** Tokens of a whole attempt, reported or estimated; no model is called beyond them. */
+  readonly tokensMax: number;
+  readonly outputTokens: number;
+  readonly contextTokens: number;
+}
+
+export interface ThinkingDeps extends RunAgentDeps {
+  readonly clock: Pick<Clock, 'monotonic'>;
+  readonly skills: Pick<SkillRegistry, 'list'> & {
+    /** A file of a SKILL.md skill; undefined when there is no such skill. */
+    readFile(
+      skill: string,
+      path: unknown,
+      offset: unknown,
+    ): Promise<{ text: string } | { error: string }>;
+  };
+  readonly models: Models;
+  readonly records: Pick<Conversations, 'dialogue'> & {
+    /** The generations in the journal of a claim. */
+    generations(claim: Journal['claim']): Generations;
+  };
+  readonly limits: ThinkingLimits;
+}
+
+/** The end of a skill that ran as a tool, and its messages to the conversation. */
+export type SkillResult = (
+  | { readonly kind: 'completed'; readonly output: string }
+  | ({ readonly kind: 'failed' } & StepError)
+  | { readonly kind: 'stopped' }
+) & { readonly said?: readonly SaidMessage[] };
+
+/** A skill to run as a tool. */
+export interface SkillCall {
+  /** `category/version/name`. */
+  readonly skill: string;
+  /** JSON text that its schema allows. */
+  readonly input: string;
+  /** Whether the skill must not be started again when its executor dies: a person has approved one start. */
+  readonly isOnce: boolean;
+  /** Whether an earlier claim was lost or failed while the call was open, so it may have taken effect. */
+  readonly wasInterrupted: boolean;
+}
+
+/** What thinking needs from its run. */
+export interface RunSurroundings {
+  readonly job: JournalJob;
+  readonly journal: Journal;
+  say(report: ThinkingReport): void;
+  /** Yields the run's slot while it waits for a model; call the returned function to resume the slot. */
+  yieldSlot(): () => void;
+  memory(): RunMemory;
+  /** Why a model may not call the skill: the caller's key no longer allows it, or a setting is missing. */
+  refusalOf(skill: string): Promise<StepError | null>;
+  /** Waits, within a scope. Rejects when the signal aborts, which it does when the run is unloaded. */
+  wait(
+    wanted: WantedWait,
+    scope: WaitScope,
+    signal: AbortSignal,
+  ): Promise<{ readonly value: unknown; readonly at: number }>;
+  /** Runs a skill inside the run, within a scope. */
+  runSkill(
+    call: SkillCall,
+    part: RunPart,
+    signal: AbortSignal,
+    scope: WaitScope,
+  ): Promise<SkillResult>;
+}
+
+export interface ThinkingAttempt {
+  readonly deps: ThinkingDeps;
+  readonly run: RunSurroundings;
+  readonly generations: Generations;
+  readonly bounds: RunBounds;
+  readonly estimates: Estimates;
+  readonly resting: RestingModels;
+  /** Requests under way. */
+  readonly underWay: Set<Promise<unknown>>;
+  /** The model's last answer in the conversation's dialogue, null without one. */
+  answer: string | null;
+  /** The delay that a provider asks for when there is no further try, else null. */
+  retryAfterMs: number | null;
+}
+
+/** A generation under way, in its attempt. */
+export interface Asking {
+  readonly attempt: ThinkingAttempt;
+  readonly generation: Generation;
+  /** The part of the run that asks. */
+  readonly part: RunPart;
+  readonly box: ToolBox;
+  readonly compaction: Compaction;
+  /** The results of tools in the dialogue, by the id of their call. */
+  readonly results: Map<string, ToolMessage>;
+  /** The wait scope of the generation: it waits when all of its concurrent tools wait. */
+  readonly scope: WaitScope;
+}
+
+export function log({ run }: ThinkingAttempt, message: string): void {
+  run.say({ type: 'log', data: { message } });
+}

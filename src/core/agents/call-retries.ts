@@ -1,0 +1,47 @@
+/** Decides whether and when a failed call of a model is retried. */
+
+import { type ModelError, mayBeCharged } from '../../adapters/models/model.ts';
+import { delayAfter } from '../../kernel/backoff.ts';
+
+/** Tries of one turn in one attempt of the job; fewer where the provider may charge for them. */
+const triesMax = { free: 3, charged: 2 };
+/** Failed tries of one turn that may have been charged, over all attempts of the job. */
+export const unansweredMax = 3;
+const backoff = { baseMs: 500, maxMs: 10_000 };
+/** After a longer delay the whole job is retried instead. */
+const waitMax = 20_000;
+
+/**
+ * Milliseconds until the next try, null for no further try. When another model can be asked, only a rate limit is
+ * waited for, because other failures may last.
+ */
+export function delayBefore(error: ModelError, tries: number, hasNext: boolean): number | null {
+  if (hasNext && !error.isRateLimited) return null;
+  const most = mayBeCharged(error.usage) ? triesMax.charged : triesMax.free;
+  // A timeout has already taken long, so the job is retried instead.
+  if (error.fault !== 'unavailable' || error.wasSilent || tries >= most) return null;
+  const delayMs = error.retryAfterMs ?? delayAfter(backoff, tries);
+  return delayMs <= waitMax ? delayMs : null;
+}
+
+/** Calls without an answer that may have been charged, by `triesKey`. */
+export type Unanswered = Map<string, number>;
+
+export const triesKey = (turn: number, model: string) => `${turn} ${model}`;
+
+/** Whether a model may be asked again for a turn. */
+export function hasTries(unanswered: Unanswered, key: string): boolean {
+  return (unanswered.get(key) ?? 0) < unansweredMax;
+}
+
+/** Counts a call without an answer. Returns whether its model has no tries left for the turn. */
+export function isOutOfTries(
+  unanswered: Unanswered,
+  key: string,
+  { fault, usage }: ModelError,
+): boolean {
+  if (fault !== 'unavailable' || !mayBeCharged(usage)) return false;
+  const calls = (unanswered.get(key) ?? 0) + 1;
+  unanswered.set(key, calls);
+  return !hasTries(unanswered, key);
+}

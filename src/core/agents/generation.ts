@@ -1,0 +1,56 @@
+/** The settings of a generation, and the reports to clients while it is under way. */
+
+import type { ModelCall } from '../../adapters/models/model.ts';
+import type { StepError } from '../journal/step-rows.ts';
+import type { Unanswered } from './call-retries.ts';
+import type { PricedCall } from './recorded-generation.ts';
+import type { TextSize } from './text-size.ts';
+
+/** What a client that follows the job gets while a model works. */
+export type ThinkingReport =
+  | Report<'token', { step: number; text: string }>
+  | Report<'tool_call', ToolPlace & { input: unknown }>
+  | Report<'tool_result', ToolPlace & ({ output: unknown } | { error: StepError })>
+  | Report<'message', { role: 'assistant'; content: string; step: number }>
+  | Report<'log', { message: string }>;
+
+interface Report<Type extends string, Data> {
+  readonly type: Type;
+  readonly data: Data;
+}
+
+type ToolPlace = { step: number; call_id: string; tool: string };
+
+/** The settings that all turns of a generation share. */
+export interface Generation {
+  readonly id: string;
+  /** The step of the part of the run that asks, null for the run itself. */
+  readonly parent: number | null;
+  /** What its calls of the model have in common. */
+  readonly call: Omit<ModelCall, 'messages' | 'tools' | 'maxOutputTokens' | 'onText'>;
+  /** The version of the agent. */
+  readonly agentVersion: number;
+  /** Whether the agent may give tasks to others. */
+  readonly mayDelegate: boolean;
+  /** Fallback models for the one of `call`, in order. */
+  readonly fallbacks: readonly string[];
+  /** Sentences about settings that were left out of calls, each of which is logged once. */
+  readonly leftOut: Set<string>;
+  /** Most tokens of one answer. */
+  readonly output: number;
+  /** The size of a request beside its messages and tools. */
+  readonly overhead: TextSize;
+  /** The model's context window, in tokens. */
+  readonly window: number;
+  /** Index in the dialogue of the message to be answered; earlier ones may be left out. */
+  readonly task: number;
+  readonly isDialogue: boolean;
+  /** Calls without an answer that the provider may have charged. */
+  readonly unanswered: Unanswered;
+  /** Tokens at which a budget cut an answer, by `triesKey`: the call was made again, or is to be made again. */
+  readonly cuts: Map<string, number>;
+  /** The SKILL.md skill whose files its tools read; empty without one. */
+  readonly files: string;
+  /** Receives the cost of each call, also of one without an answer. */
+  onCost(cost: PricedCall): void;
+}

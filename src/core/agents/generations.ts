@@ -1,0 +1,421 @@
+/**
+ * The requests of a run to models, in its journal: each call of a model is recorded before it is made and
+ * after it has ended, each tool before it runs and with its result. A step, its message, its tokens and their
+ * charge to budgets change in one transaction, and only while the claim holds the job. A claim that lost its
+ * lease records nothing. A repeated attempt continues from what is on record. It has more than 300 lines because
+ * the beginning and the end of each step have to be read together.
+ */
+
+import type { Transaction } from '../../adapters/database/database.ts';
+import type { AssistantMessage, ToolMessage } from '../../adapters/models/model.ts';
+import { type Price, priceBodyOf } from '../../adapters/models/price.ts';
+import { bind } from '../../kernel/bind.ts';
+import { cutToBytes } from '../../kernel/cut-text.ts';
+import { newId } from '../../kernel/ids.ts';
+import { addDialogue, addMessages } from '../conversations/record.ts';
+import { maySummarize, noteFailedSummary, noteSummary } from '../conversations/summary-tries.ts';
+import { type OpenClaim, write } from '../journal/claim-writes.ts';
+import { nextStep, type StepFailure } from '../journal/journal-steps.ts';
+import { type AskedStep, findRecord } from '../journal/records.ts';
+import type { SaidMessage } from '../journal/run-steps.ts';
+import {
+  endSteps,
+  findLastMessageOfTurns,
+  insertSteps,
+  listActiveSteps,
+  listStepsOfGeneration,
+  noteAgentVersion,
+  restartStep,
+  startApprovedTool,
+} from '../journal/step-queries.ts';
+import { activeStep, endedStep, type JournalJob, type StepError } from '../journal/step-rows.ts';
+import type { MemoryChange } from '../memories/run-memory.ts';
+import type { ReservationNeed } from '../usage/reservation-rule.ts';
+import { charge, reserve } from '../usage/reservations.ts';
+import { treeState } from './agent-tree.ts';
+import { costsOf, countsOf } from './call-costs.ts';
+import type { Summary } from './compaction-plan.ts';
+import {
+  type CallCost,
+  nothingRecorded,
+  type PlannedTool,
+  type RecordedGeneration,
+  readGeneration,
+} from './recorded-generation.ts';
+import { keepsResult, readResult } from './recorded-results.ts';
+import type { CallNeed } from './run-bounds.ts';
+import {
+  countedOwnersOf,
+  type GenerationDeps,
+  openThinkingClaim,
+  payersOf,
+  type ThinkingClaim,
+} from './thinking-claim.ts';
+
+/** UTF-8 bytes of a message's content. */
+const contentMax = 65_536;
+
+/** A call of a model that has begun. */
+export interface BegunCall extends Pick<WantedCall, 'generation' | 'turn' | 'model' | 'expected'> {
+  readonly n: number;
+  readonly startedAt: number;
+  readonly reserved: number;
+  /** Nano-dollars; 0 without a price. */
+  readonly reservedCost: number;
+  /** The price when it began; null where it is unknown. */
+  readonly price: Price | null;
+  /** Most tokens that its answer may have. */
+  readonly output: number;
+}
+
+/** Every other kind than `begun` says in a sentence why the call was not started. */
+export type Beginning =
+  | { readonly kind: 'begun'; readonly call: BegunCall }
+  | { readonly kind: 'wait' | 'exceeded' | 'unpriced'; readonly message: string };
+
+/** How a call of a model ended. */
+export interface CallEnd extends CallCost {
+  readonly status: 'completed' | 'failed' | 'interrupted';
+  readonly error: StepError | null;
+  /** The answer, or the part of it that had arrived; null adds no message. */
+  readonly message: AssistantMessage | null;
+  /** Whether later runs of the conversation see the message. */
+  readonly isDialogue: boolean;
+  /** The tools that the model called. */
+  readonly tools: readonly Omit<PlannedTool, 'n'>[];
+  /** Where the answer is a summary of earlier messages; with turns it covers all messages up to the last of them. */
+  readonly summary?: Pick<Summary, 'text' | 'turns' | 'through' | 'tools'>;
+  /** Where a summary failed that may have been charged: the version of the agent that asked for it. */
+  readonly failedSummary?: { readonly agentVersion: number };
+}
+
+export interface ToolEnd {
+  readonly status: 'completed' | 'failed';
+  readonly error: StepError | null;
+  readonly message: ToolMessage;
+  /** The content of the conversation's message. */
+  readonly content: string;
+  /** The whole result, where the message has only its beginning. */
+  readonly whole?: string | null;
+  readonly isDialogue: boolean;
+  readonly memory: readonly MemoryChange[];
+  readonly said: readonly SaidMessage[];
+}
+
+/** A request to a model; `nth` is its number among equal ones. */
+export interface WantedGeneration extends Pick<AskedStep, 'nth' | 'parent'> {
+  readonly id: string;
+}
+
+/** A call of a model that is to begin. */
+export interface WantedCall extends CallNeed, Pick<ReservationNeed, 'least' | 'enough'> {
+  readonly generation: string;
+  /** The step of the part of the run that asks, null for the run itself. */
+  readonly parent: number | null;
+  readonly turn: number;
+  readonly model: string;
+  /** The version of the agent that asks. */
+  readonly agentVersion: number;
+  /** Whether it may give tasks to other agents. */
+  readonly mayDelegate?: boolean;
+  /** Tokens that its prompt most likely has; `prompt` is the most that it may have. */
+  readonly expected: number;
+}
+
+export type Generations = ReturnType<typeof openGenerations>;
+
+export function openGenerations(deps: GenerationDeps, claim: OpenClaim) {
+  const calls = { beginCall, endCall, restartTool, startApproved, endTool, recordRecall };
+  const results = { keepsResult, readResult };
+  const summaries = { maySummarize: maySummarizeNow };
+  return bind(openThinkingClaim(deps, claim), {
+    recorded,
+    failGeneration,
+    ...calls,
+    ...results,
+    ...summaries,
+  });
+}
+
+/**
+ * The recorded part of a generation, from earlier claims, and from this one when the request repeats
+ * (an answer was corrected, a tool was restarted).
+ */
+async function recorded(
+  claim: ThinkingClaim,
+  asked: WantedGeneration,
+): Promise<RecordedGeneration> {
+  const { deps, job, opened } = claim;
+  const { id: generation } = asked;
+  if (!opened.has(generation)) {
+    opened.add(generation);
+    if (job.epoch === 1) return nothingRecorded;
+    const records = await claim.records();
+    const known = findRecord(records, 'generate', placeOf(asked));
+    if (known === undefined) return nothingRecorded;
+    records.pending.delete(known.n);
+  }
+  const rows = await listStepsOfGeneration(deps.database.read, { job_id: job.id, generation });
+  if (rows.length === 0) return nothingRecorded;
+  const ids = rows.flatMap(({ message_id }) => message_id ?? []);
+  const data = await deps.conversations.dataOf(job.conversation_id, ids);
+  return readGeneration(rows, data, job.attempt);
+}
+
+/**
+ * Records why a generation has failed, so that the attempt gets the same failure after a wait: with the next
+ * write of the claim, because most runs fail with it and write no more, or now if the run may be unloaded first.
+ */
+async function failGeneration(
+  claim: ThinkingClaim,
+  asked: WantedGeneration,
+  failure: StepFailure,
+): Promise<void> {
+  const { job, deps } = claim;
+  const { key, nth: turn, ...place } = placeOf(asked);
+  const n = await nextStep(claim);
+  const now = deps.clock.now();
+  claim.failures.push({
+    ...place,
+    job_id: job.id,
+    n,
+    epoch: job.epoch,
+    kind: 'generate',
+    generation: key,
+    turn,
+    status: 'failed',
+    error: JSON.stringify(failure),
+    attempt: job.attempt,
+    started_at: now,
+    finished_at: now,
+  });
+  if (claim.waits.hasBegun) await write(claim, async () => {});
+}
+
+function placeOf({ id: key, parent, nth }: WantedGeneration): AskedStep {
+  return { key, name: 'generate', parent, nth, digest: null };
+}
+
+async function beginCall(claim: ThinkingClaim, wanted: WantedCall): Promise<Beginning> {
+  const { job, deps } = claim;
+  const { generation, parent, turn, model, agentVersion, prompt, expected, output } = wanted;
+  const { least, enough } = wanted;
+  const counter = await claim.numbers();
+  const owners = await claim.owners();
+  const top = await claim.top();
+  const isInTree = wanted.mayDelegate || top.id !== job.id;
+  const bounds = async (tx: Transaction) => (isInTree ? treeState(deps, tx, top, job.id) : []);
+  const now = deps.clock.now();
+  const price = deps.prices.at(model, now) ?? null;
+  let n: number | undefined;
+  return write(claim, async (tx, isRepeat) => {
+    const active = isRepeat ? await listActiveSteps(tx, { job_id: job.id }) : [];
+    const begun = active.find((step) => step.n === n);
+    if (begun !== undefined) {
+      const { started_at: startedAt, reserved, reserved_cost: reservedCost } = begun;
+      const begin = { n: begun.n, startedAt, reserved, reservedCost, output: reserved - prompt };
+      const call = { generation, turn, model, expected, price, ...begin };
+      return { kind: 'begun', call };
+    }
+    const need = { prompt, output, least, enough, model, price, bounds };
+    const owning = {
+      organizationId: job.organization_id,
+      owners: await payersOf(tx, job, owners, now),
+    };
+    const reservation = await reserve(tx, { ...owning, ...need }, now);
+    if (reservation.kind !== 'granted') return reservation;
+    n ??= counter.next++;
+    const { reserved, reservedCost } = reservation;
+    const step = {
+      ...({ n, kind: 'model', generation, parent, turn, name: model, reserved } as const),
+      reserved_cost: reservedCost,
+      expected_prompt: expected,
+      price: price === null ? null : JSON.stringify(priceBodyOf(price)),
+    };
+    const { attempt } = job;
+    if (claim.noted.agentVersion !== agentVersion) {
+      await noteAgentVersion(tx, job.id, agentVersion);
+      tx.afterCommit(() => {
+        claim.noted.agentVersion = agentVersion;
+      });
+    }
+    await insertSteps(tx, [activeStep(job, { ...step, attempt, started_at: now })]);
+    const begin = { n, startedAt: now, reserved, reservedCost, output: reservation.output };
+    const call = { generation, turn, model, expected, price, ...begin };
+    return { kind: 'begun', call };
+  });
+}
+
+/** Returns the tools that the model called, planned as steps. */
+async function endCall(
+  claim: ThinkingClaim,
+  call: BegunCall,
+  end: CallEnd,
+): Promise<PlannedTool[]> {
+  const { job, deps } = claim;
+  const { generation, turn, startedAt: reservedAt, reserved, reservedCost } = call;
+  const { usage, estimated, tools } = end;
+  const costs = costsOf(usage, estimated, call);
+  const counter = await claim.numbers();
+  const planned = tools.map((tool): PlannedTool => ({ ...tool, n: counter.next++ }));
+  const owners = await claim.owners();
+  const id = end.message === null ? null : newId();
+  const now = deps.clock.now();
+  const observe = () => deps.observe?.(job, usage, costs.cost);
+  await write(claim, async (tx, isRepeat) => {
+    const [ended] = await endSteps(tx, [
+      {
+        ...endedStep(job, call.n, end, id, now),
+        ...countsOf(usage),
+        cost: costs.cost,
+        estimated,
+        estimated_cost: costs.estimatedCost,
+      },
+    ]);
+    if (ended === 0) {
+      // The first try was committed, and its confirmation was lost.
+      if (isRepeat) tx.afterCommit(observe);
+      return;
+    }
+    if (id !== null && end.message !== null) {
+      const isWhole = end.status === 'completed';
+      await addDialogue(tx, [
+        {
+          ...messageOf(job, id, now),
+          role: 'assistant',
+          content: cutContent(end.message.text),
+          tokens: { ...usage, cost: costs.cost },
+          model: call.model,
+          data: isWhole ? JSON.stringify(await storedOf(tx, claim, call, end)) : null,
+          isDialogue: end.isDialogue && isWhole,
+          isSummary: end.summary !== undefined,
+        },
+      ]);
+    }
+    const owning = {
+      organizationId: job.organization_id,
+      owners: await payersOf(tx, job, owners, now),
+    };
+    const spent = { usage, estimated, ...costs, counted: countedOwnersOf(job) };
+    await charge(tx, [{ ...owning, reservedAt, reserved, reservedCost, ...spent }]);
+    tx.afterCommit(observe);
+    await noteSummaryEnd(tx, claim, end, now);
+    if (planned.length > 0) {
+      await insertSteps(
+        tx,
+        planned.map(({ n, call: { id: call_id }, name }) => {
+          const step = {
+            n,
+            kind: 'tool',
+            generation,
+            parent: call.n,
+            turn,
+            name,
+            call_id,
+          } as const;
+          return activeStep(job, { ...step, started_at: now });
+        }),
+      );
+    }
+  });
+  return planned;
+}
+
+/** Counts summaries that fail in a row. */
+async function noteSummaryEnd(
+  tx: Transaction,
+  { job }: ThinkingClaim,
+  { summary, failedSummary }: CallEnd,
+  now: number,
+): Promise<void> {
+  const conversationId = job.conversation_id;
+  if (summary !== undefined) await noteSummary(tx, conversationId);
+  else if (failedSummary !== undefined) {
+    await noteFailedSummary(tx, { conversationId, ...failedSummary }, now);
+  }
+}
+
+/** Whether the conversation may be summarized now, after summaries that failed. */
+function maySummarizeNow({ deps, job }: ThinkingClaim, agentVersion: number): Promise<boolean> {
+  const of = { conversationId: job.conversation_id, agentVersion };
+  return maySummarize(deps.database.read, of, deps.clock.now());
+}
+
+/** A message as models take it, or a summary, which names the last message that it covers. */
+async function storedOf(
+  tx: Transaction,
+  { job }: ThinkingClaim,
+  { generation }: BegunCall,
+  { message, summary }: CallEnd,
+): Promise<AssistantMessage | Summary | null> {
+  if (summary === undefined) return message;
+  const { turns } = summary;
+  const asked = { job_id: job.id, generation, turns };
+  const last = turns === 0 ? undefined : await findLastMessageOfTurns(tx, asked);
+  return { role: 'summary', ...summary, through: last?.id ?? summary.through, toolCalls: [] };
+}
+
+function restartTool(claim: ThinkingClaim, { n }: PlannedTool): Promise<void> {
+  const { job, deps } = claim;
+  return write(claim, (tx) => restartStep(tx, job, n, deps.clock.now()));
+}
+
+/** Starts a tool with the approval of its call, which is used up in the same commit. */
+function startApproved(claim: ThinkingClaim, n: number, digest: string): Promise<void> {
+  const { job, deps } = claim;
+  return write(claim, (tx) => startApprovedTool(tx, job, { n, digest }, deps.clock.now()));
+}
+
+async function endTool(claim: ThinkingClaim, { n }: PlannedTool, end: ToolEnd): Promise<void> {
+  const { job, deps } = claim;
+  const id = newId();
+  const now = deps.clock.now();
+  const memory = end.memory.length === 0 ? null : JSON.stringify(end.memory);
+  const result = end.whole == null ? null : JSON.stringify(end.whole);
+  await write(claim, async (tx) => {
+    const [ended] = await endSteps(tx, [{ ...endedStep(job, n, end, id, now), memory, result }]);
+    if (ended === 0) return;
+    const said = end.said.map((one) => ({ ...messageOf(job, newId(), one.at), ...one }));
+    if (said.length > 0) await addMessages(tx, said);
+    await addDialogue(tx, [
+      {
+        ...messageOf(job, id, now),
+        role: 'tool',
+        content: cutContent(end.content),
+        data: JSON.stringify(end.message),
+        isDialogue: end.isDialogue,
+      },
+    ]);
+  });
+}
+
+/** Records the recalled memories of a prompt as a tool step before the first turn; returns the step's number. */
+async function recordRecall(
+  claim: ThinkingClaim,
+  { generation, parent, name }: Pick<WantedCall, 'generation' | 'parent'> & { name: string },
+  message: ToolMessage,
+  content: string,
+): Promise<number> {
+  const { job, deps } = claim;
+  const n = await nextStep(claim);
+  const id = newId();
+  const now = deps.clock.now();
+  const call = { n, kind: 'tool', generation, parent, turn: 0, name } as const;
+  await write(claim, async (tx, isRepeat) => {
+    const before = isRepeat ? await listStepsOfGeneration(tx, { job_id: job.id, generation }) : [];
+    if (before.some((step) => step.n === n)) return;
+    await insertSteps(tx, [activeStep(job, { ...call, call_id: message.callId, started_at: now })]);
+    await endSteps(tx, [endedStep(job, n, { status: 'completed', error: null }, id, now)]);
+    const data = JSON.stringify(message);
+    const said = { role: 'tool', content: cutContent(content), data, isDialogue: false } as const;
+    await addDialogue(tx, [{ ...messageOf(job, id, now), ...said }]);
+  });
+  return n;
+}
+
+function messageOf(job: JournalJob, id: string, at: number) {
+  return { id, conversation_id: job.conversation_id, job_id: job.id, at };
+}
+
+/** A message's content may have 64 KiB (docs/decisions/json-and-lists.md). */
+const cutContent = (text: string) => cutToBytes(text, contentMax, '\n[cut]');

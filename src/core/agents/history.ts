@@ -1,0 +1,84 @@
+/** History: the messages of a conversation's earlier jobs, which precede the task of this job in the prompt. */
+import type { DialogueMessage } from '../../adapters/models/model.ts';
+import { log, type ThinkingAttempt } from './attempt.ts';
+import { type Summary, summaryText } from './compaction-plan.ts';
+import { asHistory } from './dialogue.ts';
+
+/** The newest messages that are read; those that do not fit are left out later. */
+const bounds = { limit: 400, bytesMax: 4 * 1024 * 1024 };
+
+/** Earlier messages: those that no summary covers, after the last summary. */
+export interface History {
+  readonly messages: readonly DialogueMessage[];
+  /** The id under which a message is on record. */
+  readonly ids: ReadonlyMap<DialogueMessage, string>;
+  /** Tools that were found in messages that the summary covers. */
+  readonly tools: readonly string[];
+}
+
+export const noHistory: History = { messages: [], ids: new Map(), tools: [] };
+
+interface Entry {
+  readonly id: string;
+  readonly message: DialogueMessage | Summary;
+}
+
+/** Oldest first. Leaves out trailing unanswered messages that equal the task, such as those of a repeated job. */
+export async function historyBefore(attempt: ThinkingAttempt, task: string): Promise<History> {
+  const { conversation_id, id } = attempt.run.job;
+  const { records } = attempt.deps;
+  const { messages, isCut } = await records.dialogue(conversation_id, id, bounds);
+  const entries = messages.map((row): Entry => ({ id: row.id, message: messageOf(row) }));
+  const { kept, summary } = afterSummary(entries);
+  if (isCut && (summary === undefined || kept.length === entries.length)) {
+    const message = `Earlier messages of the conversation were left out: only the newest ${messages.length} are read`;
+    log(attempt, message);
+  }
+  const ids = new Map(kept.map((entry) => [entry.message, entry.id]));
+  const history = asHistory(
+    kept.map(({ message }) => message),
+    (made, source) => ids.set(made, ids.get(source) ?? ''),
+  );
+  const end = history.findLastIndex(({ role, text }) => role !== 'user' || text !== task);
+  return { messages: history.slice(0, end + 1), ids, tools: summary?.tools ?? [] };
+}
+
+/** The last summary as a user message, and the messages after it. */
+function afterSummary(entries: readonly Entry[]) {
+  const summary = entries
+    .map(({ message }) => message)
+    .findLast((message) => message.role === 'summary');
+  const kept = entries.flatMap(({ id, message }) =>
+    message.role === 'summary' || (summary !== undefined && id <= summary.through)
+      ? []
+      : [{ id, message }],
+  );
+  if (summary === undefined) return { kept, summary };
+  const told = { role: 'user', text: summaryText(summary.text) } as const;
+  return { kept: [{ id: summary.through, message: told }, ...kept], summary };
+}
+
+/** A message of a user is the input of its job. */
+function messageOf({
+  content,
+  data,
+  task_field,
+}: {
+  content: string;
+  data: string | null;
+  task_field: string | null;
+}): DialogueMessage | Summary {
+  if (data === null) return { role: 'user', text: taskOf(content, task_field) };
+  return JSON.parse(data) as DialogueMessage | Summary;
+}
+
+/** The task of an earlier run: the field of its input that its skill names, else the whole input. */
+function taskOf(input: string, field: string | null): string {
+  if (field === null) return input;
+  try {
+    const task = (JSON.parse(input) as Record<string, unknown>)[field];
+    return typeof task === 'string' ? task : input;
+  } catch {
+    return input;
+  }
+}

@@ -1,0 +1,361 @@
+/**
+ * One turn of a model: tokens are reserved, the call is made, its answer and cost are recorded, also when
+ * it fails. A call of an overloaded or failing provider is retried, after the delay that the provider
+ * names. Each try is a step of its own, because each may cost tokens. It has more than 300 lines because a try, its
+ * failure and the next one have to be read together.
+ */
+import { setTimeout as elapsed } from 'node:timers/promises';
+import { takenSettings } from '../../adapters/models/known-models.ts';
+import {
+  type AssistantMessage,
+  type DialogueMessage,
+  type ModelAnswer,
+  ModelError,
+  type ToolOffer,
+  type Usage,
+} from '../../adapters/models/model.ts';
+import { delayAfter } from '../../kernel/backoff.ts';
+import { type Asking, log, type ThinkingAttempt } from './attempt.ts';
+import { pricedCall } from './call-costs.ts';
+import {
+  BudgetCutError,
+  estimateOf,
+  failedEnd,
+  faultCodes,
+  lengthOf,
+  normalized,
+  notMade,
+  shortageOf,
+} from './call-ends.ts';
+import { delayBefore, isOutOfTries, triesKey, unansweredMax } from './call-retries.ts';
+import { compacted } from './compaction.ts';
+import { cutText, fitDialogue } from './dialogue.ts';
+import { askInOrder, unpriced } from './fallbacks.ts';
+import type { Generation } from './generation.ts';
+import type { BegunCall } from './generations.ts';
+import type { CallCost, PlannedTool } from './recorded-generation.ts';
+import { withMarks } from './result-marks.ts';
+import { requireKey } from './run-agent.ts';
+import type { CallNeed } from './run-bounds.ts';
+import { createTextBatcher } from './text-batches.ts';
+import { sizeOfMessages, sumOfSizes, type TextSize } from './text-size.ts';
+import { stopped, ThinkingError } from './thinking-error.ts';
+import { roomFor } from './window.ts';
+
+/** Characters of an answer in its `message` event; the `token` events carry all of it. */
+const messageShownMax = 60_000;
+/** Delays while other calls hold the budget's tokens; each new try is a transaction. */
+const budgetBackoff = { baseMs: 100, maxMs: 1_000 };
+/** Most answers have fewer tokens, so a call does not wait for a budget to have more. */
+const usualOutput = 1_024;
+
+/** A turn to be asked for, with the messages that the model is sent. */
+interface AskedTurn extends Asking {
+  readonly turn: number;
+  /** The agent's own model or a fallback. */
+  readonly model: string;
+  /** All messages, also those that are not sent. */
+  readonly dialogue: readonly DialogueMessage[];
+  readonly messages: readonly DialogueMessage[];
+  readonly tools: readonly ToolOffer[];
+  /** Of the whole request. */
+  readonly size: TextSize;
+}
+
+export interface Turn {
+  readonly message: AssistantMessage;
+  /** The tools that it called. */
+  readonly tools: readonly PlannedTool[];
+}
+
+/**
+ * Asks a model for one turn. Rejects with a ThinkingError when there is no answer, and with errors of the
+ * journal. The call is made once `ready` has resolved, and is not made when `ready` rejects.
+ */
+export async function askModel(
+  asking: Asking,
+  messages: readonly DialogueMessage[],
+  turn: number,
+  ready: Promise<unknown>,
+): Promise<Turn> {
+  const resume = asking.attempt.run.yieldSlot();
+  try {
+    const sent = await compacted(asking, messages, ready);
+    const tools = asking.box.offersAfter(messages, asking.compaction.tools);
+    const request = { turn, dialogue: messages, tools, ...fitted(asking, tools, sent) };
+    return await askInOrder(asking, turn, (model, hasNext) =>
+      askUncut({ ...asking, ...request, model }, ready, hasNext),
+    );
+  } catch (error) {
+    throw error instanceof ModelError ? asThinkingError(asking.attempt, error) : error;
+  } finally {
+    resume();
+  }
+}
+
+/** Asks again, for the whole answer, where a budget that is shared with other calls has cut it. */
+async function askUncut(
+  asked: AskedTurn,
+  ready: Promise<unknown>,
+  hasNext: boolean,
+): Promise<Turn> {
+  const { generation, turn, model, attempt } = asked;
+  try {
+    return await askWithRetries(asked, ready, hasNext);
+  } catch (error) {
+    if (!(error instanceof BudgetCutError && leavesRoom(asked))) throw error;
+    generation.cuts.set(triesKey(turn, model), error.output);
+    log(attempt, `${error.message}; a longer one is asked for, if the budget has tokens for it`);
+    return await askWithRetries(asked, ready, hasNext);
+  }
+}
+
+/**
+ * Whether a call reserves less than its whole answer, to leave room for others. How long a model reasons may depend on
+ * the answer's limit, so with an effort it does not; nor does a call whose answer was cut for it.
+ */
+function leavesRoom({ generation, turn, model }: AskedTurn): boolean {
+  const { effort = 'none' } = generation.call;
+  return effort === 'none' && !generation.cuts.has(triesKey(turn, model));
+}
+
+/** Rejects with a ModelError when the model gives no answer and has no tries left in this attempt. */
+async function askWithRetries(
+  asked: AskedTurn,
+  ready: Promise<unknown>,
+  hasNext: boolean,
+): Promise<Turn> {
+  for (let tries = 1; ; tries++) {
+    try {
+      return await askOnce(asked, ready);
+    } catch (error) {
+      if (!(error instanceof ModelError)) throw error;
+      const key = triesKey(asked.turn, asked.model);
+      if (isOutOfTries(asked.generation.unanswered, key, error) && !hasNext) {
+        const message = `${error.message}; it is not asked again, because each of ${unansweredMax} calls may have been charged`;
+        throw new ThinkingError('upstream_unavailable', message);
+      }
+      const delayMs = delayBefore(error, tries, hasNext);
+      if (delayMs === null) throw error;
+      log(asked.attempt, `${error.message}; asking again`);
+      await wait(delayMs, asked.generation.call.signal);
+    }
+  }
+}
+
+/** One try, within the bounds of the attempt. */
+async function askOnce(asked: AskedTurn, ready: Promise<unknown>): Promise<Turn> {
+  const { estimates, bounds, deps, run } = asked.attempt;
+  const { output, call: to } = asked.generation;
+  const prompt = estimates.bound(asked.model, asked.size);
+  const expected = estimates.expected(asked.model, asked.size);
+  const permit = await bounds.admit({ prompt, output }, to.signal);
+  try {
+    await requireKey(deps, run.job);
+    const call = await begin(asked, { prompt, expected, output: permit.output }, ready);
+    return await callOnce(asked, call, permit.output);
+  } finally {
+    permit.release();
+  }
+}
+
+/** Reserves the call's tokens; waits while other calls hold the tokens that it needs. */
+async function begin(
+  asked: AskedTurn,
+  need: CallNeed & Pick<BegunCall, 'expected'>,
+  ready: Promise<unknown>,
+): Promise<BegunCall> {
+  const { attempt, generation, turn, model } = asked;
+  const { generations } = attempt;
+  const cut = generation.cuts.get(triesKey(turn, model));
+  const { id, parent, agentVersion, mayDelegate } = generation;
+  const { signal } = generation.call;
+  const wanted = {
+    ...{ generation: id, parent, turn, model, agentVersion, mayDelegate, ...need },
+    ...(leavesRoom(asked) && { enough: usualOutput }),
+    // With little more than before, the answer would most likely be cut and charged again.
+    ...(cut !== undefined && { least: 2 * cut }),
+  };
+  for (let tries = 1; ; tries++) {
+    if (signal.aborted) throw stopped();
+    const beginning = generations.beginCall(wanted);
+    const [isReady] = await Promise.allSettled([ready, beginning]);
+    const begun = await beginning;
+    if (isReady.status === 'rejected') {
+      if (begun.kind === 'begun') {
+        await generations.endCall(begun.call, notMade);
+      }
+      throw isReady.reason;
+    }
+    if (begun.kind === 'begun') {
+      if (tries > 1) log(attempt, 'The budget has tokens again: the call is made');
+      return begun.call;
+    }
+    if (begun.kind === 'exceeded') {
+      if (cut !== undefined) throw new BudgetCutError(cut);
+      throw new ThinkingError('budget_exceeded', begun.message);
+    }
+    if (begun.kind === 'unpriced') throw unpriced(begun.message, model !== generation.call.model);
+    if (tries === 1) log(attempt, begun.message);
+    await wait(delayAfter(budgetBackoff, tries), signal);
+  }
+}
+
+/** Makes the call and records how it ended. `permitted`: its most tokens within the bound of the attempt. */
+async function callOnce(asked: AskedTurn, call: BegunCall, permitted: number): Promise<Turn> {
+  const { attempt, generation } = asked;
+  try {
+    return await recordAnswer(asked, call, permitted, await stream(asked, call));
+  } catch (error) {
+    if (error instanceof ModelError) {
+      const end = failedEnd(error, call);
+      spend(asked, call, end);
+      const { isDialogue } = generation;
+      await attempt.generations.endCall(call, { isDialogue, ...end });
+    }
+    throw error;
+  }
+}
+
+/** The answer of the model, whose text is passed on while it arrives. */
+async function stream(
+  { attempt, generation, model, messages, tools }: AskedTurn,
+  call: BegunCall,
+): Promise<ModelAnswer> {
+  const { deps, run } = attempt;
+  const { say } = run;
+  const taken = settingsTaken(attempt, generation, model, tools.length > 0);
+  const batcher = createTextBatcher((text) => say({ type: 'token', data: { step: call.n, text } }));
+  try {
+    const bound = { model, messages, tools, maxOutputTokens: call.output, onText: batcher.add };
+    return await deps.models.call({ ...generation.call, ...taken, ...bound });
+  } finally {
+    batcher.end();
+  }
+}
+
+/** The settings that the model takes, with a log line for the others. */
+function settingsTaken(
+  attempt: ThinkingAttempt,
+  { call, leftOut }: Generation,
+  model: string,
+  hasTools: boolean,
+) {
+  const { temperature, effort } = call;
+  const taken = takenSettings(model, { temperature, effort }, hasTools);
+  for (const sentence of taken.notes) {
+    if (!leftOut.has(sentence)) log(attempt, sentence);
+    leftOut.add(sentence);
+  }
+  return { temperature: taken.temperature, effort: taken.effort };
+}
+
+async function recordAnswer(
+  asked: AskedTurn,
+  call: BegunCall,
+  permitted: number,
+  answer: ModelAnswer,
+): Promise<Turn> {
+  const { attempt, generation, box, size } = asked;
+  const { say } = attempt.run;
+  const { usage, finish } = answer;
+  if (usage.prompt !== null) {
+    attempt.estimates.learn(asked.model, size, usage.prompt);
+  }
+  const isCut = finish === 'length' || finish === 'too-long';
+  const clean = normalized(answer.message, call.n, asked.dialogue);
+  const message = isCut ? { ...clean, isCut } : clean;
+  if (finish === 'content-filter') {
+    const { text } = message;
+    throw new ModelError('refused', withheld, { text, usage, seenBytes: Buffer.byteLength(text) });
+  }
+  if (!isCut && message.text.trim() === '' && message.toolCalls.length === 0) {
+    const seenBytes = Buffer.byteLength(message.reasoning?.text ?? '');
+    throw new ModelError('unavailable', emptyAnswer(asked.model), { usage, seenBytes });
+  }
+  logExcess(attempt, usage, call);
+  const estimated = estimateOf(usage, call, lengthOf(answer.message, call));
+  spend(asked, call, { usage, estimated });
+  const { isDialogue, output } = generation;
+  const shortage = finish === 'length' ? shortageOf(message, call, permitted, output) : null;
+  const calls = shortage === null ? message.toolCalls : [];
+  const tools = await attempt.generations.endCall(call, {
+    isDialogue,
+    status: shortage === null ? 'completed' : 'failed',
+    error: shortage && { code: shortage.code, message: shortage.message },
+    message,
+    usage,
+    estimated,
+    tools: calls.map((one) => ({ call: one, name: box.nameOf(one) })),
+  });
+  if (shortage !== null) throw shortage;
+  if (message.text !== '') {
+    const content = cutText(message.text, messageShownMax);
+    say({ type: 'message', data: { role: 'assistant', content, step: call.n } });
+  }
+  if (isCut) {
+    const bound =
+      finish === 'length' ? `${call.output} tokens` : 'what the output of a job may have';
+    log(attempt, `The answer was cut at ${bound}`);
+  }
+  return { message, tools };
+}
+
+/** Logs when a provider reports more tokens than were reserved: budgets may be exceeded by the difference. */
+function logExcess(attempt: ThinkingAttempt, { prompt, completion }: Usage, call: BegunCall): void {
+  const counted = (prompt ?? 0) + (completion ?? 0);
+  if (counted <= call.reserved) return;
+  log(
+    attempt,
+    `${call.model} counted ${counted} tokens, and ${call.reserved} were reserved: budgets may be exceeded by the difference`,
+  );
+}
+
+function spend({ attempt, generation }: AskedTurn, call: BegunCall, cost: CallCost): void {
+  attempt.bounds.count(cost);
+  generation.onCost(pricedCall(cost, call));
+}
+
+function asThinkingError(attempt: ThinkingAttempt, error: ModelError): ThinkingError {
+  const { fault, message, retryAfterMs } = error;
+  if (fault === 'aborted') return stopped();
+  if (fault !== 'unavailable') return new ThinkingError(faultCodes[fault], message);
+  if (retryAfterMs !== null) attempt.retryAfterMs = retryAfterMs;
+  return new ThinkingError(faultCodes[fault], message, true);
+}
+
+const emptyAnswer = (model: string) =>
+  `The answer of ${model} is empty: it has neither a text nor a call of a tool`;
+
+const withheld = "The provider's filter withheld the answer";
+
+async function wait(ms: number, signal: AbortSignal): Promise<void> {
+  try {
+    await elapsed(ms, undefined, { signal });
+  } catch {
+    throw stopped();
+  }
+}
+
+/** The part of the dialogue that fits into the model's window; logs what was left out. */
+function fitted(
+  { attempt, generation }: Asking,
+  tools: readonly ToolOffer[],
+  { messages, task }: Awaited<ReturnType<typeof compacted>>,
+) {
+  const { room, tokensOf, offers } = roomFor({ attempt, generation }, tools);
+  const result = fitDialogue(messages, task, room, tokensOf);
+  if (!result.fits) {
+    throw new ThinkingError(
+      'skill_execution_failed',
+      `What the model has to read is longer than its ${generation.window} tokens`,
+    );
+  }
+  const { leftOut, cut } = result;
+  if (leftOut > 0) {
+    log(attempt, `${leftOut} older messages were left out, to fit the model's window`);
+  }
+  if (cut > 0) log(attempt, `${cut} results of tools were cut, to fit the model's window`);
+  const size = sumOfSizes([generation.overhead, offers, sizeOfMessages(result.messages)]);
+  return { messages: withMarks(result.messages), size };
+}

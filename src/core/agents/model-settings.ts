@@ -1,0 +1,90 @@
+/**
+ * Settings of calls of models. A skill's request overrides the agent's settings, which override the platform's
+ * defaults.
+ */
+
+import { settingsFaults } from '../../adapters/models/known-models.ts';
+import type { Effort, ModelCall } from '../../adapters/models/model.ts';
+import { invalid, invalidIn } from '../../kernel/errors.ts';
+import type { settingBounds } from './setting-bounds.ts';
+
+export interface ModelSettings extends Partial<Record<keyof typeof settingBounds, number>> {
+  readonly effort?: Effort;
+}
+
+/** The settings as a client gives them; null for one that it leaves to the platform. */
+export type GivenSettings = { readonly [Name in keyof ModelSettings]: ModelSettings[Name] | null };
+
+/** The fields of an agent that decide how its model is called. */
+export interface CalledModel {
+  /** Null for the platform's model. */
+  readonly model: string | null;
+  readonly settings: ModelSettings;
+  /** Fallback models, in order. */
+  readonly fallbacks: readonly string[];
+}
+
+/** The platform's settings of models. */
+export interface ModelDefaults {
+  /** Null where there is none. */
+  readonly model: string | null;
+  readonly outputTokens: number;
+  readonly contextTokens: number;
+}
+
+/** Throws `400 validation_error` for settings that contradict each other or that one of the models refuses. */
+export function requireTaken(
+  { model, settings, fallbacks }: CalledModel,
+  { model: defaultModel, contextTokens }: Pick<ModelDefaults, 'model' | 'contextTokens'>,
+): void {
+  const { max_output_tokens: output, context_tokens: window = contextTokens } = settings;
+  const name = model ?? defaultModel;
+  const models = name === null ? fallbacks : [name, ...fallbacks];
+  const faults = models.flatMap((one) => settingsFaults(one, settings));
+  const own = model === null ? -1 : fallbacks.indexOf(model);
+  if (own >= 0) throw invalid(`fallback_models.${own}`, "must not be the agent's own model");
+  if (output !== undefined && output > window / 2) {
+    const issue = `must be at most half of the context, which has ${window} tokens`;
+    faults.unshift({ field: 'max_output_tokens', issue });
+  }
+  if (faults.length === 0) return;
+  throw invalidIn(faults.map((fault) => ({ ...fault, field: `model_settings.${fault.field}` })));
+}
+
+/** The settings as they are stored: those that the client gave. */
+export function storedSettings(given: GivenSettings | null): ModelSettings {
+  const set = Object.entries(given ?? {}).filter(([, value]) => value !== null);
+  return Object.fromEntries(set) as ModelSettings;
+}
+
+/** The settings in a skill's request. */
+interface AskedSettings
+  extends Pick<ModelCall, 'temperature' | 'effort' | 'timeoutMs' | 'firstByteTimeoutMs'> {
+  readonly maxOutputTokens?: number;
+}
+
+/** How the calls of a request are made. */
+interface CallSettings extends Omit<AskedSettings, 'maxOutputTokens'> {
+  /** Most tokens of an answer. */
+  readonly output: number;
+  /** The context window, in tokens. */
+  readonly window: number;
+}
+
+/** The settings of a request's calls: the skill's, else the agent's, else the platform's. */
+export function callSettings(
+  request: AskedSettings,
+  settings: ModelSettings,
+  defaults: Pick<ModelDefaults, 'outputTokens' | 'contextTokens'>,
+): CallSettings {
+  const window = settings.context_tokens ?? defaults.contextTokens;
+  const output = settings.max_output_tokens ?? Math.min(defaults.outputTokens, window / 2);
+  return {
+    output: Math.min(request.maxOutputTokens ?? Infinity, Math.floor(output)),
+    window,
+    temperature: request.temperature ?? settings.temperature,
+    effort: request.effort ?? settings.effort,
+    timeoutMs: request.timeoutMs ?? settings.timeout_ms,
+    firstByteTimeoutMs: request.firstByteTimeoutMs ?? settings.first_byte_timeout_ms,
+  };
+}

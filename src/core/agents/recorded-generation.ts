@@ -1,0 +1,161 @@
+/**
+ * A generation as its steps record it: the dialogue so far, its cost, the memory changes of its tools,
+ * the tools that have not answered, and its failure. Pure.
+ */
+
+import {
+  type AssistantMessage,
+  type DialogueMessage,
+  mayBeCharged,
+  type ToolCall,
+  type ToolMessage,
+  type Usage,
+} from '../../adapters/models/model.ts';
+import type { StepFailure } from '../journal/journal-steps.ts';
+import type { StepOfGeneration } from '../journal/step-queries.ts';
+import type { StepError } from '../journal/step-rows.ts';
+import type { MemoryChange } from '../memories/run-memory.ts';
+import { triesKey, type Unanswered } from './call-retries.ts';
+import type { Summary } from './compaction-plan.ts';
+
+/** A tool that is about to run. */
+export interface PlannedTool {
+  readonly n: number;
+  readonly call: ToolCall;
+  /** The name on record. */
+  readonly name: string;
+  /** How an earlier claim left it; undefined where this claim planned it. */
+  readonly left?: LeftTool;
+}
+
+/** A tool that has not answered. */
+export interface LeftTool {
+  /** Whether that claim was lost or failed; else its run was unloaded, because it waited. */
+  readonly isInterrupted: boolean;
+  /** Whether it had started with a person's approval. */
+  readonly isApproved: boolean;
+}
+
+/** The cost of a call; `estimated` tokens replace unreported counts. */
+export interface CallCost {
+  readonly usage: Usage;
+  readonly estimated: number;
+}
+
+/** A call with what its reported tokens cost. */
+export interface PricedCall extends CallCost {
+  /** Nano-dollars; null where the price is unknown or no token was reported. */
+  readonly cost: number | null;
+}
+
+export interface RecordedGeneration {
+  readonly messages: readonly DialogueMessage[];
+  /** The model of each answer. */
+  readonly models: ReadonlyMap<DialogueMessage, string>;
+  readonly turns: number;
+  /** The last summary of earlier messages, null where there is none. */
+  readonly summary: Summary | null;
+  /** Of all calls, including those without an answer. */
+  readonly costs: readonly PricedCall[];
+  /** Calls without an answer that the provider may have charged, by `triesKey`. */
+  readonly unanswered: ReadonlyMap<string, number>;
+  /** Tokens at which a budget cut an answer, by `triesKey`. */
+  readonly cuts: ReadonlyMap<string, number>;
+  /** Tools that were called and have not answered, by call id. */
+  readonly open: ReadonlyMap<string, PlannedTool>;
+  /** The memory changes of its tools, in order. */
+  readonly memory: readonly MemoryChange[];
+  /** The automatically recalled memories of its prompt, as JSON; null for none. */
+  readonly recalled: string | null;
+  /** Why it failed in this attempt, else null. */
+  readonly failure: StepFailure | null;
+}
+
+/** Reads a generation from its steps. `data` has the messages by id; `attempt` is the present one. */
+export function readGeneration(
+  rows: readonly StepOfGeneration[],
+  data: ReadonlyMap<string, string>,
+  attempt: number,
+): RecordedGeneration {
+  const messages: DialogueMessage[] = [];
+  const models = new Map<DialogueMessage, string>();
+  const costs: PricedCall[] = [];
+  const unanswered: Unanswered = new Map();
+  const cuts = new Map<string, number>();
+  const open = new Map<string, PlannedTool>();
+  const memory: MemoryChange[] = [];
+  let turns = 0;
+  let summary: Summary | null = null;
+  const messageOf = <M extends DialogueMessage | Summary>({
+    message_id,
+  }: StepOfGeneration): M | undefined => {
+    const json = message_id === null ? undefined : data.get(message_id);
+    return json === undefined ? undefined : (JSON.parse(json) as M);
+  };
+  const calls = rows.filter(({ kind }) => kind === 'model').sort((a, b) => a.turn - b.turn);
+  for (const call of calls) {
+    const usage = { prompt: call.prompt_tokens, completion: call.completion_tokens };
+    costs.push({ usage, estimated: call.estimated, cost: call.cost });
+    if (call.status === 'failed' && mayBeCharged(usage)) {
+      const key = triesKey(call.turn, call.name);
+      if (isBudgetCut(call)) cuts.set(key, call.completion_tokens ?? 0);
+      else unanswered.set(key, 1 + (unanswered.get(key) ?? 0));
+    }
+    if (call.status !== 'completed') continue;
+    const answer = messageOf<AssistantMessage | Summary>(call);
+    if (answer === undefined) continue;
+    if (answer.role === 'summary') {
+      summary = answer;
+      continue;
+    }
+    turns = call.turn;
+    messages.push(answer);
+    models.set(answer, call.name);
+    const tools = new Map(
+      rows
+        .filter(({ kind, turn }) => kind === 'tool' && turn === call.turn)
+        .map((row) => [row.call_id, row]),
+    );
+    for (const toolCall of answer.toolCalls) {
+      const tool = tools.get(toolCall.id);
+      if (tool === undefined) continue;
+      const result = messageOf<ToolMessage>(tool);
+      if (result === undefined) {
+        open.set(toolCall.id, { n: tool.n, call: toolCall, name: tool.name, left: leftTool(tool) });
+        continue;
+      }
+      messages.push(result);
+      if (tool.memory !== null) memory.push(...(JSON.parse(tool.memory) as MemoryChange[]));
+    }
+  }
+  // Before the first turn.
+  const recall = rows.find(({ kind, turn }) => kind === 'tool' && turn === 0);
+  const recalled = (recall && messageOf<ToolMessage>(recall)?.text) ?? null;
+  const failed = rows.find((row) => row.kind === 'generate' && row.attempt === attempt);
+  const failure = failed?.error ? (JSON.parse(failed.error) as StepFailure) : null;
+  const calling = { costs, unanswered, cuts };
+  return { messages, models, turns, summary, ...calling, open, memory, recalled, failure };
+}
+
+/** Whether a budget cut the answer: no other call that was made fails with this code. */
+function isBudgetCut({ error }: StepOfGeneration): boolean {
+  return error !== null && (JSON.parse(error) as StepError).code === 'budget_exceeded';
+}
+
+/** The dialogue for a model: signed and provider-specific parts are kept only in its own answers. */
+export function dialogueFor(
+  { messages, models }: Pick<RecordedGeneration, 'messages' | 'models'>,
+  model: string,
+): DialogueMessage[] {
+  return messages.map((message) => {
+    if (message.role !== 'assistant' || models.get(message) === model) return message;
+    const { opaque: _opaque, reasoning: _reasoning, ...plain } = message;
+    return plain;
+  });
+}
+
+function leftTool({ status, digest }: StepOfGeneration): LeftTool {
+  return { isInterrupted: status === 'interrupted', isApproved: digest !== null };
+}
+
+export const nothingRecorded = readGeneration([], new Map(), 1);

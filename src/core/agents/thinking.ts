@@ -1,0 +1,250 @@
+/**
+ * Thinking: answers a run's request to its agent's model. It determines the agent, the model and its
+ * tools, the history of the conversation and the recorded part of the generation, then runs the loop. A
+ * model gets only the tools that both the agent's patterns and the API key's scopes allow.
+ */
+
+import type { Usage } from '../../adapters/models/model.ts';
+import { usdOf } from '../../kernel/money.ts';
+import type { RunPart } from '../journal/run-part.ts';
+import type { WaitScope } from '../journal/wait-scope.ts';
+import { rightsOfModel } from '../memories/memory-verbs.ts';
+import type { Generated } from '../skills/definition.ts';
+import { fallbacksOf, settingsOf } from './agent-rows.ts';
+import type { AgentRow } from './agents.store.ts';
+import { answer } from './answering.ts';
+import type { RunSurroundings, ThinkingAttempt, ThinkingDeps } from './attempt.ts';
+import { createEstimates } from './estimates.ts';
+import {
+  type GenerateOptions,
+  type GenerateRequest,
+  generationIdOf,
+  readGenerateRequest,
+} from './generate-request.ts';
+import type { Generation } from './generation.ts';
+import { historyBefore, noHistory } from './history.ts';
+import { type LoopResult, recordedResult } from './loop.ts';
+import { callSettings } from './model-settings.ts';
+import { recalledFor } from './recalled.ts';
+import type { PricedCall, RecordedGeneration } from './recorded-generation.ts';
+import { resultsRule } from './result-marks.ts';
+import { agentOf, modelOf, requireScopes } from './run-agent.ts';
+import { callLimits, createRunBounds } from './run-bounds.ts';
+import { sizeOfText, sumOfSizes } from './text-size.ts';
+import { ThinkingError, thinkingErrorOf } from './thinking-error.ts';
+import { type ToolBox, toolBox } from './tools.ts';
+
+/** Nesting of tools: deeper parts are offered no skills. */
+const depthMax = 3;
+
+/** The thinking of one attempt. */
+export interface RunThinking {
+  /** Answers a request of the run, or of a tool within it. Rejects with a ThinkingError. */
+  generate(
+    payload: unknown,
+    part: RunPart,
+    signal: AbortSignal,
+    scope: WaitScope,
+  ): Promise<Generated>;
+  /** Resolves when no request is under way. Abort their signals to end them. */
+  ended(): Promise<void>;
+  /** The model's last answer in the conversation's dialogue, null without one. */
+  readonly answer: string | null;
+  /** The delay that a provider asks for before a retry, else null. */
+  readonly retryAfterMs: number | null;
+}
+
+export type Thinking = ReturnType<typeof createThinking>;
+
+export function createThinking(deps: ThinkingDeps) {
+  // Shared by all attempts: the reports on one improve the estimates of the next.
+  const estimates = createEstimates();
+  return (run: RunSurroundings): RunThinking => {
+    const attempt: ThinkingAttempt = {
+      deps,
+      run,
+      generations: deps.records.generations(run.journal.claim),
+      bounds: createRunBounds({ tokensMax: deps.limits.tokensMax, ...callLimits }),
+      estimates,
+      resting: new Map(),
+      underWay: new Set(),
+      answer: null,
+      retryAfterMs: null,
+    };
+    return {
+      generate: (...asked) => generate(attempt, ...asked),
+      async ended() {
+        while (attempt.underWay.size > 0) await Promise.all(attempt.underWay);
+      },
+      get answer() {
+        return attempt.answer;
+      },
+      get retryAfterMs() {
+        return attempt.retryAfterMs;
+      },
+    };
+  };
+}
+
+function generate(
+  attempt: ThinkingAttempt,
+  payload: unknown,
+  part: RunPart,
+  signal: AbortSignal,
+  scope: WaitScope,
+): Promise<Generated> {
+  const { underWay } = attempt;
+  const result = Promise.resolve().then(() =>
+    think(attempt, readGenerateRequest(payload), part, signal, scope),
+  );
+  const done = result.catch(() => {}).then(() => void underWay.delete(done));
+  underWay.add(done);
+  return result;
+}
+
+/**
+ * Answers from the journal, or asks the model. A failure is recorded before the run gets it, so that the attempt gets
+ * the same failure again after a wait.
+ */
+async function think(
+  attempt: ThinkingAttempt,
+  asked: GenerateRequest,
+  part: RunPart,
+  signal: AbortSignal,
+  scope: WaitScope,
+): Promise<Generated> {
+  const { run, generations, bounds } = attempt;
+  const { request, nth, corrections } = asked;
+  const wanted = { id: generationIdOf(part.path, asked), parent: part.step, nth };
+  const recorded = await generations.recorded(wanted);
+  if (corrections.length === 0) {
+    if (recorded.memory.length > 0) {
+      await run.memory().restore(recorded.memory);
+      recorded.memory.forEach(part.note);
+    }
+    recorded.costs.forEach(bounds.count);
+  }
+  const costs = [...recorded.costs];
+  const isDialogue = request.continues && part.depth === 0;
+  let result = recordedResult(recorded.messages, { turns: recorded.turns, corrections });
+  if (result === undefined) {
+    if (recorded.failure !== null) throw thinkingErrorOf(recorded.failure);
+    try {
+      const generation = {
+        id: wanted.id,
+        isDialogue,
+        signal,
+        onCost: (cost: PricedCall) => void costs.push(cost),
+      };
+      result = await askOn(attempt, asked, part, scope, recorded, generation);
+    } catch (error) {
+      if (error instanceof ThinkingError && !signal.aborted) {
+        const { code, message, retryable } = error;
+        await generations.failGeneration(wanted, { code, message, retryable });
+      }
+      throw error;
+    }
+  }
+  if (isDialogue) attempt.answer = result.text;
+  return { ...result, usage: usageOf(costs) };
+}
+
+/** Asks the model for the part that is not on record. Only here are the current rights of agent and key checked. */
+async function askOn(
+  attempt: ThinkingAttempt,
+  asked: GenerateRequest,
+  part: RunPart,
+  scope: WaitScope,
+  recorded: RecordedGeneration,
+  { signal, ...known }: Pick<Generation, 'id' | 'isDialogue' | 'onCost'> & { signal: AbortSignal },
+): Promise<LoopResult> {
+  const { deps, run } = attempt;
+  const { request } = asked;
+  const agent = await agentOf(deps, run.job);
+  const model = modelOf(deps, agent);
+  const scopes = await requireScopes(deps, run.job);
+  const box = await toolsOf(attempt, agent, scopes, request, part);
+  const history = known.isDialogue ? await historyBefore(attempt, request.prompt) : noHistory;
+  const system = systemOf(agent, request, box);
+  const { output, window, ...called } = callSettings(request, settingsOf(agent), deps.limits);
+  const schema = JSON.stringify([request.schema]);
+  const generation: Generation = {
+    ...known,
+    parent: part.step,
+    call: {
+      ...called,
+      organizationId: run.job.organization_id,
+      model,
+      system,
+      schema: request.schema,
+      signal,
+    },
+    agentVersion: agent.version,
+    mayDelegate: agent.agents !== '[]',
+    fallbacks: fallbacksOf(agent),
+    leftOut: new Set(),
+    output,
+    window,
+    task: history.messages.length,
+    overhead: sumOfSizes([sizeOfText(system), sizeOfText(schema)]),
+    unanswered: new Map(recorded.unanswered),
+    cuts: new Map(recorded.cuts),
+    files: request.files ?? '',
+  };
+  const recalled = await recalledFor(attempt, agent, request, { id: known.id, part, recorded });
+  const task = { ...asked, request: { ...request, prompt: `${request.prompt}${recalled}` } };
+  return answer({ attempt, generation, part, box, scope }, task, history, recorded);
+}
+
+/** The tools that a request is offered. */
+async function toolsOf(
+  attempt: ThinkingAttempt,
+  agent: AgentRow,
+  scopes: readonly string[],
+  request: GenerateOptions,
+  part: RunPart,
+): Promise<ToolBox> {
+  const { deps, run } = attempt;
+  const wanted = {
+    tools: part.depth < depthMax || request.tools === false ? request.tools : [],
+    files: request.files !== undefined,
+  };
+  const rights = {
+    agents: agent.agents === '[]' ? [] : await deps.agents.calledBy(agent),
+    memory: rightsOfModel(agent.memory, run.job.for_user === 1),
+    skills: JSON.parse(agent.skills) as string[],
+    approvals: JSON.parse(agent.approvals) as string[],
+  };
+  return toolBox(deps.skills.list(agent.organization_id), rights, scopes, wanted);
+}
+
+function systemOf(
+  { instructions }: AgentRow,
+  { system, schema }: GenerateOptions,
+  { offers }: ToolBox,
+): string {
+  const form =
+    schema === undefined
+      ? ''
+      : `Answer with JSON that fits this JSON Schema, and with nothing else:\n${JSON.stringify(schema)}`;
+  const rule = offers.length === 0 ? '' : resultsRule;
+  return [instructions, system, rule, form].filter((part) => part !== '').join('\n\n');
+}
+
+/** The usage that a skill sees. Unreported counts are null; so is a cost of which no part is known. */
+function usageOf(costs: readonly PricedCall[]): Generated['usage'] {
+  const sum = (counts: readonly (number | null)[]) =>
+    counts.reduce((all, tokens) => (all === null || tokens === null ? null : all + tokens), 0);
+  const prompt_tokens = sum(costs.map(({ usage }) => usage.prompt));
+  const completion_tokens = sum(costs.map(({ usage }) => usage.completion));
+  const total_tokens = sum([prompt_tokens, completion_tokens]);
+  const isPartial = costs.some(({ usage, cost }) => cost === null || isUnreported(usage));
+  const known = costs.reduce((all, { cost }) => all + (cost ?? 0), 0);
+  return {
+    ...{ prompt_tokens, completion_tokens, total_tokens },
+    cost_usd: known === 0 && isPartial ? null : usdOf(known),
+    cost_is_partial: isPartial,
+  };
+}
+
+const isUnreported = ({ prompt, completion }: Usage) => prompt === null || completion === null;

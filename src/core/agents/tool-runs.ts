@@ -1,0 +1,285 @@
+/**
+ * Runs a tool that a model called: parses the call, runs it, records the result and reports it. A
+ * failure becomes the tool's result for the model. Only a run that is being stopped has none.
+ */
+
+import type { ToolCall, ToolMessage } from '../../adapters/models/model.ts';
+import { endsMidCharacter } from '../../kernel/cut-text.ts';
+import { digestOf } from '../../kernel/digest.ts';
+import { innerPart, type RunPart } from '../journal/run-part.ts';
+import type { SaidMessage } from '../journal/run-steps.ts';
+import type { StepError } from '../journal/step-rows.ts';
+import type { Asking, RunSurroundings } from './attempt.ts';
+import { excessOf } from './call-ends.ts';
+import { cutResultText, cutText } from './dialogue.ts';
+import type { PlannedTool } from './recorded-generation.ts';
+import { resultText } from './result-text.ts';
+import { requireKey } from './run-agent.ts';
+import { stopped, ThinkingError } from './thinking-error.ts';
+import { awaitApproval } from './tool-approvals.ts';
+import { failed, type Refused, waitFor } from './tool-waits.ts';
+import type { ToolUse } from './tools.ts';
+
+/** Characters of a result that is sent to a model. */
+const resultMax = 50_000;
+/** Characters of the JSON of an input or output in events and messages. */
+const previewMax = 30_000;
+
+interface ToolOutcome {
+  /** JSON value. */
+  readonly output?: unknown;
+  readonly error?: StepError;
+  /** The message for the model and the conversation; the step keeps the error's own message. */
+  readonly told?: string;
+  readonly said?: readonly SaidMessage[] | undefined;
+}
+
+/**
+ * Runs a tool. It resolves before the result is recorded, so that the next turn can begin in the
+ * same commit; `isRecorded` rejects with the journal's error. Rejects with a ThinkingError when the run
+ * is stopped.
+ */
+export async function runTool(asking: Asking, tool: PlannedTool) {
+  const { attempt, generation, box, part } = asking;
+  const { say } = attempt.run;
+  const { n: step, call, name, left } = tool;
+  const place = { step, call_id: call.id, tool: name };
+  // If the run was suspended during the call, clients have already received this event.
+  if (left?.isInterrupted !== false) {
+    say({ type: 'tool_call', data: { ...place, input: previewOfJson(call.input) } });
+  }
+  // Another generation may have a call of the same id.
+  const { part: own, changes } = innerPart(part, step, `${generation.id}/${call.id}`);
+  const excess = excessOf(call);
+  const use = excess === null ? box.read(call) : { kind: 'refused' as const, message: excess };
+  const outcome = withoutAmounts(await outcomeOf(asking, tool, use, own), name);
+  const { message, whole } = messageOf(attempt, tool, outcome);
+  asking.results.set(call.id, message);
+  const isRecorded = attempt.generations.endTool(tool, {
+    status: outcome.error === undefined ? 'completed' : 'failed',
+    error: outcome.error ?? null,
+    message,
+    content: contentOf(call, name, outcome),
+    whole,
+    isDialogue: generation.isDialogue,
+    memory: changes,
+    said: outcome.said ?? [],
+  });
+  const error = toldError(outcome);
+  const result = error === undefined ? { output: preview(outcome.output) } : { error };
+  say({ type: 'tool_result', data: { ...place, ...result } });
+  return { message, isRecorded };
+}
+
+/** Removes the remaining amounts of budgets from an error: only the operator may see them. */
+function withoutAmounts(outcome: ToolOutcome, name: string): ToolOutcome {
+  if (outcome.error?.code !== 'budget_exceeded') return outcome;
+  const told = `${name} could not finish: the tokens or the money that it may use are used up (budget_exceeded)`;
+  return { ...outcome, told };
+}
+
+/** The error as the model, the conversation and the stream have it. */
+function toldError({ error, told }: ToolOutcome): StepError | undefined {
+  return error && { ...error, message: told ?? error.message };
+}
+
+async function outcomeOf(
+  asking: Asking,
+  tool: PlannedTool,
+  use: ToolUse,
+  own: RunPart,
+): Promise<ToolOutcome> {
+  const { deps, run } = asking.attempt;
+  const forbidden = await keyFault(asking);
+  if (forbidden !== null) return forbidden;
+  switch (use.kind) {
+    case 'refused':
+      return failed('invalid_input', use.message);
+    case 'memory':
+      return askMemory(run, use, own);
+    case 'file': {
+      const read = await deps.skills.readFile(asking.generation.files, use.path, use.offset);
+      return 'error' in read ? failed('not_found', read.error) : { output: read.text };
+    }
+    case 'result':
+      return readResult(asking, use);
+    case 'find': {
+      const output = await asking.box.find(use.query, use.limit);
+      return output === null ? failed('not_found', noneFound) : { output };
+    }
+    case 'skill':
+      return runSkill(asking, tool, use, own);
+    case 'agent':
+      return runAgent(asking, tool, use, own);
+  }
+}
+
+const noneFound = 'No tool was found: try other words, or fewer';
+
+/** The outcome where the key of the job is no longer valid. */
+async function keyFault({ attempt: { deps, run } }: Asking): Promise<Refused | null> {
+  try {
+    await requireKey(deps, run.job);
+    return null;
+  } catch (error) {
+    if (!(error instanceof ThinkingError)) throw error;
+    return failed('insufficient_scope', error.message);
+  }
+}
+
+async function askMemory(
+  run: RunSurroundings,
+  { verb, payload }: Extract<ToolUse, { kind: 'memory' }>,
+  own: RunPart,
+): Promise<ToolOutcome> {
+  try {
+    return { output: await run.memory().ask(verb, payload, { ...own, isModel: true }) };
+  } catch (error) {
+    // An error that is not retryable breaks a rule, and its message is for the model.
+    if ((error as { retryable?: unknown }).retryable !== false) throw error;
+    return failed('invalid_input', (error as Error).message);
+  }
+}
+
+/** A part of an earlier result, with a note of what follows it. */
+async function readResult(
+  { attempt: { generations }, results }: Asking,
+  { callId, offset, length }: Extract<ToolUse, { kind: 'result' }>,
+): Promise<ToolOutcome> {
+  const text = await generations.readResult(callId, results.get(callId));
+  if (text === undefined) {
+    const id = JSON.stringify(callId.slice(0, 200));
+    return failed('not_found', `There is no result of a call ${id} in this conversation`);
+  }
+  const part = text.slice(offset, offset + length);
+  const end = offset + part.length - (endsMidCharacter(part) && part.length > 1 ? 1 : 0);
+  const left = text.length - end;
+  const read = text.slice(offset, end).toWellFormed();
+  if (left <= 0) return { output: read };
+  return { output: `${read}\n[${left} more characters follow, from offset ${end}]` };
+}
+
+async function runSkill(
+  asking: Asking,
+  tool: PlannedTool,
+  use: Extract<ToolUse, { kind: 'skill' }>,
+  own: RunPart,
+): Promise<ToolOutcome> {
+  const {
+    attempt: { run },
+    generation,
+    scope,
+  } = asking;
+  const { skill: name, input } = use;
+  const admitted = await admit(asking, tool, use, own);
+  if ('error' in admitted) return admitted;
+  const isOnce = admitted.isApproved || tool.left?.isApproved === true;
+  const wasInterrupted = tool.left?.isInterrupted === true;
+  const call = { skill: name, input, isOnce, wasInterrupted };
+  const result = await run.runSkill(call, own, generation.call.signal, scope);
+  switch (result.kind) {
+    case 'completed':
+      return { output: JSON.parse(result.output), said: result.said };
+    case 'failed':
+      return { ...failed(result.code, result.message), said: result.said };
+    case 'stopped':
+      throw stopped();
+  }
+}
+
+/** Whether the call may be made, and whether a person has approved it just now. */
+async function admit(
+  asking: Asking,
+  tool: PlannedTool,
+  use: Extract<ToolUse, { kind: 'skill' | 'agent' }>,
+  own: RunPart,
+): Promise<Refused | { readonly isApproved: boolean }> {
+  const { run } = asking.attempt;
+  // Checked first, so that no person is asked to approve a call that cannot be made.
+  const refused = await run.refusalOf(use.skill);
+  if (refused !== null) return { error: refused };
+  const grant = await awaitApproval(asking, tool, use, own);
+  if (grant === null) return { isApproved: false };
+  if ('code' in grant) return { error: grant };
+  // Checked again, because the wait for the approval may have taken days.
+  const refusedNow = await run.refusalOf(use.skill);
+  if (refusedNow !== null) return { error: refusedNow };
+  const forbidden = await keyFault(asking);
+  if (forbidden !== null) return forbidden;
+  await grant.use();
+  return { isApproved: true };
+}
+
+/**
+ * Gives another agent the task as a child job and waits for it. The job is recorded in the transaction of the wait, so
+ * it is started once, however often the run is interrupted.
+ */
+async function runAgent(
+  asking: Asking,
+  tool: PlannedTool,
+  use: Extract<ToolUse, { kind: 'agent' }>,
+  own: RunPart,
+): Promise<ToolOutcome> {
+  const { run } = asking.attempt;
+  // No named step or wait of the tool's own has a place of this form.
+  const key = digestOf(JSON.stringify([own.path, 'job of the call']));
+  const hasBegun = tool.left !== undefined && (await run.journal.records()).byKey.has(key);
+  if (!hasBegun) {
+    const admitted = await admit(asking, tool, use, own);
+    if ('error' in admitted) return admitted;
+  }
+  const { agent, skill } = use;
+  const payload = { skill, agent, input: JSON.parse(use.input) as unknown };
+  const place = { key, name: `agent/${agent}`, nth: 1, parent: tool.n };
+  const answer = await waitFor(asking, { ...place, kind: 'run', payload });
+  if ('error' in answer) return answer;
+  const output = answer.output as { answer?: unknown };
+  // A task without a schema has only the field `answer`.
+  return { output: Object.keys(output).length === 1 ? (output.answer ?? output) : output };
+}
+
+/** The message for the model, and the whole result where that is longer. */
+function messageOf(
+  { generations, run }: Asking['attempt'],
+  { n, call: { id: callId, name } }: PlannedTool,
+  outcome: ToolOutcome,
+): { message: ToolMessage; whole: string | null } {
+  const { output } = outcome;
+  const error = toldError(outcome);
+  const isError = error !== undefined;
+  const text = isError ? error.message : resultText(output);
+  const message = { role: 'tool', callId, name, text, isError } as const;
+  if (text.length <= resultMax) return { message, whole: null };
+  if (!generations.keepsResult(text)) {
+    return { message: { ...message, text: cutText(text, resultMax) }, whole: null };
+  }
+  const whole = { job: run.job.id, step: n, characters: text.length };
+  const cut = cutResultText({ ...message, whole }, resultMax);
+  return { message: { ...message, text: cut, whole }, whole: text };
+}
+
+/** The content of the conversation's message: the tool, its input and its result. */
+function contentOf(call: ToolCall, tool: string, outcome: ToolOutcome): string {
+  const error = toldError(outcome);
+  const result = error === undefined ? { output: preview(outcome.output) } : { error };
+  return JSON.stringify({ tool, input: previewOfJson(call.input), ...result });
+}
+
+function textOf(value: unknown): string {
+  return JSON.stringify(value) ?? 'null';
+}
+
+/** A value for events and messages: itself, or the start of its JSON when that is too long. */
+function preview(value: unknown): unknown {
+  const json = textOf(value);
+  return json.length <= previewMax ? (value ?? null) : cutText(json, previewMax);
+}
+
+/** The same for arguments, which may be invalid JSON. */
+function previewOfJson(text: string): unknown {
+  try {
+    return preview(text.trim() === '' ? {} : JSON.parse(text));
+  } catch {
+    return cutText(text, previewMax);
+  }
+}

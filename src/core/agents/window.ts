@@ -1,0 +1,25 @@
+/** The tokens of the window that remain for the messages of the dialogue. */
+import type { ToolOffer } from '../../adapters/models/model.ts';
+import type { Asking } from './attempt.ts';
+import type { Measure } from './estimates.ts';
+import { sizeOfText, type TextSize } from './text-size.ts';
+
+export interface Room {
+  /** Tokens. */
+  readonly room: number;
+  readonly tokensOf: Measure;
+  /** The size of the offered tools. */
+  readonly offers: TextSize;
+}
+
+export function roomFor(
+  { attempt, generation }: Pick<Asking, 'attempt' | 'generation'>,
+  tools: readonly ToolOffer[],
+): Room {
+  const { window, output, overhead, call, fallbacks } = generation;
+  // The messages are chosen once, so they have to fit every model that may be asked.
+  const { tokensOf, hidden } = attempt.estimates.measure([call.model, ...fallbacks]);
+  const offers = sizeOfText(JSON.stringify(tools));
+  const taken = output + hidden + tokensOf(overhead) + tokensOf(offers);
+  return { room: window - taken, tokensOf, offers };
+}

@@ -1,0 +1,49 @@
+/** `/api/conversations` (specification: Conversations). */
+import type { FastifyRequest } from 'fastify';
+import { callerOf } from '../../adapters/http/authenticate.ts';
+import { tellNext } from '../../adapters/http/response-headers.ts';
+import type { Server } from '../../adapters/http/server.ts';
+import { unknownFirst } from '../../adapters/http/unknown-first.ts';
+import {
+  getSchema,
+  listSchema,
+  messagesSchema,
+  tokenUsageSchema,
+} from './conversations.schemas.ts';
+import type { Conversations } from './conversations.ts';
+
+export function conversationRoutes(
+  server: Server,
+  { conversations }: { conversations: Conversations },
+): void {
+  /** Unknown conversations are 404 before the query is validated (docs/decisions/order-of-checks.md). */
+  const onRequest = async (request: FastifyRequest) => {
+    const { id } = request.params as { id: string };
+    await conversations.find(callerOf(request).organizationId, id);
+  };
+  server.get('/api/conversations', { schema: listSchema }, async (request, reply) => {
+    const { limit, offset, include, ...filters } = request.query;
+    const { organizationId } = callerOf(request);
+    const list = include ? conversations.listOpened : conversations.list;
+    const { conversations: page, total } = await list(organizationId, filters, { limit, offset });
+    return reply.header('x-total-count', total).send(page);
+  });
+  const getOptions = { errorHandler: unknownFirst(onRequest), schema: getSchema };
+  server.get('/api/conversations/:id', getOptions, (request) =>
+    conversations.get(callerOf(request).organizationId, request.params.id),
+  );
+  const messagesOptions = { onRequest, schema: messagesSchema };
+  server.get('/api/conversations/:id/messages', messagesOptions, async (request, reply) => {
+    const { role, ...page } = request.query;
+    const { messages, total, next } = await conversations.messages(request.params.id, role, page);
+    tellNext(reply, next);
+    return reply.header('x-total-count', total).send(messages);
+  });
+  const usageOptions = { onRequest, schema: tokenUsageSchema };
+  server.get('/api/conversations/:id/token-usage', usageOptions, async (request, reply) => {
+    const { params, query } = request;
+    const { usage, next } = await conversations.tokenUsage(params.id, query.offset);
+    tellNext(reply, next);
+    return usage;
+  });
+}

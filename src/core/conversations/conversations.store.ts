@@ -1,0 +1,294 @@
+/** The queries on conversations, their counts and their messages; not the lists, and not what models are sent. */
+import { type Insertable, type Selectable, type SqlBool, sql } from 'kysely';
+import { countOf } from '../../adapters/database/count-of.ts';
+import { createCounts, type Writer } from '../../adapters/database/counts.ts';
+import type { Handle, Transaction } from '../../adapters/database/database.ts';
+import { idIn, idInLocked, isIn } from '../../adapters/database/ids-in.ts';
+import { locked } from '../../adapters/database/locked.ts';
+import { bytesOf, cutPage, type PageAsked } from '../../adapters/database/page-bytes.ts';
+import { allRows, firstRow, statement } from '../../adapters/database/statement.ts';
+import type {
+  ConversationStatus,
+  ConversationsTable,
+  MessageRole,
+  MessagesTable,
+} from '../../adapters/database/tables.ts';
+
+export type ConversationRow = Selectable<ConversationsTable>;
+export type MessageRow = Selectable<MessagesTable>;
+
+/** A new conversation; it has no failed summaries. */
+export type NewConversationRow = Omit<
+  ConversationRow,
+  'failed_summaries' | 'next_summary_at' | 'failed_summaries_version'
+>;
+
+export function insertConversations(tx: Transaction, rows: readonly NewConversationRow[]) {
+  return tx.insert('conversations', rows);
+}
+
+/** Inserts messages; tokens left out are none. */
+/** Added to `messages.dialogue` of a summary. */
+export const summaryMark = 2;
+
+export function insertMessages(tx: Transaction, rows: readonly Insertable<MessagesTable>[]) {
+  return tx.insert('messages', rows);
+}
+
+const setStatus = statement<{ ids: readonly string[]; status: ConversationStatus; now: number }>()(
+  (db, p, dialect) =>
+    db
+      .updateTable('conversations')
+      .set({ status: p('status'), updated_at: p('now') })
+      .where(idInLocked(dialect, p.list('ids'), 'conversations', sql<SqlBool>`true`))
+      .returning(['organization_id', 'agent_id', 'trigger_type']),
+);
+
+/** Makes a conversation that is held active again. */
+export function reopenConversation(tx: Transaction, id: string, now: number): Promise<void> {
+  return tx.each(setStatus, [{ ids: [id], status: 'active', now }]);
+}
+
+export const { change: changeConversationCounts, fold: foldConversationCounts } = createCounts(
+  'conversation_counts',
+  ['organization_id', 'agent_id', 'trigger_type'],
+);
+
+/** The end of an active conversation. */
+interface Ending {
+  readonly id: string;
+  readonly status: Exclude<ConversationStatus, 'active'>;
+}
+
+/** Counted in the order in which `createCounts` writes its rows, so that no two transactions deadlock. */
+const endAndCount = statement<{
+  ids: readonly string[];
+  failed: readonly string[];
+  now: number;
+  writer: Writer;
+}>()((db, p, dialect) =>
+  db
+    .with('ended', (ended) =>
+      ended
+        .updateTable('conversations')
+        .set({
+          status: sql<ConversationStatus>`case when ${isIn(dialect, sql`id`, p.list('failed'))} then 'failed' else 'completed' end`,
+          updated_at: p('now'),
+        })
+        .where(idInLocked(dialect, p.list('ids'), 'conversations', sql<SqlBool>`true`))
+        .returning(['organization_id', 'agent_id', 'trigger_type', 'status']),
+    )
+    .insertInto('conversation_counts')
+    .columns(['organization_id', 'agent_id', 'trigger_type', 'status', 'writer', 'count'])
+    .expression(
+      sql`select organization_id, agent_id, trigger_type, change.status, ${p('writer')}::text, sum(change.by)
+        from ended, lateral (values ('active', -1), (ended.status, 1)) as change (status, by)
+        group by organization_id, agent_id, trigger_type, change.status
+        order by concat_ws(chr(10), organization_id, agent_id, trigger_type, change.status) collate "C"`,
+    )
+    .onConflict((conflict) =>
+      conflict
+        .columns(['organization_id', 'agent_id', 'trigger_type', 'status', 'writer'])
+        .doUpdateSet((eb) => ({
+          count: eb('conversation_counts.count', '+', eb.ref('excluded.count')),
+        })),
+    ),
+);
+
+/** Ends active conversations and counts them; on PostgreSQL one statement, for whose answer no code waits. */
+export async function endAndCountConversations(
+  tx: Transaction,
+  endings: readonly Ending[],
+  now: number,
+  writer: Writer,
+): Promise<void> {
+  if (endings.length === 0) return;
+  const idsOf = (some: readonly Ending[]) => some.map(({ id }) => id);
+  if (tx.dialect === 'postgres') {
+    const failed = endings.filter(({ status }) => status === 'failed');
+    return tx.each(endAndCount, [{ ids: idsOf(endings), failed: idsOf(failed), now, writer }]);
+  }
+  for (const [status, ended] of Map.groupBy(endings, (ending) => ending.status)) {
+    // A continued conversation keeps the kind of its first job.
+    const kinds = await tx.all(setStatus, { ids: idsOf(ended), status, now });
+    const changes = kinds.map((kind) => ({ kind, from: 'active' as const, to: status }));
+    await changeConversationCounts(tx, writer, changes);
+  }
+}
+
+/** The last message of a conversation; undefined when there is none. */
+export const findLastMessage = firstRow<{ conversation_id: string }, Transaction>()((db, p) =>
+  db
+    .selectFrom('messages')
+    .select('id')
+    .where('conversation_id', '=', p('conversation_id'))
+    .orderBy('id', 'desc')
+    .limit(1),
+);
+
+const removeMessages = statement<{ conversation_id: string; job_id: string }>()((db, p) =>
+  db
+    .deleteFrom('messages')
+    .where('conversation_id', '=', p('conversation_id'))
+    .where('job_id', '=', p('job_id')),
+);
+
+/** Deletes the messages of jobs. */
+export async function deleteMessages(
+  tx: Transaction,
+  jobs: readonly { readonly id: string; readonly conversation_id: string }[],
+): Promise<void> {
+  await tx.each(
+    removeMessages,
+    jobs.map(({ id, conversation_id }) => ({ conversation_id, job_id: id })),
+  );
+}
+
+const byIdsLocked = statement<{ ids: readonly string[] }>()((db, p, dialect) => {
+  const query = db
+    .selectFrom('conversations')
+    .selectAll()
+    .where(idIn(dialect, p.list('ids')))
+    .orderBy('id');
+  return locked(dialect, query);
+});
+
+/**
+ * The conversations that there are of these, held until the transaction ends, in the order in which all do:
+ * before anything is counted of any of them.
+ */
+export function lockConversations(tx: Transaction, ids: readonly string[]) {
+  return tx.all(byIdsLocked, { ids });
+}
+
+/** Like `lockConversations`, without returning the rows. */
+export async function holdConversations(tx: Transaction, ids: readonly string[]): Promise<void> {
+  if (tx.dialect !== 'sqlite') await tx.each(byIdsLocked, [{ ids }]);
+}
+
+/** Deletes the conversations among these that have no message, and returns them. */
+export const deleteEmptyConversations = allRows<{ ids: readonly string[] }, Transaction>()(
+  (db, p, dialect) =>
+    db
+      .deleteFrom('conversations')
+      .where(idIn(dialect, p.list('ids')))
+      .where(({ not, exists, selectFrom }) =>
+        not(
+          exists(
+            selectFrom('messages')
+              .select('messages.id')
+              .whereRef('messages.conversation_id', '=', 'conversations.id'),
+          ),
+        ),
+      )
+      .returning(['organization_id', 'agent_id', 'trigger_type', 'status']),
+);
+
+export const findConversation = firstRow<{ id: string; organizationId: string }>()((db, p) =>
+  db
+    .selectFrom('conversations')
+    .selectAll()
+    .where('id', '=', p('id'))
+    .where('organization_id', '=', p('organizationId')),
+);
+
+/**
+ * A page of messages, oldest first, how many there are in all, and the offset at which to go on where
+ * the page was cut for its bytes.
+ */
+export async function listMessages(
+  db: Handle,
+  conversationId: string,
+  role: MessageRole | undefined,
+  page: PageAsked,
+) {
+  let query = db.kysely.selectFrom('messages').where('conversation_id', '=', conversationId);
+  if (role !== undefined) query = query.where('role', '=', role);
+  const total = await countOf(query);
+  const sizes = await query
+    .select(['id', bytesOf('content').as('bytes')])
+    .orderBy('id')
+    .limit(page.limit)
+    .offset(page.offset)
+    .execute();
+  const { rows, next } = cutPage(sizes, page);
+  const [first, last] = [rows.at(0), rows.at(-1)];
+  if (first === undefined || last === undefined) return { messages: [], total, next };
+  const messages = await query
+    .select(['id', 'conversation_id', 'role', 'content', 'model', 'created_at', 'dialogue'])
+    .where('id', '>=', first.id)
+    .where('id', '<=', last.id)
+    .orderBy('id')
+    .execute();
+  return { messages, total, next };
+}
+
+// Messages with tokens have an index of their own, from which this is read without the messages.
+const hasTokens = sql<SqlBool>`prompt_tokens + completion_tokens + unreported > 0`;
+
+const countedColumns = [
+  'model',
+  'prompt_tokens',
+  'completion_tokens',
+  'unreported',
+  'cache_read_tokens',
+  'cache_write_tokens',
+  'reasoning_tokens',
+  'cost',
+] as const;
+/** Of a message for which no model was asked. */
+const noTokens = {
+  model: null,
+  prompt_tokens: 0,
+  completion_tokens: 0,
+  unreported: 0,
+  cache_read_tokens: 0,
+  cache_write_tokens: 0,
+  reasoning_tokens: 0,
+  cost: 0,
+};
+
+/**
+ * Messages of a conversation, oldest first, with the tokens of each: `limit` of them after `offset`.
+ * The totals of the conversation are the sums over all of them, always.
+ */
+export async function listMessageTokens(
+  db: Handle,
+  conversationId: string,
+  { limit, offset }: PageAsked,
+) {
+  const messages = db.kysely.selectFrom('messages').where('conversation_id', '=', conversationId);
+  const [page, counted] = await Promise.all([
+    messages.select(['id', 'role']).orderBy('id').limit(limit).offset(offset).execute(),
+    messages
+      .select(['id', ...countedColumns])
+      .where(hasTokens)
+      .execute(),
+  ]);
+  const byId = new Map(counted.map((row) => [row.id, row]));
+  return page.map((message) => ({ ...noTokens, ...byId.get(message.id), ...message }));
+}
+
+/** Tokens of a conversation, summed for each of its jobs that used any. */
+export const sumTokensByJob = allRows<{ conversationId: string }>()((db, p) =>
+  db
+    .selectFrom('messages')
+    .select([
+      'job_id',
+      sql<number>`sum(prompt_tokens)`.as('prompt_tokens'),
+      sql<number>`sum(completion_tokens)`.as('completion_tokens'),
+      sql<number>`sum(cache_read_tokens)`.as('cache_read_tokens'),
+      sql<number>`sum(cache_write_tokens)`.as('cache_write_tokens'),
+      sql<number>`sum(reasoning_tokens)`.as('reasoning_tokens'),
+      sql<number | null>`sum(cost)`.as('cost'),
+      sql<number>`sum(case when cost is null then 1 else 0 end)`.as('unpriced'),
+      // Whether some call's tokens are not known (see `messages.unreported`).
+      sql<number>`max(unreported % 2) + 2 * max(unreported / 2)`.as('unreported'),
+    ])
+    .where('conversation_id', '=', p('conversationId'))
+    .where(hasTokens)
+    .groupBy('job_id'),
+);
+
+/** Sums over messages; `unreported` as in `messages`, `unpriced` the number of those without a cost. */
+export type CountedTokens = Omit<Awaited<ReturnType<typeof sumTokensByJob>>[number], 'job_id'>;

@@ -1,0 +1,84 @@
+/** The messages of a conversation as models are sent them. */
+import { type ExpressionBuilder, type SqlBool, sql } from 'kysely';
+import type { Handle } from '../../adapters/database/database.ts';
+import { idIn } from '../../adapters/database/ids-in.ts';
+import { fittingRows } from '../../adapters/database/page-bytes.ts';
+import { allRows, statement } from '../../adapters/database/statement.ts';
+import type { Tables } from '../../adapters/database/tables.ts';
+
+const dialogueSizes = statement<{ conversation_id: string; job_id: string; limit: number }>()(
+  (db, p) =>
+    db
+      .selectFrom('messages')
+      .select(['id', sql<number>`octet_length(coalesce(data, content))`.as('bytes')])
+      .where('conversation_id', '=', p('conversation_id'))
+      .where('job_id', '<>', p('job_id'))
+      .where(isDialogue)
+      .orderBy('id', 'desc')
+      .limit(p('limit')),
+);
+
+const dialogue = statement<{ conversation_id: string; job_id: string; oldest: string }>()((db, p) =>
+  db
+    .selectFrom('messages')
+    .select((eb) => [
+      'id',
+      'role',
+      'data',
+      sql<string>`case when data is null then content else '' end`.as('content'),
+      sql<string | null>`case when data is null then ${taskField(eb)} end`.as('task_field'),
+    ])
+    .where('conversation_id', '=', p('conversation_id'))
+    .where('id', '>=', p('oldest'))
+    .where('job_id', '<>', p('job_id'))
+    .where(isDialogue)
+    .orderBy('id'),
+);
+
+/** The field of a message that holds the task, if the message is the input of its job. */
+const taskField = (eb: ExpressionBuilder<Tables, 'messages'>) =>
+  eb
+    .selectFrom('jobs')
+    .innerJoin('skills', (join) =>
+      join
+        .onRef('skills.category', '=', 'jobs.skill_category')
+        .onRef('skills.skill_name', '=', 'jobs.skill_name')
+        .onRef('skills.version', '=', 'jobs.skill_version'),
+    )
+    .whereRef('jobs.id', '=', 'messages.job_id')
+    .select('skills.task_field');
+
+// The role is looked at first: it lies before a content that may be long, the other column after it.
+// A summary in the dialogue is a 3 (`summaryMark`).
+const isDialogue = sql<SqlBool>`(role = 'user' or dialogue in (1, 3))`;
+
+/**
+ * The messages to and from the agent in other jobs of a conversation, oldest first: of the newest
+ * `limit` messages the newest that come to at most `bytesMax`, and whether there are older ones. A user's
+ * message has no data: it is the input of its job, whose skill names the field of the task.
+ */
+export async function listDialogue(
+  db: Handle,
+  conversationId: string,
+  exceptJobId: string,
+  { limit, bytesMax }: { limit: number; bytesMax: number },
+) {
+  const of = { conversation_id: conversationId, job_id: exceptJobId };
+  const sizes = await db.all(dialogueSizes, { ...of, limit: limit + 1 });
+  const newest = sizes.slice(0, limit);
+  const kept = newest.slice(0, fittingRows(newest, bytesMax));
+  const oldest = kept.at(-1)?.id;
+  const messages = oldest === undefined ? [] : await db.all(dialogue, { ...of, oldest });
+  return { messages, isCut: kept.length < sizes.length };
+}
+
+/** Messages of a conversation as models take them. */
+export const listData = allRows<{ conversationId: string; ids: readonly string[] }>()(
+  (db, p, dialect) =>
+    db
+      .selectFrom('messages')
+      .select(['id', 'data'])
+      .where('conversation_id', '=', p('conversationId'))
+      .where(idIn(dialect, p.list('ids')))
+      .where('data', 'is not', null),
+);

@@ -1,0 +1,172 @@
+/**
+ * Conversations as work makes them: begun with a job, spoken in while it runs, ended with it. Called
+ * inside the transaction that accepts or settles the job, so that both are true or neither.
+ */
+
+import type { Writer } from '../../adapters/database/counts.ts';
+import type { Transaction } from '../../adapters/database/database.ts';
+import { continueAfter, newId } from '../../kernel/ids.ts';
+import { isCleanText } from '../../kernel/text.ts';
+import {
+  type ConversationRow,
+  changeConversationCounts,
+  deleteEmptyConversations,
+  deleteMessages,
+  endAndCountConversations,
+  findLastMessage,
+  foldConversationCounts as foldCounts,
+  holdConversations,
+  insertConversations,
+  insertMessages,
+  lockConversations,
+  type MessageRow,
+  type NewConversationRow,
+  reopenConversation,
+  summaryMark,
+} from './conversations.store.ts';
+
+export type NewConversation = Readonly<
+  Omit<NewConversationRow, 'status' | 'created_at' | 'updated_at'>
+>;
+
+export interface NewMessage
+  extends Readonly<Pick<MessageRow, 'conversation_id' | 'job_id' | 'role' | 'content'>> {
+  /** Made when it is left out. */
+  readonly id?: string;
+  /** When it was said. */
+  readonly at: number;
+}
+
+/** Tokens of a call, null where they were not reported; parts of them; nano-dollars, null where unknown. */
+interface MessageTokens {
+  readonly prompt: number | null;
+  readonly completion: number | null;
+  readonly cacheRead?: number;
+  readonly cacheWrite?: number;
+  readonly reasoning?: number;
+  readonly cost: number | null;
+}
+
+/** A message that a model gave, or was given in answer. */
+export interface DialogueEntry extends NewMessage {
+  /** What the model's call cost, null where the provider did not say; left out for what cost nothing. */
+  readonly tokens?: MessageTokens;
+  /** The model that wrote it; left out where none did. */
+  readonly model?: string;
+  /** JSON: the message as a model takes it. */
+  readonly data: string | null;
+  /** Whether a later run that continues the conversation is shown it. */
+  readonly isDialogue: boolean;
+  /** Whether it is a summary of earlier messages. */
+  readonly isSummary?: boolean;
+}
+
+/** Begins conversations, active from now on. */
+export async function beginConversations(
+  tx: Transaction,
+  conversations: readonly NewConversation[],
+  now: number,
+  writer: Writer,
+): Promise<void> {
+  await insertConversations(
+    tx,
+    conversations.map(({ id, organization_id, agent_id, user_id, trigger_type }) => ({
+      id,
+      organization_id,
+      agent_id,
+      user_id,
+      status: 'active',
+      trigger_type,
+      created_at: now,
+      updated_at: now,
+    })),
+  );
+  await changeConversationCounts(
+    tx,
+    writer,
+    conversations.map((kind) => ({ kind, from: null, to: 'active' })),
+  );
+}
+
+/** Adds messages in the order in which they were said; they cost no tokens. */
+export async function addMessages(tx: Transaction, messages: readonly NewMessage[]): Promise<void> {
+  await insertMessages(tx, messages.map(plainRow));
+}
+
+/** As `addMessages`, with what models need to go on from there and what their calls cost. */
+export async function addDialogue(
+  tx: Transaction,
+  entries: readonly DialogueEntry[],
+): Promise<void> {
+  await insertMessages(
+    tx,
+    entries.map((entry) => {
+      const { tokens = noTokens, model, data, isDialogue, isSummary, ...message } = entry;
+      return {
+        ...plainRow(message),
+        prompt_tokens: tokens.prompt ?? 0,
+        completion_tokens: tokens.completion ?? 0,
+        unreported: (tokens.prompt === null ? 1 : 0) + (tokens.completion === null ? 2 : 0),
+        cache_read_tokens: tokens.cacheRead ?? 0,
+        cache_write_tokens: tokens.cacheWrite ?? 0,
+        reasoning_tokens: tokens.reasoning ?? 0,
+        cost: tokens.cost,
+        dialogue: Number(isDialogue) + (isSummary ? summaryMark : 0),
+        model: model ?? null,
+        data,
+      };
+    }),
+  );
+}
+
+const noTokens: MessageTokens = { prompt: 0, completion: 0, cost: null };
+
+function plainRow({ id = newId(), conversation_id, job_id, role, content, at }: NewMessage) {
+  return { conversation_id, id, job_id, role, content: storable(content), created_at: at };
+}
+
+/** PostgreSQL holds no NUL and no half of a surrogate pair: a text with one is kept as JSON text. */
+function storable(content: string): string {
+  return isCleanText(content) ? content : JSON.stringify(content);
+}
+
+export const conversationsHeld = lockConversations;
+export const endConversations = endAndCountConversations;
+export const foldConversationCounts = foldCounts;
+
+/** Makes a conversation that is held and has ended active again. */
+export async function continueConversation(
+  tx: Transaction,
+  conversation: ConversationRow,
+  now: number,
+  writer: Writer,
+): Promise<void> {
+  const { id, status } = conversation;
+  await reopenConversation(tx, id, now);
+  // Another process, whose clock is another, may have said it.
+  const last = await findLastMessage(tx, { conversation_id: id });
+  if (last !== undefined) continueAfter(last.id);
+  await changeConversationCounts(tx, writer, [{ kind: conversation, from: status, to: 'active' }]);
+}
+
+/**
+ * Deletes the messages of jobs, and the conversations that are then empty. A conversation that other
+ * jobs have continued stays, with the messages of those.
+ */
+export async function forgetJobs(
+  tx: Transaction,
+  jobs: readonly { readonly id: string; readonly conversation_id: string }[],
+  writer: Writer,
+): Promise<void> {
+  const ids = jobs.map((job) => job.conversation_id);
+  // Held before it is looked whether one is empty: what continues it has then either been recorded
+  // with its messages, or finds it gone.
+  await holdConversations(tx, ids);
+  await deleteMessages(tx, jobs);
+  const deleted = await deleteEmptyConversations(tx, { ids });
+  await changeConversationCounts(
+    tx,
+    writer,
+    deleted.map((kind) => ({ kind, from: kind.status, to: null })),
+  );
+}

@@ -1,0 +1,208 @@
+/**
+ * Credentials: an organization's own API keys and base urls for providers of models. API keys are stored
+ * encrypted, decrypted only for use, and never returned. A change takes effect at once in this process,
+ * and within a second in every other one.
+ */
+
+import type { Database } from '../../adapters/database/database.ts';
+import { isOrganization } from '../../adapters/database/organizations.ts';
+import type { PageAsked } from '../../adapters/database/page-bytes.ts';
+import {
+  decryptValue,
+  encryptValue,
+  sealedContexts,
+} from '../../adapters/database/sealed-values.ts';
+import { type ProviderSettings, providerPattern } from '../../adapters/models/providers.ts';
+import { baseUrlFault } from '../../kernel/base-url.ts';
+import { bind } from '../../kernel/bind.ts';
+import { type Clock, timestamp } from '../../kernel/clock.ts';
+import type { Cipher } from '../../kernel/encryption.ts';
+import { invalid, notFound } from '../../kernel/errors.ts';
+import { createShortCache, type ShortCache } from '../../kernel/short-cache.ts';
+import {
+  type CredentialRow,
+  deleteCredential,
+  findCredential,
+  listCredentials,
+  listKeys,
+  replaceCredential,
+} from './credentials.store.ts';
+
+/** API keys that are checked when the platform starts. */
+const checkedMax = 1_000;
+/** How long credentials are cached. */
+const cacheMs = 1_000;
+/** Rows in the cache, encrypted as they are stored; the oldest is evicted first. */
+const cachedMax = 1_000;
+
+/** The fields that an administrator sets for a provider. */
+export interface CredentialFields {
+  api_key?: string | null;
+  base_url?: string | null;
+}
+
+/** Stored credentials that cannot be used; the fault is a sentence for the operator, without secrets. */
+export interface UnusableCredentials {
+  readonly fault: string;
+}
+
+export type Credentials = ReturnType<typeof createCredentials>;
+
+interface CredentialsDeps {
+  readonly database: Database;
+  readonly clock: Clock;
+  /** Null without an encryption key: API keys can be neither stored nor used then. */
+  readonly cipher: Cipher | null;
+}
+
+interface CredentialsState extends CredentialsDeps {
+  /** By `keyOf`; null for a provider without credentials of the organization. */
+  readonly cache: ShortCache<CredentialRow | null>;
+}
+
+export function createCredentials(deps: CredentialsDeps) {
+  const state: CredentialsState = {
+    ...deps,
+    cache: createShortCache(deps.clock, cacheMs, cachedMax),
+  };
+  return bind(state, {
+    requireOrganization,
+    countUnusable,
+    find,
+    list,
+    replace,
+    remove,
+    settingsOf,
+  });
+}
+
+const keyOf = (organizationId: string, provider: string) => `${organizationId}/${provider}`;
+
+/** Throws `404` for an unknown organization. Organizations are never deleted. */
+async function requireOrganization(
+  { database }: CredentialsState,
+  organizationId: string,
+): Promise<void> {
+  if (!(await isOrganization(database.read, organizationId))) throw notFound('Organization');
+}
+
+/** Counts the stored API keys, of the first 1,000, that cannot be decrypted. */
+async function countUnusable({ database, cipher }: CredentialsState): Promise<number> {
+  const rows = await listKeys(database.read, checkedMax);
+  return rows.filter((row) => 'fault' in settingsIn(cipher, row)).length;
+}
+
+/** Throws `404` when the organization has no credentials for the provider. */
+async function find(
+  { database }: CredentialsState,
+  organizationId: string,
+  provider: string,
+): Promise<CredentialRow> {
+  const row = await findCredential(database.read, organizationId, provider);
+  if (row === undefined) throw credentialsNotFound();
+  return row;
+}
+
+async function list({ database }: CredentialsState, organizationId: string, page: PageAsked) {
+  const { credentials, total } = await listCredentials(database.read, organizationId, page);
+  return { credentials: credentials.map(credentialBody), total };
+}
+
+/**
+ * Stores the credentials of an existing organization for a provider, in place of earlier ones: a field that
+ * is left out is removed. Throws `400` for an invalid provider name and when both fields are missing, `409`
+ * for an API key without a cipher.
+ */
+async function replace(
+  { database, clock, cipher, cache }: CredentialsState,
+  organizationId: string,
+  provider: string,
+  fields: CredentialFields,
+) {
+  refuseMalformed(provider, fields);
+  const now = clock.now();
+  const { api_key = null, base_url = null } = fields;
+  const named = { organization_id: organizationId, provider, base_url };
+  const row = {
+    ...named,
+    api_key:
+      api_key === null
+        ? null
+        : encryptValue(cipher, api_key, sealedContexts.credentials(named), 'API keys'),
+    created_at: now,
+    updated_at: now,
+  };
+  const replaced = await database.write((tx) => replaceCredential(tx, row));
+  cache.forget(keyOf(organizationId, provider));
+  return credentialBody(replaced);
+}
+
+/** Throws `404` when there are none. */
+async function remove(
+  { database, cache }: CredentialsState,
+  organizationId: string,
+  provider: string,
+): Promise<void> {
+  const wasThere = await database.write((tx) => deleteCredential(tx, organizationId, provider));
+  if (!wasThere) throw credentialsNotFound();
+  cache.forget(keyOf(organizationId, provider));
+}
+
+/**
+ * An organization's settings for a provider, decrypted. Undefined when there are none, so that the
+ * platform's own settings apply.
+ */
+async function settingsOf(
+  { database, cipher, cache }: CredentialsState,
+  organizationId: string,
+  provider: string,
+): Promise<ProviderSettings | UnusableCredentials | undefined> {
+  const key = keyOf(organizationId, provider);
+  const stored = async () =>
+    (await findCredential(database.read, organizationId, provider)) ?? null;
+  const known = cache.get(key);
+  const row = known === undefined ? await cache.read(key, stored) : known;
+  return row === null ? undefined : settingsIn(cipher, row);
+}
+
+function settingsIn(
+  cipher: Cipher | null,
+  row: CredentialRow,
+): ProviderSettings | UnusableCredentials {
+  const own = { baseUrl: row.base_url, source: 'organization' } as const;
+  if (row.api_key === null) return { ...own, apiKey: null };
+  const sealed = { text: row.api_key, context: sealedContexts.credentials(row) };
+  const opened = decryptValue(cipher, sealed, `API key for ${row.provider}`);
+  return 'fault' in opened ? opened : { ...own, apiKey: opened.value };
+}
+
+const wellFormedProvider = new RegExp(`^${providerPattern}$`);
+
+/** The checks that a JSON Schema cannot express. */
+function refuseMalformed(provider: string, { api_key, base_url }: CredentialFields): void {
+  if (!wellFormedProvider.test(provider)) {
+    throw invalid(
+      'provider',
+      'must be a lower-case name of letters, digits and hyphens that begins with a letter',
+    );
+  }
+  if (api_key == null && base_url == null) {
+    throw invalid('api_key', 'is required where there is no base_url');
+  }
+  const fault = base_url == null ? null : baseUrlFault(base_url);
+  if (fault !== null) throw invalid('base_url', fault);
+}
+
+const credentialsNotFound = () => notFound('Credentials');
+
+/** Credentials in responses: without the key. */
+function credentialBody(row: CredentialRow) {
+  return {
+    organization_id: row.organization_id,
+    provider: row.provider,
+    base_url: row.base_url,
+    has_api_key: row.api_key !== null,
+    created_at: timestamp(row.created_at),
+    updated_at: timestamp(row.updated_at),
+  };
+}

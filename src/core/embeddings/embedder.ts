@@ -1,0 +1,188 @@
+/**
+ * Makes vectors of queries and memories with the model of `EMBEDDING_MODEL`, within the budget of the agent and with the
+ * credentials of its organization. A query has a short deadline and no retry; memories wait and are retried. Failures of
+ * the provider are results, not errors.
+ */
+import { createHash } from 'node:crypto';
+import { TextsRefusedError } from '../../adapters/models/embeddings.ts';
+import { ModelError } from '../../adapters/models/model.ts';
+import { type Backoff, delayAfter } from '../../kernel/backoff.ts';
+import { bind } from '../../kernel/bind.ts';
+import { cutToBytes } from '../../kernel/cut-text.ts';
+import { type Made, makeTexts } from './make-texts.ts';
+import { createQuestionCache, type QuestionCache } from './question-cache.ts';
+import {
+  agentKey,
+  logFailureOnce,
+  logRecovery,
+  make,
+  type Owning,
+  type RequestDeps,
+  type RequestState,
+} from './request.ts';
+
+/** After a failed query, searches use words only for this time, without asking the provider. */
+const restMs = 10_000;
+const retry: Backoff = { baseMs: 2_000, maxMs: 10 * 60_000 };
+/** How long the texts of an agent wait when its budget is used up. */
+const budgetWaitMs = 60_000;
+/** The limits of a request. */
+const bounds = {
+  /** UTF-8 bytes of a text that are sent: a token has at least one byte, and most models accept 8,192 tokens. */
+  textBytesMax: 8_000,
+  /** Texts per request; fewer after a failed request. */
+  textsMax: 64,
+};
+
+/** Failures of single-text requests after which a text gets no vector, and texts whose failures are counted. */
+const failuresMax = 3;
+const failuresKept = 1_000;
+
+interface EmbedderState extends RequestState {
+  readonly questions: QuestionCache;
+  /** By organization: the monotonic time until which no query is sent. */
+  readonly resting: Map<string, number>;
+  /** By organization or agent: the monotonic time until which its texts wait, and the number of failures. */
+  readonly waiting: Map<string, { readonly until: number; readonly failures: number }>;
+  /** By organization: the texts of its next request, if fewer than the maximum. */
+  readonly batches: Map<string, number>;
+  /** By digest of a text: how often the provider failed for it alone while it accepted another text. */
+  readonly failures: Map<string, number>;
+}
+
+export function createEmbedder(deps: RequestDeps) {
+  const state: EmbedderState = {
+    ...deps,
+    stopping: new AbortController(),
+    questions: createQuestionCache(deps.clock),
+    resting: new Map(),
+    waiting: new Map(),
+    batches: new Map(),
+    failures: new Map(),
+    said: new Set(),
+  };
+  return {
+    model: deps.model.name,
+    bounds,
+    ...bind(state, { question, texts, postpone, isWaiting, stop }),
+  };
+}
+
+/** The vector of a query; null if the provider gives none in time. */
+async function question(
+  state: EmbedderState,
+  owning: Owning,
+  text: string,
+): Promise<Float32Array | null> {
+  const key = JSON.stringify([owning.organizationId, text]);
+  const known = state.questions.get(key);
+  if (known !== undefined) return known;
+  const now = state.clock.monotonic();
+  const place = owning.organizationId;
+  if ((state.resting.get(place) ?? 0) > now) return null;
+  try {
+    const made = await make(state, owning, [cutToBytes(text, bounds.textBytesMax)], 'question');
+    if (made === null) return null;
+    const [vector = null] = made;
+    if (vector !== null) state.questions.set(key, vector);
+    logRecovery(state, `question ${place}`, 'questions have vectors again');
+    return vector;
+  } catch (error) {
+    if (!(error instanceof ModelError)) throw error;
+    // The provider may accept other queries, so it does not rest.
+    if (error instanceof TextsRefusedError) return null;
+    state.resting.set(place, state.clock.monotonic() + restMs);
+    if (error.fault !== 'aborted') {
+      const words = 'a question has no vector: memories are searched by words alone';
+      logFailureOnce(
+        state,
+        `question ${place}`,
+        { organization: place, reason: error.message },
+        words,
+      );
+    }
+    return null;
+  }
+}
+
+/**
+ * A vector for each text: null if the model refuses it, undefined if it has to wait. Calls `mayGoOn` before each further
+ * request.
+ */
+async function texts(
+  state: EmbedderState,
+  owning: Owning,
+  given: readonly string[],
+  mayGoOn: () => Promise<boolean>,
+): Promise<readonly Made[]> {
+  if (isWaiting(state, owning)) return given.map(() => undefined);
+  const place = owning.organizationId;
+  const batch = state.batches.get(place) ?? bounds.textsMax;
+  const { made, stopped } = await makeTexts(
+    state,
+    owning,
+    given.map((text) => cutToBytes(text, bounds.textBytesMax)),
+    { batch, mayGoOn, failsOften: (text) => failsOften(state, owning, text) },
+  );
+  if (stopped === null) {
+    state.waiting.delete(place);
+    if (batch < bounds.textsMax) state.batches.set(place, batch * 2);
+    logRecovery(state, `texts ${place}`, 'memories get vectors again');
+  } else if (stopped === 'budget') {
+    const until = state.clock.monotonic() + budgetWaitMs;
+    state.waiting.set(agentKey(owning), { until, failures: 0 });
+  } else if (stopped.fault === 'aborted') {
+    postponeFor(state, owning, null);
+  } else {
+    // A slow provider may answer in time for fewer texts.
+    state.batches.set(place, Math.max(1, Math.floor(batch / 2)));
+    postpone(state, owning, stopped.message, stopped.retryAfterMs);
+  }
+  return made;
+}
+
+/** Counts a failure of a single text; returns whether the text should get no vector. */
+function failsOften({ failures }: EmbedderState, { organizationId }: Owning, text: string) {
+  const digest = createHash('sha256').update(`${organizationId}/${text}`).digest('base64');
+  const count = (failures.get(digest) ?? 0) + 1;
+  if (failures.size >= failuresKept) failures.clear();
+  if (count < failuresMax) failures.set(digest, count);
+  else failures.delete(digest);
+  return count >= failuresMax;
+}
+
+/** Delays the texts of an organization and logs why. Without a given time, the delay grows with each failure. */
+function postpone(
+  state: EmbedderState,
+  owning: Owning,
+  reason: string,
+  waitMs: number | null,
+): void {
+  const { organizationId } = owning;
+  postponeFor(state, owning, waitMs);
+  const words = 'memories wait for vectors: they are found by words until then';
+  logFailureOnce(state, `texts ${organizationId}`, { organization: organizationId, reason }, words);
+}
+
+function postponeFor(
+  { waiting, clock }: EmbedderState,
+  { organizationId }: Owning,
+  askedMs: number | null,
+): void {
+  const failures = (waiting.get(organizationId)?.failures ?? 0) + 1;
+  const waitMs = Math.min(askedMs ?? delayAfter(retry, failures), retry.maxMs);
+  waiting.set(organizationId, { until: clock.monotonic() + waitMs, failures });
+}
+
+/** Whether the texts of an agent have to wait for its provider or its budget. */
+function isWaiting({ waiting, clock }: EmbedderState, owning: Owning): boolean {
+  const now = clock.monotonic();
+  return [owning.organizationId, agentKey(owning)].some(
+    (key) => (waiting.get(key)?.until ?? 0) > now,
+  );
+}
+
+/** Ends the calls under way. */
+function stop({ stopping }: EmbedderState): void {
+  stopping.abort();
+}

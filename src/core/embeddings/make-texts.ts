@@ -1,0 +1,164 @@
+/**
+ * Makes the vectors of several texts in as few requests as the provider and the budget allow: a batch that is refused or
+ * exceeds the budget is halved. A failure keeps the vectors made before it. A text counts as refused if the provider
+ * repeatedly fails for it alone, so that it does not block the texts after it.
+ */
+
+import { TextsRefusedError } from '../../adapters/models/embeddings.ts';
+import { ModelError } from '../../adapters/models/model.ts';
+import { cutToBytes } from '../../kernel/cut-text.ts';
+import { make, type Owning, type RequestState } from './request.ts';
+
+/** Requests for the texts of one call; the others are made by the next one. */
+const requestsMax = 40;
+/** UTF-8 bytes to which a refused text is cut for a second try. */
+const shortBytes = 1_000;
+/** A probe that every model accepts: if it is refused, the refusal is not about the texts. */
+const harmless = 'text';
+
+/** A vector; null for a text that the model does not take; undefined for one that was not tried. */
+export type Made = Float32Array | null | undefined;
+
+export interface MadeTexts {
+  readonly made: readonly Made[];
+  /** Why it ended before all texts were tried; null if all were. */
+  readonly stopped: ModelError | 'budget' | null;
+}
+
+interface Texts {
+  readonly state: RequestState;
+  readonly owning: Owning;
+  readonly given: readonly string[];
+  readonly made: Made[];
+  /** Whether to send one text per request, because the provider failed for several. */
+  readonly isOneByOne: boolean;
+  /** Indexes of the refused texts. */
+  readonly refused: Set<number>;
+  /** Counts a failure of a single text; returns whether the text should get no vector. */
+  readonly failsOften: (text: string) => boolean;
+  /** The failure of a single text that is to be retried. */
+  failure: ModelError | null;
+  requests: number;
+}
+
+interface Making {
+  /** Texts of a request. */
+  readonly batch: number;
+  /** Called before each request but the first. */
+  readonly mayGoOn: () => Promise<boolean>;
+  readonly failsOften: Texts['failsOften'];
+}
+
+export async function makeTexts(
+  state: RequestState,
+  owning: Owning,
+  given: readonly string[],
+  { batch, mayGoOn, failsOften }: Making,
+): Promise<MadeTexts> {
+  const made: Made[] = given.map(() => undefined);
+  const texts: Texts = {
+    ...{ state, owning, given, made, failsOften },
+    isOneByOne: batch === 1,
+    ...{ refused: new Set(), failure: null, requests: 0 },
+  };
+  const ranges: Range[] = [];
+  for (let from = 0; from < given.length; from += batch) {
+    ranges.unshift({ from, to: Math.min(given.length, from + batch) });
+  }
+  let stopped: MadeTexts['stopped'] = null;
+  try {
+    for (let range = ranges.pop(); range !== undefined; range = ranges.pop()) {
+      if (texts.requests >= requestsMax || (texts.requests > 0 && !(await mayGoOn()))) break;
+      const halves = await makeRange(texts, range);
+      if (halves === 'budget') {
+        stopped = 'budget';
+        break;
+      }
+      ranges.push(...halves);
+    }
+    const refusals = await noteRefusals(texts);
+    stopped ??= refusals ?? texts.failure;
+  } catch (error) {
+    if (!(error instanceof ModelError)) throw error;
+    stopped = error;
+  }
+  return { made, stopped };
+}
+
+interface Range {
+  readonly from: number;
+  readonly to: number;
+}
+
+/** Makes the vectors of a range; returns the parts that are still to be made, as a stack. */
+async function makeRange(texts: Texts, { from, to }: Range): Promise<Range[] | 'budget'> {
+  const { state, owning, given, made, refused } = texts;
+  const middle = Math.ceil((from + to) / 2);
+  const halves = [
+    { from: middle, to },
+    { from, to: middle },
+  ];
+  try {
+    texts.requests += 1;
+    const vectors = await make(state, owning, given.slice(from, to), 'memory');
+    if (vectors === null) return to - from > 1 ? halves : 'budget';
+    for (const [i, vector] of vectors.entries()) made[from + i] = vector;
+    return [];
+  } catch (error) {
+    const isRefused = error instanceof TextsRefusedError;
+    if (to - from > 1) {
+      if (!isRefused) throw error;
+      return halves;
+    }
+    if (!isRefused && !(await isFaultOfText(texts, error))) throw error;
+    const short = await makeShort(texts, given[from] ?? '', error as ModelError);
+    if (short === 'budget') return short;
+    if (short instanceof Float32Array) made[from] = short;
+    else if (short instanceof TextsRefusedError) refused.add(from);
+    else if (texts.failsOften(given[from] ?? '')) made[from] = null;
+    else texts.failure = short;
+    return [];
+  }
+}
+
+/** Whether a provider that failed for a text accepts another text, so that the text is at fault. */
+async function isFaultOfText(
+  { state, owning, isOneByOne }: Texts,
+  error: unknown,
+): Promise<boolean> {
+  return (
+    isOneByOne && isFailure(error) && (await make(state, owning, [harmless], 'memory')) !== null
+  );
+}
+
+const isFailure = (error: unknown): error is ModelError =>
+  error instanceof ModelError && error.fault === 'unavailable' && !error.isRateLimited;
+
+/** The vector of the beginning of a text that was refused or failed; the error if that fails too. */
+async function makeShort(
+  texts: Texts,
+  text: string,
+  error: ModelError,
+): Promise<Float32Array | ModelError | 'budget'> {
+  const short = cutToBytes(text, shortBytes);
+  if (short === text) return error;
+  try {
+    texts.requests += 1;
+    const vectors = await make(texts.state, texts.owning, [short], 'memory');
+    return vectors === null ? 'budget' : (vectors[0] ?? error);
+  } catch (again) {
+    if (again instanceof TextsRefusedError || isFailure(again)) return again;
+    throw again;
+  }
+}
+
+/** Marks refused texts as having no vector, but only if the provider has accepted another text. */
+async function noteRefusals({ state, owning, made, refused }: Texts): Promise<'budget' | null> {
+  if (refused.size === 0) return null;
+  if (!made.some((one) => one instanceof Float32Array)) {
+    const taken = await make(state, owning, [harmless], 'memory');
+    if (taken === null) return 'budget';
+  }
+  for (const index of refused) made[index] = null;
+  return null;
+}

@@ -1,0 +1,159 @@
+/** One request for vectors: within the budget of the agent, counted for agent and model. Logs each kind of failure once. */
+import type { Database } from '../../adapters/database/database.ts';
+import type { Embeddings } from '../../adapters/models/embeddings.ts';
+import { ModelError, type ModelFault, type Usage } from '../../adapters/models/model.ts';
+import { costOf } from '../../adapters/models/price.ts';
+import type { Prices } from '../../adapters/models/prices.ts';
+import type { Clock } from '../../kernel/clock.ts';
+import type { Logger } from '../../kernel/log.ts';
+import { endCall, type OpenCall, openCall } from '../usage/embedding-calls.ts';
+
+/** Timeouts of requests for queries and for memories. */
+const questionMs = 2_000;
+const textsMs = 30_000;
+/** Remembered failures that the log already has. */
+const saidMax = 10_000;
+
+/** The agent that the texts belong to, which is charged. */
+export interface Owning {
+  readonly organizationId: string;
+  readonly agentId: string;
+}
+
+type Purpose = 'question' | 'memory';
+
+/** The outcome of a request, for metrics. */
+export interface EmbeddingEvent {
+  readonly purpose: Purpose;
+  readonly outcome: 'answered' | 'budget' | ModelFault;
+  readonly usage: Usage | null;
+  readonly cost: number | null;
+}
+
+export interface RequestDeps {
+  readonly database: Database;
+  readonly clock: Clock;
+  readonly log: Logger;
+  /** The model, how it is asked, and what it costs. */
+  readonly model: {
+    readonly name: string;
+    readonly embeddings: Embeddings;
+    readonly prices: Prices;
+  };
+  observe(event: EmbeddingEvent): void;
+}
+
+export interface RequestState extends RequestDeps {
+  readonly stopping: AbortController;
+  /** Failures in the log that are not resolved yet. */
+  readonly said: Set<string>;
+}
+
+export const agentKey = ({ organizationId, agentId }: Owning) => `${organizationId}/${agentId}`;
+
+/** One request; null where the budget of the agent has no room for it. */
+export async function make(
+  state: RequestState,
+  owning: Owning,
+  given: readonly string[],
+  purpose: Purpose,
+): Promise<readonly Float32Array[] | null> {
+  const { model, observe } = state;
+  const call = await open(state, owning, given, purpose);
+  if (call === null) return null;
+  const { organizationId } = owning;
+  const request = { organizationId, texts: given, signal: state.stopping.signal };
+  const timeoutMs = purpose === 'question' ? questionMs : textsMs;
+  try {
+    const { vectors, usage } = await model.embeddings.embed({
+      ...request,
+      ...{ model: model.name, timeoutMs },
+    });
+    await end(state, call, usage, purpose);
+    const price = model.prices.at(model.name, call.reserved_at);
+    const cost = price === undefined ? null : costOf(usage, price);
+    observe({ purpose, outcome: 'answered', usage, cost });
+    return vectors;
+  } catch (error) {
+    if (!(error instanceof ModelError)) throw error;
+    const { usage, fault: outcome } = error;
+    await end(state, call, usage, purpose);
+    observe({ purpose, outcome, usage: null, cost: null });
+    throw error;
+  }
+}
+
+/** Bytes of a token, on average. */
+const tokenBytes = 4;
+/** The share of a budget's rest that a request for several texts may reserve, so that runs of the agent can go on. */
+const textsShare = 0.1;
+
+/** Reserves the tokens of a request; null if the budget has too few. */
+async function open(
+  state: RequestState,
+  owning: Owning,
+  given: readonly string[],
+  purpose: Purpose,
+): Promise<OpenCall | null> {
+  const { clock, database, model, observe } = state;
+  const bytes = given.reduce((sum, text) => sum + Buffer.byteLength(text), 0);
+  const opening = await openCall(
+    { database, clock },
+    {
+      ...owning,
+      model: model.name,
+      price: model.prices.at(model.name, clock.now()) ?? null,
+      // No tokenizer makes more tokens of a text than it has bytes.
+      most: bytes,
+      expected: Math.ceil(bytes / tokenBytes),
+      share: given.length > 1 ? textsShare : 1,
+    },
+  ).catch(toleratedForQueries(state, purpose, 'a question is not asked'));
+  if (opening === undefined) return null;
+  const key = `budget ${agentKey(owning)}`;
+  if (opening.kind === 'open') {
+    logRecovery(state, key, 'the budget of an agent has room for vectors again');
+    return opening.call;
+  }
+  // Fewer texts may have room.
+  if (given.length > 1) return null;
+  observe({ purpose, outcome: 'budget', usage: null, cost: null });
+  const words =
+    'the budget of an agent has no room for vectors: its memories are searched by words';
+  logFailureOnce(state, key, { ...owning, reason: opening.message }, words);
+  return null;
+}
+
+/** Counts a call for its agent and for the model. */
+async function end(
+  state: RequestState,
+  call: OpenCall,
+  usage: Usage,
+  purpose: Purpose,
+): Promise<void> {
+  const failed = toleratedForQueries(state, purpose, 'the tokens of a question were not counted');
+  await endCall(state, call, usage).catch(failed);
+}
+
+/** Handles a failed write: a query logs it and continues, because a search must not fail for it. */
+const toleratedForQueries =
+  (state: RequestState, purpose: Purpose, words: string) => (error: unknown) => {
+    if (purpose === 'memory') throw error;
+    logFailureOnce(state, words, { err: error }, words);
+  };
+
+export function logFailureOnce(
+  { said, log }: RequestState,
+  key: string,
+  more: object,
+  words: string,
+): void {
+  if (said.has(key)) return;
+  if (said.size >= saidMax) said.clear();
+  said.add(key);
+  log.warn(more, words);
+}
+
+export function logRecovery({ said, log }: RequestState, key: string, words: string): void {
+  if (said.delete(key)) log.info(words);
+}

@@ -1,0 +1,111 @@
+/**
+ * Reads the outbox by cursor: a reader has a name and sees every event once and in order. Its cursor
+ * moves in the transaction that records the results of the events, so a crash neither loses nor repeats
+ * an event, and only one process reads at a time.
+ */
+import type { Handle, Transaction } from '../../adapters/database/database.ts';
+import {
+  type Cursor,
+  endOfEvents,
+  findCursor,
+  findEventsAfter,
+  findEventsOfAfter,
+  findFirstAfter,
+  holdCursor,
+  lockCursor,
+  presentPlace,
+  type RecordedEvent,
+  setCursor,
+  takeCursor,
+} from './reader.store.ts';
+
+/** The name of the reader that makes deliveries for all webhooks. */
+export const webhooksReader = 'webhooks';
+
+export type OutboxEvent = RecordedEvent;
+export type ReaderCursor = Cursor;
+
+/** The cursor of a reader; undefined when the reader was never started. */
+export function readerCursor(db: Handle, reader: string): Promise<Cursor | undefined> {
+  return findCursor(db, reader);
+}
+
+/** A place in the outbox, with which `isAfter` compares events. */
+export type Place = string;
+
+/** The end of the outbox: events that are committed from now on come after it. */
+export function endOfOutbox(tx: Transaction): Promise<Cursor> {
+  return endOfEvents(tx);
+}
+
+/** The events of an organization after a cursor, in order and complete up to the last of them. */
+export function eventsFollowing(
+  db: Handle,
+  organizationId: string,
+  after: Cursor,
+  limit: number,
+): Promise<OutboxEvent[]> {
+  return findEventsOfAfter(db, organizationId, after, limit);
+}
+
+/** Whether the reader has unread events. Cheap. */
+export async function hasUnread(db: Handle, reader: string): Promise<boolean> {
+  const cursor = await findCursor(db, reader);
+  return cursor !== undefined && (await findEventsAfter(db, cursor, 1)).length > 0;
+}
+
+/** When the oldest unread event of a reader was recorded; undefined without unread events. */
+export async function oldestUnread(db: Handle, reader: string): Promise<number | undefined> {
+  const cursor = await findCursor(db, reader);
+  return cursor === undefined ? undefined : await findFirstAfter(db, cursor);
+}
+
+/**
+ * Passes the next `limit` events to `use`, which returns how many of them, in order, it has handled; the
+ * cursor moves past those. False when there are no events, another process is reading, or the reader was
+ * never started.
+ */
+export async function readEvents(
+  tx: Transaction,
+  reader: string,
+  limit: number,
+  use: (events: readonly OutboxEvent[]) => Promise<number>,
+): Promise<boolean> {
+  const cursor = await takeCursor(tx, reader);
+  if (cursor === undefined) return false;
+  const events = await findEventsAfter(tx, cursor, limit);
+  if (events.length === 0) return false;
+  const last = events[(await use(events)) - 1];
+  if (last === undefined) return false;
+  await setCursor(tx, reader, last);
+  return true;
+}
+
+/**
+ * The current place in the outbox, for a subscriber that gets the events from now on. Locks the reader's
+ * cursor until the transaction ends. When `isFirst` says that there is no other subscriber, the cursor
+ * moves to the end, so the reader skips all earlier events.
+ */
+export async function joinReader(
+  tx: Transaction,
+  reader: string,
+  isFirst: () => Promise<boolean>,
+): Promise<Place> {
+  await holdCursor(tx, reader);
+  if (await isFirst()) await setCursor(tx, reader, await endOfEvents(tx));
+  return presentPlace(tx);
+}
+
+/** Waits until the transaction that reads for a reader or its backlogs, if there is one, has ended. */
+export function waitForReader(tx: Transaction, reader: string): Promise<void> {
+  return lockCursor(tx, reader);
+}
+
+/** Whether an event was committed after a place was taken. */
+export function isAfter(event: Pick<OutboxEvent, 'txid' | 'seq'>, place: Place): boolean {
+  const [xmin = '', xmax, running = ''] = place.split(':');
+  if (xmax === undefined) return event.seq > Number(place);
+  const txid = BigInt(event.txid);
+  if (txid < BigInt(xmin)) return false;
+  return txid >= BigInt(xmax) || running.split(',').includes(event.txid);
+}

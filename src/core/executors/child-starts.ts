@@ -1,0 +1,195 @@
+/**
+ * Starts the children of a pool and replaces those that end, so that each role has as many as it should.
+ * After failed starts the next one waits, and a file of skills that ended a child is left out for a while.
+ */
+import type { OrphanGuard } from '../../kernel/orphan-guard.ts';
+import { SkillLoadError } from '../skills/sources/load-error.ts';
+import { isFault } from './death-attribution.ts';
+import { type Executor, startExecutor } from './executor.ts';
+import type { ExecutorEvents } from './executor-end.ts';
+import type { FoundSkills } from './loading.ts';
+import type { PoolSettings } from './pool-options.ts';
+import { openSnapshotFile, type SnapshotFile } from './snapshot-file.ts';
+
+/** After this many failed starts in a row the next one waits. */
+const failedStartsMax = 3;
+/** Milliseconds before the start after failedStartsMax failures; doubles up to backoffMsMax. */
+const backoffMs = 100;
+const backoffMsMax = 10_000;
+
+/** A child takes any run, none yet, one run that must be alone, or no more runs. */
+export type Role = 'shared' | 'spare' | 'exclusive' | 'draining';
+
+export interface PooledChild {
+  role: Role;
+  readonly executor: Executor;
+  /** It reports the skills that it finds. */
+  readonly isFirst: boolean;
+  /** The port on which it waits for a debugger, or null. */
+  readonly port: number | null;
+}
+
+/** The state of a process pool. */
+export interface Processes {
+  readonly settings: PoolSettings;
+  /** Called when there may be a child for a run that had none. */
+  readonly onReady: () => void;
+  readonly children: Set<PooledChild>;
+  /** Settled when the first child is ready or has failed to start. */
+  readonly first: PromiseWithResolvers<FoundSkills>;
+  /** Resolved when the pool is stopped and the last child is gone. */
+  readonly emptied: PromiseWithResolvers<void>;
+  guard: OrphanGuard | undefined;
+  snapshot: SnapshotFile | undefined;
+  isGrown: boolean;
+  /** Shared children of a grown pool: 1, and one more each time that those there are were all busy. */
+  shared: number;
+  isStopped: boolean;
+  /** Children that runs which must be alone wait for. */
+  wantedAlone: number;
+  deaths: number;
+  failedStarts: number;
+  /** Pauses since a start succeeded. */
+  backoffs: number;
+  retryTimer: NodeJS.Timeout | undefined;
+}
+
+/** How many shared children there should be. */
+export function sharedWanted({ isGrown, shared }: Processes): number {
+  return isGrown ? shared : 0;
+}
+
+/** How many spares there should be. A run may be waiting for the first shared child, so the spare of later starts after it. */
+export function sparesWanted(processes: Processes): number {
+  const { isGrown, wantedAlone, settings } = processes;
+  if (!isGrown) return 0;
+  const canWait = findChild(processes, isReadyToShare) === undefined;
+  const kept = canWait || settings.inspectPort !== null ? 0 : 1;
+  return Math.max(kept, wantedAlone);
+}
+
+function isReadyToShare({ role, executor }: PooledChild): boolean {
+  return role === 'shared' && executor.isReady;
+}
+
+export function findChild(
+  { children }: Processes,
+  test: (child: PooledChild) => boolean,
+): PooledChild | undefined {
+  for (const child of children) if (test(child)) return child;
+  return undefined;
+}
+
+export function countOf({ children }: Processes, role: Role): number {
+  let count = 0;
+  for (const child of children) if (child.role === role) count += 1;
+  return count;
+}
+
+export function isStarting({ role, executor }: PooledChild): boolean {
+  return role !== 'draining' && !executor.isReady;
+}
+
+/** Restores the number of children: promotes the spare, then starts new children. */
+export function replenish(processes: Processes): void {
+  const wanted = sharedWanted(processes);
+  for (let shared = countOf(processes, 'shared'); shared < wanted; shared++) {
+    const spare = findChild(processes, (child) => child.role === 'spare');
+    if (spare !== undefined) spare.role = 'shared';
+    else if (mayFork(processes)) fork(processes, 'shared', false);
+  }
+  const spares = sparesWanted(processes);
+  for (let spare = countOf(processes, 'spare'); spare < spares; spare++) {
+    if (mayFork(processes)) fork(processes, 'spare', false);
+  }
+}
+
+/** After failed starts, children are started one at a time. */
+function mayFork(processes: Processes): boolean {
+  if (processes.isStopped || processes.retryTimer !== undefined) return false;
+  return processes.failedStarts < failedStartsMax || findChild(processes, isStarting) === undefined;
+}
+
+export function fork(processes: Processes, role: Role, isFirst: boolean): void {
+  try {
+    add(processes, role, isFirst);
+  } catch (error) {
+    const failure = error as Error;
+    // There is no process whose exit would trigger the next start, so the backoff timer must.
+    processes.failedStarts = Math.max(processes.failedStarts, failedStartsMax - 1);
+    if (isFirst) refuse(processes, failure);
+    else onFailedStart(processes, failure);
+  }
+}
+
+function add(processes: Processes, role: Role, isFirst: boolean): void {
+  const { settings, children } = processes;
+  processes.snapshot ??= openSnapshotFile(settings.clock);
+  const port = freePort(processes);
+  const start = { isFirst, inspectPort: port };
+  const events: ExecutorEvents = {
+    onReady: (found) => onReady(processes, child, found),
+    onUnavailable() {
+      child.role = 'draining';
+      replenish(processes);
+    },
+    onGone(death, startFailure) {
+      children.delete(child);
+      processes.guard?.remove(executor.pid);
+      if (isFault(death)) processes.deaths += 1;
+      if (isFirst && startFailure !== undefined) refuse(processes, startFailure);
+      else if (isFault(death) && startFailure !== undefined) onFailedStart(processes, startFailure);
+      replenish(processes);
+      if (processes.isStopped && children.size === 0) processes.emptied.resolve();
+    },
+    mayDrain: () => countOf(processes, 'draining') < settings.size,
+  };
+  const executor = startExecutor({ settings, start, events }, processes.snapshot);
+  const child: PooledChild = { role, executor, isFirst, port };
+  children.add(child);
+  processes.guard?.add(executor.pid);
+}
+
+/** The lowest port that no child has; null without debugging. */
+function freePort(processes: Processes): number | null {
+  let port = processes.settings.inspectPort;
+  if (port === null) return null;
+  const taken = new Set(Array.from(processes.children, (child) => child.port));
+  while (taken.has(port)) port += 1;
+  return port;
+}
+
+function onReady(processes: Processes, child: PooledChild, found: FoundSkills): void {
+  processes.failedStarts = 0;
+  processes.backoffs = 0;
+  if (child.isFirst) processes.first.resolve(found);
+  // The runs that wait begin before another child is started.
+  processes.onReady();
+  replenish(processes);
+}
+
+/** The first child is not retried: the operator should see a mistake in a skill at once. */
+function refuse(processes: Processes, failure: Error): void {
+  processes.isStopped = true;
+  processes.first.reject(failure);
+}
+
+function onFailedStart(processes: Processes, failure: Error): void {
+  const { log } = processes.settings;
+  processes.failedStarts += 1;
+  if (failure instanceof SkillLoadError) {
+    const facts = { file: failure.file, error: failure.message };
+    log.warn(facts, 'a skill ended the executor that loaded it; its runs fail for a while');
+    processes.snapshot?.setAside(failure.file);
+  }
+  const { failedStarts } = processes;
+  if (failedStarts < failedStartsMax || processes.retryTimer !== undefined) return;
+  if (processes.isStopped) return;
+  const ms = Math.min(backoffMs * 2 ** processes.backoffs, backoffMsMax);
+  processes.backoffs += 1;
+  log.error({ error: failure.message, failedStarts, ms }, 'executors do not start');
+  processes.retryTimer = setTimeout(() => {
+    processes.retryTimer = undefined;
+    replenish(processes);
+  }, ms);
+}

@@ -1,0 +1,307 @@
+/**
+ * Accept: the one way in for work. One transaction records the job, its conversation, the user's
+ * message and the event; the caller is answered and the hint is sent only after its commit. Where
+ * admission lets the job start here at once, the same transaction claims it, which saves the hint and a
+ * second write. It checks no permission, input or agent: its callers have done that. It has more than 300 lines
+ * because what its transaction records has to be read together.
+ */
+
+import { createBatch } from '../../adapters/database/batch.ts';
+import type { Database, Transaction } from '../../adapters/database/database.ts';
+import type { TriggerType } from '../../adapters/database/tables.ts';
+import type { Queue } from '../../adapters/queue/queue.ts';
+import type { Clock } from '../../kernel/clock.ts';
+import { notFound } from '../../kernel/errors.ts';
+import { newId } from '../../kernel/ids.ts';
+import {
+  addMessages,
+  beginConversations,
+  continueConversation,
+  conversationsHeld,
+} from '../conversations/record.ts';
+import type { NewEvent } from '../events/events.ts';
+import { appendEventsOf } from '../events/outbox.ts';
+import type { Admission } from './admission.ts';
+import {
+  type Candidate,
+  type Holder,
+  type IdempotencyKey,
+  type KeysOfBatch,
+  takeKeys,
+} from './idempotency.ts';
+import {
+  type ClaimedJob,
+  changeJobCounts,
+  findUserOfConversation,
+  type JobRow,
+  type NewJob,
+} from './jobs.store.ts';
+import { sendHint } from './queues.ts';
+
+/** Work to be accepted; its caller has checked it. */
+export interface WorkRequest {
+  readonly organizationId: string;
+  readonly apiKeyId: string;
+  readonly agentId: string;
+  readonly userId: string;
+  /** Whether a client named the user; else `userId` is the name of the key or the trigger. */
+  readonly isForUser?: boolean;
+  readonly triggerType: TriggerType;
+  readonly skill: { category: string; name: string; version: string };
+  readonly maxAttempts: number;
+  /** The skill's input as JSON text. */
+  readonly input: string;
+  /** Fields of the agent as JSON text, which the job has instead of the saved ones. */
+  readonly agentOverrides?: string | null | undefined;
+  /** The job that this one repeats. */
+  readonly retryOf: string | null;
+  /** The job whose run starts this one; it is committed together with that job's step. */
+  readonly parent?: Parent;
+  /** The conversation of the same agent that it continues; without it the job begins a new one. */
+  readonly conversationId?: string | undefined;
+  readonly idempotency?: IdempotencyKey | undefined;
+}
+
+/** What a job that another one starts tells of that one. */
+interface Parent {
+  readonly jobId: string;
+  /** The number of the parent's step that waits for it. */
+  readonly step: number;
+  /** How many jobs are above the parent. */
+  readonly depth: number;
+}
+
+/** A job as it was when it was accepted. */
+export type AcceptedJob = Pick<
+  JobRow,
+  | 'id'
+  | 'organization_id'
+  | 'conversation_id'
+  | 'agent_id'
+  | 'skill_category'
+  | 'skill_name'
+  | 'skill_version'
+  | 'created_at'
+>;
+
+export type Acceptance =
+  | { readonly kind: 'accepted' | 'replayed'; readonly job: AcceptedJob }
+  /** The Idempotency-Key was used for a different request. */
+  | { readonly kind: 'key_reused' }
+  /** Another run of the conversation that it continues has not ended. */
+  | { readonly kind: 'conversation_active' }
+  /** The conversation that it continues is another user's. */
+  | { readonly kind: 'other_user' };
+
+export interface Accept {
+  (request: WorkRequest): Promise<Acceptance>;
+  /** The same in the caller's transaction, for rows that must be committed together with the job. */
+  within(tx: Transaction, requests: readonly WorkRequest[]): Promise<Acceptance[]>;
+}
+
+export interface AcceptDeps {
+  readonly base: {
+    readonly database: Database;
+    readonly queue: Queue;
+    readonly clock: Clock;
+    readonly writer: string;
+  };
+  readonly admission: Pick<Admission, 'recordNew'>;
+  /** Runs a job that was claimed for this process as it was accepted. */
+  begin(job: ClaimedJob): void;
+  /** Called with the accepted jobs, after the commit. */
+  observe?(jobs: readonly NewJob[]): void;
+}
+
+export function createAccept(deps: AcceptDeps): Accept {
+  const within = (tx: Transaction, requests: readonly WorkRequest[]) => accept(deps, tx, requests);
+  return Object.assign(createBatch(deps.base.database, within), { within });
+}
+
+async function accept(
+  deps: AcceptDeps,
+  tx: Transaction,
+  requests: readonly WorkRequest[],
+): Promise<Acceptance[]> {
+  const { admission } = deps;
+  const { clock, writer } = deps.base;
+  const now = clock.now();
+  // All of them are locked first, in the same order as settle locks them.
+  const held = await heldConversations(tx, requests);
+  const made = requests.map((request) => newJob(request, now, held));
+  const keys = await takeKeys(tx, keyedOf(requests, made), now);
+  const acceptances: Acceptance[] = [];
+  const jobs: NewJob[] = [];
+  for (let i = 0; i < made.length; i++) {
+    const job = made[i] as NewJob;
+    const request = requests[i] as WorkRequest;
+    const acceptance = acceptanceOf(request, job, held, keys);
+    acceptances.push(acceptance);
+    if (acceptance.kind !== 'accepted') continue;
+    jobs.push(job);
+    if (request.idempotency) keys.give({ idempotency: request.idempotency, job });
+    const continued = held.get(request.conversationId ?? '');
+    if (continued !== undefined) {
+      await continueConversation(tx, continued, now, writer);
+      held.set(continued.id, { ...continued, status: 'active' });
+    }
+  }
+  await keys.record(tx);
+  if (jobs.length === 0) return acceptances;
+  const claimed = await admission.recordNew(tx, jobs, now);
+  const begun = held.size === 0 ? jobs : jobs.filter((job) => !held.has(job.conversation_id));
+  await recordBeginnings(tx, begun, jobs, now, writer);
+  await changeJobCounts(
+    tx,
+    writer,
+    jobs.map((kind) => ({ kind, from: null, to: claimed.has(kind) ? 'active' : 'queued' })),
+  );
+  tx.afterCommit(() => {
+    for (const job of jobs) beginOrHint(deps, job, claimed.has(job));
+    deps.observe?.(jobs);
+  });
+  return acceptances;
+}
+
+/** What becomes of a request, after the earlier ones of its batch. A refused request takes no key. */
+function acceptanceOf(
+  { conversationId, idempotency }: WorkRequest,
+  job: NewJob,
+  held: HeldConversations,
+  keys: KeysOfBatch<NewJob>,
+): Acceptance {
+  const conversation = conversationId === undefined ? undefined : held.get(conversationId);
+  if (conversationId !== undefined && !conversation) throw notFound('Conversation');
+  const user = conversation?.user;
+  if (user !== undefined && user !== job.user_id) return { kind: 'other_user' };
+  const earlier = idempotency && keys.holder(idempotency);
+  if (idempotency && earlier) return repeated(earlier, idempotency);
+  if (conversation?.status === 'active') return { kind: 'conversation_active' };
+  // The job of the earlier request is gone.
+  if (idempotency && !keys.isFree(idempotency)) return { kind: 'key_reused' };
+  return { kind: 'accepted', job };
+}
+
+function beginOrHint({ base, begin }: AcceptDeps, job: NewJob, isClaimed: boolean): void {
+  if (isClaimed) begin(firstClaim(job));
+  else sendHint(base.queue, job, 0);
+}
+
+function keyedOf(
+  requests: readonly WorkRequest[],
+  jobs: readonly NewJob[],
+): readonly Candidate<NewJob>[] {
+  const keyed: Candidate<NewJob>[] = [];
+  requests.forEach(({ idempotency }, i) => {
+    if (idempotency) keyed.push({ idempotency, job: jobs[i] as NewJob });
+  });
+  return keyed;
+}
+
+function newJob(request: WorkRequest, now: number, held: HeldConversations): NewJob {
+  // A run that continues a user's conversation is for that user, whose messages it reads.
+  const user = request.isForUser ? undefined : held.get(request.conversationId ?? '')?.user;
+  return {
+    id: newId(),
+    organization_id: request.organizationId,
+    api_key_id: request.apiKeyId,
+    agent_id: request.agentId,
+    conversation_id: request.conversationId ?? newId(),
+    skill_category: request.skill.category,
+    skill_name: request.skill.name,
+    skill_version: request.skill.version,
+    trigger_type: request.triggerType,
+    user_id: user ?? request.userId,
+    for_user: request.isForUser === true || user !== undefined ? 1 : 0,
+    max_attempts: request.maxAttempts,
+    run_at: now,
+    retry_of: request.retryOf,
+    input: request.input,
+    agent_overrides: request.agentOverrides ?? null,
+    created_at: now,
+    ...(request.parent === undefined ? null : childOf(request.parent)),
+  };
+}
+
+function childOf({ jobId, step, depth }: Parent) {
+  return { parent_job_id: jobId, parent_step: step, depth: depth + 1 };
+}
+
+/** What a job has at its first claim, unless it is a child. */
+const firstClaimed = {
+  ...{ parent_job_id: null, parent_step: null, depth: 0 },
+  ...{ attempt: 1, epoch: 1, deaths: 0, resumed_at: null, active_ms: 0 },
+  ...{ attempts_before: 0, idle_claims: 0 },
+};
+
+/** A job as its first claim returns it. */
+function firstClaim(job: NewJob): ClaimedJob {
+  return { ...firstClaimed, ...job, started_at: job.created_at };
+}
+
+/** The acceptance of a request whose key an earlier request has used. */
+function repeated(earlier: Holder<AcceptedJob>, { fingerprint }: IdempotencyKey): Acceptance {
+  if (earlier.fingerprint !== fingerprint) return { kind: 'key_reused' };
+  return { kind: 'replayed', job: earlier.job };
+}
+
+type HeldConversations = Awaited<ReturnType<typeof heldConversations>>;
+
+/** The conversations that requests continue, by id, each with the user whose it is. */
+async function heldConversations(tx: Transaction, requests: readonly WorkRequest[]) {
+  const ids = requests.flatMap(({ conversationId }) => conversationId ?? []);
+  const rows = ids.length === 0 ? [] : await conversationsHeld(tx, ids);
+  const held = new Map<string, (typeof rows)[number] & { readonly user: string | undefined }>();
+  for (const row of rows) {
+    const first = await findUserOfConversation(tx, { conversationId: row.id });
+    held.set(row.id, { ...row, user: first?.user_id });
+  }
+  return held;
+}
+
+/** Records the conversations that jobs begin, and the user's message of each job. */
+async function recordBeginnings(
+  tx: Transaction,
+  begun: readonly NewJob[],
+  jobs: readonly NewJob[],
+  now: number,
+  writer: string,
+): Promise<void> {
+  await beginConversations(
+    tx,
+    begun.map((job) => ({ ...job, id: job.conversation_id })),
+    now,
+    writer,
+  );
+  await addMessages(
+    tx,
+    jobs.map((job) => ({
+      conversation_id: job.conversation_id,
+      job_id: job.id,
+      role: 'user',
+      content: messageText(job.input),
+      at: now,
+    })),
+  );
+  await appendEventsOf(tx, begun, { agentOf: (job) => job, eventsOf: beginningOf }, now);
+}
+
+function beginningOf(job: NewJob): NewEvent[] {
+  return [
+    {
+      type: 'conversation.created',
+      organizationId: job.organization_id,
+      agentId: job.agent_id,
+      data: {
+        conversation_id: job.conversation_id,
+        trigger_type: job.trigger_type,
+        user_id: job.user_id,
+      },
+    },
+  ];
+}
+
+/** An input or output as a message shows it: a string as itself, anything else as JSON. */
+export function messageText(json: string): string {
+  return json.startsWith('"') ? (JSON.parse(json) as string) : json;
+}

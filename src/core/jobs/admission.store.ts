@@ -1,0 +1,151 @@
+/** Which jobs may be claimed now, and the claim. What holds for the one must hold for the other. */
+import { type RawBuilder, type SqlBool, sql } from 'kysely';
+import type { Dialect, Handle, Transaction } from '../../adapters/database/database.ts';
+import { idInLocked } from '../../adapters/database/ids-in.ts';
+import { statement } from '../../adapters/database/statement.ts';
+import { type ClaimedJob, claimedColumns, hintedColumns } from './jobs.store.ts';
+
+/** The last recorded report of a run, after which it goes on. Null where no other process can have recorded one. */
+interface LastSaid {
+  readonly last_message_id: string | null;
+}
+
+/** The clocks of processes differ, but a later message must have a later id. */
+const lastMessage = (dialect: Dialect) =>
+  dialect === 'sqlite'
+    ? sql<string | null>`null`
+    : sql<string | null>`(select id from messages where conversation_id = jobs.conversation_id
+        order by id desc limit 1)`;
+
+const ifQueued = <T>(queued: RawBuilder<T>, waiting: RawBuilder<T>) =>
+  sql<T>`case when status = 'queued' then ${queued} else ${waiting} end`;
+
+const claim = statement<{
+  ids: readonly string[];
+  now: number;
+  due_by: number;
+  lease_until: number;
+  claimed_by: number;
+}>()((db, p, dialect) =>
+  db
+    .updateTable('jobs')
+    .set((eb) => ({
+      status: 'active',
+      // A job that has waited goes on with its attempt; one from the queue begins another.
+      attempt: sql<number>`attempt + ${ifQueued(sql`1`, sql`0`)}`,
+      epoch: eb('epoch', '+', 1),
+      claimed_by: p('claimed_by'),
+      begun: sql<number>`-1 - epoch`,
+      started_at: ifQueued(
+        dialect === 'sqlite'
+          ? sql<number>`max(${p('now')}, run_at)`
+          : sql<number>`greatest(${p('now')}::bigint, run_at)`,
+        sql`started_at`,
+      ),
+      resumed_at: ifQueued(
+        sql`null`,
+        dialect === 'sqlite' ? p('now') : sql<number>`${p('now')}::bigint`,
+      ),
+      active_ms: ifQueued(sql`0`, sql`active_ms`),
+      due_at: p('lease_until'),
+      error: null,
+      progress: ifQueued(sql`null`, sql`progress`),
+    }))
+    .where(
+      idInLocked(
+        dialect,
+        p.list('ids'),
+        'jobs',
+        sql<SqlBool>`((status = 'queued' and run_at <= ${p('due_by')})
+          or (status = 'waiting' and due_at <= ${p('due_by')}))`,
+        true,
+      ),
+    )
+    .returning([...claimedColumns])
+    .returning(lastMessage(dialect).as('last_message_id')),
+);
+
+/** By which process, and until when. */
+interface JobsClaim {
+  readonly by: number;
+  readonly now: number;
+  readonly leaseUntil: number;
+  readonly dueBy?: number;
+}
+
+/**
+ * Claims those of `ids` that are queued or waiting, due by `dueBy` and not locked; the others are not
+ * among the rows. A claimed job that had waited has a `resumed_at`.
+ */
+export function claimJobs(
+  tx: Transaction,
+  ids: readonly string[],
+  { by, now, leaseUntil, dueBy = now }: JobsClaim,
+): Promise<(ClaimedJob & LastSaid)[]> {
+  const times = { now, due_by: dueBy, lease_until: leaseUntil };
+  return tx.all(claim, { ids, claimed_by: by, ...times });
+}
+
+const dueIn = (status: 'queued' | 'waiting') => {
+  const due = (isScheduled: '=' | '<>') =>
+    statement<{ now: number; limit: number }>()((db, p) =>
+      db
+        .selectFrom('jobs')
+        .select([...hintedColumns, 'epoch'])
+        .where('status', '=', sql.lit(status))
+        .where('trigger_type', isScheduled, sql.lit('scheduled'))
+        .where('due_at', '<=', p('now'))
+        .orderBy('due_at')
+        .limit(p('limit')),
+    );
+  return { 'scheduled-jobs': due('='), 'skill-execution': due('<>') };
+};
+
+const due = { queued: dueIn('queued'), waiting: dueIn('waiting') };
+
+const waitingAfter = (isScheduled: '=' | '<>') =>
+  statement<{ now: number; limit: number; due_at: number; id: string }>()((db, p) =>
+    db
+      .selectFrom('jobs')
+      .select([...hintedColumns, 'epoch', 'due_at'])
+      .where('status', '=', sql.lit('waiting'))
+      .where('trigger_type', isScheduled, sql.lit('scheduled'))
+      .where('due_at', '<=', p('now'))
+      .where(sql<SqlBool>`(due_at, id) > (${p('due_at')}, ${p('id')})`)
+      .orderBy('due_at')
+      .orderBy('id')
+      .limit(p('limit')),
+  );
+const waitingPages = { 'scheduled-jobs': waitingAfter('='), 'skill-execution': waitingAfter('<>') };
+
+/** A place in the order in which waiting jobs are due. */
+export interface DuePlace {
+  readonly due_at: number;
+  readonly id: string;
+}
+export const firstPlace: DuePlace = { due_at: 0, id: '' };
+
+/** The waiting jobs of one queue that are due, those behind a place, the longest due first. */
+export function findWaitingAfter(
+  db: Handle,
+  queue: keyof typeof waitingPages,
+  { due_at, id }: DuePlace,
+  now: number,
+  limit: number,
+) {
+  return db.all(waitingPages[queue], { now, limit, due_at, id });
+}
+
+/**
+ * The jobs of one queue that are due, the longest due first: queued ones, or waiting ones of which a wait
+ * has ended or its deadline has passed.
+ */
+export function findDueJobs(
+  db: Handle,
+  status: keyof typeof due,
+  queue: keyof (typeof due)['queued'],
+  now: number,
+  limit: number,
+) {
+  return db.all(due[status][queue], { now, limit });
+}

@@ -1,0 +1,231 @@
+/**
+ * The state of one attempt of a job while a claim executes it. What is undefined is made when first
+ * needed: most runs ask for nothing.
+ */
+
+import type { YieldSlot } from '../../adapters/queue/queue.ts';
+import type { Clock } from '../../kernel/clock.ts';
+import { isUnavailable } from '../../kernel/errors.ts';
+import type { Logger } from '../../kernel/log.ts';
+import { permanentError } from '../../kernel/permanent-error.ts';
+import type { SkillCall, SkillResult } from '../agents/attempt.ts';
+import type { RunThinking, Thinking } from '../agents/thinking.ts';
+import type { ExecutorPool } from '../executors/pool.ts';
+import type { RunHandle, RunRequest } from '../executors/run.ts';
+import type { Journal } from '../journal/journal.ts';
+import { JournalFault, type Records } from '../journal/records.ts';
+import type { RunPart } from '../journal/run-part.ts';
+import type { WaitKinds } from '../journal/wait-kinds.ts';
+import type { WaitScope } from '../journal/wait-scope.ts';
+import type { RunMemory, StartRunMemory } from '../memories/run-memory.ts';
+import type { SkillRegistry } from '../skills/registry.ts';
+import type { SkillSettings } from '../skills/settings.ts';
+import { type ClaimedJob, memoryUserOf } from './jobs.store.ts';
+import type { createReports, ReportStream } from './reports.ts';
+import { createRunWaits, type RunWaits } from './run-waits.ts';
+
+export interface RunDeps {
+  readonly base: { readonly clock: Clock; readonly log: Pick<Logger, 'info' | 'warn'> };
+  readonly executors: Pick<ExecutorPool, 'run'>;
+  /** What a run may call, and with which settings. */
+  readonly skills: {
+    readonly registry: Pick<SkillRegistry, 'definition'>;
+    readonly settings: Pick<SkillSettings, 'forRun'>;
+    mayCall(job: ClaimedJob, skill: string): Promise<boolean>;
+  };
+  /** What opens the records of a run. */
+  readonly records: {
+    readonly reports: ReturnType<typeof createReports>;
+    readonly startMemory: StartRunMemory;
+    openJournal(job: ClaimedJob): Journal;
+  };
+  /** What a run waits for, and how it yields its slot meanwhile. */
+  readonly waits: {
+    readonly kinds: WaitKinds;
+    readonly thinking: Thinking;
+    readonly yieldSlot: YieldSlot;
+  };
+}
+
+export interface Attempt {
+  readonly deps: RunDeps;
+  readonly job: ClaimedJob;
+  readonly context: RunRequest['context'];
+  handle: RunHandle | undefined;
+  stream: ReportStream | undefined;
+  memory: RunMemory | undefined;
+  thinking: RunThinking | undefined;
+  /** One for the whole attempt, because it numbers the steps. */
+  journal: Journal | undefined;
+  /** What is on record of the job, once it was read. */
+  records: Records | undefined;
+  waits: RunWaits | undefined;
+  /** The fault that ends the job, even if the code of the run catches it. */
+  fault: JournalFault | undefined;
+  /** Writes to the journal under way. */
+  recording: Set<Promise<unknown>> | undefined;
+  /** Calls under way for which the slot was yielded, and what takes it back. */
+  yields: number;
+  resume: () => void;
+}
+
+/** Runs a skill as a tool of a model. */
+export type RunSkill = (
+  attempt: Attempt,
+  call: SkillCall,
+  part: RunPart,
+  signal: AbortSignal,
+  scope: WaitScope,
+) => Promise<SkillResult>;
+
+export function newAttempt(deps: RunDeps, job: ClaimedJob): Attempt {
+  return {
+    deps,
+    job,
+    context: {
+      jobId: job.id,
+      agentId: job.agent_id,
+      conversationId: job.conversation_id,
+      organizationId: job.organization_id,
+      attempt: job.attempt,
+      // The same for each attempt, so that what a run makes of it is the same.
+      now: job.created_at,
+    },
+    handle: undefined,
+    stream: undefined,
+    memory: undefined,
+    thinking: undefined,
+    journal: undefined,
+    records: undefined,
+    waits: undefined,
+    fault: undefined,
+    recording: undefined,
+    yields: 0,
+    resume: () => {},
+  };
+}
+
+export function streamOf(attempt: Attempt): ReportStream {
+  attempt.stream ??= attempt.deps.records.reports(attempt.job);
+  return attempt.stream;
+}
+
+export function memoryOf(attempt: Attempt): RunMemory {
+  const { job } = attempt;
+  attempt.memory ??= readOnlyInTrial(job, loggingOutages(attempt, startMemory(attempt)));
+  return attempt.memory;
+}
+
+const startMemory = ({ deps, job }: Attempt): RunMemory =>
+  deps.records.startMemory({
+    organizationId: job.organization_id,
+    agentId: job.agent_id,
+    userId: memoryUserOf(job),
+    jobId: job.id,
+    conversationId: job.conversation_id,
+    acceptedAt: job.created_at,
+  });
+
+/** The skill learns only that the memory cannot be used; an operator needs the cause. */
+function loggingOutages({ deps, job }: Attempt, memory: RunMemory): RunMemory {
+  return {
+    ...memory,
+    ask: async (verb, payload, asker) => {
+      try {
+        return await memory.ask(verb, payload, asker);
+      } catch (error) {
+        if (isUnavailable(error)) {
+          const { cause: err = error } = error as Error;
+          deps.base.log.warn(
+            { err, job_id: job.id, verb },
+            'the memory of an agent could not be used',
+          );
+        }
+        throw error;
+      }
+    },
+  };
+}
+
+/** A trial reads the agent's memory and does not change it. */
+function readOnlyInTrial({ agent_overrides }: ClaimedJob, memory: RunMemory): RunMemory {
+  if (agent_overrides === null) return memory;
+  return {
+    ...memory,
+    ask: async (verb, payload, asker) => {
+      if (verb !== 'recall') throw permanentError('a trial may only read the memory of its agent');
+      return memory.ask(verb, payload, asker);
+    },
+  };
+}
+
+export function journalOf(attempt: Attempt): Journal {
+  attempt.journal ??= attempt.deps.records.openJournal(attempt.job);
+  return attempt.journal;
+}
+
+/** Reads what is on record of the job. */
+export async function recordsOf(attempt: Attempt): Promise<Records> {
+  attempt.records ??= await journalOf(attempt).records();
+  return attempt.records;
+}
+
+/**
+ * Whether the run repeats what is on record, so that clients have had its reports. A run that goes on after a
+ * wait has a record, even before that has been read.
+ */
+export function isReplaying({ job, records }: Attempt): boolean {
+  return records === undefined ? job.resumed_at !== null : records.pending.size > 0;
+}
+
+export function waitsOf(attempt: Attempt): RunWaits {
+  const { deps } = attempt;
+  let isReported = false;
+  attempt.waits ??= createRunWaits({
+    // Opened by the first wait: a run that only uses its memory has no journal.
+    journal: {
+      beginWait: (...wanted) => journalOf(attempt).beginWait(...wanted),
+      endsOfWaits: (...waits) => journalOf(attempt).endsOfWaits(...waits),
+    },
+    kinds: deps.waits.kinds,
+    clock: deps.base.clock,
+    suspend: () => attempt.handle?.suspend(),
+    onError(error) {
+      noteFault(attempt, error);
+      if (error instanceof JournalFault || isReported) return;
+      isReported = true;
+      const subject = { err: error, job_id: attempt.job.id };
+      deps.base.log.warn(subject, 'the waits of a run could not be read; they are read again');
+    },
+  });
+  return attempt.waits;
+}
+
+/** Ends the run for good where its code no longer fits its record, or a bound of its record is passed. */
+export function noteFault(attempt: Attempt, error: unknown): void {
+  if (!(error instanceof JournalFault) || attempt.fault !== undefined) return;
+  attempt.fault = error;
+  attempt.handle?.abort(error.message);
+}
+
+/** A run has one slot to yield, however many of its calls wait at once. */
+export function yieldSlot(attempt: Attempt, yieldOne: () => () => void): () => void {
+  if (attempt.yields === 0) attempt.resume = yieldOne();
+  attempt.yields += 1;
+  return () => {
+    attempt.yields -= 1;
+    if (attempt.yields === 0) attempt.resume();
+  };
+}
+
+export function recordingOf(attempt: Attempt): Set<Promise<unknown>> {
+  attempt.recording ??= new Set();
+  return attempt.recording;
+}
+
+/** Keeps a promise in a set until it has settled. */
+export function remember<T>(pending: Set<Promise<unknown>>, promise: Promise<T>): Promise<T> {
+  const done = promise.catch(() => {}).then(() => void pending.delete(done));
+  pending.add(done);
+  return promise;
+}

@@ -1,0 +1,247 @@
+/**
+ * Execute: checks a request to run a skill and hands it to accept. The checks have the order of
+ * docs/decisions/order-of-checks.md: skill and agent (404), scope (403), input (400), then state (422).
+ */
+import { createHash } from 'node:crypto';
+import type { Database } from '../../adapters/database/database.ts';
+import { bind } from '../../kernel/bind.ts';
+import { type Caller, requireScopes } from '../../kernel/caller.ts';
+import type { Clock } from '../../kernel/clock.ts';
+import { type Issue, invalid, notFound, PlatformError } from '../../kernel/errors.ts';
+import { canonicalJson } from '../../kernel/text.ts';
+import type { AgentFields } from '../agents/agent-rows.ts';
+import { type Agents, defaultAgentId } from '../agents/agents.ts';
+import type { Conversations } from '../conversations/conversations.ts';
+import type { Skill, SkillRegistry } from '../skills/registry.ts';
+import type { Accept, Acceptance, AcceptedJob, WorkRequest } from './accept.ts';
+import { findByIdempotencyKey } from './idempotency.store.ts';
+import { idempotencyMs } from './idempotency.ts';
+
+/** A skill and an agent that a caller may use. */
+export interface Target {
+  readonly skill: Skill;
+  readonly agentId: string;
+  /** The conversation to continue. */
+  readonly conversationId?: string | undefined;
+  readonly isPaused: boolean;
+}
+
+/** The other parts of a request to run a skill; the first are recorded with its job. */
+export interface ExecutionOptions
+  extends Pick<WorkRequest, 'userId' | 'isForUser' | 'triggerType'> {
+  /** The field of the request's body that the input is; by default the input is the body. */
+  readonly inputField?: string;
+  /** Fields of the agent that the job has instead of the saved ones. */
+  readonly overrides?: AgentFields;
+  /** Makes repeats of the request one job. */
+  readonly idempotency?:
+    | {
+        /** The owner of the key: the id of an API key or of a trigger. */
+        readonly owner: string;
+        readonly key: string;
+        /** Equal for equal requests; by default of the skill, the agent, the input and the conversation. */
+        readonly fingerprint?: string;
+      }
+    | undefined;
+}
+
+export type Execute = ReturnType<typeof createExecute>;
+
+export interface ExecuteDeps {
+  readonly database: Database;
+  readonly clock: Clock;
+  readonly slices: {
+    readonly skills: SkillRegistry;
+    readonly agents: Agents;
+    readonly conversations: Pick<Conversations, 'find'>;
+  };
+  readonly accept: Accept;
+  /** Starts an executor if there is none, while the request is read, checked and recorded. */
+  warm?(): void;
+}
+
+export function createExecute(deps: ExecuteDeps) {
+  return bind(deps, { target: targetOf, run: execute });
+}
+
+/**
+ * Finds the target of a request, or refuses with 404 or 403; `asked` is called once the skill is found.
+ * A promise only when the database is asked.
+ */
+function targetOf(
+  deps: ExecuteDeps,
+  caller: Caller,
+  path: { category: string; version: string; skillName: string },
+  asked: () => { agentId?: string | undefined; conversationId?: string | undefined },
+): Target | Promise<Target> {
+  const { category, version, skillName } = path;
+  const skill = deps.slices.skills.active(caller.organizationId, category, version, skillName);
+  const { agentId = defaultAgentId, conversationId } = asked();
+  const withStatus = (status: 'active' | 'paused'): Target => {
+    requireScopes(caller.scopes, skill.requiredScopes);
+    if (skill.remoteSourceId === null) deps.warm?.();
+    return { skill, agentId, conversationId, isPaused: status === 'paused' };
+  };
+  const status = deps.slices.agents.statusOf(caller.organizationId, agentId);
+  if (conversationId === undefined) {
+    return status instanceof Promise ? status.then(withStatus) : withStatus(status);
+  }
+  return findConversation(deps, caller, agentId, conversationId, status).then(withStatus);
+}
+
+/** Accepts a run of the target with this input, or returns the job of an earlier equal request. */
+async function execute(
+  deps: ExecuteDeps,
+  caller: Caller,
+  { skill, agentId, conversationId, isPaused }: Target,
+  input: unknown,
+  options: ExecutionOptions,
+): Promise<{ job: AcceptedJob; isReplay: boolean }> {
+  const { inputField, overrides, userId, isForUser = false, triggerType } = options;
+  refuseInvalid(skill, input, inputField);
+  if (overrides) {
+    const { agents } = deps.slices;
+    await agents.requireOverridable(caller.organizationId, agentId, overrides);
+  }
+  const agentOverrides = overrides && JSON.stringify(overrides);
+  if (conversationId !== undefined && !skill.continuesConversations) {
+    throw invalid('x-conversation-id', `is not for ${skill.name}, which begins its own`);
+  }
+  const idempotency = options.idempotency && {
+    fingerprint: fingerprintOf(skill, agentId, input, conversationId, agentOverrides),
+    ...options.idempotency,
+  };
+  if (isPaused) {
+    // A repeat of a request accepted before the pause still gets the earlier job.
+    const earlier = idempotency && (await replayOf(deps, idempotency));
+    if (!earlier) throw agentPaused(agentId);
+    return answer(earlier);
+  }
+  // Field by field: copying objects costs a microsecond for each request.
+  const acceptance = await deps.accept({
+    organizationId: caller.organizationId,
+    apiKeyId: caller.keyId,
+    agentId,
+    userId,
+    isForUser,
+    triggerType,
+    skill,
+    maxAttempts: skill.maxAttempts,
+    input: JSON.stringify(input),
+    agentOverrides,
+    retryOf: null,
+    conversationId,
+    idempotency,
+  });
+  return answer(acceptance, conversationId);
+}
+
+/** Returns the agent's status; throws `404` unless the conversation is the agent's. */
+async function findConversation(
+  { slices: { agents, conversations } }: ExecuteDeps,
+  { organizationId }: Caller,
+  agentId: string,
+  id: string,
+  status: 'active' | 'paused' | Promise<'active' | 'paused'>,
+): Promise<'active' | 'paused'> {
+  const known = await status;
+  const found = await conversations.find(organizationId, id);
+  if (found.agent_id !== agentId) throw notFound('Conversation');
+  await agents.findSince(organizationId, agentId, found.created_at);
+  return known;
+}
+
+async function replayOf(
+  { database, clock }: ExecuteDeps,
+  { owner, key, fingerprint }: Required<NonNullable<ExecutionOptions['idempotency']>>,
+): Promise<Continued | undefined> {
+  const forgotten_before = clock.now() - idempotencyMs;
+  const name = { owner, idempotency_key: key };
+  const earlier = await findByIdempotencyKey(database.read, { ...name, forgotten_before });
+  if (earlier === undefined) return undefined;
+  return earlier.fingerprint === fingerprint
+    ? { kind: 'replayed', job: earlier }
+    : { kind: 'key_reused' };
+}
+
+/** `422 agent_paused`. */
+export function agentPaused(agentId: string): PlatformError {
+  return new PlatformError('agent_paused', `The agent ${agentId} is paused and takes no new work`);
+}
+
+/** Throws `400 validation_error` for an input that the skill's schema refuses. */
+export function refuseInvalid(skill: Skill, input: unknown, parent?: string): void {
+  if (input === undefined) {
+    const details = [{ field: 'body', issue: 'is required: send the input of the skill as JSON' }];
+    throw new PlatformError('validation_error', 'The request has no body', { details });
+  }
+  const issues = skill.inputIssues(input);
+  if (issues === null) return;
+  const details = parent === undefined ? issues : below(parent, issues);
+  const [first] = details;
+  const what = first === undefined ? '' : `: ${first.field} ${first.issue}`;
+  throw new PlatformError('validation_error', `The input does not fit the skill's schema${what}`, {
+    details,
+  });
+}
+
+/** The issues of a value that is the field `parent` of a body. */
+function below(parent: string, issues: readonly Issue[]): Issue[] {
+  return issues.map(({ field, issue }) => ({
+    field: field === 'body' ? parent : `${parent}.${field}`,
+    issue,
+  }));
+}
+
+function fingerprintOf(
+  skill: Skill,
+  agentId: string,
+  input: unknown,
+  conversationId = '',
+  overrides = '',
+): string {
+  return createHash('sha256')
+    .update(`${skill.id}\n${agentId}\n${canonicalJson(input)}${conversationId}${overrides}`)
+    .digest('hex');
+}
+
+/**
+ * `409 conflict` for a conversation with an active run (docs/decisions/conversations.md), or of another user.
+ * Throws nothing for other acceptances.
+ */
+export function refuseContinuing(
+  acceptance: Acceptance,
+  id: string,
+): asserts acceptance is Continued {
+  if (acceptance.kind === 'conversation_active') {
+    throw new PlatformError(
+      'conflict',
+      `Another run of the conversation ${id} has not ended: wait for it, or cancel it`,
+    );
+  }
+  if (acceptance.kind === 'other_user') {
+    throw new PlatformError(
+      'conflict',
+      `The conversation ${id} is another user's: leave x-user-id out to continue it for that user, or begin a new one`,
+    );
+  }
+}
+
+type Continued = Exclude<Acceptance, { kind: 'conversation_active' | 'other_user' }>;
+
+function answer(
+  acceptance: Acceptance,
+  conversationId = '',
+): {
+  job: AcceptedJob;
+  isReplay: boolean;
+} {
+  refuseContinuing(acceptance, conversationId);
+  if (acceptance.kind === 'key_reused') {
+    throw new PlatformError(
+      'idempotency_key_reused',
+      'This Idempotency-Key was used for another request within the last 24 hours',
+    );
+  }
+  return { job: acceptance.job, isReplay: acceptance.kind === 'replayed' };
+}

@@ -1,0 +1,114 @@
+/**
+ * What all requests that run a skill share: their headers, the options that these set, and the answer: the accepted job,
+ * or the ended one where the client waits for that.
+ */
+import type { FastifyReply, FastifyRequest } from 'fastify';
+import type { JobStatus } from '../../adapters/database/tables.ts';
+import {
+  IdempotencyKey,
+  idempotencyKeyOf,
+  OnceGiven,
+} from '../../adapters/http/idempotency-key.ts';
+import { goneOrStopping, Prefer, waitSeconds } from '../../adapters/http/prefer.ts';
+import { apiRefusals, bodyRefusals } from '../../adapters/http/refusals.ts';
+import { carries } from '../../adapters/http/response-headers.ts';
+import { userFor } from '../../adapters/http/user-id.ts';
+import type { Caller } from '../../kernel/caller.ts';
+import { isUnavailable } from '../../kernel/errors.ts';
+import type { AcceptedJob } from './accept.ts';
+import type { ExecutionOptions } from './execute.ts';
+import { jobSummary } from './job-views.ts';
+import { FullJob, ListedJob } from './jobs.schemas.ts';
+import type { Jobs } from './jobs.ts';
+
+/** Headers of every request that runs a skill. */
+export const executionHeaders = {
+  'x-user-id': OnceGiven(
+    "The user on whose behalf the client calls; by default the user of the conversation that it continues, else the key's client_name. 409 conflict where that conversation is another user's.",
+  ),
+  'idempotency-key': IdempotencyKey(
+    'Repeats with the same key within 24 hours make no second job.',
+  ),
+  'x-conversation-id': OnceGiven(
+    'A conversation of the agent to continue, for skills that think: 409 conflict while another run of it is active.',
+  ),
+  prefer: Prefer,
+};
+
+/** The options of a run that headers set. */
+export function executionOptions(request: FastifyRequest, caller: Caller): ExecutionOptions {
+  const key = idempotencyKeyOf(request);
+  return {
+    ...userFor(request, caller),
+    triggerType: 'api',
+    idempotency: key === undefined ? undefined : { owner: caller.keyId, key },
+  };
+}
+
+/** Answers of every request that runs a skill. */
+export const executionResponses = {
+  200: {
+    ...FullJob,
+    ...carries('Location', 'Preference-Applied', 'Idempotent-Replayed'),
+    description: 'The job, which ended within the wait.',
+  },
+  202: { ...ListedJob, ...carries('Location', 'Idempotent-Replayed') },
+  ...apiRefusals(
+    'skill_not_found',
+    'not_found',
+    'insufficient_scope',
+    ...bodyRefusals,
+    'conflict',
+    'agent_paused',
+    'idempotency_key_reused',
+  ),
+};
+
+export interface AnswerDeps {
+  readonly jobs: Jobs;
+  /** Aborts when the platform stops: requests that wait are then answered with the accepted job. */
+  readonly stopping: AbortSignal;
+}
+
+/** No promise for a client that does not wait: the answer is sent already. */
+export function answerAccepted(
+  deps: AnswerDeps,
+  reply: FastifyReply,
+  { job, isReplay }: { readonly job: AcceptedJob; readonly isReplay: boolean },
+): FastifyReply | Promise<FastifyReply> {
+  reply.header('location', `/api/jobs/${job.id}`);
+  if (isReplay) reply.header('idempotent-replayed', 'true');
+  const seconds = waitSeconds(reply.request.headers.prefer);
+  return seconds === 0
+    ? answerStatus(reply, job, 'queued')
+    : answerEnd(deps, reply, { job, isReplay }, seconds);
+}
+
+async function answerEnd(
+  { jobs, stopping }: AnswerDeps,
+  reply: FastifyReply,
+  { job, isReplay }: { readonly job: AcceptedJob; readonly isReplay: boolean },
+  seconds: number,
+): Promise<FastifyReply> {
+  const signal = goneOrStopping(reply, stopping);
+  const organizationId = job.organization_id;
+  const ms = seconds * 1000;
+  let status: JobStatus = 'queued';
+  try {
+    const ended = isReplay
+      ? await jobs.awaitEnd(organizationId, job.id, ms, signal)
+      : await jobs.awaitAccepted(job, ms, signal);
+    if (ended !== null) {
+      return reply.header('preference-applied', `wait=${seconds}`).status(200).send(ended);
+    }
+    ({ status } = await jobs.find(organizationId, job.id));
+  } catch (error) {
+    // The job is accepted. After an error its client would send it again.
+    if (!isUnavailable(error)) throw error;
+  }
+  return answerStatus(reply, job, status);
+}
+
+function answerStatus(reply: FastifyReply, job: AcceptedJob, status: JobStatus): FastifyReply {
+  return reply.status(202).send(jobSummary(job, status));
+}

@@ -1,0 +1,90 @@
+/** `POST /api/{category}/{version}/{skill-name}` (specification: Skill execution; docs/decisions/jobs.md). */
+import type { FastifyReply, FastifyRequest } from 'fastify';
+import { type Static, Type } from 'typebox';
+import { acceptingWork, callerOf } from '../../adapters/http/authenticate.ts';
+import { OnceGiven, onceGiven } from '../../adapters/http/idempotency-key.ts';
+import { SkillPath } from '../../adapters/http/schemas.ts';
+import type { Server } from '../../adapters/http/server.ts';
+import type { PlatformError } from '../../kernel/errors.ts';
+import type { Execute, Target } from './execute.ts';
+import {
+  type AnswerDeps,
+  answerAccepted,
+  executionHeaders,
+  executionOptions,
+  executionResponses,
+} from './execution-answer.ts';
+
+type Targeted = FastifyRequest & { target: Target };
+
+const executeSchema = {
+  tags: ['Execution'],
+  security: [{ apiKey: [] }],
+  operationId: 'executeSkill',
+  summary: 'Run a skill',
+  description:
+    'The body is the input of the skill. An accepted job is recorded durably before ' +
+    'the response and runs to its end, also after a crash of the platform. With ' +
+    'Prefer: wait=N the response waits up to N seconds for that end.',
+  params: SkillPath,
+  headers: Type.Object({
+    'x-agent-id': OnceGiven('The agent that runs the skill.', { default: 'default' }),
+    ...executionHeaders,
+  }),
+  body: Type.Unknown({
+    description: "The skill's input.",
+    examples: [{ text: 'hello' }],
+  }),
+  response: executionResponses,
+};
+
+export interface ExecutionRoutesDeps extends AnswerDeps {
+  readonly execute: Execute;
+  /** Words that are no category but paths of the platform's own. */
+  readonly reserved: ReadonlySet<string>;
+  unmatched(method: string, url: string): PlatformError;
+}
+
+export function executionRoutes(server: Server, deps: ExecutionRoutesDeps) {
+  const { execute } = deps;
+  server.decorateRequest('target', null);
+  const options = {
+    config: acceptingWork,
+    onRequest: findTarget(deps),
+    // The skill's own schema validates the body, after all other checks.
+    validatorCompiler: () => () => true,
+    schema: executeSchema,
+  };
+  server.post('/api/:category/:version/:skillName', options, async (request, reply) => {
+    const caller = callerOf(request);
+    const { target } = request as unknown as Targeted;
+    const given = executionOptions(request, caller);
+    return answerAccepted(deps, reply, await execute.run(caller, target, request.body, given));
+  });
+}
+
+/** A hook: skill, agent and scope are checked before the body is read (docs/decisions/order-of-checks.md). */
+function findTarget({ execute, reserved, unmatched }: ExecutionRoutesDeps) {
+  return (request: FastifyRequest, _reply: FastifyReply, done: (error?: Error) => void): void => {
+    const path = request.params as Static<typeof SkillPath>;
+    try {
+      // /api/jobs/x/y is a path of jobs that does not exist, not a skill.
+      if (reserved.has(path.category)) throw unmatched('POST', request.url);
+      const target = execute.target(callerOf(request), path, () => ({
+        agentId: onceGiven(request, 'x-agent-id'),
+        conversationId: onceGiven(request, 'x-conversation-id'),
+      }));
+      if (target instanceof Promise) {
+        target.then((found) => {
+          (request as Targeted).target = found;
+          done();
+        }, done);
+        return;
+      }
+      (request as Targeted).target = target;
+      done();
+    } catch (error) {
+      done(error as Error);
+    }
+  };
+}

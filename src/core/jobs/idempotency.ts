@@ -1,0 +1,121 @@
+/**
+ * The Idempotency-Keys of a batch of requests. All are taken at once and in one order, before any
+ * other check. The key of a request that is then refused goes to the next request with that key, or
+ * is released, in the same transaction.
+ */
+import type { Transaction } from '../../adapters/database/database.ts';
+import {
+  findByIdempotencyKey,
+  passIdempotencyKeys,
+  releaseIdempotencyKeys,
+  type TakenKey,
+  takeIdempotencyKeys,
+} from './idempotency.store.ts';
+import type { JobRow } from './jobs.store.ts';
+
+/** How long an Idempotency-Key is remembered (docs/decisions/jobs.md). */
+export const idempotencyMs = 24 * 60 * 60 * 1000;
+
+/** The key of a request. */
+export interface IdempotencyKey {
+  /** The owner of the key: the id of an API key or of a trigger. */
+  readonly owner: string;
+  readonly key: string;
+  /** Equal for equal requests. */
+  readonly fingerprint: string;
+}
+
+/** A key and the job that its request is about to become. */
+export interface Candidate<Job> {
+  readonly idempotency: IdempotencyKey;
+  readonly job: Job;
+}
+
+/** The job and the fingerprint of the request that holds a key. */
+export interface Holder<Job> {
+  readonly fingerprint: string;
+  readonly job: Job;
+}
+
+type AnyJob = Pick<JobRow, 'id' | 'created_at'>;
+
+interface Known<Job> {
+  /** The row by which this transaction took the key; undefined when an earlier request has it. */
+  readonly taken: TakenKey | undefined;
+  holder: Holder<Job | JobRow> | undefined;
+}
+
+export interface KeysOfBatch<Job> {
+  /** Which request holds the key; undefined when none does, or its job is gone. */
+  holder(key: IdempotencyKey): Holder<Job | JobRow> | undefined;
+  /** Whether the next request may hold it. */
+  isFree(key: IdempotencyKey): boolean;
+  /** Gives the key to a request that was accepted. */
+  give(candidate: Candidate<Job>): void;
+  /** Records which request holds each key after the batch. */
+  record(tx: Transaction): Promise<void>;
+}
+
+export async function takeKeys<Job extends AnyJob>(
+  tx: Transaction,
+  candidates: readonly Candidate<Job>[],
+  now: number,
+): Promise<KeysOfBatch<Job>> {
+  const firsts = new Map<string, TakenKey>();
+  for (const { idempotency, job } of candidates) {
+    const name = nameOf(idempotency.owner, idempotency.key);
+    if (!firsts.has(name)) firsts.set(name, rowOf(idempotency, job));
+  }
+  const known = await knownKeys<Job>(tx, firsts, now - idempotencyMs);
+  const find = ({ owner, key }: IdempotencyKey) => known.get(nameOf(owner, key));
+  return {
+    holder: (key) => find(key)?.holder,
+    isFree: (key) => find(key)?.taken !== undefined && find(key)?.holder === undefined,
+    give({ idempotency, job }) {
+      const key = find(idempotency);
+      if (key !== undefined) key.holder = { fingerprint: idempotency.fingerprint, job };
+    },
+    async record(recordingTx) {
+      const passed: TakenKey[] = [];
+      const released: TakenKey[] = [];
+      for (const { taken, holder } of known.values()) {
+        if (taken === undefined) continue;
+        if (holder === undefined) released.push(taken);
+        else if (holder.job.id !== taken.job_id) {
+          passed.push({ ...taken, fingerprint: holder.fingerprint, job_id: holder.job.id });
+        }
+      }
+      await passIdempotencyKeys(recordingTx, passed);
+      await releaseIdempotencyKeys(recordingTx, released);
+    },
+  };
+}
+
+async function knownKeys<Job>(
+  tx: Transaction,
+  firsts: ReadonlyMap<string, TakenKey>,
+  forgottenBefore: number,
+): Promise<Map<string, Known<Job>>> {
+  const known = new Map<string, Known<Job>>();
+  if (firsts.size === 0) return known;
+  const rows = await takeIdempotencyKeys(tx, [...firsts.values()], forgottenBefore);
+  const taken = new Set(rows.map((row) => nameOf(row.owner, row.idempotency_key)));
+  await Promise.all(
+    [...firsts].map(async ([name, row]) => {
+      if (taken.has(name)) {
+        known.set(name, { taken: row, holder: undefined });
+        return;
+      }
+      const earlier = await findByIdempotencyKey(tx, { ...row, forgotten_before: forgottenBefore });
+      const holder = earlier && { fingerprint: earlier.fingerprint, job: earlier };
+      known.set(name, { taken: undefined, holder });
+    }),
+  );
+  return known;
+}
+
+const nameOf = (owner: string, key: string) => `${owner} ${key}`;
+
+function rowOf({ owner, key, fingerprint }: IdempotencyKey, job: AnyJob): TakenKey {
+  return { owner, idempotency_key: key, fingerprint, job_id: job.id, created_at: job.created_at };
+}

@@ -1,0 +1,96 @@
+/** The event streams of jobs: what runs have said. */
+import { sql } from 'kysely';
+import type { Handle, Transaction } from '../../adapters/database/database.ts';
+import { bytesOf, fittingRows } from '../../adapters/database/page-bytes.ts';
+import { type Lists, rowsIn, rowsParams, type Types } from '../../adapters/database/rows-in.ts';
+import { statement } from '../../adapters/database/statement.ts';
+import type { JobEventsTable } from '../../adapters/database/tables.ts';
+
+const eventTypes: Types<JobEventsTable> = {
+  job_id: 'text',
+  epoch: 'integer',
+  n: 'integer',
+  type: 'text',
+  data: 'text',
+  created_at: 'bigint',
+};
+const columns = Object.keys(eventTypes) as (keyof JobEventsTable)[];
+
+const insert = statement<JobEventsTable | Lists<JobEventsTable>>()((db, p, dialect) =>
+  db
+    .insertInto('job_events')
+    .columns(columns)
+    .expression(
+      // SQLite needs a condition before `on conflict`.
+      db
+        .selectFrom(rowsIn<JobEventsTable>(dialect, p, eventTypes))
+        .select(columns)
+        .where(sql.lit(true)),
+    )
+    .onConflict((conflict) => conflict.columns(['job_id', 'epoch', 'n']).doNothing()),
+);
+
+/** Adds to the event stream of jobs; an event that an unconfirmed commit has added already is left as it is. */
+export async function insertJobEvents(
+  tx: Transaction,
+  events: readonly JobEventsTable[],
+): Promise<void> {
+  if (events.length > 0) await tx.each(insert, rowsParams(tx.dialect, events, eventTypes));
+}
+
+const streamed = statement<{ job_id: string }>()((db, p, dialect) => {
+  const data = dialect === 'sqlite' ? sql`data` : sql`data::json`;
+  const step =
+    dialect === 'sqlite' ? sql<number>`${data}->>'step'` : sql<number>`(${data}->>'step')::int`;
+  const text = sql`${data}->>'text'`;
+  const bytes =
+    dialect === 'sqlite'
+      ? sql<number>`length(cast(${text} as blob))`
+      : sql<number>`octet_length(${text})`;
+  return db
+    .selectFrom('job_events')
+    .select([step.as('step'), sql<number>`sum(${bytes})`.as('bytes')])
+    .where('job_id', '=', p('job_id'))
+    .where('type', '=', sql.lit('token'))
+    .groupBy(step);
+});
+
+/** UTF-8 bytes of the text that each call of a model has streamed, by step. */
+export async function streamedBytesOf(
+  db: Handle,
+  jobId: string,
+): Promise<ReadonlyMap<number, number>> {
+  const rows = await db.all(streamed, { job_id: jobId });
+  return new Map(rows.map(({ step, bytes }) => [step, Number(bytes)]));
+}
+
+/** Bytes of what is read at a time, beyond those of the first event. */
+const readBytesMax = 1024 * 1024;
+
+/**
+ * What was said after (`epoch`, `n`), in order: at most `limit` events, fewer where they are long; and
+ * whether that is all.
+ */
+export async function listJobEvents(
+  db: Handle,
+  jobId: string,
+  after: { epoch: number; n: number },
+  limit: number,
+): Promise<{ events: JobEventsTable[]; isAll: boolean }> {
+  const query = db.kysely
+    .selectFrom('job_events')
+    .where('job_id', '=', jobId)
+    .where((eb) =>
+      eb.or([
+        eb('epoch', '>', after.epoch),
+        eb.and([eb('epoch', '=', after.epoch), eb('n', '>', after.n)]),
+      ]),
+    )
+    .orderBy('epoch')
+    .orderBy('n');
+  const sizes = await query.select(bytesOf('data').as('bytes')).limit(limit).execute();
+  const fitting = fittingRows(sizes, readBytesMax);
+  if (fitting === 0) return { events: [], isAll: true };
+  const events = await query.selectAll().limit(fitting).execute();
+  return { events, isAll: sizes.length < limit && fitting === sizes.length };
+}

@@ -1,0 +1,68 @@
+/** Jobs as clients see them. */
+import type { Static } from 'typebox';
+import { timestamp, timestampOrNull } from '../../kernel/clock.ts';
+import type { AgentOverrides } from '../agents/agents.schemas.ts';
+import type { TokenSums } from '../conversations/conversations.ts';
+import type { AcceptedJob } from './accept.ts';
+import type { ListedJobRow, TimedJob } from './job-lists.store.ts';
+import type { JobRow, ShownJob } from './jobs.store.ts';
+import { queueOf } from './queues.ts';
+import type { JobError } from './states.ts';
+
+/** A job as `202` responses contain it. */
+export function jobSummary(row: Omit<AcceptedJob, 'organization_id'>, status: JobRow['status']) {
+  return {
+    job_id: row.id,
+    status,
+    conversation_id: row.conversation_id,
+    agent_id: row.agent_id,
+    skill_category: row.skill_category,
+    skill_name: row.skill_name,
+    skill_version: row.skill_version,
+    created_at: timestamp(row.created_at),
+  };
+}
+
+/** A job as lists contain it. */
+export function listedJob(row: ListedJobRow) {
+  return { ...jobSummary(row, row.status), parent_job_id: row.parent_job_id };
+}
+
+/** How a job went, or has gone so far. */
+export function timing({ started_at, finished_at, ...row }: Omit<TimedJob, keyof ListedJobRow>) {
+  return {
+    trigger_type: row.trigger_type,
+    user_id: row.user_id,
+    attempt: row.attempt,
+    max_attempts: row.max_attempts,
+    run_at: timestamp(row.run_at),
+    started_at: timestampOrNull(started_at),
+    finished_at: timestampOrNull(finished_at),
+    duration_ms:
+      started_at === null || finished_at === null ? null : Math.max(0, finished_at - started_at),
+    error: row.error === null ? null : (JSON.parse(row.error) as JobError),
+    is_trial: Boolean(row.is_trial),
+  };
+}
+
+export function jobView(row: ShownJob, tokens: TokenSums) {
+  return {
+    ...listedJob(row),
+    input: JSON.parse(row.input) as unknown,
+    output: row.output === null ? null : (JSON.parse(row.output) as unknown),
+    ...timing({ ...row, is_trial: row.agent_overrides !== null }),
+    queue: queueOf(row.trigger_type),
+    retry_of: row.retry_of,
+    agent_overrides:
+      row.agent_overrides === null
+        ? null
+        : (JSON.parse(row.agent_overrides) as Static<typeof AgentOverrides>),
+    agent_version: row.agent_version,
+    progress:
+      row.progress === null
+        ? null
+        : (JSON.parse(row.progress) as { fraction: number; note: string | null }),
+    erased_at: timestampOrNull(row.erased_at),
+    ...tokens,
+  };
+}

@@ -1,0 +1,308 @@
+/** `/api/jobs` (docs/decisions/jobs.md). */
+import type { FastifyRequest } from 'fastify';
+import { Type } from 'typebox';
+import { acceptingWork, callerOf } from '../../adapters/http/authenticate.ts';
+import { eventStream, LastEventId, sendEvents } from '../../adapters/http/event-stream.ts';
+import { goneOrStopping, Prefer, waitSeconds } from '../../adapters/http/prefer.ts';
+import { apiRefusals } from '../../adapters/http/refusals.ts';
+import { carries } from '../../adapters/http/response-headers.ts';
+import { FilterText, Id, Moment, Page, Paged, Words } from '../../adapters/http/schemas.ts';
+import type { Server } from '../../adapters/http/server.ts';
+import type { BeginStream } from '../../adapters/http/streams.ts';
+import { unknownFirst } from '../../adapters/http/unknown-first.ts';
+import { hasScopes } from '../../kernel/caller.ts';
+import { invalid } from '../../kernel/errors.ts';
+import { endingN, type JobEvent, type Position } from './feed.ts';
+import { JobEventSchema, type JobEventType } from './job-events.schemas.ts';
+import {
+  boundedTotalMax,
+  walkedMaxOfKey,
+  walkedMaxOfSqlite,
+  walkedMaxOfUser,
+} from './job-lists.store.ts';
+import { JobStep, StepStatus } from './job-steps.schemas.ts';
+import { jobSummary } from './job-views.ts';
+import {
+  activeJob,
+  cancelledJob,
+  FullJob,
+  JobListItem,
+  JobStatus,
+  ListedJob,
+  TriggerType,
+} from './jobs.schemas.ts';
+import type { Jobs } from './jobs.ts';
+
+const operation = { tags: ['Jobs'], security: [{ apiKey: [] }] };
+const params = Type.Object({ jobId: { ...Id, description: 'The id of the job.' } });
+
+const listSchema = {
+  ...operation,
+  operationId: 'listJobs',
+  summary: 'List jobs, newest first',
+  description:
+    'Where `created_after` or `created_before` leaves out any job of the organization, `total` ' +
+    `is at most ${boundedTotalMax}, and the list ends there. In the embedded database further ` +
+    `filters then look at the newest ${walkedMaxOfSqlite} jobs between the two, but for \`conversation_id\`, ` +
+    '`parent_job_id` and the statuses active, failed and cancelled, which are found wherever they are.',
+  querystring: Type.Object({
+    status: Type.Optional({ ...JobStatus, description: 'Jobs of this status.' }),
+    agent_id: Type.Optional(FilterText('Jobs of this agent.')),
+    skill_category: Type.Optional(FilterText('Jobs of skills of this category.')),
+    skill_name: Type.Optional(FilterText('Jobs of skills of this name.')),
+    skill_version: Type.Optional(FilterText('Jobs of this version.')),
+    trigger_type: Type.Optional({
+      ...TriggerType,
+      description: 'Jobs that were started in this way.',
+    }),
+    conversation_id: Type.Optional({ ...Id, description: 'Jobs of this conversation.' }),
+    parent_job_id: Type.Optional({ ...Id, description: 'Jobs that the run of this job started.' }),
+    user_id: Type.Optional(
+      FilterText(
+        `The newest ${walkedMaxOfUser} jobs for this user, whom x-user-id named; with \`status\` queued, active or waiting, all of them.`,
+      ),
+    ),
+    api_key_id: Type.Optional({
+      ...Id,
+      description: `Jobs that were accepted with this API key, among the organization's newest ${walkedMaxOfKey}; with \`status\` queued or active, all of them.`,
+    }),
+    created_after: Type.Optional(
+      Moment('Jobs accepted later than that; not those of that very moment.'),
+    ),
+    created_before: Type.Optional(
+      Moment('Jobs accepted earlier than that; not those of that very moment.'),
+    ),
+    include: Type.Optional({
+      ...Words(['timing']),
+      description: 'timing: adds timestamps, duration and error of each job.',
+    }),
+    ...Page.properties,
+  }),
+  response: {
+    200: Paged(JobListItem, 'A page of jobs.'),
+    ...apiRefusals(),
+  },
+};
+const getSchema = {
+  ...operation,
+  operationId: 'getJob',
+  summary: 'Get a job',
+  description: 'With Prefer: wait=N the response waits up to N seconds for the end of the job.',
+  params,
+  querystring: Type.Object({
+    include: Type.Optional({
+      ...Words(['origin']),
+      description: 'origin: adds the schedule or trigger that started it.',
+    }),
+  }),
+  headers: Type.Object({ prefer: Prefer }),
+  response: {
+    200: { ...FullJob, ...carries('Preference-Applied') },
+    ...apiRefusals('not_found'),
+  },
+};
+const cancelSchema = {
+  ...operation,
+  operationId: 'cancelJob',
+  summary: 'Cancel a job',
+  description:
+    'A queued job ends at once. An active one is asked to stop, and its process is ' +
+    'killed if it does not.',
+  params,
+  response: {
+    200: { ...FullJob, description: 'The job is cancelled.', examples: [cancelledJob] },
+    202: { ...FullJob, description: 'The job is being stopped.', examples: [activeJob] },
+    ...apiRefusals('not_found', 'job_not_cancellable'),
+  },
+};
+const retrySchema = {
+  ...operation,
+  operationId: 'retryJob',
+  summary: 'Run a failed or cancelled job again',
+  params,
+  response: {
+    202: {
+      ...ListedJob,
+      ...carries('Location'),
+      description: 'The new job; its retry_of names the old one.',
+    },
+    ...apiRefusals(
+      'not_found',
+      'skill_not_found',
+      'insufficient_scope',
+      'conflict',
+      'job_not_retryable',
+      'agent_paused',
+    ),
+  },
+};
+const StepsQuery = Type.Object({
+  ...Page.properties,
+  status: Type.Optional({ ...StepStatus, description: 'Steps of this status.' }),
+});
+const stepsSchema = {
+  ...operation,
+  operationId: 'listJobSteps',
+  summary:
+    'List the steps of a job: calls of models, their tools, called skills, named steps, waits',
+  description:
+    'Calls of models, their tools, skills that its skill called, named steps and waits, in order, ' +
+    'during the run and afterwards. status=waiting lists what the job waits for. Approvals are among them for keys with the scope ' +
+    'approvals.',
+  params,
+  querystring: StepsQuery,
+  response: {
+    200: Paged(JobStep, 'Steps, in order.'),
+    ...apiRefusals('not_found', 'validation_error'),
+  },
+};
+const streamSchema = {
+  ...operation,
+  operationId: 'streamJobEvents',
+  summary: 'Follow a job as server-sent events',
+  description:
+    'Events: status, log, progress, message, and for a job that thinks token (a ' +
+    "piece of the model's text), tool_call and tool_result, each with the number of " +
+    'its step. The stream ends with the job, and when its key is revoked or ' +
+    'expires. A client that reconnects with Last-Event-ID resumes after that event. ' +
+    'With follow=false it ends after the events that are recorded so far. The event approval needs the scope approvals. ' +
+    'With API_KEY_PERMISSIONS=strict message, token, tool_call and tool_result need the scope conversations. 503 if the key or the address has too many open streams.',
+  params,
+  querystring: Type.Object({
+    follow: Type.Optional({
+      ...Words(['true', 'false']),
+      description: 'false: the events that are recorded so far, without those to come.',
+    }),
+  }),
+  headers: LastEventId,
+  response: {
+    200: eventStream(JobEventSchema, 'The events, until the job has ended.'),
+    ...apiRefusals('not_found'),
+  },
+};
+
+/** The events of a job after a position: those so far, or all until it ends or the signal aborts. */
+export type OpenStream = (
+  organizationId: string,
+  jobId: string,
+  { after, isFollowed }: { after: Position | null; isFollowed: boolean },
+  signal: AbortSignal,
+) => AsyncIterable<JobEvent>;
+
+type FoundJob = Awaited<ReturnType<Jobs['get']>>;
+
+/** What a job came of: null where it is something else, or is not there any more. */
+export type OriginOf = (
+  organizationId: string,
+  job: Pick<FoundJob, 'job_id' | 'trigger_type'>,
+) => Promise<{ scheduled_job_id: string | null; trigger_id: string | null }>;
+
+export interface JobRoutesDeps {
+  readonly jobs: Jobs;
+  readonly originOf: OriginOf;
+  readonly openStream: OpenStream;
+  readonly beginStream: BeginStream;
+  /** Aborts when the platform stops. */
+  readonly stopping: AbortSignal;
+}
+
+/** `isStrict`: `API_KEY_PERMISSIONS=strict`. */
+export function jobRoutes(server: Server, deps: JobRoutesDeps, isStrict: boolean) {
+  const { jobs, openStream, beginStream } = deps;
+  /** An unknown job is 404 before any other check (docs/decisions/order-of-checks.md). */
+  const onRequest = async (request: FastifyRequest) => {
+    const { jobId } = request.params as { jobId: string };
+    await jobs.find(callerOf(request).organizationId, jobId);
+  };
+  server.get('/api/jobs', { schema: listSchema }, async (request) => {
+    const { limit, offset, include, ...filters } = request.query;
+    const page = { limit, offset };
+    const list = include ? jobs.listTimed : jobs.list;
+    const { jobs: data, total } = await list(callerOf(request).organizationId, filters, page);
+    return { data, total, ...page };
+  });
+  getRoute(server, deps, unknownFirst(onRequest));
+  const cancelOptions = { onRequest, schema: cancelSchema };
+  server.post('/api/jobs/:jobId/cancel', cancelOptions, async (request, reply) => {
+    const job = await jobs.cancel(callerOf(request).organizationId, request.params.jobId);
+    return reply.status(job.status === 'cancelled' ? 200 : 202).send(job);
+  });
+  const retryOptions = { config: acceptingWork, onRequest, schema: retrySchema };
+  server.post('/api/jobs/:jobId/retry', retryOptions, async (request, reply) => {
+    const job = await jobs.retry(callerOf(request), request.params.jobId);
+    reply.status(202).header('location', `/api/jobs/${job.id}`);
+    return jobSummary(job, 'queued');
+  });
+  const stepsOptions = { onRequest, schema: stepsSchema };
+  server.get('/api/jobs/:jobId/steps', stepsOptions, async (request) => {
+    const { params, query } = request;
+    const showsApprovals = readsApprovals(request);
+    const { steps, total } = await jobs.steps(params.jobId, { ...query, showsApprovals });
+    const { limit, offset } = query;
+    return { data: steps, total, limit, offset };
+  });
+  // A HEAD would hold the stream open for nothing.
+  const streamOptions = { exposeHeadRoute: false, onRequest, schema: streamSchema };
+  server.get('/api/jobs/:jobId/events', streamOptions, async (request, reply) => {
+    const { organizationId } = callerOf(request);
+    const after = positionOf(request.headers['last-event-id']);
+    const signal = beginStream(request, reply);
+    const range = { after, isFollowed: request.query.follow !== 'false' };
+    const events = openStream(organizationId, request.params.jobId, range, signal);
+    await sendEvents(reply, asServerSent(events, hiddenEvents(request, isStrict)));
+  });
+}
+
+function getRoute(
+  server: Server,
+  { jobs, originOf, stopping }: JobRoutesDeps,
+  errorHandler: ReturnType<typeof unknownFirst>,
+) {
+  const options = { errorHandler, schema: getSchema };
+  server.get('/api/jobs/:jobId', options, async (request, reply) => {
+    const { organizationId } = callerOf(request);
+    const { jobId } = request.params;
+    const seconds = waitSeconds(request.headers.prefer);
+    let ended: FoundJob | null = null;
+    if (seconds > 0) {
+      const signal = goneOrStopping(reply, stopping);
+      ended = await jobs.awaitEnd(organizationId, jobId, seconds * 1000, signal);
+      if (ended !== null) reply.header('preference-applied', `wait=${seconds}`);
+    }
+    const job = ended ?? (await jobs.get(organizationId, jobId));
+    return request.query.include ? { ...job, ...(await originOf(organizationId, job)) } : job;
+  });
+}
+
+/** Whether the caller may read approvals: without their scope it learns nothing of them from jobs. */
+function readsApprovals(request: FastifyRequest): boolean {
+  return hasScopes(callerOf(request).scopes, ['approvals']);
+}
+
+/** The events that show what the conversation of the job has. */
+const dialogueEvents = ['message', 'token', 'tool_call', 'tool_result'] as const;
+
+/** The events of a job that the caller may not read. */
+function hiddenEvents(request: FastifyRequest, isStrict: boolean): ReadonlySet<JobEventType> {
+  const hidden = new Set<JobEventType>();
+  if (!readsApprovals(request)) hidden.add('approval');
+  if (isStrict && !hasScopes(callerOf(request).scopes, ['conversations'])) {
+    for (const type of dialogueEvents) hidden.add(type);
+  }
+  return hidden;
+}
+
+/** An event's id tells its position, so that any process can resume the stream. */
+async function* asServerSent(events: AsyncIterable<JobEvent>, hidden: ReadonlySet<JobEventType>) {
+  for await (const { epoch, n, type, data } of events) {
+    if (!hidden.has(type)) yield { id: `${epoch}.${n}`, event: type, data };
+  }
+}
+
+function positionOf(id: string | undefined): Position | null {
+  if (id === undefined || id === '') return null;
+  const match = /^(\d{1,9})\.(\d{1,10})$/.exec(id);
+  if (match === null || Number(match[2]) > endingN)
+    throw invalid('last-event-id', 'must be the id of an event of this stream');
+  return { epoch: Number(match[1]), n: Number(match[2]) };
+}

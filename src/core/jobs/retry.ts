@@ -1,0 +1,63 @@
+/** Retry: accepts a failed or cancelled job's input again, as a new job. */
+
+import { type Caller, requireScopes } from '../../kernel/caller.ts';
+import { PlatformError } from '../../kernel/errors.ts';
+import type { Agents } from '../agents/agents.ts';
+import type { Conversations } from '../conversations/conversations.ts';
+import { lookupOf, type SkillRegistry } from '../skills/registry.ts';
+import type { Accept, AcceptedJob } from './accept.ts';
+import { agentPaused, refuseContinuing, refuseInvalid } from './execute.ts';
+import type { JobRow } from './jobs.store.ts';
+
+export interface RetryDeps {
+  readonly slices: {
+    readonly skills: Pick<SkillRegistry, 'active'>;
+    readonly agents: Pick<Agents, 'statusOf' | 'findSince' | 'requireWritable'>;
+    readonly conversations: Pick<Conversations, 'find'>;
+  };
+  readonly accept: Accept;
+}
+
+export async function retryJob(
+  { slices: { skills, agents, conversations }, accept }: RetryDeps,
+  caller: Caller,
+  job: JobRow,
+): Promise<AcceptedJob> {
+  const skill = skills.active(...lookupOf(caller.organizationId, job));
+  const agent = await agents.statusOf(caller.organizationId, job.agent_id);
+  requireScopes(caller.scopes, skill.requiredScopes);
+  // A trial again.
+  if (job.agent_overrides !== null) await agents.requireWritable(caller, job.agent_id);
+  if (job.status !== 'failed' && job.status !== 'cancelled') {
+    throw new PlatformError('job_not_retryable', `The job is ${job.status}`);
+  }
+  if (job.erased_at !== null) {
+    throw new PlatformError('job_not_retryable', 'The input of the job was erased');
+  }
+  // The version may have been changed in place since.
+  refuseInvalid(skill, JSON.parse(job.input));
+  if (agent === 'paused') throw agentPaused(job.agent_id);
+  const conversation = await conversations.find(caller.organizationId, job.conversation_id);
+  const isContinued = conversation.created_at < job.created_at;
+  // An agent does not continue a conversation that a deleted agent of the same id began.
+  if (isContinued) {
+    await agents.findSince(caller.organizationId, job.agent_id, conversation.created_at);
+  }
+  const acceptance = await accept({
+    organizationId: caller.organizationId,
+    apiKeyId: caller.keyId,
+    agentId: job.agent_id,
+    userId: job.user_id,
+    isForUser: job.for_user === 1,
+    triggerType: 'api',
+    skill,
+    maxAttempts: skill.maxAttempts,
+    input: job.input,
+    agentOverrides: job.agent_overrides,
+    retryOf: job.id,
+    // A continued conversation is continued again; a job that began its own begins a new one.
+    ...(isContinued ? { conversationId: conversation.id } : {}),
+  });
+  refuseContinuing(acceptance, conversation.id);
+  return (acceptance as { job: AcceptedJob }).job;
+}

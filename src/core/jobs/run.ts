@@ -1,0 +1,147 @@
+/**
+ * One attempt of a job in the executors, with its reports and requests until it ends: reports go to
+ * the job's stream, requests to its journal and to the agent's memory and model. A skill that a model
+ * calls as a tool runs the same way inside the attempt. Never settles a job.
+ */
+
+import { withDeadline } from '../../kernel/with-deadline.ts';
+import type { RunThinking } from '../agents/thinking.ts';
+import type { RunHandle } from '../executors/run.ts';
+import { patiently } from '../journal/claim-writes.ts';
+import { unaskedFault } from '../journal/records.ts';
+import { wholeRun } from '../journal/run-part.ts';
+import type { MemoryChanges } from '../memories/record.ts';
+import type { RunSettings } from '../skills/settings.ts';
+import { type RunOptions, skillOf } from './admission.ts';
+import { type Attempt, newAttempt, type RunDeps, recordsOf } from './attempt.ts';
+import type { ClaimedJob } from './jobs.store.ts';
+import { handlersOf } from './run-parts.ts';
+import type { RunMessage } from './settle-effects.ts';
+import type { AttemptOutcome } from './states.ts';
+import { runSkill } from './tool-run.ts';
+
+/** Time for the steps of a model to be recorded, once the run has ended. */
+const lastStepsMs = 10_000;
+
+/** An attempt under way. */
+export interface Run {
+  readonly handle: RunHandle;
+  readonly messages: readonly RunMessage[];
+  /** Its changes to the agent's memory; undefined when it made no memory request. */
+  memoryChanges(): Promise<MemoryChanges> | undefined;
+  /** Its calls of models; undefined when it made none. */
+  readonly thinking: RunThinking | undefined;
+  /** Whether it has asked for something that is on record, or is to be. */
+  readonly openedJournal: boolean;
+  /** The waits, by the number of their step, whose ends the run may not have got. */
+  openWaits(): number[];
+  /** Answers those of its waits that have ended. */
+  look(): Promise<void>;
+  /** Resolves when all its reports are recorded; to be awaited once it has ended. Null where it made none. */
+  ended(): Promise<void> | null;
+  /** The outcome, or a failure where the run no longer fits what is on record of its job. */
+  checked(outcome: AttemptOutcome): Promise<AttemptOutcome>;
+}
+
+/** `settings` are those of a skill that declares some. */
+export type StartRun = (job: ClaimedJob, options: RunOptions, settings?: RunSettings) => Run;
+
+export function createRuns(deps: RunDeps): StartRun {
+  return (job, options, settings) => startRun(deps, job, options, settings);
+}
+
+function startRun(
+  deps: RunDeps,
+  job: ClaimedJob,
+  { timeoutMs, alone }: RunOptions,
+  settings: RunSettings | undefined,
+): Run {
+  const messages: RunMessage[] = [];
+  const attempt = newAttempt(deps, job);
+  const handle = deps.executors.run(
+    {
+      skill: skillOf(job),
+      input: job.input,
+      context: attempt.context,
+      timeoutMs,
+      ...(alone ? { alone } : {}),
+      ...(settings === undefined ? {} : { settings }),
+    },
+    handlersOf({ attempt, part: wholeRun, said: messages, runSkill }),
+  );
+  attempt.handle = handle;
+  return new AttemptRun(attempt, handle, messages);
+}
+
+/** A class, because an object literal with accessors and a closure for each verb costs a microsecond more. */
+class AttemptRun implements Run {
+  readonly attempt: Attempt;
+  readonly handle: RunHandle;
+  readonly messages: readonly RunMessage[];
+
+  constructor(attempt: Attempt, handle: RunHandle, messages: readonly RunMessage[]) {
+    this.attempt = attempt;
+    this.handle = handle;
+    this.messages = messages;
+  }
+
+  get thinking(): RunThinking | undefined {
+    return this.attempt.thinking;
+  }
+
+  get openedJournal(): boolean {
+    return this.attempt.journal !== undefined;
+  }
+
+  openWaits(): number[] {
+    return this.attempt.waits?.open() ?? [];
+  }
+
+  async look(): Promise<void> {
+    await this.attempt.waits?.look();
+  }
+
+  memoryChanges(): Promise<MemoryChanges> | undefined {
+    return this.attempt.memory?.changes();
+  }
+
+  ended(): Promise<void> | null {
+    return isBare(this.attempt) ? null : ended(this.attempt);
+  }
+
+  checked(outcome: AttemptOutcome): Promise<AttemptOutcome> {
+    return checked(this.attempt, outcome);
+  }
+}
+
+/** Whether the run has neither reported nor asked anything, as most runs have not. */
+function isBare({ thinking, recording, waits, stream }: Attempt): boolean {
+  return (
+    thinking === undefined && recording === undefined && waits === undefined && stream === undefined
+  );
+}
+
+async function ended(attempt: Attempt): Promise<void> {
+  const { thinking, recording, waits } = attempt;
+  if (thinking !== undefined) await withDeadline(thinking.ended(), lastStepsMs);
+  if (recording !== undefined && recording.size > 0)
+    await withDeadline(Promise.all(recording), lastStepsMs);
+  waits?.stop();
+  // Read last, because the first report may be made during these waits.
+  await attempt.stream?.flushed();
+}
+
+/**
+ * The code must have asked for everything that is on record when it returns. What a run that is unloaded has
+ * got is on record before its job waits.
+ */
+async function checked(attempt: Attempt, outcome: AttemptOutcome): Promise<AttemptOutcome> {
+  if (outcome.kind === 'cancelled') return outcome;
+  if (outcome.kind === 'waiting') await attempt.journal?.writeRest();
+  let fault = attempt.fault;
+  if (fault === undefined && outcome.kind === 'completed' && attempt.job.epoch > 1) {
+    fault = unaskedFault(await patiently(() => recordsOf(attempt)));
+  }
+  if (fault === undefined) return outcome;
+  return { kind: 'failed', code: fault.code, message: fault.message, retryable: false };
+}

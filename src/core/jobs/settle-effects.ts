@@ -1,0 +1,273 @@
+/**
+ * What the end of a claim, or a cancellation before one, means outside the job's row: messages, the
+ * conversation, events, the job's stream, counts, its schedule, the metrics. All ends come through here,
+ * in the transaction that makes them true, so an effect that is added here is missed by none.
+ */
+
+import type { Database, Transaction } from '../../adapters/database/database.ts';
+import type { MessageRole } from '../../adapters/database/tables.ts';
+import type { Queue } from '../../adapters/queue/queue.ts';
+import { type Clock, timestamp } from '../../kernel/clock.ts';
+import type { RunErrorCode } from '../../kernel/errors.ts';
+import type { Logger } from '../../kernel/log.ts';
+import { addMessages, endConversations, type NewMessage } from '../conversations/record.ts';
+import { envelopeOf, type NewEvent, runData } from '../events/events.ts';
+import { appendEventsOf } from '../events/outbox.ts';
+import { UnconfirmedWrites } from '../leases/unconfirmed-writes.ts';
+import { messageText } from './accept.ts';
+import { completedJob } from './completed-job.ts';
+import type { EndWaits } from './end-waits.ts';
+import { endsOfChildren, isChild } from './families.ts';
+import type { JobFeed } from './feed.ts';
+import { insertJobEvents } from './job-events.store.ts';
+import { type ClaimedJob, changeJobCounts } from './jobs.store.ts';
+import { sendHint } from './queues.ts';
+import type { EndedRun, ScheduledRuns } from './scheduled-runs.ts';
+import { type EndedJob, listClaimStates } from './settle.store.ts';
+import { isFinal, type Transition } from './states.ts';
+import { endingEvent } from './status-events.ts';
+
+/** A waiting job that is due within this time has a hint. */
+const soonMs = 5_000;
+/** Characters of the output that an event carries. */
+const summaryMax = 200;
+
+/** A message that a run added to its conversation. */
+export interface RunMessage {
+  readonly role: MessageRole;
+  readonly content: string;
+  readonly at: number;
+}
+
+/** A job whose claim has ended, or that was cancelled while it was queued or waiting. */
+export interface Settled {
+  readonly job: EndedJob;
+  readonly from: 'active' | 'queued' | 'waiting';
+  /** Whether it was cancelled because its parent has ended, so that nothing waits for it. */
+  readonly isWithParent?: boolean;
+  readonly transition: Transition;
+  /** Milliseconds of the attempt in which it was active; 0 for a job that was cancelled before it ended. */
+  readonly durationMs: number;
+  readonly messages: readonly RunMessage[];
+  /** The model's answer, if it is in the conversation already; null when there is none. */
+  readonly answer?: string | null;
+  /** The field of the output that holds the skill's answer; null when the skill names none. */
+  readonly answerField?: string | null;
+  /** Milliseconds that the run took, where this process has measured it. */
+  readonly tookMs?: number;
+  /** The job as it was claimed, where its run has changed nothing of it: it reported nothing and asked for nothing. */
+  readonly unchanged?: ClaimedJob | undefined;
+}
+
+export interface EffectDeps {
+  readonly base: { readonly queue: Queue; readonly writer: string };
+  readonly scheduled: ScheduledRuns;
+  readonly endWaits: EndWaits;
+  readonly observers: Observers;
+  /** Ends whose commit was not confirmed. */
+  readonly unconfirmed: Pick<UnconfirmedEnds, 'add' | 'forget'>;
+}
+
+/** Those who are notified of each settled job, after the commit. */
+interface Observers {
+  readonly feed: JobFeed;
+  observe(settled: Settled): void;
+}
+
+/** An end that may be on record; `id` is its job's. */
+interface RecordedEnd {
+  readonly id: string;
+  readonly settled: Settled;
+  readonly now: number;
+}
+
+export type UnconfirmedEnds = UnconfirmedWrites<RecordedEnd>;
+
+/** Records the effects of settled jobs; publishes them after the commit. */
+export async function recordEffects(
+  deps: EffectDeps,
+  tx: Transaction,
+  settled: readonly Settled[],
+  now: number,
+): Promise<void> {
+  const { scheduled } = deps;
+  const { writer } = deps.base;
+  const ended = settled.filter(({ transition }) => isFinal(transition.status));
+  // First, because it changes steps and jobs, which are locked before counts.
+  if (ended.some(isChild)) await deps.endWaits(tx, endsOfChildren(ended), now);
+  await addMessages(
+    tx,
+    ended.flatMap((one) => messagesOf(one, now)),
+  );
+  await endConversations(
+    tx,
+    ended.map(({ job, transition }) => ({
+      id: job.conversation_id,
+      status: transition.status === 'completed' ? 'completed' : 'failed',
+    })),
+    now,
+    writer,
+  );
+  await appendEventsOf(tx, ended, { agentOf: ({ job }) => job, eventsOf }, now);
+  await insertJobEvents(
+    tx,
+    settled.filter(isUnfinished).map((one) => claimEnd(one, now)),
+  );
+  await changeJobCounts(
+    tx,
+    writer,
+    settled.map(({ job, from, transition }) => ({ kind: job, from, to: transition.status })),
+  );
+  await scheduled.ended(tx, ended.filter(isOfSchedule).flatMap(endedRun), now);
+  // This transaction has ended the claims, so no earlier one has.
+  deps.unconfirmed.forget(settled.map(({ job }) => job.id));
+  tx.ifUncertain(() =>
+    deps.unconfirmed.add(settled.map((one) => ({ id: one.job.id, settled: one, now }))),
+  );
+  tx.afterCommit(() => {
+    for (const one of settled) publish(deps, one, now);
+  });
+}
+
+/** Publishes ends whose commit was not confirmed, once the database shows that they are on record. */
+export function publishUnconfirmed(
+  deps: PublishDeps & {
+    readonly base: { readonly database: Database; readonly clock: Clock; readonly log: Logger };
+  },
+  searchMs: number,
+): UnconfirmedEnds {
+  const { database, clock, log } = deps.base;
+  return new UnconfirmedWrites(
+    {
+      async findCommitted(ends) {
+        const jobs = await listClaimStates(database.read, { ids: ends.map(({ id }) => id) });
+        const states = new Map(jobs.map((job) => [job.id, job]));
+        return ends.filter(({ id, settled: { job, transition } }) => {
+          const state = states.get(id);
+          return state?.epoch === job.epoch && state.status === transition.status;
+        });
+      },
+      settle: ({ settled, now }) => publish(deps, settled, now),
+      onError: (err) => log.error({ err }, 'ends of jobs without a confirmation are not published'),
+    },
+    clock,
+    searchMs,
+  );
+}
+
+type PublishDeps = Pick<EffectDeps, 'observers'> & {
+  readonly base: { readonly queue: Queue };
+};
+
+function publish({ base, observers }: PublishDeps, settled: Settled, now: number): void {
+  const { queue } = base;
+  const { feed, observe } = observers;
+  const { job, transition } = settled;
+  observe(settled);
+  if (transition.status === 'queued') {
+    sendHint(queue, job, job.epoch, Math.max(0, transition.runAt - now));
+  }
+  if (transition.status === 'waiting') {
+    const delayMs = Math.max(0, transition.dueAt - now);
+    // The sweep finds the others: a hint takes memory.
+    if (delayMs <= soonMs) sendHint(queue, job, job.epoch, delayMs);
+  }
+  if (!feed.hasListeners(job.id)) return;
+  feed.publish(job.id, endingEvent(job, transition, now), completedJob(settled, now));
+}
+
+export function isOfSchedule({ job }: { readonly job: EndedJob }): boolean {
+  return job.trigger_type === 'scheduled';
+}
+
+export function isQueuedAgain({ transition }: { readonly transition: Transition }): boolean {
+  return transition.status === 'queued';
+}
+
+function isUnfinished({ transition }: { readonly transition: Transition }): boolean {
+  return !isFinal(transition.status);
+}
+
+/** The end of a run, for its schedule; empty for a run that will be tried again, or goes on. */
+function endedRun({ job, transition, durationMs }: Settled): EndedRun[] {
+  if (transition.status === 'queued' || transition.status === 'waiting') return [];
+  const error = transition.status === 'completed' ? null : transition.error;
+  return [{ job, status: transition.status, error, durationMs }];
+}
+
+/** The end of a claim that does not end its job. A final state is read from the job's row instead. */
+function claimEnd({ job, transition }: Settled, now: number) {
+  const { epoch, n, type, data } = endingEvent(job, transition, now);
+  const began = {
+    started_at: timestamp(job.started_at ?? now),
+    ...(job.resumed_at === null ? {} : { resumed_at: timestamp(job.resumed_at) }),
+  };
+  return {
+    job_id: job.id,
+    epoch,
+    n,
+    type,
+    data: JSON.stringify({ ...data, ...began }),
+    created_at: now,
+  };
+}
+
+/** The run's messages, and its output unless one of them is that output already. */
+function messagesOf(
+  { job, messages, transition, answer = null, answerField = null }: Settled,
+  now: number,
+): NewMessage[] {
+  const { id: job_id, conversation_id } = job;
+  const said: NewMessage[] = messages.map((one) => ({ ...one, conversation_id, job_id }));
+  if (transition.status === 'completed' && !tells(transition.output, answer, answerField)) {
+    const content = messageText(transition.output);
+    said.push({ conversation_id, job_id, role: 'assistant', content, at: now });
+  }
+  return said;
+}
+
+/**
+ * Whether an output repeats the model's answer, which is in the conversation already: the output is the answer,
+ * or has it in the skill's answer field. Of a skill that names no answer field, any field counts.
+ */
+function tells(output: string, answer: string | null, field: string | null): boolean {
+  if (answer === null) return false;
+  const value: unknown = JSON.parse(output);
+  if (value === null || typeof value !== 'object') return value === answer;
+  if (field !== null) return (value as Record<string, unknown>)[field] === answer;
+  return Object.values(value).includes(answer);
+}
+
+/** Failures that are about the agent rather than the run (specification: Events). */
+const agentErrors: ReadonlySet<RunErrorCode> = new Set(['missing_credentials', 'budget_exceeded']);
+
+function eventsOf({ job, transition, durationMs }: Settled): NewEvent[] {
+  const envelope = envelopeOf(job);
+  const run = runData(job);
+  if (transition.status === 'completed') {
+    return [
+      {
+        ...envelope,
+        type: 'skill.completed',
+        data: {
+          ...run,
+          duration_ms: durationMs,
+          result_summary: messageText(transition.output).slice(0, summaryMax).toWellFormed(),
+        },
+      },
+    ];
+  }
+  if (transition.status !== 'failed') return [];
+  const events: NewEvent[] = [
+    {
+      ...envelope,
+      type: 'skill.failed',
+      data: { ...run, attempts: job.attempt, error: transition.error },
+    },
+  ];
+  if (agentErrors.has(transition.error.code)) {
+    const data = { ...transition.error, job_id: job.id };
+    events.push({ ...envelope, type: 'agent.error', data });
+  }
+  return events;
+}

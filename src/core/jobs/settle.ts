@@ -1,0 +1,422 @@
+/**
+ * Settle: the one way out of a job. One transaction records the end of an attempt: the job,
+ * its conversation, the messages, the events, the counts. Only the attempt that still holds the lease
+ * settles; a late one changes nothing and gets null. A job whose cancellation was requested ends as
+ * cancelled, even when its last attempt completed. A job that is queued or waiting is cancelled here too.
+ * A run that waits ends its claim, not its attempt. It has more than 300 lines because every way out of a job is
+ * part of one transaction.
+ */
+
+import { createBatch } from '../../adapters/database/batch.ts';
+import type { Database, Transaction } from '../../adapters/database/database.ts';
+import type { JobStatus } from '../../adapters/database/tables.ts';
+import type { Backoff } from '../../kernel/backoff.ts';
+import type { Clock } from '../../kernel/clock.ts';
+import { PlatformError } from '../../kernel/errors.ts';
+import type { EndedClaim } from '../agents/abandoned-steps.ts';
+import type { Agents } from '../agents/agents.ts';
+import { listLastTurns } from '../journal/step-queries.ts';
+import { listOpenWaits } from '../journal/wait-queries.ts';
+import type { Memories } from '../memories/memories.ts';
+import type { MemoryChanges } from '../memories/record.ts';
+import { finishedAt } from './completed-job.ts';
+import { finishCancellations, holdFamilies, listCancellations } from './families.store.ts';
+import {
+  type CancelDeps,
+  cancelDescendants,
+  cancelUnclaimed,
+  isChild,
+  mayHaveSteps,
+  mayLeaveDescendants,
+  type Unclaimed,
+} from './families.ts';
+import { type ClaimedJob, holdJobs, memoryUserOf } from './jobs.store.ts';
+import { recordProgress, settleJobs } from './settle.store.ts';
+import {
+  type EffectDeps,
+  isOfSchedule,
+  isQueuedAgain,
+  recordEffects,
+  type Settled,
+} from './settle-effects.ts';
+import {
+  type AttemptOutcome,
+  cancelledError,
+  idleClaimsMax,
+  isFinal,
+  isInterruption,
+  type JobError,
+  nextState,
+  type Progress,
+  progressAfter,
+  stuckError,
+  withoutRetry,
+} from './states.ts';
+import { wokenAt } from './waiting.store.ts';
+
+/** The end of an attempt. */
+export interface Settlement
+  extends Pick<Settled, 'messages' | 'answer' | 'answerField' | 'unchanged' | 'tookMs'> {
+  readonly job: ClaimedJob;
+  readonly outcome: AttemptOutcome;
+  /** The run's changes to its agent's memories; recorded if this completes the job. */
+  readonly memory?: MemoryChanges | undefined;
+  /** Whether the claim has opened the job's journal. Steps of earlier claims are looked for anyway. */
+  readonly openedJournal?: boolean;
+  /** The waits, by the number of their step, whose ends the run was not told; of an outcome `waiting`. */
+  readonly openWaits?: readonly number[];
+}
+
+export interface Settle {
+  /** The job's new status; null when another attempt holds it and this one was ignored. */
+  (settlement: Settlement): Promise<JobStatus | null>;
+  /** Cancels the queued and the waiting ones of the jobs in the caller's transaction; how many. */
+  cancelUnclaimed(tx: Transaction, ids: readonly string[], error?: JobError): Promise<number>;
+  /**
+   * Cancels the queued ones of the jobs alone: those that wait have begun. The others go on, but their rows are
+   * locked, so that none is settled before the transaction ends.
+   */
+  cancelQueued(tx: Transaction, ids: readonly string[]): Promise<number>;
+  /** Cancels the jobs below an active one whose cancellation was requested; after `cancelUnclaimed` of that one. */
+  cancelBelow(tx: Transaction, id: string): Promise<unknown>;
+  /** Cancels jobs that cancellations have left, because they were more than one transaction should change; some a pass. */
+  cancelRest(): Promise<void>;
+}
+
+export interface SettleDeps {
+  readonly base: { readonly database: Database; readonly clock: Clock };
+  readonly backoff: Backoff;
+  readonly slices: {
+    readonly agents: Pick<Agents, 'lock'>;
+    readonly memories: Pick<Memories, 'keep'>;
+  };
+  readonly effects: EffectDeps;
+  /** What ends with a claim or a job. */
+  readonly ends: CancelDeps & {
+    readonly endAbandonedSteps: (tx: Transaction, claims: readonly EndedClaim[]) => Promise<void>;
+  };
+}
+
+/** Jobs of which one transaction cancels what is left below them. */
+const familiesMax = 100;
+/** Transactions of one pass: the sweep, in which hints of due jobs wait for it, makes the next one soon. */
+const roundsMax = 5;
+
+/** A settlement with what it makes of the job. */
+type Decided = Settlement &
+  Pick<Settled, 'from' | 'transition' | 'durationMs'> & {
+    /** Of a model's run that was interrupted, or waits. */
+    readonly progress?: Progress;
+  };
+
+export function createSettle(deps: SettleDeps): Settle {
+  const settleOne = createBatch<Settlement, JobStatus | null>(
+    deps.base.database,
+    (tx, settlements) => settle(deps, tx, settlements),
+    partOfWrite,
+  );
+  return Object.assign(settleOne, {
+    cancelUnclaimed: (tx: Transaction, ids: readonly string[], error = cancelledError) =>
+      cancelFrom(deps, tx, ['queued', 'waiting'], ids, error),
+    cancelQueued: (tx: Transaction, ids: readonly string[]) =>
+      cancelFrom(deps, tx, ['queued'], ids, cancelledError),
+    cancelBelow: (tx: Transaction, id: string) => cancelBelow(deps, tx, [id]),
+    cancelRest: () => cancelRest(deps),
+  });
+}
+
+async function settle(
+  deps: SettleDeps,
+  tx: Transaction,
+  settlements: readonly Settlement[],
+): Promise<(JobStatus | null)[]> {
+  const now = deps.base.clock.now();
+  await lockAgents(deps, tx, settlements);
+  const outcomes = settlements.map((one) => decide(deps, one, now));
+  // Before any other lock on jobs, so that all are locked in one order.
+  if (outcomes.some(changesFamily)) await holdFamilies(tx, outcomes.map(idOf));
+  const advanced = await withProgress(deps, tx, outcomes, now);
+  const decided = await withDueWaits(tx, await withoutUnwanted(deps, tx, advanced));
+  const settled = await settleAll(tx, decided, now);
+  const recorded = settled.filter((one) => one !== null);
+  // `lockAgents` has locked their agents before the jobs.
+  if (recorded.some(hasMemory)) await deps.slices.memories.keep(tx, recorded.flatMap(memoryOf));
+  // Before the messages of the outcome: the steps under way are older.
+  const withSteps = recorded.filter(mayHaveSteps).sort(byJobId);
+  if (withSteps.length > 0) await endSteps(deps, tx, withSteps);
+  const parents = recorded.filter(mayLeaveDescendants).map(idOf);
+  const effects =
+    parents.length === 0
+      ? recorded
+      : [...recorded, ...(await cancelDescendants(deps.ends, tx, parents, now))];
+  await recordEffects(deps.effects, tx, effects, now);
+  return settled.map((one) => one?.transition.status ?? null);
+}
+
+async function cancelFrom(
+  deps: SettleDeps,
+  tx: Transaction,
+  statuses: readonly Unclaimed[],
+  ids: readonly string[],
+  error: JobError,
+): Promise<number> {
+  const now = deps.base.clock.now();
+  await holdFamilies(tx, ids);
+  const cancelled = await cancelUnclaimed(deps.ends, tx, statuses, ids, error, now);
+  if (cancelled.length === 0) return 0;
+  const parents = cancelled.filter(mayLeaveDescendants).map(idOf);
+  const descendants = await cancelDescendants(deps.ends, tx, parents, now);
+  await recordEffects(deps.effects, tx, [...cancelled, ...descendants], now);
+  return cancelled.length;
+}
+
+/** Cancels what is below jobs that have ended or are being cancelled; the caller holds their families. */
+async function cancelBelow(
+  deps: SettleDeps,
+  tx: Transaction,
+  ids: readonly string[],
+): Promise<number> {
+  const now = deps.base.clock.now();
+  const descendants = await cancelDescendants(deps.ends, tx, ids, now);
+  if (descendants.length > 0) await recordEffects(deps.effects, tx, descendants, now);
+  return descendants.length;
+}
+
+async function cancelRest(deps: SettleDeps): Promise<void> {
+  for (let round = 0; round < roundsMax; round += 1) {
+    const ids = await listCancellations(deps.base.database.read, familiesMax);
+    if (ids.length === 0) return;
+    await deps.base.database.write(async (tx) => {
+      // As a settlement does: it locks the jobs before it records that some are left.
+      await holdFamilies(tx, ids);
+      // Before the cancellations, which record again what they leave.
+      await finishCancellations(tx, ids);
+      await cancelBelow(deps, tx, ids);
+    });
+  }
+}
+
+function decide({ backoff }: SettleDeps, settlement: Settlement, now: number): Decided {
+  const { job, outcome, tookMs } = settlement;
+  return {
+    ...settlement,
+    from: 'active',
+    transition: nextState(outcome, job, backoff, now),
+    durationMs: job.active_ms + claimMs(job, now, tookMs),
+  };
+}
+
+/** Milliseconds of a claim; never negative, even if the clock was set back. */
+function claimMs(job: ClaimedJob, now: number, tookMs?: number): number {
+  const beganAt = job.resumed_at ?? job.started_at;
+  return beganAt === null ? 0 : finishedAt(job, now, tookMs) - beganAt;
+}
+
+/** Ends the steps that were under way, and those that wait unless the job goes on. */
+async function endSteps(
+  { ends: { endAbandonedSteps, abandonWaits } }: SettleDeps,
+  tx: Transaction,
+  recorded: readonly Decided[],
+): Promise<void> {
+  const interrupted = recorded.filter(({ transition }) => transition.status !== 'waiting');
+  await endAbandonedSteps(tx, interrupted.map(endedClaim));
+  const ended = recorded.filter(({ transition }) => isFinal(transition.status));
+  if (ended.length > 0) await abandonWaits(tx, ended.map(abandonedJob));
+}
+
+/** A run that waits is due when the first of its waits is, or at once if one has ended meanwhile. */
+async function withDueWaits(
+  tx: Transaction,
+  decided: readonly Decided[],
+): Promise<readonly Decided[]> {
+  const ids = decided.filter(isWaiting).map(idOf);
+  if (ids.length === 0) return decided;
+  // All of them, so that jobs are locked in one order; before their waits, which end under this lock.
+  await holdJobs(tx, decided.map(idOf));
+  const waits = Map.groupBy(await listOpenWaits(tx, { ids }), ({ job_id }) => job_id);
+  return decided.map((one) => {
+    if (one.transition.status !== 'waiting') return one;
+    const open = waits.get(one.job.id) ?? [];
+    const numbers = new Set(open.map(({ n }) => n));
+    const hasUntoldEnd = open.length === 0 || one.openWaits?.some((n) => !numbers.has(n)) === true;
+    if (hasUntoldEnd) return one;
+    const dueAt = open.reduce((least, { due_at }) => Math.min(least, due_at ?? 0), Infinity);
+    return { ...one, transition: { ...one.transition, dueAt } };
+  });
+}
+
+/**
+ * The claims of models' runs: attempts begin anew where a turn was recorded since the claim and its process was lost, and
+ * too many interrupted claims in a row without a turn end the job. A claim that ended otherwise ends the row of them if it
+ * recorded a turn, or waits.
+ */
+async function withProgress(
+  deps: SettleDeps,
+  tx: Transaction,
+  decided: readonly Decided[],
+  now: number,
+): Promise<readonly Decided[]> {
+  const counted = decided.filter(
+    (one) => mayHaveSteps(one) && (isInterruption(one.outcome) || hasIdleClaims(one)),
+  );
+  if (counted.length === 0) return decided;
+  // All of them, so that jobs are locked in one order.
+  await holdJobs(tx, decided.map(idOf));
+  const turns = await listLastTurns(tx, { ids: counted.map(idOf) });
+  const lastTurns = new Map(turns.map(({ job_id, epoch }) => [job_id, Number(epoch)]));
+  const progressed = new Map<Decided, Decided>();
+  for (const one of counted) {
+    const lastTurn = lastTurns.get(one.job.id);
+    const hasNewTurn = lastTurn === one.job.epoch;
+    if (!isInterruption(one.outcome)) {
+      const ended = { ...one, progress: { ...one.job, idle_claims: 0 } };
+      if (hasNewTurn || isWaiting(one)) progressed.set(one, ended);
+    } else if (lastTurn !== undefined) {
+      const progress = progressAfter(one.outcome, one.job, hasNewTurn);
+      const counting = { ...one, job: { ...one.job, ...progress }, progress };
+      progressed.set(one, withBounds(deps, counting, now));
+    }
+  }
+  await recordProgress(tx, [...progressed.values()].map(progressRow));
+  return decided.map((one) => progressed.get(one) ?? one);
+}
+
+/** Whether earlier claims of a job that goes on were interrupted without a new turn. */
+function hasIdleClaims({ job, transition }: Decided): boolean {
+  return job.idle_claims > 0 && !isFinal(transition.status);
+}
+
+/** The transition of a model's run with the attempts that it has left. */
+function withBounds({ backoff }: SettleDeps, one: Decided, now: number): Decided {
+  if (one.job.idle_claims >= idleClaimsMax)
+    return { ...one, transition: { status: 'failed', error: stuckError } };
+  return { ...one, transition: nextState(one.outcome, one.job, backoff, now) };
+}
+
+/**
+ * Locks the agents whose memories this may change, in the order of `memories.keep`, and before the
+ * jobs: every transaction locks agents first, then jobs, then counts.
+ */
+async function lockAgents(
+  { slices: { agents } }: SettleDeps,
+  tx: Transaction,
+  settlements: readonly Settlement[],
+): Promise<void> {
+  const keeping = settlements.filter((one) => hasMemory(one) && one.outcome.kind === 'completed');
+  const byKey = new Map(keeping.map(({ job }) => [`${job.organization_id}/${job.agent_id}`, job]));
+  for (const [, job] of [...byKey].sort(([a], [b]) => (a < b ? -1 : 1))) {
+    try {
+      await agents.lock(tx, job.organization_id, job.agent_id);
+    } catch (error) {
+      // A deleted agent has no memories.
+      if (!(error instanceof PlatformError && error.code === 'not_found')) throw error;
+    }
+  }
+}
+
+/** A run of a deleted or disabled schedule is not tried again. */
+async function withoutUnwanted(
+  { effects: { scheduled } }: SettleDeps,
+  tx: Transaction,
+  decided: readonly Decided[],
+): Promise<readonly Decided[]> {
+  const ids = decided.filter(isOfSchedule).filter(isQueuedAgain).map(idOf);
+  if (ids.length === 0) return decided;
+  // All of them, so that jobs are locked in one order.
+  await holdJobs(tx, decided.map(idOf));
+  const unwanted = await scheduled.unwanted(tx, ids);
+  return decided.map((one) =>
+    unwanted.has(one.job.id) ? { ...one, transition: withoutRetry(one.transition) } : one,
+  );
+}
+
+/** The i-th result is the recorded settlement of the i-th attempt, or null when it had lost its lease. */
+async function settleAll(
+  tx: Transaction,
+  decided: readonly Decided[],
+  now: number,
+): Promise<(Decided | null)[]> {
+  const settled = await settleJobs(
+    tx,
+    decided.map((one) => settledRow(one, now)),
+  );
+  const results: (Decided | null)[] = [];
+  for (const one of decided) {
+    const isSettled = settled[results.length] === true;
+    results.push(isSettled ? one : await settleCancelled(tx, one, now));
+  }
+  return results;
+}
+
+/** Settles as cancelled an attempt that could not be settled, if cancellation was requested; else null. */
+async function settleCancelled(
+  tx: Transaction,
+  one: Decided,
+  now: number,
+): Promise<Decided | null> {
+  if (one.transition.status === 'cancelled') return null;
+  const transition = { status: 'cancelled', error: cancelledError } as const;
+  const cancelled = { ...one, transition };
+  const [isSettled] = await settleJobs(tx, [settledRow(cancelled, now)]);
+  return isSettled ? cancelled : null;
+}
+
+function settledRow({ job, transition, tookMs }: Decided, now: number) {
+  const waits = transition.status === 'queued';
+  const dueAt = transition.status === 'waiting' ? waitingUntil(transition.dueAt, now) : null;
+  const error = 'error' in transition ? transition.error : null;
+  return {
+    id: job.id,
+    epoch: job.epoch,
+    status: transition.status,
+    output: transition.status === 'completed' ? transition.output : null,
+    error: error === null ? null : JSON.stringify(error),
+    finished_at: isFinal(transition.status) ? finishedAt(job, now, tookMs) : null,
+    run_at: waits ? transition.runAt : null,
+    due_at: waits ? transition.runAt : dueAt,
+    refund: waits ? transition.refund : 0,
+    deaths: waits ? transition.unattributedDeaths : 0,
+    active_ms: dueAt === null ? 0 : claimMs(job, now, tookMs),
+    cancelling: transition.status === 'cancelled' ? 1 : 0,
+  };
+}
+
+const waitingUntil = (dueAt: number, now: number) => (dueAt <= now ? wokenAt(now) : dueAt);
+const partOfWrite = ({ memory }: Settlement) => memory?.share ?? 0;
+const hasMemory = ({ memory }: Settlement) => memory !== undefined;
+const isWaiting = ({ transition }: Decided) => transition.status === 'waiting';
+const progressRow = ({ job, progress }: Decided) => ({
+  id: job.id,
+  epoch: job.epoch,
+  ...(progress as Progress),
+});
+const idOf = ({ job }: Pick<Settled, 'job'>) => job.id;
+const byJobId = (a: Settlement, b: Settlement) => (a.job.id < b.job.id ? -1 : 1);
+
+/** Whether the end of an attempt may change the job's parent, or the jobs below it. */
+function changesFamily(one: Decided): boolean {
+  if (isChild(one) && isFinal(one.transition.status)) return true;
+  // `withProgress` may end it.
+  if (isInterruption(one.outcome) && one.job.idle_claims + 1 >= idleClaimsMax) return true;
+  // One that is to be tried again may turn out to be unwanted, or cancelled.
+  return one.transition.status === 'queued'
+    ? mayHaveSteps(one) && isOfSchedule(one)
+    : mayLeaveDescendants(one);
+}
+
+/** The memory changes to record: none, unless the attempt completes the job. */
+function memoryOf({ job, memory, transition }: Decided) {
+  if (memory === undefined || transition.status !== 'completed') return [];
+  const owning = { organizationId: job.organization_id, agentId: job.agent_id };
+  return [{ ...owning, userId: memoryUserOf(job), acceptedAt: job.created_at, ...memory }];
+}
+
+const abandonedJob = ({ job, transition }: Pick<Settled, 'job' | 'transition'>) => ({
+  id: job.id,
+  isCancelled: transition.status === 'cancelled',
+});
+
+const endedClaim = ({ job, transition }: Decided) => ({
+  job,
+  isCancelled: transition.status === 'cancelled',
+});

@@ -1,0 +1,201 @@
+/**
+ * The state machine of a job, pure: which state may follow which, and which one follows the end of
+ * an attempt. Time and randomness are passed in.
+ */
+import type { JobStatus } from '../../adapters/database/tables.ts';
+import { type Backoff, delayAfter } from '../../kernel/backoff.ts';
+import type { RunErrorCode } from '../../kernel/errors.ts';
+import type { RunOutcome } from '../executors/run.ts';
+
+/** Which states may follow each state. A final one has none. */
+export const jobTransitions: Record<JobStatus, readonly JobStatus[]> = {
+  queued: ['active', 'cancelled'],
+  active: ['queued', 'waiting', 'completed', 'failed', 'cancelled'],
+  waiting: ['active', 'cancelled'],
+  completed: [],
+  failed: [],
+  cancelled: [],
+};
+
+export function isFinal(status: JobStatus): boolean {
+  return jobTransitions[status].length === 0;
+}
+
+/** Why a job failed or was cancelled, as the API shows it. */
+export interface JobError {
+  readonly code: RunErrorCode;
+  readonly message: string;
+}
+
+/** How an attempt ended: as its executor reports it, or as the platform decided. */
+export type AttemptOutcome =
+  | RunOutcome
+  | {
+      readonly kind: 'failed';
+      readonly code: RunErrorCode;
+      readonly message: string;
+      readonly retryable: boolean;
+      /** Milliseconds for which the server that refused asks for no further request. */
+      readonly retryAfterMs?: number;
+    }
+  | { readonly kind: 'cancelled' }
+  /** It could not start: the job goes back to the queue for so long, and no attempt is charged. */
+  | { readonly kind: 'deferred'; readonly afterMs: number }
+  /** The claim ended before the code of the run began: no attempt is charged. */
+  | { readonly kind: 'unbegun' };
+
+/** What the end of an attempt makes of the job. */
+export type Transition =
+  | { readonly status: 'completed'; readonly output: string }
+  | { readonly status: 'failed' | 'cancelled'; readonly error: JobError }
+  | {
+      readonly status: 'queued';
+      readonly runAt: number;
+      readonly error: JobError | null;
+      /** Attempts that are not charged. */
+      readonly refund: 0 | 1;
+      readonly unattributedDeaths: 0 | 1;
+    }
+  /** The attempt goes on when one of its waits has ended: `dueAt` at the latest. */
+  | { readonly status: 'waiting'; readonly dueAt: number };
+
+export const cancelledError: JobError = { code: 'cancelled', message: 'The job was cancelled' };
+
+/** Deaths of its executor that it may have caused, after which a job runs with no neighbour. */
+const deathsBeforeAlone = 2;
+
+/** Whether a job must run with no neighbour, because it may have killed executors before. */
+export function runsAlone(job: { readonly deaths: number }): boolean {
+  return job.deaths >= deathsBeforeAlone;
+}
+
+/** Why an attempt failed; null when it did not. */
+export function failureOf(outcome: AttemptOutcome): JobError | null {
+  switch (outcome.kind) {
+    case 'failed':
+      return { code: outcome.code, message: outcome.message };
+    case 'timeout':
+      return { code: 'skill_timeout', message: outcome.message };
+    case 'lost':
+      return { code: 'worker_lost', message: outcome.message };
+    default:
+      return null;
+  }
+}
+
+/** A retryable failure is tried again while attempts are left. */
+export function nextState(
+  outcome: AttemptOutcome,
+  job: { attempt: number; max_attempts: number; deaths: number },
+  backoff: Backoff,
+  now: number,
+  random = Math.random(),
+): Transition {
+  switch (outcome.kind) {
+    case 'completed':
+      return { status: 'completed', output: outcome.output };
+    case 'cancelled':
+      return { status: 'cancelled', error: cancelledError };
+    case 'aborted':
+    case 'unbegun':
+      return returned(now, 0);
+    case 'displaced':
+      return returned(now, outcome.suspect ? 1 : 0);
+    case 'deferred':
+      return returned(now + outcome.afterMs, 0);
+    case 'waiting':
+      return { status: 'waiting', dueAt: now };
+    default: {
+      const error = failureOf(outcome) as JobError;
+      if (!isRetryable(outcome, job) || job.attempt >= job.max_attempts) {
+        return { status: 'failed', error };
+      }
+      const retryAfterMs = 'retryAfterMs' in outcome ? outcome.retryAfterMs : 0;
+      return {
+        status: 'queued',
+        runAt: now + delayBefore(retryAfterMs, backoff, job.attempt, random),
+        error,
+        refund: 0,
+        unattributedDeaths: 0,
+      };
+    }
+  }
+}
+
+/** Whether no attempt is left after this one. Its beginning is recorded, because its loss ends the job. */
+export function isLastAttempt(job: {
+  readonly attempt: number;
+  readonly max_attempts: number;
+}): boolean {
+  return job.attempt >= job.max_attempts;
+}
+
+/** Claims in a row of a model's run that may end without a new turn. */
+export const idleClaimsMax = 20;
+
+/** What the claims of a model's run have come to; only such a run has it. */
+export interface Progress {
+  /** Attempts before the count began anew. */
+  readonly attempts_before: number;
+  readonly max_attempts: number;
+  /** Claims in a row that ended without a new turn, including the one that ends. */
+  readonly idle_claims: number;
+}
+
+/**
+ * The progress of a model's run after a claim that the run itself did not end. Where a turn was recorded since the claim,
+ * a lost process begins the count of attempts anew: the job may have as many again as its skill allows.
+ */
+export function progressAfter(
+  outcome: AttemptOutcome,
+  job: Progress & { readonly attempt: number },
+  hasNewTurn: boolean,
+): Progress {
+  const { attempt, attempts_before, max_attempts, idle_claims } = job;
+  if (!hasNewTurn) return { attempts_before, max_attempts, idle_claims: idle_claims + 1 };
+  if (!isLostProcess(outcome)) return { attempts_before, max_attempts, idle_claims: 0 };
+  const allowed = max_attempts - attempts_before;
+  return { attempts_before: attempt, max_attempts: attempt + allowed, idle_claims: 0 };
+}
+
+/** Whether a claim was ended by something else than the code of its run, after this had begun. */
+export function isInterruption(outcome: AttemptOutcome): boolean {
+  return outcome.kind === 'aborted' || outcome.kind === 'displaced' || isLostProcess(outcome);
+}
+
+const isLostProcess = (outcome: AttemptOutcome) =>
+  outcome.kind === 'failed' && outcome.code === 'worker_lost';
+
+/** The end of a model's run that is interrupted again and again before it records anything. */
+export const stuckError: JobError = {
+  code: 'worker_lost',
+  message: `The run was interrupted ${idleClaimsMax} times in a row without a new turn of its model`,
+};
+
+/** A failure is final instead of tried again; an attempt that was not charged becomes a cancellation. */
+export function withoutRetry(transition: Transition): Transition {
+  if (transition.status !== 'queued') return transition;
+  const { error } = transition;
+  return error === null
+    ? { status: 'cancelled', error: cancelledError }
+    : { status: 'failed', error };
+}
+
+/** Back to the queue, with an attempt that is not charged. */
+function returned(runAt: number, unattributedDeaths: 0 | 1): Transition {
+  return { status: 'queued', runAt, error: null, refund: 1, unattributedDeaths };
+}
+
+function isRetryable(
+  outcome: Extract<AttemptOutcome, { kind: 'failed' | 'timeout' | 'lost' }>,
+  job: { deaths: number },
+): boolean {
+  if (outcome.kind === 'failed') return outcome.retryable;
+  // One that was lost although it ran alone would kill every executor.
+  return outcome.kind === 'timeout' || !runsAlone(job);
+}
+
+/** Waits as long as the server asked, at most the longest backoff. */
+function delayBefore(retryAfterMs = 0, backoff: Backoff, attempt: number, random: number): number {
+  return Math.max(Math.min(retryAfterMs, backoff.maxMs), delayAfter(backoff, attempt, random));
+}

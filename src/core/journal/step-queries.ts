@@ -1,0 +1,272 @@
+/** Every query on the steps of jobs. */
+import { type Insertable, type Selectable, sql } from 'kysely';
+import { countOf } from '../../adapters/database/count-of.ts';
+import type { Handle, Transaction } from '../../adapters/database/database.ts';
+import { isIn } from '../../adapters/database/ids-in.ts';
+import type { PageAsked } from '../../adapters/database/page-bytes.ts';
+import { allRows, firstRow, statement } from '../../adapters/database/statement.ts';
+import type { JobStepsTable, StepStatus } from '../../adapters/database/tables.ts';
+
+export type StepRow = Selectable<JobStepsTable>;
+
+export function insertSteps(tx: Transaction, rows: readonly Insertable<JobStepsTable>[]) {
+  return tx.insert('job_steps', rows);
+}
+
+/** Records the version of the agent that asks a model for a job. */
+export async function noteAgentVersion(tx: Transaction, id: string, version: number) {
+  await tx.kysely
+    .updateTable('jobs')
+    .set({ agent_version: version })
+    .where('id', '=', id)
+    .execute();
+}
+
+/** What the end of a step changes. */
+export interface EndedStep
+  extends Omit<
+    StepRow,
+    | 'epoch'
+    | 'generation'
+    | 'parent'
+    | 'turn'
+    | 'kind'
+    | 'name'
+    | 'call_id'
+    | 'reserved'
+    | 'reserved_cost'
+    | 'expected_prompt'
+    | 'price'
+    | 'started_at'
+    | 'digest'
+    | 'due_at'
+    | 'attempt'
+    | 'seen_to'
+    | 'told'
+  > {
+  status: Exclude<StepStatus, 'active' | 'waiting'>;
+}
+
+const end = statement<EndedStep>()((db, p) =>
+  db
+    .updateTable('job_steps')
+    .set({
+      status: p('status'),
+      error: p('error'),
+      message_id: p('message_id'),
+      memory: p('memory'),
+      result: p('result'),
+      prompt_tokens: p('prompt_tokens'),
+      completion_tokens: p('completion_tokens'),
+      cache_read_tokens: p('cache_read_tokens'),
+      cache_write_tokens: p('cache_write_tokens'),
+      reasoning_tokens: p('reasoning_tokens'),
+      cost: p('cost'),
+      reserved: 0,
+      reserved_cost: 0,
+      estimated: p('estimated'),
+      estimated_cost: p('estimated_cost'),
+      finished_at: p('finished_at'),
+    })
+    .where('job_id', '=', p('job_id'))
+    .where('n', '=', p('n'))
+    .where('status', '=', 'active'),
+);
+
+/** Ends active steps. Returns 1 for each that was active, else 0. */
+export function endSteps(tx: Transaction, steps: readonly EndedStep[]): Promise<number[]> {
+  return tx.changes(end, steps);
+}
+
+const again = statement<{ job_id: string; n: number; epoch: number; now: number }>()((db, p) =>
+  db
+    .updateTable('job_steps')
+    .set({
+      status: 'active',
+      epoch: p('epoch'),
+      error: null,
+      started_at: p('now'),
+      finished_at: null,
+    })
+    .where('job_id', '=', p('job_id'))
+    .where('n', '=', p('n')),
+);
+
+/** Makes an ended step active again, for this claim. */
+export function restartStep(
+  tx: Transaction,
+  job: { readonly id: string; readonly epoch: number },
+  n: number,
+  now: number,
+): Promise<void> {
+  return tx.each(again, [{ job_id: job.id, n, epoch: job.epoch, now }]);
+}
+
+const startApproved = statement<{
+  job_id: string;
+  n: number;
+  epoch: number;
+  digest: string;
+  now: number;
+}>()((db, p) =>
+  db
+    .updateTable('job_steps')
+    .set({ status: 'active', epoch: p('epoch'), digest: p('digest'), started_at: p('now') })
+    .where('job_id', '=', p('job_id'))
+    .where('n', '=', p('n')),
+);
+
+/** Starts a tool whose call a person has approved. Its digest says from now on that the approval is used. */
+export function startApprovedTool(
+  tx: Transaction,
+  job: { readonly id: string; readonly epoch: number },
+  tool: { readonly n: number; readonly digest: string },
+  now: number,
+): Promise<void> {
+  return tx.each(startApproved, [{ job_id: job.id, epoch: job.epoch, ...tool, now }]);
+}
+
+/** All that says what became of a step, without its result, which may have a megabyte. */
+const columnsOfStep = [
+  ...(['job_id', 'n', 'epoch', 'generation', 'parent', 'turn', 'kind', 'name'] as const),
+  ...(['call_id', 'status', 'error', 'message_id', 'memory', 'digest', 'attempt'] as const),
+  ...(['prompt_tokens', 'completion_tokens', 'reserved', 'estimated', 'started_at'] as const),
+  'cost',
+] as const;
+export type StepOfGeneration = Pick<StepRow, (typeof columnsOfStep)[number]>;
+
+/** The steps of a generation, in order; a step that code takes is alone in its generation. */
+export const listStepsOfGeneration = allRows<{ job_id: string; generation: string }>()((db, p) =>
+  db
+    .selectFrom('job_steps')
+    .select(columnsOfStep)
+    .where('job_id', '=', p('job_id'))
+    .where('generation', '=', p('generation'))
+    .orderBy('n'),
+);
+
+/** The whole result of a tool, where its message has only the beginning. */
+export const findToolResult = firstRow<{ job_id: string; n: number }>()((db, p) =>
+  db
+    .selectFrom('job_steps')
+    .select('result')
+    .where('job_id', '=', p('job_id'))
+    .where('n', '=', p('n'))
+    .where('kind', '=', 'tool'),
+);
+
+/** The message of the last tool call of this id in a conversation. */
+export const findToolMessage = firstRow<{ conversation_id: string; call_id: string }>()((db, p) =>
+  db
+    .selectFrom('job_steps')
+    .select('message_id')
+    .where('job_id', 'in', (jobs) =>
+      jobs
+        .selectFrom('messages')
+        .select('job_id')
+        .distinct()
+        .where('conversation_id', '=', p('conversation_id')),
+    )
+    .where('call_id', '=', p('call_id'))
+    .where('kind', '=', 'tool')
+    .where('message_id', 'is not', null)
+    .orderBy('message_id', 'desc')
+    .limit(1),
+);
+
+/** The last message of the first turns of a generation, with their tools. */
+export const findLastMessageOfTurns = firstRow<
+  { job_id: string; generation: string; turns: number },
+  Transaction
+>()((db, p) =>
+  db
+    .selectFrom('job_steps')
+    .select('message_id as id')
+    .where('job_id', '=', p('job_id'))
+    .where('generation', '=', p('generation'))
+    .where('turn', '<=', p('turns'))
+    .where('turn', '>', 0)
+    .where('message_id', 'is not', null)
+    .orderBy('message_id', 'desc')
+    .limit(1),
+);
+
+/** The epoch of the claim that recorded the last turn of a model; 0 for a model's run without one. */
+export const listLastTurns = allRows<{ ids: readonly string[] }, Transaction>()((db, p, dialect) =>
+  db
+    .selectFrom('job_steps')
+    .select(['job_id'])
+    .select(
+      sql<number>`max(case when status = 'completed' and turn > 0 then epoch else 0 end)`.as(
+        'epoch',
+      ),
+    )
+    .where(isIn(dialect, sql`job_id`, p.list('ids')))
+    .where('kind', '=', 'model')
+    .groupBy('job_id'),
+);
+
+/** The last step of a job. */
+export const findLastStep = firstRow<{ job_id: string }>()((db, p) =>
+  db
+    .selectFrom('job_steps')
+    .select('n')
+    .where('job_id', '=', p('job_id'))
+    .orderBy('n', 'desc')
+    .limit(1),
+);
+
+/** The columns that clients are shown. A result or a memory may have a megabyte, so neither is one of them. */
+const listedColumns = [
+  ...(['n', 'parent', 'generation', 'kind', 'name', 'turn', 'status', 'error'] as const),
+  ...(['message_id', 'prompt_tokens', 'completion_tokens', 'started_at', 'finished_at'] as const),
+  ...(['cache_read_tokens', 'cache_write_tokens', 'reasoning_tokens'] as const),
+  ...(['estimated', 'cost', 'estimated_cost', 'price', 'due_at'] as const),
+] as const;
+export type ListedStep = Pick<StepRow, (typeof listedColumns)[number]>;
+
+/** Which steps of a job are listed. */
+export interface StepsAsked extends PageAsked {
+  readonly status?: StepStatus | undefined;
+  /** Whether approvals are among them. */
+  readonly showsApprovals: boolean;
+}
+
+/** A page of the steps of a job, in order, and how many there are in all. */
+export async function listSteps(db: Handle, jobId: string, page: StepsAsked) {
+  const { status, showsApprovals } = page;
+  const query = db.kysely
+    .selectFrom('job_steps')
+    .where('job_id', '=', jobId)
+    .$if(!showsApprovals, (all) => all.where('kind', '<>', 'approval'))
+    .$if(status !== undefined, (all) => all.where('status', '=', status as StepStatus));
+  const steps = await query
+    .select(listedColumns)
+    .orderBy('n')
+    .limit(page.limit)
+    .offset(page.offset)
+    .execute();
+  return { steps, total: await countOf(query) };
+}
+
+/** The active steps of a job. */
+export const listActiveSteps = allRows<{ job_id: string }>()((db, p) =>
+  db
+    .selectFrom('job_steps')
+    .selectAll()
+    .where('job_id', '=', p('job_id'))
+    .where('status', '=', 'active')
+    .orderBy('n'),
+);
+
+const remove = statement<{ job_id: string }>()((db, p) =>
+  db.deleteFrom('job_steps').where('job_id', '=', p('job_id')),
+);
+
+/** Deletes the steps of jobs. */
+export async function deleteSteps(tx: Transaction, jobIds: readonly string[]): Promise<void> {
+  await tx.each(
+    remove,
+    jobIds.map((job_id) => ({ job_id })),
+  );
+}

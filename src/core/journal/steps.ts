@@ -1,0 +1,128 @@
+/** The steps of jobs, as clients read them, and their deletion together with jobs. */
+
+import type { Database, Handle } from '../../adapters/database/database.ts';
+import type { ApprovalStatus, JobStatus, StepKind } from '../../adapters/database/tables.ts';
+import { timestamp, timestampOrNull } from '../../kernel/clock.ts';
+import { usdOf, usdOrNull } from '../../kernel/money.ts';
+import {
+  type CountedTokens,
+  type TokenStats,
+  tokenStats,
+  tokensBelow,
+} from '../conversations/conversations.ts';
+import { deleteSteps, type ListedStep, listSteps, type StepsAsked } from './step-queries.ts';
+import type { StepError } from './step-rows.ts';
+import { listApprovalsOfSteps, listEventsWaitedFor, listJobsOfSteps } from './waited-for.store.ts';
+
+/** What ends a wait before its time. */
+interface WaitedFor {
+  readonly event?: string;
+  /** Null where the run waits for an event without a key. */
+  readonly key?: string | null;
+  readonly approval_id?: string;
+  readonly job_id?: string;
+  /** Of the job: `category/version/name`. */
+  readonly skill?: string;
+  readonly agent_id?: string;
+  readonly token_stats?: TokenStats;
+  /** With the tokens of the jobs below it. */
+  readonly total_token_stats?: TokenStats;
+  /** Of the approval or of the job. */
+  readonly status?: ApprovalStatus | JobStatus;
+}
+
+/** Dollars for a million tokens of a model, as the step of its call recorded them. */
+interface StepPrice {
+  readonly from: string;
+  readonly source: 'built-in' | 'operator';
+  readonly input: number;
+  readonly cache_read: number;
+  readonly cache_write: number;
+  readonly output: number;
+  readonly reasoning: number;
+  readonly long_prompts?: Omit<StepPrice, 'from' | 'source' | 'long_prompts'> & {
+    readonly over: number;
+  };
+}
+
+/** A page of a job's steps, in order. */
+export async function stepsOfJob(database: Database, jobId: string, page: StepsAsked) {
+  const { steps, total } = await listSteps(database.read, jobId, page);
+  const waits = await waitedForBy(database.read, jobId, steps);
+  return { steps: steps.map((row) => stepBody(row, waits.get(row.n) ?? null)), total };
+}
+
+/** Deletes the steps of jobs. */
+export const removeSteps = deleteSteps;
+
+/** What waits wait for, by the numbers of their steps. Most pages have none, and then nothing is read. */
+async function waitedForBy(db: Handle, jobId: string, steps: readonly ListedStep[]) {
+  const numbersOf = (wanted: StepKind) =>
+    steps.filter(({ kind }) => kind === wanted).map(({ n }) => n);
+  const approvals = numbersOf('approval');
+  const runs = numbersOf('run');
+  const isWaiting = steps.some(({ kind, status }) => kind === 'event' && status === 'waiting');
+  const [events, asked, started] = await Promise.all([
+    isWaiting ? listEventsWaitedFor(db, jobId) : [],
+    approvals.length > 0 ? listApprovalsOfSteps(db, jobId, approvals) : [],
+    runs.length > 0 ? listJobsOfSteps(db, jobId, runs) : [],
+  ]);
+  const below = await tokensBelow(
+    db,
+    started.map(({ id }) => id),
+  );
+  return new Map<number, WaitedFor>([
+    ...events.map(({ n, event, key }) => [n, { event, key: key === '' ? null : key }] as const),
+    ...asked.map(({ n, id, status }) => [n, { approval_id: id, status }] as const),
+    ...started.map(({ n, id, agent_id, status, ...job }) => {
+      const skill = [job.skill_category, job.skill_version, job.skill_name].join('/');
+      const own = countsOf(job);
+      const nested = below.get(id);
+      const token_stats = tokenStats([own]);
+      const total_token_stats = tokenStats(nested === undefined ? [own] : [own, nested]);
+      const sums = { token_stats, total_token_stats };
+      return [n, { job_id: id, agent_id, skill, status, ...sums }] as const;
+    }),
+  ]);
+}
+
+/** PostgreSQL sums to text. */
+function countsOf(job: CountedTokens): CountedTokens {
+  return {
+    prompt_tokens: Number(job.prompt_tokens),
+    completion_tokens: Number(job.completion_tokens),
+    unreported: Number(job.unreported),
+    cache_read_tokens: Number(job.cache_read_tokens),
+    cache_write_tokens: Number(job.cache_write_tokens),
+    reasoning_tokens: Number(job.reasoning_tokens),
+    cost: Number(job.cost),
+    unpriced: Number(job.unpriced),
+  };
+}
+
+const thoughtKinds: ReadonlySet<StepKind> = new Set(['model', 'tool', 'generate']);
+
+function stepBody(row: ListedStep, waitsFor: WaitedFor | null) {
+  const { n, parent, generation, error, due_at, started_at, finished_at, ...more } = row;
+  const { estimated, cost, estimated_cost, price, ...listed } = more;
+  const isThought = thoughtKinds.has(row.kind);
+  return {
+    step: n,
+    parent_step_id: parent,
+    generation_id: isThought ? generation : null,
+    ...listed,
+    estimated_tokens: estimated,
+    cost_usd: usdOrNull(cost),
+    estimated_cost_usd: usdOf(estimated_cost),
+    price: price === null ? null : (JSON.parse(price) as StepPrice),
+    // A summary belongs to no turn.
+    kind: row.kind === 'model' && row.turn === 0 ? ('summary' as const) : row.kind,
+    error: error === null ? null : (JSON.parse(error) as StepError),
+    waits_for: waitsFor,
+    due_at: timestampOrNull(due_at),
+    started_at: timestamp(started_at),
+    finished_at: timestampOrNull(finished_at),
+    // The clock may have been set back during the step.
+    duration_ms: finished_at === null ? null : Math.max(0, finished_at - started_at),
+  };
+}

@@ -1,0 +1,23 @@
+import { setTimeout as elapsed } from 'node:timers/promises';
+import { isUnavailable } from '../../kernel/errors.ts';
+
+const retryMs = 500;
+
+/**
+ * Settles a claim, and tries again while the database is away; undefined when `mayRetry`, which is asked
+ * before each wait, says no. The claim keeps its lease only if it is renewed meanwhile.
+ */
+export async function settlePatiently<Settled>(
+  settle: () => Promise<Settled>,
+  mayRetry: () => boolean,
+): Promise<Settled | undefined> {
+  for (;;) {
+    try {
+      return await settle();
+    } catch (error) {
+      if (!isUnavailable(error)) throw error;
+      if (!mayRetry()) return undefined;
+    }
+    await elapsed(retryMs);
+  }
+}

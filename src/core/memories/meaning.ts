@@ -1,0 +1,157 @@
+/**
+ * Semantic search: the memories whose vectors are nearest to that of a query. Compares the codes of all vectors, then
+ * the vectors of the nearest codes exactly, in the same way on both databases.
+ */
+import type { Database, Handle } from '../../adapters/database/database.ts';
+import { bind } from '../../kernel/bind.ts';
+import { type CodeCache, createCodeCache } from './code-cache.ts';
+import { codeOf, similarity, vectorOf } from './codes.ts';
+import { findModel } from './embedding-models.store.ts';
+import { type OwnerRow, ownerKinds } from './owners.store.ts';
+import type { Owning } from './owners.ts';
+import { type Query, queryOf } from './query.ts';
+import type { VectorIndex } from './vector-index.ts';
+import {
+  codeBefore,
+  hasVectors,
+  listCodes,
+  listCodesTogether,
+  listTagged,
+  nearestCodes,
+  type SeenOwners,
+  vectorsOf,
+} from './vectors.store.ts';
+
+/** Vectors that are compared exactly, and memories in the result. */
+const comparedMax = 400;
+const foundMax = 100;
+
+/** Makes vectors of texts. Failures of a provider are results, not errors. */
+export interface Embedder {
+  /** `provider/model`. */
+  readonly model: string;
+  /** The most texts of one request, and the bytes of each that are used. */
+  readonly bounds: { readonly textsMax: number; readonly textBytesMax: number };
+  /** The vector of a query; null if the provider gives none in time. */
+  question(owning: Owning, text: string): Promise<Float32Array | null>;
+  /**
+   * A vector for each text: null if the model refuses the text, undefined if it has to wait. Calls `mayGoOn` before
+   * each further request.
+   */
+  texts(
+    owning: Owning,
+    texts: readonly string[],
+    mayGoOn: () => Promise<boolean>,
+  ): Promise<readonly (Float32Array | null | undefined)[]>;
+  /** Makes no vectors for an organization for `waitMs` milliseconds, and logs why. */
+  postpone(owning: Owning, reason: string, waitMs: number): void;
+  /** Whether the texts of an agent have to wait. */
+  isWaiting(owning: Owning): boolean;
+}
+
+/** What is searched. */
+export interface Sought {
+  readonly owners: readonly OwnerRow[];
+  readonly now: number;
+  readonly tag?: string | undefined;
+}
+
+/** A near memory, with its numbers. */
+export interface Near {
+  readonly seq: number;
+  readonly id: string;
+}
+
+interface MeaningDeps {
+  readonly database: Database;
+  readonly embedder: Embedder;
+  /** The vector index of PostgreSQL; finds nothing elsewhere. */
+  readonly index: Pick<VectorIndex, 'nearest'>;
+}
+
+interface MeaningState extends MeaningDeps {
+  readonly codes: CodeCache;
+}
+
+export type Meaning = ReturnType<typeof createMeaning>;
+
+export function createMeaning(deps: MeaningDeps) {
+  const state: MeaningState = { ...deps, codes: createCodeCache() };
+  return { ...bind(state, { nearest }), clear: () => state.codes.clear() };
+}
+
+/** A query with phrases needs their exact words, and a query without words has no meaning to search by. */
+const hasMeaning = ({ sought, phrases }: Query) => sought.length > 0 && phrases.length === 0;
+
+/** The memories nearest to the text, nearest first; empty if the text or the memories have no vector. */
+async function nearest(
+  { database: { read }, embedder, index, codes }: MeaningState,
+  owning: Owning,
+  sought: Sought,
+  text: string,
+): Promise<readonly Near[]> {
+  if (sought.owners.length === 0 || !hasMeaning(queryOf(text))) return [];
+  const model = await findModel(read, { model: embedder.model });
+  if (model === undefined || model.dimensions === null) return [];
+  const seen = seenOf(sought.owners);
+  if (!(await hasVectors(read, seen, model.id))) return [];
+  const asked = await embedder.question(owning, text);
+  if (asked === null || asked.length !== model.dimensions) return [];
+  const wanted = { ...sought, model: model.id, dimensions: model.dimensions };
+  const indexed =
+    sought.tag === undefined
+      ? await index.nearest(seen, {
+          model: model.id,
+          vector: asked,
+          most: comparedMax,
+          count: sought.owners.reduce((sum, { count }) => sum + count, 0),
+        })
+      : null;
+  const seqs = indexed ?? (await candidates(read, codes, seen, wanted, codeOf(asked)));
+  if (seqs.length === 0) return [];
+  const { now, tag } = sought;
+  const rows = await vectorsOf(read, seen, { seqs, model: model.id, now, tag });
+  return rows
+    .map(({ seq, id, vector }) => ({
+      seq: Number(seq),
+      id,
+      likeness: similarity(asked, vectorOf(vector)),
+    }))
+    .filter(({ likeness }) => likeness > 0)
+    .sort((a, b) => b.likeness - a.likeness || b.seq - a.seq)
+    .slice(0, foundMax);
+}
+
+function seenOf(owners: readonly Pick<OwnerRow, 'id' | 'kind'>[]): SeenOwners {
+  const [together = [], own = []] = [true, false].map((isTogether) =>
+    owners.filter(({ kind }) => (kind === ownerKinds.together) === isTogether).map(({ id }) => id),
+  );
+  return { own, together };
+}
+
+/** The memories with the nearest codes. */
+async function candidates(
+  read: Handle,
+  codes: CodeCache,
+  seen: SeenOwners,
+  { owners, tag, model, dimensions }: Sought & { model: number; dimensions: number },
+  code: Uint8Array,
+): Promise<readonly number[]> {
+  if (read.dialect === 'postgres') {
+    return await nearestCodes(read, seen, { model, code, tag, most: comparedMax });
+  }
+  const tagged = tag === undefined ? null : new Set(await listTagged(read, seen, tag));
+  const mayBe = tagged === null ? null : (seq: number) => tagged.has(seq);
+  const found: number[] = [];
+  for (const { id, kind, count } of owners) {
+    const list = kind === ownerKinds.together ? listCodesTogether : listCodes;
+    const key = `${id}/${model}`;
+    const owner = {
+      ...{ key, dimensions, count },
+      rows: (n: number, max: number) => list(read, { owner: id, model, n, max }),
+      before: (last: number) => codeBefore(read, seenOf([{ id, kind }]), model, last),
+    };
+    found.push(...(await codes.nearest(owner, code, comparedMax, mayBe)));
+  }
+  return found;
+}

@@ -1,0 +1,378 @@
+/**
+ * The registry of skill versions, for clients and for runs. Rows outlive definitions: ids are stable, and
+ * a skill that is no longer defined becomes inactive instead of being deleted. Reads come from memory;
+ * every change is written to the database first. A lookup names the organization for which it is made: a skill
+ * that does not belong to it is answered like one that was never registered (docs/decisions/organizations.md).
+ */
+import type { Database } from '../../adapters/database/database.ts';
+import type { Clock } from '../../kernel/clock.ts';
+import { PlatformError } from '../../kernel/errors.ts';
+import { newId } from '../../kernel/ids.ts';
+import type { Validate } from '../../kernel/json-schema.ts';
+import type { SkillFacts } from './fields.ts';
+import {
+  bySortKey,
+  compareVersions,
+  definedColumns,
+  isSameRow,
+  isStored,
+  toSkill,
+} from './skill-rows.ts';
+import {
+  insertSkill,
+  listSkillRows,
+  type SkillRow,
+  stateOfSkills,
+  updateSkill,
+} from './skills.store.ts';
+
+/** One version of a skill. */
+export interface Skill extends Required<SkillFacts> {
+  readonly id: string;
+  readonly isActive: boolean;
+  /** Whether it declares settings. */
+  readonly hasConfig: boolean;
+  /** The service outside that runs it; null for a skill that executors load. */
+  readonly remoteSourceId: string | null;
+  /** The organizations that it belongs to; null for all. */
+  readonly organizations: ReadonlySet<string> | null;
+  readonly createdAt: number;
+  readonly updatedAt: number;
+  /** The faults of an input, or null. The schema is compiled at the first call. */
+  readonly inputIssues: Validate;
+}
+
+/** Most versions that an error names. */
+const versionsNamedMax = 10;
+
+export interface SkillRegistry {
+  /**
+   * Stores the skills of `facts`: adds new ones, updates changed ones, and marks absent ones inactive
+   * unless another process has loaded them (`elsewhere`, by key).
+   */
+  register(facts: readonly SkillFacts[], elsewhere?: ReadonlySet<string>): Promise<void>;
+  /**
+   * Like `register`, for a process that has already registered `facts`. Later changes by another process
+   * are kept, because they may be newer. `elsewhere` was read at `asOf`, so a skill that has changed
+   * since then is not marked inactive.
+   */
+  confirm(
+    facts: readonly SkillFacts[],
+    elsewhere: ReadonlySet<string>,
+    asOf: number,
+  ): Promise<void>;
+  /** Reloads the changes of other processes. */
+  refresh(): Promise<void>;
+  /** The active skill of that tuple, or `404 skill_not_found`. */
+  active(...lookup: SkillLookup): Skill;
+  /** The error that `active` throws; it names the active versions of the skill. */
+  notFound(...lookup: SkillLookup): PlatformError;
+  /** Like `active`, undefined when there is none. */
+  findActive(...lookup: SkillLookup): Skill | undefined;
+  /** The version of that tuple, active or not, or `404 skill_not_found` when it was never registered. */
+  registered(...lookup: SkillLookup): Skill;
+  /** The version of that id, active or not, or `404 skill_not_found`. */
+  byId(organizationId: string, id: string): Skill;
+  /** The definition that accepted runs use, active or not; undefined when no process has loaded it. */
+  definition(...lookup: SkillLookup): Skill | undefined;
+  /** The service outside that runs the skill of that key; null where executors do, or where there is none. */
+  sourceOf(key: string): string | null;
+  /** When its last definition went away; undefined while a process has loaded it, or if none ever had. */
+  goneSince(category: string, version: string, name: string): number | undefined;
+  /** Active skills, sorted by category, name and version; of one category when it is given. */
+  list(organizationId: string, category?: string): Skill[];
+  /**
+   * A text that is the same for organizations with the same skills: empty for those to which no skill belongs by name.
+   */
+  audienceOf(organizationId: string): string;
+  /** For the administrator: every version that was ever registered, of all organizations, in the same order. */
+  listAll(): Skill[];
+  /** For the administrator: like `registered`, whichever organizations the version belongs to. */
+  registeredAnywhere(category: string, version: string, name: string): Skill;
+  /** Calls the listener after each change of skills that this process learns of. */
+  onChange(listener: (changed: ChangedSkills) => void): void;
+  /** Deprecates or activates a version (docs/decisions/skills.md); `404 skill_not_found` when it was never registered. */
+  setDeprecated(
+    category: string,
+    version: string,
+    name: string,
+    deprecated: boolean,
+  ): Promise<Skill>;
+}
+
+/** The organization for which a skill is looked up, and the skill's category, version and name. */
+export type SkillLookup = readonly [
+  organizationId: string,
+  category: string,
+  version: string,
+  name: string,
+];
+
+/** The columns of a row that name a skill. */
+export interface SkillColumns {
+  readonly skill_category: string;
+  readonly skill_name: string;
+  readonly skill_version: string;
+}
+
+/** The lookup of the skill that a row of an organization names. */
+export function lookupOf(
+  organizationId: string,
+  { skill_category, skill_version, skill_name }: SkillColumns,
+): SkillLookup {
+  return [organizationId, skill_category, skill_version, skill_name];
+}
+
+export interface ChangedSkills {
+  /** The organizations that the changed skills belong to or belonged to; null for all. */
+  readonly organizations: ReadonlySet<string> | null;
+}
+
+interface State {
+  readonly database: Database;
+  readonly clock: Clock;
+  /** By key, as are `skills`. */
+  rows: ReadonlyMap<string, SkillRow>;
+  skills: ReadonlyMap<string, Skill>;
+  /** The organizations that skills belong to by name. */
+  named: ReadonlySet<string>;
+  /** The state that `refresh` read last. */
+  known: string;
+  readonly listeners: ((changed: ChangedSkills) => void)[];
+}
+
+export function createSkillRegistry(database: Database, clock: Clock): SkillRegistry {
+  const state: State = {
+    ...{ database, clock, rows: new Map(), skills: new Map(), named: new Set<string>() },
+    known: '',
+    listeners: [],
+  };
+  return {
+    async register(facts, elsewhere = new Set()) {
+      await reload(state);
+      await record(state, { facts, elsewhere, isUpToDate: isStored });
+    },
+    async confirm(facts, elsewhere, asOf) {
+      await reload(state);
+      await record(state, { facts, elsewhere, isUpToDate: (row) => row?.defined === 1, asOf });
+    },
+    refresh: () => refresh(state),
+    active(...lookup) {
+      const skill = findActive(state, lookup);
+      if (skill === undefined) throw notFound(state, 'active', lookup);
+      return skill;
+    },
+    notFound: (...lookup) => notFound(state, 'active', lookup),
+    findActive: (...lookup) => findActive(state, lookup),
+    registered(...lookup) {
+      const skill = find(state, lookup);
+      if (skill === undefined) throw notFound(state, 'registered', lookup);
+      return skill;
+    },
+    byId(organizationId, id) {
+      for (const skill of state.skills.values()) {
+        if (skill.id === id && belongsTo(skill, organizationId)) return skill;
+      }
+      throw new PlatformError('skill_not_found', 'No version of a skill has this id');
+    },
+    definition(...lookup) {
+      const [, ...tuple] = lookup;
+      return state.rows.get(skillKey(...tuple))?.defined === 1 ? find(state, lookup) : undefined;
+    },
+    sourceOf: (key) => state.skills.get(key)?.remoteSourceId ?? null,
+    goneSince(category, version, name) {
+      const row = state.rows.get(skillKey(category, version, name));
+      return row?.defined === 0 ? row.updated_at : undefined;
+    },
+    list: (organizationId, category) => list(state, organizationId, category),
+    audienceOf: (organizationId) => (state.named.has(organizationId) ? organizationId : ''),
+    listAll: () => [...state.skills.values()].sort(bySortKey),
+    registeredAnywhere: (...tuple) => registeredAnywhere(state, tuple),
+    onChange: (listener) => void state.listeners.push(listener),
+    setDeprecated: (category, version, name, deprecated) =>
+      setDeprecated(state, [category, version, name], deprecated),
+  };
+}
+
+async function reload(state: State): Promise<void> {
+  const stored = await listSkillRows(state.database.read);
+  const before = { rows: state.rows, skills: state.skills };
+  state.rows = new Map(
+    stored.map((row) => [skillKey(row.category, row.version, row.skill_name), row]),
+  );
+  state.skills = new Map(
+    Array.from(state.rows, ([key, row]) => {
+      // An unchanged skill is kept, because it holds its compiled validator.
+      const known = isSameRow(row, before.rows.get(key)) ? before.skills.get(key) : undefined;
+      return [key, known ?? toSkill(row)];
+    }),
+  );
+  state.named = new Set(state.skills.values().flatMap(({ organizations }) => organizations ?? []));
+  const changed = changesBetween(before.skills, state.skills);
+  if (changed.length === 0) return;
+  const organizations = organizationsOf(changed);
+  for (const listener of state.listeners) listener({ organizations });
+}
+
+/** The skills that differ, as they were and as they are. */
+function changesBetween(
+  before: ReadonlyMap<string, Skill>,
+  now: ReadonlyMap<string, Skill>,
+): Skill[] {
+  const keys = new Set([...before.keys(), ...now.keys()]);
+  return [...keys]
+    .filter((key) => before.get(key) !== now.get(key))
+    .flatMap((key) => [before.get(key) ?? [], now.get(key) ?? []].flat());
+}
+
+/** The organizations that any of the skills belongs to; null for all. */
+function organizationsOf(skills: readonly Skill[]): ReadonlySet<string> | null {
+  const named = new Set<string>();
+  for (const { organizations } of skills) {
+    if (organizations === null) return null;
+    for (const one of organizations) named.add(one);
+  }
+  return named;
+}
+
+async function refresh(state: State): Promise<void> {
+  const stored = await stateOfSkills(state.database.read);
+  if (stored === state.known) return;
+  await reload(state);
+  state.known = stored;
+}
+
+interface Found {
+  readonly facts: readonly SkillFacts[];
+  /** The keys of the skills that other processes have loaded. */
+  readonly elsewhere: ReadonlySet<string>;
+  readonly isUpToDate: (row: SkillRow | undefined, facts: SkillFacts) => boolean;
+  /** Rows that have changed since then are not marked as gone. */
+  readonly asOf?: number;
+}
+
+/** Stores the skills that this process has loaded, and marks those that no process has loaded. */
+async function record(
+  state: State,
+  { facts, elsewhere, isUpToDate, asOf = Number.POSITIVE_INFINITY }: Found,
+): Promise<void> {
+  const { rows, clock } = state;
+  const now = clock.now();
+  const defined = new Set(facts.map(keyOf));
+  const changed = facts.filter((one) => !isUpToDate(rows.get(keyOf(one)), one));
+  const vanished = [...rows].filter(
+    ([key, row]) =>
+      row.defined === 1 &&
+      row.remote_source_id === null &&
+      row.updated_at < asOf &&
+      !defined.has(key) &&
+      !elsewhere.has(key),
+  );
+  if (changed.length === 0 && vanished.length === 0) return;
+  await state.database.write(async (tx) => {
+    for (const one of changed) {
+      const row = state.rows.get(keyOf(one));
+      const columns = { ...definedColumns(one), updated_at: now };
+      if (row !== undefined) await updateSkill(tx, row.id, columns);
+      else await insertSkill(tx, { id: newId(), ...columns, deprecated: 0, created_at: now });
+    }
+    for (const [, row] of vanished) {
+      await updateSkill(tx, row.id, { defined: 0, updated_at: now });
+    }
+  });
+  await reload(state);
+}
+
+function belongsTo({ organizations }: Skill, organizationId: string): boolean {
+  return organizations === null || organizations.has(organizationId);
+}
+
+function find({ skills }: State, [organizationId, ...tuple]: SkillLookup): Skill | undefined {
+  const skill = skills.get(skillKey(...tuple));
+  return skill !== undefined && belongsTo(skill, organizationId) ? skill : undefined;
+}
+
+function findActive(state: State, lookup: SkillLookup): Skill | undefined {
+  const skill = find(state, lookup);
+  return skill?.isActive ? skill : undefined;
+}
+
+function registeredAnywhere(
+  { skills }: State,
+  tuple: readonly [category: string, version: string, name: string],
+): Skill {
+  const skill = skills.get(skillKey(...tuple));
+  if (skill === undefined) throw noMatch('registered', tuple, [...skills.values()]);
+  return skill;
+}
+
+function list({ skills }: State, organizationId: string, category: string | undefined): Skill[] {
+  return [...skills.values()]
+    .filter((skill) => skill.isActive && (category === undefined || skill.category === category))
+    .filter((skill) => belongsTo(skill, organizationId))
+    .sort(bySortKey);
+}
+
+async function setDeprecated(
+  state: State,
+  [category, version, name]: [string, string, string],
+  deprecated: boolean,
+): Promise<Skill> {
+  const { database, clock } = state;
+  const key = skillKey(category, version, name);
+  const row = state.rows.get(key);
+  if (row === undefined) {
+    throw noMatch('registered', [category, version, name], [...state.skills.values()]);
+  }
+  if (row.deprecated !== Number(deprecated)) {
+    const changes = { deprecated: Number(deprecated), updated_at: clock.now() };
+    await database.write((tx) => updateSkill(tx, row.id, changes));
+    await reload(state);
+  }
+  return state.skills.get(key) as Skill;
+}
+
+function notFound(
+  { skills }: State,
+  what: 'active' | 'registered',
+  [organizationId, ...tuple]: SkillLookup,
+): PlatformError {
+  const known = [...skills.values()].filter((skill) => belongsTo(skill, organizationId));
+  return noMatch(what, tuple, known);
+}
+
+/** Names the existing versions, because the version is the most frequent mistake. */
+function noMatch(
+  what: 'active' | 'registered',
+  [category, version, name]: readonly [category: string, version: string, name: string],
+  known: readonly Skill[],
+): PlatformError {
+  const versions = known
+    .filter((skill) => skill.category === category && skill.name === name)
+    .filter((skill) => what === 'registered' || skill.isActive)
+    .map((skill) => skill.version)
+    .sort(compareVersions);
+  const message = `No ${what} skill matches ${skillKey(category, version, name).slice(0, 300)}`;
+  const newest = versions.slice(-versionsNamedMax);
+  const omitted = versions.length - newest.length;
+  const others = omitted === 0 ? newest : [...newest, `${omitted} older ones`];
+  return new PlatformError(
+    'skill_not_found',
+    others.length === 0 ? message : `${message}; ${what} versions: ${others.join(', ')}`,
+  );
+}
+
+/** The name of a skill everywhere outside the API's paths: `category/version/name`. */
+export function skillKey(category: string, version: string, name: string): string {
+  return `${category}/${version}/${name}`;
+}
+
+/** Category, version and name of a key that `skillKey` made. */
+export function skillKeyParts(key: string): [category: string, version: string, name: string] {
+  const [category = '', version = '', name = ''] = key.split('/');
+  return [category, version, name];
+}
+
+function keyOf({ category, version, name }: SkillFacts): string {
+  return skillKey(category, version, name);
+}

@@ -1,0 +1,86 @@
+/** An approval as clients, webhooks and the run that asked see it. */
+import { envelopeOf, type NewEvent } from '../../core/events/events.ts';
+import { timestamp, timestampOrNull } from '../../kernel/clock.ts';
+import { type Json, objectOf } from '../../kernel/json.ts';
+import { linkOf } from '../../kernel/link.ts';
+import { type ApprovalRow, deciderKey } from './approvals.store.ts';
+
+/** What the run gets. */
+export interface ApprovalResult {
+  readonly approved: boolean;
+  /** Null without a decision. */
+  readonly by: { readonly kind: 'api_key' | 'console'; readonly id: string } | null;
+  readonly reason: string | null;
+  /** The values of the form. */
+  readonly answer?: Json;
+}
+
+export function decisionOf(
+  approved: boolean,
+  by: ApprovalResult['by'],
+  reason: string | null,
+  answer: Json | null = null,
+): ApprovalResult {
+  return { approved, by, reason, ...(answer !== null && { answer }) };
+}
+
+/** `names` has the names of API keys by their ids. */
+export function approvalBody(row: ApprovalRow, names: ReadonlyMap<string, string>) {
+  const { job_id, agent_id, conversation_id, step, title, digest, status, reason } = row;
+  const details = JSON.parse(row.details) as Json;
+  return {
+    id: row.id,
+    approval_id: row.id,
+    job_id,
+    agent_id,
+    conversation_id,
+    step,
+    title,
+    details,
+    link: linkOf(objectOf(details['link'])?.['url']),
+    digest,
+    status,
+    requested_at: timestamp(row.requested_at),
+    expires_at: timestamp(row.expires_at),
+    decided_at: timestampOrNull(row.decided_at),
+    decided_by: namedDecider(row, names),
+    reason,
+    fields: jsonOrNull(row.fields),
+    answer: jsonOrNull(row.answer),
+  };
+}
+
+function jsonOrNull(text: string | null): Json | null {
+  return text === null ? null : (JSON.parse(text) as Json);
+}
+
+export function requestedEvent(row: ApprovalRow): NewEvent {
+  const data = { ...subjectOf(row), expires_at: timestamp(row.expires_at) };
+  return { ...envelopeOf(row), type: 'approval.requested', data };
+}
+
+/** For an approval that is not pending any more. */
+export function decidedEvent(row: ApprovalRow): NewEvent {
+  const { status, reason, decided_at, expires_at } = row;
+  const ended = {
+    status,
+    decided_at: timestamp(decided_at ?? expires_at),
+    decided_by: deciderOf(row),
+    reason,
+  };
+  return { ...envelopeOf(row), type: 'approval.decided', data: { ...subjectOf(row), ...ended } };
+}
+
+function deciderOf({ decided_by: id, decided_by_kind: kind, decided_by_key }: ApprovalRow) {
+  if (kind === null || id === null) return null;
+  return { kind, id, ...(decided_by_key !== null && { api_key_id: decided_by_key }) };
+}
+
+function namedDecider(row: ApprovalRow, names: ReadonlyMap<string, string>) {
+  const decider = deciderOf(row);
+  return decider && { ...decider, name: names.get(deciderKey(row) ?? '') ?? null };
+}
+
+function subjectOf({ id, job_id, conversation_id, step, title, digest }: ApprovalRow) {
+  return { id, approval_id: id, job_id, conversation_id, step, title, digest };
+}

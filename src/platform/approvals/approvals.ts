@@ -1,0 +1,165 @@
+/**
+ * Approvals: questions of runs to a person. Listing them and deciding them. The first decision counts: it ends
+ * the waiting step, changes the approval and appends its event in one transaction, so a decision that was
+ * answered is never lost and no later one replaces it. Never asks; a run does (`approval-waits.ts`).
+ */
+import type { Database, Transaction } from '../../adapters/database/database.ts';
+import type { PageAsked } from '../../adapters/database/page-bytes.ts';
+import { appendEvents } from '../../core/events/outbox.ts';
+import type { EndWaits } from '../../core/jobs/end-waits.ts';
+import { bind } from '../../kernel/bind.ts';
+import { type Clock, timestamp } from '../../kernel/clock.ts';
+import { invalid, invalidIn, notFound, PlatformError } from '../../kernel/errors.ts';
+import { answerIssues, type Form } from '../../kernel/form.ts';
+import { isId } from '../../kernel/ids.ts';
+import type { Json } from '../../kernel/json.ts';
+import { approvalBody, decidedEvent, decisionOf } from './approval-views.ts';
+import {
+  type ApprovalFilters,
+  type ApprovalRow,
+  deciderKey,
+  deleteApprovals,
+  endApproval,
+  findApproval,
+  listApprovals,
+  namesOfKeys,
+} from './approvals.store.ts';
+
+export interface ApprovalsDeps {
+  readonly database: Database;
+  readonly clock: Clock;
+  readonly endWaits: EndWaits;
+}
+
+export type Approvals = ReturnType<typeof createApprovals>;
+
+/** The author of a decision: an API key, or a session of the console. */
+export interface Decider {
+  readonly kind: 'api_key' | 'console';
+  readonly id: string;
+  /** The API key with which the session acts. */
+  readonly apiKeyId?: string;
+}
+
+export interface Decision {
+  readonly status: 'approved' | 'rejected';
+  readonly by: Decider;
+  readonly reason: string | null;
+  /** The values of the form; absent without any. */
+  readonly answer?: Json | undefined;
+}
+
+export function createApprovals(deps: ApprovalsDeps) {
+  return bind(deps, { find, list, get, decide });
+}
+
+/** The organization's approval, or `404 not_found`. */
+async function find({ database }: ApprovalsDeps, organizationId: string, id: string) {
+  const asked = { organization_id: organizationId, id };
+  return found(isId(id) ? await findApproval(database.read, asked) : undefined);
+}
+
+function found(row: ApprovalRow | undefined): ApprovalRow {
+  if (row === undefined) throw notFound('Approval');
+  return row;
+}
+
+async function list(
+  { database }: ApprovalsDeps,
+  organizationId: string,
+  filters: ApprovalFilters,
+  page: PageAsked,
+) {
+  const { rows, total, next } = await listApprovals(database.read, organizationId, filters, page);
+  const names = await namesOfKeys(database.read, rows);
+  return { data: rows.map((row) => approvalBody(row, names)), total, next };
+}
+
+async function get(deps: ApprovalsDeps, organizationId: string, id: string) {
+  return named(deps, await find(deps, organizationId, id));
+}
+
+async function named({ database }: ApprovalsDeps, row: ApprovalRow) {
+  return approvalBody(row, await namesOfKeys(database.read, [row]));
+}
+
+/**
+ * Decides a pending approval; `409 conflict` for one that is not pending any more, or whose time has passed. An answer
+ * that does not fit the form is 400, and the approval stays pending.
+ */
+async function decide(deps: ApprovalsDeps, organizationId: string, id: string, decision: Decision) {
+  const before = await find(deps, organizationId, id);
+  const answer = before.status === 'pending' ? answerOf(before, decision) : null;
+  const row = await deps.database.write((tx) =>
+    decideIn(deps, tx, before, { ...decision, answer }),
+  );
+  return named(deps, row);
+}
+
+/** The recorded answer to the form; null without a form, and for a rejection. */
+function answerOf({ fields }: ApprovalRow, { status, answer }: Decision): Json | null {
+  if (status === 'rejected') {
+    if (answer !== undefined) throw invalid('answer', 'is for an approval that is approved');
+    return null;
+  }
+  if (fields === null) {
+    if (answer !== undefined) throw invalid('answer', 'is for an approval that has fields');
+    return null;
+  }
+  const given = answer ?? {};
+  const issues = answerIssues(JSON.parse(fields) as Form, given);
+  if (issues === null) return given;
+  const nameOf = (field: string) => (field === 'body' ? 'answer' : `answer.${field}`);
+  throw invalidIn(issues.map(({ field, issue }) => ({ field: nameOf(field), issue })));
+}
+
+async function decideIn(
+  { clock, endWaits }: ApprovalsDeps,
+  tx: Transaction,
+  { organization_id, id, job_id, n, expires_at }: ApprovalRow,
+  { status, by, reason, answer }: Omit<Decision, 'answer'> & { readonly answer: Json | null },
+): Promise<ApprovalRow> {
+  const now = clock.now();
+  const { kind, apiKeyId = null } = by;
+  const decision = decisionOf(status === 'approved', { kind, id: by.id }, reason, answer);
+  const result = { value: decision };
+  // The step decides who is first: a decision, the deadline or the end of the job.
+  const [isFirst] = expires_at > now ? await endWaits(tx, [{ job_id, n, result }], now) : [false];
+  const decider = { decided_by: by.id, decided_by_kind: kind, decided_by_key: apiKeyId };
+  const text = answer === null ? null : JSON.stringify(answer);
+  const decided = { status, decided_at: now, ...decider, reason, answer: text };
+  const row = isFirst ? await endApproval(tx, { job_id, n }, decided) : undefined;
+  if (row === undefined) {
+    const other = found(await findApproval(tx, { organization_id, id }));
+    throw refusal(other, await namesOfKeys(tx, [other]));
+  }
+  await appendEvents(tx, [decidedEvent(row)], now);
+  return row;
+}
+
+/** Why an approval cannot be decided. */
+function refusal(row: ApprovalRow, names: ReadonlyMap<string, string>) {
+  const { status, decided_at, decided_by, decided_by_kind, expires_at } = row;
+  const at = timestamp(decided_at ?? expires_at);
+  const name = names.get(deciderKey(row) ?? '');
+  const by = name === undefined ? '' : ` by “${name}”`;
+  const means =
+    decided_by_kind === 'console' ? 'in the session of the console' : 'with the API key';
+  switch (status) {
+    case 'approved':
+    case 'rejected':
+      return conflict(
+        `This was ${status} at ${at}${by} ${means} ${decided_by}: the first decision counts`,
+      );
+    case 'cancelled':
+      return conflict(`This was cancelled at ${at}, because its job ended`);
+    case 'expired':
+    case 'pending':
+      return conflict(`This expired at ${timestamp(expires_at)}`);
+  }
+}
+
+const conflict = (message: string) => new PlatformError('conflict', message);
+
+/** Deletes the approvals of jobs, in the transaction that deletes these. */
+export const removeApprovals = deleteApprovals;

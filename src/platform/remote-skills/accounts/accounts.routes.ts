@@ -1,0 +1,204 @@
+/** `/api/accounts`: accounts of an organization at servers outside that ask for authorization (docs/mcp-servers.md). */
+import type { FastifyRequest } from 'fastify';
+import { Type } from 'typebox';
+import { callerOf, sessionIdOf } from '../../../adapters/http/authenticate.ts';
+import { adminRefusals, apiRefusals, bodyRefusals } from '../../../adapters/http/refusals.ts';
+import { Nothing, Page, Paged } from '../../../adapters/http/schemas.ts';
+import type { Server } from '../../../adapters/http/server.ts';
+import { PlatformError } from '../../../kernel/errors.ts';
+import {
+  Account,
+  Accounts as AccountList,
+  AccountOfOrganization,
+  AccountParams,
+  Authorization,
+  AuthorizationAnswer,
+} from './accounts.schemas.ts';
+import type { Accounts } from './accounts.ts';
+
+const operation = { tags: ['Accounts'], security: [{ apiKey: [] }] };
+
+export interface AccountRoutesDeps {
+  readonly accounts: Accounts;
+  /** The address of the platform in the browser that sent a request. Throws `409 conflict` where it is not known. */
+  baseOf(request: FastifyRequest): string;
+}
+
+export function accountRoutes(server: Server, deps: AccountRoutesDeps): void {
+  readRoutes(server, deps);
+  connectRoutes(server, deps);
+}
+
+/** A hook: an unknown server is 404 and a missing scope 403 before any other check. */
+function lookUp({ accounts }: AccountRoutesDeps) {
+  return async (request: FastifyRequest) => {
+    await accounts.require(callerOf(request), (request.params as { server: string }).server);
+  };
+}
+
+function readRoutes(server: Server, deps: AccountRoutesDeps): void {
+  const { accounts } = deps;
+  const listSchema = {
+    ...operation,
+    operationId: 'listAccounts',
+    summary: 'List the accounts that the organization has or could connect, by server',
+    response: { 200: AccountList, ...apiRefusals() },
+  };
+  server.get('/api/accounts', { schema: listSchema }, async (request) => {
+    const data = await accounts.list(callerOf(request));
+    return { data, total: data.length };
+  });
+  const getSchema = {
+    ...operation,
+    operationId: 'getAccount',
+    summary: 'Get the account of the organization at a server',
+    params: AccountParams,
+    response: { 200: Account, ...apiRefusals('not_found', 'insufficient_scope') },
+  };
+  server.get('/api/accounts/:server', { onRequest: lookUp(deps), schema: getSchema }, (request) =>
+    accounts.find(callerOf(request), request.params.server),
+  );
+}
+
+function connectRoutes(server: Server, deps: AccountRoutesDeps): void {
+  const { accounts } = deps;
+  const onRequest = lookUp(deps);
+  const beginSchema = {
+    ...operation,
+    operationId: 'beginAuthorization',
+    summary: 'Begin to connect an account: where the browser is to go',
+    description:
+      'Only for a session of the console, which has to complete it within ten minutes. Needs the ' +
+      'scope of the skills of the server.',
+    params: AccountParams,
+    response: {
+      201: Authorization,
+      ...apiRefusals('not_found', 'insufficient_scope', 'conflict', 'upstream_unavailable'),
+    },
+  };
+  server.post(
+    '/api/accounts/:server/authorize',
+    { onRequest, schema: beginSchema },
+    async (request, reply) => {
+      const where = { sessionId: requireSession(request), base: deps.baseOf(request) };
+      const { server: name } = request.params;
+      return reply.status(201).send(await accounts.authorize(callerOf(request), name, where));
+    },
+  );
+  const completeSchema = {
+    ...operation,
+    operationId: 'completeAuthorization',
+    summary: 'Complete the connection of an account',
+    params: AccountParams,
+    body: AuthorizationAnswer,
+    response: {
+      200: Account,
+      ...apiRefusals('not_found', 'insufficient_scope', 'conflict', 'upstream_unavailable'),
+      ...apiRefusals(...bodyRefusals),
+    },
+  };
+  server.post(
+    '/api/accounts/:server/complete',
+    { onRequest, schema: completeSchema },
+    (request) => {
+      const returned = { ...request.body, sessionId: requireSession(request) };
+      return accounts.finish(callerOf(request), request.params.server, returned);
+    },
+  );
+  const deleteSchema = {
+    ...operation,
+    operationId: 'disconnectAccount',
+    summary: 'Disconnect the account of the organization at a server',
+    description:
+      'Deletes its tokens, and revokes them where the authorization server offers that. Runs of ' +
+      'the skills of the server fail from then on.',
+    params: AccountParams,
+    response: { 204: Nothing, ...apiRefusals('not_found', 'insufficient_scope') },
+  };
+  server.delete(
+    '/api/accounts/:server',
+    { onRequest, schema: deleteSchema },
+    async (request, reply) => {
+      const caller = callerOf(request);
+      const source = await accounts.require(caller, request.params.server);
+      await accounts.disconnect(source, caller.organizationId);
+      return reply.status(204).send(null);
+    },
+  );
+}
+
+function requireSession(request: FastifyRequest): string {
+  const session = sessionIdOf(request);
+  if (session !== null) return session;
+  throw new PlatformError(
+    'conflict',
+    'An account is connected by a person in the console, under Accounts',
+  );
+}
+
+const adminOperation = {
+  tags: ['MCP servers'],
+  security: [{ adminBearer: [] }, { adminHeader: [] }],
+};
+const NameParams = Type.Object({
+  name: Type.String({ description: 'The name of the server.', examples: ['tickets'] }),
+});
+
+/** `/admin/mcp-servers/:name/accounts`: who has connected an account, for the operator. */
+export function accountAdminRoutes(
+  server: Server,
+  { accounts }: Pick<AccountRoutesDeps, 'accounts'>,
+): void {
+  const onRequest = async ({ params }: FastifyRequest) => {
+    await accounts.sourceNamed((params as { name: string }).name);
+  };
+  const listSchema = {
+    ...adminOperation,
+    operationId: 'listMcpServerAccounts',
+    summary: 'List the accounts of organizations at an MCP server',
+    params: NameParams,
+    querystring: Page,
+    response: {
+      200: Paged(AccountOfOrganization, 'A page of accounts.'),
+      ...adminRefusals('not_found'),
+    },
+  };
+  server.get(
+    '/admin/mcp-servers/:name/accounts',
+    { onRequest, schema: listSchema },
+    async ({ params, query: page }) => ({
+      ...(await accounts.accountsAt(params.name, page)),
+      ...page,
+    }),
+  );
+  const deleteSchema = {
+    ...adminOperation,
+    operationId: 'disconnectMcpServerAccount',
+    summary: 'Disconnect the account of an organization at an MCP server',
+    params: Type.Object({
+      ...NameParams.properties,
+      organizationId: Type.String({ description: 'The organization.' }),
+    }),
+    response: { 204: Nothing, ...adminRefusals('not_found') },
+  };
+  server.delete(
+    '/admin/mcp-servers/:name/accounts/:organizationId',
+    { onRequest, schema: deleteSchema },
+    async ({ params }, reply) => {
+      const source = await accounts.sourceNamed(params.name);
+      await accounts.disconnect(source, params.organizationId);
+      return reply.status(204).send(null);
+    },
+  );
+}
+
+/** `/oauth/clients/:server`: what authorization servers read of the platform, for anyone. */
+export function clientMetadataRoutes(
+  server: Server,
+  { accounts }: { accounts: Pick<Accounts, 'metadata'> },
+): void {
+  const options = { schema: { hide: true, params: AccountParams } };
+  server.get('/oauth/clients/:server', options, async ({ params }, reply) =>
+    reply.header('cache-control', 'public, max-age=300').send(accounts.metadata(params.server)),
+  );
+}

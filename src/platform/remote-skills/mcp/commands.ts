@@ -1,0 +1,267 @@
+/**
+ * MCP servers as commands: child processes that use standard input and output. Per process of the platform, each
+ * organization has its own child of a source, which all of its calls share, because messages do not identify their call.
+ * The child ends when it is idle, when its source changes, and with the platform. After a call without an answer, its
+ * child gets no further calls. Once a server has asked a question, a child gets one call at a time. Of the platform's
+ * environment it inherits only what is needed to find programs.
+ */
+import type { ChildProcess } from 'node:child_process';
+import { StdioClientTransport } from '@modelcontextprotocol/client/stdio';
+import { aborted } from '../../../kernel/aborted.ts';
+import { withDeadline } from '../../../kernel/with-deadline.ts';
+import { mayTake } from '../fair-share.ts';
+import { RemoteFault, type RemoteSource } from '../remote-kind.ts';
+import type { AccountUse } from './account-provider.ts';
+import { type ClientHooks, type Connection, newClient } from './client-of.ts';
+import type { Transports } from './connection.ts';
+import type { McpSecrets, McpSettings } from './settings.ts';
+
+/** Bytes of one message. */
+const messageBytesMax = 8 * 1024 * 1024;
+/** Milliseconds in which a child has to start; `timeout_ms` where that is less. */
+const startMs = 30_000;
+const idleMs = 5 * 60_000;
+/** Milliseconds in which a child has to end by itself. */
+const endMs = 1_500;
+const errorCharsMax = 500;
+/** Children of one source: an organization has at most half of what the others leave free. */
+const childrenMax = 40;
+
+export interface Commands {
+  /** The child's connection; `close` gives it back. */
+  connect(source: RemoteSource, use: CommandUse, signal: AbortSignal): Promise<Connection>;
+  /** Ends the children of a source, or all. */
+  end(sourceId?: string): Promise<void>;
+}
+
+/** The organization of the call; null for a refresh of the server. */
+type CommandUse = Pick<AccountUse, 'organizationId'>;
+
+interface Child {
+  readonly sourceId: string;
+  /** The organization whose calls it serves; null before the first call. */
+  organizationId: string | null;
+  /** Its settings and secrets; another one is started when they change. */
+  readonly described: string;
+  readonly connected: Promise<Connection>;
+  users: number;
+  idle: NodeJS.Timeout | undefined;
+  readonly givenUp: GivenUp;
+}
+
+/** Calls of a child that have ended without their answer. */
+interface GivenUp {
+  /** Whether there are any: then the child takes no further calls. */
+  any: boolean;
+  /** Answers that may still come. */
+  late: number;
+}
+
+interface CommandsState extends Pick<Transports, 'version' | 'onToolsChanged'> {
+  readonly running: Set<Child>;
+  /** Sources that have asked a question. */
+  readonly asking: Set<string>;
+}
+
+export function createCommands(deps: Pick<Transports, 'version' | 'onToolsChanged'>): Commands {
+  const { version, onToolsChanged } = deps;
+  const state: CommandsState = {
+    ...{ version, onToolsChanged: (id) => onToolsChanged(id) },
+    ...{ running: new Set(), asking: new Set() },
+  };
+  return {
+    connect: (source, use, signal) => connect(state, source, use, signal),
+    async end(sourceId) {
+      const ended = [...state.running].filter(
+        (child) => sourceId === undefined || child.sourceId === sourceId,
+      );
+      await Promise.all(ended.map((child) => drop(state, child)));
+    },
+  };
+}
+
+async function connect(
+  state: CommandsState,
+  source: RemoteSource,
+  use: CommandUse,
+  signal: AbortSignal,
+): Promise<Connection> {
+  const child = childFor(state, source, use);
+  clearTimeout(child.idle);
+  child.users += 1;
+  const release = async () => {
+    child.users -= 1;
+    if (child.users > 0 || !state.running.has(child)) return;
+    if (child.givenUp.any) return await drop(state, child);
+    child.idle = setTimeout(() => void drop(state, child), idleMs).unref();
+  };
+  try {
+    const connection = await Promise.race([child.connected, aborted(signal)]);
+    connection.broken.catch(() => void drop(state, child));
+    const close = () => {
+      // The server may go on with a call that was given up, and speak of it.
+      if (signal.aborted) giveUp(child);
+      return release();
+    };
+    return { ...connection, close };
+  } catch (error) {
+    await release();
+    if (!signal.aborted) await drop(state, child);
+    throw error;
+  }
+}
+
+function giveUp({ givenUp }: Child): void {
+  givenUp.any = true;
+  givenUp.late += 1;
+}
+
+/** The child for a call of an organization: the shared one, or an idle one if the source asks questions. */
+function childFor(
+  state: CommandsState,
+  source: RemoteSource,
+  { organizationId }: CommandUse,
+): Child {
+  const { running, asking } = state;
+  const { id, name, settings, secrets } = source;
+  const described = JSON.stringify([settings, secrets]);
+  const children = [...running].filter(({ sourceId }) => sourceId === id);
+  for (const one of children) if (one.described !== described) void drop(state, one);
+  const found = children.find((one) => {
+    const isFree = one.users === 0 || !asking.has(id);
+    const isOurs = organizationId === null || [null, organizationId].includes(one.organizationId);
+    return one.described === described && isOurs && isFree && !one.givenUp.any;
+  });
+  if (found !== undefined) {
+    found.organizationId ??= organizationId;
+    return found;
+  }
+  const used = children.filter((one) => one.users > 0);
+  // A refresh of the server is not counted for any organization.
+  const own = organizationId === null ? [] : used.filter(isOf(organizationId));
+  if (!mayTake({ own: own.length, all: used.length, max: childrenMax })) {
+    const message = `${own.length} processes of ${name} are at work on other calls`;
+    throw new RemoteFault(message, { code: 'upstream_unavailable', retryable: true });
+  }
+  const unused = children.find((one) => one.users === 0);
+  if (unused !== undefined && children.length >= childrenMax) void drop(state, unused);
+  const child = start(state, source, { organizationId, described });
+  running.add(child);
+  return child;
+}
+
+const isOf =
+  (organizationId: string) =>
+  (child: Child): boolean =>
+    child.organizationId === organizationId;
+
+async function drop({ running }: CommandsState, child: Child): Promise<void> {
+  running.delete(child);
+  clearTimeout(child.idle);
+  await (await child.connected.catch(() => undefined))?.close();
+}
+
+function start(
+  state: CommandsState,
+  source: RemoteSource,
+  of: Pick<Child, 'organizationId' | 'described'>,
+): Child {
+  const givenUp: GivenUp = { any: false, late: 0 };
+  const { id: sourceId } = source;
+  const connected = startCommand(source, state.version, {
+    isLate: () => givenUp.late > 0 && givenUp.late-- > 0,
+    hasUnanswered: () => givenUp.any,
+    onAsked: () => void state.asking.add(sourceId),
+    onToolsChanged: () => state.onToolsChanged(sourceId),
+  });
+  connected.catch(() => {});
+  return { ...of, sourceId, connected, users: 0, idle: undefined, givenUp };
+}
+
+async function startCommand(
+  source: RemoteSource,
+  version: string,
+  hooks: ClientHooks,
+): Promise<Connection> {
+  const { command, args, timeout_ms: timeoutMs } = source.settings as unknown as McpSettings;
+  const { env = {} } = source.secrets as McpSecrets;
+  const transport = new StdioClientTransport({
+    ...{ command: command ?? '', args: [...args], env: { ...strippedEnvironment, ...env } },
+    ...{ stderr: 'pipe', maxBufferSize: messageBytesMax },
+  });
+  let said = '';
+  transport.stderr?.on('data', (chunk: Buffer) => {
+    said = (said + chunk.toString('utf8')).slice(-errorCharsMax);
+  });
+  readInTurns(transport);
+  const { client, begin, broken, watch } = newClient(source.name, version, hooks);
+  watch(transport);
+  const ended = Promise.withResolvers<never>();
+  ended.promise.catch(() => {});
+  const close = () => endChild(transport);
+  const limitMs = Math.min(startMs, timeoutMs);
+  const signal = AbortSignal.timeout(limitMs);
+  try {
+    await Promise.race([client.connect(transport, { signal }), broken, aborted(signal)]);
+  } catch (cause) {
+    await close();
+    const late = `: it did not answer within ${limitMs / 1_000} s`;
+    throw startFault(source.name, (cause === signal.reason ? late : '') + lastLine(said), cause);
+  }
+  client.onclose = () => {
+    const message = `The command of ${source.name} has ended${lastLine(said)}`;
+    ended.reject(new RemoteFault(message, { code: 'upstream_unavailable', retryable: true }));
+  };
+  const over = Promise.race([broken, ended.promise]);
+  // The call for which it was started may have been given up meanwhile.
+  over.catch(() => {});
+  return { client, begin, broken: over, close };
+}
+
+/**
+ * Reads a chunk of the child's output in each turn of the event loop, so that other requests are answered while a child
+ * floods it. The SDK reads all there is, and offers no way to pause it.
+ */
+function readInTurns(transport: StdioClientTransport): void {
+  const start = transport.start.bind(transport);
+  transport.start = async () => {
+    await start();
+    const { _process: child } = transport as unknown as { _process?: ChildProcess };
+    const stdout = child?.stdout;
+    stdout?.on('data', () => {
+      stdout.pause();
+      setImmediate(() => stdout.resume());
+    });
+  };
+}
+
+/** The SDK adds where programs are found and whose they are; these it would pass on too. */
+const strippedEnvironment = { TERM: 'dumb', SHELL: '/bin/sh' };
+
+function startFault(server: string, reason: string, cause: unknown): RemoteFault {
+  const isMissing = (cause as { code?: unknown }).code === 'ENOENT';
+  const why = isMissing ? ': there is no such program' : reason;
+  return new RemoteFault(`The command of ${server} could not be started${why}`, {
+    code: 'upstream_unavailable',
+    retryable: !isMissing,
+    cause,
+  });
+}
+
+function lastLine(said: string): string {
+  const line = said.trim().split('\n').at(-1)?.trim() ?? '';
+  return line === '' ? '' : `; it said last: ${line}`;
+}
+
+/** Asks the child to end, and kills it when it does not. */
+async function endChild(transport: StdioClientTransport): Promise<void> {
+  const { pid } = transport;
+  const ended = () => true;
+  const hasEnded = await withDeadline(transport.close().then(ended, ended), endMs);
+  if (hasEnded || pid === null) return;
+  try {
+    process.kill(pid, 'SIGKILL');
+  } catch {
+    // It has ended meanwhile.
+  }
+}

@@ -1,0 +1,67 @@
+/** The secrets of remote sources, which are stored encrypted and decrypted only for calls. */
+import { encryptValue, sealedContexts } from '../../adapters/database/sealed-values.ts';
+import { type Cipher, DecryptionError } from '../../kernel/encryption.ts';
+import { isObject, type Json } from '../../kernel/json.ts';
+import { organizationsOfSource } from './organizations.ts';
+import { secretsInQuery } from './query-secrets.ts';
+import { RemoteFault, type RemoteSource } from './remote-kind.ts';
+import type { SourceRow } from './sources.store.ts';
+
+/** Throws `409 conflict` where there is no key to encrypt them with. */
+export function sealSecrets(
+  cipher: Cipher | null,
+  source: Pick<SourceRow, 'id'>,
+  secrets: Json,
+): string | null {
+  if (Object.keys(secrets).length === 0) return null;
+  const context = sealedContexts.remote_sources(source);
+  return encryptValue(cipher, JSON.stringify(secrets), context, 'Credentials');
+}
+
+/** Throws RemoteFault where the secrets cannot be decrypted. */
+export function openSource(
+  cipher: Cipher | null,
+  row: SourceRow,
+  document: string | null = null,
+): RemoteSource {
+  const { id, name } = row;
+  const settings = JSON.parse(row.settings) as Json;
+  const about = JSON.parse(row.about) as Json;
+  const organizations = organizationsOfSource(row);
+  return { id, name, settings, secrets: openSecrets(cipher, row), document, about, organizations };
+}
+
+function openSecrets(cipher: Cipher | null, row: SourceRow): Json {
+  if (row.secrets === null) return {};
+  const stored = `The stored credentials of ${row.name} cannot be decrypted`;
+  const code = 'missing_credentials';
+  if (cipher === null) throw new RemoteFault(`${stored}: ENCRYPTION_KEY is not set`, { code });
+  try {
+    return JSON.parse(cipher.decrypt(row.secrets, sealedContexts.remote_sources(row))) as Json;
+  } catch (error) {
+    if (!(error instanceof DecryptionError)) throw error;
+    const why = 'they were stored under another ENCRYPTION_KEY; store them again';
+    throw new RemoteFault(`${stored}: ${why}`, { code });
+  }
+}
+
+/** Characters of a secret that is kept out of texts. */
+const secretCharsMin = 8;
+
+/**
+ * The texts of a source's secrets, and their words: `Bearer x` and `x`; and the queries of its addresses, and the secrets
+ * in them.
+ */
+export function secretTextsOf({ secrets, settings }: RemoteSource): string[] {
+  const texts = Object.values(secrets).flatMap((group) =>
+    typeof group === 'string' ? [group] : isObject(group) ? Object.values(group) : [],
+  );
+  const { url, base_url: base } = settings;
+  const words = texts.flatMap((text) =>
+    typeof text === 'string' ? [text, ...text.split(' ')] : [],
+  );
+  const queries = [url, base].map((one) => URL.parse(String(one))?.search ?? '');
+  return [...words, ...queries, ...queries.flatMap(secretsInQuery)].filter(
+    (text) => text.length >= secretCharsMin,
+  );
+}

@@ -1,0 +1,100 @@
+/** What the verbs of remote skills share. */
+import type { Database, Transaction } from '../../adapters/database/database.ts';
+import type { SkillRegistry } from '../../core/skills/registry.ts';
+import { recordRemoteSkills } from '../../core/skills/remote-skills.ts';
+import type { Clock } from '../../kernel/clock.ts';
+import type { Cipher } from '../../kernel/encryption.ts';
+import type { Json } from '../../kernel/json.ts';
+import type { Logger } from '../../kernel/log.ts';
+import { definitionIn } from './compare-tools.ts';
+import { factsOf, type RemoteSkill } from './definitions.ts';
+import type { HeldQuestions } from './held-questions.ts';
+import { organizationsOfVersion } from './organizations.ts';
+import type { RemoteKind } from './remote-kind.ts';
+import type { SourceRow } from './sources.store.ts';
+import { listVersions, type VersionRow } from './versions.store.ts';
+
+interface Base {
+  readonly database: Database;
+  readonly clock: Clock;
+  readonly log: Pick<Logger, 'info' | 'warn' | 'error'>;
+}
+
+export interface RemoteSkillsDeps {
+  readonly base: Base;
+  /** Null without an encryption key: secrets can be neither stored nor used then. */
+  readonly cipher: Cipher | null;
+  readonly skills: Pick<SkillRegistry, 'refresh' | 'list' | 'listAll' | 'sourceOf'>;
+  readonly kinds: ReadonlyMap<string, RemoteKind>;
+}
+
+export interface RemoteSkillsState extends Base, Omit<RemoteSkillsDeps, 'base'> {
+  /** Refreshes of this process, by source. */
+  readonly refreshes: {
+    readonly underWay: Map<string, Promise<SourceRow>>;
+    /** When the last one ended, monotonic. */
+    readonly endedAt: Map<string, number>;
+    /** Those that a service has asked for and that have not begun. */
+    readonly scheduled: Map<string, NodeJS.Timeout>;
+  };
+  /** The questions of this process that hold their calls. */
+  readonly held: HeldQuestions;
+}
+
+/** The settings that sources of all kinds have. */
+interface CommonSettings {
+  readonly timeout_ms?: number;
+  readonly idempotent_tools?: readonly string[];
+  readonly trust_annotations?: boolean;
+}
+
+const timeoutMsDefault = 60_000;
+
+export function categoryOf({ kind, name }: Pick<SourceRow, 'kind' | 'name'>): string {
+  return `${kind}-${name}`;
+}
+
+/** A version with what the operator has set for its source. */
+export function remoteSkillOf(source: SourceRow, row: VersionRow): RemoteSkill {
+  const settings: CommonSettings = JSON.parse(source.settings) as Json;
+  const definition = definitionIn(row);
+  const isTrusted = settings.trust_annotations === true && definition.saysIdempotent;
+  return {
+    category: categoryOf(source),
+    name: row.skill_name,
+    version: row.version,
+    tool: row.tool,
+    definition,
+    timeoutMs: settings.timeout_ms ?? timeoutMsDefault,
+    hasContent: source.kind === 'mcp',
+    isIdempotent: isTrusted || settings.idempotent_tools?.includes(row.tool) === true,
+  };
+}
+
+/** Why calls of a source's versions fail because of what is set of it; null for those that may succeed. */
+export function usabilityOf(
+  { kinds }: Pick<RemoteSkillsState, 'kinds'>,
+  source: SourceRow,
+): (row: Pick<VersionRow, 'definition'>) => string | null {
+  const kind = kinds.get(source.kind);
+  if (kind?.whyUnusable === undefined) return () => null;
+  const settings = JSON.parse(source.settings) as Json;
+  const about = JSON.parse(source.about) as Json;
+  return (row) => kind.whyUnusable?.({ settings, about }, definitionIn(row).request) ?? null;
+}
+
+/** Makes the registry's rows agree with the versions that are active. */
+export async function registerVersions(
+  tx: Transaction,
+  clock: Clock,
+  source: SourceRow,
+): Promise<void> {
+  const versions = await listVersions(tx, source.id);
+  const active = versions.filter(({ state }) => state === 'active');
+  const owner = { id: source.id, category: categoryOf(source) };
+  const skills = active.map((row) => ({
+    facts: factsOf(remoteSkillOf(source, row)),
+    organizations: organizationsOfVersion(source, row),
+  }));
+  await recordRemoteSkills(tx, clock, owner, skills);
+}

@@ -1,0 +1,57 @@
+/** The queries on the last run of each scheduled job, which has a row of its own. */
+import type { Transaction } from '../../adapters/database/database.ts';
+import { statement } from '../../adapters/database/statement.ts';
+import type { LastRunStatus } from '../../adapters/database/tables.ts';
+
+/** The lock order of last runs, so that two transactions cannot deadlock. */
+const inOrder = (a: { scheduled_job_id: string }, b: { scheduled_job_id: string }) =>
+  a.scheduled_job_id < b.scheduled_job_id ? -1 : 1;
+
+interface BegunRun {
+  scheduled_job_id: string;
+  at: number;
+  job_id: string;
+}
+
+const begin = statement<BegunRun>()((db, p) =>
+  db
+    .updateTable('scheduled_job_last_runs')
+    .set({ last_run_at: p('at'), last_run_status: 'active', last_run_job_id: p('job_id') })
+    .where('scheduled_job_id', '=', p('scheduled_job_id')),
+);
+
+/** Records that runs are under way. Call it last in a transaction (see the migration). */
+export async function beginLastRuns(tx: Transaction, runs: readonly BegunRun[]): Promise<void> {
+  await tx.each(begin, runs.toSorted(inOrder));
+}
+
+const clamp = statement<{ now: number }>()((db, p) =>
+  db
+    .updateTable('scheduled_job_last_runs')
+    .set({ last_run_at: p('now') })
+    .where('last_run_at', '>', p('now')),
+);
+
+/** After the clock was set back: no last run lies in the future. */
+export async function clampLastRuns(tx: Transaction, now: number): Promise<void> {
+  await tx.each(clamp, [{ now }]);
+}
+
+interface EndedLastRun {
+  scheduled_job_id: string;
+  job_id: string;
+  status: LastRunStatus;
+}
+
+const end = statement<EndedLastRun>()((db, p) =>
+  db
+    .updateTable('scheduled_job_last_runs')
+    .set({ last_run_status: p('status') })
+    .where('scheduled_job_id', '=', p('scheduled_job_id'))
+    .where('last_run_job_id', '=', p('job_id')),
+);
+
+/** Records how runs ended, if they are still the last ones. Call it last in a transaction. */
+export async function endLastRuns(tx: Transaction, runs: readonly EndedLastRun[]): Promise<void> {
+  await tx.each(end, runs.toSorted(inOrder));
+}

@@ -1,0 +1,189 @@
+/** Recent counts of an organization's runs, and the users of a skill version. */
+import type { Database } from '../../adapters/database/database.ts';
+import type { SkillRegistry } from '../../core/skills/registry.ts';
+import { bind } from '../../kernel/bind.ts';
+import { type Clock, dayMs, timestamp } from '../../kernel/clock.ts';
+import { usdOf } from '../../kernel/money.ts';
+import {
+  countsBySkill,
+  countsByStart,
+  keysOfSkill,
+  type SkillName,
+  type Span,
+} from './statistics.store.ts';
+import { type WindowName, windows } from './windows.ts';
+
+/** Skills, scheduled jobs, triggers and keys in one response, at most of each. */
+const listedMax = 200;
+/** Days, today included, for which the users of a skill list its keys. */
+const keyDays = 30;
+
+/** What the statistics need from other slices. */
+export interface StatisticsSources {
+  /** The numbers of jobs of an organization that have not ended, by status. */
+  unended(organizationId: string): Promise<{ queued: number; active: number; waiting: number }>;
+  /** When the job that waits longest became due; undefined when none is due. */
+  oldestDue(organizationId: string, now: number): Promise<number | undefined>;
+  scheduledJobs: Lists<{
+    id: string;
+    agent_id: string;
+    cron_expression: string;
+    timezone: string | null;
+    enabled: number;
+  }>;
+  triggers: Lists<{ id: string; name: string; agent_id: string; active: number }>;
+}
+
+/** Lists the rows that refer to a skill version, up to a limit, with their total. */
+type Lists<Row> = (
+  organizationId: string,
+  skill: SkillName,
+  limit: number,
+) => Promise<{ rows: Row[]; total: number }>;
+
+export type Statistics = ReturnType<typeof createStatistics>;
+
+interface StatisticsDeps {
+  readonly database: Pick<Database, 'read'>;
+  readonly clock: Pick<Clock, 'now'>;
+  readonly skills: Pick<SkillRegistry, 'registered'>;
+  readonly sources: StatisticsSources;
+}
+
+export function createStatistics(deps: StatisticsDeps) {
+  return bind(deps, { ofWindow, findSkill, usesOf });
+}
+
+/** The last hour by minutes, or the last day by quarters of an hour, the current bucket included. */
+async function ofWindow(
+  { database, clock, sources }: StatisticsDeps,
+  organizationId: string,
+  window: WindowName,
+) {
+  const now = clock.now();
+  const span = spanOf(window, now);
+  const [unended, oldestDue, counts, bySkill] = await Promise.all([
+    sources.unended(organizationId),
+    sources.oldestDue(organizationId, now),
+    countsByStart(database.read, organizationId, span),
+    countsBySkill(database.read, organizationId, span, listedMax),
+  ]);
+  return {
+    window,
+    from: timestamp(span.from),
+    to: timestamp(span.to),
+    bucket_seconds: span.seconds,
+    now: {
+      ...unended,
+      oldest_waiting_seconds: oldestDue === undefined ? null : (now - oldestDue) / 1_000,
+    },
+    totals: totalsOf(counts),
+    buckets: bucketsOf(span, counts),
+    skills: bySkill.map(({ duration_ms, longest_ms, ...skill }) => {
+      const average = averageOf({ ...skill, duration_ms });
+      return {
+        ...skill,
+        average_duration_ms: average,
+        longest_duration_ms: average === null ? null : longest_ms,
+      };
+    }),
+  };
+}
+
+/** `404` for a version that was never registered for the organization. */
+function findSkill(
+  { skills }: Pick<StatisticsDeps, 'skills'>,
+  organizationId: string,
+  skill: SkillName,
+): void {
+  skills.registered(organizationId, skill.category, skill.version, skill.name);
+}
+
+/** The users of a skill version in an organization, also of an inactive one; `404` for an unknown version. */
+async function usesOf(
+  { database, clock, skills, sources }: StatisticsDeps,
+  organizationId: string,
+  skill: SkillName,
+) {
+  findSkill({ skills }, organizationId, skill);
+  const since = firstKeyDay(clock.now());
+  const [scheduledJobs, triggers, keys] = await Promise.all([
+    sources.scheduledJobs(organizationId, skill, listedMax),
+    sources.triggers(organizationId, skill, listedMax),
+    keysOfSkill(database.read, organizationId, skill, since, listedMax),
+  ]);
+  return {
+    scheduled_jobs: scheduledJobs.rows.map(({ timezone, ...row }) => ({
+      ...row,
+      ...(timezone === null ? null : { timezone }),
+      enabled: row.enabled === 1,
+    })),
+    total_scheduled_jobs: scheduledJobs.total,
+    agent_triggers: triggers.rows.map((row) => ({ ...row, active: row.active === 1 })),
+    total_agent_triggers: triggers.total,
+    api_keys: keys.rows.map((row) => ({
+      ...row,
+      runs: Number(row.runs),
+      last_used_at: timestamp(Number(row.last_used_at)),
+    })),
+    total_api_keys: keys.total,
+  };
+}
+
+/** The first day for which runs by key are kept. */
+export function firstKeyDay(now: number): string {
+  return timestamp(now - (keyDays - 1) * dayMs).slice(0, 10);
+}
+
+function spanOf(window: WindowName, now: number): Span {
+  const { seconds, buckets } = windows[window];
+  const width = seconds * 1_000;
+  const to = now - (now % width) + width;
+  return { seconds, from: to - buckets * width, to };
+}
+
+type CountsRow = Awaited<ReturnType<typeof countsByStart>>[number];
+
+function totalsOf(counts: readonly CountsRow[]) {
+  const total = (name: Exclude<keyof CountsRow, 'start'>) =>
+    counts.reduce((sum, row) => sum + row[name], 0);
+  const cost = total('cost');
+  const unreported = total('unreported_calls');
+  const isPartial = unreported > 0 || total('unpriced_calls') > 0;
+  return {
+    accepted: total('accepted'),
+    completed: total('completed'),
+    failed: total('failed'),
+    cancelled: total('cancelled'),
+    prompt_tokens: total('prompt_tokens'),
+    completion_tokens: total('completion_tokens'),
+    total_tokens: total('prompt_tokens') + total('completion_tokens'),
+    tokens_are_partial: unreported > 0,
+    cost_usd: cost === 0 && isPartial ? null : usdOf(cost),
+    cost_is_partial: isPartial,
+  };
+}
+
+/** All buckets of the span; zeros for those without rows. */
+function bucketsOf({ seconds, from, to }: Span, counts: readonly CountsRow[]) {
+  const byStart = new Map(counts.map((row) => [row.start, row]));
+  const width = seconds * 1_000;
+  return Array.from({ length: (to - from) / width }, (_, i) => {
+    const row = byStart.get(from + i * width);
+    return {
+      start: timestamp(from + i * width),
+      accepted: row?.accepted ?? 0,
+      completed: row?.completed ?? 0,
+      failed: row?.failed ?? 0,
+      cancelled: row?.cancelled ?? 0,
+      total_tokens: (row?.prompt_tokens ?? 0) + (row?.completion_tokens ?? 0),
+      average_duration_ms: row === undefined ? null : averageOf(row),
+    };
+  });
+}
+
+/** The average duration of completed and failed runs, in whole milliseconds; null without any. */
+function averageOf(row: Pick<CountsRow, 'completed' | 'failed' | 'duration_ms'>): number | null {
+  const runs = row.completed + row.failed;
+  return runs === 0 ? null : Math.round(row.duration_ms / runs);
+}

@@ -1,0 +1,275 @@
+/**
+ * Handles a call of a trigger: checks the signature, maps the body to the skill's input, and starts a run
+ * for the trigger's key; or maps it to an event for waiting runs. A fault that only the trigger's
+ * owner can fix is reported as the event `agent.error`; the sender only gets `404`.
+ */
+
+import { hash } from 'node:crypto';
+import type { IncomingHttpHeaders } from 'node:http';
+import type { Database } from '../../adapters/database/database.ts';
+import type { SigningSecrets } from '../../adapters/database/signing-secrets.ts';
+import type { ApiKeys } from '../../core/api-keys/api-keys.ts';
+import { envelopeOf } from '../../core/events/events.ts';
+import { appendEvents } from '../../core/events/outbox.ts';
+import type { AcceptedJob } from '../../core/jobs/accept.ts';
+import type { Execute, Target } from '../../core/jobs/execute.ts';
+import { type IdempotencyKey, idempotencyMs } from '../../core/jobs/idempotency.ts';
+import { bind } from '../../kernel/bind.ts';
+import type { Caller } from '../../kernel/caller.ts';
+import type { Clock } from '../../kernel/clock.ts';
+import { DecryptionError } from '../../kernel/encryption.ts';
+import { invalid, PlatformError } from '../../kernel/errors.ts';
+import { isObject } from '../../kernel/json.ts';
+import { canonicalJson } from '../../kernel/text.ts';
+import type { SendReceipt } from '../run-events/send.ts';
+import { type EventTargetDeps, eventObstacle, sendEvent } from './event-target.ts';
+import type { Mappings } from './mapping.ts';
+import { payloadOf } from './payload.ts';
+import { requireSignature } from './signature.ts';
+import { findStartedJob, type TriggerRow } from './triggers.store.ts';
+import { triggerNotFound } from './triggers.ts';
+
+/** A trigger reports an error with one code at most this often. */
+const reportEveryMs = 60_000;
+/** Remembered reports; above it, the oldest is dropped. */
+const reportsMax = 10_000;
+
+/** Headers that no expression sees, because they hold credentials. */
+const secretHeaders: ReadonlySet<string> = new Set([
+  'authorization',
+  'cookie',
+  'proxy-authorization',
+  'x-api-key',
+]);
+/** Senders use many names for headers with a signature or a secret. */
+const secretHeader = /signature|token|hmac|secret/;
+
+/** A request as it arrived. */
+export interface Call {
+  readonly headers: IncomingHttpHeaders;
+  /** The raw body; empty without one. */
+  readonly bytes: Buffer;
+  /** The query; throws `400` for an unreadable one. */
+  query(): Readonly<Record<string, unknown>>;
+  /**
+   * The key that makes repeats of the call one job; throws `400` for an invalid one. When the signature
+   * covers `webhook-id`, only that counts: a replayed call could carry any other key.
+   */
+  idempotencyKey(isIdSigned: boolean): string | undefined;
+}
+
+/** The parsed content of a call. */
+interface Message {
+  readonly body: unknown;
+  readonly query: Readonly<Record<string, unknown>>;
+}
+
+export interface ReceiveDeps {
+  readonly database: Database;
+  readonly clock: Clock;
+  readonly apiKeys: Pick<ApiKeys, 'callerById'>;
+  readonly secrets: Pick<SigningSecrets, 'open'>;
+  /** What makes runs and events of calls. */
+  readonly targets: EventTargetDeps & { readonly execute: Execute };
+}
+
+/** The dependencies, and when each trigger last reported each code. */
+interface ReceiveState extends ReceiveDeps {
+  readonly reportedAt: Map<string, number>;
+}
+
+export type Receive = ReturnType<typeof createReceive>;
+
+export function createReceive(deps: ReceiveDeps) {
+  const state: ReceiveState = { ...deps, reportedAt: new Map() };
+  return bind(state, { callerOf, accept });
+}
+
+/** The key that the trigger acts for; `404` and `agent.error` when it is revoked or expired. */
+async function callerOf(state: ReceiveState, trigger: TriggerRow): Promise<Caller> {
+  const caller = await state.apiKeys.callerById(trigger.api_key_id);
+  if (caller !== undefined) return caller;
+  await report(state, trigger, 'invalid_api_key', 'its key is revoked or expired');
+  throw triggerNotFound('Its key is revoked or expired');
+}
+
+/** What became of a call, or of an earlier identical one. */
+type Received =
+  | { readonly job: AcceptedJob; readonly isReplay: boolean }
+  | ({ readonly job: null } & SendReceipt);
+
+/** Starts a run or sends an event for a call, or returns what an earlier identical call has made. */
+async function accept(
+  state: ReceiveState,
+  trigger: TriggerRow,
+  caller: Caller,
+  call: Call,
+): Promise<Received> {
+  const { clock } = state;
+  const secret = await secretOf(state, trigger);
+  const isIdSigned =
+    secret !== null && requireSignature(call.headers, secret, call.bytes, clock.now()).isIdSigned;
+  if (trigger.event_name !== null) {
+    await requireEvents(state, trigger, caller);
+    const key = call.idempotencyKey(isIdSigned);
+    const { headers, bytes } = call;
+    const body = payloadOf(headers, bytes);
+    const context = { body, query: call.query(), headers: visibleHeaders(headers) };
+    const named = { ...trigger, event_name: trigger.event_name };
+    return { job: null, ...(await sendEvent(state.targets, named, context, key)) };
+  }
+  return startRun(state, trigger, caller, call, isIdSigned);
+}
+
+async function startRun(
+  state: ReceiveState,
+  trigger: TriggerRow,
+  caller: Caller,
+  call: Call,
+  isIdSigned: boolean,
+): Promise<{ job: AcceptedJob; isReplay: boolean }> {
+  const { execute, mappings } = state.targets;
+  const target = await targetOf(state, trigger, caller);
+  const key = call.idempotencyKey(isIdSigned);
+  const message = { body: payloadOf(call.headers, call.bytes), query: call.query() };
+  const idempotency =
+    key === undefined
+      ? undefined
+      : { owner: trigger.id, key, fingerprint: fingerprintOf(message, trigger) };
+  const earlier = idempotency && (await startedJob(state, idempotency));
+  if (earlier !== undefined) return { job: earlier, isReplay: true };
+  const input = await inputOf(mappings, trigger, target, message, call.headers);
+  return execute.run(caller, target, input, {
+    userId: trigger.name,
+    triggerType: 'webhook',
+    idempotency,
+  });
+}
+
+/** The signing secret of a trigger, or null without one; throws `503` when it cannot be decrypted. */
+async function secretOf(state: ReceiveState, trigger: TriggerRow): Promise<string | null> {
+  const { signing_secret: secret, secret_sealed } = trigger;
+  if (secret === null) return null;
+  try {
+    return state.secrets.open('agent_triggers', trigger, { secret, secret_sealed });
+  } catch (error) {
+    if (!(error instanceof DecryptionError)) throw error;
+    const why = 'its signing secret was stored under another ENCRYPTION_KEY';
+    await report(state, trigger, 'service_unavailable', why);
+    throw new PlatformError('service_unavailable', 'Signatures cannot be checked just now', {
+      cause: `The trigger did not run: ${why}`,
+    });
+  }
+}
+
+/** `404`, and `agent.error`, where the trigger's key may send no events. */
+async function requireEvents(
+  state: ReceiveState,
+  trigger: TriggerRow,
+  { scopes }: Caller,
+): Promise<void> {
+  const why = eventObstacle(scopes);
+  if (why === null) return;
+  await report(state, trigger, 'insufficient_scope', why);
+  throw triggerNotFound(why.charAt(0).toUpperCase() + why.slice(1));
+}
+
+async function targetOf(state: ReceiveState, trigger: TriggerRow, caller: Caller): Promise<Target> {
+  const { skill_category: category, skill_version: version, skill_name: skillName } = trigger;
+  const name = `${category}/${version}/${skillName}`;
+  try {
+    return await state.targets.execute.target(caller, { category, version, skillName }, () => ({
+      agentId: trigger.agent_id,
+    }));
+  } catch (error) {
+    const code = error instanceof PlatformError ? error.code : undefined;
+    if (code === 'skill_not_found') {
+      const { message } = error as PlatformError;
+      await report(state, trigger, code, message.replace('No active', 'no active'));
+    }
+    if (code !== 'insufficient_scope') throw error;
+    const why = `its key lacks a scope that ${name} requires`;
+    await report(state, trigger, code, why);
+    throw triggerNotFound(`Its key lacks a scope that ${name} requires`);
+  }
+}
+
+/** The job that an earlier identical call has started. `execute` checks again in its transaction. */
+function startedJob(
+  { database, clock }: ReceiveState,
+  { owner, key, fingerprint }: IdempotencyKey,
+): Promise<AcceptedJob | undefined> {
+  const since = clock.now() - idempotencyMs;
+  return findStartedJob(database.read, { owner, key, fingerprint, since });
+}
+
+async function inputOf(
+  mappings: Pick<Mappings, 'evaluate'>,
+  trigger: TriggerRow,
+  { skill }: Target,
+  { body, query }: Message,
+  headers: IncomingHttpHeaders,
+): Promise<unknown> {
+  const mapped =
+    trigger.mapping === null
+      ? eventOf(body)
+      : await mappings.evaluate(trigger.organization_id, trigger.mapping, {
+          body,
+          headers: visibleHeaders(headers),
+          query,
+        });
+  const own = JSON.parse(trigger.input) as Record<string, unknown>;
+  if (isObject(mapped)) return { ...own, ...mapped };
+  if (mapped === undefined) throw invalid('mapping', 'gives nothing for this request');
+  const isAlone = Object.keys(own).length === 0;
+  // Some skills take a text or a list, which cannot be merged with the trigger's input.
+  if (isAlone && skill.inputIssues(mapped) === null) return mapped;
+  throw invalid('mapping', 'must give an object');
+}
+
+/** Records `agent.error`, unless the trigger has reported the same code within the last minute. */
+async function report(
+  { database, clock, reportedAt }: ReceiveState,
+  trigger: TriggerRow,
+  code: string,
+  why: string,
+): Promise<void> {
+  const name = `${trigger.id}:${code}`;
+  const last = reportedAt.get(name);
+  if (last !== undefined && clock.monotonic() - last < reportEveryMs) return;
+  reportedAt.delete(name);
+  if (reportedAt.size >= reportsMax) reportedAt.delete(reportedAt.keys().next().value as string);
+  reportedAt.set(name, clock.monotonic());
+  const event = {
+    ...envelopeOf(trigger),
+    type: 'agent.error',
+    data: { code, message: `The trigger ${trigger.id} did not run: ${why}.`, job_id: null },
+  } as const;
+  try {
+    await database.write((tx) => appendEvents(tx, [event], clock.now()));
+  } catch (error) {
+    reportedAt.delete(name);
+    throw error;
+  }
+}
+
+/**
+ * Equal for repeats of one call. It leaves out the mapped input, because a mapping may use the time, and
+ * the headers, because some differ in a repeat, for example a date or an attempt number.
+ */
+function fingerprintOf({ body, query }: Message, trigger: TriggerRow): string {
+  const skill = [trigger.skill_category, trigger.skill_version, trigger.skill_name];
+  return hash('sha256', canonicalJson([body, query, skill]));
+}
+
+/** The input that a trigger without a mapping makes of a body. */
+function eventOf(body: unknown): Record<string, unknown> {
+  return isObject(body) ? body : { event: body };
+}
+
+function visibleHeaders(headers: IncomingHttpHeaders): Record<string, string> {
+  const visible = Object.entries(headers).filter(
+    ([name]) => !secretHeaders.has(name) && !secretHeader.test(name),
+  );
+  return Object.fromEntries(visible.map(([name, value]) => [name, String(value)]));
+}

@@ -1,0 +1,223 @@
+/**
+ * `POST /api/webhooks/agent/:webhookToken` (specification: Webhook trigger; docs/decisions/triggers.md): the only
+ * path of /api without an API key. Token, rate limit and the creating key are checked before the body is
+ * read. The body stays bytes, because the signature covers bytes.
+ */
+import type { FastifyReply, FastifyRequest } from 'fastify';
+import { asPlatformError } from '../../adapters/http/errors.ts';
+import { onceGiven } from '../../adapters/http/idempotency-key.ts';
+import { type Query, takingAnyQuery } from '../../adapters/http/query.ts';
+import type { RateLimiter } from '../../adapters/http/rate-limit.ts';
+import type { Server } from '../../adapters/http/server.ts';
+import { isReadable, originForm, pathOf, unreadableParameter } from '../../adapters/http/url.ts';
+import type { Caller } from '../../kernel/caller.ts';
+import type { Clock } from '../../kernel/clock.ts';
+import { invalid, PlatformError } from '../../kernel/errors.ts';
+import { newId } from '../../kernel/ids.ts';
+import type { EndedCall, TriggerCalls } from './calls.ts';
+import { unreadableType } from './payload.ts';
+import type { Receive } from './receive.ts';
+import type { TriggerRow } from './triggers.store.ts';
+import { reasonOf, requireActive, type Triggers, triggerNotFound } from './triggers.ts';
+import { callSchema, idempotencyKeyMax } from './webhook-trigger.schemas.ts';
+
+const prefix = '/api/webhooks/agent';
+/** The sender's idempotency key, else the id that the sender gives its delivery. */
+const idempotencyHeaders: readonly string[] = [
+  'idempotency-key',
+  'x-github-delivery',
+  'webhook-id',
+];
+
+interface WebhookTriggerRouteDeps {
+  readonly slice: {
+    readonly triggers: Triggers;
+    readonly receive: Receive;
+    readonly calls: Pick<TriggerCalls, 'record'>;
+  };
+  readonly clock: Clock;
+  readonly limiter: RateLimiter;
+  /** The refusal of a request that no route matches. */
+  readonly unmatched: (method: string, url: string) => PlatformError;
+}
+
+/** A call of an existing trigger, with the facts for its log so far. */
+interface KnownCall {
+  readonly id: string;
+  readonly triggerId: string;
+  readonly receivedAt: number;
+  refusal: PlatformError | null;
+  jobId: string | null;
+  eventId: string | null;
+  isReplay: boolean;
+}
+
+/** What is known of a call before its body is read. */
+interface Marked {
+  admitted: { readonly trigger: TriggerRow; readonly caller: Caller };
+  known: KnownCall | null;
+}
+const marksOf = (request: FastifyRequest) => request as unknown as Marked;
+
+export function webhookTriggerRoutes(server: Server, deps: WebhookTriggerRouteDeps) {
+  server.register(
+    (registered, _options, done) => {
+      const scope = registered as unknown as Server;
+      takeAnyBody(scope);
+      recordCalls(scope, deps.slice.calls);
+      refuseUnmatched(scope, deps.unmatched);
+      callRoute(scope, deps);
+      done();
+    },
+    { prefix },
+  );
+}
+
+/** Bodies stay bytes, of any media type. */
+function takeAnyBody(scope: Server): void {
+  scope.removeAllContentTypeParsers();
+  scope.addContentTypeParser('*', { parseAs: 'buffer' }, (_request, body, parsed) =>
+    parsed(null, body),
+  );
+}
+
+/** Records each answered call of an existing trigger in its log. */
+function recordCalls(scope: Server, calls: WebhookTriggerRouteDeps['slice']['calls']): void {
+  scope.decorateRequest('admitted', null);
+  scope.decorateRequest('known', null);
+  // Before the answer is sent, because some senders close the connection first. It only writes to memory.
+  scope.addHook('onSend', (request, reply, _payload, next) => {
+    const { known } = marksOf(request);
+    if (known !== null) calls.record(endedCall(known, request, reply));
+    next();
+  });
+  scope.setErrorHandler((error, request) => {
+    const { code } = error as { code?: unknown };
+    // The usual message names JSON only; triggers take other types as well.
+    const refusal = code === 'FST_ERR_CTP_INVALID_MEDIA_TYPE' ? unreadableType() : error;
+    const { known } = marksOf(request);
+    if (known !== null) known.refusal = asPlatformError(refusal);
+    throw refusal;
+  });
+}
+
+function endedCall(call: KnownCall, request: FastifyRequest, reply: FastifyReply): EndedCall {
+  const { refusal, ...facts } = call;
+  return {
+    ...facts,
+    durationMs: Math.round(reply.elapsedTime),
+    status: reply.statusCode,
+    error: refusal?.code ?? null,
+    message: refusal === null ? null : reasonOf(refusal),
+    bodyBytes: Buffer.isBuffer(request.body) ? request.body.length : null,
+  };
+}
+
+/** An unreadable token is an unknown trigger; any other path without a route gets the usual refusal. */
+function refuseUnmatched(scope: Server, unmatched: WebhookTriggerRouteDeps['unmatched']): void {
+  const refusalOf = ({ method, originalUrl }: FastifyRequest): PlatformError => {
+    const isPathReadable = isReadable(pathOf(originForm(originalUrl)));
+    return isPathReadable ? unmatched(method, originalUrl) : triggerNotFound();
+  };
+  // This path needs no key, so every sender may see why it was refused.
+  scope.addHook('onRequest', (request, _reply, next) => {
+    next(request.is404 ? refusalOf(request) : undefined);
+  });
+  scope.setNotFoundHandler((request) => {
+    throw refusalOf(request);
+  });
+}
+
+/** Looks up the trigger of a call and its creating key, and applies the rate limit. */
+async function admit(
+  { slice: { triggers, receive }, clock, limiter }: WebhookTriggerRouteDeps,
+  request: FastifyRequest,
+  reply: FastifyReply,
+): Promise<void> {
+  const { webhookToken } = request.params as { webhookToken: string };
+  const receivedAt = clock.now();
+  const trigger = await triggers.byToken(webhookToken);
+  marksOf(request).known = {
+    id: newId(),
+    triggerId: trigger.id,
+    receivedAt,
+    refusal: null,
+    jobId: null,
+    eventId: null,
+    isReplay: false,
+  };
+  requireActive(trigger);
+  await limit(limiter, reply, trigger);
+  const caller = await receive.callerOf(trigger);
+  marksOf(request).admitted = { trigger, caller };
+}
+
+/** Applies the trigger's rate limit, which all its senders share. */
+async function limit(
+  limiter: RateLimiter,
+  reply: FastifyReply,
+  { id, rate_limit }: TriggerRow,
+): Promise<void> {
+  const decision = await limiter.hit(`trigger:${id}`, rate_limit, true);
+  reply.headers({
+    'x-ratelimit-limit': decision.limit,
+    'x-ratelimit-remaining': decision.remaining,
+    'x-ratelimit-reset': decision.reset,
+  });
+  if (decision.allowed) return;
+  throw new PlatformError(
+    'rate_limit_exceeded',
+    `This trigger may be called ${decision.limit} times per minute`,
+    { retryAfter: decision.retryAfter },
+  );
+}
+
+function callRoute(scope: Server, deps: WebhookTriggerRouteDeps): void {
+  const options = {
+    config: takingAnyQuery,
+    onRequest: (request: FastifyRequest, reply: FastifyReply) => admit(deps, request, reply),
+    // The skill's schema validates the result of the mapping instead.
+    validatorCompiler: () => () => true,
+    schema: callSchema,
+  };
+  scope.post('/:webhookToken', options, async (request, reply) => {
+    const { admitted, known } = marksOf(request);
+    const { trigger, caller } = admitted;
+    const received = await deps.slice.receive.accept(trigger, caller, {
+      headers: request.headers,
+      bytes: (request.body as Buffer | undefined) ?? Buffer.alloc(0),
+      query: () => queryOf(request),
+      idempotencyKey: (isIdSigned) =>
+        idempotencyKeyOf(request, isIdSigned ? ['webhook-id'] : idempotencyHeaders),
+    });
+    const { job, isReplay } = received;
+    if (isReplay) reply.header('idempotent-replayed', 'true');
+    if (job === null) {
+      const { eventId, delivered } = received;
+      if (known !== null) Object.assign(known, { eventId, isReplay });
+      return reply.status(202).send({ event_id: eventId, delivered });
+    }
+    if (known !== null) Object.assign(known, { jobId: job.id, isReplay });
+    reply.header('location', `/api/jobs/${job.id}`);
+    return reply
+      .status(202)
+      .send({ job_id: job.id, conversation_id: job.conversation_id, status: 'queued' });
+  });
+}
+
+function queryOf(request: FastifyRequest): Query {
+  const unreadable = unreadableParameter(request.originalUrl);
+  if (unreadable === null) return request.query as Query;
+  throw invalid(unreadable, 'must be percent-encoded UTF-8 without NUL');
+}
+
+/** The value of the first header in `names` that the request has; throws `400` for an invalid one. */
+function idempotencyKeyOf(request: FastifyRequest, names: readonly string[]): string | undefined {
+  const name = names.find((one) => request.headers[one] !== undefined);
+  const key = name === undefined ? undefined : onceGiven(request, name);
+  if (name === undefined || key === undefined) return undefined;
+  if (key === '' || key.length > idempotencyKeyMax) {
+    throw invalid(name, `must be 1 to ${idempotencyKeyMax} characters`);
+  }
+  return key;
+}

@@ -1,0 +1,121 @@
+/**
+ * Erasure of a user in what webhooks read and were sent: events of the outbox and bodies of deliveries. The events of
+ * an organization may be millions, so how far they were looked through is kept for a repetition.
+ */
+import type { Database } from '../../adapters/database/database.ts';
+import { erasedData, erasedEnd } from '../../adapters/database/erased-data.ts';
+import { waitForReader, webhooksReader } from '../../core/events/reader.ts';
+import {
+  beginProgress,
+  deliveriesAbout,
+  type EventsCursor,
+  endProgress,
+  eventsAfter,
+  keepProgress,
+  redactDelivery,
+  redactEvent,
+} from './erased-events.store.ts';
+import { erasedAmong, type OfUser } from './user-data.store.ts';
+
+/** Rows of one transaction, and events read at a time. */
+const deliveriesMax = 100;
+const eventsMax = 1_000;
+/** Pages without a find after which the place is kept. */
+const keptEvery = 20;
+
+interface EraseEventsDeps {
+  readonly database: Database;
+  readonly isLate: () => boolean;
+}
+
+interface EventData {
+  readonly job_id?: string | null;
+  readonly conversation_id?: string;
+  readonly user_id?: string;
+  /** Where an erasure was interrupted. */
+  readonly erased?: boolean;
+}
+
+/** Erases what deliveries about jobs or conversations say, until `isLate`: whether nothing is left. */
+export async function eraseDeliveries(
+  { database, isLate }: EraseEventsDeps,
+  subjects: readonly string[],
+): Promise<boolean> {
+  while (!isLate()) {
+    const found = await database.write(async (tx) => {
+      const rows = await deliveriesAbout(tx, subjects, deliveriesMax);
+      for (const { id, body } of rows) {
+        const { data: _, ...head } = JSON.parse(body) as Record<string, unknown>;
+        const erased = `${JSON.stringify(head).slice(0, -1)}${erasedEnd}`;
+        await redactDelivery(tx, id, erased);
+      }
+      return rows.length;
+    });
+    // Not before nothing is found: a redelivery may have been made of one of them, for which its lock was waited.
+    if (found === 0) return true;
+  }
+  return false;
+}
+
+/**
+ * Of the events that webhooks read, erases those about erased jobs, and about conversations of the user, until `isLate`:
+ * whether all were looked at.
+ */
+export async function eraseEvents(
+  { database, isLate }: EraseEventsDeps,
+  user: OfUser,
+): Promise<boolean> {
+  let kept = await database.write((tx) => beginProgress(tx, user));
+  let after = kept;
+  for (let pages = 1; ; pages++) {
+    const rows = await eventsAfter(database.read, user.organizationId, after, eventsMax);
+    const last = rows.at(-1);
+    if (last === undefined) return true;
+    if (!(await erasePage({ database, isLate }, user, rows))) return false;
+    const reached = { txid: last.txid, seq: Number(last.seq) };
+    after = reached;
+    const stops = isLate();
+    if (stops || rows.length < eventsMax || pages % keptEvery === 0) {
+      await database.write((tx) => keepProgress(tx, user, kept, reached));
+      kept = reached;
+    }
+    if (stops) return false;
+  }
+}
+
+/** Forgets how far the events were looked through, when nothing of the user is left. */
+export const endErasure = ({ database }: Pick<EraseEventsDeps, 'database'>, user: OfUser) =>
+  database.write((tx) => endProgress(tx, user));
+
+/**
+ * In steps, so that a repetition after a crash finds what is left: the events keep what they are about until their
+ * deliveries are erased. Whether they are, or it was too late.
+ */
+async function erasePage(
+  { database, isLate }: EraseEventsDeps,
+  user: OfUser,
+  rows: readonly ({ readonly data: string } & EventsCursor)[],
+): Promise<boolean> {
+  const told = rows.map(({ seq, data }) => ({ seq, ...(JSON.parse(data) as EventData) }));
+  const jobs = told.flatMap(({ job_id }) => job_id ?? []);
+  const gone = await erasedAmong(database.read, [...new Set(jobs)]);
+  const about = told.filter(
+    ({ job_id, user_id, erased }) =>
+      erased === true || user_id === user.userId || gone.has(job_id ?? ''),
+  );
+  if (about.length === 0) return true;
+  await database.write(async (tx) => {
+    for (const { seq, job_id, conversation_id } of about) {
+      await redactEvent(tx, Number(seq), JSON.stringify({ erased: true, job_id, conversation_id }));
+    }
+  });
+  // A dispatcher may have read these events before, and commits their deliveries later.
+  await database.write((tx) => waitForReader(tx, webhooksReader));
+  // Also finds the deliveries that an interrupted erasure has left.
+  const subjects = about.flatMap(({ job_id, conversation_id }) => job_id ?? conversation_id ?? []);
+  if (!(await eraseDeliveries({ database, isLate }, [...new Set(subjects)]))) return false;
+  await database.write(async (tx) => {
+    for (const { seq } of about) await redactEvent(tx, Number(seq), erasedData);
+  });
+  return true;
+}

@@ -1,0 +1,311 @@
+/**
+ * Erasure of a user: memories, conversations with their messages, and all text of jobs, whose rows stay. Each
+ * transaction is small, and what is done is found no more, so an erasure that was interrupted goes on where it is
+ * asked for again. Never touches a job that has not ended.
+ */
+import { setTimeout as pause } from 'node:timers/promises';
+import type { Writer } from '../../adapters/database/counts.ts';
+import type { Database, Transaction } from '../../adapters/database/database.ts';
+import { conversationsHeld, forgetJobs } from '../../core/conversations/record.ts';
+import type { Jobs } from '../../core/jobs/jobs.ts';
+import { removeSteps } from '../../core/journal/steps.ts';
+import type { Memories } from '../../core/memories/memories.ts';
+import { usageOfUser } from '../../core/usage/budgets.ts';
+import type { Clock } from '../../kernel/clock.ts';
+import { PlatformError } from '../../kernel/errors.ts';
+import type { Logger } from '../../kernel/log.ts';
+import { removeApprovals } from '../approvals/approvals.ts';
+import { eraseEventsOfJobs } from '../run-events/erase.ts';
+import { endErasure, eraseDeliveries, eraseEvents } from './erase-events.ts';
+import { endProgress } from './erased-events.store.ts';
+import {
+  childrenKept,
+  conversationsOf,
+  erasedAmong,
+  erasedUser,
+  hasEnded,
+  jobsIn,
+  jobsNaming,
+  lockedStates,
+  type OfUser,
+  openJobs,
+  redactJobs,
+} from './user-data.store.ts';
+
+/** Messages of one transaction, whose jobs are erased in it; conversations read at a time. */
+const messagesMax = 100;
+const readMax = 50;
+/** Links to jobs in a refusal. */
+const linkedMax = 5;
+/** Jobs that are cancelled before the next look at what is open, and the time between two. */
+const cancelledMax = 200;
+const cancelPollMs = 50;
+/** After so long the request is answered, and a repetition goes on. Half of it at most is for cancelling. */
+const budgetMs = 20_000;
+
+/** What every erasure and export runs on. */
+interface UserDataBase {
+  readonly database: Database;
+  readonly clock: Clock;
+  readonly writer: Writer;
+  readonly log: Pick<Logger, 'info'>;
+}
+
+export interface UserDataDeps extends UserDataBase {
+  readonly memories: Pick<Memories, 'eraseUser' | 'eraseOfJobs' | 'compactIndex' | 'ofUser'>;
+  readonly jobs: Pick<Jobs, 'cancel'>;
+}
+
+/** What a request erased; `done` is false where a repetition has to go on. */
+export interface Erased {
+  done: boolean;
+  /** The job that a repetition has to wait for. */
+  waits_for: string | null;
+  /** Jobs of the user that have not ended. */
+  open_jobs: number;
+  memories: number;
+  conversations: number;
+  jobs: number;
+}
+
+/** A job whose data cannot be erased yet. */
+class JobNotEnded extends PlatformError {
+  readonly jobId: string;
+
+  constructor(jobId: string) {
+    super('conflict', `The job ${jobId} of the user has not ended: cancel it or wait for its end`);
+    this.jobId = jobId;
+  }
+}
+
+function refusalOf({ ids, total }: OpenJobs, { userId }: OfUser): PlatformError {
+  const links = ids.slice(0, linkedMax).map((id) => `/api/jobs/${id}`);
+  const list = `/api/jobs?user_id=${encodeURIComponent(userId)}`;
+  const more = total > links.length ? ', …' : '';
+  return new PlatformError(
+    'conflict',
+    `Jobs of the user that have not ended: ${total} (${links.join(', ')}${more}; the user's jobs: ${list}). ` +
+      'Send cancel_jobs=true to cancel them, or wait for their ends',
+  );
+}
+
+type OpenJobs = Awaited<ReturnType<typeof openJobs>>;
+
+/** Cancels the jobs of the user that have not ended, until none is left or it is late; those that are left. */
+async function cancelOpenJobs(
+  { database, jobs }: UserDataDeps,
+  user: OfUser,
+  isLate: () => boolean,
+): Promise<OpenJobs> {
+  const asked = new Set<string>();
+  for (;;) {
+    const open = await openJobs(database.read, user, cancelledMax);
+    if (open.total === 0 || isLate()) return open;
+    for (const id of open.ids) {
+      if (asked.has(id) || isLate()) continue;
+      asked.add(id);
+      await cancelOne(jobs, user, id);
+    }
+    // Active runs have a grace period before they are stopped by force.
+    await pause(cancelPollMs);
+  }
+}
+
+async function cancelOne(
+  jobs: UserDataDeps['jobs'],
+  { organizationId }: OfUser,
+  id: string,
+): Promise<void> {
+  try {
+    await jobs.cancel(organizationId, id);
+  } catch (error) {
+    const hasEnded = error instanceof PlatformError && error.code === 'job_not_cancellable';
+    if (!hasEnded) throw error;
+  }
+}
+
+/**
+ * Throws `409 conflict` where jobs of the user have not ended and are not to be cancelled, and then nothing was erased.
+ * Where they are to be cancelled and do not end in time, nothing was erased either, and `waits_for` names one of them, as
+ * it names a job that is accepted meanwhile.
+ */
+export async function eraseUser(
+  deps: UserDataDeps,
+  user: OfUser,
+  cancelsJobs = false,
+): Promise<Erased> {
+  const { database, clock, log } = deps;
+  const until = clock.monotonic() + budgetMs;
+  const isLate = () => clock.monotonic() >= until;
+  const isLateToCancel = () => clock.monotonic() >= until - budgetMs / 2;
+  const open = cancelsJobs
+    ? await cancelOpenJobs(deps, user, isLateToCancel)
+    : await openJobs(database.read, user, linkedMax);
+  if (open.total > 0 && !cancelsJobs) throw refusalOf(open, user);
+  const erased: Erased = {
+    ...{ done: false, waits_for: open.ids[0] ?? null, open_jobs: open.total },
+    ...{ memories: 0, conversations: 0, jobs: 0 },
+  };
+  if (open.total === 0) {
+    erased.done = await eraseAll({ ...deps, user, erased, isLate });
+    if (!erased.done) erased.open_jobs = (await openJobs(database.read, user, 1)).total;
+  }
+  const { organizationId: organization_id, userId: user_id } = user;
+  log.info({ organization_id, user_id, ...erased }, 'data of a user was erased');
+  return erased;
+}
+
+/** Whether nothing is left. */
+async function eraseAll(erasing: Erasing): Promise<boolean> {
+  const { database, memories, user, erased, isLate } = erasing;
+  const sum = () => erased.memories + erased.conversations + erased.jobs;
+  // Again after each that found something, because more may have come meanwhile.
+  for (let before = -1; sum() > before; ) {
+    before = sum();
+    erased.memories += await memories.eraseUser(user.organizationId, user.userId, isLate);
+    await eraseConversations(erasing);
+    if (isLate() || erased.waits_for !== null) return false;
+  }
+  if (!(await eraseEvents({ database, isLate }, user))) return false;
+  await database.write((tx) =>
+    usageOfUser.rename(tx, user.organizationId, user.userId, erasedUser),
+  );
+  if (!(await memories.compactIndex(isLate))) return false;
+  await endErasure({ database }, user);
+  return database.emptyLog();
+}
+
+/** Conversations that were begun for the user, and then those that a job for the user has continued. */
+async function eraseConversations(erasing: Erasing): Promise<void> {
+  const { database, user, isLate } = erasing;
+  const own = async (after: string) => {
+    const found = await conversationsOf(database.read, user, after, readMax);
+    return found.map(({ id }) => ({ id, conversationId: id }));
+  };
+  const continued = async (after: string) => {
+    const found = await jobsNaming(database.read, user, after, readMax);
+    return found.map(({ id, conversation_id }) => ({ id, conversationId: conversation_id }));
+  };
+  for (const read of [own, continued]) {
+    for (let after: string | undefined = ''; after !== undefined && !isLate(); ) {
+      const found: Awaited<ReturnType<typeof own>> = await read(after);
+      const ids = new Set(found.map(({ conversationId }) => conversationId));
+      for (const id of ids) if (!isLate()) await eraseOrLeave(erasing, id);
+      after = found.at(-1)?.id;
+    }
+  }
+}
+
+/** A conversation in which a job has not ended is left for a repetition. */
+async function eraseOrLeave(erasing: Erasing, id: string): Promise<void> {
+  try {
+    await eraseConversation(erasing, { id });
+  } catch (error) {
+    if (!(error instanceof JobNotEnded)) throw error;
+    erasing.erased.waits_for ??= error.jobId;
+  }
+}
+
+/** An erasure that is under way. */
+interface Erasing extends UserDataDeps {
+  readonly user: OfUser;
+  readonly erased: Erased;
+  readonly isLate: () => boolean;
+}
+
+/** A conversation to erase. */
+interface Erasable {
+  readonly id: string;
+  /** Jobs of it that are to be erased, too, where they have left no message. */
+  readonly jobs?: readonly string[];
+  /** The conversations that wait for the end of this one. */
+  readonly above?: readonly string[];
+}
+
+/** All of it, also what jobs for others have said in it and what these have started: it may repeat what the user said. */
+async function eraseConversation(erasing: Erasing, conversation: Erasable): Promise<void> {
+  const { database, user, isLate } = erasing;
+  const { id, jobs: given = [], above = [] } = conversation;
+  for (;;) {
+    const inMessages = await jobsIn(database.read, id, messagesMax);
+    const isLast = inMessages.length === 0;
+    const named = isLast ? await jobsNaming(database.read, user, '', readMax) : [];
+    const ofIt = named.filter((job) => job.conversation_id === id).map((job) => job.id);
+    const gone = isLast ? await erasedAmong(database.read, given) : new Set<string>();
+    const left = new Set([...ofIt, ...given.filter((job) => !gone.has(job))]);
+    const jobs = isLast ? [...left] : inMessages;
+    await eraseBelow(erasing, jobs, [...above, id]);
+    if (isLate() || !(await eraseWithMemories(erasing, id, jobs))) return;
+    if (isLast || isLate()) return;
+  }
+}
+
+/**
+ * What jobs have started, before themselves: a repetition finds it through them, and below a job that was erased
+ * nothing is left. Stops where it is late.
+ */
+async function eraseBelow(
+  erasing: Erasing,
+  jobs: readonly string[],
+  above: readonly string[],
+): Promise<void> {
+  const { database, isLate } = erasing;
+  while (jobs.length > 0 && !isLate()) {
+    const children = await childrenKept(database.read, jobs, readMax);
+    if (children.length === 0) return;
+    for (const [id, ofIt] of Map.groupBy(children, (child) => child.conversation_id)) {
+      const ids = ofIt.map((child) => child.id);
+      if (!above.includes(id)) await eraseConversation(erasing, { id, jobs: ids, above });
+      else {
+        // Its conversation is erased further above, once all that was started is.
+        await eraseBelow(erasing, ids, above);
+        if (!isLate()) await eraseWithMemories(erasing, id, ids);
+      }
+      if (isLate()) return;
+    }
+  }
+}
+
+/** Jobs of a conversation with all that tells of them; false where it was too late, and the jobs are left. */
+async function eraseWithMemories(
+  erasing: Erasing,
+  id: string,
+  jobs: readonly string[],
+): Promise<boolean> {
+  const { database, memories, user, erased, isLate } = erasing;
+  const { organizationId } = user;
+  // Before the jobs, by which a repetition finds them.
+  erased.memories += await memories.eraseOfJobs({ organizationId, jobIds: jobs }, isLate);
+  if (!(await eraseDeliveries({ database, isLate }, [id, ...jobs]))) return false;
+  const isGone = await database.write((tx) => eraseJobs(erasing, tx, id, jobs));
+  erased.jobs += jobs.length;
+  if (isGone) erased.conversations += 1;
+  return true;
+}
+
+/** Whether the conversation is gone with them. */
+async function eraseJobs(
+  { clock, writer, user }: Erasing,
+  tx: Transaction,
+  conversationId: string,
+  ids: readonly string[],
+): Promise<boolean> {
+  const [conversation] = await conversationsHeld(tx, [conversationId]);
+  const rows = ids.length === 0 ? [] : await lockedStates(tx, ids);
+  const running = rows.find((row) => !hasEnded(row));
+  if (running !== undefined) throw new JobNotEnded(running.id);
+  if (conversation?.status === 'active') throw new JobNotEnded(ids.at(-1) ?? '');
+  if (ids.length > 0) {
+    await redactJobs(tx, ids, clock.now());
+    // The steps name the events.
+    await eraseEventsOfJobs(tx, ids);
+    await removeSteps(tx, ids);
+    await removeApprovals(tx, ids);
+  }
+  // Events about these jobs may stand before those that an earlier request has looked through.
+  await endProgress(tx, user);
+  // Of jobs that are gone, too: their messages are here.
+  const gone = ids.map((id) => ({ id, conversation_id: conversationId }));
+  await forgetJobs(tx, [...gone, { id: '', conversation_id: conversationId }], writer);
+  return conversation !== undefined && (await conversationsHeld(tx, [conversationId])).length === 0;
+}

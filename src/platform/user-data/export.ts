@@ -1,0 +1,109 @@
+/** All that is kept of a user, one line of JSON for each thing. Reads a few rows at a time, however much there is. */
+import { noTokenSums } from '../../adapters/http/schemas.ts';
+import { jobView } from '../../core/jobs/job-views.ts';
+import { timestamp } from '../../kernel/clock.ts';
+import type { UserDataDeps } from './erase.ts';
+import {
+  conversationsOf,
+  isBegunFor,
+  jobsById,
+  jobsNaming,
+  messagesAfter,
+  type OfUser,
+} from './user-data.store.ts';
+
+/** Rows read at a time: inputs and outputs may have a megabyte each. */
+const rowsMax = 50;
+const jobsMax = 5;
+
+type Line = { readonly type: 'memory' | 'conversation' | 'message' | 'job' | 'end' } & Record<
+  string,
+  unknown
+>;
+
+/** The last line has the numbers of the others: an export without it is not whole. */
+export async function* exportUser(deps: UserDataDeps, user: OfUser): AsyncGenerator<string> {
+  const counts = { memories: 0, conversations: 0, messages: 0, jobs: 0 };
+  const counted = {
+    memory: 'memories',
+    conversation: 'conversations',
+    message: 'messages',
+  } as const;
+  for await (const line of linesOf(deps, user)) {
+    const name = line.type === 'job' ? 'jobs' : counted[line.type as keyof typeof counted];
+    counts[name] += 1;
+    yield `${JSON.stringify(line)}\n`;
+  }
+  yield `${JSON.stringify({ type: 'end', user_id: user.userId, ...counts } satisfies Line)}\n`;
+}
+
+async function* linesOf(deps: UserDataDeps, user: OfUser): AsyncGenerator<Line> {
+  const { organizationId, userId } = user;
+  for await (const memory of deps.memories.ofUser(organizationId, userId)) {
+    yield { type: 'memory', ...memory };
+  }
+  const { read } = deps.database;
+  for (let after = ''; ; ) {
+    const conversations = await conversationsOf(read, user, after, rowsMax);
+    for (const { created_at, updated_at, ...conversation } of conversations) {
+      const moments = { created_at: timestamp(created_at), updated_at: timestamp(updated_at) };
+      yield { type: 'conversation', ...conversation, ...moments };
+      yield* linesOfConversation(deps, user, conversation.id);
+    }
+    const last = conversations.at(-1);
+    if (last === undefined) break;
+    after = last.id;
+  }
+  yield* jobsElsewhere(deps, user);
+}
+
+async function* linesOfConversation(
+  deps: UserDataDeps,
+  user: OfUser,
+  id: string,
+): AsyncGenerator<Line> {
+  let job = '';
+  for (let after = ''; ; ) {
+    const messages = await messagesAfter(deps.database.read, id, after, rowsMax);
+    for (const { created_at, ...message } of messages) {
+      // The messages of a conversation's jobs follow one another.
+      if (message.job_id !== job) yield* jobLines(deps, user, [message.job_id]);
+      job = message.job_id;
+      const at = { conversation_id: id, created_at: timestamp(created_at) };
+      yield { type: 'message', ...message, ...at };
+    }
+    const last = messages.at(-1);
+    if (last === undefined) return;
+    after = last.id;
+  }
+}
+
+/** Jobs for the user that continued the conversation of another, or whose conversation is gone. */
+async function* jobsElsewhere(deps: UserDataDeps, user: OfUser): AsyncGenerator<Line> {
+  const { read } = deps.database;
+  for (let after = ''; ; ) {
+    const jobs = await jobsNaming(read, user, after, jobsMax);
+    for (const { id, conversation_id } of jobs) {
+      if (!(await isBegunFor(read, user, conversation_id))) yield* jobLines(deps, user, [id]);
+    }
+    const last = jobs.at(-1);
+    if (last === undefined) return;
+    after = last.id;
+  }
+}
+
+async function* jobLines(
+  { database }: UserDataDeps,
+  { organizationId }: OfUser,
+  ids: readonly string[],
+): AsyncGenerator<Line> {
+  for (const row of await jobsById(database.read, organizationId, ids)) {
+    const {
+      token_stats: _,
+      nested_token_stats: _nested,
+      total_token_stats: _total,
+      ...job
+    } = jobView(row, noTokenSums);
+    yield { type: 'job', ...job };
+  }
+}

@@ -1,0 +1,103 @@
+/** `/api/users/:userId/data`: what is kept of a user, to be taken out and to be erased. */
+import { Readable } from 'node:stream';
+import type { FastifyRequest } from 'fastify';
+import { Type } from 'typebox';
+import { callerOf } from '../../adapters/http/authenticate.ts';
+import { apiRefusals } from '../../adapters/http/refusals.ts';
+import { Defaulted, Id, Name, Nullable, Words } from '../../adapters/http/schemas.ts';
+import type { Server } from '../../adapters/http/server.ts';
+import { requireScopes } from '../../kernel/caller.ts';
+import { eraseUser, type UserDataDeps } from './erase.ts';
+import { exportUser } from './export.ts';
+
+/** The scope of keys that may take out and erase what is kept of users. */
+const userDataScopes: readonly string[] = ['user-data'];
+
+const operation = { tags: ['User data'], security: [{ apiKey: [] }] };
+const params = Type.Object({
+  userId: { ...Name(), description: 'The user, as x-user-id names it.' },
+});
+
+const Line = Type.Object(
+  { type: Type.String({ description: 'memory, conversation, message, job or end.' }) },
+  {
+    additionalProperties: true,
+    title: 'UserDataLine',
+    examples: [{ type: 'memory', content: 'Ada prefers short answers.', user_id: 'ada' }],
+  },
+);
+const exportSchema = {
+  ...operation,
+  operationId: 'exportUserData',
+  summary: 'Take out all that is kept of a user',
+  description:
+    'Needs the scope user-data. Lines of JSON: memories, conversations with their messages, and jobs ' +
+    'with input and output. The last line is of the type end and counts the others.',
+  params,
+  response: {
+    200: {
+      description: 'The lines, as they are read. The schema is that of one of them.',
+      content: { 'application/x-ndjson': { schema: Line } },
+    },
+    ...apiRefusals('insufficient_scope', 'validation_error'),
+  },
+};
+const Erased = Type.Object(
+  {
+    done: Type.Boolean({ description: 'False where the request has to be repeated to go on.' }),
+    open_jobs: Type.Integer({ description: 'Jobs of the user that have not ended.' }),
+    waits_for: Nullable({
+      ...Id,
+      description:
+        'A job in a conversation of the user that has not ended, whose data are left: repeat the request after its end.',
+    }),
+    memories: Type.Integer(),
+    conversations: Type.Integer(),
+    jobs: Type.Integer({ description: 'Jobs whose input, output and record were erased.' }),
+  },
+  {
+    title: 'ErasedUserData',
+    description: 'What this request has erased.',
+    examples: [
+      { done: true, open_jobs: 0, waits_for: null, memories: 12, conversations: 3, jobs: 9 },
+    ],
+  },
+);
+const eraseSchema = {
+  ...operation,
+  operationId: 'eraseUserData',
+  summary: 'Erase all that is kept of a user',
+  description:
+    'Needs the scope user-data. Deletes memories, conversations and messages, and all text of jobs; ' +
+    'the rows of the jobs stay. Works for 20 seconds at most: where done is false, send it again. ' +
+    '409 conflict while a job of the user has not ended, unless cancel_jobs is true: then such jobs are ' +
+    'cancelled, and what follows waits for their ends. Nothing was erased before all have ended.',
+  params,
+  querystring: Type.Object({
+    cancel_jobs: Defaulted({
+      ...Words(['true', 'false']),
+      default: 'false',
+      description: 'true: cancels the jobs of the user that have not ended.',
+    }),
+  }),
+  response: { 200: Erased, ...apiRefusals('insufficient_scope', 'validation_error', 'conflict') },
+};
+
+export function userDataRoutes(server: Server, deps: UserDataDeps): void {
+  const path = '/api/users/:userId/data';
+  const onRequest = async (request: FastifyRequest) => {
+    requireScopes(callerOf(request).scopes, userDataScopes);
+  };
+  const userOf = (request: FastifyRequest) => {
+    const { userId } = request.params as { userId: string };
+    return { organizationId: callerOf(request).organizationId, userId };
+  };
+  server.get(path, { onRequest, schema: exportSchema }, (request, reply) => {
+    const lines = Readable.from(exportUser(deps, userOf(request)));
+    // A stream is sent as it is, past the schema of one line.
+    return reply.type('application/x-ndjson; charset=utf-8').send(lines as never) as never;
+  });
+  server.delete(path, { onRequest, schema: eraseSchema }, (request) =>
+    eraseUser(deps, userOf(request), request.query.cancel_jobs === 'true'),
+  );
+}

@@ -1,0 +1,165 @@
+/** Deliveries of a webhook and of a job (docs/decisions/webhooks.md). */
+import type { FastifyRequest } from 'fastify';
+import { Type } from 'typebox';
+import { callerOf } from '../../adapters/http/authenticate.ts';
+import { apiRefusals } from '../../adapters/http/refusals.ts';
+import { Id, Page, Paged } from '../../adapters/http/schemas.ts';
+import type { Server } from '../../adapters/http/server.ts';
+import { unknownFirst } from '../../adapters/http/unknown-first.ts';
+import type { Deliveries } from './deliveries.ts';
+import { countedMax } from './delivery-log.store.ts';
+import { requireReadable, typesByScopes } from './readable-events.ts';
+import { admitReader, requireWebhook } from './webhooks.routes.ts';
+import { Delivery, DeliveryWithBody, JobDelivery } from './webhooks.schemas.ts';
+import type { Webhooks } from './webhooks.ts';
+
+const webhookPath = '/api/agent-webhooks/:webhookId';
+const operation = { tags: ['Webhooks'], security: [{ apiKey: [] }] };
+const webhookId = Type.String({ description: 'The id of the webhook.' });
+const webhookParams = Type.Object({ webhookId });
+const deliveryParams = Type.Object({
+  webhookId,
+  deliveryId: Type.String({ description: 'The id of the delivery.' }),
+});
+
+const listSchema = {
+  ...operation,
+  operationId: 'listAgentWebhookDeliveries',
+  summary: 'List the deliveries of a webhook, newest first',
+  description:
+    'Those of a webhook with events of approvals need the scope approvals. Without it, those of approvals from before a ' +
+    `change of its events are left out, and \`total\` is at most ${countedMax}.`,
+  params: webhookParams,
+  querystring: Page,
+  response: {
+    200: Paged(Delivery, 'A page of deliveries, each with its attempts.'),
+    ...apiRefusals('not_found', 'insufficient_scope'),
+  },
+};
+const getSchema = {
+  ...operation,
+  operationId: 'getAgentWebhookDelivery',
+  summary: 'Get a delivery of a webhook with its body',
+  description: 'That of an event of an approval needs the scope approvals.',
+  params: deliveryParams,
+  response: { 200: DeliveryWithBody, ...apiRefusals('not_found', 'insufficient_scope') },
+};
+const listOfJobSchema = {
+  ...operation,
+  operationId: 'listJobDeliveries',
+  summary: 'List the deliveries of a job, newest first',
+  description:
+    "Deliveries of the job's events and of its conversation.created, to all webhooks. Those of approvals need the scope " +
+    'approvals, and are left out without it.',
+  params: Type.Object({ jobId: { ...Id, description: 'The id of the job.' } }),
+  querystring: Page,
+  response: {
+    200: Paged(JobDelivery, 'A page of deliveries, each with its attempts.'),
+    ...apiRefusals('not_found'),
+  },
+};
+const redeliverSchema = {
+  ...operation,
+  operationId: 'redeliverAgentWebhookDelivery',
+  summary: 'Deliver an event again',
+  description:
+    'Sends the same body again, as a new delivery with retries of its own. That of an approval needs the scope approvals.',
+  params: deliveryParams,
+  response: { 202: Delivery, ...apiRefusals('not_found', 'insufficient_scope', 'conflict') },
+};
+const testSchema = {
+  ...operation,
+  operationId: 'testAgentWebhook',
+  summary: 'Deliver a sample event',
+  description:
+    'A sample of the first event type that the webhook is subscribed to, with `data.test` ' +
+    'true. It never counts as a failed delivery.',
+  params: webhookParams,
+  response: { 202: Delivery, ...apiRefusals('not_found', 'conflict') },
+};
+
+interface DeliveryRouteDeps {
+  readonly webhooks: Pick<Webhooks, 'find' | 'admitReader'>;
+  readonly deliveries: Deliveries;
+  /** Whether keys need the scopes of `API_KEY_PERMISSIONS=strict`. */
+  readonly isStrict: boolean;
+  /** The organization's job, or `404`. */
+  findJob(
+    organizationId: string,
+    id: string,
+  ): Promise<{ readonly id: string; readonly conversation_id: string }>;
+}
+
+export function deliveryRoutes(server: Server, deps: DeliveryRouteDeps) {
+  listRoute(server, deps);
+  getRoute(server, deps);
+  listOfJobRoute(server, deps);
+  redeliverRoute(server, deps);
+  testRoute(server, deps);
+}
+
+function listRoute(server: Server, { webhooks, deliveries, isStrict }: DeliveryRouteDeps) {
+  const options = { onRequest: admitReader(webhooks), schema: listSchema };
+  server.get(`${webhookPath}/deliveries`, options, async (request) => {
+    const { params, query: page } = request;
+    const { organizationId, scopes } = callerOf(request);
+    const { hidden } = typesByScopes(scopes, isStrict);
+    return { ...(await deliveries.list(organizationId, params.webhookId, hidden, page)), ...page };
+  });
+}
+
+function getRoute(server: Server, deps: DeliveryRouteDeps) {
+  const options = { onRequest: requireDelivery(deps), schema: getSchema };
+  server.get(`${webhookPath}/deliveries/:deliveryId`, options, (request) =>
+    deps.deliveries.get(request.params.webhookId, request.params.deliveryId),
+  );
+}
+
+function listOfJobRoute(server: Server, { deliveries, findJob, isStrict }: DeliveryRouteDeps) {
+  const requireJob = async (request: FastifyRequest) => {
+    const { jobId } = request.params as { jobId: string };
+    await findJob(callerOf(request).organizationId, jobId);
+  };
+  const options = { errorHandler: unknownFirst(requireJob), schema: listOfJobSchema };
+  server.get('/api/jobs/:jobId/deliveries', options, async (request) => {
+    const { params, query: page } = request;
+    const { organizationId, scopes } = callerOf(request);
+    const job = await findJob(organizationId, params.jobId);
+    const { hidden } = typesByScopes(scopes, isStrict);
+    return { ...(await deliveries.ofJob(organizationId, job, hidden, page)), ...page };
+  });
+}
+
+function redeliverRoute(server: Server, deps: DeliveryRouteDeps) {
+  const options = { onRequest: requireDelivery(deps), schema: redeliverSchema };
+  server.post(
+    `${webhookPath}/deliveries/:deliveryId/redeliver`,
+    options,
+    async (request, reply) => {
+      const { webhookId, deliveryId } = request.params;
+      const { organizationId } = callerOf(request);
+      const delivery = await deps.deliveries.redeliver(organizationId, webhookId, deliveryId);
+      return reply.status(202).send(delivery);
+    },
+  );
+}
+
+function testRoute(server: Server, { webhooks, deliveries }: DeliveryRouteDeps) {
+  const options = { onRequest: requireWebhook(webhooks), schema: testSchema };
+  server.post(`${webhookPath}/test`, options, async (request, reply) => {
+    const { organizationId } = callerOf(request);
+    const delivery = await deliveries.test(organizationId, request.params.webhookId);
+    return reply.status(202).send(delivery);
+  });
+}
+
+/** A hook: `404` for an unknown webhook or delivery, and `403` for one of an event that the key may not read. */
+function requireDelivery({ webhooks, deliveries, isStrict }: DeliveryRouteDeps) {
+  const findWebhook = requireWebhook(webhooks);
+  return async (request: FastifyRequest) => {
+    await findWebhook(request);
+    const { webhookId, deliveryId } = request.params as { webhookId: string; deliveryId: string };
+    const { event } = await deliveries.find(webhookId, deliveryId);
+    requireReadable(callerOf(request).scopes, event, isStrict);
+  };
+}
