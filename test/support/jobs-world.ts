@@ -44,6 +44,7 @@ import { createSkillRegistry, type SkillRegistry } from '../../src/core/skills/r
 import { createSkillSettings } from '../../src/core/skills/settings.ts';
 import type { Caller } from '../../src/kernel/caller.ts';
 import { createLogger } from '../../src/kernel/log.ts';
+import { contextOf } from './context.ts';
 import type { Engine } from './databases.ts';
 import { type ManualClock, manualClock } from './manual-clock.ts';
 import { recordEvents } from './outbox.ts';
@@ -188,7 +189,7 @@ export async function jobsWorld(
   };
   const begun: ClaimedJob[] = [];
   const waitKinds = composeWaitKinds();
-  const base = { database, queue, clock, log: createLogger('silent'), writer: 'first' };
+  const base = contextOf({ database, queue, clock });
   const { agents, memories } = composeAgents(base);
   const apiKeys = createApiKeys(database, clock, agents.createDefault);
   const skills = createSkillRegistry(database, clock);

@@ -19,6 +19,7 @@ import { type Answer, resultOf, type SendRequest } from '../../src/platform/webh
 import type { Observation } from '../../src/platform/webhooks/settle.ts';
 import type { NewWebhook } from '../../src/platform/webhooks/webhooks.schemas.ts';
 import type { WebhookCaps } from '../../src/platform/webhooks/webhooks.ts';
+import { contextOf } from './context.ts';
 import type { Engine } from './databases.ts';
 import { type ManualClock, manualClock } from './manual-clock.ts';
 import { untilReadable } from './outbox.ts';
@@ -111,7 +112,7 @@ export async function webhooksWorld(
     const queue = createMemoryQueue(log);
     let isKilled = false;
     const outgoing = composeWebhooks({
-      base: { database: on, queue, clock, log, writer },
+      base: contextOf({ database: on, queue, clock, log, writer }),
       config: {
         webhookRetryDelays: retryDelaysMs,
         webhookTimeoutMs: 10_000,

@@ -5,6 +5,7 @@ import { type AgentDependent, createAgents } from '../../core/agents/agents.ts';
 import { namedByAgents } from '../../core/agents/called-agents.ts';
 import type { KnownSkills } from '../../core/agents/covered.ts';
 import type { Config } from '../../core/config/config.ts';
+import type { Context } from '../../core/context/context.ts';
 import type { Meaning } from '../../core/memories/meaning.ts';
 import { createMemories, memoriesOfAgent } from '../../core/memories/memories.ts';
 import { budgetsOfAgent } from '../../core/usage/budgets.ts';
@@ -12,7 +13,6 @@ import type { Bus } from '../../kernel/bus.ts';
 import { schedulesOfAgent } from '../../platform/schedules/schedules.store.ts';
 import { triggersOfAgent } from '../../platform/triggers/triggers.store.ts';
 import { webhooksOfAgent } from '../../platform/webhooks/webhooks.store.ts';
-import type { Foundation } from './parts.ts';
 
 /**
  * Everything that happens in other slices when an agent is created or deleted, in this order. Each slice
@@ -45,7 +45,7 @@ export function composeAgents(
     database,
     clock,
     skills = noSkills,
-  }: Pick<Foundation, 'database' | 'clock'> & { readonly skills?: KnownSkills },
+  }: Pick<Context, 'database' | 'clock'> & { readonly skills?: KnownSkills },
   config: Partial<AgentsConfig> = {},
   bus: Bus | null = null,
   meaning: () => Meaning | null = () => null,

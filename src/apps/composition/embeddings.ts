@@ -4,17 +4,17 @@ import type { Metrics } from '../../adapters/http/metrics.ts';
 import { createEmbeddings } from '../../adapters/models/embeddings.ts';
 import { createPrices } from '../../adapters/models/prices.ts';
 import type { Config } from '../../core/config/config.ts';
+import type { Context } from '../../core/context/context.ts';
 import type { Credentials } from '../../core/credentials/credentials.ts';
 import { createEmbedder } from '../../core/embeddings/embedder.ts';
 import { createEmbedMemories } from '../../core/memories/embed-memories.ts';
 import { createMeaning } from '../../core/memories/meaning.ts';
 import { createVectorIndex } from '../../core/memories/vector-index.ts';
 import { newId } from '../../kernel/ids.ts';
-import type { Foundation } from './parts.ts';
 import { providerSettings, warnOfModel } from './provider-settings.ts';
 
 export interface EmbeddingsDeps {
-  readonly base: Pick<Foundation, 'database' | 'clock' | 'log'>;
+  readonly base: Pick<Context, 'database' | 'clock' | 'log'>;
   readonly config: Pick<Config, 'providers' | 'modelPrices'>;
   /** `provider/model`. */
   readonly model: string;

@@ -6,6 +6,7 @@ import { createYieldSlot } from '../../adapters/queue/yielding.ts';
 import type { Agents } from '../../core/agents/agents.ts';
 import type { ApiKeys } from '../../core/api-keys/api-keys.ts';
 import type { Config } from '../../core/config/config.ts';
+import type { Context } from '../../core/context/context.ts';
 import type { Conversations } from '../../core/conversations/conversations.ts';
 import type { ExecutorPool } from '../../core/executors/pool.ts';
 import { createAccept } from '../../core/jobs/accept.ts';
@@ -41,7 +42,6 @@ import { approvalWaits } from '../../platform/approvals/approval-waits.ts';
 import { eventWaits } from '../../platform/run-events/event-waits.ts';
 import { scheduledRuns } from '../../platform/schedules/run-ends.ts';
 import type { ClusterTimes } from './cluster-times.ts';
-import type { Foundation } from './parts.ts';
 import type { ComposedThinking } from './thinking.ts';
 
 /** After a key was revoked: the time until all processes refuse it. */
@@ -64,7 +64,7 @@ export interface JobObserver {
 
 /** What jobs need to run here. */
 export interface JobRunsDeps {
-  readonly base: Foundation;
+  readonly base: Context;
   readonly config: Pick<
     Config,
     'isEmbedded' | 'jobLeaseMs' | 'retryBackoffMs' | 'modelWaitsMax' | 'workerConcurrency'
@@ -215,7 +215,7 @@ function composeRunStart(deps: JobRunsDeps, { mayCall }: Pick<Admission, 'mayCal
 
 /** What accepting and asking for jobs needs. */
 export interface JobVerbsDeps {
-  readonly base: Foundation;
+  readonly base: Context;
   readonly slices: {
     readonly agents: Agents;
     readonly conversations: Conversations;
@@ -305,7 +305,7 @@ export function composeWaitKinds(): WaitKinds {
 }
 
 function createEndJobsOfKey(
-  { database, clock, log }: Foundation,
+  { database, clock, log }: Context,
   jobs: Jobs,
   stopRun: (jobId: string) => void,
 ): EndJobsOfKey {

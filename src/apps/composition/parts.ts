@@ -48,10 +48,3 @@ export interface Parts {
   /** For tests: additional certificate authorities in PEM, another resolver. */
   readonly webhookEgress?: Pick<SenderOptions, 'ca' | 'resolve'>;
 }
-
-/** What every slice is built on. */
-export interface Foundation extends Pick<Parts, 'database' | 'queue' | 'log'> {
-  readonly clock: Clock;
-  /** Tells the counts of this process from those of others. */
-  readonly writer: string;
-}

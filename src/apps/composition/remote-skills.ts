@@ -2,6 +2,7 @@
 
 import { type AllowList, parseAllowList } from '../../adapters/egress/allow-list.ts';
 import type { Config } from '../../core/config/config.ts';
+import type { Context } from '../../core/context/context.ts';
 import type { ExecutorPool } from '../../core/executors/pool.ts';
 import type { SkillRegistry } from '../../core/skills/registry.ts';
 import { createCipher } from '../../kernel/encryption.ts';
@@ -15,10 +16,10 @@ import {
   createRemoteSkills,
   type RemoteSkills,
 } from '../../platform/remote-skills/remote-skills.ts';
-import type { Foundation, Parts } from './parts.ts';
+import type { Parts } from './parts.ts';
 
 export function composeRemoteSkills(
-  { database, clock, log }: Pick<Foundation, 'database' | 'clock' | 'log'>,
+  { database, clock, log }: Pick<Context, 'database' | 'clock' | 'log'>,
   {
     config,
     version,

@@ -1,12 +1,12 @@
+import type { Context } from '../../core/context/context.ts';
 import type { ExecutorPool } from '../../core/executors/pool.ts';
 import { createSkillRegistry, skillKey } from '../../core/skills/registry.ts';
 import type { LoadedSkill } from '../../core/skills/sources/modules.ts';
 import type { Processes } from '../../platform/processes/processes.ts';
-import type { Foundation } from './parts.ts';
 
 /** The registry of skills, with those that the executors of this process have loaded. */
 export async function composeSkills(
-  { database, clock }: Pick<Foundation, 'database' | 'clock'>,
+  { database, clock }: Pick<Context, 'database' | 'clock'>,
   executors: Pick<ExecutorPool, 'definitions'> | null,
   processes: Pick<Processes, 'skills'> | null,
 ) {

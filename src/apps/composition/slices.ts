@@ -5,6 +5,7 @@
 
 import { createMetrics } from '../../adapters/http/metrics.ts';
 import { createApiKeys } from '../../core/api-keys/api-keys.ts';
+import type { Context } from '../../core/context/context.ts';
 import { createConversations } from '../../core/conversations/conversations.ts';
 import type { ExecutorPool } from '../../core/executors/pool.ts';
 import type { Clock } from '../../kernel/clock.ts';
@@ -13,7 +14,7 @@ import { composeApprovals } from './approvals.ts';
 import { type ClusterTimes, clusterTimes } from './cluster-times.ts';
 import type { ComposedEmbeddings, EmbeddingsDeps } from './embeddings.ts';
 import { composeJobs } from './jobs.ts';
-import type { Foundation, Parts } from './parts.ts';
+import type { Parts } from './parts.ts';
 import { composeProcesses } from './processes.ts';
 import { composeRemoteSkills, runnersOf } from './remote-skills.ts';
 import { composeRunEvents } from './run-events.ts';
@@ -32,7 +33,7 @@ export type Slices = Awaited<ReturnType<typeof composeSlices>>;
 /** `writer` tells the counts of this process from those of others. */
 export async function composeSlices(parts: Parts, clock: Clock, writer: string) {
   const { config, database, queue, executors, cluster, log } = parts;
-  const base = { database, queue, clock, log, writer };
+  const base: Context = { config, database, clock, queue, bus: cluster?.bus ?? null, log, writer };
   const times: ClusterTimes = cluster === null ? {} : clusterTimes;
   const used = await composeUsed(parts, base);
   const { agents, apiKeys, skills, metrics, remoteSkills, signingSecrets } = used;
@@ -87,7 +88,7 @@ export async function composeSlices(parts: Parts, clock: Clock, writer: string) 
 }
 
 /** The slices that jobs use. */
-async function composeUsed(parts: Parts, base: Foundation) {
+async function composeUsed(parts: Parts, base: Context) {
   const { config, database, executors, cluster } = parts;
   const { clock } = base;
   const processes = await composeProcesses(parts, clock);

@@ -1,5 +1,6 @@
 /** Statistics, and everything that is counted while jobs and deliveries pass through. */
 import type { Metrics } from '../../adapters/http/metrics.ts';
+import type { Context } from '../../core/context/context.ts';
 import { findOldestDueOf } from '../../core/jobs/oldest-due.store.ts';
 import { queueOf } from '../../core/jobs/queues.ts';
 import { countUnendedOf } from '../../core/jobs/unended-jobs.store.ts';
@@ -10,11 +11,10 @@ import { createStatistics } from '../../platform/statistics/statistics.ts';
 import { listTriggersOfSkill } from '../../platform/triggers/triggers.store.ts';
 import type { SettleDeps } from '../../platform/webhooks/settle.ts';
 import type { JobObserver } from './jobs.ts';
-import type { Foundation } from './parts.ts';
 import type { ComposedProcesses } from './processes.ts';
 
 export function composeStatistics(
-  { database, clock, log }: Pick<Foundation, 'database' | 'clock' | 'log'>,
+  { database, clock, log }: Pick<Context, 'database' | 'clock' | 'log'>,
   skills: SkillRegistry,
 ) {
   const statistics = createStatistics({

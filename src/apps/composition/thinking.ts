@@ -12,6 +12,7 @@ import { createThinking, type Thinking } from '../../core/agents/thinking.ts';
 import type { GenerationDeps } from '../../core/agents/thinking-claim.ts';
 import type { ApiKeys } from '../../core/api-keys/api-keys.ts';
 import type { Config } from '../../core/config/config.ts';
+import type { Context } from '../../core/context/context.ts';
 import type { Conversations } from '../../core/conversations/conversations.ts';
 import type { Credentials } from '../../core/credentials/credentials.ts';
 import { listJobsAbove, readTreeUse } from '../../core/jobs/child-jobs.store.ts';
@@ -23,7 +24,6 @@ import { readSkillFile } from '../../core/skills/sources/skill-folder.ts';
 import { bind } from '../../kernel/bind.ts';
 import { scheduledRuns } from '../../platform/schedules/run-ends.ts';
 import type { Recorder } from '../../platform/statistics/recorder.ts';
-import type { Foundation } from './parts.ts';
 import { providerSettings, warnOfModel } from './provider-settings.ts';
 import { fromDefinitions } from './skills.ts';
 
@@ -34,7 +34,7 @@ export interface ComposedThinking {
 }
 
 export interface ThinkingDeps {
-  readonly base: Pick<Foundation, 'database' | 'clock' | 'log'>;
+  readonly base: Pick<Context, 'database' | 'clock' | 'log'>;
   readonly config: ThinkingConfig;
   /** Of other slices. */
   readonly slices: {

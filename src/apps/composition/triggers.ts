@@ -1,8 +1,8 @@
+import type { Context } from '../../core/context/context.ts';
 import { createTriggerCalls } from '../../platform/triggers/calls.ts';
 import { createMappings } from '../../platform/triggers/mapping.ts';
 import { createReceive, type ReceiveDeps } from '../../platform/triggers/receive.ts';
 import { createTriggers, type TriggerDeps } from '../../platform/triggers/triggers.ts';
-import type { Foundation } from './parts.ts';
 
 type SlicesDeps = Pick<ReceiveDeps, 'apiKeys' | 'secrets'> &
   Pick<ReceiveDeps['targets'], 'execute' | 'runEvents'> &
@@ -10,7 +10,7 @@ type SlicesDeps = Pick<ReceiveDeps, 'apiKeys' | 'secrets'> &
 
 /** Triggers, and how calls from outside become jobs or events. `max` is how many an organization may have. */
 export function composeTriggers(
-  base: Pick<Foundation, 'database' | 'clock'>,
+  base: Pick<Context, 'database' | 'clock'>,
   slices: SlicesDeps,
   max = Number.POSITIVE_INFINITY,
 ) {

@@ -2,6 +2,7 @@ import type { SigningSecrets } from '../../adapters/database/signing-secrets.ts'
 import { parseAllowList } from '../../adapters/egress/allow-list.ts';
 import type { Agents } from '../../core/agents/agents.ts';
 import type { Config } from '../../core/config/config.ts';
+import type { Context } from '../../core/context/context.ts';
 import { createDeliverer } from '../../platform/webhooks/deliver.ts';
 import { createDeliveries } from '../../platform/webhooks/deliveries.ts';
 import { createDispatcher } from '../../platform/webhooks/dispatch.ts';
@@ -12,13 +13,13 @@ import { createSettle, type SettleDeps } from '../../platform/webhooks/settle.ts
 import { openUnconfirmedClaims } from '../../platform/webhooks/unconfirmed-claims.ts';
 import { createWebhooks } from '../../platform/webhooks/webhooks.ts';
 import type { ClusterTimes } from './cluster-times.ts';
-import type { Foundation, Parts } from './parts.ts';
+import type { Parts } from './parts.ts';
 
 /** A lease is longer than an attempt by this much. An attempt without a settlement by then is lost. */
 const leaseMarginMs = 20_000;
 
 export interface WebhooksDeps {
-  readonly base: Foundation;
+  readonly base: Context;
   readonly config: Pick<
     Config,
     | 'webhookRetryDelays'
