@@ -13,6 +13,7 @@ export interface PatternSize {
 
 /** Measures a pattern without compiling it, which takes time and memory for each part. Infinity for the worst. */
 export function patternSize(pattern: string): PatternSize {
+  const isFolded = foldingFlag.test(pattern);
   /** Parts of the groups around the place. */
   const around: number[] = [];
   let parts = partsOfNothing;
@@ -26,23 +27,29 @@ export function patternSize(pattern: string): PatternSize {
   for (let i = 0; i < pattern.length; i++) {
     const char = pattern.charAt(i);
     if (char === '(') {
+      const flags = matchedAt(/\(\?[\w-]*\)/y, pattern, i);
+      if (flags !== null) {
+        // It is no part: a repetition after it repeats the piece before it.
+        i += flags[0].length - 1;
+        continue;
+      }
       choose(parts);
       around.push(parts);
-      [parts, last] = [2, 0];
+      [parts, last] = [partsOfGroup, 0];
     } else if (char === ')') {
       last = parts;
       parts += around.pop() ?? 0;
     } else if (char === '|') {
-      [parts, last] = [parts + 1, 0];
+      [parts, last] = [parts + partsOfBranch, 0];
     } else if ('*+?'.includes(char)) {
       choose(parts - last);
-      [parts, last] = [parts + 1, last + 1];
+      [parts, last] = [parts + partsOfChoice, last + partsOfChoice];
     } else {
-      const piece = pieceAt(pattern, i);
+      const piece = pieceAt(pattern, i, isFolded);
       if (piece.times > 0) {
         if (piece.isChoice) choose(parts - last);
-        // RE2 has one part more for each repetition that may be left out.
-        const repeated = last * piece.times + (piece.isChoice ? piece.times : 0);
+        // RE2 has one part more for each repetition that may be left out, and two for the last.
+        const repeated = last * piece.times + (piece.isChoice ? piece.times + 1 : 0);
         parts += repeated - last;
         last = repeated;
       } else {
@@ -51,15 +58,30 @@ export function patternSize(pattern: string): PatternSize {
       }
       i += piece.length - 1;
     }
+    // Larger numbers are not exact, and the difference of two infinite ones is none.
+    if (!(parts < partsCounted)) return { parts: Infinity, width: Infinity };
   }
   const all = around.reduce((sum, one) => sum + one, parts);
   return { parts: all, width: certain === null ? 1 : 1 + all - Math.max(certain, partsOfNothing) };
 }
 
+const partsCounted = 1e9;
 const partsOfNothing = 3;
-
+/** Two ends, and one part for a group of nothing. */
+const partsOfGroup = 3;
+/** Of a further branch, which may be empty. */
+const partsOfBranch = 2;
+/** Of `*`, `+` and `?`: a piece that may be empty has two with `*`. */
+const partsOfChoice = 2;
 /** A class of Unicode has hundreds of ranges. */
 const classParts = 50;
+
+/** `(?i)` and `(?s-i:`, from which on RE2 looks for the other cases of each character of a class. */
+const foldingFlag = /\(\?[\w-]*i/;
+/** Characters of a class whose other cases take as much time as a part. */
+const foldedPerPart = 64;
+/** The last character that has another case. */
+const highestFolded = 0x1e943;
 
 interface Piece {
   readonly length: number;
@@ -71,11 +93,8 @@ interface Piece {
 }
 
 /** A character, an escape, a class or a repetition. */
-function pieceAt(pattern: string, at: number): Piece {
-  const matched = (expression: RegExp) => {
-    expression.lastIndex = at;
-    return expression.exec(pattern);
-  };
+function pieceAt(pattern: string, at: number, isFolded: boolean): Piece {
+  const matched = (expression: RegExp) => matchedAt(expression, pattern, at);
   const char = pattern.charAt(at);
   if (char === '{') {
     const [repetition = char, least, comma, most = ''] = matched(/\{(\d+)(?:(,)(\d*))?\}/y) ?? [];
@@ -85,8 +104,9 @@ function pieceAt(pattern: string, at: number): Piece {
     return { length: repetition.length, times, parts: 0, isChoice };
   }
   if (char === '\\') {
-    // What is named within braces is short; a search for their end would make many openings quadratic.
-    const [escaped = char] = matched(/\\(?:[pPux]\{[^}]{0,60}\}|.)/sy) ?? [];
+    // What is named within braces is short; a search for their end would make many openings quadratic. Anything but
+    // digits after `\u{` and `\x{` is a part of its own.
+    const [escaped = char] = matched(/\\(?:[pP]\{[^}]{0,60}\}|[ux]\{[\da-fA-F]{1,60}\}|.)/sy) ?? [];
     return { length: escaped.length, times: 0, parts: /^\\p/i.test(escaped) ? classParts : 1 };
   }
   if (char === '[') {
@@ -94,7 +114,27 @@ function pieceAt(pattern: string, at: number): Piece {
     const [members = char] = matched(/\[(?:\^?\]|(?:\\.|[^\]\\])*\]?)/sy) ?? [];
     const wide = members.match(/\\p/gi)?.length ?? 0;
     const parts = 1 + Math.floor(members.length / 16) + wide * classParts;
-    return { length: members.length, times: 0, parts };
+    return {
+      length: members.length,
+      times: 0,
+      parts: parts + (isFolded ? foldedParts(members) : 0),
+    };
   }
   return { length: 1, times: 0, parts: 1 };
+}
+
+/** For the ranges of a class, each of which is at most as wide as the highest character. */
+function foldedParts(members: string): number {
+  let highest = 0xff;
+  for (const char of members) highest = Math.max(highest, char.codePointAt(0) ?? 0);
+  for (const [, braced, four] of members.matchAll(/\\(?:[ux]\{([\da-f]+)\}|u([\da-f]{4}))/gi)) {
+    highest = Math.max(highest, Number.parseInt(braced ?? four ?? '', 16));
+  }
+  const ranges = members.split('-').length - 1;
+  return ranges * Math.ceil(Math.min(highest, highestFolded) / foldedPerPart);
+}
+
+function matchedAt(expression: RegExp, text: string, at: number): RegExpExecArray | null {
+  expression.lastIndex = at;
+  return expression.exec(text);
 }

@@ -34,25 +34,23 @@ export class SchemaPatterns {
     if (known !== undefined) return known;
     const pattern = { text, ...patternSize(text) };
     const { parts } = pattern;
-    this.#known.set(text, pattern);
-    this.#parts += parts;
-    if (parts > patternPartsMax) {
-      throw new SchemaError(
-        `has the pattern ${quoted(text)}, which has more than ${patternPartsMax} parts with its repetitions`,
-      );
-    }
-    if (this.#parts > patternsPartsMax) {
+    if (parts > patternPartsMax) throw tooLarge(text);
+    if (this.#parts + parts > patternsPartsMax) {
       throw new SchemaError(`has patterns of more than ${patternsPartsMax} parts together`);
     }
     // Also where the expression is kept: what a schema costs must not depend on what the process did before.
     this.#meter?.spend(stepsPerPart * parts);
-    try {
-      keep(pattern);
-    } catch (error) {
-      throw new SchemaError((error as Error).message);
-    }
+    keep(pattern);
+    this.#known.set(text, pattern);
+    this.#parts += parts;
     return pattern;
   }
+}
+
+function tooLarge(text: string): SchemaError {
+  return new SchemaError(
+    `has the pattern ${quoted(text)}, which has more than ${patternPartsMax} parts with its repetitions`,
+  );
 }
 
 /** So few parts have so few states that RE2 takes one step a character; more may take one for each part. */
@@ -90,10 +88,10 @@ const keptPartsMax = patternsPartsMax;
 const stateBytesMax = 8 * 2 ** 20;
 const keptStateBytesMax = 6 * stateBytesMax;
 
-/** The compiled expression. Throws as `schemaRegExp`. */
+/** The compiled expression. Throws SchemaError for one that RE2 refuses, or that is larger than it was measured. */
 function keep(pattern: Pattern): Kept {
   const { text } = pattern;
-  const found = kept.get(text) ?? { regexp: schemaRegExp(text), pattern, stateBytes: 0 };
+  const found = kept.get(text) ?? { regexp: compile(pattern), pattern, stateBytes: 0 };
   // The least recently used is the first.
   drop(text);
   kept.set(text, found);
@@ -104,6 +102,18 @@ function keep(pattern: Pattern): Kept {
     drop(oldest);
   }
   return found;
+}
+
+function compile({ text, parts }: Pattern): SchemaRegExp {
+  let regexp: SchemaRegExp;
+  try {
+    regexp = schemaRegExp(text);
+  } catch (error) {
+    throw new SchemaError((error as Error).message);
+  }
+  // What it may cost is counted by the parts.
+  if (regexp.programSize > parts) throw tooLarge(text);
+  return regexp;
 }
 
 /** Counts the states for a text. Beyond the bound, the expression with most of them is dropped with them. */

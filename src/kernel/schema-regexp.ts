@@ -2,7 +2,8 @@
  * The regular expressions of schemas, run by RE2 so that every string takes linear time. Promises
  * ECMAScript's meaning for what both know, except that `.` matches all but the line feed and that
  * `\s`, `\d` and `\w` are ASCII. Refuses what needs backtracking (lookahead, lookbehind,
- * backreferences) and repetitions above 1,000. Loaded at the first pattern.
+ * backreferences), repetitions above 1,000, and `\Q`, after which RE2 alone takes all as plain text.
+ * Loaded at the first pattern.
  */
 import { createRequire } from 'node:module';
 
@@ -10,12 +11,19 @@ import { createRequire } from 'node:module';
 export interface SchemaRegExp {
   test(text: string): boolean;
   toString(): string;
+  /** Instructions of RE2. */
+  readonly programSize: number;
 }
 
 const load = createRequire(import.meta.url);
 
 /** Throws an Error whose message is the predicate of a sentence: `has a pattern that …`. */
 export function schemaRegExp(pattern: string): SchemaRegExp {
+  if (quotes(pattern)) {
+    throw new Error(
+      `has the pattern ${JSON.stringify(pattern)}, and \\Q has no meaning in JSON Schema`,
+    );
+  }
   const { RE2JS } = load('re2js') as typeof import('re2js');
   let compiled: InstanceType<typeof RE2JS>;
   try {
@@ -26,11 +34,17 @@ export function schemaRegExp(pattern: string): SchemaRegExp {
   return {
     test: (text) => compiled.test(text),
     toString: () => `/${pattern}/`,
+    programSize: compiled.programSize(),
   };
 }
 
 // Ajv's option is a function with the source of that function; only standalone code reads it.
 schemaRegExp.code = 'schemaRegExp';
+
+function quotes(pattern: string): boolean {
+  for (const [escaped] of pattern.matchAll(/\\./gs)) if (escaped === '\\Q') return true;
+  return false;
+}
 
 function reason(pattern: string, error: unknown): string {
   if (/\(\?<?[=!]/.test(pattern)) return 'and lookaround cannot be matched in linear time';

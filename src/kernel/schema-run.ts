@@ -36,7 +36,8 @@ export class StepMeter {
   /** Throws OutOfSteps. */
   spend(steps: number): void {
     this.left -= steps;
-    if (this.left < 0) throw new OutOfSteps();
+    // Also for what is no number, of which no comparison is true.
+    if (!(this.left >= 0)) throw new OutOfSteps();
   }
 }
 

@@ -54,6 +54,22 @@ export const refusedSchemas: Record<string, Record<string, unknown>> = {
   },
   'a chain of 2,000 references': doubling((next) => next, 2_000),
   'a pattern of a million parts': { pattern: '(?:(?:a{100}){100}){100}' },
+  'a pattern of more parts than a number can count': {
+    pattern: `${'('.repeat(104)}a${'){1000}'.repeat(104)}`,
+  },
+  'a pattern of text that RE2 alone takes as plain': {
+    pattern: `\\Q${'('.repeat(104)}a${'){1000}'.repeat(104)}\\E`,
+  },
+  'a pattern that hides repetitions in plain text': {
+    pattern: `\\Q[\\E${'a{1000}'.repeat(300)}]`,
+  },
+  'a pattern that hides repetitions in escapes': { pattern: '\\x{a{1000}'.repeat(300) },
+  'a pattern that repeats a piece before its flags': {
+    pattern: `(?:${'ab'.repeat(250)})(?i){400}`,
+  },
+  'a pattern of wide ranges without regard to case': {
+    pattern: `(?i)${'[B-\\x{1e900}]'.repeat(300)}`,
+  },
   'a pattern of openings without an end': { pattern: '\\u{'.repeat(16_000) },
   'a list of one type, nine thousand times': {
     $schema: 'http://json-schema.org/draft-07/schema#',
