@@ -125,6 +125,42 @@ describe.each(await engines())('on $name', (engine) => {
     await expectConsistent(world.database);
   });
 
+  test('a stop before its code begins gives the claim back, whatever the number of attempts', async () => {
+    for (const maxAttempts of [1, 2]) {
+      const world = await jobsWorld(engine, { freeSlots: () => 1 });
+      const { id } = await world.submit({ maxAttempts });
+      const claimed = world.begun.find((job) => job.id === id) as ClaimedJob;
+
+      const ended = world.performer.begin(claimed);
+      world.performer.handBack();
+      // A run without permission to begin has ended; the other is in an executor.
+      if (maxAttempts > 1) (await world.pool.begun(id)).end({ kind: 'aborted' });
+      await ended;
+
+      expect(await world.row(id)).toMatchObject({ status: 'queued', attempt: 0, error: null });
+      expect(world.pool.runs).toHaveLength(maxAttempts - 1);
+      await expectConsistent(world.database);
+    }
+  });
+
+  test('a run that goes on after a wait, and whose process dies before its code does, is not charged', async () => {
+    const world = await jobsWorld(engine);
+    const { id } = await world.submit({ maxAttempts: 1 });
+    await world.attempt(id, { kind: 'waiting' });
+    expect(await world.row(id)).toMatchObject({ status: 'waiting', attempt: 1 });
+    // The claim of a process that dies with it.
+    const [claimed] = await world.database.write((tx) => world.admission.claim(tx, [id]));
+    expect(claimed).toMatchObject({ attempt: 1, epoch: 2 });
+    world.clock.advance(leaseMs + 1);
+
+    await world.recovery.sweep();
+
+    expect(await world.row(id)).toMatchObject({ status: 'queued', attempt: 0, error: null });
+    await world.attempt(id, completed());
+    expect(await world.row(id)).toMatchObject({ status: 'completed', attempt: 1 });
+    await expectConsistent(world.database);
+  });
+
   test('a claim of an earlier version, which records no beginning, counts as begun', async () => {
     const world = await jobsWorld(engine);
     const { id } = await world.submit({ maxAttempts: 1 });

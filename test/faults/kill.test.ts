@@ -2,13 +2,14 @@
  * Accepted means durable (docs/decisions/jobs.md): the process is killed at random moments under load, started
  * again on the same data, and in the end everything accepted has ended and was recorded once.
  */
-import { mkdtempSync, rmSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { openSqlite } from '../../src/adapters/database/sqlite.ts';
 import { createLogger } from '../../src/kernel/log.ts';
+import { childProcesses } from '../fixtures/skills/driver.ts';
 import { recordEvents } from '../support/outbox.ts';
 import { type PlatformProcess, startProcess } from '../support/process.ts';
 import { randomInteger } from '../support/random.ts';
@@ -84,6 +85,59 @@ describe('a process that is killed', () => {
       jobsWithoutTheirConversation: 0,
       completedWithoutTwoMessages: 0,
     });
+  });
+
+  test('while an executor starts has begun no code: a job with one attempt still has it', async () => {
+    const loading = join(dataDir, 'loading.mjs');
+    const mayLoad = join(dataDir, 'may-load');
+    const ran = join(dataDir, 'ran');
+    writeFileSync(
+      loading,
+      `import { appendFileSync, existsSync } from 'node:fs';
+      import { setTimeout as elapsed } from 'node:timers/promises';
+      while (!existsSync(${JSON.stringify(mayLoad)})) await elapsed(10);
+      export default {
+        category: 'own', name: 'once', version: 'v1.0', displayName: 'Once', description: 'Acts once.',
+        parameters: {}, output: {}, maxAttempts: 1,
+        run() { appendFileSync(${JSON.stringify(ran)}, 'x'); return {}; },
+      };`,
+    );
+    writeFileSync(mayLoad, '');
+    const environment = {
+      SKILLS_DIR: dataDir,
+      EXECUTORS: '1',
+      EXECUTORS_IDLE_SECONDS: '1',
+      LOG_LEVEL: 'info',
+    };
+    const first = await startProcess(dataDir, environment);
+    const key = await first.key();
+    const executors = () =>
+      [...childProcesses(first.pid).values()].filter((command) =>
+        /^skill executor|executors\/child/.test(command),
+      );
+    await waitFor(() => executors().length === 0, { describe: 'the executors have ended' });
+    rmSync(mayLoad);
+
+    const { body } = await first.request('POST', '/api/own/v1.0/once', { key, body: {} });
+    const get = (platform: PlatformProcess) =>
+      platform.request('GET', `/api/jobs/${body.job_id}`, { key });
+    await waitFor(() => executors().length > 0, { describe: 'an executor starts' });
+    expect((await get(first)).body).toMatchObject({ status: 'active', attempt: 1 });
+    first.signal('SIGKILL');
+    await first.exit;
+    writeFileSync(mayLoad, '');
+    const second = await startProcess(dataDir, environment);
+
+    const ended = await waitFor(
+      async () => {
+        const job = (await get(second)).body;
+        return ['queued', 'active'].includes(job.status) ? null : job;
+      },
+      { describe: 'the job has ended' },
+    );
+    await second.stop();
+    expect(ended).toMatchObject({ status: 'completed', attempt: 1, error: null });
+    expect(readFileSync(ran, 'utf8')).toBe('x');
   });
 });
 

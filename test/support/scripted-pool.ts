@@ -59,6 +59,7 @@ export function scriptedPool(): ScriptedPool {
       let aborted: string | null = null;
       let suspensions = 0;
       inFlight++;
+      let isPermitted = request.mayBegin === undefined;
       const run: ScriptedRun = {
         request,
         get aborted() {
@@ -77,18 +78,29 @@ export function scriptedPool(): ScriptedPool {
           resolve(outcome);
         },
       };
-      runs.push(run);
-      const { jobId } = request.context;
-      const waiter = [...waiting].find((one) => one.jobId === jobId);
-      if (waiter === undefined) unseen.push(run);
-      else {
-        waiting.delete(waiter);
-        waiter.resolve(run);
-      }
+      const begin = () => {
+        runs.push(run);
+        const { jobId } = request.context;
+        const waiter = [...waiting].find((one) => one.jobId === jobId);
+        if (waiter === undefined) unseen.push(run);
+        else {
+          waiting.delete(waiter);
+          waiter.resolve(run);
+        }
+      };
+      if (isPermitted) begin();
+      else
+        void request.mayBegin?.().then((may) => {
+          isPermitted = may && aborted === null;
+          if (isPermitted) begin();
+          else if (aborted === null) run.end({ kind: 'aborted' });
+        });
       return {
         outcome: promise,
         abort(reason) {
           aborted ??= reason;
+          // As in the pool: no executor has it.
+          if (!isPermitted) run.end({ kind: 'aborted' });
         },
         suspend() {
           suspensions++;

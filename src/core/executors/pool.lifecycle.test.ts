@@ -339,6 +339,69 @@ describe('a start that fails', () => {
   });
 });
 
+describe.each([false, true])('a run that asks whether it may begin (alone: %s)', (alone) => {
+  /** `answer` resolves the question; `asked` is true once it was put. */
+  function askingRun(pool: TestPool) {
+    const { promise, resolve } = Promise.withResolvers<boolean>();
+    const asking = { isAsked: false };
+    const mayBegin = () => {
+      asking.isAsked = true;
+      return promise;
+    };
+    const run = pool.run(request('good/echo', {}, { alone, mayBegin }), silentHandlers);
+    return Object.assign(asking, { run, answer: resolve });
+  }
+  const untilAsked = (asking: { isAsked: boolean }) =>
+    waitFor(() => asking.isAsked, { describe: 'it asks' });
+
+  test('asks only once an executor is ready, and begins with a yes', async () => {
+    const pool = await start({ size: 1, idleMs: 1 });
+    await wait(pool, 1);
+    await until(pool, { executors: 0, starting: 0 });
+
+    const asking = askingRun(pool);
+
+    expect(pool.stats()).toMatchObject({ executors: 0, waiting: 1 });
+    expect(asking.isAsked).toBe(false);
+    await untilAsked(asking);
+    expect(pool.stats().executors).toBeGreaterThan(0);
+    expect(pool.stats()).toMatchObject({ waiting: 1 });
+    asking.answer(true);
+    expect(await asking.run.outcome).toMatchObject({ kind: 'completed' });
+    expect(pool.stats()).toMatchObject({ waiting: 0, inFlight: 0 });
+  });
+
+  test('ends as aborted with a no, when it is aborted, and when the pool stops', async () => {
+    const pool = await start({ size: 3 });
+    const [refused, aborted, stopped] = [askingRun(pool), askingRun(pool), askingRun(pool)];
+    await Promise.all([refused, aborted, stopped].map(untilAsked));
+
+    refused.answer(false);
+    aborted.run.abort('not needed');
+    expect(await refused.run.outcome).toEqual({ kind: 'aborted' });
+    expect(await aborted.run.outcome).toEqual({ kind: 'aborted' });
+    aborted.answer(true);
+    await pool.stop(0);
+
+    expect(await stopped.run.outcome).toEqual({ kind: 'aborted' });
+    stopped.answer(true);
+    expect(pool.stats()).toMatchObject({ waiting: 0, inFlight: 0 });
+  });
+
+  test('begins in another executor when that one has died meanwhile, without another question', async () => {
+    const pool = await start({ size: 1 });
+    const asking = askingRun(pool);
+    await untilAsked(asking);
+    const before = executors().map(([pid]) => pid);
+    for (const pid of before) process.kill(pid, 'SIGKILL');
+    await until(pool, { deaths: before.length });
+
+    asking.answer(true);
+
+    expect(await asking.run.outcome).toMatchObject({ kind: 'completed' });
+  });
+});
+
 describe('a replaced executor', () => {
   /** Has the shared executor die; resolves when another has taken its place. */
   async function replace(pool: TestPool): Promise<void> {

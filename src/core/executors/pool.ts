@@ -1,8 +1,7 @@
 /**
  * The pool of executors: takes runs, assigns each to a child, and reports its outcome. Promises exactly
- * one outcome for every run, and that no child outlives the pool or the process that made it. While
- * nothing runs, its only timer is the one that ends its children; the next run starts one. Never runs skill
- * code in this process.
+ * one outcome for every run, and that no child outlives the pool or the process that made it. While nothing runs, its
+ * only timer is the one that ends its children; the next run starts one. Never runs skill code in this process.
  */
 import { withDeadline } from '../../kernel/with-deadline.ts';
 import type { LeftOutSkill } from '../skills/sources/load-error.ts';
@@ -56,10 +55,11 @@ const watchMs = 200;
 /** Checks within the time after which a silent child is killed. */
 const watchesPerStall = 5;
 
-/** A run that waits for a child. */
+/** A run that waits for a child, and then for the answer of its `mayBegin`. */
 interface Waiting {
   readonly accepted: AcceptedRun;
   readonly since: number;
+  mayBegin: RunRequest['mayBegin'];
   begin(controls: RunControls): void;
 }
 
@@ -71,6 +71,8 @@ interface State {
   readonly waiting: Set<Waiting>;
   /** The waiting runs that must be alone. */
   readonly waitingAlone: Set<Waiting>;
+  /** The runs for which a child is ready and `mayBegin` has not answered, each with what settles it. */
+  readonly unpermitted: Map<Waiting, AcceptedRun>;
   inFlight: number;
   stopping: Promise<void> | undefined;
   isRetired: boolean;
@@ -95,6 +97,7 @@ export async function startExecutorPool(options: PoolOptions): Promise<ExecutorP
     idleTimer: createIdleTimer(clock, () => onIdle(state)),
     waiting: new Set(),
     waitingAlone: new Set(),
+    unpermitted: new Map(),
     inFlight: 0,
     stopping: undefined,
     isRetired: false,
@@ -129,8 +132,8 @@ function run(state: State, request: RunRequest, handlers: RunHandlers): RunHandl
   };
   const accepted: AcceptedRun = { request, handlers, settle };
   state.processes.grow();
-  const mustWait = request.alone === true || state.waiting.size > 0;
-  const executor = mustWait ? undefined : state.processes.choose();
+  const mayTake = !request.alone && !request.mayBegin && state.waiting.size === 0;
+  const executor = mayTake ? state.processes.choose() : undefined;
   const controls =
     executor === undefined ? wait(state, accepted) : assign(state, executor, accepted);
   return { outcome: promise, ...controls };
@@ -169,7 +172,6 @@ function retire(state: State): Promise<void> {
   return state.stopped.promise;
 }
 
-/** Gives the run to the executor. */
 function assign(state: State, executor: Executor, accepted: AcceptedRun): RunControls {
   state.watch.begin();
   return executor.run(accepted);
@@ -182,7 +184,7 @@ function assignWaiting(state: State): void {
     const executor = processes.choose();
     if (executor === undefined) break;
     waiting.delete(run);
-    run.begin(assign(state, executor, run.accepted));
+    give(state, executor, run, run.accepted);
   }
   for (const run of waitingAlone) {
     const executor = processes.reserve(waitingAlone.size);
@@ -192,22 +194,54 @@ function assignWaiting(state: State): void {
       processes.release(executor);
       run.accepted.settle(outcome);
     };
-    run.begin(assign(state, executor, { ...run.accepted, settle }));
+    give(state, executor, run, { ...run.accepted, settle });
   }
 }
 
-/** Puts the run into a queue. */
+function give(state: State, executor: Executor, run: Waiting, accepted: AcceptedRun): void {
+  const { mayBegin } = run;
+  if (mayBegin === undefined) run.begin(assign(state, executor, accepted));
+  else void giveIfPermitted(state, executor, run, accepted, mayBegin());
+}
+
+async function giveIfPermitted(
+  state: State,
+  executor: Executor,
+  run: Waiting,
+  accepted: AcceptedRun,
+  permission: Promise<boolean>,
+): Promise<void> {
+  const { unpermitted, processes } = state;
+  unpermitted.set(run, accepted);
+  const isPermitted = await permission;
+  // It was aborted meanwhile.
+  if (!unpermitted.delete(run)) return;
+  if (!isPermitted) accepted.settle({ kind: 'aborted' });
+  else if (accepted.request.alone && executor.isReady) {
+    run.begin(assign(state, executor, accepted));
+  } else {
+    // Another child may be the better one by now, or that one may have ended.
+    processes.release(executor);
+    run.mayBegin = undefined;
+    queueFor(state, accepted).add(run);
+    assignWaiting(state);
+  }
+}
+
 function wait(state: State, accepted: AcceptedRun): RunControls {
-  const queue = accepted.request.alone === true ? state.waitingAlone : state.waiting;
+  const queue = queueFor(state, accepted);
   let controls: RunControls = {
     abort() {
-      if (queue.delete(run)) accepted.settle({ kind: 'aborted' });
+      const settling = queue.delete(run) ? accepted : state.unpermitted.get(run);
+      state.unpermitted.delete(run);
+      settling?.settle({ kind: 'aborted' });
     },
     suspend() {},
   };
   const run: Waiting = {
     accepted,
     since: state.settings.clock.monotonic(),
+    mayBegin: accepted.request.mayBegin,
     begin(given) {
       controls = given;
     },
@@ -217,8 +251,12 @@ function wait(state: State, accepted: AcceptedRun): RunControls {
   return { abort: (reason) => controls.abort(reason), suspend: () => controls.suspend() };
 }
 
-function waitingRuns({ waiting, waitingAlone }: State): number {
-  return waiting.size + waitingAlone.size;
+function queueFor({ waiting, waitingAlone }: State, { request }: AcceptedRun): Set<Waiting> {
+  return request.alone === true ? waitingAlone : waiting;
+}
+
+function waitingRuns({ waiting, waitingAlone, unpermitted }: State): number {
+  return waiting.size + waitingAlone.size + unpermitted.size;
 }
 
 function stats(state: State): PoolStats {
@@ -248,6 +286,8 @@ async function stop(state: State, graceMs: number): Promise<void> {
     for (const { accepted } of queue) accepted.settle({ kind: 'aborted' });
     queue.clear();
   }
+  for (const accepted of state.unpermitted.values()) accepted.settle({ kind: 'aborted' });
+  state.unpermitted.clear();
   state.processes.abortAll('the platform is stopping');
   if (state.inFlight > 0) {
     const allEnded = Promise.withResolvers<void>();

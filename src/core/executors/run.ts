@@ -29,6 +29,11 @@ export interface RunRequest {
   readonly alone?: boolean;
   /** Of a skill that declares settings. */
   readonly settings?: RunSettings;
+  /**
+   * Called once an executor is ready for the run, before it gets it; without it the run begins at once. False ends the
+   * run as aborted. Never rejects.
+   */
+  readonly mayBegin?: () => Promise<boolean>;
 }
 
 /** A report of an executing run. Texts are well-formed, without NUL and within their limits. */

@@ -12,13 +12,13 @@ import type { Logger } from '../../kernel/log.ts';
 import { ShortLivedMap } from '../../kernel/short-lived-map.ts';
 import type { RunOutcome } from '../executors/run.ts';
 import { settlePatiently } from '../leases/settle-patiently.ts';
-import type { SkillSettings } from '../skills/settings.ts';
+import type { RunSettings, SkillSettings } from '../skills/settings.ts';
 import { type Admission, skillOf } from './admission.ts';
 import type { JobFeed } from './feed.ts';
 import { type ClaimedJob, findCancelling } from './jobs.store.ts';
 import { recordBegun, renewLeases } from './leases.store.ts';
 import { queueOf } from './queues.ts';
-import type { Run, StartRun } from './run.ts';
+import type { Run, RunExtras, StartRun } from './run.ts';
 import { settingsOfRun } from './run-settings.ts';
 import type { Settle, Settlement } from './settle.ts';
 import { type AttemptOutcome, failureOf, isLastAttempt } from './states.ts';
@@ -159,8 +159,7 @@ async function run(performing: Performing, job: ClaimedJob): Promise<void> {
   if (found && 'outcome' in found) {
     return finish(performing, { job, outcome: found.outcome, messages: [] });
   }
-  if (isLastAttempt(job) && !(await begins(performing, job))) return;
-  const attempt = startRun(job, options, found?.settings);
+  const attempt = startRun(job, options, extrasOf(performing, job, found?.settings));
   const beganAt = clock.monotonic();
   const entry: Running = { job, attempt, beganAt, stopped: null, hasOutcome: false };
   track(performing, entry);
@@ -202,24 +201,32 @@ async function run(performing: Performing, job: ClaimedJob): Promise<void> {
   }
 }
 
+function extrasOf(performing: Performing, job: ClaimedJob, settings?: RunSettings): RunExtras {
+  return {
+    ...(settings === undefined ? {} : { settings }),
+    ...(isLastAttempt(job) ? { mayBegin: () => mayBegin(performing, job) } : {}),
+  };
+}
+
 /**
  * Records that the code of a job's last attempt begins, before it does: if this process dies then, the job ends, because
- * its code may have acted. Whether the claim still holds the job.
+ * its code may have acted. False where the claim no longer holds the job, or that is not known.
  */
-async function begins(performing: Performing, job: ClaimedJob): Promise<boolean> {
-  const { starting, recordBeginning, base } = performing;
-  // A job that was claimed as it was accepted is to be cancelled meanwhile, too.
-  if (!starting.has(job.id)) starting.set(job.id, { isCancelled: false });
-  const isHeld = await settlePatiently(
-    () => recordBeginning(job),
-    () => !performing.isClosed,
-  );
-  if (isHeld) return true;
-  starting.delete(job.id);
-  base.log.warn(
-    { job_id: job.id },
-    'a run did not begin: its lease had ended, or the platform stops',
-  );
+async function mayBegin(performing: Performing, job: ClaimedJob): Promise<boolean> {
+  const { running, recordBeginning } = performing;
+  const { log } = performing.base;
+  try {
+    const isHeld = await settlePatiently(
+      () => recordBeginning(job),
+      () => !performing.isClosed,
+    );
+    if (isHeld) return true;
+    log.warn({ job_id: job.id }, 'a run did not begin: its lease had ended, or the platform stops');
+  } catch (err) {
+    log.error({ err, job_id: job.id }, 'a run did not begin: that it does could not be recorded');
+  }
+  const entry = running.get(job.id);
+  if (entry?.job === job) stop(entry, 'lease lost');
   return false;
 }
 

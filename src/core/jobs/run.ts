@@ -6,12 +6,11 @@
 
 import { withDeadline } from '../../kernel/with-deadline.ts';
 import type { RunThinking } from '../agents/thinking.ts';
-import type { RunHandle } from '../executors/run.ts';
+import type { RunHandle, RunRequest } from '../executors/run.ts';
 import { patiently } from '../journal/claim-writes.ts';
 import { unaskedFault } from '../journal/records.ts';
 import { wholeRun } from '../journal/run-part.ts';
 import type { MemoryChanges } from '../memories/record.ts';
-import type { RunSettings } from '../skills/settings.ts';
 import { type RunOptions, skillOf } from './admission.ts';
 import { type Attempt, newAttempt, type RunDeps, recordsOf } from './attempt.ts';
 import type { ClaimedJob } from './jobs.store.ts';
@@ -43,18 +42,20 @@ export interface Run {
   checked(outcome: AttemptOutcome): Promise<AttemptOutcome>;
 }
 
-/** `settings` are those of a skill that declares some. */
-export type StartRun = (job: ClaimedJob, options: RunOptions, settings?: RunSettings) => Run;
+/** What only some runs have: the settings of a skill that declares some; see `RunRequest`. */
+export type RunExtras = Pick<RunRequest, 'settings' | 'mayBegin'>;
+
+export type StartRun = (job: ClaimedJob, options: RunOptions, extras?: RunExtras) => Run;
 
 export function createRuns(deps: RunDeps): StartRun {
-  return (job, options, settings) => startRun(deps, job, options, settings);
+  return (job, options, extras) => startRun(deps, job, options, extras);
 }
 
 function startRun(
   deps: RunDeps,
   job: ClaimedJob,
   { timeoutMs, alone }: RunOptions,
-  settings: RunSettings | undefined,
+  extras?: RunExtras,
 ): Run {
   const messages: RunMessage[] = [];
   const attempt = newAttempt(deps, job);
@@ -65,7 +66,7 @@ function startRun(
       context: attempt.context,
       timeoutMs,
       ...(alone ? { alone } : {}),
-      ...(settings === undefined ? {} : { settings }),
+      ...extras,
     },
     handlersOf({ attempt, part: wholeRun, said: messages, runSkill }),
   );
