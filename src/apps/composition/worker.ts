@@ -31,6 +31,7 @@ export function startWorker(
     queue.consume('webhooks', deliveryHintsMax, (id) => deliverer.handleHint(id)),
     deliverer,
   ];
+  const searches = [...unconfirmed, unconfirmedDeliveries];
   const listening = [
     cluster?.bus.listen('cancellations', (jobId) => performer.cancel(jobId)),
     cluster?.bus.listen('wake-ups', (jobId) => performer.wake(jobId)),
@@ -38,11 +39,12 @@ export function startWorker(
   return {
     async stop() {
       await Promise.all(consumers.map((consumer) => consumer.stop()));
+      await Promise.all(searches.map((one) => one.stop()));
       for (const one of listening) one?.stop();
     },
     breakOff() {
       performer.handBack();
-      for (const one of [...unconfirmed, unconfirmedDeliveries]) one.stop();
+      for (const one of searches) void one.stop();
       deliverer.abort();
     },
   };

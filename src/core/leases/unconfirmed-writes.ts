@@ -1,7 +1,7 @@
 /**
  * Writes whose commit was not confirmed, because the connection to the database broke: this process does not know whether
  * they are on record. It searches for them as soon as the database answers, and for as long as a lease lasts, because the
- * server may commit late. What a stop leaves is settled by the sweep.
+ * server may commit late, and once more at a stop. What that leaves is settled by the sweep.
  */
 import { setTimeout as elapsed } from 'node:timers/promises';
 import type { Clock } from '../../kernel/clock.ts';
@@ -56,21 +56,27 @@ export class UnconfirmedWrites<Write extends Identified, Row extends Identified 
     for (const id of ids) this.#writes.delete(id);
   }
 
-  stop(): void {
+  /** Searches once more, then no longer. */
+  async stop(): Promise<void> {
     this.#isStopped = true;
+    if (this.#writes.size > 0) await this.#trySettleSome();
   }
 
   async #search(): Promise<void> {
     this.#isSearching = true;
     while (this.#writes.size > 0 && !this.#isStopped) {
-      try {
-        await this.#settleSome();
-      } catch (error) {
-        if (!isUnavailable(error)) this.#rows.onError(error);
-      }
+      await this.#trySettleSome();
       if (this.#writes.size > 0) await elapsed(searchEveryMs, undefined, { ref: false });
     }
     this.#isSearching = false;
+  }
+
+  async #trySettleSome(): Promise<void> {
+    try {
+      await this.#settleSome();
+    } catch (error) {
+      if (!isUnavailable(error)) this.#rows.onError(error);
+    }
   }
 
   async #settleSome(): Promise<void> {
