@@ -7,7 +7,7 @@ import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { Caller } from '../../kernel/caller.ts';
 import { PlatformError } from '../../kernel/errors.ts';
 import { secretCheck } from '../../kernel/timing-safe.ts';
-import type { ConcurrencyLimit } from './concurrency-limit.ts';
+import { type ConcurrencyLimit, takeSlots } from './concurrency-limit.ts';
 import { countByKey } from './connections.ts';
 import type { RateDecision, RateLimiter } from './rate-limit.ts';
 import { isWrongSecret, type WrongSecrets } from './wrong-secrets.ts';
@@ -146,8 +146,10 @@ function admit(
   const decision = limits.rate.hit(limitedAs, perMinute, () => acceptsWork(request));
   const apply = (decided: RateDecision) => {
     enforce(reply, decided);
-    limits.ofKeys.take(limitedAs, reply);
-    limits.ofOrganizations.take(caller.organizationId, reply);
+    takeSlots(reply, [
+      [limits.ofKeys, limitedAs],
+      [limits.ofOrganizations, caller.organizationId],
+    ]);
     countByKey(request.raw, reply.raw);
   };
   return decision instanceof Promise ? decision.then(apply) : apply(decision);

@@ -19,23 +19,33 @@ export class ConcurrencyLimit {
     this.#what = what;
   }
 
-  /** Takes a slot of `owner` until the response closes; throws `503` when all of its slots are taken. */
-  take(owner: string, { raw }: FastifyReply): void {
-    const count = this.#taken.get(owner) ?? 0;
-    if (count >= this.#max) {
-      const message = `At most ${this.#max} ${this.#what} may be open at a time`;
-      throw new PlatformError('service_unavailable', message, { retryAfter });
-    }
-    if (raw.destroyed) return;
-    this.#taken.set(owner, count + 1);
-    let isTaken = true;
-    // `on` costs less than `once`; a response that is abandoned may close twice.
-    raw.on('close', () => {
-      if (!isTaken) return;
-      isTaken = false;
-      const left = (this.#taken.get(owner) ?? 1) - 1;
-      if (left > 0) this.#taken.set(owner, left);
-      else this.#taken.delete(owner);
-    });
+  /** Throws `503` when all slots of `owner` are taken. */
+  requireFree(owner: string): void {
+    if ((this.#taken.get(owner) ?? 0) < this.#max) return;
+    const message = `At most ${this.#max} ${this.#what} may be open at a time`;
+    throw new PlatformError('service_unavailable', message, { retryAfter });
   }
+
+  change(owner: string, by: 1 | -1): void {
+    const count = (this.#taken.get(owner) ?? 0) + by;
+    if (count > 0) this.#taken.set(owner, count);
+    else this.#taken.delete(owner);
+  }
+}
+
+/** A slot of a limit, and its owner. */
+export type Slot = readonly [limit: ConcurrencyLimit, owner: string];
+
+/** Takes the slots until the response closes; throws `503`, and takes none, where one of them is not free. */
+export function takeSlots({ raw }: FastifyReply, slots: readonly Slot[]): void {
+  for (const [limit, owner] of slots) limit.requireFree(owner);
+  if (raw.destroyed) return;
+  for (const [limit, owner] of slots) limit.change(owner, 1);
+  let areTaken = true;
+  // `on` costs less than `once`; a response that is abandoned may close twice.
+  raw.on('close', () => {
+    if (!areTaken) return;
+    areTaken = false;
+    for (const [limit, owner] of slots) limit.change(owner, -1);
+  });
 }

@@ -6,7 +6,7 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { Logger } from '../../kernel/log.ts';
 import { callerOf } from './authenticate.ts';
-import { ConcurrencyLimit } from './concurrency-limit.ts';
+import { ConcurrencyLimit, takeSlots } from './concurrency-limit.ts';
 import { networkOf } from './network-of.ts';
 import { goneSignal } from './prefer.ts';
 
@@ -34,9 +34,11 @@ export class StreamLimits {
   /** Counts a stream until it closes; throws `503` beyond a limit. */
   take(request: FastifyRequest, reply: FastifyReply): void {
     const { keyId, organizationId } = callerOf(request);
-    this.#ofKeys.take(keyId, reply);
-    this.#ofOrganizations.take(organizationId, reply);
-    this.#ofAddresses.take(networkOf(request.clientAddress), reply);
+    takeSlots(reply, [
+      [this.#ofKeys, keyId],
+      [this.#ofOrganizations, organizationId],
+      [this.#ofAddresses, networkOf(request.clientAddress)],
+    ]);
   }
 }
 
