@@ -22,7 +22,14 @@ export interface Listening {
 /**
  * `jobs`: events of jobs; `cancellations`: ids of jobs whose runs must be cancelled; `wake-ups`: ids of
  * jobs of which a wait has ended; `reloads`: whose turn it is to reload its skills, and how that went; `agents`: ids of
- * organizations whose agents have changed.
+ * organizations whose agents have changed; `ended-credentials`: ids of revoked keys and of sessions that were signed out.
  */
-export const channels = ['jobs', 'cancellations', 'wake-ups', 'reloads', 'agents'] as const;
+export const channels = [
+  'jobs',
+  'cancellations',
+  'wake-ups',
+  'reloads',
+  'agents',
+  'ended-credentials',
+] as const;
 export type Channel = (typeof channels)[number];

@@ -1,5 +1,8 @@
 /** Live messages between processes through a real Redis, and their behaviour without it. */
+import { EventEmitter } from 'node:events';
+import type { FastifyReply, FastifyRequest } from 'fastify';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
+import { OpenStreams } from '../../src/adapters/http/streams.ts';
 import { createRedisBus } from '../../src/adapters/redis/bus.ts';
 import { openRedis } from '../../src/adapters/redis/redis.ts';
 import { createSharedJobFeed, type JobEvent } from '../../src/core/jobs/feed.ts';
@@ -46,6 +49,40 @@ describe.skipIf(findRedis() === undefined)('between processes', () => {
       'other: job-2',
       'sender: job-2',
     ]);
+  });
+
+  test('the end of a key or a session ends its streams in all processes, and no others', async () => {
+    const limits = { perKey: 10, perOrganization: 10, perAddress: 10 };
+    const [own, other] = (await Promise.all([bus(), bus()])).map(
+      (one) => new OpenStreams(limits, one),
+    ) as [OpenStreams, OpenStreams];
+    const open = (streams: OpenStreams, keyId: string, sessionId?: string) => {
+      const caller = { keyId, organizationId: 'default' };
+      const request = { caller, sessionId, clientAddress: '192.0.2.1' };
+      const raw = Object.assign(new EventEmitter(), { destroyed: false });
+      return streams.begin(
+        request as unknown as FastifyRequest,
+        { raw } as unknown as FastifyReply,
+      );
+    };
+    const ofKey = [open(own, 'key'), open(own, 'key', 'session'), open(other, 'key')];
+    const ofSession = open(other, 'console', 'session');
+    const others = [open(own, 'another'), open(other, 'another', 'another session')];
+
+    // A message that is sent before the other process has subscribed is lost.
+    const untilEnded = (credentials: string, streams: AbortController[]) =>
+      waitFor(
+        () => {
+          own.endThoseOf(credentials);
+          return streams.every(({ signal }) => signal.aborted);
+        },
+        { describe: `the streams of ${credentials} have ended` },
+      );
+    await untilEnded('key', ofKey);
+    expect(ofSession.signal.aborted).toBe(false);
+    await untilEnded('session', [ofSession]);
+
+    expect(others.map(({ signal }) => signal.aborted)).toEqual([false, false]);
   });
 
   test('a message stays in its platform where several share a server', async () => {

@@ -1,63 +1,102 @@
 /**
  * Admits event streams: limits them by key, by organization and by address, in this order, so that clients behind one
- * proxy do not lock each other out, and checks their credentials again while they are open. A stream ends when its client disconnects, when its key is revoked or expires, when its
- * session ends, and when the platform stops.
+ * proxy do not lock each other out. A stream ends when its client disconnects, when its key is revoked or expires, when
+ * its session ends, and when the platform stops.
  */
 import type { FastifyReply, FastifyRequest } from 'fastify';
+import type { Bus } from '../../kernel/bus.ts';
 import type { Logger } from '../../kernel/log.ts';
-import { callerOf } from './authenticate.ts';
+import { callerOf, sessionIdOf } from './authenticate.ts';
 import { ConcurrencyLimit, takeSlots } from './concurrency-limit.ts';
 import { networkOf } from './network-of.ts';
 import { goneSignal } from './prefer.ts';
 
-/** How often the credentials of an open stream are checked: a session that was signed out has no stream a second later. */
-const recheckMs = 500;
+/**
+ * How often the credentials of an open stream are checked: for a key that expires, and where no message of their end
+ * came. Each stream reads the database at most so often.
+ */
+const recheckMs = 2_000;
 
 /** Admits a stream or throws `503`; the returned signal aborts when the stream must end. */
 export type BeginStream = (request: FastifyRequest, reply: FastifyReply) => AbortSignal;
 
-/** The limits of all streams of a process. */
-export class StreamLimits {
+export interface StreamLimits {
+  readonly perKey: number;
+  readonly perOrganization: number;
+  readonly perAddress: number;
+}
+
+/** All streams of a process. */
+export class OpenStreams {
   readonly #ofKeys: ConcurrencyLimit;
   readonly #ofOrganizations: ConcurrencyLimit;
   readonly #ofAddresses: ConcurrencyLimit;
+  /** What ends a stream, by its key and by its session. */
+  readonly #byCredentials = new Map<string, Set<AbortController>>();
+  readonly #bus: Bus | null;
 
-  constructor(perKey: number, perOrganization: number, perAddress: number) {
+  /** `bus` is null for a single process. */
+  constructor({ perKey, perOrganization, perAddress }: StreamLimits, bus: Bus | null) {
     this.#ofKeys = new ConcurrencyLimit(perKey, 'event streams of one API key');
     this.#ofOrganizations = new ConcurrencyLimit(
       perOrganization,
       'event streams of one organization',
     );
     this.#ofAddresses = new ConcurrencyLimit(perAddress, 'event streams of one address');
+    this.#bus = bus;
+    bus?.listen('ended-credentials', (id) => this.#endHere(id));
   }
 
-  /** Counts a stream until it closes; throws `503` beyond a limit. */
-  take(request: FastifyRequest, reply: FastifyReply): void {
+  /** Counts a stream until it closes; throws `503` beyond a limit. The controller is aborted when its credentials end. */
+  begin(request: FastifyRequest, reply: FastifyReply): AbortController {
     const { keyId, organizationId } = callerOf(request);
     takeSlots(reply, [
       [this.#ofKeys, keyId],
       [this.#ofOrganizations, organizationId],
       [this.#ofAddresses, networkOf(request.clientAddress)],
     ]);
+    const ended = new AbortController();
+    if (reply.raw.destroyed) return ended;
+    const credentials = [keyId, sessionIdOf(request)].filter((id) => id !== null);
+    for (const id of credentials) {
+      const open = this.#byCredentials.get(id) ?? new Set();
+      this.#byCredentials.set(id, open.add(ended));
+    }
+    reply.raw.once('close', () => {
+      for (const id of credentials) {
+        const open = this.#byCredentials.get(id);
+        open?.delete(ended);
+        if (open?.size === 0) this.#byCredentials.delete(id);
+      }
+    });
+    return ended;
+  }
+
+  /** Ends the streams of a revoked key or of a session that was signed out, in all processes. */
+  endThoseOf(credentials: string): void {
+    this.#endHere(credentials);
+    this.#bus?.send('ended-credentials', credentials);
+  }
+
+  #endHere(credentials: string): void {
+    for (const open of this.#byCredentials.get(credentials) ?? []) open.abort();
   }
 }
 
 /** `isAdmitted` tells whether the credentials of a request are still valid. */
 export function createStreams({
-  limits,
+  streams,
   isAdmitted,
   stopping,
   log,
 }: {
-  limits: StreamLimits;
+  streams: OpenStreams;
   isAdmitted: (request: FastifyRequest) => Promise<boolean>;
   stopping: AbortSignal;
   log: Logger;
 }): BeginStream {
   return (request, reply) => {
-    limits.take(request, reply);
-    const gone = goneSignal(reply);
-    const refused = new AbortController();
+    const refused = streams.begin(request, reply);
     const recheck = setInterval(() => {
       isAdmitted(request).then(
         (is) => {
@@ -68,11 +107,10 @@ export function createStreams({
       );
     }, recheckMs);
     recheck.unref();
-    const signal = AbortSignal.any([gone, refused.signal, stopping]);
+    const signal = AbortSignal.any([goneSignal(reply), refused.signal, stopping]);
     const stop = () => clearInterval(recheck);
     if (signal.aborted) stop();
     else signal.addEventListener('abort', stop, { once: true });
-    reply.raw.once('close', stop);
     return signal;
   };
 }

@@ -7,7 +7,7 @@ import {
 } from '../../adapters/http/authenticate.ts';
 import { guarded } from '../../adapters/http/guarded.ts';
 import type { Server } from '../../adapters/http/server.ts';
-import { createStreams, type StreamLimits } from '../../adapters/http/streams.ts';
+import { createStreams, type OpenStreams } from '../../adapters/http/streams.ts';
 import { beginning, jobStream } from '../../core/jobs/stream.ts';
 import type { Clock } from '../../kernel/clock.ts';
 import type { PlatformError } from '../../kernel/errors.ts';
@@ -31,7 +31,7 @@ export interface McpParts {
   readonly clock: Clock;
   /** What admits requests to the API. Sessions of the console are not admitted: browsers send them by themselves. */
   readonly admission: Omit<ApiKeyHookDeps, 'sessions' | 'keyOf'>;
-  readonly streamLimits: StreamLimits;
+  readonly streams: OpenStreams;
   readonly unmatched: (method: string, url: string) => PlatformError;
   readonly stopping: AbortSignal;
 }
@@ -72,14 +72,7 @@ function foldersOf(
   return async () => found.get('') ?? found.read('', find);
 }
 
-function depsOf({
-  parts,
-  slices,
-  clock,
-  admission,
-  streamLimits,
-  stopping,
-}: McpParts): McpRoutesDeps {
+function depsOf({ parts, slices, clock, admission, streams, stopping }: McpParts): McpRoutesDeps {
   const { config, database, log } = parts;
   const { agents, agentChanges, approvals, skills } = slices;
   const { execute, feed, jobs } = slices.jobs;
@@ -98,7 +91,7 @@ function depsOf({
     keptMs: config.retentionDays * dayMs,
     publicUrl: config.publicUrl,
     beginStream: createStreams({
-      limits: streamLimits,
+      streams,
       isAdmitted: (request) => isStillAdmitted(request, admission.verify, noSessions, keyOrBearer),
       stopping,
       log,

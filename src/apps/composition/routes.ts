@@ -12,7 +12,7 @@ import { type ApiDocument, openApiRoutes } from '../../adapters/http/openapi.ts'
 import type { RateLimiter } from '../../adapters/http/rate-limit.ts';
 import type { Server } from '../../adapters/http/server.ts';
 import { sendsFiles } from '../../adapters/http/static-files.ts';
-import { createStreams, StreamLimits } from '../../adapters/http/streams.ts';
+import { createStreams, OpenStreams } from '../../adapters/http/streams.ts';
 import { applyStrictScopes } from '../../adapters/http/strict-scopes.ts';
 import { WrongSecrets } from '../../adapters/http/wrong-secrets.ts';
 import { agentVersionRoutes } from '../../core/agents/agent-versions.routes.ts';
@@ -64,7 +64,7 @@ export interface RoutesDeps {
   readonly parts: Pick<
     Parts,
     | ('adminSecret' | 'config' | 'version' | 'database' | 'encryptionKey' | 'executors' | 'log')
-    | ('consoleFiles' | 'guideFolder')
+    | ('cluster' | 'consoleFiles' | 'guideFolder')
   >;
   readonly slices: Slices;
   readonly clock: Clock;
@@ -99,9 +99,15 @@ export function registerRoutes(target: Server, deps: RoutesDeps): void {
   const permissions = config.apiKeyPermissions;
   const sessions = createSessions({ database, apiKeys, adminSecret, permissions, clock });
   const wrongSecrets = new WrongSecrets(clock, log);
-  if (consoleFiles) consoleRoutes(target, { files: consoleFiles, sessions, wrongSecrets });
+  const streams = openStreams(parts);
+  const endStreamsOf = (credentials: string) => streams.endThoseOf(credentials);
+  if (consoleFiles) {
+    consoleRoutes(target, { files: consoleFiles, sessions, wrongSecrets, endStreamsOf });
+  }
   const secretHook = adminHook(adminSecret, sessions, wrongSecrets);
-  guarded(target, '/admin', secretHook, unmatched, (scope) => adminRoutes(scope, deps));
+  guarded(target, '/admin', secretHook, unmatched, (scope) =>
+    adminRoutes(scope, deps, endStreamsOf),
+  );
   clientMetadataRoutes(target, slices.remoteSkills);
   webhookTriggerRoutes(target, { slice: triggers, clock, limiter, unmatched });
   const limits = {
@@ -113,25 +119,27 @@ export function registerRoutes(target: Server, deps: RoutesDeps): void {
     ),
   };
   const admission = { verify: apiKeys.verify, limits, wrongSecrets };
-  const streamLimits = new StreamLimits(
-    config.streamsPerKeyMax,
-    config.streamsPerOrganizationMax,
-    config.streamsPerAddressMax,
-  );
   const keyHook = apiKeyHook({ ...admission, sessions });
   const documentWithSkills = createSkillsDocument({ document, skills: slices.skills });
   openApiRoutes(target, { document, documentWithSkills, admit: keyHook });
-  guarded(target, '/api', keyHook, unmatched, (scope) =>
-    apiRoutes(scope, deps, sessions, streamLimits),
-  );
+  guarded(target, '/api', keyHook, unmatched, (scope) => apiRoutes(scope, deps, sessions, streams));
   const { stopping } = state;
-  registerMcp(target, { parts, slices, clock, admission, streamLimits, unmatched, stopping });
+  registerMcp(target, { parts, slices, clock, admission, streams, unmatched, stopping });
 }
 
-function adminRoutes(scope: Server, deps: RoutesDeps): void {
+function openStreams({ config, cluster }: RoutesDeps['parts']): OpenStreams {
+  const limits = {
+    perKey: config.streamsPerKeyMax,
+    perOrganization: config.streamsPerOrganizationMax,
+    perAddress: config.streamsPerAddressMax,
+  };
+  return new OpenStreams(limits, cluster?.bus ?? null);
+}
+
+function adminRoutes(scope: Server, deps: RoutesDeps, endStreamsOf: (keyId: string) => void): void {
   const { parts, slices, clock } = deps;
   const { apiKeys, skills, credentials, usage, jobs, processes } = slices;
-  apiKeyRoutes(scope, { apiKeys, clock, endJobsOfKey: jobs.endJobsOfKey });
+  apiKeyRoutes(scope, { apiKeys, clock, endStreamsOf, endJobsOfKey: jobs.endJobsOfKey });
   skillAdminRoutes(scope, { skills, leftOut: () => parts.executors?.leftOut ?? [] });
   reloadRoutes(scope, { reloads: deps.state.reloads });
   credentialRoutes(scope, { credentials });
@@ -147,7 +155,7 @@ function apiRoutes(
   scope: Server,
   deps: RoutesDeps,
   sessions: Sessions,
-  streamLimits: StreamLimits,
+  streams: OpenStreams,
 ): void {
   const { parts, slices, clock } = deps;
   const { stopping } = deps.state;
@@ -165,7 +173,7 @@ function apiRoutes(
   conversationRoutes(scope, { conversations });
   triggerRoutes(scope, { triggers, calls, publicUrl: parts.config.publicUrl });
   const beginStream = createStreams({
-    limits: streamLimits,
+    streams,
     isAdmitted: (request) => isStillAdmitted(request, apiKeys.verify, sessions),
     stopping,
     log: parts.log,

@@ -20,9 +20,15 @@ const SignIn = Type.Object(
 /** `/` redirects to `/console/`. Each path below it that is no file is a location within the page. */
 export function consoleRoutes(
   server: Server,
-  deps: { files: ConsoleFiles; sessions: Sessions; wrongSecrets: WrongSecrets },
+  deps: {
+    files: ConsoleFiles;
+    sessions: Sessions;
+    wrongSecrets: WrongSecrets;
+    /** Ends the open streams of a session. */
+    endStreamsOf(sessionId: string): void;
+  },
 ): void {
-  const { files, sessions, wrongSecrets } = deps;
+  const { files, sessions, wrongSecrets, endStreamsOf } = deps;
   const schema = { hide: true };
   for (const path of ['/', '/console']) {
     server.get(path, { schema }, (_request, reply) => reply.redirect('/console/', 302));
@@ -52,6 +58,7 @@ export function consoleRoutes(
   server.delete('/console/session', { schema }, async (request, reply) => {
     const { cookie, sessionId } = await sessions.end(request);
     if (sessionId !== null) {
+      endStreamsOf(sessionId);
       const facts = { address: request.clientAddress, request_id: request.id };
       request.log.info({ audit: 'signed_out', session_id: sessionId, ...facts }, 'signed out');
     }

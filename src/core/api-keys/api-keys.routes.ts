@@ -57,6 +57,8 @@ const NewApiKey = Type.Object(
 interface ApiKeyRouteDeps {
   readonly apiKeys: ApiKeys;
   readonly clock: Clock;
+  /** Ends the open streams of a revoked key. */
+  endStreamsOf(keyId: string): void;
   /** Ends what a revoked key has under way. */
   endJobsOfKey(keyId: string, options: { cancelActive: boolean }): Promise<void>;
 }
@@ -117,7 +119,8 @@ const revokeSchema = {
   },
 };
 
-export function apiKeyRoutes(server: Server, { apiKeys, clock, endJobsOfKey }: ApiKeyRouteDeps) {
+export function apiKeyRoutes(server: Server, deps: ApiKeyRouteDeps) {
+  const { apiKeys, clock, endStreamsOf, endJobsOfKey } = deps;
   server.post('/admin/api-keys', { schema: createSchema }, async (request, reply) => {
     const { expires_at, ...fields } = request.body;
     if (fields.scopes.includes('*') && fields.scopes.length > 1) {
@@ -139,6 +142,7 @@ export function apiKeyRoutes(server: Server, { apiKeys, clock, endJobsOfKey }: A
   const revokeOptions = { onRequest, schema: revokeSchema };
   server.delete('/admin/api-keys/:id', revokeOptions, async ({ params, query }) => {
     const revoked = await apiKeys.revoke(params.id);
+    endStreamsOf(revoked.id);
     await endJobsOfKey(revoked.id, { cancelActive: query.cancel_jobs === 'true' });
     return revoked;
   });
