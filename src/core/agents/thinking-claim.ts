@@ -64,7 +64,8 @@ export function countedOwnersOf(job: JournalJob): UsageOwner[] {
 
 /**
  * The same owners; an agent that was deleted and replaced by a newer one of its id does not charge the newer one, but
- * the kind to which the usage of the deleted one was moved.
+ * the kind to which the usage of the deleted one was moved. Read for each call: an agent can be replaced while a call
+ * of its job is under way.
  */
 export async function payersOf(
   db: Handle,
@@ -74,7 +75,8 @@ export async function payersOf(
 ): Promise<UsageOwner[]> {
   const ids = owners.flatMap(({ kind, id }) => (kind === 'agent' ? [id] : []));
   const age = { after: created_at + clockSkewMs, until: now };
-  const newer = await listCreatedBetween(db, organization_id, ids, age);
+  const found = await listCreatedBetween(db, { organizationId: organization_id, ids, ...age });
+  const newer = found.map(({ id }) => id);
   return owners.map((owner) =>
     owner.kind === 'agent' && newer.includes(owner.id)
       ? { kind: 'deleted_agent', id: owner.id }
