@@ -133,6 +133,26 @@ describe('a server', () => {
     expect(calls).toBe(4);
   });
 
+  test('is called with its only attempt on record as begun, so that a death of the platform does not repeat the call', async () => {
+    const server = await startMcpServer();
+    const { name } = await added(server);
+    const rows: unknown[] = [];
+    server.answers['tools/call'] = async () => {
+      const row = await platform.database.read.kysely
+        .selectFrom('jobs')
+        .select(['status', 'attempt', 'max_attempts', 'epoch', 'begun'])
+        .where('skill_category', '=', `mcp-${name}`)
+        .executeTakeFirst();
+      rows.push(row);
+      return { content: [] };
+    };
+
+    const { body } = await platform.run(key, `mcp-${name}/v1.0/echo`, { text: '' });
+
+    expect(body.status).toBe('completed');
+    expect(rows).toEqual([{ status: 'active', attempt: 1, max_attempts: 1, epoch: 1, begun: 1 }]);
+  });
+
   test('is called by the code of skills, which gets its output or its failure', async () => {
     const server = await startMcpServer();
     const { name } = await added(server);

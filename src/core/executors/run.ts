@@ -31,7 +31,8 @@ export interface RunRequest {
   readonly settings?: RunSettings;
   /**
    * Called once an executor is ready for the run, before it gets it; without it the run begins at once. False ends the
-   * run as aborted. Never rejects.
+   * run as aborted. Whatever executes a run must call it: an attempt whose beginning is not recorded may be repeated.
+   * Never rejects.
    */
   readonly mayBegin?: () => Promise<boolean>;
 }

@@ -67,7 +67,9 @@ async function outcomeOf(
   sourceId: string,
   running: Running,
 ): Promise<RunOutcome> {
-  const { stop, timeout, unloaded, end } = running;
+  const { request, stop, timeout, unloaded, end } = running;
+  const isPermitted = request.mayBegin === undefined || (await request.mayBegin());
+  if (!isPermitted || stop.signal.aborted) return { kind: 'aborted' };
   const signal = AbortSignal.any([stop.signal, timeout.signal]);
   timeout.resume();
   const called = call(state, sourceId, running, signal).then((output) =>
