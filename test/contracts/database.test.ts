@@ -1,9 +1,8 @@
 /** What every database has to keep to (`src/adapters/database/database.ts`). */
-import type { Kysely, Selectable } from 'kysely';
+import type { Selectable } from 'kysely';
 import { describe, expect, test } from 'vitest';
 import type { Database, Handle, Transaction } from '../../src/adapters/database/database.ts';
 import { idIn } from '../../src/adapters/database/ids-in.ts';
-import { up as addSkillFields } from '../../src/adapters/database/migrations/0024-skill-fields.ts';
 import { statement } from '../../src/adapters/database/statement.ts';
 import type { MessagesTable } from '../../src/adapters/database/tables.ts';
 import { engines } from '../support/databases.ts';
@@ -542,36 +541,6 @@ describe.each(await engines())('on $name', (engine) => {
       await expect(place.open()).rejects.toThrow('a newer Skillwright');
     });
 
-    test('and has skills of an older version names the task of those whose input has a text of that name', async () => {
-      const database = await engine.fresh();
-      const schemas = {
-        text: '{"properties":{"task":{"type":"string","pattern":"\\u0000"}}}',
-        number: '{"properties":{"task":{"type":"number"}}}',
-        other: '{"properties":{"text":{"type":"string","description":"\\"task\\""}}}',
-        none: '{}',
-      };
-      await database.write(async ({ kysely }) => {
-        await kysely.schema.alterTable('skills').dropColumn('task_field').execute();
-        await kysely.schema.alterTable('skills').dropColumn('answer_field').execute();
-        const rows = Object.entries(schemas).map(([id, schema]) => skillBefore24(id, schema));
-        await kysely.insertInto('skills').values(rows).execute();
-      });
-
-      await database.write((tx) => addSkillFields(tx.kysely as unknown as Kysely<unknown>));
-
-      const rows = await database.read.kysely
-        .selectFrom('skills')
-        .select(['id', 'task_field', 'answer_field'])
-        .orderBy('id')
-        .execute();
-      expect(rows).toEqual([
-        { id: 'none', task_field: null, answer_field: null },
-        { id: 'number', task_field: null, answer_field: null },
-        { id: 'other', task_field: null, answer_field: null },
-        { id: 'text', task_field: 'task', answer_field: null },
-      ]);
-    });
-
     test('answers pings and counts its connections', async () => {
       const database = await engine.fresh();
 
@@ -607,25 +576,6 @@ describe.each(await engines())('on $name', (engine) => {
       await expect(database.ping()).rejects.toThrow();
     });
   });
-});
-
-/** A row of a skill as it was before migration 0024. */
-const skillBefore24 = (id: string, parameters_schema: string) => ({
-  id,
-  category: 'agent',
-  skill_name: id,
-  version: '1.0.0',
-  display_name: id,
-  description: '',
-  parameters_schema,
-  output_schema: '{}',
-  required_scopes: '[]',
-  timeout_ms: 1_000,
-  max_attempts: 1,
-  defined: 0,
-  deprecated: 0,
-  created_at: 0,
-  updated_at: 0,
 });
 
 const future = { name: '9999-future', timestamp: '2099-01-01T00:00:00.000Z' };

@@ -159,15 +159,13 @@ describe.skipIf(!(await isInstalled('PostgreSQL')))('PostgreSQL', () => {
     const data = new pg.Client(old);
     await data.connect();
     onTestFinished(() => data.end());
-    const missing = '0031-webhook-listeners';
-    await data.query('drop table webhook_listeners');
+    const missing = knownMigrations.at(-1) as string;
     await data.query("insert into organizations values ('acme', 0)");
     await data.query('delete from kysely_migration where name = $1', [missing]);
     const ended = await cli(['upgrade', '--check'], { env: { DATABASE_URL: old } });
     expect(ended).toMatchObject({ code: 0, stderr: '' });
-    expect(ended.stdout).toMatch(
-      /^On a copy of the schema with [1-9]\d* rows, 1 migrations \(0031-webhook-listeners\) ran in/,
-    );
+    expect(ended.stdout).toMatch(/^On a copy of the schema with [1-9]\d* rows, 1 migrations /);
+    expect(ended.stdout).toContain(`(${missing}) ran in`);
     const schemas = await data.query("select from pg_namespace where nspname like 'skillwright%'");
     expect(schemas.rowCount).toBe(0);
 

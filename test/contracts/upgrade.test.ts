@@ -69,6 +69,12 @@ describe.skipIf(isWriting).each(cases)('a database on $name of $dump', ({ engine
     expect(rows.map((row) => row.name).sort()).toEqual(knownMigrations);
   });
 
+  test('has the schema of a new installation', async () => {
+    const { database } = await restored();
+    const fresh = await engine.fresh();
+    expect(await schemaOf(database, name)).toEqual(await schemaOf(fresh, name));
+  });
+
   test('is shown by the API as it was', async () => {
     const { platform, request, facts } = await started();
     for (const [path, answer] of Object.entries(facts.answers)) {
@@ -185,4 +191,21 @@ async function emptyTables({ read }: Database): Promise<string[]> {
     if (rows.length === 0) empty.push(name);
   }
   return empty;
+}
+
+/** Tables with their columns, indexes and functions, in words that do not depend on how they were written. */
+async function schemaOf(database: Database, engine: string): Promise<unknown[]> {
+  const { rows } =
+    engine === 'SQLite'
+      ? await sql<{ text: string }>`
+          select replace(replace(lower(name || ' ' || coalesce(sql, '')), '"', ''), 'not null default 0', 'default 0 not null')
+            as text from sqlite_schema where name not like 'sqlite_%'`.execute(database.read.kysely)
+      : await sql<{ text: string }>`
+          select concat_ws(' ', table_name, column_name, data_type, column_default, is_nullable,
+            generation_expression) as text from information_schema.columns where table_schema = current_schema()
+          union all select indexdef from pg_indexes where schemaname = current_schema()
+          union all select pg_get_functiondef(oid) from pg_proc
+            where pronamespace = current_schema()::regnamespace`.execute(database.read.kysely);
+  const spaced = (text: string) => text.replaceAll(/\s+/g, ' ').replaceAll(/ ?([(),]) ?/g, '$1');
+  return rows.map(({ text }) => spaced(text)).sort();
 }

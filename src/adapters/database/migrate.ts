@@ -30,7 +30,7 @@ export async function migrate(
   log: Logger,
   patiently: Patiently = (work) => work(kysely),
 ): Promise<void> {
-  const applied = await appliedMigrations(kysely, dialect);
+  const applied = await adoptSchema(kysely, await appliedMigrations(kysely, dialect));
   const unknown = applied.find((name) => !knownMigrations.includes(name));
   if (unknown !== undefined) {
     throw new Error(
@@ -62,7 +62,27 @@ export async function loadMigrations(dialect: Dialect): Promise<Record<string, M
   return Object.fromEntries(await Promise.all(loaded));
 }
 
-/** What a database must be asked once it is opened, so no more is asked than whether one table is there. */
+/** The last of the migrations before the first version, of which `0001-schema` is the sum. */
+const lastUnreleased = '0071-keys-of-jobs';
+
+/** Names the schema of an installation from before the first version as the first version does; the rows stay. */
+async function adoptSchema(kysely: Kysely<Tables>, applied: string[]): Promise<string[]> {
+  if (!applied.includes(lastUnreleased)) return applied;
+  const name = '0001-schema';
+  // In this order, so that an interrupted adoption is repeated; another process may adopt at the same time.
+  await migrationsOf(kysely)
+    .deleteFrom('kysely_migration')
+    .where('name', 'not in', [...knownMigrations, lastUnreleased])
+    .execute();
+  await migrationsOf(kysely)
+    .updateTable('kysely_migration')
+    .set({ name })
+    .where('name', '=', lastUnreleased)
+    .execute();
+  return [name];
+}
+
+/** A start asks as little of the database as it can: whether one table is there. */
 const hasMigrations = {
   sqlite: sql`select 1 from sqlite_master where name = 'kysely_migration'`,
   postgres: sql`select 1 where to_regclass('kysely_migration') is not null`,
@@ -71,9 +91,10 @@ const hasMigrations = {
 async function appliedMigrations(kysely: Kysely<Tables>, dialect: Dialect): Promise<string[]> {
   const { rows: found } = await hasMigrations[dialect].execute(kysely);
   if (found.length === 0) return [];
-  const rows = await (kysely as unknown as Kysely<{ kysely_migration: { name: string } }>)
-    .selectFrom('kysely_migration')
-    .select('name')
-    .execute();
+  const rows = await migrationsOf(kysely).selectFrom('kysely_migration').select('name').execute();
   return rows.map((row) => row.name);
+}
+
+function migrationsOf(kysely: Kysely<Tables>) {
+  return kysely as unknown as Kysely<{ kysely_migration: { name: string } }>;
 }
