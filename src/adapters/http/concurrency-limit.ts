@@ -34,7 +34,7 @@ export class ConcurrencyLimit {
 }
 
 /** A slot of a limit, and its owner. */
-export type Slot = readonly [limit: ConcurrencyLimit, owner: string];
+type Slot = readonly [limit: ConcurrencyLimit, owner: string];
 
 /** Takes the slots until the response closes; throws `503`, and takes none, where one of them is not free. */
 export function takeSlots({ raw }: FastifyReply, slots: readonly Slot[]): void {

@@ -20,7 +20,7 @@ const recheckMs = 2_000;
 /** Admits a stream or throws `503`; the returned signal aborts when the stream must end. */
 export type BeginStream = (request: FastifyRequest, reply: FastifyReply) => AbortSignal;
 
-export interface StreamLimits {
+interface StreamLimits {
   readonly perKey: number;
   readonly perOrganization: number;
   readonly perAddress: number;
