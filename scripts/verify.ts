@@ -45,6 +45,8 @@ const unitTests: Step = {
   command: ['vitest', 'run', '--project', 'unit', `--maxWorkers=${Math.ceil(cores / 2)}`],
 };
 
+/** Starts the platform, and takes longer than `verify` may. */
+const measures: Step = { name: 'Measures', command: ['node', 'scripts/measures.ts'] };
 const lockFile: Step = { name: 'Lock file', command: ['node', 'scripts/check-lock.ts'] };
 /** What the tests start: they would make it themselves, one after the other, before the first of them begins. */
 const bundle: Step = { name: 'Bundle', command: ['node', 'scripts/bundle.ts'] };
@@ -54,7 +56,7 @@ const guides: Step = { name: 'Guides', command: ['node', 'scripts/docs-build.ts'
 const everything = process.argv.includes('--ci');
 const start = performance.now();
 const failed = await runAll(
-  everything ? [guides, ...checks, bundle, lockFile] : [unitTests, ...checks],
+  everything ? [guides, measures, ...checks, bundle, lockFile] : [unitTests, ...checks],
 );
 console.log(
   failed.length === 0

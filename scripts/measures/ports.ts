@@ -1,0 +1,22 @@
+/** Interfaces at which a call may end, each with its implementations: two of the product, or those of others. */
+export const ports: Readonly<Record<string, string>> = {
+  Database: 'SQLite and PostgreSQL',
+  Handle: 'of a Database: the database itself and each transaction',
+  Transaction: 'of a Database: SQLite and PostgreSQL',
+  Queue: 'in memory and BullMQ',
+  Consumer: 'of a Queue: in memory and BullMQ',
+  Bus: 'in the process and Redis',
+  RateLimiter: 'in memory and Redis',
+  Clock: 'of the process and of the database',
+  RunClock: 'of the executors and of skillwright/testing',
+  ExecutorPool: 'one set of child processes, and the sets that a reload keeps',
+  Models: 'the providers, each with the protocol that it speaks',
+  RemoteKind: 'MCP and OpenAPI',
+  WaitKindVerbs: 'sleeps, events, approvals and child jobs',
+  LeasedRows: 'jobs and webhook deliveries',
+  SkillContext: 'what skills get: of the executors and of skillwright/testing',
+  SkillMemory: 'of a SkillContext',
+  SkillDefinition: 'written by authors of skills',
+  HtmlElement: 'a class of linkedom, described without its types',
+  HtmlDocument: 'a class of linkedom, described without its types',
+};
