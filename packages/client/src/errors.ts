@@ -4,10 +4,8 @@ import type { components } from './generated/schema.ts';
 /** A code of the platform, or one of the client's own. */
 export type ErrorCode =
   | components['schemas']['Error']['error']
-  /** No answer: the platform is not started, or the network fails. */
+  /** No answer: the platform is not started, the network fails, or CORS_ORIGINS does not name the origin of this page. */
   | 'unreachable'
-  /** The platform answers, and its CORS_ORIGINS does not name the origin of this page. */
-  | 'origin_not_allowed'
   /** The deadline of the call, or the time for one request, has passed. */
   | 'timeout'
   /** An answer that is not one of the platform, such as a proxy's. */

@@ -2,6 +2,7 @@
 import { SkillwrightError } from './errors.ts';
 import { readEvents } from './event-stream.ts';
 import type { components } from './generated/schema.ts';
+import { withOriginHint } from './other-origin.ts';
 import {
   asFault,
   type CallOptions,
@@ -70,7 +71,7 @@ export async function* followJob(
       }
       const error = fault ?? brokenOff(jobId);
       const pauseMs = pauseAfterFailure(attempts, error.retryAfterMs);
-      if (pauseMs === null) throw error;
+      if (pauseMs === null) throw await withOriginHint(deps, error, signal);
       reportRetry(deps, attempts, { error, pauseMs });
       await sleep(pauseMs, signal);
     }

@@ -1,4 +1,4 @@
-/** Finds out whether a browser keeps the answers of a platform from its page, of which the page learns nothing. */
+/** Adds to the error of a page what its browser keeps from it: whether the platform is away, or refuses the page's origin. */
 import { SkillwrightError } from './errors.ts';
 
 const checkMs = 5_000;
@@ -9,16 +9,19 @@ interface Platform {
 }
 
 /**
- * The error for a page whose origin the platform does not allow; null anywhere else. A platform that answers, and whose
- * answer the page may not read, is neither down nor slow, so another attempt would be refused too.
+ * The last error of a call that did not reach the platform, with a hint where its address answers and the page may not
+ * read the answer. That proves nothing: it may be the answer of a proxy in front of a platform that is away. So the call
+ * has been retried as any other, and the hint is a possibility.
  */
-export async function originRefusal(
+export async function withOriginHint(
   { url, fetch }: Platform,
+  error: unknown,
   signal: AbortSignal | undefined,
-): Promise<SkillwrightError | null> {
+): Promise<unknown> {
+  if (!(error instanceof SkillwrightError) || error.code !== 'unreachable') return error;
   // Only pages and their workers have one.
   const page = (globalThis as { readonly location?: { readonly origin: string } }).location?.origin;
-  if (page === undefined || !URL.canParse(url) || page === new URL(url).origin) return null;
+  if (page === undefined || !URL.canParse(url) || page === new URL(url).origin) return error;
   const isAnswered = async (mode: 'cors' | 'no-cors') => {
     const late = AbortSignal.timeout(checkMs);
     const ends = signal === undefined ? late : AbortSignal.any([late, signal]);
@@ -30,11 +33,11 @@ export async function originRefusal(
       return false;
     }
   };
-  if ((await isAnswered('cors')) || !(await isAnswered('no-cors'))) return null;
+  if ((await isAnswered('cors')) || !(await isAnswered('no-cors'))) return error;
   const remedy =
     page === 'null'
       ? 'serve it from an address, which the setting CORS_ORIGINS of the platform names'
-      : `the setting CORS_ORIGINS of the platform has to name this origin (CORS_ORIGINS=${page})`;
-  const message = `${url} does not allow this page to call it: ${remedy}`;
-  return new SkillwrightError(message, { code: 'origin_not_allowed', status: 0 });
+      : `the setting CORS_ORIGINS of the platform has to name its origin (CORS_ORIGINS=${page})`;
+  const message = `${error.message}; its address answers what this page may not read, so if the platform is up, ${remedy}`;
+  return new SkillwrightError(message, { code: 'unreachable', status: 0, cause: error.cause });
 }

@@ -3,7 +3,7 @@
  * after a fault one whose repetition changes nothing. Everything but a success is a SkillwrightError.
  */
 import { type ErrorFacts, type Issue, SkillwrightError } from './errors.ts';
-import { originRefusal } from './other-origin.ts';
+import { withOriginHint } from './other-origin.ts';
 import { type Attempts, patienceOf, pauseAfterFailure, type Retry, sleep } from './retries.ts';
 
 export interface RequestsDeps {
@@ -69,7 +69,7 @@ export async function send(deps: RequestsDeps, request: ApiRequest): Promise<unk
 
 /** Calls `attempt` until it succeeds or another try is useless; `attempt` sends the request. */
 export async function withRetries<Result>(
-  deps: Pick<RequestsDeps, 'retries'>,
+  deps: Pick<RequestsDeps, 'url' | 'fetch' | 'retries'>,
   request: ApiRequest,
   attempt: (isRepeated: boolean) => Promise<Result>,
 ): Promise<Result> {
@@ -84,10 +84,11 @@ export async function withRetries<Result>(
       return await attempt(attempts.failed > 0);
     } catch (error) {
       if (signal?.aborted) throw signal.reason;
-      if (!mayPass(error, isSafe)) throw error;
-      const pauseMs = pauseAfterFailure(attempts, error.retryAfterMs);
-      if (pauseMs === null) throw error;
-      reportRetry(deps, attempts, { error, pauseMs });
+      const pauseMs = mayPass(error, isSafe)
+        ? pauseAfterFailure(attempts, error.retryAfterMs)
+        : null;
+      if (pauseMs === null) throw await withOriginHint(deps, error, signal);
+      reportRetry(deps, attempts, { error: error as SkillwrightError, pauseMs });
       await sleep(pauseMs, signal);
     }
   }
@@ -134,14 +135,8 @@ export async function sendOnce(
     if (response.ok) return response;
     throw refusal(response, await response.json().catch(() => null));
   } catch (error) {
-    const fault = asFault(deps, error, signal, timeout);
-    if (!isUnreachable(fault)) throw fault;
-    throw (await originRefusal(deps, signal)) ?? fault;
+    throw asFault(deps, error, signal, timeout);
   }
-}
-
-function isUnreachable(error: unknown): boolean {
-  return error instanceof SkillwrightError && error.code === 'unreachable';
 }
 
 /** The body of an answer, with a fault of the connection as the error of the call. */
