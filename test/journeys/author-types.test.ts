@@ -65,6 +65,6 @@ test("import 'skillwright' loads two small modules and nothing else", async () =
   expect(exports).toEqual(['SkillError', 'defineSkill']);
   expect(loaded.map((url) => url.slice(url.indexOf('/src/')))).toEqual([
     '/src/author.ts',
-    '/src/skills/definition.ts',
+    '/src/core/skills/definition.ts',
   ]);
 });
