@@ -110,7 +110,7 @@ test("import 'skillwright' loads two small modules and nothing else", async () =
   expect(exports).toEqual(['SkillError', 'defineSkill']);
   expect(loaded.map((url) => url.slice(url.indexOf('/skillwright/')))).toEqual([
     '/skillwright/src/author.js',
-    '/skillwright/src/skills/definition.js',
+    '/skillwright/src/core/skills/definition.js',
   ]);
 });
 
