@@ -15,6 +15,7 @@ import { WatchedWrites } from '../src/adapters/database/watched-writes.ts';
 import { startHealth } from '../src/adapters/http/health.ts';
 import { createMemoryRateLimiter } from '../src/adapters/http/rate-limit.ts';
 import { createServer, type Server } from '../src/adapters/http/server.ts';
+import { OpenStreams } from '../src/adapters/http/streams.ts';
 import { metricsSource } from '../src/apps/composition/metrics-source.ts';
 import type { Parts } from '../src/apps/composition/parts.ts';
 import { registerRoutes } from '../src/apps/composition/routes.ts';
@@ -189,6 +190,7 @@ async function compose(database: Database, dataDir: string): Promise<Platform> {
     state: { reloads, health, source, stopping: new AbortController().signal },
     http: {
       limiter: createMemoryRateLimiter(systemClock),
+      streams: new OpenStreams({ perKey: 1, perOrganization: 1, perAddress: 1 }, null),
       document: async () => ({ bytes: Buffer.alloc(0), etag: '' }),
       unmatched: () => notFound('Route'),
     },

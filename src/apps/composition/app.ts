@@ -17,6 +17,7 @@ import { createMemoryRateLimiter, type RateLimiter } from '../../adapters/http/r
 import { createRedisRateLimiter } from '../../adapters/http/rate-limit-redis.ts';
 import { rememberRoutes } from '../../adapters/http/routes-known.ts';
 import { createServer, type Server } from '../../adapters/http/server.ts';
+import { OpenStreams } from '../../adapters/http/streams.ts';
 import type { Config } from '../../core/config/config.ts';
 import type { Role } from '../../core/config/readers.ts';
 import { createSkillSets, type SkillSets } from '../../core/executors/skill-sets.ts';
@@ -227,6 +228,7 @@ function buildServer(
   const unmatched = rememberRoutes(server, reservedCategories);
   const liveOf = (role: Role) => slices.processes.cluster?.live(role) ?? 1;
   const limiter = parts.limiter ?? limiterOf(parts, clock, () => liveOf('api'));
+  const streams = openStreams(parts);
   const source = metricsSource(
     parts,
     clock,
@@ -243,12 +245,21 @@ function buildServer(
     registerRoutes(target, {
       ...{ parts, slices, clock },
       state: { reloads: built.reloads, health: built.health, source, stopping },
-      http: { limiter, document: () => document(), unmatched },
+      http: { limiter, streams, document: () => document(), unmatched },
     });
   const document = createOpenApi(parts.version, routes, describeEvents);
   routes(server);
   refuseUnknown(server, unmatched);
   return { server, drain };
+}
+
+function openStreams({ config, cluster }: Parts): OpenStreams {
+  const limits = {
+    perKey: config.streamsPerKeyMax,
+    perOrganization: config.streamsPerOrganizationMax,
+    perAddress: config.streamsPerAddressMax,
+  };
+  return new OpenStreams(limits, cluster?.bus ?? null);
 }
 
 function limiterOf({ cluster, log }: Parts, clock: Clock, processes: () => number): RateLimiter {

@@ -12,7 +12,7 @@ import { type ApiDocument, openApiRoutes } from '../../adapters/http/openapi.ts'
 import type { RateLimiter } from '../../adapters/http/rate-limit.ts';
 import type { Server } from '../../adapters/http/server.ts';
 import { sendsFiles } from '../../adapters/http/static-files.ts';
-import { createStreams, OpenStreams } from '../../adapters/http/streams.ts';
+import { createStreams, type OpenStreams } from '../../adapters/http/streams.ts';
 import { applyStrictScopes } from '../../adapters/http/strict-scopes.ts';
 import { WrongSecrets } from '../../adapters/http/wrong-secrets.ts';
 import { agentVersionRoutes } from '../../core/agents/agent-versions.routes.ts';
@@ -64,7 +64,7 @@ export interface RoutesDeps {
   readonly parts: Pick<
     Parts,
     | ('adminSecret' | 'config' | 'version' | 'database' | 'encryptionKey' | 'executors' | 'log')
-    | ('cluster' | 'consoleFiles' | 'guideFolder')
+    | ('consoleFiles' | 'guideFolder')
   >;
   readonly slices: Slices;
   readonly clock: Clock;
@@ -79,6 +79,7 @@ export interface RoutesDeps {
   /** Made of the server, or for it. */
   readonly http: {
     readonly limiter: RateLimiter;
+    readonly streams: OpenStreams;
     /** The OpenAPI document, made of these routes. */
     readonly document: () => Promise<ApiDocument>;
     readonly unmatched: (method: string, url: string) => PlatformError;
@@ -87,7 +88,7 @@ export interface RoutesDeps {
 
 export function registerRoutes(target: Server, deps: RoutesDeps): void {
   const { parts, slices, clock, state } = deps;
-  const { limiter, document, unmatched } = deps.http;
+  const { limiter, streams, document, unmatched } = deps.http;
   const { config, version, database, adminSecret, consoleFiles, log } = parts;
   const { metrics, apiKeys, triggers } = slices;
   healthRoutes(target, { health: state.health, version });
@@ -99,7 +100,6 @@ export function registerRoutes(target: Server, deps: RoutesDeps): void {
   const permissions = config.apiKeyPermissions;
   const sessions = createSessions({ database, apiKeys, adminSecret, permissions, clock });
   const wrongSecrets = new WrongSecrets(clock, log);
-  const streams = openStreams(parts);
   const endStreamsOf = (credentials: string) => streams.endThoseOf(credentials);
   if (consoleFiles) {
     consoleRoutes(target, { files: consoleFiles, sessions, wrongSecrets, endStreamsOf });
@@ -122,18 +122,9 @@ export function registerRoutes(target: Server, deps: RoutesDeps): void {
   const keyHook = apiKeyHook({ ...admission, sessions });
   const documentWithSkills = createSkillsDocument({ document, skills: slices.skills });
   openApiRoutes(target, { document, documentWithSkills, admit: keyHook });
-  guarded(target, '/api', keyHook, unmatched, (scope) => apiRoutes(scope, deps, sessions, streams));
+  guarded(target, '/api', keyHook, unmatched, (scope) => apiRoutes(scope, deps, sessions));
   const { stopping } = state;
   registerMcp(target, { parts, slices, clock, admission, streams, unmatched, stopping });
-}
-
-function openStreams({ config, cluster }: RoutesDeps['parts']): OpenStreams {
-  const limits = {
-    perKey: config.streamsPerKeyMax,
-    perOrganization: config.streamsPerOrganizationMax,
-    perAddress: config.streamsPerAddressMax,
-  };
-  return new OpenStreams(limits, cluster?.bus ?? null);
 }
 
 function adminRoutes(scope: Server, deps: RoutesDeps, endStreamsOf: (keyId: string) => void): void {
@@ -151,12 +142,7 @@ function adminRoutes(scope: Server, deps: RoutesDeps, endStreamsOf: (keyId: stri
 }
 
 /** The routes of `/api`. A stream goes on for as long as its caller is admitted. */
-function apiRoutes(
-  scope: Server,
-  deps: RoutesDeps,
-  sessions: Sessions,
-  streams: OpenStreams,
-): void {
+function apiRoutes(scope: Server, deps: RoutesDeps, sessions: Sessions): void {
   const { parts, slices, clock } = deps;
   const { stopping } = deps.state;
   const { unmatched } = deps.http;
@@ -173,7 +159,7 @@ function apiRoutes(
   conversationRoutes(scope, { conversations });
   triggerRoutes(scope, { triggers, calls, publicUrl: parts.config.publicUrl });
   const beginStream = createStreams({
-    streams,
+    streams: deps.http.streams,
     isAdmitted: (request) => isStillAdmitted(request, apiKeys.verify, sessions),
     stopping,
     log: parts.log,
