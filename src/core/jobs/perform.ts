@@ -201,7 +201,13 @@ async function run(performing: Performing, job: ClaimedJob): Promise<void> {
   }
 }
 
-function extrasOf(performing: Performing, job: ClaimedJob, settings?: RunSettings): RunExtras {
+/** Undefined for most runs: it costs them no object. */
+function extrasOf(
+  performing: Performing,
+  job: ClaimedJob,
+  settings?: RunSettings,
+): RunExtras | undefined {
+  if (settings === undefined && !isLastAttempt(job)) return undefined;
   return {
     ...(settings === undefined ? {} : { settings }),
     ...(isLastAttempt(job) ? { mayBegin: () => mayBegin(performing, job) } : {}),
