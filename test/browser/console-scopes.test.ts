@@ -118,15 +118,32 @@ describe.skipIf(!installed)('a session of an API key with the scope text alone',
     await page.getByText('Not for this session').waitFor();
   });
 
-  test('lists show the state of what the session cannot switch', async () => {
-    const { page } = world;
-    for (const place of ['/schedules', '/triggers']) {
-      await world.open(place);
-      await page.getByRole('table').getByText('Enabled', { exact: true }).last().waitFor();
-      expect(await page.getByRole('switch').count(), place).toBe(0);
-    }
-    expect(refused).toEqual([]);
-  });
+  test.each(['/schedules', '/triggers'])(
+    'the list %s shows the state of what the session cannot switch, also while the skills are read',
+    async (place) => {
+      const { page } = world;
+      const state = page
+        .getByRole('cell')
+        .getByText(/^enabled$/i)
+        .first();
+      const skills = Promise.withResolvers<void>();
+      await page.route('**/api/skills', async (route) => {
+        await skills.promise;
+        await route.continue();
+      });
+      await world.load(place);
+
+      await state.waitFor();
+      expect(await page.getByRole('switch').count()).toBe(0);
+      const read = page.waitForResponse('**/api/skills');
+      skills.resolve();
+      await read;
+      await state.waitFor();
+      expect(await page.getByRole('switch').count()).toBe(0);
+      await page.unroute('**/api/skills');
+      expect(refused).toEqual([]);
+    },
+  );
 
   test('forms offer what the session may choose, and name the scope of the rest', async () => {
     const { page } = world;

@@ -1,8 +1,7 @@
 /** The settings of an agent. Sends only changed fields. */
-import { useQuery } from '@tanstack/react-query';
 import { useBlocker } from '@tanstack/react-router';
 import { useState } from 'react';
-import { changeAgent, missingScopesQuery } from '../api/agents.ts';
+import { type AgentForSession, changeAgent } from '../api/agents.ts';
 import type { Schema } from '../api/client.ts';
 import { AgentMemoryFields, memoryOf, recallOf } from '../forms/AgentMemoryFields.tsx';
 import { CalledAgentsField } from '../forms/CalledAgentsField.tsx';
@@ -74,8 +73,8 @@ function changesOf({
   };
 }
 
-export function AgentSettings({ agent }: { agent: Schema<'Agent'> }) {
-  const missing = useQuery(missingScopesQuery(agent.id)).data ?? [];
+export function AgentSettings({ agent }: { agent: AgentForSession }) {
+  const missing = agent.missing_scopes;
   const [edited, setEdited] = useState<Edited>({});
   const isEdited = Object.keys(edited).length > 0;
   const save = useAct({

@@ -3,9 +3,9 @@ import { keepPreviousData, useQuery } from '@tanstack/react-query';
 import { History, RotateCcw } from 'lucide-react';
 import { useState } from 'react';
 import {
+  type AgentForSession,
   agentVersionQuery,
   agentVersionsQuery,
-  missingScopesQuery,
   restoreAgentVersion,
 } from '../api/agents.ts';
 import type { Schema } from '../api/client.ts';
@@ -44,7 +44,7 @@ export function AgentVersions({
   chosen,
   onChosen,
 }: {
-  agent: Schema<'Agent'>;
+  agent: AgentForSession;
   /** The version to show; the current one by default. */
   chosen: number | undefined;
   onChosen: (version: number) => void;
@@ -129,13 +129,13 @@ function Shown({
   version,
   others,
 }: {
-  agent: Schema<'Agent'>;
+  agent: AgentForSession;
   version: number;
   others: readonly Summary[];
 }) {
   const [compare, setCompare] = useState<number>();
   const [isAsking, setAsking] = useState(false);
-  const missing = useQuery(missingScopesQuery(agent.id)).data ?? [];
+  const missing = agent.missing_scopes;
   const query = useQuery({
     ...agentVersionQuery(agent.id, version, compare),
     placeholderData: keepPreviousData,

@@ -20,19 +20,20 @@ export const agentsPageQuery = (page: number, size: number) =>
       ),
   });
 
+/** An agent, and the scopes that the session lacks to change it. */
+export interface AgentForSession extends Schema<'Agent'> {
+  readonly missing_scopes: readonly string[];
+}
+
 export const agentQuery = (agentId: string) =>
   queryOptions({
     queryKey: ['agents', agentId],
-    queryFn: () => body(api.GET('/api/agents/{agentId}', { params: { path: { agentId } } })),
-  });
-
-/** The scopes that the session lacks to change an agent. */
-export const missingScopesQuery = (agentId: string) =>
-  queryOptions({
-    queryKey: ['agents', agentId, 'missing scopes'],
-    async queryFn() {
+    async queryFn(): Promise<AgentForSession> {
       const params = { path: { agentId }, query: { include: 'missing_scopes' as const } };
-      return (await body(api.GET('/api/agents/{agentId}', { params }))).missing_scopes ?? [];
+      const { missing_scopes = [], ...agent } = await body(
+        api.GET('/api/agents/{agentId}', { params }),
+      );
+      return { ...agent, missing_scopes };
     },
   });
 

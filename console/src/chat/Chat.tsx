@@ -3,9 +3,8 @@ import { useQuery } from '@tanstack/react-query';
 import { useNavigate } from '@tanstack/react-router';
 import { ArrowDown, MessagesSquare, Plus, SlidersHorizontal } from 'lucide-react';
 import { useState } from 'react';
-import { missingScopesQuery } from '../api/agents.ts';
+import type { AgentForSession } from '../api/agents.ts';
 import type { Overrides } from '../api/chat.ts';
-import type { Schema } from '../api/client.ts';
 import { conversationQuery } from '../api/conversations.ts';
 import { useMissingScopes } from '../shell/session.ts';
 import { Button, ButtonLink } from '../ui/Button.tsx';
@@ -22,7 +21,7 @@ import { useSending } from './useSending.ts';
 import { useStickToEnd } from './useStickToEnd.ts';
 
 interface ChatProps {
-  readonly agent: Schema<'Agent'>;
+  readonly agent: AgentForSession;
   readonly conversationId: string | undefined;
 }
 
@@ -45,7 +44,7 @@ export function Chat({ agent, conversationId }: ChatProps) {
     const isSame = room.conversationId === undefined && given?.conversationId === conversationId;
     setRoom({ n: isSame ? room.n : room.n + 1, conversationId });
   }
-  const missing = useQuery(missingScopesQuery(agent.id)).data ?? [];
+  const missing = agent.missing_scopes;
   // The tab may have kept overrides from before the agent got skills that the session lacks the scopes for.
   const used = missing.length > 0 ? null : (overrides ?? null);
   const toggle = (part: typeof opened) => setOpened(opened === part ? undefined : part);

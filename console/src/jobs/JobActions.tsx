@@ -3,7 +3,7 @@ import { Pencil, RotateCcw } from 'lucide-react';
 import { type Job, retryJob } from '../api/jobs.ts';
 import { useMissingToRun } from '../skills/useMissingToRun.ts';
 import { Button, ButtonLink } from '../ui/Button.tsx';
-import { NeedsScope } from '../ui/NeedsScope.tsx';
+import { Permitted } from '../ui/NeedsScope.tsx';
 import { useAct } from '../ui/useAct.ts';
 import { CancelJob } from './CancelJob.tsx';
 
@@ -30,21 +30,22 @@ export function JobActions({ job }: { job: Job }) {
       >
         Run with changes
       </ButtonLink>
-      {isRetryable && missing.length > 0 && <NeedsScope scopes={missing} act="A retry" />}
-      {isRetryable && missing.length === 0 && (
-        <Button
-          look="primary"
-          icon={<RotateCcw />}
-          busy={retry.isPending}
-          onClick={() =>
-            retry.mutate(undefined, {
-              onSuccess: ({ job_id }) =>
-                void navigate({ to: '/jobs/$jobId', params: { jobId: job_id } }),
-            })
-          }
-        >
-          Retry
-        </Button>
+      {isRetryable && (
+        <Permitted missing={missing} act="A retry">
+          <Button
+            look="primary"
+            icon={<RotateCcw />}
+            busy={retry.isPending}
+            onClick={() =>
+              retry.mutate(undefined, {
+                onSuccess: ({ job_id }) =>
+                  void navigate({ to: '/jobs/$jobId', params: { jobId: job_id } }),
+              })
+            }
+          >
+            Retry
+          </Button>
+        </Permitted>
       )}
     </>
   );

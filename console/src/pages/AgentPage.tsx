@@ -7,8 +7,7 @@ import { AgentJobs } from '../agents/AgentJobs.tsx';
 import { AgentSettings } from '../agents/AgentSettings.tsx';
 import { AgentStatus } from '../agents/AgentStatus.tsx';
 import { AgentVersions } from '../agents/AgentVersions.tsx';
-import { agentQuery, changeAgent, deleteAgent, missingScopesQuery } from '../api/agents.ts';
-import type { Schema } from '../api/client.ts';
+import { type AgentForSession, agentQuery, changeAgent, deleteAgent } from '../api/agents.ts';
 import { live } from '../api/queries.ts';
 import { Chat } from '../chat/Chat.tsx';
 import { Memories } from '../memories/Memories.tsx';
@@ -41,7 +40,7 @@ export function AgentPage() {
   );
 }
 
-function AgentTabs({ agent }: { agent: Schema<'Agent'> }) {
+function AgentTabs({ agent }: { agent: AgentForSession }) {
   const { tab = 'chat', conversation, version, ...search } = route.useSearch();
   const navigate = route.useNavigate();
   return (
@@ -102,13 +101,12 @@ function AgentTabs({ agent }: { agent: Schema<'Agent'> }) {
 }
 
 /** Pause or resume, and delete. */
-function Acts({ agent }: { agent: Schema<'Agent'> }) {
+function Acts({ agent }: { agent: AgentForSession }) {
   const [asking, setAsking] = useState<'pause' | 'delete' | null>(null);
   const navigate = useNavigate();
   const { id, status } = agent;
-  const toChange = useQuery(missingScopesQuery(id)).data ?? [];
   const toDelete = useMissingScopes(agent.approvals.length > 0 ? ['approvals'] : []);
-  const missing = [...toChange, ...toDelete];
+  const missing = [...agent.missing_scopes, ...toDelete];
   const name = agent.name || id;
   const change = useAct({
     act: (next: 'active' | 'paused') => changeAgent(id, { status: next }),

@@ -25,7 +25,7 @@ import { CannotRun, WhyNot } from '../ui/CannotRun.tsx';
 import { Confirm } from '../ui/Dialog.tsx';
 import { Loaded } from '../ui/Loading.tsx';
 import { Menu } from '../ui/Menu.tsx';
-import { NeedsScope } from '../ui/NeedsScope.tsx';
+import { Permitted } from '../ui/NeedsScope.tsx';
 import { Page, Section } from '../ui/Page.tsx';
 import { Pending } from '../ui/Pending.tsx';
 import { Enabled } from '../ui/Status.tsx';
@@ -138,7 +138,7 @@ function Runs({ schedule }: { schedule: Schedule }) {
 function Acts({ schedule }: { schedule: Schedule }) {
   const { id, enabled } = schedule;
   const missing = useMissingToRun(schedule);
-  const mayChange = missing.length === 0;
+  const mayChange = missing?.length === 0;
   const [open, setOpen] = useState<'edit' | 'delete' | null>(null);
   const navigate = route.useNavigate();
   const close = () => setOpen(null);
@@ -166,18 +166,14 @@ function Acts({ schedule }: { schedule: Schedule }) {
   });
   return (
     <>
-      {mayChange ? (
-        <>
-          <Button icon={<Play />} busy={running.isPending} onClick={() => running.mutate()}>
-            Run now
-          </Button>
-          <Button busy={switching.isPending} onClick={() => switching.mutate()}>
-            {enabled ? 'Disable' : 'Enable'}
-          </Button>
-        </>
-      ) : (
-        <NeedsScope scopes={missing} act="Running or changing it" />
-      )}
+      <Permitted missing={missing} act="Running or changing it">
+        <Button icon={<Play />} busy={running.isPending} onClick={() => running.mutate()}>
+          Run now
+        </Button>
+        <Button busy={switching.isPending} onClick={() => switching.mutate()}>
+          {enabled ? 'Disable' : 'Enable'}
+        </Button>
+      </Permitted>
       <Menu
         label="More"
         items={[

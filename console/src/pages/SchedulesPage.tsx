@@ -153,7 +153,7 @@ function Acts({ schedule }: Given) {
     changes: [['schedules']],
   });
   // Its page says which scopes are missing.
-  if (missing.length > 0) return <Enabled is={schedule.enabled} />;
+  if (missing?.length !== 0) return <Enabled is={schedule.enabled} />;
   return (
     <span className={classes(aboveRowLink, 'inline-flex items-center gap-2')}>
       <IconButton

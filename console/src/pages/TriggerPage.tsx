@@ -14,7 +14,7 @@ import { Code, Json } from '../ui/Code.tsx';
 import { Confirm } from '../ui/Dialog.tsx';
 import { AgentLink, SkillLink } from '../ui/Links.tsx';
 import { Menu } from '../ui/Menu.tsx';
-import { NeedsScope } from '../ui/NeedsScope.tsx';
+import { Permitted } from '../ui/NeedsScope.tsx';
 import { Facts, Page, Section } from '../ui/Page.tsx';
 import { Pending } from '../ui/Pending.tsx';
 import { Enabled } from '../ui/Status.tsx';
@@ -146,18 +146,14 @@ function Acts({ trigger }: { trigger: Trigger }) {
   });
   return (
     <>
-      {missing.length > 0 ? (
-        <NeedsScope scopes={missing} act="Changing it" />
-      ) : (
-        <>
-          <Button icon={<Pencil />} onClick={() => setOpen('edit')}>
-            Edit
-          </Button>
-          <Button busy={switching.isPending} onClick={() => switching.mutate()}>
-            {active ? 'Disable' : 'Enable'}
-          </Button>
-        </>
-      )}
+      <Permitted missing={missing} act="Changing it">
+        <Button icon={<Pencil />} onClick={() => setOpen('edit')}>
+          Edit
+        </Button>
+        <Button busy={switching.isPending} onClick={() => switching.mutate()}>
+          {active ? 'Disable' : 'Enable'}
+        </Button>
+      </Permitted>
       <Menu
         label="More"
         items={[

@@ -112,7 +112,7 @@ function Active({ trigger }: { trigger: Trigger }) {
     changes: [['triggers']],
   });
   // Its page says which scopes are missing.
-  if (missing.length > 0) return <Enabled is={trigger.active} />;
+  if (missing?.length !== 0) return <Enabled is={trigger.active} />;
   return (
     <span className={classes(aboveRowLink, 'inline-flex align-middle')}>
       <Switch
