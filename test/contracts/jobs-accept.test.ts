@@ -1,6 +1,7 @@
 /** Accept: every way to start work ends here (docs/decisions/jobs.md, docs/decisions/conversations.md). */
 import { describe, expect, test } from 'vitest';
 import type { Database } from '../../src/adapters/database/database.ts';
+import { readConfig } from '../../src/core/config/config.ts';
 import { createExecute } from '../../src/core/jobs/execute.ts';
 import { expectConsistent } from '../support/consistency.ts';
 import { engines } from '../support/databases.ts';
@@ -333,7 +334,7 @@ describe.each(await engines())('on $name', (engine) => {
   describe('a request to run a skill', () => {
     async function judged() {
       const world = await jobsWorld(engine);
-      const execute = createExecute({ ...world, slices: world });
+      const execute = createExecute({ ...world, config: readConfig({}), slices: world });
       const run = async (
         more: { caller?: JobsWorld['caller']; input?: unknown; agent?: string; key?: string } = {},
       ) => {

@@ -9,6 +9,7 @@ import { composeAgents } from '../../src/apps/composition/agents.ts';
 import { composeRunEvents } from '../../src/apps/composition/run-events.ts';
 import { composeTriggers } from '../../src/apps/composition/triggers.ts';
 import { createApiKeys } from '../../src/core/api-keys/api-keys.ts';
+import { readConfig } from '../../src/core/config/config.ts';
 import { createConversations } from '../../src/core/conversations/conversations.ts';
 import { createAccept } from '../../src/core/jobs/accept.ts';
 import { createAdmission } from '../../src/core/jobs/admission.ts';
@@ -70,7 +71,12 @@ async function processOn(database: Database, clock: ManualClock) {
   });
   const accept = createAccept({ base, admission, begin() {} });
   const conversations = createConversations(database);
-  const execute = createExecute({ ...base, slices: { skills, agents, conversations }, accept });
+  const execute = createExecute({
+    ...base,
+    config: readConfig({}),
+    slices: { skills, agents, conversations },
+    accept,
+  });
   const secrets = createSigningSecrets(database, createCipher(Buffer.alloc(32, 1)), () => true);
   const runEvents = composeRunEvents({ database, clock }, { endWaits: async () => [] });
   const { triggers, receive, mappings } = composeTriggers(

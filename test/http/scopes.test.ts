@@ -6,6 +6,7 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { newId } from '../../src/kernel/ids.ts';
 import { approvalWaits } from '../../src/platform/approvals/approval-waits.ts';
+import { expectRefusal } from '../support/expectations.ts';
 import { startMcpServer } from '../support/mcp-server.ts';
 import { adminSecret, type Platform } from '../support/platform.ts';
 import { acting, stagedSkills, startStaged } from '../support/staged.ts';
@@ -400,6 +401,44 @@ describe.each(Object.entries(operations))(
     });
   },
 );
+
+describe('with strict permissions, a run that continues a conversation', () => {
+  const runTask = '/api/agent/v1.0/run-task';
+  async function continuing() {
+    const on = await fixture(strict);
+    const { body } = await on.owner.run('staged/v1.0/any', {});
+    const keys = { organization_id: on.owner.organization };
+    return {
+      owner: on.owner,
+      headers: { 'x-conversation-id': body.conversation_id as string },
+      narrow: await newTenant(strict, { ...keys, scopes: ['agent'] }),
+      wide: await newTenant(strict, { ...keys, scopes: ['agent', 'conversations'] }),
+    };
+  }
+
+  test('needs the scope conversations, of which it could repeat the messages', async () => {
+    const { narrow, wide, headers } = await continuing();
+    const unknown = { 'x-conversation-id': newId() };
+
+    for (const one of [headers, unknown]) {
+      expectRefusal(await narrow.post(runTask, { task: 'x' }, one), 403, 'insufficient_scope');
+    }
+    expectRefusal(await wide.post(runTask, { task: 'x' }, unknown), 404, 'not_found');
+    expect((await narrow.post(runTask, { task: 'x' })).status).toBe(202);
+    expect((await wide.post(runTask, { task: 'x' }, headers)).status).toBe(202);
+  });
+
+  test('needs it to be retried, too', async () => {
+    const { owner, narrow, wide, headers } = await continuing();
+    // The platform has no model.
+    const { body: job } = await owner.post(runTask, { task: 'x' }, headers);
+    await owner.jobIn(job.job_id, 'failed');
+
+    const retry = (by: Tenant) => by.post(`/api/jobs/${job.job_id}/retry`);
+    expectRefusal(await retry(narrow), 403, 'insufficient_scope');
+    expect((await retry(wide)).status).toBe(202);
+  });
+});
 
 test('operations of /admin take the admin secret and no API key', async () => {
   const key = await platform.key();

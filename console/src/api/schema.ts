@@ -21032,7 +21032,7 @@ export interface operations {
                 "x-user-id"?: string;
                 /** @description Repeats with the same key within 24 hours make no second job. It may be sent once: 400 validation_error where it is repeated. */
                 "idempotency-key"?: string;
-                /** @description A conversation of the agent to continue, for skills that think: 409 conflict while another run of it is active. It may be sent once: 400 validation_error where it is repeated. */
+                /** @description A conversation of the agent to continue, for skills that think: 409 conflict while another run of it is active. With API_KEY_PERMISSIONS=strict the key needs the scope conversations. It may be sent once: 400 validation_error where it is repeated. */
                 "x-conversation-id"?: string;
                 /** @description wait=N, up to 60 seconds. A list, which may be repeated: the first wait counts, and one that cannot be parsed is ignored. */
                 prefer?: string;
@@ -21324,7 +21324,7 @@ export interface operations {
                 "x-user-id"?: string;
                 /** @description Repeats with the same key within 24 hours make no second job. It may be sent once: 400 validation_error where it is repeated. */
                 "idempotency-key"?: string;
-                /** @description A conversation of the agent to continue, for skills that think: 409 conflict while another run of it is active. It may be sent once: 400 validation_error where it is repeated. */
+                /** @description A conversation of the agent to continue, for skills that think: 409 conflict while another run of it is active. With API_KEY_PERMISSIONS=strict the key needs the scope conversations. It may be sent once: 400 validation_error where it is repeated. */
                 "x-conversation-id"?: string;
                 /** @description wait=N, up to 60 seconds. A list, which may be repeated: the first wait counts, and one that cannot be parsed is ignored. */
                 prefer?: string;

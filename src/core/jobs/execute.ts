@@ -11,6 +11,7 @@ import { type Issue, invalid, notFound, PlatformError } from '../../kernel/error
 import { canonicalJson } from '../../kernel/text.ts';
 import type { AgentFields } from '../agents/agent-rows.ts';
 import { type Agents, defaultAgentId } from '../agents/agents.ts';
+import type { Config } from '../config/config.ts';
 import type { Conversations } from '../conversations/conversations.ts';
 import type { Skill, SkillRegistry } from '../skills/registry.ts';
 import type { Accept, Acceptance, AcceptedJob, WorkRequest } from './accept.ts';
@@ -48,6 +49,7 @@ export interface ExecutionOptions
 export type Execute = ReturnType<typeof createExecute>;
 
 export interface ExecuteDeps {
+  readonly config: Pick<Config, 'apiKeyPermissions'>;
   readonly database: Database;
   readonly clock: Clock;
   readonly slices: {
@@ -136,15 +138,27 @@ async function execute(
   return answer(acceptance, conversationId);
 }
 
+/**
+ * Throws `403` where the caller may not read conversations: the model of a run that continues one repeats its messages.
+ */
+export function requireContinuing(
+  { apiKeyPermissions }: Pick<Config, 'apiKeyPermissions'>,
+  { scopes }: Caller,
+): void {
+  if (apiKeyPermissions === 'strict') requireScopes(scopes, ['conversations']);
+}
+
 /** Returns the agent's status; throws `404` unless the conversation is the agent's. */
 async function findConversation(
-  { slices: { agents, conversations } }: ExecuteDeps,
-  { organizationId }: Caller,
+  { config, slices: { agents, conversations } }: ExecuteDeps,
+  caller: Caller,
   agentId: string,
   id: string,
   status: 'active' | 'paused' | Promise<'active' | 'paused'>,
 ): Promise<'active' | 'paused'> {
   const known = await status;
+  requireContinuing(config, caller);
+  const { organizationId } = caller;
   const found = await conversations.find(organizationId, id);
   if (found.agent_id !== agentId) throw notFound('Conversation');
   await agents.findSince(organizationId, agentId, found.created_at);

@@ -30,7 +30,7 @@ export const executionHeaders = {
     'Repeats with the same key within 24 hours make no second job.',
   ),
   'x-conversation-id': OnceGiven(
-    'A conversation of the agent to continue, for skills that think: 409 conflict while another run of it is active.',
+    'A conversation of the agent to continue, for skills that think: 409 conflict while another run of it is active. With API_KEY_PERMISSIONS=strict the key needs the scope conversations.',
   ),
   prefer: Prefer,
 };

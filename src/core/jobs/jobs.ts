@@ -7,6 +7,7 @@ import type { Caller } from '../../kernel/caller.ts';
 import type { Clock } from '../../kernel/clock.ts';
 import { notFound, PlatformError } from '../../kernel/errors.ts';
 import { isId } from '../../kernel/ids.ts';
+import type { Config } from '../config/config.ts';
 import { type Conversations, noTokenSums } from '../conversations/conversations.ts';
 import type { StepsAsked } from '../journal/step-queries.ts';
 import { stepsOfJob } from '../journal/steps.ts';
@@ -20,7 +21,11 @@ import type { Settle } from './settle.ts';
 import { isFinal } from './states.ts';
 
 export interface JobsDeps {
-  readonly base: { readonly database: Database; readonly clock: Clock };
+  readonly base: {
+    readonly config: Pick<Config, 'apiKeyPermissions'>;
+    readonly database: Database;
+    readonly clock: Clock;
+  };
   readonly slices: RetryDeps['slices'] & { readonly conversations: Conversations };
   readonly verbs: {
     readonly accept: Accept;
@@ -71,9 +76,9 @@ function steps({ base }: JobsDeps, jobId: string, page: StepsAsked) {
 
 /** Runs a failed or cancelled job's input again, as a new job. */
 async function retry(deps: JobsDeps, caller: Caller, id: string) {
-  const { slices, verbs } = deps;
+  const { base, slices, verbs } = deps;
   const job = await find(deps, caller.organizationId, id);
-  return retryJob({ slices, accept: verbs.accept }, caller, job);
+  return retryJob({ config: base.config, slices, accept: verbs.accept }, caller, job);
 }
 
 /** The organization's job, or `404 not_found`. */

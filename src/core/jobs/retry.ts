@@ -3,13 +3,15 @@
 import { type Caller, requireScopes } from '../../kernel/caller.ts';
 import { PlatformError } from '../../kernel/errors.ts';
 import type { Agents } from '../agents/agents.ts';
+import type { Config } from '../config/config.ts';
 import type { Conversations } from '../conversations/conversations.ts';
 import { lookupOf, type SkillRegistry } from '../skills/registry.ts';
 import type { Accept, AcceptedJob } from './accept.ts';
-import { agentPaused, refuseContinuing, refuseInvalid } from './execute.ts';
+import { agentPaused, refuseContinuing, refuseInvalid, requireContinuing } from './execute.ts';
 import type { JobRow } from './jobs.store.ts';
 
 export interface RetryDeps {
+  readonly config: Pick<Config, 'apiKeyPermissions'>;
   readonly slices: {
     readonly skills: Pick<SkillRegistry, 'active'>;
     readonly agents: Pick<Agents, 'statusOf' | 'findSince' | 'requireWritable'>;
@@ -19,7 +21,7 @@ export interface RetryDeps {
 }
 
 export async function retryJob(
-  { slices: { skills, agents, conversations }, accept }: RetryDeps,
+  { config, slices: { skills, agents, conversations }, accept }: RetryDeps,
   caller: Caller,
   job: JobRow,
 ): Promise<AcceptedJob> {
@@ -41,6 +43,7 @@ export async function retryJob(
   const isContinued = conversation.created_at < job.created_at;
   // An agent does not continue a conversation that a deleted agent of the same id began.
   if (isContinued) {
+    requireContinuing(config, caller);
     await agents.findSince(caller.organizationId, job.agent_id, conversation.created_at);
   }
   const acceptance = await accept({
