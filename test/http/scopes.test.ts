@@ -5,7 +5,7 @@
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { newId } from '../../src/kernel/ids.ts';
-import { approvalWaits } from '../../src/platform/approvals/approval-waits.ts';
+import { durableSkills, play } from '../support/durable-platform.ts';
 import { expectRefusal } from '../support/expectations.ts';
 import { startMcpServer } from '../support/mcp-server.ts';
 import { adminSecret, type Platform } from '../support/platform.ts';
@@ -23,6 +23,12 @@ interface Fixture {
 /** The path of a request, and its body. */
 type Sent = readonly [path: string, body?: unknown];
 
+/** The status of an answer, and the code of a refusal. */
+interface Result {
+  readonly status: number;
+  readonly code: string | null;
+}
+
 interface Operation {
   /** All that a key needs. */
   readonly scopes: readonly string[];
@@ -32,6 +38,9 @@ interface Operation {
   readonly strict?: readonly string[];
   /** Whether the path names a resource of one organization, which is 404 for keys of another. */
   readonly isOwned: boolean;
+  /** What a key with the scopes gets; the one success of the operation's documentation when left out. */
+  readonly result?: Result;
+  /** Makes what the request is about, and is called again for each request that changes it. */
   send(on: Fixture): Promise<Sent> | Sent;
 }
 
@@ -39,7 +48,13 @@ const any = { skill_category: 'staged', skill_name: 'any' };
 const url = 'https://receiver.example/hook';
 const hook = { agent_id: 'default', url, events: ['skill.completed'] };
 const approvalHook = { ...hook, events: ['skill.completed', 'approval.requested'] };
-const cron = { agent_id: 'default', ...any, cron_expression: '0 0 1 1 *' };
+let minutes = 0;
+/** A scheduled job that differs from every earlier one. */
+function cron() {
+  minutes += 1;
+  const time = `${minutes % 60} ${Math.floor(minutes / 60) % 24}`;
+  return { agent_id: 'default', ...any, cron_expression: `${time} 1 1 *` };
+}
 const task = { agent: { instructions: 'Be brief.' }, input: { task: 'Hello?' } };
 
 async function made({ owner }: Fixture, path: string, fields: object): Promise<string> {
@@ -51,7 +66,7 @@ async function made({ owner }: Fixture, path: string, fields: object): Promise<s
 /** An agent that may call a skill of the category `staged`. */
 const agent = (on: Fixture) =>
   made(on, '/api/agents', { skills: ['staged/v1.0/any'], approvals: [] });
-const schedule = (on: Fixture) => made(on, '/api/scheduled-jobs', cron);
+const schedule = (on: Fixture) => made(on, '/api/scheduled-jobs', cron());
 const trigger = (on: Fixture) =>
   made(on, '/api/agent-triggers', { agent_id: 'default', name: 'Calls', ...any });
 const webhook = (on: Fixture) => made(on, '/api/agent-webhooks', hook);
@@ -70,18 +85,10 @@ async function skillId({ owner }: Fixture): Promise<string> {
   return (await owner.get('/api/skills/staged/v1.0/vault')).body.id;
 }
 
-/** A question of a run, as its step leaves it on record. */
-async function approval({ platform: { database }, owner }: Fixture): Promise<string> {
-  const id = newId();
-  const row = {
-    ...{ id, epoch: 1, organization_id: owner.organization, agent_id: 'default' },
-    conversation_id: newId(),
-  } as Parameters<typeof approvalWaits.read>[1];
-  const now = Date.now();
-  const wait = approvalWaits.read({ title: 'Ship?', details: {}, timeoutMs: 60_000 }, row, now);
-  await database.write((tx) =>
-    approvalWaits.begin(tx, { job: row, n: 1, name: 'ship', ...wait }, now),
-  );
+/** The question of a run that waits for its answer. */
+async function approval({ owner }: Fixture): Promise<string> {
+  const id = await owner.start(play, { log: '/dev/null', acts: [{ approve: 'ship' }] });
+  await owner.jobIn(id, 'waiting');
   return (await owner.get(`/api/approvals?job_id=${id}`)).body.data[0].id;
 }
 
@@ -137,14 +144,24 @@ const ofConversations = { strict: ['conversations'] };
 const ofSchedules = { strict: ['schedules'] };
 const ofWebhooks = { strict: ['webhooks'] };
 const dollar = { usd_per_day: 1 };
+const accepted: Result = { status: 202, code: null };
+/** A person connects an account, in the console. */
+const onlySessions: Result = { status: 409, code: 'conflict' };
 
 const operations: Readonly<Record<string, Operation>> = {
   approveApproval: onOne(['approvals'], approval, approvals('/approve'), { body: {} }),
-  beginAuthorization: onAll(['mcp-tickets'], async (on) => [`${await account(on)}/authorize`]),
-  cancelJob: onOne([], ofJob, jobs('/cancel')),
+  beginAuthorization: {
+    ...onAll(['mcp-tickets'], async (on) => [`${await account(on)}/authorize`]),
+    result: onlySessions,
+  },
+  // The job has ended.
+  cancelJob: {
+    ...onOne([], ofJob, jobs('/cancel')),
+    result: { status: 422, code: 'job_not_cancellable' },
+  },
   changeSkillConfig: onAll(
     ['staged', 'vault'],
-    async (on) => [`/api/skills/${await skillId(on)}/config`, { values: { SECRET: 'x' } }],
+    async (on) => [`/api/skills/${await skillId(on)}/config`, { SECRET: 'opens the vault' }],
     ['registry'],
   ),
   clearSkillConfig: onAll(
@@ -152,10 +169,13 @@ const operations: Readonly<Record<string, Operation>> = {
     async (on) => [`/api/skills/${await skillId(on)}/config`],
     ['registry'],
   ),
-  completeAuthorization: onAll(['mcp-tickets'], async (on) => [
-    `${await account(on)}/complete`,
-    { state: 'x', code: 'x' },
-  ]),
+  completeAuthorization: {
+    ...onAll(['mcp-tickets'], async (on) => [
+      `${await account(on)}/complete`,
+      { state: 'x', code: 'x' },
+    ]),
+    result: onlySessions,
+  },
   createAgent: onAll(['staged'], () => ['/api/agents', { skills: ['staged/v1.0/any'] }]),
   createAgentTrigger: onAll(['staged'], () => [
     '/api/agent-triggers',
@@ -168,7 +188,7 @@ const operations: Readonly<Record<string, Operation>> = {
   createMemory: onAll([], () => ['/api/agents/default/memories', { content: 'A fact.' }], [
     'memories',
   ]),
-  createScheduledJob: onAll(['staged'], () => ['/api/scheduled-jobs', cron], ['schedules']),
+  createScheduledJob: onAll(['staged'], () => ['/api/scheduled-jobs', cron()], ['schedules']),
   deleteAgent: onOne(['staged'], agent, agents),
   deleteAgentBudget: onOne(['budgets'], agent, (id) => `${agents(id)}/budget`),
   deleteAgentTrigger: onOne([], trigger, triggers('')),
@@ -176,9 +196,13 @@ const operations: Readonly<Record<string, Operation>> = {
   deleteMemory: onOne([], memory, memories, ofMemories),
   deleteScheduledJob: onOne([], schedule, schedules(''), ofSchedules),
   deleteScheduledJobBudget: onOne(['budgets'], schedule, schedules('/budget'), ofSchedules),
-  disconnectAccount: onAll(['mcp-tickets'], async (on) => [await account(on)]),
+  // The organization has none.
+  disconnectAccount: {
+    ...onAll(['mcp-tickets'], async (on) => [await account(on)]),
+    result: { status: 404, code: 'not_found' },
+  },
   eraseUserData: onAll(['user-data'], () => ['/api/users/ada/data']),
-  executeSkill: onAll(['staged'], () => ['/api/staged/v1.0/any', {}]),
+  executeSkill: { ...onAll(['staged'], () => ['/api/staged/v1.0/any', {}]), result: accepted },
   exportUserData: onAll(['user-data'], () => ['/api/users/ada/data']),
   getAccount: onAll(['mcp-tickets'], async (on) => [await account(on)]),
   getAgent: onOne([], agent, agents),
@@ -259,7 +283,10 @@ const operations: Readonly<Record<string, Operation>> = {
   }),
   streamJobEvents: onOne([], ofJob, jobs('/events?follow=false')),
   testAgentWebhook: onOne([], webhook, webhooks('/test'), ofWebhooks),
-  tryAgent: onOne(['agent', 'staged'], agent, (id) => `${agents(id)}/trials`, { body: task }),
+  tryAgent: {
+    ...onOne(['agent', 'staged'], agent, (id) => `${agents(id)}/trials`, { body: task }),
+    result: accepted,
+  },
   updateAgent: onOne(['staged'], agent, agents, { body: { instructions: 'Be brief.' } }),
   updateAgentTrigger: onOne(['staged'], trigger, triggers(''), { body: { input: { a: 1 } } }),
   updateAgentWebhook: onOne(
@@ -296,6 +323,8 @@ interface Described {
   readonly operationId: string;
   readonly method: string;
   readonly path: string;
+  /** The statuses of its successes. */
+  readonly successes: readonly number[];
 }
 
 let platform: Platform;
@@ -304,7 +333,7 @@ let described: Map<string, Described>;
 
 beforeAll(async () => {
   const catalog = join(import.meta.dirname, '../../src/core/skills/catalog/agent');
-  const options = { skillsDirs: [...stagedSkills, catalog] };
+  const options = { skillsDirs: [...stagedSkills, durableSkills, catalog] };
   const environment = { SKILLS_ALLOW_CIDRS: '127.0.0.0/8' };
   platform = await startStaged({ ...options, environment });
   strict = await startStaged({
@@ -312,11 +341,16 @@ beforeAll(async () => {
     environment: { ...environment, API_KEY_PERMISSIONS: 'strict' },
   });
   const { paths } = (await platform.request('GET', '/openapi.json')).body as {
-    paths: Record<string, Record<string, { operationId: string }>>;
+    paths: Record<string, Record<string, { operationId: string; responses: object }>>;
   };
   const all = Object.entries(paths).flatMap(([path, methods]) =>
-    Object.entries(methods).map(([method, { operationId }]) => ({
-      ...{ operationId, method: method.toUpperCase(), path },
+    Object.entries(methods).map(([method, { operationId, responses }]) => ({
+      operationId,
+      method: method.toUpperCase(),
+      path,
+      successes: Object.keys(responses)
+        .filter((status) => status.startsWith('2'))
+        .map(Number),
     })),
   );
   described = new Map(all.map((one) => [one.operationId, one]));
@@ -332,10 +366,16 @@ async function fixture(on: Platform): Promise<Fixture> {
   return { platform: on, owner, key: (scopes) => on.key({ organization_id, scopes }) };
 }
 
-/** The status of a request with a key, and the code of its refusal. A stream is not read. */
-async function answerOf(on: Platform, operationId: string, [path, body]: Sent, key: string) {
+/** The answer to a request of an operation with a key. A stream is not read. */
+async function answerOf(
+  on: Platform,
+  operationId: string,
+  [path, body]: Sent,
+  key: string,
+): Promise<Result> {
   const given = new AbortController();
-  const { method } = described.get(operationId) as Described;
+  const { method, path: documented } = described.get(operationId) as Described;
+  expect(path.split('?')[0]).toMatch(new RegExp(`^${documented.replace(/\{\w+\}/g, '[^/]+')}$`));
   const headers = { 'x-api-key': key, ...(body !== undefined && json) };
   const init = { method, headers, signal: given.signal };
   const sent = body === undefined ? init : { ...init, body: JSON.stringify(body) };
@@ -350,7 +390,16 @@ const json = { 'content-type': 'application/json' };
 const has = (scopes: readonly string[], needed: readonly string[]) =>
   scopes.includes('*') || needed.every((scope) => scopes.includes(scope));
 
-const refused = { status: 403, code: 'insufficient_scope' };
+const refused: Result = { status: 403, code: 'insufficient_scope' };
+
+/** What a key that may gets of an operation. */
+function resultOf(operationId: string, { result }: Operation): Result {
+  if (result !== undefined) return result;
+  const { successes } = described.get(operationId) as Described;
+  const [status, ...others] = successes;
+  if (status === undefined || others.length > 0) throw new Error(`${operationId} needs a result`);
+  return { status, code: null };
+}
 
 test('the table has each operation of /openapi.json, and no other', () => {
   const named = [...described.values()].filter(({ path }) => !path.startsWith('/admin/'));
@@ -358,49 +407,46 @@ test('the table has each operation of /openapi.json, and no other', () => {
   expect(rows.sort()).toEqual(named.map(({ operationId }) => operationId).sort());
 });
 
-describe.each(Object.entries(operations))(
-  '%s',
-  (operationId, { scopes, orElse, strict: area, isOwned, send }) => {
-    test(`takes exactly the keys with ${scopes.join(' and ') || 'any scope'}`, async () => {
-      const on = await fixture(platform);
-      const sent = await send(on);
+describe.each(Object.entries(operations))('%s', (operationId, operation) => {
+  const { scopes, orElse, strict: area, isOwned, send } = operation;
+
+  test(`takes exactly the keys with ${scopes.join(' and ') || 'any scope'}`, async () => {
+    const on = await fixture(platform);
+    const sent = await send(on);
+    const isReading = described.get(operationId)?.method === 'GET';
+
+    if (isOwned) {
       const foreign = (await newTenant(platform)).key;
-      // Those first that may not, because one that may can take the resource away.
-      const inOrder = [...kinds].sort((a, b) => Number(has(a, scopes)) - Number(has(b, scopes)));
+      const answer = await answerOf(platform, operationId, sent, foreign);
+      expect(answer).toEqual({ status: 404, code: 'not_found' });
+    }
+    const answers = new Map<string, Result>();
+    const expected = new Map<string, Result>();
+    for (const kind of kinds) {
+      const mayPass = has(kind, scopes) || (orElse !== undefined && has(kind, orElse));
+      const own = mayPass && !isReading ? await send(on) : sent;
+      answers.set(kind.join(), await answerOf(platform, operationId, own, await on.key(kind)));
+      expected.set(kind.join(), mayPass ? resultOf(operationId, operation) : refused);
+    }
+    expect(Object.fromEntries(answers)).toEqual(Object.fromEntries(expected));
+  });
 
-      if (isOwned) {
-        const { status, code } = await answerOf(platform, operationId, sent, foreign);
-        expect({ status, code }).toEqual({ status: 404, code: 'not_found' });
-      }
-      const answers = new Map<string, unknown>();
-      const expected = new Map<string, unknown>();
-      for (const kind of inOrder) {
-        const answer = await answerOf(platform, operationId, sent, await on.key(kind));
-        const mayPass = has(kind, scopes) || (orElse !== undefined && has(kind, orElse));
-        // A second key finds the resource changed or gone; what counts is that its scopes were enough.
-        const isPassed = answer.status < 500 && answer.status !== 401 && answer.status !== 403;
-        answers.set(kind.join(), isPassed ? 'passed' : answer);
-        expected.set(kind.join(), mayPass ? 'passed' : refused);
-      }
-      expect(Object.fromEntries(answers)).toEqual(Object.fromEntries(expected));
-    });
+  test(`needs ${[...(area ?? [])].join(' and ') || 'nothing else'} with strict permissions`, async () => {
+    const on = await fixture(strict);
+    const sent = await send(on);
+    const without = scopes.length === 0 ? ['other'] : scopes;
+    const needed = [...new Set([...scopes, ...(area ?? [])])];
 
-    test(`needs ${[...(area ?? [])].join(' and ') || 'nothing else'} with strict permissions`, async () => {
-      const on = await fixture(strict);
-      const sent = await send(on);
-      const without = scopes.length === 0 ? ['other'] : scopes;
-      const needed = [...new Set([...scopes, ...(area ?? [])])];
-
-      for (const kind of [without, area ?? []]) {
-        if (kind.length === 0 || has(kind, needed)) continue;
-        expect(await answerOf(strict, operationId, sent, await on.key(kind))).toEqual(refused);
-      }
-      const enough = needed.length === 0 ? ['other'] : needed;
-      const { status } = await answerOf(strict, operationId, sent, await on.key(enough));
-      expect([401, 403]).not.toContain(status);
-    });
-  },
-);
+    for (const kind of [without, area ?? []]) {
+      if (kind.length === 0 || has(kind, needed)) continue;
+      expect(await answerOf(strict, operationId, sent, await on.key(kind))).toEqual(refused);
+    }
+    const enough = await on.key(needed.length === 0 ? ['other'] : needed);
+    expect(await answerOf(strict, operationId, sent, enough)).toEqual(
+      resultOf(operationId, operation),
+    );
+  });
+});
 
 describe('with strict permissions, a run that continues a conversation', () => {
   const runTask = '/api/agent/v1.0/run-task';
