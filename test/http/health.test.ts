@@ -24,16 +24,16 @@ async function startFragile() {
     env: {},
     log,
   });
+  const { stats } = executors;
   const platform = await startStaged({
     parts: {
       queue: { ...queue, isConnected: () => !failing.queue && queue.isConnected() },
-      executors: {
-        ...executors,
+      executors: Object.assign(executors, {
         stats: () => ({
-          ...executors.stats(),
+          ...stats.call(executors),
           ...(failing.executors ? { executors: 0, failedStarts: 1 } : {}),
         }),
-      },
+      }),
     },
   });
   const { ping, write } = platform.database;

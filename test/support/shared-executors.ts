@@ -54,7 +54,7 @@ export async function sharedExecutors(options: PoolOptions): Promise<ExecutorPoo
       void run.outcome.finally(() => runs.delete(run));
       return run;
     },
-    warm: pool.warm,
+    warm: () => pool.warm(),
     stats() {
       const all = pool.stats();
       return { ...all, deaths: all.deaths - deaths, inFlight: runs.size };

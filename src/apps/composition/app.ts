@@ -20,7 +20,7 @@ import { createServer, type Server } from '../../adapters/http/server.ts';
 import { OpenStreams } from '../../adapters/http/streams.ts';
 import type { Config } from '../../core/config/config.ts';
 import type { Role } from '../../core/config/readers.ts';
-import { createSkillSets, type SkillSets } from '../../core/executors/skill-sets.ts';
+import { SkillSets } from '../../core/executors/skill-sets.ts';
 import { reservedCategories } from '../../core/skills/field-checks.ts';
 import type { Reloads } from '../../core/skills/reload-turns.ts';
 import { type Clock, systemClock } from '../../kernel/clock.ts';
@@ -124,7 +124,7 @@ export async function startApp(given: Parts): Promise<App> {
 function skillSetsOf({ executors, reloadExecutors }: Parts): SkillSets | null {
   if (executors === null) return null;
   const cannot = () => Promise.reject(new Error('the skills of this platform cannot be reloaded'));
-  return createSkillSets(executors, reloadExecutors ?? cannot);
+  return new SkillSets(executors, reloadExecutors ?? cannot);
 }
 
 /** What is to be stopped. */

@@ -210,7 +210,8 @@ function take(state: State, { avoided }: LoadPlan, pool: ExecutorPool): Executor
   state.entries = entries;
   state.due = new Set([...deferred].filter((file) => existsSync(file)));
   state.deferred = new Set();
-  return { ...pool, leftOut: leftOutOf(entries, pool.failing ?? new Set()) };
+  pool.leftOut = leftOutOf(entries, pool.failing ?? new Set());
+  return pool;
 }
 
 function leftOutOf(

@@ -4,8 +4,8 @@
  * or, with replays, when everything that it does waits.
  */
 import { createAnswerOrder } from '../../core/executors/answer-order.ts';
-import { createChildRuns } from '../../core/executors/child-runs.ts';
-import { createOutbox } from '../../core/executors/lines.ts';
+import { ChildRuns } from '../../core/executors/child-runs.ts';
+import { Outbox } from '../../core/executors/lines.ts';
 import type { ChildMessage, ContextTuple } from '../../core/executors/protocol.ts';
 import { createReplayOrder } from '../../core/jobs/replay-order.ts';
 import { nextTold } from '../../core/journal/records.ts';
@@ -62,8 +62,8 @@ function newPass(deps: PassDeps, replay: boolean): Pass {
   const { journal } = deps.answers;
   const over = new AbortController();
   const said: SaidMessage[] = [];
-  const outbox = createOutbox((line) => takeLine(pass, line));
-  const runs = createChildRuns(skills, outbox, journal.clock);
+  const outbox = new Outbox((line) => takeLine(pass, line));
+  const runs = new ChildRuns(skills, outbox, journal.clock);
   const pass: Pass = {
     ...{ deps, replay, over, said, runs, asked: 0 },
     ended: Promise.withResolvers(),

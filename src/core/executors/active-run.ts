@@ -5,7 +5,6 @@
  */
 import { cleanText } from '../../kernel/text.ts';
 import type { LogFields } from '../skills/definition.ts';
-import type { RunFacts } from './death-attribution.ts';
 import {
   asksMax,
   logCharsMax,
@@ -62,29 +61,6 @@ export interface ActiveRun {
 /** `run timed out after 60000 ms`. */
 export function timeoutMessage(request: RunRequest): string {
   return `run timed out after ${request.timeoutMs} ms`;
-}
-
-/** What the executor of a run knows about it. */
-interface Seen {
-  readonly hasAnswered: (ping: number) => boolean;
-  readonly hasOutlived: (run: ActiveRun) => boolean;
-  /** The run that the child was starting when it stopped answering. */
-  readonly beginning?: number | undefined;
-}
-
-/** The facts of a run that `attributeDeath` needs. */
-export function runFacts(run: ActiveRun, seen: Seen): RunFacts {
-  const { stopRequest, accepted } = run;
-  return {
-    hasStarted: seen.hasAnswered(run.ping),
-    isBeginning: run.id === seen.beginning,
-    stopRequest: stopRequest?.cause ?? null,
-    hasReceived: stopRequest?.receivedAt !== undefined,
-    isOverdue: stopRequest?.isOverdue === true,
-    isAlone: accepted.request.alone === true,
-    hasOutlived: seen.hasOutlived(run),
-    timeoutMessage: timeoutMessage(accepted.request),
-  };
 }
 
 type Said = Extract<ChildMessage, ['log' | 'progress' | 'message', ...unknown[]]>;

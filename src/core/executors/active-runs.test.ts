@@ -3,8 +3,9 @@ import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { request, silentHandlers } from '../../../test/fixtures/skills/driver.ts';
 import { systemClock } from '../../kernel/clock.ts';
 import type { ActiveRun } from './active-run.ts';
-import { type ActiveRuns, createActiveRuns } from './active-runs.ts';
-import { createHeartbeat } from './heartbeat.ts';
+import { ActiveRuns } from './active-runs.ts';
+import { Channel } from './channel.ts';
+import { Heartbeat } from './heartbeat.ts';
 import type { RunOutcome } from './run.ts';
 
 const graceMs = 150;
@@ -20,39 +21,28 @@ afterEach(() => {
 /** A simulated child that answers pings when the test says so. */
 function simulatedChild({ hasDeadlines = true } = {}) {
   const clock = { ...systemClock, monotonic: () => performance.now(), now: () => Date.now() };
-  const heartbeat = createHeartbeat(clock.monotonic, () => marked);
-  const said: unknown[][] = [];
+  const heartbeat = new Heartbeat(clock.monotonic, () => marked);
+  const messages: unknown[][] = [];
+  const write = (line: string) => {
+    messages.push(...(JSON.parse(line) as unknown[][]).filter(([kind]) => kind !== 'ping'));
+  };
+  const channel = new Channel({ write }, heartbeat);
   const onOverdue = vi.fn();
-  let gathered = 0;
-  let sent = 0;
   let answered = 0;
   let marked = 0;
-  const flush = (): void => {
-    if (gathered > 0) sent = heartbeat.next();
-    gathered = 0;
-  };
-  const activeRuns: ActiveRuns = createActiveRuns({
-    channel: {
-      push(message) {
-        said.push(JSON.parse(message) as unknown[]);
-        gathered += 1;
-      },
-      flushAndPing() {
-        flush();
-        sent = heartbeat.next();
-      },
-    },
-    heartbeat,
-    clock,
-    limits: { graceMs, hasDeadlines },
-    onOverdue,
-  });
+  const sent = () => heartbeat.upcoming - 1;
+  const limits = { graceMs, hasDeadlines };
+  const activeRuns = new ActiveRuns({ channel, heartbeat }, clock, limits, onOverdue);
   const outcomes: RunOutcome[] = [];
   return {
     activeRuns,
     outcomes,
-    said,
     onOverdue,
+    /** The messages that it was sent. */
+    messages() {
+      channel.flush();
+      return messages;
+    },
     /** Sends a run to the child. */
     start(timeoutMs: number): ActiveRun {
       const settle = (outcome: RunOutcome) => void outcomes.push(outcome);
@@ -62,24 +52,25 @@ function simulatedChild({ hasDeadlines = true } = {}) {
         settle,
       };
       const run = activeRuns.start(accepted);
-      flush();
+      channel.flush();
       return run;
     },
     /** The child answers all pings that it was sent. */
     answer(): void {
-      while (answered < sent) heartbeat.answer(++answered);
+      while (answered < sent()) heartbeat.answer(++answered);
       activeRuns.onPong();
     },
     /** The child begins to handle what it was sent, and does not get to an answer. */
     begin(): void {
-      marked = sent;
+      marked = sent();
     },
     /** The child is sent a ping. */
     ask(): void {
-      sent = heartbeat.next();
+      channel.flushAndPing();
     },
     /** Whether it was told to stop the run. */
-    wasAborted: ({ id }: ActiveRun) => said.some(([kind, run]) => kind === 'abort' && run === id),
+    wasAborted: ({ id }: ActiveRun) =>
+      messages.some(([kind, run]) => kind === 'abort' && run === id),
   };
 }
 
@@ -93,7 +84,7 @@ describe('a request to suspend', () => {
 
     child.activeRuns.suspend(run);
 
-    expect(child.said.at(-1)).toEqual(['suspend', run.id, 3]);
+    expect(child.messages().at(-1)).toEqual(['suspend', run.id, 3]);
   });
 
   test('ends the deadline when the child obeys', async () => {
@@ -116,9 +107,9 @@ describe('a request to suspend', () => {
     await pass(150);
     expect(child.wasAborted(run)).toBe(true);
 
-    const { length } = child.said;
+    const { length } = child.messages();
     child.activeRuns.suspend(run);
-    expect(child.said.length).toBe(length);
+    expect(child.messages().length).toBe(length);
 
     child.activeRuns.finish(run, { kind: 'waiting' });
     expect(child.outcomes).toEqual([{ kind: 'waiting' }]);

@@ -8,7 +8,7 @@ import type { Socket } from 'node:net';
 import { extname } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { ChildSettings } from './child.ts';
-import { type LineMark, openLineMark } from './line-mark.ts';
+import { LineMark } from './line-mark.ts';
 
 /** Variables that every child gets when the parent has them; the operator names all others. */
 const inheritedNames = ['PATH', 'HOME', 'TZ', 'LANG', 'NODE_EXTRA_CA_CERTS'];
@@ -37,7 +37,7 @@ interface ChildOptions {
 
 /** Starts the child. A failure to do so is an `error` event of its process, or an exception. */
 export function spawnChild(options: ChildOptions): Child {
-  const lineMark = openLineMark();
+  const lineMark = new LineMark();
   try {
     const child = spawnProcess(options, lineMark.fd);
     // With no file descriptor left there are no streams either, whatever the types say.

@@ -2,14 +2,13 @@
  * Starts the children of a pool and replaces those that end, so that each role has as many as it should.
  * After failed starts the next one waits, and a file of skills that ended a child is left out for a while.
  */
-import type { OrphanGuard } from '../../kernel/orphan-guard.ts';
 import { SkillLoadError } from '../skills/sources/load-error.ts';
 import { isFault } from './death-attribution.ts';
-import { type Executor, startExecutor } from './executor.ts';
+import { Executor } from './executor.ts';
 import type { ExecutorEvents } from './executor-end.ts';
 import type { FoundSkills } from './loading.ts';
-import type { PoolSettings } from './pool-options.ts';
-import { openSnapshotFile, type SnapshotFile } from './snapshot-file.ts';
+import type { ProcessPool } from './process-pool.ts';
+import { SnapshotFile } from './snapshot-file.ts';
 
 /** After this many failed starts in a row the next one waits. */
 const failedStartsMax = 3;
@@ -29,38 +28,13 @@ export interface PooledChild {
   readonly port: number | null;
 }
 
-/** The state of a process pool. */
-export interface Processes {
-  readonly settings: PoolSettings;
-  /** Called when there may be a child for a run that had none. */
-  readonly onReady: () => void;
-  readonly children: Set<PooledChild>;
-  /** Settled when the first child is ready or has failed to start. */
-  readonly first: PromiseWithResolvers<FoundSkills>;
-  /** Resolved when the pool is stopped and the last child is gone. */
-  readonly emptied: PromiseWithResolvers<void>;
-  guard: OrphanGuard | undefined;
-  snapshot: SnapshotFile | undefined;
-  isGrown: boolean;
-  /** Shared children of a grown pool: 1, and one more each time that those there are were all busy. */
-  shared: number;
-  isStopped: boolean;
-  /** Children that runs which must be alone wait for. */
-  wantedAlone: number;
-  deaths: number;
-  failedStarts: number;
-  /** Pauses since a start succeeded. */
-  backoffs: number;
-  retryTimer: NodeJS.Timeout | undefined;
-}
-
 /** How many shared children there should be. */
-export function sharedWanted({ isGrown, shared }: Processes): number {
+export function sharedWanted({ isGrown, shared }: ProcessPool): number {
   return isGrown ? shared : 0;
 }
 
 /** How many spares there should be. A run may be waiting for the first shared child, so the spare of later starts after it. */
-export function sparesWanted(processes: Processes): number {
+export function sparesWanted(processes: ProcessPool): number {
   const { isGrown, wantedAlone, settings } = processes;
   if (!isGrown) return 0;
   const canWait = findChild(processes, isReadyToShare) === undefined;
@@ -73,14 +47,14 @@ function isReadyToShare({ role, executor }: PooledChild): boolean {
 }
 
 export function findChild(
-  { children }: Processes,
+  { children }: ProcessPool,
   test: (child: PooledChild) => boolean,
 ): PooledChild | undefined {
   for (const child of children) if (test(child)) return child;
   return undefined;
 }
 
-export function countOf({ children }: Processes, role: Role): number {
+export function countOf({ children }: ProcessPool, role: Role): number {
   let count = 0;
   for (const child of children) if (child.role === role) count += 1;
   return count;
@@ -91,7 +65,7 @@ export function isStarting({ role, executor }: PooledChild): boolean {
 }
 
 /** Restores the number of children: promotes the spare, then starts new children. */
-export function replenish(processes: Processes): void {
+export function replenish(processes: ProcessPool): void {
   const wanted = sharedWanted(processes);
   for (let shared = countOf(processes, 'shared'); shared < wanted; shared++) {
     const spare = findChild(processes, (child) => child.role === 'spare');
@@ -105,12 +79,12 @@ export function replenish(processes: Processes): void {
 }
 
 /** After failed starts, children are started one at a time. */
-function mayFork(processes: Processes): boolean {
+function mayFork(processes: ProcessPool): boolean {
   if (processes.isStopped || processes.retryTimer !== undefined) return false;
   return processes.failedStarts < failedStartsMax || findChild(processes, isStarting) === undefined;
 }
 
-export function fork(processes: Processes, role: Role, isFirst: boolean): void {
+export function fork(processes: ProcessPool, role: Role, isFirst: boolean): void {
   try {
     add(processes, role, isFirst);
   } catch (error) {
@@ -122,9 +96,9 @@ export function fork(processes: Processes, role: Role, isFirst: boolean): void {
   }
 }
 
-function add(processes: Processes, role: Role, isFirst: boolean): void {
+function add(processes: ProcessPool, role: Role, isFirst: boolean): void {
   const { settings, children } = processes;
-  processes.snapshot ??= openSnapshotFile(settings.clock);
+  processes.snapshot ??= new SnapshotFile(settings.clock);
   const port = freePort(processes);
   const start = { isFirst, inspectPort: port };
   const events: ExecutorEvents = {
@@ -144,14 +118,14 @@ function add(processes: Processes, role: Role, isFirst: boolean): void {
     },
     mayDrain: () => countOf(processes, 'draining') < settings.size,
   };
-  const executor = startExecutor({ settings, start, events }, processes.snapshot);
+  const executor = new Executor(settings, start, events, processes.snapshot);
   const child: PooledChild = { role, executor, isFirst, port };
   children.add(child);
   processes.guard?.add(executor.pid);
 }
 
 /** The lowest port that no child has; null without debugging. */
-function freePort(processes: Processes): number | null {
+function freePort(processes: ProcessPool): number | null {
   let port = processes.settings.inspectPort;
   if (port === null) return null;
   const taken = new Set(Array.from(processes.children, (child) => child.port));
@@ -159,7 +133,7 @@ function freePort(processes: Processes): number | null {
   return port;
 }
 
-function onReady(processes: Processes, child: PooledChild, found: FoundSkills): void {
+function onReady(processes: ProcessPool, child: PooledChild, found: FoundSkills): void {
   processes.failedStarts = 0;
   processes.backoffs = 0;
   if (child.isFirst) processes.first.resolve(found);
@@ -169,12 +143,12 @@ function onReady(processes: Processes, child: PooledChild, found: FoundSkills): 
 }
 
 /** The first child is not retried: the operator should see a mistake in a skill at once. */
-function refuse(processes: Processes, failure: Error): void {
+function refuse(processes: ProcessPool, failure: Error): void {
   processes.isStopped = true;
   processes.first.reject(failure);
 }
 
-function onFailedStart(processes: Processes, failure: Error): void {
+function onFailedStart(processes: ProcessPool, failure: Error): void {
   const { log } = processes.settings;
   processes.failedStarts += 1;
   if (failure instanceof SkillLoadError) {

@@ -14,18 +14,18 @@ import { SkillLoadError } from '../skills/sources/load-error.ts';
 import type { LoadPlan } from '../skills/sources/load-plan.ts';
 import { type Answer, createAnswerOrder, isAnswer } from './answer-order.ts';
 import { type LoadDeps, loadAgain, loadByPlan, loadFirst, prepareLoad } from './child-load.ts';
-import { createChildRuns } from './child-runs.ts';
+import { ChildRuns } from './child-runs.ts';
 import { limitConsole } from './console-budget.ts';
 import { describeFailure } from './failure.ts';
 import { openInspector } from './inspector.ts';
 import { logCharsMax } from './limits.ts';
 import { createLineMarker } from './line-mark.ts';
-import { createLineReader, createOutbox } from './lines.ts';
+import { createLineReader, Outbox } from './lines.ts';
 import { createMark } from './now-running.ts';
 import type { Run } from './part.ts';
 import { endProcess, installGuards } from './process-guards.ts';
 import type { ChildMessage, ParentMessage } from './protocol.ts';
-import { createPieces, type Pieces } from './redaction.ts';
+import { Pieces } from './redaction.ts';
 import type { Runnable } from './skill-calls.ts';
 
 /** What the parent passes as the only argument. */
@@ -59,10 +59,10 @@ let isHeld = false;
 let toldAt = 0;
 
 const socket = openSocket();
-const outbox = createOutbox((line) => socket.write(line));
+const outbox = new Outbox((line) => socket.write(line));
 const mark = createMark();
 const markLine = createLineMarker(markFd);
-const runs = createChildRuns(skills, outbox);
+const runs = new ChildRuns(skills, outbox);
 /** Resolved when a prepared child may load. */
 const planned = Promise.withResolvers<LoadPlan>();
 const { skillsDirs, setAside } = settings;
@@ -87,7 +87,7 @@ function print(stream: 'stdout' | 'stderr', text: string): string | undefined {
 /** A program whose output a run passes on writes it in pieces, which may split a secret. */
 function piecesOf(run: Run, stream: 'stdout' | 'stderr'): Pieces {
   run.prints ??= {};
-  run.prints[stream] ??= createPieces(() => run.secrets ?? []);
+  run.prints[stream] ??= new Pieces(() => run.secrets ?? []);
   return run.prints[stream];
 }
 

@@ -7,35 +7,36 @@ import { consoleBytesPerSecond } from './limits.ts';
 
 const windowMs = 1_000;
 
-export interface ByteBudget {
-  /** Counts bytes; false once the second's budget is used up. */
-  spend(bytes: number): boolean;
-}
+export class ByteBudget {
+  readonly #onDropped: (bytes: number) => void;
+  #windowStart = Number.NEGATIVE_INFINITY;
+  #spent = 0;
+  #dropped = 0;
 
-export function createByteBudget(onDropped: (bytes: number) => void): ByteBudget {
-  let windowStart = Number.NEGATIVE_INFINITY;
-  let spent = 0;
-  let dropped = 0;
-  const tell = (): void => {
-    const bytes = dropped;
-    dropped = 0;
-    onDropped(bytes);
-  };
-  return {
-    spend(bytes) {
-      const now = performance.now();
-      if (now - windowStart >= windowMs) {
-        windowStart = now;
-        spent = 0;
-      }
-      spent += bytes;
-      if (spent <= consoleBytesPerSecond) return true;
-      // The only timer, and only while output is being dropped.
-      if (dropped === 0) setTimeout(tell, windowMs).unref();
-      dropped += bytes;
-      return false;
-    },
-  };
+  constructor(onDropped: (bytes: number) => void) {
+    this.#onDropped = onDropped;
+  }
+
+  /** Counts bytes; false once the second's budget is used up. */
+  spend(bytes: number): boolean {
+    const now = performance.now();
+    if (now - this.#windowStart >= windowMs) {
+      this.#windowStart = now;
+      this.#spent = 0;
+    }
+    this.#spent += bytes;
+    if (this.#spent <= consoleBytesPerSecond) return true;
+    // The only timer, and only while output is being dropped.
+    if (this.#dropped === 0) setTimeout(() => this.#reportDropped(), windowMs).unref();
+    this.#dropped += bytes;
+    return false;
+  }
+
+  #reportDropped(): void {
+    const bytes = this.#dropped;
+    this.#dropped = 0;
+    this.#onDropped(bytes);
+  }
 }
 
 /** Takes what is printed to a stream; a text that it returns goes to the stream. */
@@ -43,7 +44,7 @@ export type Print = (stream: 'stdout' | 'stderr', text: string) => string | unde
 
 /** Puts the budget, and `print` after it, before `process.stdout` and `process.stderr`; opens neither. */
 export function limitConsole(onDropped: (bytes: number) => void, print: Print): void {
-  const budget = createByteBudget(onDropped);
+  const budget = new ByteBudget(onDropped);
   for (const name of ['stdout', 'stderr'] as const) {
     const original = Object.getOwnPropertyDescriptor(process, name);
     let limited: NodeJS.WriteStream | undefined;
@@ -51,26 +52,22 @@ export function limitConsole(onDropped: (bytes: number) => void, print: Print): 
       configurable: true,
       enumerable: true,
       get() {
-        limited ??= withBudget(original?.get?.call(process) as NodeJS.WriteStream, {
-          spend: budget.spend,
-          print: (text) => print(name, text),
-        });
+        const stream = original?.get?.call(process) as NodeJS.WriteStream;
+        limited ??= limitStream(stream, budget, (text) => print(name, text));
         return limited;
       },
     });
   }
 }
 
-function withBudget(
+function limitStream(
   stream: NodeJS.WriteStream,
-  {
-    spend,
-    print,
-  }: { spend: (bytes: number) => boolean; print: (text: string) => string | undefined },
+  budget: ByteBudget,
+  print: (text: string) => string | undefined,
 ): NodeJS.WriteStream {
   const write = stream.write.bind(stream) as (...parts: unknown[]) => boolean;
   const limited = (chunk: string | Uint8Array, ...rest: unknown[]): boolean => {
-    const isWithin = spend(chunk.length);
+    const isWithin = budget.spend(chunk.length);
     if (isWithin) {
       const text = typeof chunk === 'string' ? chunk : Buffer.from(chunk).toString();
       const left = print(text);

@@ -5,49 +5,66 @@
  */
 import type { Readable } from 'node:stream';
 import type { Logger } from '../../kernel/log.ts';
-import { createByteBudget } from './console-budget.ts';
-import { createPieces, type KnownSecrets } from './redaction.ts';
+import { ByteBudget } from './console-budget.ts';
+import { type KnownSecrets, Pieces } from './redaction.ts';
 
 /** Bytes of stderr that are kept. */
 const tailBytes = 4_096;
 
-export interface ConsoleTap {
-  /** The end of what the child wrote to stderr. */
-  tail(): string;
-  close(): void;
+interface OutputStreams {
+  readonly stdout: Readable | null;
+  readonly stderr: Readable | null;
 }
 
-/** Begins to read both streams. `pid` is for the log; `secrets` are those of the runs so far. */
-export function tapConsole(
-  streams: { stdout: Readable | null; stderr: Readable | null },
-  pid: number | undefined,
-  log: Pick<Logger, 'info' | 'warn'>,
-  secrets: Pick<KnownSecrets, 'forms'>,
-): ConsoleTap {
-  let kept = Buffer.alloc(0);
-  const budget = createByteBudget((bytes) =>
-    log.warn({ executor: pid, bytes }, 'skills print too much; bytes were dropped'),
-  );
-  const show = (name: 'stdout' | 'stderr', text: string): void => {
-    if (text !== '') log.info({ executor: pid, [name]: text.trimEnd() }, 'skill output');
-  };
-  for (const name of ['stdout', 'stderr'] as const) {
-    const pieces = createPieces(secrets.forms);
-    streams[name]
+/** Reads both streams of a child until it is closed. */
+export class ConsoleTap {
+  readonly #streams: OutputStreams;
+  readonly #pid: number | undefined;
+  readonly #log: Pick<Logger, 'info' | 'warn'>;
+  readonly #budget: ByteBudget;
+  #kept: Buffer = Buffer.alloc(0);
+
+  /** `pid` is for the log; `secrets` are those of the runs so far. */
+  constructor(
+    streams: OutputStreams,
+    pid: number | undefined,
+    log: Pick<Logger, 'info' | 'warn'>,
+    secrets: KnownSecrets,
+  ) {
+    this.#streams = streams;
+    this.#pid = pid;
+    this.#log = log;
+    this.#budget = new ByteBudget((bytes) =>
+      log.warn({ executor: pid, bytes }, 'skills print too much; bytes were dropped'),
+    );
+    for (const name of ['stdout', 'stderr'] as const) this.#read(name, secrets);
+  }
+
+  /** The end of what the child wrote to stderr. */
+  tail(): string {
+    return this.#kept.toString('utf8');
+  }
+
+  close(): void {
+    this.#streams.stdout?.destroy();
+    this.#streams.stderr?.destroy();
+  }
+
+  #read(name: 'stdout' | 'stderr', secrets: KnownSecrets): void {
+    const pieces = new Pieces(() => secrets.forms());
+    this.#streams[name]
       ?.on('data', (chunk: Buffer) => {
-        if (name === 'stderr') kept = lastBytes(kept, chunk);
-        if (budget.spend(chunk.length)) show(name, pieces.take(chunk.toString('utf8')));
+        if (name === 'stderr') this.#kept = lastBytes(this.#kept, chunk);
+        if (this.#budget.spend(chunk.length)) this.#show(name, pieces.take(chunk.toString('utf8')));
       })
-      .on('end', () => show(name, pieces.rest()))
+      .on('end', () => this.#show(name, pieces.rest()))
       .on('error', () => {});
   }
-  return {
-    tail: () => kept.toString('utf8'),
-    close() {
-      streams.stdout?.destroy();
-      streams.stderr?.destroy();
-    },
-  };
+
+  #show(name: 'stdout' | 'stderr', text: string): void {
+    if (text !== '')
+      this.#log.info({ executor: this.#pid, [name]: text.trimEnd() }, 'skill output');
+  }
 }
 
 function lastBytes(kept: Buffer, chunk: Buffer): Buffer<ArrayBuffer> {

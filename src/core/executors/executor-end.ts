@@ -3,7 +3,7 @@
  * Promises that every run that was given to the child is settled exactly once, at the latest when the
  * child is gone.
  */
-import { type ActiveRun, runFacts } from './active-run.ts';
+import { type ActiveRun, timeoutMessage } from './active-run.ts';
 import type { ActiveRuns } from './active-runs.ts';
 import type { Channel } from './channel.ts';
 import { type Child, explainExit, killGroup } from './child-process.ts';
@@ -37,14 +37,11 @@ export interface ExecutorStart {
   readonly inspectPort: number | null;
 }
 
-export interface ExecutorDeps {
+/** The state of one executor. */
+export interface ExecutorState {
   readonly settings: PoolSettings;
   readonly start: ExecutorStart;
   readonly events: ExecutorEvents;
-}
-
-/** The state of one executor. */
-export interface ExecutorState extends ExecutorDeps {
   readonly child: Child;
   readonly channel: Channel;
   readonly heartbeat: Heartbeat;
@@ -89,7 +86,7 @@ interface Life {
 
 /** A run's grace period is over: the executor drains if it answers, and is killed if not. */
 export function onOverdue(state: ExecutorState, run: ActiveRun): void {
-  const { settings, activeRuns, heartbeat, child, life } = state;
+  const { settings, activeRuns, child, life } = state;
   const mayStay =
     run.stopRequest?.receivedAt !== undefined &&
     activeRuns.count() > 1 &&
@@ -103,8 +100,7 @@ export function onOverdue(state: ExecutorState, run: ActiveRun): void {
   // goes on until the child is killed.
   const { skill } = run.accepted.request;
   settings.log.warn({ executor: child.pid, skill }, 'a run did not stop; its executor is replaced');
-  const { hasAnswered } = heartbeat;
-  const facts = runFacts(run, { hasAnswered, hasOutlived: activeRuns.hasOutlived });
+  const facts = factsOf(state, run);
   const [outcome] = attributeDeath({ kind: 'overdue' }, [facts]);
   if (outcome !== undefined) activeRuns.remove(run, outcome);
   life.abandoned.push(facts);
@@ -155,7 +151,7 @@ export function onExit(state: ExecutorState, how: string): void {
 }
 
 function finalize(state: ExecutorState): void {
-  const { child, loading, activeRuns, heartbeat, life } = state;
+  const { child, loading, activeRuns, life } = state;
   const { tap } = state.console;
   if (life.phase === 'gone' || life.death === undefined) return;
   life.phase = 'gone';
@@ -165,10 +161,7 @@ function finalize(state: ExecutorState): void {
   child.socket.destroy();
   tap.close();
   const left = activeRuns.all();
-  const { hasAnswered } = heartbeat;
-  const { hasOutlived } = activeRuns;
-  const seen = { hasAnswered, hasOutlived, beginning: life.beginning };
-  const runs = left.map((run) => runFacts(run, seen));
+  const runs = left.map((run) => factsOf(state, run));
   // The code of abandoned runs still ran, so one of them may be the cause.
   const outcomes = attributeDeath(death, [...runs, ...life.abandoned]);
   child.lineMark.close();
@@ -185,6 +178,21 @@ function finalize(state: ExecutorState): void {
     if (run !== undefined) activeRuns.remove(run, outcome);
   }
   state.events.onGone(death, startFailure);
+}
+
+/** The facts of a run that `attributeDeath` needs. */
+function factsOf({ activeRuns, heartbeat, life }: ExecutorState, run: ActiveRun): RunFacts {
+  const { stopRequest, accepted } = run;
+  return {
+    hasStarted: heartbeat.hasAnswered(run.ping),
+    isBeginning: run.id === life.beginning,
+    stopRequest: stopRequest?.cause ?? null,
+    hasReceived: stopRequest?.receivedAt !== undefined,
+    isOverdue: stopRequest?.isOverdue === true,
+    isAlone: accepted.request.alone === true,
+    hasOutlived: activeRuns.hasOutlived(run),
+    timeoutMessage: timeoutMessage(accepted.request),
+  };
 }
 
 function explained(death: Death, stderrTail: string): Death {

@@ -3,166 +3,112 @@
  * Promises that no message of the child can do more than end the child. Knows no other executor and
  * chooses no runs. `executor-end.ts` is how it ends.
  */
-import { canReadProc } from '../../kernel/proc.ts';
-import type { LoadPlan } from '../skills/sources/load-plan.ts';
 import type { AcceptedRun } from './active-run.ts';
-import { createActiveRuns } from './active-runs.ts';
-import { openChannel } from './channel.ts';
 import { logStrayMessage, takeRunMessage } from './child-messages.ts';
-import { spawnChild } from './child-process.ts';
-import { createByteBudget } from './console-budget.ts';
-import { tapConsole } from './console-tap.ts';
 import {
   die,
   drain,
-  type ExecutorDeps,
+  type ExecutorEvents,
+  type ExecutorStart,
   type ExecutorState,
   endIfDrained,
   onExit,
-  onOverdue,
 } from './executor-end.ts';
-import { createHeartbeat, type Heartbeat } from './heartbeat.ts';
-import { createRate, frameBytesMax, straysPerSecond } from './limits.ts';
+import { startChild } from './executor-start.ts';
+import { frameBytesMax } from './limits.ts';
 import { createLineReader } from './lines.ts';
-import { createLoading } from './loading.ts';
 import { memoryLevel, memoryLimitMb } from './memory-limit.ts';
 import { readMark } from './now-running.ts';
+import type { PoolSettings } from './pool-options.ts';
 import { type ChildMessage, readChildLine } from './protocol.ts';
-import { createKnownSecrets, formsOf } from './redaction.ts';
+import { formsOf } from './redaction.ts';
 import type { RunControls } from './run.ts';
 import type { SnapshotFile } from './snapshot-file.ts';
 
 /** An executor that is silent for this many milliseconds is doubtful. */
 const doubtMs = 500;
 
-export interface Executor {
-  readonly pid: number | undefined;
-  readonly isReady: boolean;
-  readonly inFlight: number;
+export class Executor {
+  readonly #state: ExecutorState;
+
+  /** Starts the child. Throws where no process can be started. */
+  constructor(
+    settings: PoolSettings,
+    start: ExecutorStart,
+    events: ExecutorEvents,
+    snapshot: SnapshotFile,
+  ) {
+    const state = startChild(settings, start, events, snapshot);
+    this.#state = state;
+    readMessages(state);
+    const { child } = state;
+    // A write to a child that has died fails; its exit event reports the death.
+    child.socket.on('error', () => {});
+    child.process.once('error', ({ message }) =>
+      onExit(state, `it could not be started: ${message}`),
+    );
+    child.process.once('exit', (code, signal) => onExit(state, signal ?? `exit code ${code}`));
+  }
+
+  get pid(): number | undefined {
+    return this.#state.child.pid;
+  }
+
+  get isReady(): boolean {
+    return this.#state.life.phase === 'ready';
+  }
+
+  get inFlight(): number {
+    return this.#state.activeRuns.count();
+  }
+
   /** No run was ever given to it. */
-  readonly isFresh: boolean;
+  get isFresh(): boolean {
+    return this.#state.activity.isFresh;
+  }
+
   /** It may be killed soon, or does not answer: the pool prefers other executors. */
-  isDoubtful(): boolean;
-  /** Milliseconds for which its event loop has not answered; 0 when nothing is asked. */
-  silentMs(): number;
+  isDoubtful(): boolean {
+    const { activeRuns, heartbeat } = this.#state;
+    // The mark is read only where it decides.
+    if (activeRuns.hasStopRequests()) return true;
+    return !heartbeat.hasAnsweredWithin(doubtMs) && heartbeat.silentMs() > doubtMs;
+  }
+
+  /** Milliseconds for which its event loop has not answered; 0 when nothing is to be answered. */
+  silentMs(): number {
+    return this.#state.heartbeat.silentMs();
+  }
+
   /** Sends it a run; only while it is ready. */
-  run(accepted: AcceptedRun): RunControls;
-  /** Asks all its runs to stop. */
-  abortAll(reason: string): void;
+  run(accepted: AcceptedRun): RunControls {
+    const { activeRuns, activity, console } = this.#state;
+    activity.isFresh = false;
+    activity.wasBusy = true;
+    const { settings } = accepted.request;
+    if (settings !== undefined) console.secrets.add(formsOf(settings.secrets));
+    const started = activeRuns.start(accepted);
+    return {
+      abort: (reason) => activeRuns.abort(started, reason),
+      suspend: () => activeRuns.suspend(started),
+    };
+  }
+
+  /** Tells all its runs to stop. */
+  abortAll(reason: string): void {
+    const { activeRuns } = this.#state;
+    for (const one of activeRuns.all()) activeRuns.abort(one, reason);
+  }
+
   /** Checks its memory and its event loop; the pool calls this until it returns false. */
-  watch(wasAbsent: boolean): boolean;
+  watch(wasAbsent: boolean): boolean {
+    return watch(this.#state, wasAbsent);
+  }
+
   /** Kills it; all its runs are aborted. */
-  end(kind: 'retired' | 'stopped'): void;
-}
-
-export function startExecutor(deps: ExecutorDeps, snapshot: SnapshotFile): Executor {
-  const state = spawnExecutor(deps, snapshot);
-  const { child, activeRuns, heartbeat } = state;
-  readMessages(state);
-  // A write to a child that has died fails; its exit event reports the death.
-  child.socket.on('error', () => {});
-  child.process.once('error', ({ message }) =>
-    onExit(state, `it could not be started: ${message}`),
-  );
-  child.process.once('exit', (code, signal) => onExit(state, signal ?? `exit code ${code}`));
-  return {
-    pid: child.pid,
-    get isReady() {
-      return state.life.phase === 'ready';
-    },
-    get inFlight() {
-      return activeRuns.count();
-    },
-    get isFresh() {
-      return state.activity.isFresh;
-    },
-    silentMs: heartbeat.silentMs,
-    isDoubtful: () => activeRuns.hasStopRequests() || isSilent(heartbeat),
-    run: (accepted) => run(state, accepted),
-    abortAll(reason) {
-      for (const one of activeRuns.all()) activeRuns.abort(one, reason);
-    },
-    watch: (wasAbsent) => watch(state, wasAbsent),
-    end: (kind) => die(state, { kind }),
-  };
-}
-
-/** Asked for each run, so that the mark is looked at only where it decides. */
-function isSilent(heartbeat: Heartbeat): boolean {
-  return !heartbeat.hasAnsweredWithin(doubtMs) && heartbeat.silentMs() > doubtMs;
-}
-
-function spawnExecutor(deps: ExecutorDeps, snapshot: SnapshotFile): ExecutorState {
-  const { clock, log, memoryMb, env, skillsDirs, graceMs, loadMs, plan } = deps.settings;
-  const { isFirst, inspectPort } = deps.start;
-  const isPrepared = isFirst && plan !== null;
-  const setAside = snapshot.filesSetAside();
-  const child = spawnChild({
-    memoryMb,
-    env,
-    snapshotFd: snapshot.fd,
-    // The port is still that of the set that a prepared child replaces.
-    inspectPort: isPrepared ? null : inspectPort,
-    settings: {
-      skillsDirs,
-      isFirst,
-      isPrepared,
-      inspectPort: isPrepared ? inspectPort : null,
-      setAside,
-      reportsMemory: !canReadProc,
-    },
-  });
-  const { pid } = child;
-  const heartbeat = createHeartbeat(() => clock.monotonic(), child.lineMark.last);
-  const channel = openChannel(child.socket, heartbeat);
-  const secrets = createKnownSecrets();
-  const state: ExecutorState = {
-    ...deps,
-    child,
-    channel,
-    heartbeat,
-    loading: createLoading({
-      load: { isFirst, hasPlan: isPrepared, loadMs: inspectPort === null ? loadMs : null },
-      pid,
-      clock,
-      log,
-      onLate: () => die(state, { kind: 'unready' }),
-    }),
-    activeRuns: createActiveRuns({
-      channel,
-      heartbeat,
-      clock,
-      limits: { graceMs, hasDeadlines: inspectPort === null },
-      onOverdue: (overdue) => onOverdue(state, overdue),
-    }),
-    console: {
-      tap: tapConsole(child.process, pid, log, secrets),
-      secrets,
-      printed: createByteBudget(() => {}),
-      mayLogStray: createRate(straysPerSecond),
-    },
-    activity: { isFresh: true, wasBusy: false, reportedBytes: 0 },
-    life: {
-      phase: 'starting',
-      death: undefined,
-      exitCause: { kind: 'retired' },
-      drainTimer: undefined,
-      abandoned: [],
-      beginning: undefined,
-    },
-  };
-  if (isPrepared) void loadAfter(state, plan);
-  return state;
-}
-
-/** Tells a prepared child to load once there is a plan; the time of its load begins then. */
-async function loadAfter(state: ExecutorState, planned: Promise<LoadPlan>): Promise<void> {
-  state.loading.stop();
-  const plan = await planned;
-  if (state.life.phase !== 'starting') return;
-  state.loading.restart();
-  state.channel.push(JSON.stringify(['load', plan]));
-  state.channel.flushAndPing();
+  end(kind: 'retired' | 'stopped'): void {
+    die(this.#state, { kind });
+  }
 }
 
 /** Takes the child's messages. After one garbled message, all later ones are ignored. */
@@ -242,19 +188,6 @@ function garbled(state: ExecutorState, how: string): void {
 
 function isGarbled({ life }: ExecutorState): boolean {
   return life.death?.kind === 'garbled';
-}
-
-function run(state: ExecutorState, accepted: AcceptedRun): RunControls {
-  const { activeRuns, activity } = state;
-  activity.isFresh = false;
-  activity.wasBusy = true;
-  const { settings } = accepted.request;
-  if (settings !== undefined) state.console.secrets.add(formsOf(settings.secrets));
-  const started = activeRuns.start(accepted);
-  return {
-    abort: (reason) => activeRuns.abort(started, reason),
-    suspend: () => activeRuns.suspend(started),
-  };
 }
 
 function watch(state: ExecutorState, wasAbsent: boolean): boolean {

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { createHeartbeat } from './heartbeat.ts';
+import { Heartbeat } from './heartbeat.ts';
 
 /** A heartbeat on a clock and a mark that the test moves. */
 function heartbeatOf() {
@@ -8,17 +8,17 @@ function heartbeatOf() {
     child.looks += 1;
     return child.marked;
   };
-  return { child, heartbeat: createHeartbeat(() => child.now, marked) };
+  return { child, heartbeat: new Heartbeat(() => child.now, marked) };
 }
 
 test('a line that the child has marked may have begun, before it is answered', () => {
   const { child, heartbeat } = heartbeatOf();
   const [first, second] = [heartbeat.next(), heartbeat.next()];
-  expect([first, second].map(heartbeat.hasAnswered)).toEqual([false, false]);
+  expect([first, second].map((ping) => heartbeat.hasAnswered(ping))).toEqual([false, false]);
 
   child.marked = first;
 
-  expect([first, second].map(heartbeat.hasAnswered)).toEqual([true, false]);
+  expect([first, second].map((ping) => heartbeat.hasAnswered(ping))).toEqual([true, false]);
   expect(heartbeat.answer(first)).toBe(true);
   expect(heartbeat.hasAnswered(first)).toBe(true);
 });

@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest';
-import { createLineMarker, openLineMark } from './line-mark.ts';
+import { createLineMarker, LineMark } from './line-mark.ts';
 
 test('the last line that was marked is read, also after the mark is closed', () => {
-  const mark = openLineMark();
+  const mark = new LineMark();
   const begin = createLineMarker(mark.fd);
   expect(mark.last()).toBe(0);
 

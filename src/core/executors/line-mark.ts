@@ -11,31 +11,28 @@ import { openUnnamedFile } from '../../kernel/unnamed-file.ts';
 const bytes = Float64Array.BYTES_PER_ELEMENT;
 
 /** The parent's side. */
-export interface LineMark {
+export class LineMark {
   /** File descriptor, for the child. */
   readonly fd: number;
-  /** The number of the last line that the child has begun to handle; 0 before the first. */
-  last(): number;
-  /** To be called when the child is gone and nothing more is asked. */
-  close(): void;
-}
+  readonly #value = new Float64Array(1);
+  #isOpen = true;
 
-/** Throws when no file can be made. */
-export function openLineMark(): LineMark {
-  const fd = openUnnamedFile('line');
-  const value = new Float64Array(1);
-  let isOpen = true;
-  return {
-    fd,
-    last() {
-      if (isOpen && readSync(fd, value, 0, bytes, 0) !== bytes) return 0;
-      return value[0] ?? 0;
-    },
-    close() {
-      if (isOpen) closeSync(fd);
-      isOpen = false;
-    },
-  };
+  /** Throws when no file can be made. */
+  constructor() {
+    this.fd = openUnnamedFile('line');
+  }
+
+  /** The number of the last line that the child has begun to handle; 0 before the first. */
+  last(): number {
+    if (this.#isOpen && readSync(this.fd, this.#value, 0, bytes, 0) !== bytes) return 0;
+    return this.#value[0] ?? 0;
+  }
+
+  /** To be called when the child is gone and nothing more is read. */
+  close(): void {
+    if (this.#isOpen) closeSync(this.fd);
+    this.#isOpen = false;
+  }
 }
 
 /** The child's side: writes the number of a line. */

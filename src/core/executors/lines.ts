@@ -37,32 +37,35 @@ export function createLineReader(options: {
 }
 
 /** Messages, each as JSON text, on their way into one line. */
-export interface Outbox {
-  push(message: string): void;
-  /** Writes the gathered messages now instead of at the end of the turn. */
-  flush(): void;
-}
+export class Outbox {
+  readonly #write: (line: string) => void;
+  readonly #head: (() => string) | undefined;
+  readonly #onTurnEnd = (): void => this.flush();
+  #gathered = '';
+  #isScheduled = false;
 
-/** `head` is asked for the first message of each line. */
-export function createOutbox(write: (line: string) => void, head?: () => string): Outbox {
-  let gathered = '';
-  let isScheduled = false;
-  const flush = (): void => {
-    isScheduled = false;
-    if (gathered === '') return;
-    const body = gathered;
-    gathered = '';
-    write(head === undefined ? `[${body}]\n` : `[${head()},${body}]\n`);
-  };
-  return {
-    push(message) {
-      gathered = gathered === '' ? message : `${gathered},${message}`;
-      if (gathered.length > frameCharsSoft) flush();
-      else if (!isScheduled) {
-        isScheduled = true;
-        setImmediate(flush);
-      }
-    },
-    flush,
-  };
+  /** `head` gives the first message of each line. */
+  constructor(write: (line: string) => void, head?: () => string) {
+    this.#write = write;
+    this.#head = head;
+  }
+
+  /** Puts a message into the line that is written at the end of this turn of the event loop. */
+  push(message: string): void {
+    this.#gathered = this.#gathered === '' ? message : `${this.#gathered},${message}`;
+    if (this.#gathered.length > frameCharsSoft) this.flush();
+    else if (!this.#isScheduled) {
+      this.#isScheduled = true;
+      setImmediate(this.#onTurnEnd);
+    }
+  }
+
+  /** Writes the gathered messages now instead of at the end of the turn. */
+  flush(): void {
+    this.#isScheduled = false;
+    if (this.#gathered === '') return;
+    const body = this.#gathered;
+    this.#gathered = '';
+    this.#write(this.#head === undefined ? `[${body}]\n` : `[${this.#head()},${body}]\n`);
+  }
 }

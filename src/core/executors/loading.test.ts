@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import { type LogLine, memoryLog } from '../../../test/fixtures/skills/driver.ts';
 import { systemClock } from '../../kernel/clock.ts';
-import { createLoading, type Loading } from './loading.ts';
+import { Loading } from './loading.ts';
 
 const lines: LogLine[] = [];
 const onLate = vi.fn();
@@ -11,13 +11,11 @@ beforeEach(() => {
   lines.length = 0;
   onLate.mockReset();
   const clock = { ...systemClock, monotonic: () => performance.now() };
-  loading = createLoading({
-    load: { isFirst: false, hasPlan: false, loadMs: 60_000 },
-    pid: 7,
-    clock,
-    log: memoryLog(lines),
+  loading = new Loading(
+    { isFirst: false, hasPlan: false, loadMs: 60_000 },
+    { pid: 7, clock, log: memoryLog(lines) },
     onLate,
-  });
+  );
 });
 afterEach(() => {
   loading.stop();

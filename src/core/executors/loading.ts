@@ -4,7 +4,6 @@
  * the file's name if it is known. Bounds the time of each file, and logs the slow ones.
  */
 import { dirname } from 'node:path';
-import { bind } from '../../kernel/bind.ts';
 import type { Clock } from '../../kernel/clock.ts';
 import type { Logger } from '../../kernel/log.ts';
 import { cleanText } from '../../kernel/text.ts';
@@ -38,169 +37,169 @@ export interface FoundSkills {
   readonly failing: ReadonlySet<string>;
 }
 
-export type Loading = ReturnType<typeof createLoading>;
-
 type Step = 'goes on' | 'ready' | 'refused' | 'garbled';
 
-export interface LoadingDeps {
-  readonly load: {
-    readonly isFirst: boolean;
-    /** Its author is shown what does not load, so that the log need not. */
-    readonly hasPlan: boolean;
-    /** For each file; null while a debugger may pause the child. */
-    readonly loadMs: number | null;
-  };
-  readonly pid: number | undefined;
-  readonly clock: Clock;
-  readonly log: Pick<Logger, 'warn'>;
-  /** Called once, when a file takes `loadMs`. */
-  onLate(): void;
+/** How a child loads its skills. */
+export interface LoadMode {
+  readonly isFirst: boolean;
+  /** Its author is shown what does not load, so that the log need not. */
+  readonly hasPlan: boolean;
+  /** For each file; null while a debugger may pause the child. */
+  readonly loadMs: number | null;
 }
 
-interface State extends LoadingDeps {
-  readonly skills: LoadedSkill[];
-  readonly leftOut: LeftOutSkill[];
-  readonly files: Map<string, readonly LoadedFile[]>;
-  readonly failing: Set<string>;
+export class Loading {
+  readonly #load: LoadMode;
+  readonly #pid: number | undefined;
+  readonly #clock: Clock;
+  readonly #log: Pick<Logger, 'warn'>;
+  readonly #onLate: () => void;
+  readonly #skills: LoadedSkill[] = [];
+  readonly #leftOut: LeftOutSkill[] = [];
+  readonly #files = new Map<string, readonly LoadedFile[]>();
+  readonly #failing = new Set<string>();
   /** The file that the child is loading, undefined before the first and after the last. */
-  file: string | undefined;
-  since: number;
-  refusal: Error | undefined;
-  isReady: boolean;
-  lateTimer: NodeJS.Timeout | undefined;
-  slowTimer: NodeJS.Timeout | undefined;
-}
+  #file: string | undefined;
+  #since: number;
+  #refusal: Error | undefined;
+  #isReady = false;
+  #lateTimer: NodeJS.Timeout | undefined;
+  #slowTimer: NodeJS.Timeout | undefined;
 
-/** The time of the first file begins now. */
-export function createLoading(deps: LoadingDeps) {
-  const state: State = {
-    ...deps,
-    skills: [],
-    leftOut: [],
-    files: new Map(),
-    failing: new Set(),
-    file: undefined,
-    since: deps.clock.monotonic(),
-    refusal: undefined,
-    isReady: false,
-    lateTimer: undefined,
-    slowTimer: undefined,
-  };
-  startTimers(state);
-  return bind(state, { take, found, failure, stop: stopTimers, restart });
-}
+  /** The time of the first file begins now. `onLate` is called once, when a file takes `loadMs`. */
+  constructor(
+    load: LoadMode,
+    process: {
+      readonly pid: number | undefined;
+      readonly clock: Clock;
+      readonly log: Pick<Logger, 'warn'>;
+    },
+    onLate: () => void,
+  ) {
+    this.#load = load;
+    this.#pid = process.pid;
+    this.#clock = process.clock;
+    this.#log = process.log;
+    this.#onLate = onLate;
+    this.#since = process.clock.monotonic();
+    this.#startTimers();
+  }
 
-/** The time of the first file begins now, and not at the start. */
-function restart(state: State): void {
-  stopTimers(state);
-  state.since = state.clock.monotonic();
-  startTimers(state);
-}
+  found(): FoundSkills {
+    return {
+      skills: this.#skills,
+      leftOut: this.#leftOut,
+      files: this.#files,
+      failing: this.#failing,
+    };
+  }
 
-function found({ skills, leftOut, files, failing }: State): FoundSkills {
-  return { skills, leftOut, files, failing };
-}
+  /** The time of the first file begins now, and not at the start. */
+  restart(): void {
+    this.stop();
+    this.#since = this.#clock.monotonic();
+    this.#startTimers();
+  }
 
-function take(state: State, message: StartMessage): Step {
-  switch (message[0]) {
-    case 'loading':
-      begin(state, message[1]);
-      return 'goes on';
-    case 'skill':
-      if (!state.load.isFirst || !isSkill(message[1])) return 'garbled';
-      state.skills.push(message[1]);
-      return 'goes on';
-    case 'files':
-      if (!state.load.hasPlan) return 'garbled';
-      state.files.set(message[1], message[2]);
-      return 'goes on';
-    case 'failing':
-      if (!state.load.hasPlan) return 'garbled';
-      state.failing.add(message[1]);
-      return 'goes on';
-    case 'left-out':
-      return takeLeftOut(state, message[1], message[2]);
-    case 'ready':
-      state.isReady = true;
-      begin(state, undefined);
-      return 'ready';
-    case 'refused':
-      state.refusal = readRefusal(message[1], message[2]);
-      return 'refused';
-    case 'unloaded': {
-      if (state.load.isFirst) return 'garbled';
-      const error = cleanText(message[2].slice(0, errorCharsMax));
-      const facts = { executor: state.pid, file: message[1], error };
-      state.log.warn(facts, 'a skill no longer loads; its runs fail in this executor');
-      return 'goes on';
+  take(message: StartMessage): Step {
+    switch (message[0]) {
+      case 'loading':
+        this.#begin(message[1]);
+        return 'goes on';
+      case 'skill':
+        if (!this.#load.isFirst || !isSkill(message[1])) return 'garbled';
+        this.#skills.push(message[1]);
+        return 'goes on';
+      case 'files':
+        if (!this.#load.hasPlan) return 'garbled';
+        this.#files.set(message[1], message[2]);
+        return 'goes on';
+      case 'failing':
+        if (!this.#load.hasPlan) return 'garbled';
+        this.#failing.add(message[1]);
+        return 'goes on';
+      case 'left-out':
+        return this.#takeLeftOut(message[1], message[2]);
+      case 'ready':
+        this.#isReady = true;
+        this.#begin(undefined);
+        return 'ready';
+      case 'refused':
+        this.#refusal = readRefusal(message[1], message[2]);
+        return 'refused';
+      case 'unloaded': {
+        if (this.#load.isFirst) return 'garbled';
+        const error = cleanText(message[2].slice(0, errorCharsMax));
+        const facts = { executor: this.#pid, file: message[1], error };
+        this.#log.warn(facts, 'a skill no longer loads; its runs fail in this executor');
+        return 'goes on';
+      }
     }
   }
-}
 
-function takeLeftOut(state: State, file: string, sentence: string): 'goes on' | 'garbled' {
-  if (!state.load.isFirst || state.leftOut.length >= leftOutMax) return 'garbled';
-  const reason = sentenceAfter(file, cleanText(sentence.slice(0, errorCharsMax)));
-  state.leftOut.push({ file, reason });
-  if (state.load.hasPlan) return 'goes on';
-  state.log.warn({ file, reason }, 'left out of the skills: it breaks a rule');
-  return 'goes on';
-}
-
-/** Starts the time of `next` and ends that of the previous file. */
-function begin(state: State, next: string | undefined): void {
-  stopTimers(state);
-  const { clock, log, pid, file } = state;
-  const ms = Math.round(clock.monotonic() - state.since);
-  if (file !== undefined && ms >= slowMs) {
-    log.warn({ executor: pid, file, ms }, 'a skill was slow to load');
+  #takeLeftOut(file: string, sentence: string): 'goes on' | 'garbled' {
+    if (!this.#load.isFirst || this.#leftOut.length >= leftOutMax) return 'garbled';
+    const reason = sentenceAfter(file, cleanText(sentence.slice(0, errorCharsMax)));
+    this.#leftOut.push({ file, reason });
+    if (this.#load.hasPlan) return 'goes on';
+    this.#log.warn({ file, reason }, 'left out of the skills: it breaks a rule');
+    return 'goes on';
   }
-  state.file = next;
-  state.since = clock.monotonic();
-  if (next !== undefined) startTimers(state);
-}
 
-function startTimers(state: State): void {
-  const { loadMs } = state.load;
-  state.lateTimer = loadMs === null ? undefined : setTimeout(onLate, loadMs, state);
-  state.slowTimer = setTimeout(onSlow, slowMs, state);
-}
-
-function stopTimers({ lateTimer, slowTimer }: State): void {
-  clearTimeout(lateTimer);
-  clearTimeout(slowTimer);
-}
-
-function onLate(state: State): void {
-  const { file } = state;
-  const { loadMs } = state.load;
-  const hint = 'SKILL_LOAD_MS is how long it may take';
-  state.refusal =
-    file === undefined
-      ? new Error(`an executor did not begin to load skills within ${loadMs} ms; ${hint}`)
-      : new SkillLoadError(file, `did not finish loading within ${loadMs} ms; ${hint}`);
-  state.onLate();
-}
-
-function onSlow({ file, log, pid }: State): void {
-  if (file === undefined) return;
-  log.warn({ executor: pid, file, ms: slowMs }, 'a skill is still loading');
-}
-
-/**
- * Why it was never ready; undefined if it was. `how` describes its exit, `stderrTail` is the end of its
- * stderr.
- */
-function failure(
-  { isReady, refusal, file }: State,
-  how: string,
-  stderrTail: string,
-): Error | undefined {
-  if (isReady) return undefined;
-  if (refusal !== undefined) return refusal;
-  if (file !== undefined) {
-    return new SkillLoadError(file, `ended the process that loaded it (${how})`);
+  /** Starts the time of `next` and ends that of the previous file. */
+  #begin(next: string | undefined): void {
+    this.stop();
+    const file = this.#file;
+    const ms = Math.round(this.#clock.monotonic() - this.#since);
+    if (file !== undefined && ms >= slowMs) {
+      this.#log.warn({ executor: this.#pid, file, ms }, 'a skill was slow to load');
+    }
+    this.#file = next;
+    this.#since = this.#clock.monotonic();
+    if (next !== undefined) this.#startTimers();
   }
-  return new Error(`an executor could not start: ${how} ${stderrTail}`.trim());
+
+  #startTimers(): void {
+    const { loadMs } = this.#load;
+    this.#lateTimer = loadMs === null ? undefined : setTimeout(() => this.#refuseLate(), loadMs);
+    this.#slowTimer = setTimeout(() => this.#reportSlow(), slowMs);
+  }
+
+  /** Ends the time of the file that is being loaded. */
+  stop(): void {
+    clearTimeout(this.#lateTimer);
+    clearTimeout(this.#slowTimer);
+  }
+
+  #refuseLate(): void {
+    const { loadMs } = this.#load;
+    const file = this.#file;
+    const hint = 'SKILL_LOAD_MS is how long it may take';
+    this.#refusal =
+      file === undefined
+        ? new Error(`an executor did not begin to load skills within ${loadMs} ms; ${hint}`)
+        : new SkillLoadError(file, `did not finish loading within ${loadMs} ms; ${hint}`);
+    this.#onLate();
+  }
+
+  #reportSlow(): void {
+    const file = this.#file;
+    if (file === undefined) return;
+    this.#log.warn({ executor: this.#pid, file, ms: slowMs }, 'a skill is still loading');
+  }
+
+  /**
+   * Why it was never ready; undefined if it was. `how` describes its exit, `stderrTail` is the end of its
+   * stderr.
+   */
+  failure(how: string, stderrTail: string): Error | undefined {
+    if (this.#isReady) return undefined;
+    if (this.#refusal !== undefined) return this.#refusal;
+    if (this.#file !== undefined) {
+      return new SkillLoadError(this.#file, `ended the process that loaded it (${how})`);
+    }
+    return new Error(`an executor could not start: ${how} ${stderrTail}`.trim());
+  }
 }
 
 /** The child has put the file before the sentence already. */

@@ -10,8 +10,8 @@ import type { AcceptedRun } from './active-run.ts';
 import type { Executor } from './executor.ts';
 import type { FoundSkills } from './loading.ts';
 import { type PoolOptions, type PoolSettings, readPoolOptions } from './pool-options.ts';
-import { createIdleTimer, createWatch, type PoolTimer } from './pool-timers.ts';
-import { createProcessPool, type ProcessPool } from './process-pool.ts';
+import { IdleTimer, Watch } from './pool-timers.ts';
+import { ProcessPool } from './process-pool.ts';
 import type { RunControls, RunHandle, RunHandlers, RunOutcome, RunRequest } from './run.ts';
 
 export interface PoolStats {
@@ -33,8 +33,8 @@ export interface PoolStats {
 export interface ExecutorPool {
   /** The skills that the first child found, in the order of the files. */
   readonly definitions: readonly LoadedSkill[];
-  /** What it left out: a SKILL.md that breaks a rule, a folder that is too deep. */
-  readonly leftOut: readonly LeftOutSkill[];
+  /** What is left out: a SKILL.md that breaks a rule, a folder that is too deep, a file that no longer loads. */
+  leftOut: readonly LeftOutSkill[];
   /** What the files that a plan let it load have read. */
   readonly files?: FoundSkills['files'];
   /** Files whose last version that loaded no longer loads either. */
@@ -63,238 +63,231 @@ interface Waiting {
   begin(controls: RunControls): void;
 }
 
-interface State {
-  readonly settings: PoolSettings;
-  readonly processes: ProcessPool;
-  readonly watch: PoolTimer;
-  readonly idleTimer: PoolTimer<[ms: number]>;
-  readonly waiting: Set<Waiting>;
-  /** The waiting runs that must be alone. */
-  readonly waitingAlone: Set<Waiting>;
-  /** The runs for which a child is ready and `mayBegin` has not answered, each with what settles it. */
-  readonly unpermitted: Map<Waiting, AcceptedRun>;
-  inFlight: number;
-  stopping: Promise<void> | undefined;
-  isRetired: boolean;
-  /** Resolved when the pool has stopped. */
-  readonly stopped: PromiseWithResolvers<void>;
-  /** Called when the last run has ended, while the pool is stopping. */
-  onAllEnded: (() => void) | undefined;
-}
-
 /**
  * Starts the first child and waits for it. Rejects with the loader's SkillLoadError (one sentence
  * that names the file and the fault) when the skills do not load.
  */
 export async function startExecutorPool(options: PoolOptions): Promise<ExecutorPool> {
-  const settings = readPoolOptions(options);
-  const { clock, stallMs } = settings;
-  const processes = createProcessPool(settings, () => assignWaiting(state));
-  const state: State = {
-    settings,
-    processes,
-    watch: createWatch(clock, Math.min(watchMs, stallMs / watchesPerStall), processes.watch),
-    idleTimer: createIdleTimer(clock, () => onIdle(state)),
-    waiting: new Set(),
-    waitingAlone: new Set(),
-    unpermitted: new Map(),
-    inFlight: 0,
-    stopping: undefined,
-    isRetired: false,
-    stopped: Promise.withResolvers(),
-    onAllEnded: undefined,
-  };
-  const { skills, leftOut, files, failing } = await processes.start();
-  awaitIdle(state, settings.unusedMs);
-  return {
-    definitions: skills,
-    leftOut,
-    files,
-    failing,
-    run: (request, handlers) => run(state, request, handlers),
-    warm: () => warm(state),
-    stats: () => stats(state),
-    retire: () => retire(state),
-    stop: (graceMs) => stopOnce(state, graceMs),
-  };
+  const pool = new ChildPool(readPoolOptions(options));
+  await pool.start();
+  return pool;
 }
 
-function run(state: State, request: RunRequest, handlers: RunHandlers): RunHandle {
-  const { promise, resolve } = Promise.withResolvers<RunOutcome>();
-  if (state.stopping !== undefined || state.isRetired) {
-    resolve({ kind: 'aborted' });
-    return { outcome: promise, abort() {}, suspend() {} };
+class ChildPool implements ExecutorPool {
+  readonly #settings: PoolSettings;
+  readonly #processes: ProcessPool;
+  readonly #watch: Watch;
+  readonly #idleTimer: IdleTimer;
+  readonly #waiting = new Set<Waiting>();
+  /** The waiting runs that must be alone. */
+  readonly #waitingAlone = new Set<Waiting>();
+  /** The runs for which a child is ready and `mayBegin` has not answered, each with what settles it. */
+  readonly #unpermitted = new Map<Waiting, AcceptedRun>();
+  #inFlight = 0;
+  #stopping: Promise<void> | undefined;
+  #isRetired = false;
+  /** Resolved when the pool has stopped. */
+  readonly #stopped = Promise.withResolvers<void>();
+  /** Called when the last run has ended, while the pool is stopping. */
+  #onAllEnded: (() => void) | undefined;
+  definitions: readonly LoadedSkill[] = [];
+  leftOut: readonly LeftOutSkill[] = [];
+  files: FoundSkills['files'] = new Map();
+  failing: FoundSkills['failing'] = new Set();
+
+  constructor(settings: PoolSettings) {
+    const { clock, stallMs } = settings;
+    const processes = new ProcessPool(settings, () => this.#assignWaiting());
+    this.#settings = settings;
+    this.#processes = processes;
+    this.#watch = new Watch(clock, Math.min(watchMs, stallMs / watchesPerStall), (wasAbsent) =>
+      processes.watch(wasAbsent),
+    );
+    this.#idleTimer = new IdleTimer(clock, () => this.#onIdle());
   }
-  state.inFlight += 1;
-  const settle = (outcome: RunOutcome): void => {
-    onEnd(state);
-    resolve(outcome);
-  };
-  const accepted: AcceptedRun = { request, handlers, settle };
-  state.processes.grow();
-  const mayTake = !request.alone && !request.mayBegin && state.waiting.size === 0;
-  const executor = mayTake ? state.processes.choose() : undefined;
-  const controls =
-    executor === undefined ? wait(state, accepted) : assign(state, executor, accepted);
-  return { outcome: promise, ...controls };
-}
 
-function onEnd(state: State): void {
-  state.inFlight -= 1;
-  if (state.inFlight > 0) return;
-  awaitIdle(state, state.settings.idleMs);
-  state.onAllEnded?.();
-  if (state.isRetired) void stopOnce(state, 0);
-}
-
-function warm(state: State): void {
-  if (state.stopping !== undefined || state.isRetired) return;
-  if (state.processes.grow()) awaitIdle(state, state.settings.unusedMs);
-}
-
-/** Ends the children after `ms` without a run. A child at a breakpoint stays, with what its author looks at. */
-function awaitIdle({ settings, idleTimer }: State, ms: number | null): void {
-  if (ms !== null && settings.inspectPort === null) idleTimer.begin(ms);
-}
-
-function onIdle(state: State): void {
-  const { processes, settings, inFlight } = state;
-  if (inFlight > 0) return;
-  // Starts that fail go on, so that /health tells when they succeed again.
-  if (processes.counts().failedStarts > 0) awaitIdle(state, settings.unusedMs);
-  else processes.empty();
-}
-
-function retire(state: State): Promise<void> {
-  state.isRetired = true;
-  if (state.inFlight === 0) void stopOnce(state, 0);
-  else if (waitingRuns(state) === 0) state.processes.empty();
-  return state.stopped.promise;
-}
-
-function assign(state: State, executor: Executor, accepted: AcceptedRun): RunControls {
-  state.watch.begin();
-  return executor.run(accepted);
-}
-
-/** Gives waiting runs to children that can take them. */
-function assignWaiting(state: State): void {
-  const { waiting, waitingAlone, processes } = state;
-  for (const run of waiting) {
-    const executor = processes.choose();
-    if (executor === undefined) break;
-    waiting.delete(run);
-    give(state, executor, run, run.accepted);
+  /** Starts the first child and waits for it. */
+  async start(): Promise<void> {
+    const { skills, leftOut, files, failing } = await this.#processes.start();
+    this.definitions = skills;
+    this.leftOut = leftOut;
+    this.files = files;
+    this.failing = failing;
+    this.#awaitIdle(this.#settings.unusedMs);
   }
-  for (const run of waitingAlone) {
-    const executor = processes.reserve(waitingAlone.size);
-    if (executor === undefined) break;
-    waitingAlone.delete(run);
+
+  run(request: RunRequest, handlers: RunHandlers): RunHandle {
+    const { promise, resolve } = Promise.withResolvers<RunOutcome>();
+    if (this.#stopping !== undefined || this.#isRetired) {
+      resolve({ kind: 'aborted' });
+      return { outcome: promise, abort() {}, suspend() {} };
+    }
+    this.#inFlight += 1;
     const settle = (outcome: RunOutcome): void => {
-      processes.release(executor);
-      run.accepted.settle(outcome);
+      this.#onEnd();
+      resolve(outcome);
     };
-    give(state, executor, run, { ...run.accepted, settle });
+    const accepted: AcceptedRun = { request, handlers, settle };
+    this.#processes.grow();
+    const mayTake = !request.alone && !request.mayBegin && this.#waiting.size === 0;
+    const executor = mayTake ? this.#processes.choose() : undefined;
+    const controls =
+      executor === undefined ? this.#wait(accepted) : this.#assign(executor, accepted);
+    return { outcome: promise, ...controls };
   }
-}
 
-function give(state: State, executor: Executor, run: Waiting, accepted: AcceptedRun): void {
-  const { mayBegin } = run;
-  if (mayBegin === undefined) run.begin(assign(state, executor, accepted));
-  else void giveIfPermitted(state, executor, run, accepted, mayBegin());
-}
-
-async function giveIfPermitted(
-  state: State,
-  executor: Executor,
-  run: Waiting,
-  accepted: AcceptedRun,
-  permission: Promise<boolean>,
-): Promise<void> {
-  const { unpermitted, processes } = state;
-  unpermitted.set(run, accepted);
-  const isPermitted = await permission;
-  // It was aborted meanwhile.
-  if (!unpermitted.delete(run)) return;
-  if (!isPermitted) accepted.settle({ kind: 'aborted' });
-  else if (accepted.request.alone && executor.isReady) {
-    run.begin(assign(state, executor, accepted));
-  } else {
-    // Another child may be the better one by now, or that one may have ended.
-    processes.release(executor);
-    run.mayBegin = undefined;
-    queueFor(state, accepted).add(run);
-    assignWaiting(state);
+  #onEnd(): void {
+    this.#inFlight -= 1;
+    if (this.#inFlight > 0) return;
+    this.#awaitIdle(this.#settings.idleMs);
+    this.#onAllEnded?.();
+    if (this.#isRetired) void this.stop(0);
   }
-}
 
-function wait(state: State, accepted: AcceptedRun): RunControls {
-  const queue = queueFor(state, accepted);
-  let controls: RunControls = {
-    abort() {
-      const settling = queue.delete(run) ? accepted : state.unpermitted.get(run);
-      state.unpermitted.delete(run);
-      settling?.settle({ kind: 'aborted' });
-    },
-    suspend() {},
-  };
-  const run: Waiting = {
-    accepted,
-    since: state.settings.clock.monotonic(),
-    mayBegin: accepted.request.mayBegin,
-    begin(given) {
-      controls = given;
-    },
-  };
-  queue.add(run);
-  assignWaiting(state);
-  return { abort: (reason) => controls.abort(reason), suspend: () => controls.suspend() };
-}
-
-function queueFor({ waiting, waitingAlone }: State, { request }: AcceptedRun): Set<Waiting> {
-  return request.alone === true ? waitingAlone : waiting;
-}
-
-function waitingRuns({ waiting, waitingAlone, unpermitted }: State): number {
-  return waiting.size + waitingAlone.size + unpermitted.size;
-}
-
-function stats(state: State): PoolStats {
-  const { processes, settings, inFlight, waiting, waitingAlone } = state;
-  const { ready, starting, deaths, failedStarts } = processes.counts();
-  const [first] = waiting;
-  const [firstAlone] = waitingAlone;
-  const now = settings.clock.monotonic();
-  return {
-    executors: ready,
-    starting,
-    inFlight,
-    waiting: waitingRuns(state),
-    waitedMs: now - Math.min(first?.since ?? now, firstAlone?.since ?? now),
-    deaths,
-    failedStarts,
-  };
-}
-
-function stopOnce(state: State, graceMs: number): Promise<void> {
-  state.stopping ??= stop(state, graceMs).finally(state.stopped.resolve);
-  return state.stopping;
-}
-
-async function stop(state: State, graceMs: number): Promise<void> {
-  for (const queue of [state.waiting, state.waitingAlone]) {
-    for (const { accepted } of queue) accepted.settle({ kind: 'aborted' });
-    queue.clear();
+  warm(): void {
+    if (this.#stopping !== undefined || this.#isRetired) return;
+    if (this.#processes.grow()) this.#awaitIdle(this.#settings.unusedMs);
   }
-  for (const accepted of state.unpermitted.values()) accepted.settle({ kind: 'aborted' });
-  state.unpermitted.clear();
-  state.processes.abortAll('the platform is stopping');
-  if (state.inFlight > 0) {
-    const allEnded = Promise.withResolvers<void>();
-    state.onAllEnded = allEnded.resolve;
-    await withDeadline(allEnded.promise, graceMs);
+
+  /** Ends the children after `ms` without a run. A child at a breakpoint stays, with what its author looks at. */
+  #awaitIdle(ms: number | null): void {
+    if (ms !== null && this.#settings.inspectPort === null) this.#idleTimer.begin(ms);
   }
-  state.watch.stop();
-  state.idleTimer.stop();
-  await state.processes.stop();
+
+  #onIdle(): void {
+    if (this.#inFlight > 0) return;
+    // Starts that fail go on, so that /health tells when they succeed again.
+    if (this.#processes.counts().failedStarts > 0) this.#awaitIdle(this.#settings.unusedMs);
+    else this.#processes.empty();
+  }
+
+  retire(): Promise<void> {
+    this.#isRetired = true;
+    if (this.#inFlight === 0) void this.stop(0);
+    else if (this.#waitingRuns() === 0) this.#processes.empty();
+    return this.#stopped.promise;
+  }
+
+  #assign(executor: Executor, accepted: AcceptedRun): RunControls {
+    this.#watch.begin();
+    return executor.run(accepted);
+  }
+
+  /** Gives waiting runs to children that can take them. */
+  #assignWaiting(): void {
+    for (const run of this.#waiting) {
+      const executor = this.#processes.choose();
+      if (executor === undefined) break;
+      this.#waiting.delete(run);
+      this.#give(executor, run, run.accepted);
+    }
+    for (const run of this.#waitingAlone) {
+      const executor = this.#processes.reserve(this.#waitingAlone.size);
+      if (executor === undefined) break;
+      this.#waitingAlone.delete(run);
+      const settle = (outcome: RunOutcome): void => {
+        this.#processes.release(executor);
+        run.accepted.settle(outcome);
+      };
+      this.#give(executor, run, { ...run.accepted, settle });
+    }
+  }
+
+  #give(executor: Executor, run: Waiting, accepted: AcceptedRun): void {
+    const { mayBegin } = run;
+    if (mayBegin === undefined) run.begin(this.#assign(executor, accepted));
+    else void this.#giveIfPermitted(executor, run, accepted, mayBegin());
+  }
+
+  async #giveIfPermitted(
+    executor: Executor,
+    run: Waiting,
+    accepted: AcceptedRun,
+    permission: Promise<boolean>,
+  ): Promise<void> {
+    this.#unpermitted.set(run, accepted);
+    const isPermitted = await permission;
+    // It was aborted meanwhile.
+    if (!this.#unpermitted.delete(run)) return;
+    if (!isPermitted) accepted.settle({ kind: 'aborted' });
+    else if (accepted.request.alone && executor.isReady) {
+      run.begin(this.#assign(executor, accepted));
+    } else {
+      // Another child may be the better one by now, or that one may have ended.
+      this.#processes.release(executor);
+      run.mayBegin = undefined;
+      this.#queueFor(accepted).add(run);
+      this.#assignWaiting();
+    }
+  }
+
+  #wait(accepted: AcceptedRun): RunControls {
+    const queue = this.#queueFor(accepted);
+    let controls: RunControls = {
+      abort: () => {
+        const settling = queue.delete(run) ? accepted : this.#unpermitted.get(run);
+        this.#unpermitted.delete(run);
+        settling?.settle({ kind: 'aborted' });
+      },
+      suspend() {},
+    };
+    const run: Waiting = {
+      accepted,
+      since: this.#settings.clock.monotonic(),
+      mayBegin: accepted.request.mayBegin,
+      begin(given) {
+        controls = given;
+      },
+    };
+    queue.add(run);
+    this.#assignWaiting();
+    return { abort: (reason) => controls.abort(reason), suspend: () => controls.suspend() };
+  }
+
+  #queueFor({ request }: AcceptedRun): Set<Waiting> {
+    return request.alone === true ? this.#waitingAlone : this.#waiting;
+  }
+
+  #waitingRuns(): number {
+    return this.#waiting.size + this.#waitingAlone.size + this.#unpermitted.size;
+  }
+
+  stats(): PoolStats {
+    const { ready, starting, deaths, failedStarts } = this.#processes.counts();
+    const [first] = this.#waiting;
+    const [firstAlone] = this.#waitingAlone;
+    const now = this.#settings.clock.monotonic();
+    return {
+      executors: ready,
+      starting,
+      inFlight: this.#inFlight,
+      waiting: this.#waitingRuns(),
+      waitedMs: now - Math.min(first?.since ?? now, firstAlone?.since ?? now),
+      deaths,
+      failedStarts,
+    };
+  }
+
+  stop(graceMs: number): Promise<void> {
+    this.#stopping ??= this.#stopAll(graceMs).finally(this.#stopped.resolve);
+    return this.#stopping;
+  }
+
+  async #stopAll(graceMs: number): Promise<void> {
+    for (const queue of [this.#waiting, this.#waitingAlone]) {
+      for (const { accepted } of queue) accepted.settle({ kind: 'aborted' });
+      queue.clear();
+    }
+    for (const accepted of this.#unpermitted.values()) accepted.settle({ kind: 'aborted' });
+    this.#unpermitted.clear();
+    this.#processes.abortAll('the platform is stopping');
+    if (this.#inFlight > 0) {
+      const allEnded = Promise.withResolvers<void>();
+      this.#onAllEnded = allEnded.resolve;
+      await withDeadline(allEnded.promise, graceMs);
+    }
+    this.#watch.stop();
+    this.#idleTimer.stop();
+    await this.#processes.stop();
+  }
 }

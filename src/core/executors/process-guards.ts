@@ -30,10 +30,7 @@ export const endProcess: () => never = (() => {
 })();
 
 /** Installs the guards. To be called before skills are loaded. */
-export function installGuards(
-  runs: Pick<ChildRuns, 'current' | 'fail'>,
-  reportStray: ReportStray,
-): void {
+export function installGuards(runs: ChildRuns, reportStray: ReportStray): void {
   const mayReport = createRate(straysPerSecond);
   refuseExits((what) => {
     const error = new ExitRefused(`a skill may not end its process: it called ${what}`);

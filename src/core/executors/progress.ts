@@ -6,32 +6,35 @@ import { progressMs } from './limits.ts';
 import type { Outbox } from './lines.ts';
 import type { Run } from './part.ts';
 
-export interface Progress {
-  report(run: Run, fraction: number, note: string | null): void;
-  /** Sends the run's waiting progress, so that its next message comes after. */
-  flush(run: Run): void;
-}
+export class Progress {
+  readonly #outbox: Outbox;
+  /** The last message of each run that waits to be sent. */
+  readonly #latest = new Map<Run, string>();
+  readonly #onTime = (): void => this.#send();
+  #isQuiet = true;
 
-export function createProgress(outbox: Outbox): Progress {
-  const latest = new Map<Run, string>();
-  let isQuiet = true;
-  const send = (): void => {
-    isQuiet = latest.size === 0;
-    if (isQuiet) return;
-    for (const message of latest.values()) outbox.push(message);
-    latest.clear();
-    setTimeout(send, progressMs);
-  };
-  return {
-    report(run, fraction, note) {
-      latest.set(run, JSON.stringify(['progress', run.id, fraction, note]));
-      if (isQuiet) send();
-    },
-    flush(run) {
-      const message = latest.size === 0 ? undefined : latest.get(run);
-      if (message === undefined) return;
-      latest.delete(run);
-      outbox.push(message);
-    },
-  };
+  constructor(outbox: Outbox) {
+    this.#outbox = outbox;
+  }
+
+  report(run: Run, fraction: number, note: string | null): void {
+    this.#latest.set(run, JSON.stringify(['progress', run.id, fraction, note]));
+    if (this.#isQuiet) this.#send();
+  }
+
+  /** Sends the run's waiting progress, so that its next message comes after. */
+  flush(run: Run): void {
+    const message = this.#latest.size === 0 ? undefined : this.#latest.get(run);
+    if (message === undefined) return;
+    this.#latest.delete(run);
+    this.#outbox.push(message);
+  }
+
+  #send(): void {
+    this.#isQuiet = this.#latest.size === 0;
+    if (this.#isQuiet) return;
+    for (const message of this.#latest.values()) this.#outbox.push(message);
+    this.#latest.clear();
+    setTimeout(this.#onTime, progressMs);
+  }
 }

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { createLineReader, createOutbox } from './lines.ts';
+import { createLineReader, Outbox } from './lines.ts';
 import { readChildLine } from './protocol.ts';
 
 describe('a line of a child', () => {
@@ -103,7 +103,7 @@ describe('a line reader', () => {
 describe('an outbox', () => {
   test('writes the messages of one turn as one line, with its head', async () => {
     const written: string[] = [];
-    const outbox = createOutbox(
+    const outbox = new Outbox(
       (line) => written.push(line),
       () => '0',
     );
@@ -119,7 +119,7 @@ describe('an outbox', () => {
 
   test('starts a new line before one grows too large', () => {
     const written: string[] = [];
-    const outbox = createOutbox((line) => written.push(line));
+    const outbox = new Outbox((line) => written.push(line));
     for (let i = 0; i < 8; i++) outbox.push(`"${'x'.repeat(300_000)}"`);
     expect(written).toHaveLength(2);
   });

@@ -21,7 +21,7 @@ export interface Question {
 export async function answerQuestion(
   run: ActiveRun,
   question: Question,
-  secrets: Pick<KnownSecrets, 'add'>,
+  secrets: KnownSecrets,
 ): Promise<string> {
   run.asking ??= new AbortController();
   const { signal } = run.asking;

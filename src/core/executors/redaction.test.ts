@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest';
 import { describeFailure } from './failure.ts';
 import {
   addSecrets,
-  createPieces,
+  Pieces,
   redacted,
   redactedJson,
   redactedStray,
@@ -59,8 +59,8 @@ describe('redaction', () => {
   test('replaces a secret that comes in pieces, and holds nothing else back', () => {
     const { secrets = [] } = runWith('secret-1', '1-next');
     const read = (...texts: string[]) => {
-      const pieces = createPieces(() => secrets);
-      return [...texts.map(pieces.take), pieces.rest()];
+      const pieces = new Pieces(() => secrets);
+      return [...texts.map((piece) => pieces.take(piece)), pieces.rest()];
     };
 
     expect(read('the secr', 'et-', '1 is\n', 'over')).toEqual(['the ', '', '*** is\n', 'over', '']);

@@ -19,33 +19,29 @@ const numberCharsMin = 6;
 type Secretive = Pick<Run, 'secrets'>;
 
 /** The secrets of many runs, for texts of which no run is known. The oldest are forgotten. */
-export interface KnownSecrets {
-  add(forms: Iterable<string>): void;
-  /** The longest first. */
-  forms(): readonly string[];
-}
+export class KnownSecrets {
+  readonly #known = new Set<string>();
+  #sorted: readonly string[] | undefined;
 
-export function createKnownSecrets(): KnownSecrets {
-  const known = new Set<string>();
-  let sorted: readonly string[] | undefined;
-  return {
-    add(forms) {
-      for (const form of forms) {
-        known.delete(form);
-        if (known.size >= rememberedMax) known.delete(known.values().next().value ?? '');
-        known.add(form);
-      }
-      sorted = undefined;
-    },
-    forms() {
-      sorted ??= longestFirst(known);
-      return sorted;
-    },
-  };
+  add(forms: Iterable<string>): void {
+    for (const form of forms) {
+      this.#known.delete(form);
+      if (this.#known.size >= rememberedMax)
+        this.#known.delete(this.#known.values().next().value ?? '');
+      this.#known.add(form);
+    }
+    this.#sorted = undefined;
+  }
+
+  /** The longest first. */
+  forms(): readonly string[] {
+    this.#sorted ??= longestFirst(this.#known);
+    return this.#sorted;
+  }
 }
 
 /** Those of all runs of this child. */
-const ofAllRuns = createKnownSecrets();
+const ofAllRuns = new KnownSecrets();
 
 /** Adds secrets to those of a run. */
 export function addSecrets(run: Secretive, secrets: readonly string[]): void {
@@ -79,27 +75,28 @@ export function redactedStray(text: string): string {
 }
 
 /** A text that comes in pieces, in any of which a secret may begin. */
-export interface Pieces {
-  /** The piece without secrets. What may be the beginning of one is held back until the next piece. */
-  take(piece: string): string;
-  /** The rest of the text that was held back. */
-  rest(): string;
-}
+export class Pieces {
+  readonly #forms: () => readonly string[];
+  #held = '';
 
-export function createPieces(forms: () => readonly string[]): Pieces {
-  let held = '';
-  return {
-    take(piece) {
-      const text = without(forms(), held + piece);
-      held = text.slice(startOfSecret(forms(), text));
-      return text.slice(0, text.length - held.length);
-    },
-    rest() {
-      const rest = held.length < secretCharsMin ? held : replacement;
-      held = '';
-      return rest;
-    },
-  };
+  /** `forms` gives the forms of the secrets so far. */
+  constructor(forms: () => readonly string[]) {
+    this.#forms = forms;
+  }
+
+  /** The piece without secrets. What may be the beginning of one is held back until the next piece. */
+  take(piece: string): string {
+    const text = without(this.#forms(), this.#held + piece);
+    this.#held = text.slice(startOfSecret(this.#forms(), text));
+    return text.slice(0, text.length - this.#held.length);
+  }
+
+  /** The rest of the text that was held back. */
+  rest(): string {
+    const rest = this.#held.length < secretCharsMin ? this.#held : replacement;
+    this.#held = '';
+    return rest;
+  }
 }
 
 /** Where the longest end of the text begins that is the beginning of a secret; the text's length without one. */

@@ -13,32 +13,36 @@ const setAsideMs = 60_000;
 /** Files that are set aside at a time; their paths are an argument of the child. */
 const setAsideMax = 20;
 
-export interface SnapshotFile {
+export class SnapshotFile {
   /** File descriptor. */
   readonly fd: number;
-  /** Makes children that start within the next minute skip a file that ended one of them. */
-  setAside(file: string): void;
-  /** The files that a new child skips. */
-  filesSetAside(): string[];
-  /** Closes the file; called when no more children will start. */
-  close(): void;
-}
+  readonly #clock: Clock;
+  /** Until when each file is set aside, in the clock's monotonic milliseconds. */
+  readonly #aside = new Map<string, number>();
 
-/** Throws when no file can be made. */
-export function openSnapshotFile(clock: Clock): SnapshotFile {
-  const fd = openUnnamed();
-  const aside = new Map<string, number>();
-  return {
-    fd,
-    setAside(file) {
-      if (aside.size < setAsideMax) aside.set(file, clock.monotonic() + setAsideMs);
-    },
-    filesSetAside() {
-      for (const [file, until] of aside) if (until <= clock.monotonic()) aside.delete(file);
-      return [...aside.keys()];
-    },
-    close: () => closeSync(fd),
-  };
+  /** Throws when no file can be made. */
+  constructor(clock: Clock) {
+    this.fd = openUnnamed();
+    this.#clock = clock;
+  }
+
+  /** Makes children that start within the next minute skip a file that ended one of them. */
+  setAside(file: string): void {
+    if (this.#aside.size < setAsideMax) this.#aside.set(file, this.#clock.monotonic() + setAsideMs);
+  }
+
+  /** The files that a new child skips. */
+  filesSetAside(): string[] {
+    for (const [file, until] of this.#aside) {
+      if (until <= this.#clock.monotonic()) this.#aside.delete(file);
+    }
+    return [...this.#aside.keys()];
+  }
+
+  /** Closes the file; called when no more children will start. */
+  close(): void {
+    closeSync(this.fd);
+  }
 }
 
 function openUnnamed(): number {
