@@ -110,7 +110,7 @@ const soaks = [
   'test/faults/cluster-{clocks,deploy,kill,network,postgres,redis,roles,work}.test.ts',
   'test/faults/{approvals-kill,durable-kill,durable-lifecycle}.test.ts',
   'test/faults/kill{,-schedules-and-webhooks,-thinking}.test.ts',
-  'test/faults/{move,replace,sigterm}.test.ts',
+  'test/faults/{move,replace,sigterm,storage}.test.ts',
   'test/journeys/mcp.test.ts',
   'src/core/executors/pool.hostile.test.ts',
 ];

@@ -24,6 +24,7 @@ export const longestFirst: readonly string[] = [
   'src/core/executors/pool.hostile.test.ts',
   'test/faults/kill-thinking.test.ts',
   'test/faults/cluster-deploy.test.ts',
+  'test/faults/storage.test.ts',
   'test/faults/durable-code.test.ts',
   'test/faults/kill-schedules-and-webhooks.test.ts',
   'test/faults/backup.test.ts',

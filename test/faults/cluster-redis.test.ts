@@ -1,5 +1,5 @@
 /**
- * Redis stopped, killed, emptied, frozen, out of memory, under load: what is accepted goes on being
+ * Redis stopped, killed, emptied, frozen, out of memory, evicting keys, under load: what is accepted goes on being
  * accepted, workers go on by themselves when it is back, and nothing is lost or doubled.
  */
 import { setTimeout as pause } from 'node:timers/promises';
@@ -18,7 +18,9 @@ import {
   untilHealth,
 } from '../support/cluster-load.ts';
 import { randomInteger } from '../support/random.ts';
+import type { RedisServer } from '../support/redis.ts';
 import { rounds } from '../support/soak.ts';
+import { waitFor } from '../support/wait-for.ts';
 
 /** From the return of Redis to workers that run what waited. */
 const resumeMs = 10_000;
@@ -105,22 +107,46 @@ describe.skipIf(!(await canRunClusters()))('a cluster whose Redis', () => {
     await expectNothingFelt(running);
   });
 
-  test.each(rounds(['noeviction'], ['noeviction', 'allkeys-lru']))(
-    'has no memory left (%s) refuses and delays no execution',
-    async (policy) => {
-      const running = await load();
-      await running.acceptedMore(begunIn(1_000));
-      await cluster.redis.command(`CONFIG SET maxmemory-policy ${policy}`);
-      await cluster.redis.command('CONFIG SET maxmemory 1mb');
-      if (policy === 'noeviction') {
-        expect(await cluster.redis.command('SET probe 1')).toMatch(/^-OOM/);
-      }
-      await running.acceptedMore(begunIn(rounds(1_500, 3_000)));
-      await cluster.redis.command('CONFIG SET maxmemory 0');
-      await cluster.redis.command('CONFIG SET maxmemory-policy noeviction');
-      await running.begunMore(begunIn(1_000), resumeMs);
+  test('has no memory left refuses and delays no execution', async () => {
+    const running = await load();
+    await running.acceptedMore(begunIn(1_000));
+    await cluster.redis.command('CONFIG SET maxmemory 1mb');
+    expect(await cluster.redis.command('SET probe 1')).toMatch(/^-OOM/);
+    await untilHealth(cluster, 503, resumeMs);
+    await running.acceptedMore(begunIn(rounds(1_500, 3_000)));
+    await cluster.redis.command('CONFIG SET maxmemory 0');
+    await running.begunMore(begunIn(1_000), resumeMs);
+    await untilHealth(cluster, 200, resumeMs);
 
-      await expectNothingFelt(running);
-    },
-  );
+    await expectNothingFelt(running);
+  });
+
+  test('evicts keys refuses and delays no execution', async () => {
+    const running = await load();
+    await running.acceptedMore(begunIn(1_000));
+    await cluster.redis.command('CONFIG SET maxmemory-policy allkeys-lru');
+    for (let round = 0; round < times; round++) {
+      const before = await evictedKeys(cluster.redis);
+      await cluster.redis.command(`CONFIG SET maxmemory ${await usedMemory(cluster.redis)}`);
+      await waitFor(async () => (await evictedKeys(cluster.redis)) > before, {
+        describe: 'keys are evicted',
+        deadlineMs: resumeMs,
+      });
+      await running.acceptedMore(begunIn(rounds(1_500, 3_000)));
+    }
+    await cluster.redis.command('CONFIG SET maxmemory 0');
+    await cluster.redis.command('CONFIG SET maxmemory-policy noeviction');
+    await running.begunMore(begunIn(1_000), resumeMs);
+
+    await expectNothingFelt(running);
+  });
 });
+
+const usedMemory = (redis: RedisServer) => readInfo(redis, 'memory', 'used_memory');
+const evictedKeys = (redis: RedisServer) => readInfo(redis, 'stats', 'evicted_keys');
+
+/** A number of `INFO`, of which `command` gives no more than the first line. */
+async function readInfo(redis: RedisServer, section: string, name: string): Promise<number> {
+  const script = `return tonumber(string.match(redis.call('INFO','${section}'),'${name}:(%d+)'))`;
+  return Number((await redis.command(`EVAL "${script}" 0`)).slice(1));
+}

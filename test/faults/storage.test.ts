@@ -8,13 +8,27 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { describe, expect, onTestFinished, test } from 'vitest';
+import { type Cluster, type ClusterOptions, startCluster } from '../support/cluster.ts';
+import {
+  begunIn,
+  canRunClusters,
+  isAcceptedSoon,
+  loadCluster,
+  rememberProcesses,
+  stagedSkillsDir,
+  untilHealth,
+} from '../support/cluster-load.ts';
 import { canCompile, type DiskFault, makeFailingDisk } from '../support/failing-disk.ts';
 import { type PlatformProcess, startProcess } from '../support/process.ts';
+import { rounds } from '../support/soak.ts';
 import { newTenant, type Tenant } from '../support/tenant.ts';
 import { waitFor } from '../support/wait-for.ts';
 
 const echo = 'util/v1.0/echo';
 const compiler = canCompile();
+const clusters = compiler && (await canRunClusters());
+/** From the end of a fault to work as before. */
+const resumeMs = 30_000;
 
 function directory(): string {
   const path = mkdtempSync(join(tmpdir(), 'skillwright-storage-'));
@@ -46,7 +60,7 @@ describe.skipIf(!compiler)('an embedded platform', () => {
     '%s refuses writes, reads on, goes on afterwards, and has all that it accepted',
     async (_, fault) => {
       const dataDir = directory();
-      const disk = makeFailingDisk(directory());
+      const disk = makeFailingDisk('skillwright.db');
       const platform = await started(dataDir, disk.environment);
       const tenant = await newTenant(platform);
       const before = await tenant.run(echo, { text: 'before' });
@@ -78,6 +92,80 @@ describe.skipIf(!compiler)('an embedded platform', () => {
       const database = new DatabaseSync(join(dataDir, 'skillwright.db'), { readOnly: true });
       onTestFinished(() => database.close());
       expect(database.prepare('PRAGMA integrity_check').get()).toEqual({ integrity_check: 'ok' });
+    },
+  );
+});
+
+/** One process of all roles; closed when the test ends. */
+async function startedCluster(options: ClusterOptions): Promise<Cluster> {
+  const cluster = await startCluster({
+    ...{ api: 0, workers: 0, schedulers: 0, also: ['api,worker,scheduler'] },
+    skillsDir: stagedSkillsDir,
+    ...options,
+  });
+  onTestFinished(() => cluster.close());
+  return cluster;
+}
+
+describe.skipIf(!clusters)('a cluster', () => {
+  test('whose PostgreSQL has no room for its log refuses writes while that is down, and has all that it accepted', async () => {
+    const disk = makeFailingDisk('pg_wal');
+    const cluster = await startedCluster({ postgresEnvironment: disk.environment });
+    const expectSameProcesses = rememberProcesses(cluster);
+    const load = await loadCluster(cluster, { perSecond: 20 });
+    await load.acceptedMore(20);
+
+    disk.fail('full');
+    // It crashes where its log needs another file, and ends, because its recovery needs one, too.
+    const hasEnded = async () => {
+      await cluster.sql('SELECT pg_switch_wal()').catch(() => {});
+      return cluster.postgres.hasExited();
+    };
+    await waitFor(hasEnded, { describe: 'PostgreSQL has ended', deadlineMs: resumeMs });
+    const refused = await load.tenant.post(`/api/${echo}`, { text: 'hello' });
+    expect(refused.status).toBe(503);
+    expect(refused.body.error).toBe('service_unavailable');
+    await untilHealth(cluster, 503, resumeMs);
+
+    disk.heal();
+    // As what supervises it would, such as systemd.
+    await cluster.postgres.start();
+    await load.acceptedMore(20);
+    await load.settle();
+    await untilHealth(cluster, 200, resumeMs);
+    expectSameProcesses();
+  });
+
+  test.each(rounds<('everysec' | 'always')[]>(['everysec'], ['everysec', 'always']))(
+    'whose Redis has no room for its file (appendfsync %s) accepts all, and runs it afterwards',
+    async (fsync) => {
+      const disk = makeFailingDisk('appendonly');
+      const { environment } = disk;
+      const cluster = await startedCluster({ redis: { persist: true, fsync, environment } });
+      const expectSameProcesses = rememberProcesses(cluster);
+      const load = await loadCluster(cluster);
+      await load.begunMore(begunIn(1_000), resumeMs);
+
+      disk.fail('full');
+      await untilHealth(cluster, 503, resumeMs);
+      if (fsync === 'always') {
+        const hasEnded = () => cluster.redis.hasExited();
+        await waitFor(hasEnded, { describe: 'Redis has ended', deadlineMs: resumeMs });
+      } else {
+        expect(await cluster.redis.command('SET probe 1')).toMatch(/^-MISCONF/);
+      }
+      await load.acceptedMore(begunIn(2_000));
+      const listed = await load.tenant.get('/api/jobs');
+      expect(listed.status).toBe(503);
+
+      disk.heal();
+      if (fsync === 'always') await cluster.redis.start();
+      await load.begunMore(begunIn(1_000), resumeMs);
+      await untilHealth(cluster, 200, resumeMs);
+      expect((await load.tenant.get('/api/jobs')).status).toBe(200);
+      await load.settle();
+      expect(load.attempts.filter((attempt) => !isAcceptedSoon(attempt))).toEqual([]);
+      expectSameProcesses();
     },
   );
 });

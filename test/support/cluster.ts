@@ -13,7 +13,7 @@ import { createLogger } from '../../src/kernel/log.ts';
 import { adminSecret, clientOf, type Platform } from './platform.ts';
 import { type PostgresServer, startPostgres } from './postgres.ts';
 import { inherited } from './process.ts';
-import { type RedisServer, startRedis } from './redis.ts';
+import { type RedisOptions, type RedisServer, startRedis } from './redis.ts';
 import { type Exit, logTail, type Supervised, serverDirectory, supervise } from './supervised.ts';
 import { startTcpProxy, type TcpProxy } from './tcp-proxy.ts';
 import { waitFor } from './wait-for.ts';
@@ -78,14 +78,15 @@ export interface ClusterOptions {
   readonly environment?: Environment;
   /** SKILLS_DIR of all. */
   readonly skillsDir?: string;
-  /** Whether Redis keeps each write on disk. */
-  readonly persistRedis?: boolean;
+  readonly redis?: RedisOptions;
   /** An empty directory of the database server's account that is to hold the database. */
   readonly tablespace?: string;
   /** Whether the processes find an empty database, and migrate it. */
   readonly isUnmigrated?: boolean;
   /** Settings of PostgreSQL. */
   readonly settings?: Readonly<Record<string, string>>;
+  /** Variables of PostgreSQL's processes. */
+  readonly postgresEnvironment?: Readonly<Record<string, string>>;
   /** Whether all processes reach the stores through proxies. */
   readonly proxied?: boolean;
 }
@@ -135,9 +136,13 @@ async function open(
   close: () => Promise<void>,
 ): Promise<Cluster> {
   const isMigrated = !options.isUnmigrated && options.tablespace === undefined;
-  const postgres = await startPostgres({ isMigrated, settings: options.settings ?? {} });
+  const postgres = await startPostgres({
+    isMigrated,
+    settings: options.settings ?? {},
+    environment: options.postgresEnvironment ?? {},
+  });
   closers.push(() => postgres.close());
-  const redis = await startRedis({ persist: options.persistRedis ?? false });
+  const redis = await startRedis(options.redis);
   closers.push(() => redis.close());
   const databaseUrl = isMigrated
     ? postgres.migratedUrl

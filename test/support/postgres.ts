@@ -18,6 +18,7 @@ import {
   type Supervised,
   serverDirectory,
   supervise,
+  within,
 } from './supervised.ts';
 import { waitFor } from './wait-for.ts';
 
@@ -49,6 +50,8 @@ export interface PostgresServer {
   restart(mode: 'fast' | 'immediate'): Promise<void>;
   /** SIGKILL to the postmaster; the other processes notice and end by themselves. */
   kill(): Promise<void>;
+  /** Whether it has ended, also by itself. */
+  hasExited(): boolean;
   /** Stops it for good and removes its directory. */
   close(): Promise<void>;
 }
@@ -89,6 +92,8 @@ export async function startPostgres(
     settings?: Readonly<Record<string, string>>;
     isShared?: boolean;
     isMigrated?: boolean;
+    /** Variables of its processes. */
+    environment?: Readonly<Record<string, string>>;
   } = {},
 ): Promise<PostgresServer> {
   const binaries = findPostgres();
@@ -110,6 +115,7 @@ export async function startPostgres(
     await waitFor(
       async () => {
         server = await supervise(directory, account, 'QUIT', [
+          ...within(options.environment),
           join(binaries ?? '', 'postgres'),
           '-D',
           data,
@@ -175,6 +181,7 @@ export async function startPostgres(
       await start();
     },
     kill: () => signalled('SIGKILL'),
+    hasExited: () => server?.hasExited() ?? true,
     async close() {
       await shared?.end();
       await stop('immediate');

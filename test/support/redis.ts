@@ -6,7 +6,14 @@
 import { existsSync } from 'node:fs';
 import { connect } from 'node:net';
 import { join } from 'node:path';
-import { freePort, logTail, type Supervised, serverDirectory, supervise } from './supervised.ts';
+import {
+  freePort,
+  logTail,
+  type Supervised,
+  serverDirectory,
+  supervise,
+  within,
+} from './supervised.ts';
 import { waitFor } from './wait-for.ts';
 
 const startDeadlineMs = 10_000;
@@ -22,6 +29,8 @@ export interface RedisServer {
   /** Stops it in order; without `persist` it comes back empty. */
   stop(): Promise<void>;
   kill(): Promise<void>;
+  /** Whether it has ended, also by itself. */
+  hasExited(): boolean;
   /** Stops answering while connections stay open, as a machine that hangs. */
   freeze(): void;
   thaw(): void;
@@ -42,13 +51,18 @@ export function findRedis(): string | undefined {
 /** When what is written goes to disk. */
 type Fsync = 'always' | 'everysec';
 
+export interface RedisOptions {
+  readonly persist?: boolean;
+  readonly fsync?: Fsync;
+  /** Variables of its process. */
+  readonly environment?: Readonly<Record<string, string>>;
+}
+
 /**
  * Starts a server. With `persist` each write is on disk before it is answered, or, as is usual
  * where Redis serves a queue, within a second (`everysec`).
  */
-export async function startRedis(
-  options: { persist?: boolean; fsync?: Fsync } = {},
-): Promise<RedisServer> {
+export async function startRedis(options: RedisOptions = {}): Promise<RedisServer> {
   const program = findRedis();
   if (program === undefined) throw new Error('Redis is not installed.');
   const directory = serverDirectory('redis', null);
@@ -61,6 +75,7 @@ export async function startRedis(
     await waitFor(
       async () => {
         server = await supervise(directory, null, 'KILL', [
+          ...within(options.environment),
           program ?? '',
           ...settings(directory, port, options.persist ?? false, options.fsync ?? 'always'),
         ]);
@@ -97,6 +112,7 @@ export async function startRedis(
     start,
     stop: () => signalled('SIGTERM'),
     kill: () => signalled('SIGKILL'),
+    hasExited: () => server?.hasExited() ?? true,
     freeze: () => server?.signal('SIGSTOP'),
     thaw: () => server?.signal('SIGCONT'),
     async close() {

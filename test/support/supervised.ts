@@ -80,6 +80,11 @@ export async function supervise(
   };
 }
 
+/** What precedes a command that is to have these variables as well. */
+export function within(environment: Readonly<Record<string, string>> = {}): readonly string[] {
+  return ['env', ...Object.entries(environment).map(([name, value]) => `${name}=${value}`)];
+}
+
 /** What the shell's own status says of the server: a shell adds 128 to the number of a signal. */
 function exitOf(status: number | null, signal: NodeJS.Signals | null): Exit {
   if (status === null || status <= 128) return { code: status, signal };
