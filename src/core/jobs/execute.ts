@@ -49,7 +49,7 @@ export interface ExecutionOptions
 export type Execute = ReturnType<typeof createExecute>;
 
 export interface ExecuteDeps {
-  readonly config: Pick<Config, 'apiKeyPermissions'>;
+  readonly config: Config;
   readonly database: Database;
   readonly clock: Clock;
   readonly slices: {
@@ -141,10 +141,7 @@ async function execute(
 /**
  * Throws `403` where the caller may not read conversations: the model of a run that continues one repeats its messages.
  */
-export function requireContinuing(
-  { apiKeyPermissions }: Pick<Config, 'apiKeyPermissions'>,
-  { scopes }: Caller,
-): void {
+export function requireContinuing({ apiKeyPermissions }: Config, { scopes }: Caller): void {
   if (apiKeyPermissions === 'strict') requireScopes(scopes, ['conversations']);
 }
 
@@ -158,10 +155,9 @@ async function findConversation(
 ): Promise<'active' | 'paused'> {
   const known = await status;
   requireContinuing(config, caller);
-  const { organizationId } = caller;
-  const found = await conversations.find(organizationId, id);
+  const found = await conversations.find(caller.organizationId, id);
   if (found.agent_id !== agentId) throw notFound('Conversation');
-  await agents.findSince(organizationId, agentId, found.created_at);
+  await agents.findSince(caller.organizationId, agentId, found.created_at);
   return known;
 }
 

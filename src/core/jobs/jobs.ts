@@ -1,13 +1,11 @@
 /** Jobs as clients read, await, cancel and repeat them (docs/decisions/jobs.md). */
 
-import type { Database } from '../../adapters/database/database.ts';
 import type { PageAsked } from '../../adapters/database/page-bytes.ts';
 import { bind } from '../../kernel/bind.ts';
 import type { Caller } from '../../kernel/caller.ts';
-import type { Clock } from '../../kernel/clock.ts';
 import { notFound, PlatformError } from '../../kernel/errors.ts';
 import { isId } from '../../kernel/ids.ts';
-import type { Config } from '../config/config.ts';
+import type { Context } from '../context/context.ts';
 import { type Conversations, noTokenSums } from '../conversations/conversations.ts';
 import type { StepsAsked } from '../journal/step-queries.ts';
 import { stepsOfJob } from '../journal/steps.ts';
@@ -21,11 +19,7 @@ import type { Settle } from './settle.ts';
 import { isFinal } from './states.ts';
 
 export interface JobsDeps {
-  readonly base: {
-    readonly config: Pick<Config, 'apiKeyPermissions'>;
-    readonly database: Database;
-    readonly clock: Clock;
-  };
+  readonly base: Context;
   readonly slices: RetryDeps['slices'] & { readonly conversations: Conversations };
   readonly verbs: {
     readonly accept: Accept;
@@ -41,17 +35,7 @@ export interface JobsDeps {
 export type Jobs = ReturnType<typeof createJobs>;
 
 export function createJobs(deps: JobsDeps) {
-  const verbs = {
-    find,
-    get,
-    list,
-    listTimed,
-    steps,
-    awaitEnd,
-    awaitAccepted,
-    cancel,
-    retry,
-  };
+  const verbs = { find, get, list, listTimed, steps, awaitEnd, awaitAccepted, cancel, retry };
   const { cancelUnclaimed, cancelQueued } = deps.verbs.settle;
   return { ...bind(deps, verbs), cancelUnclaimed, cancelQueued };
 }

@@ -11,7 +11,7 @@ import { agentPaused, refuseContinuing, refuseInvalid, requireContinuing } from 
 import type { JobRow } from './jobs.store.ts';
 
 export interface RetryDeps {
-  readonly config: Pick<Config, 'apiKeyPermissions'>;
+  readonly config: Config;
   readonly slices: {
     readonly skills: Pick<SkillRegistry, 'active'>;
     readonly agents: Pick<Agents, 'statusOf' | 'findSince' | 'requireWritable'>;
