@@ -8,6 +8,8 @@ import { sql } from 'kysely';
 import { describe, expect, test } from 'vitest';
 import type { Database } from '../../src/adapters/database/database.ts';
 import { knownMigrations } from '../../src/adapters/database/migrate.ts';
+import type { Finding } from '../../src/apps/cli/findings/finding.ts';
+import { cli } from '../support/cli.ts';
 import { engines } from '../support/databases.ts';
 import { manualClock } from '../support/manual-clock.ts';
 import { dumps, type Facts, readFacts, restoreDump, writeDump } from '../support/upgrade-dumps.ts';
@@ -67,6 +69,22 @@ describe.skipIf(isWriting).each(cases)('a database on $name of $dump', ({ engine
       database.read.kysely,
     );
     expect(rows.map((row) => row.name).sort()).toEqual(knownMigrations);
+  });
+
+  test('is tried on a copy, and is of an earlier version for the command line, before its first start', async () => {
+    const place = await engine.emptyPlace();
+    await restoreDump(dump, name, place.at);
+    const env = name === 'SQLite' ? { DATA_DIR: place.at } : { DATABASE_URL: place.at };
+    const tried = await cli(['upgrade', '--check', '--json'], { env });
+    expect(tried.code, tried.stderr).toBe(0);
+    expect(JSON.parse(tried.stdout).missing).not.toContain('0001-schema');
+
+    const doctor = await cli(['doctor', '--json'], { env });
+    const { data } = JSON.parse(doctor.stdout) as { data: Finding[] };
+    const messages = data.filter(({ check }) => check === 'database').map((one) => one.message);
+    expect(messages).toContainEqual(
+      expect.stringMatching(/^(The next start runs|It has the schema)/),
+    );
   });
 
   test('has the schema of a new installation', async () => {

@@ -1,7 +1,7 @@
 /** Looks at a database without changing it: for commands that tell what is wrong with an installation. */
 import { existsSync } from 'node:fs';
 import { DatabaseSync } from 'node:sqlite';
-import { knownMigrations } from './migrate.ts';
+import { adopted, knownMigrations } from './migrate.ts';
 import { type SealedValue, sealedValues } from './sealed-values.ts';
 import { lockFile, sqliteFile } from './sqlite.ts';
 import { isBusy } from './sqlite-errors.ts';
@@ -141,7 +141,7 @@ function providersIn(rows: readonly { readonly provider?: unknown }[]): string[]
 function compare(
   migrations: readonly { readonly name?: unknown }[],
 ): Pick<Inspected, 'missing' | 'unknown' | 'isEmpty'> {
-  const applied = migrations.map(({ name }) => String(name));
+  const applied = adopted(migrations.map(({ name }) => String(name)));
   return {
     isEmpty: applied.length === 0,
     missing: knownMigrations.filter((name) => !applied.includes(name)),

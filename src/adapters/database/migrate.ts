@@ -64,22 +64,23 @@ export async function loadMigrations(dialect: Dialect): Promise<Record<string, M
 
 /** The last of the migrations before the first version, of which `0001-schema` is the sum. */
 const lastUnreleased = '0071-keys-of-jobs';
+const schemaName = '0001-schema';
+
+/** The migrations of a database by the names of this program, where it is from before the first version. */
+export function adopted(applied: string[]): string[] {
+  return applied.includes(lastUnreleased) ? [schemaName] : applied;
+}
 
 /** Names the schema of an installation from before the first version as the first version does; the rows stay. */
 async function adoptSchema(kysely: Kysely<Tables>, applied: string[]): Promise<string[]> {
   if (!applied.includes(lastUnreleased)) return applied;
-  const name = '0001-schema';
   // In this order, so that an interrupted adoption is repeated; another process may adopt at the same time.
-  await migrationsOf(kysely)
-    .deleteFrom('kysely_migration')
-    .where('name', 'not in', [...knownMigrations, lastUnreleased])
-    .execute();
-  await migrationsOf(kysely)
-    .updateTable('kysely_migration')
-    .set({ name })
-    .where('name', '=', lastUnreleased)
-    .execute();
-  return [name];
+  const db = migrationsOf(kysely);
+  const kept = [...knownMigrations, lastUnreleased];
+  await db.deleteFrom('kysely_migration').where('name', 'not in', kept).execute();
+  const last = db.updateTable('kysely_migration').where('name', '=', lastUnreleased);
+  await last.set({ name: schemaName }).execute();
+  return adopted(applied);
 }
 
 /** A start asks as little of the database as it can: whether one table is there. */
