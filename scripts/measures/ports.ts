@@ -8,6 +8,7 @@ export const ports: Readonly<Record<string, string>> = {
   Bus: 'in the process and Redis',
   RateLimiter: 'in memory and Redis',
   Clock: 'of the process and of the database',
+  StreamParser: 'of chat completions and of messages',
   RunClock: 'of the executors and of skillwright/testing',
   ExecutorPool: 'one set of child processes, and the sets that a reload keeps',
   Models: 'the providers, each with the protocol that it speaks',

@@ -1,7 +1,7 @@
 /** Calls for vectors against the budget of their agent, on every database: reserved before, charged after them. */
 import { describe, expect, test } from 'vitest';
 import type { Embeddings } from '../../src/adapters/models/embeddings.ts';
-import { createPrices } from '../../src/adapters/models/prices.ts';
+import { Prices } from '../../src/adapters/models/prices.ts';
 import { createEmbedder } from '../../src/core/embeddings/embedder.ts';
 import { endLostCalls } from '../../src/core/usage/embedding-calls.ts';
 import { reserve } from '../../src/core/usage/reservations.ts';
@@ -23,7 +23,7 @@ describe.each(await engines())('on $name', (engine) => {
     };
     const embedder = createEmbedder({
       ...{ database, clock, log: createLogger('silent'), observe() {} },
-      model: { name: 'local/small', embeddings: { embed }, prices: createPrices([]) },
+      model: { name: 'local/small', embeddings: { embed }, prices: new Prices([]) },
     });
     // Each of the questions reserves its 16 bytes.
     await budget(40);

@@ -1,7 +1,7 @@
 /** The journal of a claim with all kinds of steps, as a run and its thinking share it. */
 
 import { readOperatorPrices } from '../../src/adapters/models/operator-prices.ts';
-import { createPrices } from '../../src/adapters/models/prices.ts';
+import { Prices } from '../../src/adapters/models/prices.ts';
 import { type Generations, openGenerations } from '../../src/core/agents/generations.ts';
 import type { GenerationDeps } from '../../src/core/agents/thinking-claim.ts';
 import { readTreeUse } from '../../src/core/jobs/child-jobs.store.ts';
@@ -27,7 +27,7 @@ export function openWholeJournal(
   const { database, clock, conversations } = world;
   const scheduledJobOf = async () => 'nightly';
   const tree = { jobsAbove: async () => [], readTreeUse, treeTokensMax: 1_000_000 };
-  const prices = createPrices(testPrices);
+  const prices = new Prices(testPrices);
   const known = { isHeld, scheduledJobOf, ...tree, prices, streamedBytesOf };
   const deps = { database, clock, conversations, ...known, ...more };
   const journal = openJournal(deps, job);

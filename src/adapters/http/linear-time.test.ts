@@ -36,8 +36,8 @@ import { parseCron } from '../../platform/schedules/cron.ts';
 import { payloadOf } from '../../platform/triggers/payload.ts';
 import { requireSignature } from '../../platform/triggers/signature.ts';
 import { checkUrl } from '../egress/url-guard.ts';
-import { createEventDataReader } from '../models/event-data.ts';
-import { createThinkTagFilter } from '../models/think-tag-filter.ts';
+import { EventDataReader } from '../models/event-data.ts';
+import { ThinkTagFilter } from '../models/think-tag-filter.ts';
 import { adminHook } from './authenticate.ts';
 import { parseJsonBody } from './body.ts';
 import { ClientAddresses } from './client-address.ts';
@@ -197,12 +197,12 @@ const readers: Record<string, (text: string) => unknown> = {
   'the words of a query': queryOf,
   'what an executor says': cleanJson,
   'what a provider says': (text) => {
-    const reader = createEventDataReader();
+    const reader = new EventDataReader();
     for (const piece of piecesOf(text)) reader.push(piece);
     reader.rest();
   },
   'thinking before an answer': (text) => {
-    const filter = createThinkTagFilter();
+    const filter = new ThinkTagFilter();
     for (const piece of piecesOf(text, 100)) filter.push(piece);
     filter.end();
   },

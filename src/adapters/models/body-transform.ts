@@ -8,7 +8,7 @@ import { type Json, objectOf, parsed } from '../../kernel/json.ts';
 import { ExcessError } from './answer.ts';
 import { eventsOf } from './document.ts';
 import { statusIn } from './error-body.ts';
-import { createEventDataReader, type EventDataReader } from './event-data.ts';
+import { EventDataReader } from './event-data.ts';
 import { isKeepAlive, isPing } from './keep-alive.ts';
 import type { Protocol } from './providers.ts';
 import type { StreamParser } from './stream-parser.ts';
@@ -22,15 +22,6 @@ export interface BodyBytesMax {
   readonly document: number;
 }
 
-export interface BodyTransform {
-  /** The bytes for the SDK in the place of these; null ends the body. */
-  transform(value: Uint8Array | null): Uint8Array;
-  /** Whether the rest of the body need not be read. */
-  isOver(): boolean;
-  /** What has arrived so far, comments and blanks before it left out. */
-  arrived(): Readonly<Arrived>;
-}
-
 export interface Arrived {
   /** Whether the answer has begun, with any event but a ping, or with a document. */
   isBegun: boolean;
@@ -38,152 +29,156 @@ export interface Arrived {
   parts: number;
 }
 
-export interface BodyTransformDeps {
-  readonly protocol: Protocol;
-  readonly parser: StreamParser;
-  readonly response: { readonly headers: Headers; readonly bounds: BodyBytesMax };
-  /** Takes text of the answer that does not pass through the SDK. Throws an ExcessError. */
-  onText(text: string): void;
-  /** Takes a fault of the body. */
-  fail(fault: WireFault): void;
-}
-
-interface State extends BodyTransformDeps {
-  readonly decoder: TextDecoder;
-  readonly events: EventDataReader;
-  /** The chunks of a document; null when the body is a stream of events. */
-  document: string[] | null;
-  isBegun: boolean;
-  readonly arrived: Arrived;
-  /** Whether any event was forwarded. */
-  isForwarded: boolean;
-  bytes: number;
-  isOver: boolean;
-}
-
 const encoder = new TextEncoder();
 const nothing = new Uint8Array();
 
-export function createBodyTransform(deps: BodyTransformDeps): BodyTransform {
-  const state: State = {
-    ...deps,
-    decoder: new TextDecoder(),
-    events: createEventDataReader(),
-    document: null,
-    isBegun: false,
-    arrived: { isBegun: false, parts: 0 },
-    isForwarded: false,
-    bytes: 0,
-    isOver: false,
-  };
-  return {
-    transform: (value) => transform(state, value),
-    isOver: () => state.isOver,
-    arrived: () => state.arrived,
-  };
+/** A response, and what bounds its body. */
+interface BodyResponse {
+  readonly headers: Headers;
+  readonly bounds: BodyBytesMax;
 }
 
-function transform(state: State, value: Uint8Array | null): Uint8Array {
-  const forwarded = forward(state, value);
-  const { bounds } = state.response;
-  state.bytes += value?.byteLength ?? 0;
-  const max = state.document === null ? bounds.stream : bounds.document;
-  if (state.bytes > max) fail(state, { kind: 'excessive', detail: `${max} bytes` });
-  return forwarded === '' ? nothing : encoder.encode(forwarded);
-}
+export class BodyTransform {
+  readonly #protocol: Protocol;
+  readonly #parser: StreamParser;
+  readonly #response: BodyResponse;
+  readonly #onText: (text: string) => void;
+  readonly #onFault: (fault: WireFault) => void;
+  readonly #decoder = new TextDecoder();
+  readonly #events = new EventDataReader();
+  /** The chunks of a document; null when the body is a stream of events. */
+  #document: string[] | null = null;
+  #isBegun = false;
+  readonly #arrived: Arrived = { isBegun: false, parts: 0 };
+  /** Whether any event was forwarded. */
+  #isForwarded = false;
+  #bytes = 0;
+  #isOver = false;
 
-function forward(state: State, value: Uint8Array | null): string {
-  try {
-    return value === null ? end(state) : take(state, state.decoder.decode(value, { stream: true }));
-  } catch (error) {
-    const kind = error instanceof ExcessError ? 'excessive' : 'malformed';
-    return fail(state, { kind, detail: (error as Error).message });
+  /** `onText` takes text of the answer that does not pass through the SDK, and throws an ExcessError. */
+  constructor(
+    reader: { readonly protocol: Protocol; readonly parser: StreamParser },
+    response: BodyResponse,
+    onText: (text: string) => void,
+    onFault: (fault: WireFault) => void,
+  ) {
+    this.#protocol = reader.protocol;
+    this.#parser = reader.parser;
+    this.#response = response;
+    this.#onText = onText;
+    this.#onFault = onFault;
   }
-}
 
-function take(state: State, text: string): string {
-  const begin = state.isBegun ? '' : text.trimStart();
-  if (begin !== '') {
-    state.isBegun = true;
-    if (begin.startsWith('{')) state.document = [];
+  /** Whether the rest of the body need not be read. */
+  get isOver(): boolean {
+    return this.#isOver;
   }
-  if (state.document === null) {
-    return state.events
-      .push(text)
-      .map((data) => forwardData(state, data))
-      .join('');
+
+  /** What has arrived so far, comments and blanks before it left out. */
+  get arrived(): Readonly<Arrived> {
+    return this.#arrived;
   }
-  state.arrived.isBegun = true;
-  state.arrived.parts += 1;
-  state.document.push(text);
-  return '';
-}
 
-function end(state: State): string {
-  const { document, parser, events } = state;
-  const rest = document === null ? events.rest() : null;
-  const data = rest === null ? '' : forwardData(state, rest);
-  const forwarded = document === null ? data : forwardDocument(state, document.join(''));
-  // Some servers close the connection after the stop reason, without the event that ends the stream.
-  return parser.state.isOver || !parser.state.isFinished
-    ? forwarded
-    : forwarded + encodeEvents(state, parser.end());
-}
-
-function forwardData(state: State, data: string): string {
-  if (state.isOver) return '';
-  if (data.trim() === '[DONE]') {
-    state.isOver = true;
-    return encodeEvents(state, state.parser.end());
+  /** The bytes for the SDK in the place of these; null ends the body. */
+  transform(value: Uint8Array | null): Uint8Array {
+    const forwarded = this.#forward(value);
+    const { bounds } = this.#response;
+    this.#bytes += value?.byteLength ?? 0;
+    const max = this.#document === null ? bounds.stream : bounds.document;
+    if (this.#bytes > max) this.#fail({ kind: 'excessive', detail: `${max} bytes` });
+    return forwarded === '' ? nothing : encoder.encode(forwarded);
   }
-  const event = parsed(data);
-  if (event !== undefined) return forwardEvent(state, event);
-  return fail(state, { kind: 'malformed', detail: 'an event is not JSON' });
-}
 
-function forwardDocument(state: State, text: string): string {
-  const whole = objectOf(parsed(text));
-  if (whole === null) return fail(state, { kind: 'malformed', detail: 'it is not JSON' });
-  let forwarded = '';
-  for (const event of eventsOf(state.protocol, whole)) {
-    forwarded += state.isOver ? '' : forwardEvent(state, event);
+  #forward(value: Uint8Array | null): string {
+    try {
+      return value === null
+        ? this.#end()
+        : this.#take(this.#decoder.decode(value, { stream: true }));
+    } catch (error) {
+      const kind = error instanceof ExcessError ? 'excessive' : 'malformed';
+      return this.#fail({ kind, detail: (error as Error).message });
+    }
   }
-  return forwarded;
-}
 
-function forwardEvent(state: State, event: unknown): string {
-  const { parser, arrived } = state;
-  arrived.isBegun ||= !isPing(event);
-  if (!isKeepAlive(event)) arrived.parts += 1;
-  const parsedEvent = parser.parse(event);
-  if ('error' in parsedEvent) return fail(state, faultOf(state, parsedEvent.error, event));
-  state.isOver = parser.state.isOver;
-  if ('text' in parsedEvent) {
-    state.isForwarded = true;
-    state.onText(parsedEvent.text);
+  #take(text: string): string {
+    const begin = this.#isBegun ? '' : text.trimStart();
+    if (begin !== '') {
+      this.#isBegun = true;
+      if (begin.startsWith('{')) this.#document = [];
+    }
+    if (this.#document === null) {
+      return this.#events
+        .push(text)
+        .map((data) => this.#forwardData(data))
+        .join('');
+    }
+    this.#arrived.isBegun = true;
+    this.#arrived.parts += 1;
+    this.#document.push(text);
     return '';
   }
-  return encodeEvents(state, parsedEvent.events);
-}
 
-function encodeEvents(state: State, events: readonly Json[]): string {
-  if (events.length > 0) state.isForwarded = true;
-  return events.map((event) => `data: ${JSON.stringify(event)}\n\n`).join('');
-}
+  #end(): string {
+    const rest = this.#document === null ? this.#events.rest() : null;
+    const data = rest === null ? '' : this.#forwardData(rest);
+    const forwarded =
+      this.#document === null ? data : this.#forwardDocument(this.#document.join(''));
+    // Some servers close the connection after the stop reason, without the event that ends the stream.
+    return this.#parser.state.isOver || !this.#parser.state.isFinished
+      ? forwarded
+      : forwarded + this.#encodeEvents(this.#parser.end());
+  }
 
-/** An error event before any part of the answer is treated as the HTTP status that it names. */
-function faultOf(
-  { isForwarded, response: { headers } }: State,
-  message: string,
-  event: unknown,
-): WireFault {
-  const status = isForwarded ? null : statusIn(objectOf(event) ?? {});
-  if (status === null) return { kind: 'failed', message };
-  return { kind: 'status', status, headers, message };
-}
+  #forwardData(data: string): string {
+    if (this.#isOver) return '';
+    if (data.trim() === '[DONE]') {
+      this.#isOver = true;
+      return this.#encodeEvents(this.#parser.end());
+    }
+    const event = parsed(data);
+    if (event !== undefined) return this.#forwardEvent(event);
+    return this.#fail({ kind: 'malformed', detail: 'an event is not JSON' });
+  }
 
-function fail(state: State, fault: WireFault): string {
-  state.isOver = true;
-  state.fail(fault);
-  return '';
+  #forwardDocument(text: string): string {
+    const whole = objectOf(parsed(text));
+    if (whole === null) return this.#fail({ kind: 'malformed', detail: 'it is not JSON' });
+    let forwarded = '';
+    for (const event of eventsOf(this.#protocol, whole)) {
+      forwarded += this.#isOver ? '' : this.#forwardEvent(event);
+    }
+    return forwarded;
+  }
+
+  #forwardEvent(event: unknown): string {
+    this.#arrived.isBegun ||= !isPing(event);
+    if (!isKeepAlive(event)) this.#arrived.parts += 1;
+    const parsedEvent = this.#parser.parse(event);
+    if ('error' in parsedEvent) return this.#fail(this.#faultOf(parsedEvent.error, event));
+    this.#isOver = this.#parser.state.isOver;
+    if ('text' in parsedEvent) {
+      this.#isForwarded = true;
+      this.#onText(parsedEvent.text);
+      return '';
+    }
+    return this.#encodeEvents(parsedEvent.events);
+  }
+
+  #encodeEvents(events: readonly Json[]): string {
+    if (events.length > 0) this.#isForwarded = true;
+    return events.map((event) => `data: ${JSON.stringify(event)}\n\n`).join('');
+  }
+
+  /** An error event before any part of the answer is treated as the HTTP status that it names. */
+  #faultOf(message: string, event: unknown): WireFault {
+    const status = this.#isForwarded ? null : statusIn(objectOf(event) ?? {});
+    if (status === null) return { kind: 'failed', message };
+    return { kind: 'status', status, headers: this.#response.headers, message };
+  }
+
+  #fail(fault: WireFault): string {
+    this.#isOver = true;
+    this.#onFault(fault);
+    return '';
+  }
 }

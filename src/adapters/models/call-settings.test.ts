@@ -6,7 +6,7 @@ import {
 } from '../../../test/support/scripted-provider.ts';
 import { systemClock } from '../../kernel/clock.ts';
 import type { ModelCall, ModelError } from './model.ts';
-import { createModels } from './models.ts';
+import { ProviderModels } from './models.ts';
 
 let provider: ScriptedProvider;
 beforeAll(async () => {
@@ -15,7 +15,7 @@ beforeAll(async () => {
 afterAll(() => provider.close());
 
 function ask(model: string, changes: Partial<ModelCall> = {}) {
-  const models = createModels({
+  const models = new ProviderModels({
     settingsOf: async (_organization, name) => ({
       apiKey: 'key',
       baseUrl: name === 'anthropic' ? provider.anthropicBaseUrl : provider.openaiBaseUrl,

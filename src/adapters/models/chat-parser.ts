@@ -11,11 +11,7 @@ import {
   type StreamParser,
   type StreamState,
 } from './stream-parser.ts';
-import {
-  createToolCallDeltas,
-  type ToolCallDelta,
-  type ToolCallDeltas,
-} from './tool-call-deltas.ts';
+import { type ToolCallDelta, ToolCallDeltas } from './tool-call-deltas.ts';
 
 /** Characters of reasoning that are kept. Longer reasoning is cut, and the call goes on. */
 const reasoningMax = 1024 * 1024;
@@ -28,33 +24,42 @@ interface ChatState extends StreamState {
   isInSdk: boolean;
 }
 
-export function createChatParser(): StreamParser {
-  const state: ChatState = {
+export class ChatParser implements StreamParser {
+  readonly state: ChatState = {
     ...nothingStreamed,
-    toolCalls: createToolCallDeltas(),
+    toolCalls: new ToolCallDeltas(),
     isAnswered: false,
     isInSdk: false,
   };
-  return { state, parse: (event) => parse(state, event), end: () => end(state) };
-}
 
-function parse(state: ChatState, event: unknown): ParsedEvent {
-  const chunk = objectOf(event);
-  if (chunk === null) return { error: 'an event that is no object' };
-  // Some servers send `error: null` in every chunk.
-  const error = chunk['error'] || (chunk['object'] === 'error' ? chunk : null);
-  if (error) return { error: messageIn(error) };
-  addUsage(state, chunk['usage']);
-  addUsage(state, objectOf(chunk['x_groq'])?.['usage']);
-  const { choices } = chunk;
-  if (!Array.isArray(choices)) return { events: [] };
-  const objects = choices.map(objectOf);
-  if (objects.includes(null)) return { error: 'a choice that is no object' };
-  const parsed = objects.map((choice, n) => parseChoice(state, choice as Json, n));
-  const text = state.isInSdk ? '' : textOf(parsed);
-  if (text !== '') return { text };
-  state.isInSdk ||= parsed.some(hasPart);
-  return { events: [{ choices: parsed }] };
+  parse(event: unknown): ParsedEvent {
+    const { state } = this;
+    const chunk = objectOf(event);
+    if (chunk === null) return { error: 'an event that is no object' };
+    // Some servers send `error: null` in every chunk.
+    const error = chunk['error'] || (chunk['object'] === 'error' ? chunk : null);
+    if (error) return { error: messageIn(error) };
+    addUsage(state, chunk['usage']);
+    addUsage(state, objectOf(chunk['x_groq'])?.['usage']);
+    const { choices } = chunk;
+    if (!Array.isArray(choices)) return { events: [] };
+    const objects = choices.map(objectOf);
+    if (objects.includes(null)) return { error: 'a choice that is no object' };
+    const parsed = objects.map((choice, n) => parseChoice(state, choice as Json, n));
+    const text = state.isInSdk ? '' : textOf(parsed);
+    if (text !== '') return { text };
+    state.isInSdk ||= parsed.some(hasPart);
+    return { events: [{ choices: parsed }] };
+  }
+
+  end(): Json[] {
+    const { state } = this;
+    const calls = state.toolCalls.rest();
+    const finish = state.isAnswered && !state.isFinished ? unknownFinish : null;
+    if (state.isAnswered) state.isFinished = true;
+    if (calls.length === 0 && finish === null) return [];
+    return [{ choices: [choiceOf(0, finish, callsOf(calls))] }];
+  }
 }
 
 function hasPart({ delta: { content, ...rest } }: Choice): boolean {
@@ -94,14 +99,6 @@ function parseChoice(state: ChatState, choice: Json, position: number): Choice {
     ...(refused === '' ? {} : { refusal: refused }),
     ...callsOf(finish === null ? calls : [...calls, ...state.toolCalls.rest()]),
   });
-}
-
-function end(state: ChatState): Json[] {
-  const calls = state.toolCalls.rest();
-  const finish = state.isAnswered && !state.isFinished ? unknownFinish : null;
-  if (state.isAnswered) state.isFinished = true;
-  if (calls.length === 0 && finish === null) return [];
-  return [{ choices: [choiceOf(0, finish, callsOf(calls))] }];
 }
 
 function addUsage(state: ChatState, usage: unknown): void {

@@ -10,7 +10,7 @@ import {
 } from '../../../test/support/scripted-provider.ts';
 import { systemClock } from '../../kernel/clock.ts';
 import type { ModelAnswer, ModelCall, ModelError } from './model.ts';
-import { createModels } from './models.ts';
+import { ProviderModels } from './models.ts';
 
 const chats = ['openai', 'ollama'];
 const kinds = [...chats, 'anthropic'];
@@ -25,7 +25,7 @@ beforeAll(async () => {
 afterAll(() => provider.close());
 
 function ask(kind: string, changes: Partial<ModelCall> = {}, idleMs = 10_000) {
-  const models = createModels({
+  const models = new ProviderModels({
     clock: systemClock,
     settingsOf: async () => ({ apiKey: 'sk-secret', baseUrl: provider.openaiBaseUrl }),
     silence: { firstTokenMs: idleMs, betweenMs: idleMs, keepAliveMs: 60_000 },

@@ -1,9 +1,9 @@
 import { expect, test } from 'vitest';
-import { createEventDataReader } from './event-data.ts';
+import { EventDataReader } from './event-data.ts';
 
 /** The data of the events in a text that arrives in chunks of `size` characters. */
 function dataOf(text: string, size: number): string[] {
-  const reader = createEventDataReader();
+  const reader = new EventDataReader();
   const found: string[] = [];
   for (let at = 0; at < text.length; at += size) {
     found.push(...reader.push(text.slice(at, at + size)));
@@ -27,7 +27,7 @@ test.each([
   ['a line', 'x'.repeat(1024 * 1024)],
   ['lines', 'data: x\n'.repeat(128 * 1024)],
 ])('an event without end is refused before it takes much memory: %s', (_what, piece) => {
-  const reader = createEventDataReader();
+  const reader = new EventDataReader();
 
   expect(() => {
     for (let n = 0; n < 20; n += 1) reader.push(piece);
@@ -35,7 +35,7 @@ test.each([
 });
 
 test('many complete events do not count as one event without end', () => {
-  const reader = createEventDataReader();
+  const reader = new EventDataReader();
   const piece = `data: ${'x'.repeat(1024 * 1024)}\n\n`;
 
   for (let n = 0; n < 20; n += 1) expect(reader.push(piece)).toHaveLength(1);

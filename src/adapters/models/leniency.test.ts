@@ -10,7 +10,7 @@ import { Readable } from 'node:stream';
 import { expect, onTestFinished, test } from 'vitest';
 import { systemClock } from '../../kernel/clock.ts';
 import type { ModelAnswer, ModelError } from './model.ts';
-import { createModels } from './models.ts';
+import { ProviderModels } from './models.ts';
 
 const patience = { firstTokenMs: 10_000, betweenMs: 10_000, keepAliveMs: 60_000 };
 /** For servers that fall silent: long enough to read what they have sent. */
@@ -43,7 +43,7 @@ async function serverOf(answer: (response: ServerResponse) => void, silence = pa
     server.close();
   });
   const baseUrl = `http://127.0.0.1:${(server.address() as AddressInfo).port}/v1`;
-  const models = createModels({
+  const models = new ProviderModels({
     clock: systemClock,
     silence,
     settingsOf: async () => ({ apiKey: 'key', baseUrl }),

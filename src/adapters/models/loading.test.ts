@@ -20,11 +20,11 @@ async function run(program: string, environment: Record<string, string> = {}) {
       },
     });
     const loaded = () => [...packages].filter((name) => /^ai$|^@ai-sdk\\/|^zod$/.test(name));
-    const { createModels } = await import('${models}');
+    const { ProviderModels } = await import('${models}');
     const clock = { now: Date.now, monotonic: Date.now };
     const silence = { firstTokenMs: 60_000, betweenMs: 60_000, keepAliveMs: 60_000 };
     const baseUrl = process.env.PROVIDER;
-    const models = createModels({ clock, silence, settingsOf: async () => ({ apiKey: 'key', baseUrl }) });
+    const models = new ProviderModels({ clock, silence, settingsOf: async () => ({ apiKey: 'key', baseUrl }) });
     const ask = (model, changes) => models.call({
       model, organizationId: 'default', system: 'Be brief.', tools: [], maxOutputTokens: 100,
       messages: [{ role: 'user', text: 'Hello?' }], signal: new AbortController().signal,

@@ -31,36 +31,34 @@ interface MessagesState extends StreamState {
   isInSdk: boolean;
 }
 
-export function createMessagesParser(): StreamParser {
-  const state: MessagesState = {
+export class MessagesParser implements StreamParser {
+  readonly state: MessagesState = {
     ...nothingStreamed,
     counts: new Map(),
     skippedBlocks: new Set(),
     isInSdk: false,
   };
-  return {
-    state,
-    parse: (event) => parse(state, event),
-    end() {
-      state.isOver = true;
-      return [{ type: 'message_stop' }];
-    },
-  };
-}
 
-function parse(state: MessagesState, value: unknown): ParsedEvent {
-  const event = objectOf(value);
-  if (event === null) return { error: 'an event that is no object' };
-  if (event['type'] === 'error' || event['error']) return { error: messageIn(event['error']) };
-  if (event['type'] === 'content_block_start' && objectOf(event['content_block']) === null) {
-    return { error: 'a content block that is no object' };
+  parse(value: unknown): ParsedEvent {
+    const { state } = this;
+    const event = objectOf(value);
+    if (event === null) return { error: 'an event that is no object' };
+    if (event['type'] === 'error' || event['error']) return { error: messageIn(event['error']) };
+    if (event['type'] === 'content_block_start' && objectOf(event['content_block']) === null) {
+      return { error: 'a content block that is no object' };
+    }
+    addUsage(state, event);
+    const text = state.isInSdk ? '' : textOf(state, event);
+    if (text !== '') return { text };
+    const events = sdkEventsOf(state, event);
+    state.isInSdk ||= events.some(hasPart);
+    return { events };
   }
-  addUsage(state, event);
-  const text = state.isInSdk ? '' : textOf(state, event);
-  if (text !== '') return { text };
-  const events = sdkEventsOf(state, event);
-  state.isInSdk ||= events.some(hasPart);
-  return { events };
+
+  end(): Json[] {
+    this.state.isOver = true;
+    return [{ type: 'message_stop' }];
+  }
 }
 
 /** The text of a delta; empty for any other event. */

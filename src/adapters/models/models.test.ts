@@ -21,7 +21,7 @@ import {
 import { waitFor } from '../../../test/support/wait-for.ts';
 import { answerBounds } from './answer.ts';
 import type { DialogueMessage, ModelAnswer, ModelCall, ModelError, Models } from './model.ts';
-import { createModels } from './models.ts';
+import { ProviderModels } from './models.ts';
 import type { ProviderSettings } from './providers.ts';
 
 /** A provider of each kind that the SDK supports here. */
@@ -43,7 +43,7 @@ const silence = { firstTokenMs: 10_000, betweenMs: 10_000, keepAliveMs: 60_000 }
 const clock = { now: () => noon, monotonic: () => 0 };
 
 function modelsFor(settings: Partial<ProviderSettings> = {}, silent = silence): Models {
-  return createModels({
+  return new ProviderModels({
     settingsOf: async (_organization, name) => ({
       apiKey: key,
       baseUrl: name === 'anthropic' ? provider.anthropicBaseUrl : provider.openaiBaseUrl,
@@ -656,7 +656,7 @@ test('Anthropic is reached with and without the version in its base url', async 
 });
 
 test('a provider with a base url needs no key, and gets none', async () => {
-  const models = createModels({
+  const models = new ProviderModels({
     clock,
     silence,
     settingsOf: async () => ({ apiKey: null, baseUrl: provider.openaiBaseUrl }),
@@ -671,7 +671,7 @@ describe('credentials', () => {
   const nothingSpent = { prompt: 0, completion: 0 };
   const failWith = (settings: ProviderSettings | undefined, model: string) =>
     failureOf(
-      createModels({ clock, silence, settingsOf: async () => settings }).call(
+      new ProviderModels({ clock, silence, settingsOf: async () => settings }).call(
         callOf('openai', { model }),
       ),
     );
@@ -720,7 +720,7 @@ describe('credentials', () => {
   );
 
   test('unreadable settings are a retryable fault, and its message does not name the cause', async () => {
-    const models = createModels({
+    const models = new ProviderModels({
       clock,
       silence,
       settingsOf: async () => {
@@ -735,7 +735,7 @@ describe('credentials', () => {
   });
 
   test('each organization has its own', async () => {
-    const models = createModels({
+    const models = new ProviderModels({
       clock,
       silence,
       settingsOf: async (organizationId) => ({

@@ -7,7 +7,7 @@
  * memory for many concurrent answers. Turns, tools and retries are the work of an agent's loop.
  */
 import type { Clock } from '../../kernel/clock.ts';
-import { type AnswerSoFar, createAnswer, ExcessError } from './answer.ts';
+import { AnswerSoFar, ExcessError } from './answer.ts';
 import { connect, optionsOf } from './connect.ts';
 import { messageIn } from './error-body.ts';
 import { failureOf } from './failure.ts';
@@ -21,7 +21,7 @@ import {
 } from './model.ts';
 import { type Access, accessTo, type ProviderSettings, partsOfModel } from './providers.ts';
 import { withReasoning } from './reasoning.ts';
-import { openWire, type Wire, type WireFault } from './wire.ts';
+import { Wire, type WireFault } from './wire.ts';
 import type { SilenceLimits } from './wire-timers.ts';
 
 interface ModelsDeps {
@@ -37,60 +37,65 @@ interface ModelsDeps {
   onCall?(call: { readonly outcome: 'answered' | ModelFault; readonly tookMs: number }): void;
 }
 
-export function createModels(deps: ModelsDeps): Models {
-  return { call: (call) => measuredCall(deps, call) };
-}
+/** The models of all providers. */
+export class ProviderModels implements Models {
+  readonly #deps: ModelsDeps;
 
-async function measuredCall(deps: ModelsDeps, call: ModelCall): Promise<ModelAnswer> {
-  const startedAt = deps.clock.monotonic();
-  const report = (outcome: 'answered' | ModelFault) =>
-    deps.onCall?.({ outcome, tookMs: deps.clock.monotonic() - startedAt });
-  try {
-    const answer = await makeCall(deps, call);
-    report('answered');
-    return answer;
-  } catch (error) {
-    if (error instanceof ModelError) report(error.fault);
-    throw error;
+  constructor(deps: ModelsDeps) {
+    this.#deps = deps;
   }
-}
 
-async function makeCall(deps: ModelsDeps, call: ModelCall): Promise<ModelAnswer> {
-  const { silence, clock } = deps;
-  const { provider, name } = partsOfModel(call.model);
-  const access = accessTo(provider, await settingsOf(deps, call.organizationId, provider));
-  const { protocol } = access;
-  const answer = createAnswer(protocol, call.onText);
-  const { takeText } = answer;
-  const { signal, timeoutMs, firstByteTimeoutMs } = call;
-  const limits = { ...silence, timeoutMs, firstByteMs: firstByteTimeoutMs };
-  const wire = openWire({ protocol, signal, limits, onText: takeText });
-  try {
-    await exchange(access, name, call, wire, answer);
-  } finally {
-    wire.close();
+  async call(call: ModelCall): Promise<ModelAnswer> {
+    const { clock, onCall } = this.#deps;
+    const startedAt = clock.monotonic();
+    const report = (outcome: 'answered' | ModelFault) =>
+      onCall?.({ outcome, tookMs: clock.monotonic() - startedAt });
+    try {
+      const answer = await this.#makeCall(call);
+      report('answered');
+      return answer;
+    } catch (error) {
+      if (error instanceof ModelError) report(error.fault);
+      throw error;
+    }
   }
-  const fault = wire.fault();
-  const usage = wire.isBegun() ? wire.parser.state.usage : nothingSpent;
-  const whole = isWhole(wire) ? answer.whole(call.model) : null;
-  if (whole !== null) {
-    const { reasoning, isRefusal } = wire.parser.state;
-    const finish = isRefusal && whole.finish === 'stop' ? 'refusal' : whole.finish;
-    const thought = reasoning === null ? {} : { reasoning: { ...reasoning, model: call.model } };
-    return { message: { ...whole.message, ...thought }, finish, usage };
-  }
-  const seenBytes = answer.seenBytes() + Buffer.byteLength(wire.parser.state.reasoning?.text ?? '');
-  const failed = { access, name, text: answer.text(), usage, seenBytes };
-  throw failureOf(fault ?? { kind: 'malformed', detail: endedEarly }, failed, clock);
-}
 
-async function settingsOf(deps: ModelsDeps, organizationId: string, provider: string) {
-  try {
-    return await deps.settingsOf(organizationId, provider);
-  } catch (cause) {
-    if (cause instanceof ModelError) throw cause;
-    const message = `The credentials for ${provider} cannot be read`;
-    throw new ModelError('unavailable', message, { cause });
+  async #makeCall(call: ModelCall): Promise<ModelAnswer> {
+    const { silence, clock } = this.#deps;
+    const { provider, name } = partsOfModel(call.model);
+    const access = accessTo(provider, await this.#settingsOf(call.organizationId, provider));
+    const { protocol } = access;
+    const answer = new AnswerSoFar(protocol, call.onText);
+    const { signal, timeoutMs, firstByteTimeoutMs } = call;
+    const limits = { ...silence, timeoutMs, firstByteMs: firstByteTimeoutMs };
+    const onText = (text: string) => answer.takeText(text);
+    const wire = new Wire({ protocol, signal, limits, onText });
+    try {
+      await exchange(access, name, call, wire, answer);
+    } finally {
+      wire.close();
+    }
+    const usage = wire.isBegun ? wire.parser.state.usage : nothingSpent;
+    const whole = isWhole(wire) ? answer.whole(call.model) : null;
+    if (whole !== null) {
+      const { reasoning, isRefusal } = wire.parser.state;
+      const finish = isRefusal && whole.finish === 'stop' ? 'refusal' : whole.finish;
+      const thought = reasoning === null ? {} : { reasoning: { ...reasoning, model: call.model } };
+      return { message: { ...whole.message, ...thought }, finish, usage };
+    }
+    const seenBytes = answer.seenBytes + Buffer.byteLength(wire.parser.state.reasoning?.text ?? '');
+    const failed = { access, name, text: answer.text(), usage, seenBytes };
+    throw failureOf(wire.fault ?? { kind: 'malformed', detail: endedEarly }, failed, clock);
+  }
+
+  async #settingsOf(organizationId: string, provider: string) {
+    try {
+      return await this.#deps.settingsOf(organizationId, provider);
+    } catch (cause) {
+      if (cause instanceof ModelError) throw cause;
+      const message = `The credentials for ${provider} cannot be read`;
+      throw new ModelError('unavailable', message, { cause });
+    }
   }
 }
 
@@ -104,7 +109,7 @@ async function exchange(
   wire: Wire,
   answer: AnswerSoFar,
 ): Promise<void> {
-  if (wire.fault() !== null) return;
+  if (wire.fault !== null) return;
   try {
     const model = await connect(access, name, withReasoning(wire.fetch, call));
     const { stream } = await model.doStream(optionsOf(access.protocol, call));
@@ -112,7 +117,7 @@ async function exchange(
   } catch (error) {
     const detail = detailOf(error);
     if (error instanceof ExcessError) wire.fail({ kind: 'excessive', detail });
-    else wire.fail({ kind: wire.isBegun() ? 'malformed' : 'impossible', detail });
+    else wire.fail({ kind: wire.isBegun ? 'malformed' : 'impossible', detail });
   }
 }
 
@@ -135,6 +140,6 @@ const lateFaults: ReadonlySet<WireFault['kind']> = new Set([
 
 /** A fault after the stop reason may lose the usage of an answer, but not the answer. */
 function isWhole(wire: Wire): boolean {
-  const fault = wire.fault();
+  const fault = wire.fault;
   return (fault === null || lateFaults.has(fault.kind)) && wire.parser.state.isFinished;
 }

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { readOperatorPrices } from './operator-prices.ts';
 import { costOf, mostCostOf, outputWithin, type Price, priceBodyOf, priceOfBody } from './price.ts';
-import { createPrices } from './prices.ts';
+import { Prices } from './prices.ts';
 
 const at = Date.parse('2026-11-23T12:00:00.000Z');
 const usd = 1_000_000_000;
@@ -65,7 +65,7 @@ describe('a call with a long prompt', () => {
   });
 
   test('has them on record with its price, in dollars', () => {
-    const known = createPrices([]).at('anthropic/claude-haiku-5-5', at) as Price;
+    const known = new Prices([]).at('anthropic/claude-haiku-5-5', at) as Price;
     const body = priceBodyOf(known);
 
     expect(body).toMatchObject({
@@ -83,7 +83,8 @@ describe('a call with a long prompt', () => {
 });
 
 describe('the price of a model', () => {
-  const { at: builtIn } = createPrices([]);
+  const known = new Prices([]);
+  const builtIn = (model: string, now: number) => known.at(model, now);
 
   test.each([
     ['openai/gpt-6-sol', 2],
@@ -116,7 +117,8 @@ describe('the price of a model', () => {
       { model: 'ollama/*', from: '2026-01-01', input: 0, output: 0 },
     ]),
   );
-  const { at: priceAt } = createPrices('prices' in read ? read.prices : []);
+  const prices = new Prices('prices' in read ? read.prices : []);
+  const priceAt = (model: string, now: number) => prices.at(model, now);
 
   test.each([
     ['openai/gpt-4o', '2026-11-23', 2],

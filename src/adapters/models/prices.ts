@@ -14,11 +14,6 @@ export interface ModelPrice {
   readonly price: Price;
 }
 
-export interface Prices {
-  /** The price of a call that begins at `now`. */
-  at(model: string, now: number): Price | undefined;
-}
-
 const builtIn: readonly ModelPrice[] = priceLines.map(
   ([model, from, input, cacheRead, cacheWrite, output, long]) => {
     const ratesTimes = (times: { readonly input: number; readonly output: number }): Rates => ({
@@ -36,24 +31,30 @@ const builtIn: readonly ModelPrice[] = priceLines.map(
   },
 );
 
-export function createPrices(operators: readonly ModelPrice[]): Prices {
-  const ofModels = new Map<string, readonly (readonly Price[])[]>();
-  return {
-    at(model, now) {
-      const day = timestamp(now).slice(0, 10);
-      let lists = ofModels.get(model);
-      if (lists === undefined) {
-        lists = listsOf(model, operators);
-        if (ofModels.size >= modelsMax) ofModels.clear();
-        ofModels.set(model, lists);
-      }
-      for (const prices of lists) {
-        const price = prices.find(({ from }) => from <= day);
-        if (price !== undefined) return price;
-      }
-      return undefined;
-    },
-  };
+/** The prices of an installation. */
+export class Prices {
+  readonly #operators: readonly ModelPrice[];
+  readonly #ofModels = new Map<string, readonly (readonly Price[])[]>();
+
+  constructor(operators: readonly ModelPrice[]) {
+    this.#operators = operators;
+  }
+
+  /** The price of a call that begins at `now`. */
+  at(model: string, now: number): Price | undefined {
+    const day = timestamp(now).slice(0, 10);
+    let lists = this.#ofModels.get(model);
+    if (lists === undefined) {
+      lists = listsOf(model, this.#operators);
+      if (this.#ofModels.size >= modelsMax) this.#ofModels.clear();
+      this.#ofModels.set(model, lists);
+    }
+    for (const prices of lists) {
+      const price = prices.find(({ from }) => from <= day);
+      if (price !== undefined) return price;
+    }
+    return undefined;
+  }
 }
 
 /** Names in memory; a skill cannot choose its model, so there are few. */

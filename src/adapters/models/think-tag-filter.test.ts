@@ -1,10 +1,10 @@
 import { expect, test } from 'vitest';
 import { cpuMsOf } from '../../../test/support/cpu-time.ts';
-import { createThinkTagFilter } from './think-tag-filter.ts';
+import { ThinkTagFilter } from './think-tag-filter.ts';
 
 /** The answer in a text that arrives in pieces of `size` characters. */
 function answerIn(text: string, size: number): string {
-  const filter = createThinkTagFilter();
+  const filter = new ThinkTagFilter();
   let answer = '';
   for (let at = 0; at < text.length; at += size) answer += filter.push(text.slice(at, at + size));
   return answer + filter.end();
@@ -27,13 +27,13 @@ test.each([
 });
 
 test('text that cannot be a think tag is passed on at once', () => {
-  const filter = createThinkTagFilter();
+  const filter = new ThinkTagFilter();
 
   expect(['<', 'b', '>'].map((delta) => filter.push(delta))).toEqual(['', '<b', '>']);
 });
 
 test('the work for each piece does not grow with the length of the reasoning', async () => {
-  const filter = createThinkTagFilter();
+  const filter = new ThinkTagFilter();
   const tookMs = await cpuMsOf(() => {
     for (let n = 0; n < 1_000_000; n += 1) filter.push(n === 0 ? '<think>' : 'Hm. ');
   });

@@ -15,66 +15,75 @@ export interface ToolCallDelta {
   readonly function: { readonly name?: string; readonly arguments: string };
 }
 
-export interface ToolCallDeltas {
-  /** The deltas that can be forwarded now. Throws a RangeError when too much is held. */
-  take(raw: Json | null): ToolCallDelta[];
-  /** The calls that never had a name. */
-  rest(): ToolCallDelta[];
-}
-
 /** The name of a call that has none. */
 const noName = '_';
 /** Bounds of what is held: characters of arguments, and calls. */
 const heldMax = { characters: 1024 * 1024, calls: 1_000 };
 
-export function createToolCallDeltas(): ToolCallDeltas {
-  const indexOf = createCallIndexes();
-  const named = new Set<number>();
-  const held = new Map<number, ToolCallDelta>();
-  let characters = 0;
+/** Numbers calls by their ids. A delta without index and id belongs to the call before it. */
+class CallIndexes {
+  readonly #indexes = new Map<string, number>();
+  #last = 0;
+  #next = 0;
+
+  indexOf(index: unknown, id: string | undefined): number {
+    if (typeof index === 'number') this.#last = index;
+    else if (id !== undefined) this.#last = this.#indexes.get(id) ?? this.#next;
+    if (id !== undefined) this.#indexes.set(id, this.#last);
+    this.#next = Math.max(this.#next, this.#last + 1);
+    return this.#last;
+  }
+}
+
+export class ToolCallDeltas {
+  readonly #indexes = new CallIndexes();
+  readonly #named = new Set<number>();
+  readonly #held = new Map<number, ToolCallDelta>();
+  #characters = 0;
+
+  /** The deltas that can be forwarded now. Throws a RangeError when too much is held. */
+  take(raw: Json | null): ToolCallDelta[] {
+    if (raw === null) return [];
+    const delta = this.#withHeld(parseDelta(raw, this.#indexes));
+    if (delta.function.name !== undefined) this.#named.add(delta.index);
+    if (this.#named.has(delta.index)) return [delta];
+    this.#hold(delta);
+    return [];
+  }
+
+  /** The calls that never had a name. */
+  rest(): ToolCallDelta[] {
+    const calls = [...this.#held.values()].filter((call) => call.id || call.function.arguments);
+    this.#held.clear();
+    return calls.map((call) => ({ ...call, function: { ...call.function, name: noName } }));
+  }
 
   /** The delta, appended to what is held of its call. */
-  function withHeld(delta: ToolCallDelta): ToolCallDelta {
-    const before = held.get(delta.index);
+  #withHeld(delta: ToolCallDelta): ToolCallDelta {
+    const before = this.#held.get(delta.index);
     if (before === undefined) return delta;
-    held.delete(delta.index);
-    characters -= before.function.arguments.length;
+    this.#held.delete(delta.index);
+    this.#characters -= before.function.arguments.length;
     const input = before.function.arguments + delta.function.arguments;
     return { ...delta, ...before, function: { ...delta.function, arguments: input } };
   }
 
-  function hold(delta: ToolCallDelta): void {
-    held.set(delta.index, delta);
-    characters += delta.function.arguments.length;
-    if (characters > heldMax.characters || held.size > heldMax.calls) {
+  #hold(delta: ToolCallDelta): void {
+    this.#held.set(delta.index, delta);
+    this.#characters += delta.function.arguments.length;
+    if (this.#characters > heldMax.characters || this.#held.size > heldMax.calls) {
       throw new RangeError('calls of tools without a name');
     }
   }
-
-  return {
-    take(raw) {
-      if (raw === null) return [];
-      const delta = withHeld(parseDelta(raw, indexOf));
-      if (delta.function.name !== undefined) named.add(delta.index);
-      if (named.has(delta.index)) return [delta];
-      hold(delta);
-      return [];
-    },
-    rest() {
-      const calls = [...held.values()].filter((call) => call.id || call.function.arguments);
-      held.clear();
-      return calls.map((call) => ({ ...call, function: { ...call.function, name: noName } }));
-    },
-  };
 }
 
-function parseDelta(raw: Json, indexOf: CallIndexes): ToolCallDelta {
+function parseDelta(raw: Json, indexes: CallIndexes): ToolCallDelta {
   const { id: rawId, extra_content } = raw;
   const { name: rawName, arguments: input } = objectOf(raw['function']) ?? {};
   const id = typeof rawId === 'number' ? String(rawId) : nonBlank(rawId);
   const name = nonBlank(rawName);
   return {
-    index: indexOf(raw['index'], id),
+    index: indexes.indexOf(raw['index'], id),
     ...(id === undefined ? {} : { id }),
     ...(extra_content == null ? {} : { extra_content }),
     function: {
@@ -86,20 +95,4 @@ function parseDelta(raw: Json, indexOf: CallIndexes): ToolCallDelta {
 
 function nonBlank(value: unknown): string | undefined {
   return typeof value === 'string' && value.trim() !== '' ? value : undefined;
-}
-
-type CallIndexes = (index: unknown, id: string | undefined) => number;
-
-/** Numbers calls by their ids. A delta without index and id belongs to the call before it. */
-function createCallIndexes(): CallIndexes {
-  const indexes = new Map<string, number>();
-  let last = 0;
-  let next = 0;
-  return (index, id) => {
-    if (typeof index === 'number') last = index;
-    else if (id !== undefined) last = indexes.get(id) ?? next;
-    if (id !== undefined) indexes.set(id, last);
-    next = Math.max(next, last + 1);
-    return last;
-  };
 }

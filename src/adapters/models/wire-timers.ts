@@ -18,60 +18,68 @@ export interface TimeLimits extends SilenceLimits {
   readonly timeoutMs?: number | undefined;
 }
 
-export interface Deadlines {
+/** The ends of a call's time. */
+export class Deadlines {
+  readonly #first: NodeJS.Timeout | undefined;
+  readonly #last: NodeJS.Timeout | undefined;
+
+  constructor(
+    { firstByteMs, timeoutMs }: TimeLimits,
+    onFault: (fault: { readonly kind: 'silent' | 'late'; readonly ms: number }) => void,
+  ) {
+    const after = (ms: number | undefined, kind: 'silent' | 'late') =>
+      ms === undefined ? undefined : setTimeout(() => onFault({ kind, ms }), ms);
+    this.#first = after(firstByteMs, 'silent');
+    this.#last = after(timeoutMs, 'late');
+  }
+
   /** The first byte of the answer has arrived. */
-  begun(): void;
-  stop(): void;
-}
+  begun(): void {
+    clearTimeout(this.#first);
+  }
 
-export function startDeadlines(
-  { firstByteMs, timeoutMs }: TimeLimits,
-  onFault: (fault: { readonly kind: 'silent' | 'late'; readonly ms: number }) => void,
-): Deadlines {
-  const after = (ms: number | undefined, kind: 'silent' | 'late') =>
-    ms === undefined ? undefined : setTimeout(() => onFault({ kind, ms }), ms);
-  const first = after(firstByteMs, 'silent');
-  const last = after(timeoutMs, 'late');
-  return {
-    begun: () => clearTimeout(first),
-    stop() {
-      clearTimeout(first);
-      clearTimeout(last);
-    },
-  };
-}
-
-export interface SilenceTimer {
-  reset(): void;
-  stop(): void;
+  stop(): void {
+    clearTimeout(this.#first);
+    clearTimeout(this.#last);
+  }
 }
 
 /**
  * Calls `onSilence` when `reset` was not called for as long as `limit` says. Bytes that have arrived are
  * read first: this process may have been too busy to read them in time.
  */
-export function startSilenceTimer(
-  limit: () => number,
-  onSilence: (ms: number) => void,
-): SilenceTimer {
-  let resets = 0;
-  let ms = limit();
-  const onTimeout = () => {
-    const before = resets;
-    setImmediate(() => {
-      if (before === resets) onSilence(ms);
-    });
-  };
-  let timer = setTimeout(onTimeout, ms);
-  return {
-    reset() {
-      resets += 1;
-      const now = limit();
-      if (now === ms) return void timer.refresh();
-      ms = now;
-      clearTimeout(timer);
-      timer = setTimeout(onTimeout, ms);
-    },
-    stop: () => clearTimeout(timer),
-  };
+export class SilenceTimer {
+  readonly #limit: () => number;
+  readonly #onTimeout: () => void;
+  #resets = 0;
+  #ms: number;
+  #timer: NodeJS.Timeout;
+
+  constructor(limit: () => number, onSilence: (ms: number) => void) {
+    this.#limit = limit;
+    this.#ms = limit();
+    this.#onTimeout = () => {
+      const before = this.#resets;
+      setImmediate(() => {
+        if (before === this.#resets) onSilence(this.#ms);
+      });
+    };
+    this.#timer = setTimeout(this.#onTimeout, this.#ms);
+  }
+
+  reset(): void {
+    this.#resets += 1;
+    const now = this.#limit();
+    if (now === this.#ms) {
+      this.#timer.refresh();
+      return;
+    }
+    this.#ms = now;
+    clearTimeout(this.#timer);
+    this.#timer = setTimeout(this.#onTimeout, now);
+  }
+
+  stop(): void {
+    clearTimeout(this.#timer);
+  }
 }

@@ -5,7 +5,7 @@ import type { AddressInfo } from 'node:net';
 import { Readable } from 'node:stream';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import type { Protocol } from './providers.ts';
-import { openWire, type WireFault } from './wire.ts';
+import { Wire, type WireFault } from './wire.ts';
 import type { TimeLimits } from './wire-timers.ts';
 
 const silence = { firstTokenMs: 10_000, betweenMs: 10_000, keepAliveMs: 60_000 };
@@ -30,7 +30,7 @@ async function exchangeWith(
     server.close();
   });
   const texts: string[] = [];
-  const wire = openWire({
+  const wire = new Wire({
     protocol,
     signal: new AbortController().signal,
     limits,
@@ -45,7 +45,7 @@ async function exchangeWith(
   } catch {
     // The fault has the reason.
   }
-  return { fault: wire.fault(), text, texts, closed: closed.promise };
+  return { fault: wire.fault, text, texts, closed: closed.promise };
 }
 
 function endless(piece: string): Readable {

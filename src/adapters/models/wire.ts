@@ -7,21 +7,14 @@
 
 import type { Readable } from 'node:stream';
 import { parsed } from '../../kernel/json.ts';
-import { type BodyBytesMax, createBodyTransform } from './body-transform.ts';
-import { createChatParser } from './chat-parser.ts';
+import { type BodyBytesMax, BodyTransform } from './body-transform.ts';
+import { ChatParser } from './chat-parser.ts';
 import { messageIn } from './error-body.ts';
-import { createMessagesParser } from './messages-parser.ts';
+import { MessagesParser } from './messages-parser.ts';
 import { type ProviderResponse, requestProvider } from './provider-request.ts';
 import type { Protocol } from './providers.ts';
 import type { StreamParser } from './stream-parser.ts';
-import {
-  type Deadlines,
-  type SilenceLimits,
-  type SilenceTimer,
-  startDeadlines,
-  startSilenceTimer,
-  type TimeLimits,
-} from './wire-timers.ts';
+import { Deadlines, type SilenceLimits, SilenceTimer, type TimeLimits } from './wire-timers.ts';
 
 /** Why an exchange ended before its answer did. */
 export type WireFault =
@@ -49,20 +42,6 @@ export type WireFault =
   /** The answer exceeds a bound. */
   | { readonly kind: 'excessive'; readonly detail: string };
 
-export interface Wire {
-  /** For the SDK, which calls it once. */
-  readonly fetch: typeof globalThis.fetch;
-  readonly parser: StreamParser;
-  /** The first fault. */
-  fault(): WireFault | null;
-  /** Whether a request was begun. */
-  isBegun(): boolean;
-  /** Ends the exchange with a fault that the reader of the stream found. */
-  fail(fault: WireFault): void;
-  /** Ends the exchange and releases its resources. */
-  close(): void;
-}
-
 /** Of a response body. */
 const bodyBytesMax: BodyBytesMax = { stream: 256 * 1024 * 1024, document: 32 * 1024 * 1024 };
 /** Of the body of an error response. */
@@ -79,20 +58,6 @@ const floodBytes = 16 * 1024;
 const unsent =
   /^(ECONNREFUSED|ENOTFOUND|EAI_|EHOST|ENET|UND_ERR_CONNECT)|^(ERR_TLS|ERR_SSL|UNABLE_TO_)|CERT/;
 
-interface State extends Pick<WireOptions, 'protocol' | 'onText'> {
-  readonly parser: StreamParser;
-  readonly bounds: BodyBytesMax;
-  readonly request: AbortController;
-  readonly silenceTimer: SilenceTimer;
-  /** Reset by parts of the answer, not by keep-alives. */
-  readonly stallTimer: SilenceTimer;
-  readonly deadlines: Deadlines;
-  /** The first fault. */
-  fault: WireFault | null;
-  isBegun: boolean;
-  isDraining: boolean;
-}
-
 export interface WireOptions {
   readonly protocol: Protocol;
   readonly signal: AbortSignal;
@@ -105,47 +70,174 @@ export interface WireOptions {
   onText(text: string): void;
 }
 
-/** Opens the exchange of one call; taking longer than `limits` allow is a fault. */
-export function openWire(options: WireOptions): Wire {
-  const { protocol, signal, limits, bounds = bodyBytesMax } = options;
-  const silence = silenceWithin(limits);
-  const parser = protocol === 'chat' ? createChatParser() : createMessagesParser();
-  const state: State = {
-    protocol,
-    onText: options.onText,
-    parser,
-    bounds,
-    request: new AbortController(),
-    silenceTimer: startSilenceTimer(
+/** The exchange of one call. */
+export class Wire {
+  /** For the SDK, which calls it once. */
+  readonly fetch: typeof globalThis.fetch = (url, init) => this.#send(url, init);
+  readonly parser: StreamParser;
+  readonly #protocol: Protocol;
+  readonly #onText: (text: string) => void;
+  readonly #bounds: BodyBytesMax;
+  readonly #signal: AbortSignal;
+  readonly #request = new AbortController();
+  readonly #silenceTimer: SilenceTimer;
+  /** Reset by parts of the answer, not by keep-alives. */
+  readonly #stallTimer: SilenceTimer;
+  readonly #deadlines: Deadlines;
+  readonly #onAbort = (): void => this.fail({ kind: 'aborted' });
+  #fault: WireFault | null = null;
+  #isBegun = false;
+  #isDraining = false;
+
+  /** Taking longer than `limits` allow is a fault. */
+  constructor({ protocol, signal, limits, bounds = bodyBytesMax, onText }: WireOptions) {
+    const silence = silenceWithin(limits);
+    const parser = protocol === 'chat' ? new ChatParser() : new MessagesParser();
+    this.parser = parser;
+    this.#protocol = protocol;
+    this.#onText = onText;
+    this.#bounds = bounds;
+    this.#signal = signal;
+    this.#silenceTimer = new SilenceTimer(
       () => silenceLimit(parser.state, silence),
-      (ms) => fail(state, { kind: 'silent', ms }),
-    ),
-    stallTimer: startSilenceTimer(
+      (ms) => this.fail({ kind: 'silent', ms }),
+    );
+    this.#stallTimer = new SilenceTimer(
       () => (parser.state.isFinished ? usageMs : silence.keepAliveMs),
-      (ms) => fail(state, { kind: 'stalled', ms }),
-    ),
-    deadlines: startDeadlines(limits, (fault) => fail(state, fault)),
-    fault: null,
-    isBegun: false,
-    isDraining: false,
-  };
-  const onAbort = () => fail(state, { kind: 'aborted' });
-  signal.addEventListener('abort', onAbort, { once: true });
-  if (signal.aborted) onAbort();
-  return {
-    fetch: (url, init) => send(state, url, init),
-    parser,
-    fault: () => state.fault,
-    isBegun: () => state.isBegun,
-    fail: (fault) => fail(state, fault),
-    close() {
-      signal.removeEventListener('abort', onAbort);
-      state.silenceTimer.stop();
-      state.stallTimer.stop();
-      state.deadlines.stop();
-      if (!state.isDraining) state.request.abort();
-    },
-  };
+      (ms) => this.fail({ kind: 'stalled', ms }),
+    );
+    this.#deadlines = new Deadlines(limits, (fault) => this.fail(fault));
+    signal.addEventListener('abort', this.#onAbort, { once: true });
+    if (signal.aborted) this.#onAbort();
+  }
+
+  /** The first fault. */
+  get fault(): WireFault | null {
+    return this.#fault;
+  }
+
+  /** Whether a request was begun. */
+  get isBegun(): boolean {
+    return this.#isBegun;
+  }
+
+  /** Ends the exchange and releases its resources. */
+  close(): void {
+    this.#signal.removeEventListener('abort', this.#onAbort);
+    this.#silenceTimer.stop();
+    this.#stallTimer.stop();
+    this.#deadlines.stop();
+    if (!this.#isDraining) this.#request.abort();
+  }
+
+  /** Ends the exchange with a fault, also one that the reader of the stream found. */
+  fail(fault: WireFault): void {
+    if (this.#fault !== null) return;
+    this.#fault = fault;
+    this.#request.abort();
+  }
+
+  async #send(url: string | URL | Request, init: RequestInit = {}): Promise<Response> {
+    this.#isBegun = this.#fault === null;
+    let response: ProviderResponse;
+    try {
+      response = await requestProvider(url, init, this.#request.signal);
+    } catch (error) {
+      this.fail(connectionFault(error));
+      throw error;
+    }
+    this.#silenceTimer.reset();
+    const { status, headers, body } = response;
+    if (status < 200 || status > 299) {
+      const message = await this.#errorMessageOf(body);
+      this.fail({ kind: 'status', status, headers, message });
+      this.#request.abort();
+      throw new Error(`status ${status}`);
+    }
+    return new Response(this.#transformedBody(body, headers), { headers });
+  }
+
+  /** The bytes for the SDK. Each chunk is transformed as it arrives, also while the SDK has not read the one before. */
+  #transformedBody(body: Readable, headers: Headers): ReadableStream<Uint8Array> {
+    const transform = new BodyTransform(
+      { protocol: this.#protocol, parser: this.parser },
+      { headers, bounds: this.#bounds },
+      this.#onText,
+      (fault) => this.fail(fault),
+    );
+    let isOver = false;
+    /** Whether the next bytes may be read in this turn of the event loop. */
+    let isInTurn = true;
+    const take = (controller: ReadableStreamDefaultController, value: Uint8Array | null) => {
+      // After a fault the body ends with an error, which comes as null.
+      if (isOver || (value !== null && this.#fault !== null)) return;
+      const { arrived } = transform;
+      const { parts } = arrived;
+      const bytes = transform.transform(value);
+      if (value !== null) this.#silenceTimer.reset();
+      if (arrived.isBegun) this.#deadlines.begun();
+      if (arrived.parts > parts) this.#stallTimer.reset();
+      if (bytes.length > 0) controller.enqueue(bytes);
+      const hasRoom = () => (controller.desiredSize ?? 0) > 0;
+      if (!hasRoom()) body.pause();
+      if ((value?.length ?? 0) >= floodBytes) {
+        // The socket has more at once: other work would have no turn before all of it is read.
+        isInTurn = false;
+        body.pause();
+        setImmediate(() => {
+          isInTurn = true;
+          if (hasRoom()) body.resume();
+        });
+      }
+      isOver = value === null || this.#fault !== null || transform.isOver;
+      if (!isOver) return;
+      controller.close();
+      if (this.#fault === null) this.#drainBody(body);
+    };
+    return new ReadableStream<Uint8Array>({
+      start: (controller) => {
+        body.on('data', (value: Uint8Array) => take(controller, value));
+        body.on('end', () => take(controller, null));
+        body.on('error', (error) => {
+          this.fail(connectionFault(error));
+          take(controller, null);
+        });
+      },
+      pull() {
+        if (isInTurn) body.resume();
+      },
+      cancel: () => {
+        isOver = true;
+        this.#request.abort();
+      },
+    });
+  }
+
+  /** Reads the body to its end, because only then its connection can be reused. */
+  #drainBody(body: Readable): void {
+    this.#isDraining = true;
+    const deadline = setTimeout(() => this.#request.abort(), drainMs).unref();
+    body.once('close', () => clearTimeout(deadline)).resume();
+  }
+
+  /** The message in the body of an error response; empty where there is none. */
+  async #errorMessageOf(chunks: AsyncIterable<Uint8Array>): Promise<string> {
+    const deadline = setTimeout(() => this.#request.abort(), errorBodyMs).unref();
+    const decoder = new TextDecoder();
+    let text = '';
+    try {
+      for await (const bytes of chunks) {
+        text += decoder.decode(bytes, { stream: true });
+        if (text.length > errorCharactersMax) break;
+      }
+    } catch {
+      // What has arrived is reported, the status at least.
+    } finally {
+      clearTimeout(deadline);
+    }
+    const body = parsed(text);
+    return typeof body === 'object' && body !== null ? messageIn(body) : text;
+  }
 }
 
 /** A provider that may take longer for its first byte may also take longer for its first token. */
@@ -160,106 +252,6 @@ function silenceLimit(state: StreamParser['state'], silence: SilenceLimits): num
   return state.isBegun ? silence.betweenMs : silence.firstTokenMs;
 }
 
-function fail(state: State, fault: WireFault): void {
-  if (state.fault !== null) return;
-  state.fault = fault;
-  state.request.abort();
-}
-
-async function send(
-  state: State,
-  url: string | URL | Request,
-  init: RequestInit = {},
-): Promise<Response> {
-  const { request, silenceTimer } = state;
-  state.isBegun = state.fault === null;
-  let response: ProviderResponse;
-  try {
-    response = await requestProvider(url, init, request.signal);
-  } catch (error) {
-    fail(state, connectionFault(error));
-    throw error;
-  }
-  silenceTimer.reset();
-  const { status, headers, body } = response;
-  if (status < 200 || status > 299) {
-    const message = await errorMessageOf(state, body);
-    fail(state, { kind: 'status', status, headers, message });
-    request.abort();
-    throw new Error(`status ${status}`);
-  }
-  return new Response(transformedBody(state, body, headers), { headers });
-}
-
-/** The bytes for the SDK. Each chunk is transformed as it arrives, also while the SDK has not read the one before. */
-function transformedBody(
-  state: State,
-  body: Readable,
-  headers: Headers,
-): ReadableStream<Uint8Array> {
-  const { protocol, parser, bounds, onText } = state;
-  const transform = createBodyTransform({
-    protocol,
-    parser,
-    response: { headers, bounds },
-    onText,
-    fail: (fault) => fail(state, fault),
-  });
-  let isOver = false;
-  /** Whether the next bytes may be read in this turn of the event loop. */
-  let isInTurn = true;
-  const take = (controller: ReadableStreamDefaultController, value: Uint8Array | null) => {
-    // After a fault the body ends with an error, which comes as null.
-    if (isOver || (value !== null && state.fault !== null)) return;
-    const { parts } = transform.arrived();
-    const bytes = transform.transform(value);
-    const arrived = transform.arrived();
-    if (value !== null) state.silenceTimer.reset();
-    if (arrived.isBegun) state.deadlines.begun();
-    if (arrived.parts > parts) state.stallTimer.reset();
-    if (bytes.length > 0) controller.enqueue(bytes);
-    const hasRoom = () => (controller.desiredSize ?? 0) > 0;
-    if (!hasRoom()) body.pause();
-    if ((value?.length ?? 0) >= floodBytes) {
-      // The socket has more at once: other work would have no turn before all of it is read.
-      isInTurn = false;
-      body.pause();
-      setImmediate(() => {
-        isInTurn = true;
-        if (hasRoom()) body.resume();
-      });
-    }
-    isOver = value === null || state.fault !== null || transform.isOver();
-    if (!isOver) return;
-    controller.close();
-    if (state.fault === null) drainBody(state, body);
-  };
-  return new ReadableStream<Uint8Array>({
-    start(controller) {
-      body.on('data', (value: Uint8Array) => take(controller, value));
-      body.on('end', () => take(controller, null));
-      body.on('error', (error) => {
-        fail(state, connectionFault(error));
-        take(controller, null);
-      });
-    },
-    pull() {
-      if (isInTurn) body.resume();
-    },
-    cancel() {
-      isOver = true;
-      state.request.abort();
-    },
-  });
-}
-
-/** Reads the body to its end, because only then its connection can be reused. */
-function drainBody(state: State, body: Readable): void {
-  state.isDraining = true;
-  const deadline = setTimeout(() => state.request.abort(), drainMs).unref();
-  body.once('close', () => clearTimeout(deadline)).resume();
-}
-
 /** Why a request has no response. */
 export function connectionFault(error: unknown): WireFault {
   const causes: string[] = [];
@@ -269,26 +261,4 @@ export function connectionFault(error: unknown): WireFault {
   }
   const detail = causes.at(-1) ?? (error instanceof Error ? error.message : String(error));
   return { kind: 'lost', detail, isSent: !causes.some((code) => unsent.test(code)) };
-}
-
-/** The message in the body of an error response; empty where there is none. */
-async function errorMessageOf(
-  { request }: Pick<State, 'request'>,
-  chunks: AsyncIterable<Uint8Array>,
-): Promise<string> {
-  const deadline = setTimeout(() => request.abort(), errorBodyMs).unref();
-  const decoder = new TextDecoder();
-  let text = '';
-  try {
-    for await (const bytes of chunks) {
-      text += decoder.decode(bytes, { stream: true });
-      if (text.length > errorCharactersMax) break;
-    }
-  } catch {
-    // What has arrived is reported, the status at least.
-  } finally {
-    clearTimeout(deadline);
-  }
-  const body = parsed(text);
-  return typeof body === 'object' && body !== null ? messageIn(body) : text;
 }

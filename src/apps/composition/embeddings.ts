@@ -2,7 +2,7 @@
 
 import type { Metrics } from '../../adapters/http/metrics.ts';
 import { createEmbeddings } from '../../adapters/models/embeddings.ts';
-import { createPrices } from '../../adapters/models/prices.ts';
+import { Prices } from '../../adapters/models/prices.ts';
 import type { Config } from '../../core/config/config.ts';
 import type { Context } from '../../core/context/context.ts';
 import type { Credentials } from '../../core/credentials/credentials.ts';
@@ -37,7 +37,7 @@ export function composeEmbeddings({
   const embeddings = createEmbeddings({ settingsOf, clock });
   const embedder = createEmbedder({
     ...{ database, clock, log },
-    model: { name, embeddings, prices: createPrices(config.modelPrices) },
+    model: { name, embeddings, prices: new Prices(config.modelPrices) },
     observe({ purpose, outcome, usage, cost }) {
       metrics.embedded({ purpose, outcome });
       if (usage !== null) metrics.tokensUsed(usage, cost);

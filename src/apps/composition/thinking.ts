@@ -3,8 +3,8 @@
 import type { Transaction } from '../../adapters/database/database.ts';
 import type { Metrics } from '../../adapters/http/metrics.ts';
 import type { Models } from '../../adapters/models/model.ts';
-import { createModels } from '../../adapters/models/models.ts';
-import { createPrices } from '../../adapters/models/prices.ts';
+import { ProviderModels } from '../../adapters/models/models.ts';
+import { Prices } from '../../adapters/models/prices.ts';
 import { type EndedClaim, endAbandonedSteps } from '../../core/agents/abandoned-steps.ts';
 import type { Agents } from '../../core/agents/agents.ts';
 import { openGenerations } from '../../core/agents/generations.ts';
@@ -80,7 +80,7 @@ export function composeThinking(deps: ThinkingDeps): ComposedThinking {
     jobsAbove: listJobsAbove,
     readTreeUse,
     treeTokensMax: config.agentTokensMax,
-    prices: createPrices(config.modelPrices),
+    prices: new Prices(config.modelPrices),
     streamedBytesOf,
     observe(job, used, cost) {
       recorder.used(job, used, cost);
@@ -110,7 +110,7 @@ export function composeThinking(deps: ThinkingDeps): ComposedThinking {
 }
 
 function modelsOf({ base, config, observers, slices }: ThinkingDeps): Models {
-  return createModels({
+  return new ProviderModels({
     clock: base.clock,
     onCall: (call) => observers.metrics.modelCalled(call),
     silence: {
