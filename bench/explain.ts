@@ -36,12 +36,14 @@ import { newId } from '../src/kernel/ids.ts';
 import { createLogger } from '../src/kernel/log.ts';
 import { removeApprovals } from '../src/platform/approvals/approvals.ts';
 import { deleteOldEvents } from '../src/platform/run-events/retention.ts';
-import { createRunEvents } from '../src/platform/run-events/send.ts';
+import { RunEvents } from '../src/platform/run-events/run-events.ts';
+import { removeUntakeable } from '../src/platform/run-events/untakeable.ts';
 import { forgetJobs } from '../src/platform/run-events/waits.store.ts';
 import { deleteExpiredRuns } from '../src/platform/schedules/retention.ts';
 import { deleteOldStatistics } from '../src/platform/statistics/retention.ts';
 import { addCalls } from '../src/platform/triggers/calls.store.ts';
 import { deleteExpiredDeliveries } from '../src/platform/webhooks/retention.ts';
+import { contextOf } from '../test/support/context.ts';
 import { startPostgres } from '../test/support/postgres.ts';
 import { scriptedPool } from '../test/support/scripted-pool.ts';
 import { agentOfMemories, fill, large, type Size } from './explain-fill.ts';
@@ -321,11 +323,10 @@ async function acts(database: Database, { server, slices, key }: Platform): Prom
     .where('organization_id', '=', large)
     .executeTakeFirstOrThrow();
   const sendIn = (tx: Transaction, eventKey: string) =>
-    createRunEvents({
-      database: { ...database, write: (unit) => unit(tx) },
-      clock: systemClock,
-      endWaits: slices.jobs.endWaits,
-    }).send(
+    new RunEvents(
+      contextOf({ database: { ...database, write: (unit) => unit(tx) }, clock: systemClock }),
+      slices.jobs.endWaits,
+    ).send(
       { organizationId: large, owner: 'key' },
       { event: 'order.paid', key: eventKey, jobId: null, data: 1 },
     );
@@ -530,7 +531,7 @@ async function acts(database: Database, { server, slices, key }: Platform): Prom
     task('dispatch of events', () => slices.webhooks.dispatcher.dispatch()),
     task('tick of schedules', () => slices.schedules.tick()),
     task('memories of deleted agents', () => slices.memories.purge()),
-    task('events left untold', () => slices.runEvents.tellUntold()),
+    task('undelivered events', () => slices.runEvents.delivery.deliverAll()),
     undone('an event that one run waits for', (tx) => sendIn(tx, 'order-2')),
     {
       ...undone('an event that 500 runs wait for', (tx) => sendIn(tx, 'all')),
@@ -542,10 +543,10 @@ async function acts(database: Database, { server, slices, key }: Platform): Prom
       await holdFamilies(tx, [parent]);
       await listDescendants(tx, [parent]);
     }),
-    task('events that no job can take', () => slices.runEvents.removeUntakeable(), {
+    task('events that no job can take', () => removeUntakeable(database), {
       once: true,
     }),
-    task('retention of events', () => deleteOldEvents({ database, clock }), { once: true }),
+    task('retention of events', () => deleteOldEvents(database, clock), { once: true }),
     undone('claim of 50 jobs', (tx) =>
       claimJobs(tx, queued, { by: 1, now: clock.now(), leaseUntil: clock.now() }),
     ),

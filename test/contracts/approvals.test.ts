@@ -2,7 +2,6 @@
 import { sql } from 'kysely';
 import { describe, expect, test } from 'vitest';
 import type { Database } from '../../src/adapters/database/database.ts';
-import { composeApprovals } from '../../src/apps/composition/approvals.ts';
 import { createEndWaits } from '../../src/core/jobs/end-waits.ts';
 import { deleteExpired } from '../../src/core/jobs/retention.ts';
 import { insertSteps } from '../../src/core/journal/step-queries.ts';
@@ -14,7 +13,12 @@ import {
   type ApprovalFilters,
   listApprovals,
 } from '../../src/platform/approvals/approvals.store.ts';
-import { type Decision, removeApprovals } from '../../src/platform/approvals/approvals.ts';
+import {
+  Approvals,
+  type Decision,
+  removeApprovals,
+} from '../../src/platform/approvals/approvals.ts';
+import { contextOf } from '../support/context.ts';
 import { engines } from '../support/databases.ts';
 import { completed, type JobsWorld, jobsWorld } from '../support/jobs-world.ts';
 import { manualClock } from '../support/manual-clock.ts';
@@ -40,7 +44,7 @@ describe.each(await engines())('on $name', (engine) => {
     const clock = manualClock(new Date().toISOString());
     const world = await jobsWorld(engine, { clock, ...more });
     const endWaits = createEndWaits({ queue: { sendHints() {} }, wakeRun() {} });
-    const approvals = composeApprovals(world, { endWaits });
+    const approvals = new Approvals(contextOf(world), endWaits);
     return { ...world, approvals };
   }
   type World = Awaited<ReturnType<typeof approvalsWorld>>;

@@ -6,16 +6,17 @@
 import { describe, expect, onTestFinished, test } from 'vitest';
 import type { Database } from '../../src/adapters/database/database.ts';
 import { openPostgres } from '../../src/adapters/database/postgres.ts';
-import { composeApprovals } from '../../src/apps/composition/approvals.ts';
 import { watchTasks } from '../../src/apps/composition/background.ts';
 import { claimJobs } from '../../src/core/jobs/admission.store.ts';
 import { createEndWaits } from '../../src/core/jobs/end-waits.ts';
 import { findUnbegunJobs } from '../../src/core/jobs/leases.store.ts';
 import { createReports } from '../../src/core/jobs/reports.ts';
 import { createLogger } from '../../src/kernel/log.ts';
+import { Approvals } from '../../src/platform/approvals/approvals.ts';
 import { createTick } from '../../src/platform/schedules/tick.ts';
 import { type CommitProxy, startCommitProxy } from '../support/commit-proxy.ts';
 import { expectConsistent } from '../support/consistency.ts';
+import { contextOf } from '../support/context.ts';
 import { engines } from '../support/databases.ts';
 import { completed, type JobsWorld, jobsWorld, leaseMs } from '../support/jobs-world.ts';
 import { schedulesWorld } from '../support/schedules-world.ts';
@@ -261,7 +262,7 @@ describe.each(all.filter(({ name }) => name === 'PostgreSQL'))('on $name', (engi
       await losingEach(async (run, world, id) => {
         const { clock, database, performer } = world;
         const endWaits = createEndWaits({ queue: { sendHints() {} }, wakeRun: performer.wake });
-        const approvals = composeApprovals(world, { endWaits });
+        const approvals = new Approvals(contextOf(world), endWaits);
         const ask = { title: 'Ship?', details: {}, timeoutMs: 10 * minute };
         const waiting = run.ask('wait', { kind: 'approval', name: 'ship', nth: 1, ...ask });
         await waitFor(() => run.suspensions > 0, { describe: 'the run is to be unloaded' });

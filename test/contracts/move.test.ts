@@ -11,13 +11,14 @@ import {
   writeMoveMarker,
 } from '../../src/adapters/database/move-marker.ts';
 import { openSqlite, sqliteFile } from '../../src/adapters/database/sqlite.ts';
-import { composeApprovals } from '../../src/apps/composition/approvals.ts';
 import { moveToPostgres } from '../../src/apps/move/move.ts';
 import { planMove } from '../../src/apps/move/plan.ts';
 import { isAfter, joinReader, type OutboxEvent, readEvents } from '../../src/core/events/reader.ts';
 import { systemClock } from '../../src/kernel/clock.ts';
 import { newId } from '../../src/kernel/ids.ts';
 import { createLogger } from '../../src/kernel/log.ts';
+import { Approvals } from '../../src/platform/approvals/approvals.ts';
+import { contextOf } from '../support/context.ts';
 import { type Engine, engines, type Place } from '../support/databases.ts';
 import { eventsWorld } from '../support/event-waits.ts';
 import { completed } from '../support/jobs-world.ts';
@@ -259,7 +260,7 @@ describe.each(servers)('a move into PostgreSQL', (engine) => {
     await move(dataDir, place.at);
     const target = await place.open();
     const world = await eventsWorld(engine, { database: target });
-    const approvals = composeApprovals(world, world);
+    const approvals = new Approvals(contextOf(world), world.endWaits);
     const { data } = await approvals.list(
       'default',
       { status: 'pending' },

@@ -2,6 +2,7 @@
 import { sql } from 'kysely';
 import { describe, expect, test } from 'vitest';
 import type { Database, Transaction } from '../../src/adapters/database/database.ts';
+import { removeUntakeable } from '../../src/platform/run-events/untakeable.ts';
 import { engines } from '../support/databases.ts';
 import { isBlocked, lockedInTurn } from '../support/deadlocks.ts';
 import { type EventsWorld, eventsWorld } from '../support/event-waits.ts';
@@ -249,7 +250,7 @@ describe.each(await engines())('on $name', (engine) => {
     await expect(world.send({ data: 1 }, dyingEvents(world))).rejects.toThrow('has died');
     const left = await world.waits();
 
-    await world.runEvents.tellUntold();
+    await world.runEvents.delivery.deliverAll();
     for (const job of jobs) await world.wait(job, 2);
     const { delivered } = await world.send({ data: 2 });
 
@@ -373,10 +374,10 @@ describe.each(await engines())('on $name', (engine) => {
       const { eventId: kept } = await world.send();
       const young = await world.submit();
 
-      await world.runEvents.removeUntakeable();
+      await removeUntakeable(world.database);
       const whileWaiting = await world.stored();
       await world.attempt(waiting.id, completed());
-      await world.runEvents.removeUntakeable();
+      await removeUntakeable(world.database);
 
       expect(whileWaiting).toHaveLength(2);
       expect(whileWaiting).toContain(kept);
@@ -541,13 +542,13 @@ describe.each(await engines())('on $name', (engine) => {
       await world.attempt(old.id, completed());
       // Ids are of the machine's clock.
       world.clock.jumpTo(Date.now() + 60 * minute);
-      await world.runEvents.removeUntakeable();
+      await removeUntakeable(world.database);
       world.clock.jumpTo(Date.now());
 
       const job = await world.submit();
       const { eventId } = await world.send();
       await world.submit();
-      await world.runEvents.removeUntakeable();
+      await removeUntakeable(world.database);
 
       expect(await world.stored()).toEqual([eventId]);
       expect(await world.wait(job, 1)).toMatchObject({ value: { id: eventId } });

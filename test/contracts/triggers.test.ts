@@ -6,7 +6,6 @@ import type { Database } from '../../src/adapters/database/database.ts';
 import { createSigningSecrets } from '../../src/adapters/database/signing-secrets.ts';
 import { createMemoryQueue } from '../../src/adapters/queue/memory.ts';
 import { composeAgents } from '../../src/apps/composition/agents.ts';
-import { composeRunEvents } from '../../src/apps/composition/run-events.ts';
 import { composeTriggers } from '../../src/apps/composition/triggers.ts';
 import { createApiKeys } from '../../src/core/api-keys/api-keys.ts';
 import { readConfig } from '../../src/core/config/config.ts';
@@ -18,9 +17,11 @@ import { createSkillRegistry } from '../../src/core/skills/registry.ts';
 import type { Caller } from '../../src/kernel/caller.ts';
 import { createCipher } from '../../src/kernel/encryption.ts';
 import { createLogger } from '../../src/kernel/log.ts';
+import { RunEvents } from '../../src/platform/run-events/run-events.ts';
 import type { Call } from '../../src/platform/triggers/receive.ts';
 import type { NewTrigger } from '../../src/platform/triggers/triggers.schemas.ts';
 import { requireActive } from '../../src/platform/triggers/triggers.ts';
+import { contextOf } from '../support/context.ts';
 import { engines } from '../support/databases.ts';
 import { type ManualClock, manualClock } from '../support/manual-clock.ts';
 import { recordEvents } from '../support/outbox.ts';
@@ -78,7 +79,7 @@ async function processOn(database: Database, clock: ManualClock) {
     accept,
   });
   const secrets = createSigningSecrets(database, createCipher(Buffer.alloc(32, 1)), () => true);
-  const runEvents = composeRunEvents({ database, clock }, { endWaits: async () => [] });
+  const runEvents = new RunEvents(contextOf({ database, clock }), async () => []);
   const { triggers, receive, mappings } = composeTriggers(
     { database, clock },
     { agents, apiKeys, skills, execute, secrets, runEvents },

@@ -1,11 +1,13 @@
 /** Jobs that wait for events, as the runs that ask for it leave them, without a run. */
 import { sql } from 'kysely';
 import type { Database, Transaction } from '../../src/adapters/database/database.ts';
-import { composeRunEvents } from '../../src/apps/composition/run-events.ts';
 import { createEndWaits } from '../../src/core/jobs/end-waits.ts';
 import type { JournalJob } from '../../src/core/journal/step-rows.ts';
 import { eventWaits } from '../../src/platform/run-events/event-waits.ts';
 import { deleteOldEvents } from '../../src/platform/run-events/retention.ts';
+import { RunEvents } from '../../src/platform/run-events/run-events.ts';
+import { removeUntakeable } from '../../src/platform/run-events/untakeable.ts';
+import { contextOf } from './context.ts';
 import type { Engine } from './databases.ts';
 import { jobsWorld } from './jobs-world.ts';
 
@@ -28,7 +30,7 @@ export async function eventsWorld(engine: Engine, options: { database?: Database
       void woken.push(...hints.map(({ id }) => id)),
   };
   const endWaits = createEndWaits({ queue, wakeRun() {} });
-  const eventsOn = (on: Database) => composeRunEvents({ database: on, clock }, { endWaits });
+  const eventsOn = (on: Database) => new RunEvents(contextOf({ database: on, clock }), endWaits);
   const runEvents = eventsOn(database);
 
   /** Begins to wait as step `n`, in the caller's transaction; the result, or null where it waits. */
@@ -94,8 +96,8 @@ export async function eventsWorld(engine: Engine, options: { database?: Database
     },
     /** What the background tasks delete. */
     async deleteOld() {
-      await runEvents.removeUntakeable();
-      await deleteOldEvents({ database, clock });
+      await removeUntakeable(database);
+      await deleteOldEvents(database, clock);
     },
     /** What is counted of the stored events, and what there is. */
     async totals() {

@@ -11,6 +11,7 @@ import { type Repeated, repeat } from '../../kernel/repeat.ts';
 import { removeApprovals } from '../../platform/approvals/approvals.ts';
 import { beatEveryMs } from '../../platform/processes/processes.ts';
 import { deleteOldEvents } from '../../platform/run-events/retention.ts';
+import { removeUntakeable } from '../../platform/run-events/untakeable.ts';
 import { deleteExpiredRuns } from '../../platform/schedules/retention.ts';
 import { deleteOldStatistics } from '../../platform/statistics/retention.ts';
 import { deleteExpiredDeliveries } from '../../platform/webhooks/retention.ts';
@@ -121,11 +122,11 @@ function schedulerTasks({
 }: Slices): Task[] {
   return [
     [sweepEveryMs, () => jobs.recovery.sweep()],
-    [sweepEveryMs, () => runEvents.tellUntold()],
+    [sweepEveryMs, () => runEvents.delivery.deliverAll()],
     [purgeEveryMs, () => memories.purge()],
     [purgeEveryMs, () => memories.expire()],
     [renewEveryMs, () => memories.renew()],
-    [purgeEveryMs, () => runEvents.removeUntakeable()],
+    [purgeEveryMs, () => removeUntakeable(runEvents.database)],
     [purgeEveryMs, () => webhooks.listeners.removeExpired()],
     [sealEveryMs, () => signingSecrets.sealStored()],
     [tickEveryMs, schedules.tick],
@@ -150,7 +151,7 @@ function retentionTasks(
     },
     () => deleteExpiredRuns({ database, clock }, retentionDays),
     () => deleteExpiredDeliveries({ database, clock, writer }, retentionDays),
-    () => deleteOldEvents({ database, clock }),
+    () => deleteOldEvents(database, clock),
     () => deleteOldUsage({ database, clock }),
     () => deleteOldStatistics({ database, clock }),
     () => triggers.calls.deleteOld(),

@@ -9,15 +9,15 @@ import type { Context } from '../../core/context/context.ts';
 import { createConversations } from '../../core/conversations/conversations.ts';
 import type { ExecutorPool } from '../../core/executors/pool.ts';
 import type { Clock } from '../../kernel/clock.ts';
+import { Approvals } from '../../platform/approvals/approvals.ts';
+import { RunEvents } from '../../platform/run-events/run-events.ts';
 import { composeAgents } from './agents.ts';
-import { composeApprovals } from './approvals.ts';
 import { type ClusterTimes, clusterTimes } from './cluster-times.ts';
 import type { ComposedEmbeddings, EmbeddingsDeps } from './embeddings.ts';
 import { composeJobs } from './jobs.ts';
 import type { Parts } from './parts.ts';
 import { composeProcesses } from './processes.ts';
 import { composeRemoteSkills, runnersOf } from './remote-skills.ts';
-import { composeRunEvents } from './run-events.ts';
 import { composeSchedules } from './schedules.ts';
 import { composeSecrets } from './secrets.ts';
 import { composeSkills } from './skills.ts';
@@ -58,13 +58,13 @@ export async function composeSlices(parts: Parts, clock: Clock, writer: string) 
     observer: createJobObserver(metrics, recorder, used.processes.local),
   });
   const running = { agents, apiKeys, skills, ...jobs };
-  const runEvents = composeRunEvents(base, jobs);
+  const runEvents = new RunEvents(base, jobs.endWaits);
   const schedules = composeSchedules(base, running, config.scheduledJobsMax);
   return {
     ...used,
     userData: { ...base, memories: used.memories, jobs: jobs.jobs },
     jobs,
-    approvals: composeApprovals(base, jobs),
+    approvals: new Approvals(base, jobs.endWaits),
     runEvents,
     schedules,
     usage: composeUsage(base, {

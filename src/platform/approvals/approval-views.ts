@@ -1,11 +1,11 @@
-/** An approval as clients, webhooks and the run that asked see it. */
+/** The forms of an approval: the body for clients, the events for webhooks, and the result for the run. */
 import { envelopeOf, type NewEvent } from '../../core/events/events.ts';
 import { timestamp, timestampOrNull } from '../../kernel/clock.ts';
 import { type Json, objectOf } from '../../kernel/json.ts';
 import { linkOf } from '../../kernel/link.ts';
 import { type ApprovalRow, deciderKey } from './approvals.store.ts';
 
-/** What the run gets. */
+/** The result of the wait, for the run. */
 export interface ApprovalResult {
   readonly approved: boolean;
   /** Null without a decision. */

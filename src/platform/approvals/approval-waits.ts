@@ -1,7 +1,7 @@
 /**
  * The wait for an approval: a run asks a person and waits. The question is a row of its own, inserted in the
- * transaction that records the wait and closed in the one that ends it. So each wait asks once, and a repeated
- * run, which finds its wait on record, never asks again.
+ * transaction that records the wait and closed in the one that ends it. So each wait makes one question, and a
+ * repeated run, which finds its wait on record, makes no other.
  */
 import { createHash } from 'node:crypto';
 import type { Transaction } from '../../adapters/database/database.ts';
@@ -26,7 +26,7 @@ import {
   insertApproval,
 } from './approvals.store.ts';
 
-/** What a person is asked. The deadline is no part of it. */
+/** A question to a person. The deadline is no part of it. */
 interface Question {
   readonly title: string;
   readonly details: Json;
@@ -104,7 +104,7 @@ async function begin(
   return null;
 }
 
-/** The answer at the deadline: no. */
+/** At the deadline the question counts as rejected. */
 async function expire(
   tx: Transaction,
   { job, n }: Parameters<WaitKindVerbs['expire']>[1],

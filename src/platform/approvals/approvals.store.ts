@@ -9,14 +9,14 @@ import type { ApprovalStatus, ApprovalsTable } from '../../adapters/database/tab
 
 export type ApprovalRow = Selectable<ApprovalsTable>;
 
-/** What a list of approvals may be narrowed by. */
+/** The filters of a list of approvals. */
 export interface ApprovalFilters {
   readonly status?: ApprovalStatus | undefined;
   readonly job_id?: string | undefined;
   readonly agent_id?: string | undefined;
 }
 
-/** How an approval stops being pending. */
+/** The columns that end a pending approval. */
 export type ApprovalEnd = Pick<
   ApprovalRow,
   'decided_at' | 'decided_by' | 'decided_by_kind' | 'decided_by_key' | 'reason' | 'answer'
@@ -71,7 +71,7 @@ export async function listApprovals(
   const equal = (column: 'organization_id' | 'status' | 'agent_id', value: string) =>
     job_id === undefined
       ? sql<SqlBool>`${sql.ref(column)} = ${value}`
-      : // A job has few approvals: no index of another column is used for them.
+      : // A job has few approvals, so the query uses the index of job_id alone.
         sql<SqlBool>`${sql.ref(column)} || '' = ${value}`;
   let query = db.kysely.selectFrom('approvals').where(equal('organization_id', organizationId));
   if (job_id !== undefined) query = query.where('job_id', '=', job_id);

@@ -1,13 +1,13 @@
 /**
- * Approvals: questions of runs to a person. Listing them and deciding them. The first decision counts: it ends
- * the waiting step, changes the approval and appends its event in one transaction, so a decision that was
- * answered is never lost and no later one replaces it. Never asks; a run does (`approval-waits.ts`).
+ * Approvals: questions of runs to a person. Lists and decides them; runs insert them (`approval-waits.ts`). The first
+ * decision counts: it ends the waiting step, changes the approval and appends its event in one transaction, so a
+ * decision that was confirmed is never lost and no later one replaces it.
  */
-import type { Database, Transaction } from '../../adapters/database/database.ts';
+import type { Database, Handle, Transaction } from '../../adapters/database/database.ts';
 import type { PageAsked } from '../../adapters/database/page-bytes.ts';
+import type { Context } from '../../core/context/context.ts';
 import { appendEvents } from '../../core/events/outbox.ts';
 import type { EndWaits } from '../../core/jobs/end-waits.ts';
-import { bind } from '../../kernel/bind.ts';
 import { type Clock, timestamp } from '../../kernel/clock.ts';
 import { invalid, invalidIn, notFound, PlatformError } from '../../kernel/errors.ts';
 import { answerIssues, type Form } from '../../kernel/form.ts';
@@ -25,14 +25,6 @@ import {
   namesOfKeys,
 } from './approvals.store.ts';
 
-export interface ApprovalsDeps {
-  readonly database: Database;
-  readonly clock: Clock;
-  readonly endWaits: EndWaits;
-}
-
-export type Approvals = ReturnType<typeof createApprovals>;
-
 /** The author of a decision: an API key, or a session of the console. */
 export interface Decider {
   readonly kind: 'api_key' | 'console';
@@ -49,51 +41,54 @@ export interface Decision {
   readonly answer?: Json | undefined;
 }
 
-export function createApprovals(deps: ApprovalsDeps) {
-  return bind(deps, { find, list, get, decide });
+export class Approvals {
+  readonly database: Database;
+  readonly clock: Clock;
+  readonly endWaits: EndWaits;
+
+  constructor({ database, clock }: Context, endWaits: EndWaits) {
+    this.database = database;
+    this.clock = clock;
+    this.endWaits = endWaits;
+  }
+
+  /** The organization's approval, or `404 not_found`. */
+  async find(organizationId: string, id: string): Promise<ApprovalRow> {
+    if (!isId(id)) throw notFound('Approval');
+    return readApproval(this.database.read, organizationId, id);
+  }
+
+  async list(organizationId: string, filters: ApprovalFilters, page: PageAsked) {
+    const { read } = this.database;
+    const { rows, total, next } = await listApprovals(read, organizationId, filters, page);
+    const names = await namesOfKeys(read, rows);
+    return { data: rows.map((row) => approvalBody(row, names)), total, next };
+  }
+
+  async get(organizationId: string, id: string) {
+    return this.#body(await this.find(organizationId, id));
+  }
+
+  /**
+   * Decides a pending approval; `409 conflict` for one that is not pending any more, or whose deadline has passed. An
+   * answer that does not fit the form is 400, and the approval stays pending.
+   */
+  async decide(organizationId: string, id: string, decision: Decision) {
+    const before = await this.find(organizationId, id);
+    const answer = before.status === 'pending' ? answerOf(before, decision) : null;
+    const decided = { ...decision, answer };
+    return this.#body(await this.database.write((tx) => decideIn(this, tx, before, decided)));
+  }
+
+  async #body(row: ApprovalRow) {
+    return approvalBody(row, await namesOfKeys(this.database.read, [row]));
+  }
 }
 
-/** The organization's approval, or `404 not_found`. */
-async function find({ database }: ApprovalsDeps, organizationId: string, id: string) {
-  const asked = { organization_id: organizationId, id };
-  return found(isId(id) ? await findApproval(database.read, asked) : undefined);
-}
-
-function found(row: ApprovalRow | undefined): ApprovalRow {
+async function readApproval(db: Handle, organizationId: string, id: string): Promise<ApprovalRow> {
+  const row = await findApproval(db, { organization_id: organizationId, id });
   if (row === undefined) throw notFound('Approval');
   return row;
-}
-
-async function list(
-  { database }: ApprovalsDeps,
-  organizationId: string,
-  filters: ApprovalFilters,
-  page: PageAsked,
-) {
-  const { rows, total, next } = await listApprovals(database.read, organizationId, filters, page);
-  const names = await namesOfKeys(database.read, rows);
-  return { data: rows.map((row) => approvalBody(row, names)), total, next };
-}
-
-async function get(deps: ApprovalsDeps, organizationId: string, id: string) {
-  return named(deps, await find(deps, organizationId, id));
-}
-
-async function named({ database }: ApprovalsDeps, row: ApprovalRow) {
-  return approvalBody(row, await namesOfKeys(database.read, [row]));
-}
-
-/**
- * Decides a pending approval; `409 conflict` for one that is not pending any more, or whose time has passed. An answer
- * that does not fit the form is 400, and the approval stays pending.
- */
-async function decide(deps: ApprovalsDeps, organizationId: string, id: string, decision: Decision) {
-  const before = await find(deps, organizationId, id);
-  const answer = before.status === 'pending' ? answerOf(before, decision) : null;
-  const row = await deps.database.write((tx) =>
-    decideIn(deps, tx, before, { ...decision, answer }),
-  );
-  return named(deps, row);
 }
 
 /** The recorded answer to the form; null without a form, and for a rejection. */
@@ -114,7 +109,7 @@ function answerOf({ fields }: ApprovalRow, { status, answer }: Decision): Json |
 }
 
 async function decideIn(
-  { clock, endWaits }: ApprovalsDeps,
+  { clock, endWaits }: Approvals,
   tx: Transaction,
   { organization_id, id, job_id, n, expires_at }: ApprovalRow,
   { status, by, reason, answer }: Omit<Decision, 'answer'> & { readonly answer: Json | null },
@@ -130,7 +125,7 @@ async function decideIn(
   const decided = { status, decided_at: now, ...decider, reason, answer: text };
   const row = isFirst ? await endApproval(tx, { job_id, n }, decided) : undefined;
   if (row === undefined) {
-    const other = found(await findApproval(tx, { organization_id, id }));
+    const other = await readApproval(tx, organization_id, id);
     throw refusal(other, await namesOfKeys(tx, [other]));
   }
   await appendEvents(tx, [decidedEvent(row)], now);

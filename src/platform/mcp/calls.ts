@@ -20,7 +20,7 @@ const waitMs = 2 ** 31 - 1;
 export interface CallsDeps {
   readonly execute: Execute;
   readonly jobs: Pick<Jobs, 'awaitEnd' | 'cancel' | 'get' | 'find'>;
-  readonly approvals: Pick<Approvals, 'list' | 'get' | 'decide'>;
+  readonly approvals: Approvals;
   /** The events of a job, from its beginning. */
   openStream(organizationId: string, jobId: string, signal: AbortSignal): AsyncIterable<JobEvent>;
 }

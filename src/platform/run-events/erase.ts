@@ -1,4 +1,4 @@
-/** Erasure of what jobs that have ended were sent: received events, their Idempotency-Keys, and the jobs' places in them. */
+/** Erasure of the events of ended jobs: received events, their Idempotency-Keys, waits and positions. */
 import type { Transaction } from '../../adapters/database/database.ts';
 import { deleteEventKeys, listEventsOfJobs } from './erase.store.ts';
 import { removeEventsTaken } from './untakeable.store.ts';

@@ -26,20 +26,20 @@ import {
 
 const namePattern = new RegExp(eventNamePattern);
 
-/** What a run waits for. The deadline is no part of it. */
-interface Awaited {
+/** The event for which a run waits. The deadline is no part of it. */
+interface AwaitedEvent {
   readonly event: string;
   readonly key: string | null;
 }
 
 const nothing: WaitResult = { value: null };
 
-/** Reads what a run waits for, which is hostile input. */
+/** Reads the payload of a run, which is hostile input. */
 function read(
   { event, key = null, timeoutMs }: Readonly<Record<string, unknown>>,
   _job: unknown,
   now: number,
-): { input: Awaited; dueAt: number } {
+): { input: AwaitedEvent; dueAt: number } {
   if (typeof event !== 'string' || !namePattern.test(event)) {
     throw permanentError(
       'the event that a run waits for must be named by 1 to 200 letters, digits and . _ - : /',
@@ -65,7 +65,7 @@ async function begin(
   { job, n, input, dueAt }: Parameters<WaitKindVerbs['begin']>[1],
   now: number,
 ): Promise<WaitResult | null> {
-  const { event, key } = input as Awaited;
+  const { event, key } = input as AwaitedEvent;
   const address: EventAddress = { organization_id: job.organization_id, event, key: key ?? '' };
   await lockAddress(tx, address, 'wait');
   const found = await findTakeable(tx, address, job.id);

@@ -20,7 +20,7 @@ const take = createKeyTaking<EventKeyRow>('event_idempotency_keys', {
   created_at: 'bigint',
 });
 
-const held = firstRow<KeyName>()((db, p) =>
+const findKey = firstRow<KeyName>()((db, p) =>
   db
     .selectFrom('event_idempotency_keys')
     .selectAll()
@@ -38,12 +38,12 @@ export async function takeEventKey(
   forgottenBefore: number,
 ): Promise<EventKeyRow | undefined> {
   const [taken] = await take(tx, [row], forgottenBefore);
-  return taken === undefined ? held(tx, row) : undefined;
+  return taken === undefined ? findKey(tx, row) : undefined;
 }
 
-/** The key as an earlier request has recorded it, also when that is no longer remembered. */
+/** The key as an earlier request has recorded it, also when it has expired. */
 export function findEventKey(db: Handle, name: KeyName): Promise<EventKeyRow | undefined> {
-  return held(db, name);
+  return findKey(db, name);
 }
 
 const describeEvent = statement<KeyName & Pick<EventKeyRow, 'event_id' | 'delivered'>>()((db, p) =>
@@ -54,7 +54,7 @@ const describeEvent = statement<KeyName & Pick<EventKeyRow, 'event_id' | 'delive
     .where('idempotency_key', '=', p('idempotency_key')),
 );
 
-/** Records what repeats of the request are answered with. */
+/** Records the receipt for repeats of the request. */
 export function describeKeyedEvent(
   tx: Transaction,
   row: KeyName & Pick<EventKeyRow, 'event_id' | 'delivered'>,

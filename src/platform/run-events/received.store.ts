@@ -9,7 +9,7 @@ import { countDeleted, countStored, deletedEvent } from './totals.store.ts';
 export interface EventAddress {
   readonly organization_id: string;
   readonly event: string;
-  /** Empty where none was given. */
+  /** Empty for an event without one. */
   readonly key: string;
 }
 
@@ -81,7 +81,7 @@ const facts = firstRow<EventAddress & { untaken_max: number; kept: number }, Tra
         .select('id')
         .orderBy('id')
         .limit(sql.lit(1))
-        .as('untold'),
+        .as('undelivered'),
       stored
         .where('taken', '=', sql.lit(1))
         .select('id')
@@ -95,7 +95,7 @@ const facts = firstRow<EventAddress & { untaken_max: number; kept: number }, Tra
   },
 );
 
-/** What a new event of an address is decided by. The transaction has locked the address. */
+/** The facts that decide about a new event of an address. The transaction has locked the address. */
 export interface AddressFacts {
   /** The newest job of the organization and the newest event of the address, whose ids lie before the new one's. */
   readonly newest: readonly string[];
@@ -103,11 +103,11 @@ export interface AddressFacts {
   readonly isAnyUnended: boolean;
   /** Events that no run has taken, at most `untakenMax`. */
   readonly untaken: number;
-  /** Whether an earlier event is still being told. */
+  /** Whether an earlier event has not been delivered to all jobs that wait for it. */
   readonly isBehind: boolean;
   /** The newest of the events that are more than the `kept` newest ones that runs have taken. */
   readonly surplus: string | null;
-  /** What is stored for the organization. */
+  /** The stored events of the organization. */
   readonly stored: { readonly events: number; readonly bytes: number };
 }
 
@@ -121,7 +121,7 @@ export async function addressFacts(
   return {
     newest: [row?.newest_job, row?.newest_event].filter((id) => typeof id === 'string'),
     untaken: Number(row?.untaken ?? 0),
-    isBehind: typeof row?.untold === 'string',
+    isBehind: typeof row?.undelivered === 'string',
     isAnyUnended: typeof row?.unended_job === 'string',
     surplus: row?.surplus ?? null,
     stored: { events: Number(row?.events ?? 0), bytes: Number(row?.bytes ?? 0) },
@@ -172,7 +172,7 @@ export async function hasJobEnded(
   return job && job.due_at === null;
 }
 
-const untold = firstRow<EventAddress, Transaction>()((db, p) =>
+const undelivered = firstRow<EventAddress, Transaction>()((db, p) =>
   db
     .selectFrom('received_events')
     .selectAll()
@@ -184,22 +184,22 @@ const untold = firstRow<EventAddress, Transaction>()((db, p) =>
     .limit(sql.lit(1)),
 );
 
-/** The oldest event of an address that some of the jobs that waited for it have not got. */
-export function findUntold(
+/** The oldest event of an address that some of the jobs that wait for it have not got. */
+export function findUndelivered(
   tx: Transaction,
   { organization_id, event, key }: EventAddress,
 ): Promise<ReceivedEvent | undefined> {
-  return untold(tx, { organization_id, event, key });
+  return undelivered(tx, { organization_id, event, key });
 }
 
-const mark = statement<{ id: string; told: number; given: number }>()((db, p) =>
+const updateDelivery = statement<{ id: string; told: number; taken: number }>()((db, p) =>
   db
     .updateTable('received_events')
     .set((eb) => ({
       told: p('told'),
       taken: eb
         .case()
-        .when(p('given'), '=', sql.lit(1))
+        .when(p('taken'), '=', sql.lit(1))
         .then(sql.lit(1))
         .else(eb.ref('taken'))
         .end(),
@@ -207,12 +207,16 @@ const mark = statement<{ id: string; told: number; given: number }>()((db, p) =>
     .where('id', '=', p('id')),
 );
 
-/** Records which jobs got an event: `told` is 1 when all that waited have, `given` is 1 when one got it just now. */
-export function markTold(
+/**
+ * Records a delivery: `isDone` when no job waits for the event any more (the column `told`), `isTaken` when a job
+ * just got it.
+ */
+export function recordDelivery(
   tx: Transaction,
-  row: { readonly id: string; readonly told: number; readonly given: number },
+  id: string,
+  { isDone, isTaken }: { readonly isDone: boolean; readonly isTaken: boolean },
 ): Promise<void> {
-  return tx.each(mark, [row]);
+  return tx.each(updateDelivery, [{ id, told: isDone ? 1 : 0, taken: isTaken ? 1 : 0 }]);
 }
 
 const addresses = allRows<{ limit: number }>()((db, p) =>
@@ -224,7 +228,7 @@ const addresses = allRows<{ limit: number }>()((db, p) =>
     .limit(p('limit')),
 );
 
-/** Names and keys that have untold events. */
-export function untoldAddresses(db: Handle, limit: number): Promise<EventAddress[]> {
+/** Addresses that have undelivered events. */
+export function listUndelivered(db: Handle, limit: number): Promise<EventAddress[]> {
   return addresses(db, { limit });
 }

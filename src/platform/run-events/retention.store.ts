@@ -22,7 +22,7 @@ const jobsIn = (table: 'event_positions' | 'received_events') =>
 
 /** Jobs after one, in the order of their ids; `due_at` is null for those that have ended. */
 export const pagesOfJobs = [
-  // Those that were given events, and those for which alone events are stored.
+  // Jobs that got events, and jobs for which alone events are stored.
   jobsIn('event_positions'),
   jobsIn('received_events'),
 ];

@@ -1,6 +1,6 @@
 /**
- * Retention of events: deletes what is left of the events of jobs that have ended, and Idempotency-Keys that
- * are no longer remembered. In batches.
+ * Retention of events: deletes the waits, positions and events of jobs that have ended, and expired Idempotency-Keys,
+ * in batches.
  */
 import type { Database } from '../../adapters/database/database.ts';
 import { deleteInBatches, foundAndDeleted } from '../../adapters/database/in-batches.ts';
@@ -13,11 +13,7 @@ import { forgetJobs } from './waits.store.ts';
 /** Rows that one transaction reads or deletes. */
 const rowsMax = 1_000;
 
-export async function deleteOldEvents(deps: {
-  readonly database: Database;
-  readonly clock: Clock;
-}): Promise<void> {
-  const { database, clock } = deps;
+export async function deleteOldEvents(database: Database, clock: Clock): Promise<void> {
   const before = clock.now() - idempotencyMs;
   await deleteInBatches(database, rowsMax, async (tx) =>
     foundAndDeleted(await deleteOldEventKeys(tx, before, rowsMax)),

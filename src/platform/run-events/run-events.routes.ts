@@ -10,7 +10,7 @@ import type { Server } from '../../adapters/http/server.ts';
 import { requireScopes } from '../../kernel/caller.ts';
 import { eventKeyCharsMax } from '../../kernel/step-bounds.ts';
 import { eventNamePattern, eventScopes } from './bounds.ts';
-import type { RunEvents } from './send.ts';
+import type { RunEvents } from './run-events.ts';
 
 const SentEvent = Type.Object(
   {
@@ -82,7 +82,7 @@ const schema = {
   },
 };
 
-export function runEventRoutes(server: Server, { send }: Pick<RunEvents, 'send'>): void {
+export function runEventRoutes(server: Server, runEvents: RunEvents): void {
   const admit = async (request: FastifyRequest) =>
     requireScopes(callerOf(request).scopes, eventScopes);
   const options = { config: acceptingWork, onRequest: admit, schema };
@@ -91,7 +91,7 @@ export function runEventRoutes(server: Server, { send }: Pick<RunEvents, 'send'>
     const { event, key = null, job_id: jobId = null, data = null } = request.body;
     const idempotencyKey = idempotencyKeyOf(request);
     const sender = { organizationId, owner: keyId, idempotencyKey };
-    const receipt = await send(sender, { event, key, jobId, data });
+    const receipt = await runEvents.send(sender, { event, key, jobId, data });
     if (receipt.isReplay) reply.header('idempotent-replayed', 'true');
     return reply.status(202).send({ event_id: receipt.eventId, delivered: receipt.delivered });
   });

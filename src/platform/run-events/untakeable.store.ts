@@ -51,9 +51,9 @@ const untakeable = firstRow<Omit<Oldest, 'limit'>>()((db, p) =>
     .limit(sql.lit(1)),
 );
 
-/** Whether an organization has told events that no job can take, taken by runs or not. */
-export async function hasUntakeable(db: Handle, asked: Omit<Oldest, 'limit'>): Promise<boolean> {
-  return (await untakeable(db, asked)) !== undefined;
+/** Whether an organization has delivered events that no job can take, taken by runs or not. */
+export async function hasUntakeable(db: Handle, oldest: Omit<Oldest, 'limit'>): Promise<boolean> {
+  return (await untakeable(db, oldest)) !== undefined;
 }
 
 function isFound(dialect: Dialect, oldest: RawBuilder<unknown>) {
@@ -70,8 +70,8 @@ const removeUntakeableOf = statement<Oldest>()((db, p, dialect) => {
 });
 
 /** Deletes the oldest events of an organization that no job can take; how many. */
-export function removeUntakeableEvents(tx: Transaction, asked: Oldest): Promise<number> {
-  return removed(tx, tx.all(removeUntakeableOf, asked));
+export function removeUntakeableEvents(tx: Transaction, oldest: Oldest): Promise<number> {
+  return removed(tx, tx.all(removeUntakeableOf, oldest));
 }
 
 const removeOldestTaken = statement<OfOrganization>()((db, p, dialect) => {
@@ -81,8 +81,8 @@ const removeOldestTaken = statement<OfOrganization>()((db, p, dialect) => {
 });
 
 /** Deletes the oldest events of an organization that runs have taken; how many. */
-export function removeOldestTakenEvents(tx: Transaction, asked: OfOrganization): Promise<number> {
-  return removed(tx, tx.all(removeOldestTaken, asked));
+export function removeOldestTakenEvents(tx: Transaction, oldest: OfOrganization): Promise<number> {
+  return removed(tx, tx.all(removeOldestTaken, oldest));
 }
 
 const isOfEndedJob = sql<SqlBool>`(job_id is not null and not exists (

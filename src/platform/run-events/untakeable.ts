@@ -1,7 +1,7 @@
 /**
  * Events that no job can take any more, because all jobs of the organization that are older have ended. They
- * are not stored, and are deleted soon: by a background task, and at once where they stand in the way of a
- * new event. Which these are is a lookup of the oldest unended job, so no clock decides about it.
+ * are not stored, and are deleted soon: by a background task, and at once where a new event needs their place. The
+ * id of the oldest unended job decides about them, not a clock.
  */
 import type { Database, Transaction } from '../../adapters/database/database.ts';
 import {
@@ -17,22 +17,18 @@ const deletedMax = 1_000;
 const roundsMax = 20;
 const organizationsMax = 100;
 
-interface Deps {
-  readonly database: Database;
-}
-
 /**
  * Deletes events of an organization whose bound is reached: those that no job can take any more, else the
- * oldest of those that runs have taken. A bounded number; how many.
+ * oldest of those that runs have taken. Returns their number, which is bounded.
  */
 export async function clearOrganization(tx: Transaction, organizationId: string): Promise<number> {
-  const asked = { organization_id: organizationId, limit: deletedMax };
-  const untaken = await removeUntakeableEvents(tx, { ...asked, taken: 0 });
-  return untaken > 0 ? untaken : removeOldestTakenEvents(tx, asked);
+  const oldest = { organization_id: organizationId, limit: deletedMax };
+  const untaken = await removeUntakeableEvents(tx, { ...oldest, taken: 0 });
+  return untaken > 0 ? untaken : removeOldestTakenEvents(tx, oldest);
 }
 
 /** Deletes the events of all organizations that no job can take any more. */
-export async function removeUntakeable({ database }: Deps): Promise<void> {
+export async function removeUntakeable(database: Database): Promise<void> {
   const { read } = database;
   let page = await pageOfOrganizations(read, '', organizationsMax);
   for (let last = page.at(-1); last !== undefined; last = page.at(-1)) {
@@ -44,10 +40,10 @@ export async function removeUntakeable({ database }: Deps): Promise<void> {
 /** Most runs of the task find no such event, and write nothing. */
 async function removeOf(database: Database, organizationId: string) {
   for (const taken of [0, 1] as const) {
-    const asked = { organization_id: organizationId, taken };
+    const oldest = { organization_id: organizationId, taken };
     for (let round = 0; round < roundsMax; round += 1) {
-      if (!(await hasUntakeable(database.read, asked))) break;
-      await database.write((tx) => removeUntakeableEvents(tx, { ...asked, limit: deletedMax }));
+      if (!(await hasUntakeable(database.read, oldest))) break;
+      await database.write((tx) => removeUntakeableEvents(tx, { ...oldest, limit: deletedMax }));
     }
   }
 }

@@ -1,4 +1,4 @@
-/** What runs wait for, and the last event that each job was given of a name and key. */
+/** The waits of runs for events, and the last event of a name and key that each job got. */
 import { type Selectable, sql } from 'kysely';
 import type { Transaction } from '../../adapters/database/database.ts';
 import { allRows, firstRow, statement } from '../../adapters/database/statement.ts';
@@ -10,15 +10,15 @@ import { removeEventsOfJobs } from './untakeable.store.ts';
 type WaitRow = Selectable<EventWaitsTable>;
 type PositionRow = Selectable<EventPositionsTable>;
 
-/** An event, or one that is to come, and how many of the jobs that wait for it are asked for. */
-interface Wanted extends EventAddress {
+/** An event and the number of waiting jobs to find. */
+interface Audience extends EventAddress {
   /** The only job that may take it; empty for all. */
   readonly job_id: string;
   readonly event_id: string;
   readonly limit: number;
 }
 
-const waiting = allRows<Wanted, Transaction>()((db, p) =>
+const waiting = allRows<Audience, Transaction>()((db, p) =>
   db
     .selectFrom('event_waits as w')
     .select(({ fn }) => ['w.job_id', fn.min('w.n').as('n')])
@@ -26,7 +26,7 @@ const waiting = allRows<Wanted, Transaction>()((db, p) =>
     .where('w.event', '=', p('event'))
     .where('w.key', '=', p('key'))
     .where((eb) => eb.or([eb('w.job_id', '=', p('job_id')), eb(p('job_id'), '=', sql.lit(''))]))
-    // A subquery of one row is looked up for each job; a join might be planned as a scan.
+    // PostgreSQL looks up a subquery of one row for each job; it might plan a join as a scan.
     .where(
       ({ fn, selectFrom }) =>
         fn.coalesce(
@@ -49,7 +49,7 @@ const waiting = allRows<Wanted, Transaction>()((db, p) =>
 /** The oldest wait of each job that waits for an event and has not had it or a later one, by job. */
 export function findWaiting(
   tx: Transaction,
-  { organization_id, event, key, job_id, event_id, limit }: Wanted,
+  { organization_id, event, key, job_id, event_id, limit }: Audience,
 ): Promise<{ job_id: string; n: number }[]> {
   return waiting(tx, { organization_id, event, key, job_id, event_id, limit });
 }
@@ -104,7 +104,7 @@ const advance = statement<PositionRow>()((db, p) =>
     ),
 );
 
-/** Records the last event that each of the jobs was given. */
+/** Records the last event that each of the jobs got. */
 export function advancePositions(tx: Transaction, rows: readonly PositionRow[]): Promise<void> {
   return tx.each(advance, rows);
 }
@@ -132,7 +132,7 @@ const takeable = firstRow<EventAddress & { job_id: string }, Transaction>()((db,
     .limit(sql.lit(1)),
 );
 
-/** The oldest stored event that came after the job was accepted and after the last one that it was given. */
+/** The oldest stored event that came after the job was accepted and after the last one that it got. */
 export function findTakeable(
   tx: Transaction,
   { organization_id, event, key }: EventAddress,

@@ -6,13 +6,13 @@ import { isObject } from '../../kernel/json.ts';
 import { eventKeyCharsMax, isLongerThan } from '../../kernel/step-bounds.ts';
 import { canonicalJson } from '../../kernel/text.ts';
 import { eventScopes } from '../run-events/bounds.ts';
-import type { RunEvents, SendReceipt } from '../run-events/send.ts';
+import type { RunEvents, SendReceipt } from '../run-events/run-events.ts';
 import type { MappingContext, Mappings } from './mapping.ts';
 import type { TriggerRow } from './triggers.store.ts';
 
 export interface EventTargetDeps {
   readonly mappings: Pick<Mappings, 'evaluate'>;
-  readonly runEvents: Pick<RunEvents, 'send' | 'repeatOf'>;
+  readonly runEvents: RunEvents;
 }
 
 /** Why the trigger may not send events; null if it may. */
@@ -31,7 +31,7 @@ export async function sendEvent(
   // Hash the request, not the mapped data: a mapping may use the time or a header that differs in a repeat.
   const fingerprint = hash('sha256', canonicalJson([context.body, context.query, event]));
   const sender = { organizationId, owner, idempotencyKey, fingerprint };
-  const earlier = await runEvents.repeatOf(sender);
+  const earlier = await runEvents.findReceipt(sender);
   if (earlier !== undefined) return earlier;
   const key = await keyOf(mappings, trigger, context);
   const data = await dataOf(mappings, trigger, context);

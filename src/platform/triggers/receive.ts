@@ -21,7 +21,7 @@ import { DecryptionError } from '../../kernel/encryption.ts';
 import { invalid, PlatformError } from '../../kernel/errors.ts';
 import { isObject } from '../../kernel/json.ts';
 import { canonicalJson } from '../../kernel/text.ts';
-import type { SendReceipt } from '../run-events/send.ts';
+import type { SendReceipt } from '../run-events/run-events.ts';
 import { type EventTargetDeps, eventObstacle, sendEvent } from './event-target.ts';
 import type { Mappings } from './mapping.ts';
 import { payloadOf } from './payload.ts';

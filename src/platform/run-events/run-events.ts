@@ -1,16 +1,19 @@
 /**
- * Send: records a received event and tells it to the jobs that wait for it, in one transaction. The
- * caller is answered after the commit. The event is stored too, if there are jobs that were accepted before it
- * and may wait for it later. Equal requests with one Idempotency-Key make one event.
+ * Events from outside. `send` records an event and delivers it to the jobs that wait for it, in one transaction, and
+ * returns after the commit. It stores the event if jobs that were accepted before it may wait for it later. Equal
+ * requests with one Idempotency-Key make one event.
  */
 import { hash } from 'node:crypto';
-import type { Transaction } from '../../adapters/database/database.ts';
+import type { Database, Transaction } from '../../adapters/database/database.ts';
+import type { Context } from '../../core/context/context.ts';
+import type { EndWaits } from '../../core/jobs/end-waits.ts';
 import { idempotencyMs } from '../../core/jobs/idempotency.ts';
-import { bind } from '../../kernel/bind.ts';
+import type { Clock } from '../../kernel/clock.ts';
 import { invalid, notFound, PlatformError } from '../../kernel/errors.ts';
 import { continueAfter, isId, newId } from '../../kernel/ids.ts';
 import { canonicalJson } from '../../kernel/text.ts';
 import { eventDataBytesMax, storedBytesMax, storedMax, takenKept, untakenMax } from './bounds.ts';
+import { EventDelivery, lockAudience } from './delivery.ts';
 import {
   describeKeyedEvent,
   type EventKeyRow,
@@ -26,11 +29,10 @@ import {
   type ReceivedEvent,
   removeTakenEvents,
 } from './received.store.ts';
-import { lockAudience, type TellDeps, tell, tellRest, tellUntold } from './tell.ts';
 import { removeEventsOfAddress } from './untakeable.store.ts';
-import { clearOrganization, removeUntakeable } from './untakeable.ts';
+import { clearOrganization } from './untakeable.ts';
 
-/** Who sends an event. */
+/** The sender of an event. */
 export interface Sender {
   readonly organizationId: string;
   /** The id of the API key or of the trigger: each has Idempotency-Keys of its own. */
@@ -40,7 +42,7 @@ export interface Sender {
   readonly fingerprint?: string;
 }
 
-/** An event as it is sent. */
+/** An event of a request. */
 export interface SentEvent {
   readonly event: string;
   readonly key: string | null;
@@ -49,7 +51,7 @@ export interface SentEvent {
   readonly data: unknown;
 }
 
-/** What the sender gets in response. */
+/** The response to the sender. */
 export interface SendReceipt {
   readonly eventId: string;
   /** Jobs that waited for it. */
@@ -58,46 +60,56 @@ export interface SendReceipt {
   readonly isReplay: boolean;
 }
 
-export type RunEvents = ReturnType<typeof createRunEvents>;
+export class RunEvents {
+  readonly database: Database;
+  readonly clock: Clock;
+  readonly delivery: EventDelivery;
 
-export function createRunEvents(deps: TellDeps) {
-  return bind(deps, { send, repeatOf, tellUntold, removeUntakeable });
-}
-
-/**
- * Throws `400` for data above its size, `404` for a job that is not the organization's, `409` for one that
- * has ended and when a bound of the stored events is reached, `422` for a key of another request.
- */
-async function send(deps: TellDeps, sender: Sender, sent: SentEvent): Promise<SendReceipt> {
-  const data = JSON.stringify(sent.data ?? null);
-  if (Buffer.byteLength(data) > eventDataBytesMax) {
-    throw invalid('data', `must be at most ${eventDataBytesMax / 1024} KiB of JSON`);
+  constructor(context: Context, endWaits: EndWaits) {
+    this.database = context.database;
+    this.clock = context.clock;
+    this.delivery = new EventDelivery(context, endWaits);
   }
-  const { jobId } = sent;
-  if (jobId !== null && !isId(jobId)) throw notFound('Job');
-  const { keyRow, isDone, ...receipt } = await deps.database.write((tx) =>
-    record(deps, tx, sender, { ...sent, data }),
-  );
-  if (isDone) return receipt;
-  const { eventId } = receipt;
-  const delivered = receipt.delivered + (await tellRest(deps, addressOf(sender, sent), eventId));
-  if (keyRow !== undefined) {
-    const described = { ...keyRow, event_id: eventId, delivered };
-    await deps.database.write((tx) => describeKeyedEvent(tx, described));
-  }
-  return { ...receipt, delivered };
-}
 
-/** The receipt of an earlier equal request with the same key and fingerprint. */
-async function repeatOf(
-  { database, clock }: Pick<TellDeps, 'database' | 'clock'>,
-  { owner, idempotencyKey, fingerprint }: Sender,
-): Promise<SendReceipt | undefined> {
-  if (idempotencyKey === undefined) return undefined;
-  const found = await findEventKey(database.read, { owner, idempotency_key: idempotencyKey });
-  if (found === undefined || found.fingerprint !== fingerprint) return undefined;
-  if (found.created_at < clock.now() - idempotencyMs) return undefined;
-  return { eventId: found.event_id, delivered: found.delivered, isReplay: true };
+  /**
+   * Throws `400` for data above its size, `404` for a job that is not the organization's, `409` for one that
+   * has ended and when a bound of the stored events is reached, `422` for a key of another request.
+   */
+  async send(sender: Sender, sent: SentEvent): Promise<SendReceipt> {
+    const { database, delivery } = this;
+    const data = JSON.stringify(sent.data ?? null);
+    if (Buffer.byteLength(data) > eventDataBytesMax) {
+      throw invalid('data', `must be at most ${eventDataBytesMax / 1024} KiB of JSON`);
+    }
+    const { jobId } = sent;
+    if (jobId !== null && !isId(jobId)) throw notFound('Job');
+    const { keyRow, isDone, ...receipt } = await database.write((tx) =>
+      record(this, tx, sender, { ...sent, data }),
+    );
+    if (isDone) return receipt;
+    const { eventId } = receipt;
+    const later = await delivery.deliverAddress(addressOf(sender, sent), eventId);
+    const delivered = receipt.delivered + later;
+    if (keyRow !== undefined) {
+      const described = { ...keyRow, event_id: eventId, delivered };
+      await database.write((tx) => describeKeyedEvent(tx, described));
+    }
+    return { ...receipt, delivered };
+  }
+
+  /** The receipt of an earlier equal request with the same key and fingerprint. */
+  async findReceipt({
+    owner,
+    idempotencyKey,
+    fingerprint,
+  }: Sender): Promise<SendReceipt | undefined> {
+    if (idempotencyKey === undefined) return undefined;
+    const key = { owner, idempotency_key: idempotencyKey };
+    const found = await findEventKey(this.database.read, key);
+    if (found === undefined || found.fingerprint !== fingerprint) return undefined;
+    if (found.created_at < this.clock.now() - idempotencyMs) return undefined;
+    return { eventId: found.event_id, delivered: found.delivered, isReplay: true };
+  }
 }
 
 /** A receipt, and whether all jobs that waited have got the event. */
@@ -107,12 +119,12 @@ interface Recorded extends SendReceipt {
 }
 
 async function record(
-  deps: TellDeps,
+  { clock, delivery }: RunEvents,
   tx: Transaction,
   sender: Sender,
   sent: SentText,
 ): Promise<Recorded> {
-  const now = deps.clock.now();
+  const now = clock.now();
   const keyRow = keyRowOf(sender, sent, now);
   const earlier = keyRow && (await takeEventKey(tx, keyRow, now - idempotencyMs));
   if (earlier) return repeated(earlier, keyRow as EventKeyRow);
@@ -123,8 +135,9 @@ async function record(
   const known = await addressFacts(tx, address, untakenMax, takenKept);
   const id = idAfter(known);
   const event = { ...address, id, job_id: jobId, taken: 0, told: 0, created_at: now, data };
-  const told = known.isBehind ? { delivered: 0, isDone: false } : await tell(deps, tx, event, now);
-  const { delivered, isDone } = told;
+  const { delivered, isDone } = known.isBehind
+    ? { delivered: 0, isDone: false }
+    : await delivery.deliver(tx, event, now);
   const isTaken = delivered > 0;
   // No other job may take it.
   const isOver = isTaken && jobId !== null;
