@@ -1,6 +1,6 @@
 /**
  * Makes the generated part of `@skillwright/client` from the OpenAPI document: what the generator of types has to
- * read, and the operations, grouped by tag, with a method for each.
+ * read, and the operations, grouped by tag, with a method for each. Headers are options of a method, and no parameters.
  */
 
 interface Schema {
@@ -67,14 +67,12 @@ const groupNames: Readonly<Record<string, string>> = { Skills: 'registry', 'Run 
 const header =
   '/** Generated from /openapi.json by `npm run console:types`: changes here are lost. */\n';
 
-/** The document with nothing in it but what the client's types are made of. */
+/** The document with nothing in it but what types of the client and the console are made of. */
 export function withoutAnswersOfErrors({ paths, components, webhooks }: OpenApi): object {
   const kept = Object.entries(paths).map(([path, operations]): [string, object] => [
     path,
     Object.fromEntries(
-      Object.entries(operations)
-        .filter(([, { operationId }]) => !excluded.has(operationId))
-        .map(([verb, operation]) => [verb, withoutErrors(operation)]),
+      Object.entries(operations).map(([verb, operation]) => [verb, withoutErrors(operation)]),
     ),
   ]);
   const events = Object.entries(webhooks).map(([event, { post }]): [string, unknown] => [
@@ -96,14 +94,7 @@ function withoutErrors(operation: Operation): object {
   const successes = Object.entries(responses)
     .filter(([status]) => status.startsWith('2'))
     .map(([status, { content }]) => [status, { description: '', ...(content && { content }) }]);
-  // Headers are options of a call.
-  const kept = parameters?.filter((parameter) => parameter.in !== 'header');
-  return {
-    operationId,
-    parameters: kept,
-    requestBody,
-    responses: Object.fromEntries(successes),
-  };
+  return { operationId, parameters, requestBody, responses: Object.fromEntries(successes) };
 }
 
 /** Without examples, which would be most of the file. */

@@ -1,10 +1,9 @@
 import { keepPreviousData, queryOptions } from '@tanstack/react-query';
-import { api, body, pageOf, type Schema } from './client.ts';
+import { api, body, pageOf, type QueryOf, type Schema } from './client.ts';
 import { live } from './queries.ts';
-import type { operations } from './schema.ts';
 
 export type Approval = Schema<'Approval'>;
-export type ApprovalFilters = NonNullable<operations['listApprovals']['parameters']['query']>;
+export type ApprovalFilters = QueryOf<'listApprovals'>;
 export type Verb = 'approve' | 'reject';
 
 export const approvalsQuery = (filters: ApprovalFilters, limit: number, offset = 0) =>

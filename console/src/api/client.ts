@@ -1,10 +1,14 @@
 /**
- * The client of the API: its paths, parameters and answers are the types of `schema.ts`, which
+ * The client of the API: its paths, parameters and answers are the types of `@skillwright/client`, which
  * `npm run console:types` writes from /openapi.json. A cookie identifies the session.
  */
 import createClient from 'openapi-fetch';
+import type {
+  components,
+  operations,
+  paths,
+} from '../../../packages/client/src/generated/schema.ts';
 import { pageOrganization } from './organization.ts';
-import type { components, paths } from './schema.ts';
 
 /**
  * Headers that mark a request of the console, without which the cookie is ignored, and name the page's
@@ -53,6 +57,11 @@ export const api = createClient<paths>({
 
 /** The schemas of the API by name. */
 export type Schema<Name extends keyof components['schemas']> = components['schemas'][Name];
+
+/** The query of an operation. */
+export type QueryOf<Name extends keyof operations> = NonNullable<
+  operations[Name]['parameters']['query']
+>;
 
 /** A refusal of the platform, with its message. */
 export class ApiError extends Error {

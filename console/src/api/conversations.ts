@@ -1,10 +1,9 @@
 import { keepPreviousData, queryOptions } from '@tanstack/react-query';
-import { api, body, listed, type Schema, wholePage } from './client.ts';
-import type { operations } from './schema.ts';
+import { api, body, listed, type QueryOf, type Schema, wholePage } from './client.ts';
 
 export type Message = Schema<'Message'>;
 export type TokenUsage = Schema<'TokenUsage'>;
-type ConversationFilters = NonNullable<operations['listConversations']['parameters']['query']>;
+type ConversationFilters = QueryOf<'listConversations'>;
 
 /** Messages on a page of a transcript. */
 export const messagesPageSize = 200;

@@ -1,12 +1,11 @@
 import { keepPreviousData, queryOptions } from '@tanstack/react-query';
-import { api, body, type Schema } from './client.ts';
-import type { operations } from './schema.ts';
+import { api, body, type QueryOf, type Schema } from './client.ts';
 
 export type Job = Schema<'Job'>;
 export type JobListItem = Schema<'JobListItem'>;
 export type JobStep = Schema<'JobStep'>;
 export type JobDelivery = Schema<'JobDelivery'>;
-export type JobFilters = NonNullable<operations['listJobs']['parameters']['query']>;
+export type JobFilters = QueryOf<'listJobs'>;
 
 /** The largest page of the API. */
 const most = 200;

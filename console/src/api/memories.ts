@@ -1,9 +1,8 @@
 import { keepPreviousData, queryOptions } from '@tanstack/react-query';
-import { api, body, type PageAsked, type Schema } from './client.ts';
+import { api, body, type PageAsked, type QueryOf, type Schema } from './client.ts';
 import { live } from './queries.ts';
-import type { operations } from './schema.ts';
 
-type MemoryFilters = NonNullable<operations['listMemories']['parameters']['query']>;
+type MemoryFilters = QueryOf<'listMemories'>;
 
 /** Keeps the earlier results until the next arrive, so that typing causes no flicker. */
 export const memoriesQuery = (agentId: string, query: MemoryFilters) =>

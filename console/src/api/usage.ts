@@ -1,7 +1,6 @@
 /** The usage and budgets of agents, API keys and scheduled jobs. */
 import { keepPreviousData, queryOptions } from '@tanstack/react-query';
-import { api, body, type Schema } from './client.ts';
-import type { operations } from './schema.ts';
+import { api, body, type QueryOf, type Schema } from './client.ts';
 
 /** What tokens are counted for. */
 export interface Owner {
@@ -9,7 +8,7 @@ export interface Owner {
   readonly id: string;
 }
 
-type UsageFilters = NonNullable<operations['listUsage']['parameters']['query']>;
+type UsageFilters = QueryOf<'listUsage'>;
 
 const pathOf = {
   agent: '/api/agents/{agentId}/budget',

@@ -1,4 +1,4 @@
-import { eventLabels } from '../api/schema.ts';
+import { eventLabels } from '../api/event-labels.ts';
 import type { EventType } from '../api/webhooks.ts';
 import { useHasScope } from '../shell/session.ts';
 

@@ -43,7 +43,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        get?: never;
+        get: operations["getDocs"];
         put?: never;
         post?: never;
         delete?: never;
@@ -907,7 +907,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        get?: never;
+        get: operations["listenForWebhookEvents"];
         put?: never;
         post?: never;
         delete?: never;
@@ -1115,7 +1115,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        get?: never;
+        get: operations["streamJobEvents"];
         put?: never;
         post?: never;
         delete?: never;
@@ -1421,7 +1421,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        post?: never;
+        post: operations["executeSkill"];
         delete?: never;
         options?: never;
         head?: never;
@@ -4108,13 +4108,35 @@ export interface operations {
             };
         };
     };
+    getDocs: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "text/html": string;
+                };
+            };
+        };
+    };
     getOpenApi: {
         parameters: {
             query?: {
                 /** @description 1: adds the skills that the key may run. */
                 skills?: "1";
             };
-            header?: never;
+            header?: {
+                /** @description ETags of documents that the client has. A list, which may be repeated. */
+                "if-none-match"?: string;
+            };
             path?: never;
             cookie?: never;
         };
@@ -5137,7 +5159,14 @@ export interface operations {
     callAgentTrigger: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /** @description Repeats with the same key within 24 hours make no second job or event; x-github-delivery and webhook-id work the same way, and only webhook-id if webhook-signature is verified. */
+                "idempotency-key"?: string;
+                /** @description sha256= and the HMAC of the body in hex. */
+                "x-hub-signature-256"?: string;
+                /** @description Of Standard Webhooks, with webhook-id and webhook-timestamp. */
+                "webhook-signature"?: string;
+            };
             path: {
                 /** @description The token of the trigger, which is its credential. */
                 webhookToken: string;
@@ -6041,6 +6070,33 @@ export interface operations {
             };
         };
     };
+    listenForWebhookEvents: {
+        parameters: {
+            query?: {
+                /** @description Events of this agent alone; all without it, and with *. */
+                agent_id?: string;
+                /** @description Types of events, comma-separated; without it all that the key may read. Those of approvals need the scope approvals. */
+                events?: string;
+            };
+            header?: {
+                /** @description The id of the last event that the client has. It may be sent once: 400 validation_error where it is repeated. */
+                "last-event-id"?: string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "text/event-stream": components["schemas"]["ListenerEvent"];
+                };
+            };
+        };
+    };
     listAgentWebhooks: {
         parameters: {
             query?: never;
@@ -6346,7 +6402,10 @@ export interface operations {
                 /** @description origin: adds the schedule or trigger that started it. */
                 include?: "origin";
             };
-            header?: never;
+            header?: {
+                /** @description wait=N, up to 60 seconds. A list, which may be repeated: the first wait counts, and one that cannot be parsed is ignored. */
+                prefer?: string;
+            };
             path: {
                 /** @description The id of the job. */
                 jobId: string;
@@ -6447,6 +6506,34 @@ export interface operations {
                         limit: number;
                         offset: number;
                     };
+                };
+            };
+        };
+    };
+    streamJobEvents: {
+        parameters: {
+            query?: {
+                /** @description false: the events that are recorded so far, without those to come. */
+                follow?: "true" | "false";
+            };
+            header?: {
+                /** @description The id of the last event that the client has. It may be sent once: 400 validation_error where it is repeated. */
+                "last-event-id"?: string;
+            };
+            path: {
+                /** @description The id of the job. */
+                jobId: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "text/event-stream": components["schemas"]["JobEvent"];
                 };
             };
         };
@@ -6617,7 +6704,10 @@ export interface operations {
     sendRunEvent: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /** @description Repeats with the same key within 24 hours make no second event. It may be sent once: 400 validation_error where it is repeated. */
+                "idempotency-key"?: string;
+            };
             path?: never;
             cookie?: never;
         };
@@ -7074,7 +7164,16 @@ export interface operations {
     tryAgent: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /** @description The user on whose behalf the client calls; by default the user of the conversation that it continues, else the key's client_name. 409 conflict where that conversation is another user's. It may be sent once: 400 validation_error where it is repeated. */
+                "x-user-id"?: string;
+                /** @description Repeats with the same key within 24 hours make no second job. It may be sent once: 400 validation_error where it is repeated. */
+                "idempotency-key"?: string;
+                /** @description A conversation of the agent to continue, for skills that think: 409 conflict while another run of it is active. With API_KEY_PERMISSIONS=strict the key needs the scope conversations. It may be sent once: 400 validation_error where it is repeated. */
+                "x-conversation-id"?: string;
+                /** @description wait=N, up to 60 seconds. A list, which may be repeated: the first wait counts, and one that cannot be parsed is ignored. */
+                prefer?: string;
+            };
             path: {
                 /** @description The id of the agent. */
                 agentId: string;
@@ -7084,6 +7183,56 @@ export interface operations {
         requestBody: {
             content: {
                 "application/json": components["schemas"]["NewTrial"];
+            };
+        };
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Job"];
+                };
+            };
+            202: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ListedJob"];
+                };
+            };
+        };
+    };
+    executeSkill: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description The agent that runs the skill. It may be sent once: 400 validation_error where it is repeated. */
+                "x-agent-id"?: string;
+                /** @description The user on whose behalf the client calls; by default the user of the conversation that it continues, else the key's client_name. 409 conflict where that conversation is another user's. It may be sent once: 400 validation_error where it is repeated. */
+                "x-user-id"?: string;
+                /** @description Repeats with the same key within 24 hours make no second job. It may be sent once: 400 validation_error where it is repeated. */
+                "idempotency-key"?: string;
+                /** @description A conversation of the agent to continue, for skills that think: 409 conflict while another run of it is active. With API_KEY_PERMISSIONS=strict the key needs the scope conversations. It may be sent once: 400 validation_error where it is repeated. */
+                "x-conversation-id"?: string;
+                /** @description wait=N, up to 60 seconds. A list, which may be repeated: the first wait counts, and one that cannot be parsed is ignored. */
+                prefer?: string;
+            };
+            path: {
+                /** @description The category of the skill. */
+                category: string;
+                /** @description Its version: v<major>.<minor>. */
+                version: string;
+                /** @description Its name, in kebab case. */
+                skillName: string;
+            };
+            cookie?: never;
+        };
+        /** @description The skill's input. */
+        requestBody: {
+            content: {
+                "application/json": unknown;
             };
         };
         responses: {
