@@ -3,7 +3,7 @@ import { describe, expect, onTestFinished, test } from 'vitest';
 import type { Database } from '../../src/adapters/database/database.ts';
 import { createMemoryQueue } from '../../src/adapters/queue/memory.ts';
 import { requestCancellation } from '../../src/core/jobs/jobs.store.ts';
-import { createRecovery } from '../../src/core/jobs/recover.ts';
+import { JobRecovery } from '../../src/core/jobs/recover.ts';
 import { PlatformError } from '../../src/kernel/errors.ts';
 import { newId } from '../../src/kernel/ids.ts';
 import { createLogger } from '../../src/kernel/log.ts';
@@ -204,12 +204,12 @@ describe.each(await engines())('on $name', (engine) => {
       const log = createLogger('silent');
       const queue = createMemoryQueue(log);
       onTestFinished(() => queue.close());
-      const scheduler = createRecovery({
-        base: { database, queue, clock, log },
-        settle,
-        times: { leaseMs, graceMs: 3_000 },
-        renewOwn: async () => {},
-      });
+      const scheduler = new JobRecovery(
+        { database, queue, clock, log },
+        { settle, performer: { renew: async () => {} } },
+        { leaseMs, graceMs: 3_000 },
+        () => {},
+      );
       const [held, lost] = [await world.submit(), await world.submit()];
       await world.begin(held.id);
       await world.worker('dead').begin(lost.id);

@@ -2,7 +2,7 @@
 import { describe, expect, test } from 'vitest';
 import { createMemoryQueue } from '../../src/adapters/queue/memory.ts';
 import { createLogger } from '../../src/kernel/log.ts';
-import { createDeliveryRecovery } from '../../src/platform/webhooks/recover.ts';
+import { DeliveryRecovery } from '../../src/platform/webhooks/recover.ts';
 import type { Settle } from '../../src/platform/webhooks/settle.ts';
 import { engines } from '../support/databases.ts';
 import { untilReadable } from '../support/outbox.ts';
@@ -30,7 +30,7 @@ async function lostAttempts(world: WebhooksWorld, settle: Settle) {
   const queue = createMemoryQueue(log);
   const base = { database, queue, clock, log, writer: 'first' };
   const times = { leaseMs: 30_000 };
-  return createDeliveryRecovery({ base, settle, times, fullHosts: () => [] });
+  return new DeliveryRecovery(base, { settle, deliverer: { fullHosts: () => [] } }, times);
 }
 
 describe.each(await engines())('on $name', (engine) => {

@@ -35,10 +35,10 @@ import type { ClaimedJob, JobRow } from '../../src/core/jobs/jobs.store.ts';
 import type { Jobs } from '../../src/core/jobs/jobs.ts';
 import type { Performer } from '../../src/core/jobs/perform.ts';
 import { jobQueues } from '../../src/core/jobs/queues.ts';
+import type { JobRecovery } from '../../src/core/jobs/recover.ts';
 import type { Settle } from '../../src/core/jobs/settle.ts';
 import { beginning, jobStream } from '../../src/core/jobs/stream.ts';
 import type { WaitKindVerbs } from '../../src/core/journal/wait-kinds.ts';
-import type { LeaseSweep } from '../../src/core/leases/lease-sweep.ts';
 import type { Memories } from '../../src/core/memories/memories.ts';
 import { createSkillRegistry, type SkillRegistry } from '../../src/core/skills/registry.ts';
 import { createSkillSettings } from '../../src/core/skills/settings.ts';
@@ -59,7 +59,7 @@ export interface Worker {
   readonly admission: Admission;
   readonly performer: Performer;
   readonly settle: Settle;
-  readonly recovery: LeaseSweep;
+  readonly recovery: JobRecovery;
   /** Lines of level warn and above. */
   readonly warnings: string[];
   /**
@@ -101,9 +101,9 @@ export interface JobsWorld extends Worker {
   /** Waits for jobs that runs start. */
   readonly childJobs: WaitKindVerbs;
   /** Of another process: it knows nothing of the runs here. */
-  readonly recovery: LeaseSweep;
+  readonly recovery: JobRecovery;
   /** Of the process that runs the jobs. */
-  readonly ownRecovery: LeaseSweep;
+  readonly ownRecovery: JobRecovery;
   readonly jobs: Jobs;
   /** The same verbs on a database of which the test decides when it writes. */
   jobsOn(database: Database): Jobs;

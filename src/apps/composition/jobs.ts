@@ -21,7 +21,7 @@ import { findUnbegunJobs, isHeld } from '../../core/jobs/leases.store.ts';
 import { createMissedEnds } from '../../core/jobs/missed-ends.ts';
 import { createPerformer, type Performer } from '../../core/jobs/perform.ts';
 import { queueOf } from '../../core/jobs/queues.ts';
-import { createRecovery, giveBackUnbegun } from '../../core/jobs/recover.ts';
+import { giveBackUnbegun, JobRecovery } from '../../core/jobs/recover.ts';
 import { createReports } from '../../core/jobs/reports.ts';
 import { type EndJobsOfKey, endJobsOfRevokedKey } from '../../core/jobs/revoked-key.ts';
 import { createRuns, type StartRun } from '../../core/jobs/run.ts';
@@ -154,13 +154,7 @@ export function composeJobRuns(deps: JobRunsDeps) {
       : { yieldSlot: createYieldSlot(worker.consumers, config.workerConcurrency) }),
     observer,
   });
-  const recovery = createRecovery({
-    base,
-    settle,
-    renewOwn: () => performer.renew(),
-    times,
-    onLost: observer.leasesLost,
-  });
+  const recovery = new JobRecovery(base, { settle, performer }, times, observer.leasesLost);
   const endMissed = createMissedEnds({ ...base, endWaits });
   const unconfirmed = [claims, ends];
   return { admission, settle, performer, unconfirmed, recovery, endWaits, endMissed, stopRun };

@@ -7,7 +7,7 @@ import { createDeliverer } from '../../platform/webhooks/deliver.ts';
 import { createDeliveries } from '../../platform/webhooks/deliveries.ts';
 import { createDispatcher } from '../../platform/webhooks/dispatch.ts';
 import { createListeners } from '../../platform/webhooks/listen.ts';
-import { createDeliveryRecovery } from '../../platform/webhooks/recover.ts';
+import { DeliveryRecovery } from '../../platform/webhooks/recover.ts';
 import { openSender, type Sender } from '../../platform/webhooks/send.ts';
 import { createSettle, type SettleDeps } from '../../platform/webhooks/settle.ts';
 import { openUnconfirmedClaims } from '../../platform/webhooks/unconfirmed-claims.ts';
@@ -53,8 +53,7 @@ export function composeWebhooks(deps: WebhooksDeps) {
   const unconfirmed = openUnconfirmedClaims(base, times.leaseMs);
   const claims = { settle, unconfirmed };
   const deliverer = createDeliverer({ base, secrets, send, claims, times });
-  const { fullHosts } = deliverer;
-  const recovery = createDeliveryRecovery({ base, settle, fullHosts, times });
+  const recovery = new DeliveryRecovery(base, { settle, deliverer }, times);
   const onActive = dispatcher.wake;
   const isStrict = config.apiKeyPermissions === 'strict';
   const rules = { allowed, caps, isStrict };

@@ -3,13 +3,13 @@
  * attempts whose lease has expired because their process is gone, and goes on with cancellations of many jobs. It runs at each start and
  * every second, in every mode, so recovery after a crash is the same code as everyday work.
  */
-import type { Database, Handle } from '../../adapters/database/database.ts';
-import { type Queue, roundOf } from '../../adapters/queue/queue.ts';
-import type { Clock } from '../../kernel/clock.ts';
-import type { Logger } from '../../kernel/log.ts';
-import { createLeaseSweep, type LeaseSweep } from '../leases/lease-sweep.ts';
+import type { Handle, Transaction } from '../../adapters/database/database.ts';
+import { roundOf } from '../../adapters/queue/queue.ts';
+import type { Context } from '../context/context.ts';
+import { LeaseSweep } from '../leases/lease-sweep.ts';
 import { type DuePlace, findDueJobs, findWaitingAfter, firstPlace } from './admission.store.ts';
 import { bringJobsForward, findExpiredJobs } from './leases.store.ts';
+import type { Performer } from './perform.ts';
 import { hintOf, jobQueues } from './queues.ts';
 import type { Settle } from './settle.ts';
 import { type AttemptOutcome, isLastAttempt } from './states.ts';
@@ -19,6 +19,7 @@ const dueMax = 20_000;
 /** The same of waiting jobs while the queue has enough hints. The next sweep goes on behind them. */
 const waitingMax = 1_000;
 
+type RecoveryContext = Pick<Context, 'database' | 'queue' | 'clock' | 'log'>;
 type ExpiredJob = Awaited<ReturnType<typeof findExpiredJobs>>[number];
 
 const lost: AttemptOutcome = {
@@ -28,55 +29,105 @@ const lost: AttemptOutcome = {
   retryable: true,
 };
 
-export interface RecoverDeps {
-  readonly base: {
-    readonly database: Database;
-    readonly queue: Queue;
-    readonly clock: Clock;
-    readonly log: Logger;
-  };
-  readonly settle: Settle;
-  /** Renews the leases of this process's own runs. */
-  renewOwn(): Promise<void>;
-  readonly times: {
-    /** How long leases are. */
-    readonly leaseMs: number;
-    /**
-     * How long the sweep leaves a due job to its first hint. For a job that has been due for longer, it
-     * sends a new hint every few seconds, because the process that took an earlier one may have died.
-     */
-    readonly hintRetryMs?: number;
-    /** See `createLeaseSweep`. */
-    readonly graceMs?: number;
-  };
-  /** Called with the number of attempts that were lost with their processes. */
-  onLost?(attempts: number): void;
+export interface RecoveryTimes {
+  /** How long leases are. */
+  readonly leaseMs: number;
+  /**
+   * How long the sweep leaves a due job to its first hint. For a job that has been due for longer, it
+   * sends a new hint every few seconds, because the process that took an earlier one may have died.
+   */
+  readonly hintRetryMs?: number;
+  /** See `LeaseSweep`. */
+  readonly graceMs?: number;
 }
 
-/** See `createLeaseSweep`. */
-export function createRecovery(deps: RecoverDeps): LeaseSweep {
-  const { settle, renewOwn } = deps;
-  const { database, clock, log } = deps.base;
-  const { leaseMs, graceMs } = deps.times;
-  const places = new Map<string, DuePlace>();
-  return createLeaseSweep<ExpiredJob>({
-    database,
-    clock,
-    graceMs,
-    rows: {
-      findExpired: findExpiredJobs,
-      settleLost: (job) => settleLost(deps, job),
-      bringForward: (tx, now) => bringJobsForward(tx, now, leaseMs),
-      onLost: (jobs) => noteLost(deps, jobs),
-      onError: (err, { id }) => log.error({ err, job_id: id }, 'a lost attempt is not ended'),
-      renewOwn,
-    },
-    further: [() => sendDueHints(deps, places), () => settle.cancelRest()],
-  });
-}
+export class JobRecovery extends LeaseSweep<ExpiredJob> {
+  readonly #context: RecoveryContext;
+  readonly #settle: Settle;
+  readonly #performer: Pick<Performer, 'renew'>;
+  readonly #times: RecoveryTimes;
+  readonly #leasesLost: (attempts: number) => void;
+  /** By queue, how far the waiting jobs were read. */
+  readonly #places = new Map<string, DuePlace>();
 
-function settleLost({ settle }: RecoverDeps, job: ExpiredJob): ReturnType<Settle> {
-  return settleClaim(settle, job, hasNotBegun(job) ? { kind: 'unbegun' } : lost);
+  constructor(
+    context: RecoveryContext,
+    { settle, performer }: { settle: Settle; performer: Pick<Performer, 'renew'> },
+    times: RecoveryTimes,
+    leasesLost: (attempts: number) => void,
+  ) {
+    super(context, times.graceMs);
+    this.#context = context;
+    this.#settle = settle;
+    this.#performer = performer;
+    this.#times = times;
+    this.#leasesLost = leasesLost;
+  }
+
+  protected override findExpired(db: Handle, leasedUntil: number, limit: number) {
+    return findExpiredJobs(db, leasedUntil, limit);
+  }
+
+  protected override settleLost(job: ExpiredJob): Promise<unknown> {
+    return settleClaim(this.#settle, job, hasNotBegun(job) ? { kind: 'unbegun' } : lost);
+  }
+
+  protected override bringForward(tx: Transaction, now: number): Promise<void> {
+    return bringJobsForward(tx, now, this.#times.leaseMs);
+  }
+
+  protected override reportLost(jobs: readonly ExpiredJob[]): void {
+    const { log } = this.#context;
+    let lost = 0;
+    for (const job of jobs) {
+      if (hasNotBegun(job)) {
+        const message = 'a claim whose run had not begun was given back: its process has gone';
+        log.info({ job_id: job.id }, message);
+      } else {
+        lost += 1;
+        log.warn({ job_id: job.id, attempt: job.attempt }, 'an attempt was lost with its process');
+      }
+    }
+    if (lost > 0) this.#leasesLost(lost);
+  }
+
+  protected override reportError(err: unknown, { id }: ExpiredJob): void {
+    this.#context.log.error({ err, job_id: id }, 'a lost attempt is not ended');
+  }
+
+  protected override renewOwn(): Promise<void> {
+    return this.#performer.renew();
+  }
+
+  protected override further() {
+    return [() => this.#sendDueHints(), () => this.#settle.cancelRest()];
+  }
+
+  /** Sends hints for the jobs that are due. */
+  async #sendDueHints(): Promise<void> {
+    const { database, queue, clock } = this.#context;
+    const { hintRetryMs = 0 } = this.#times;
+    for (const name of jobQueues) {
+      if (!queue.isConnected()) continue;
+      const now = clock.now();
+      // Queued jobs had a hint when they were accepted, so reading them is useless while enough hints wait.
+      const isLow = queue.isRunningLow(name);
+      const due = isLow
+        ? await findDueJobs(database.read, 'queued', name, now - hintRetryMs, dueMax)
+        : [];
+      // Most waiting ones had none, because their deadline was too far away.
+      const resumed = isLow
+        ? await findDueJobs(database.read, 'waiting', name, now, dueMax)
+        : await nextWaiting(database.read, name, this.#places, now);
+      const round = roundOf(now);
+      queue.sendHints(
+        name,
+        [...due, ...resumed].map((job) =>
+          hintOf(job, hintRetryMs === 0 ? job.epoch : `${job.epoch}-${round}`),
+        ),
+      );
+    }
+  }
 }
 
 /** Gives back a claim whose code has not begun. */
@@ -97,47 +148,6 @@ function settleClaim(settle: Settle, job: ExpiredJob, outcome: AttemptOutcome) {
 /** Whether it is known that the code of a claim has not begun. Only a last attempt records that it begins. */
 function hasNotBegun(job: ExpiredJob): boolean {
   return isLastAttempt(job) && job.begun === -job.epoch;
-}
-
-function noteLost({ base: { log }, onLost }: RecoverDeps, jobs: readonly ExpiredJob[]): void {
-  let lost = 0;
-  for (const job of jobs) {
-    if (hasNotBegun(job)) {
-      const message = 'a claim whose run had not begun was given back: its process has gone';
-      log.info({ job_id: job.id }, message);
-    } else {
-      lost += 1;
-      log.warn({ job_id: job.id, attempt: job.attempt }, 'an attempt was lost with its process');
-    }
-  }
-  if (lost > 0) onLost?.(lost);
-}
-
-/** Sends hints for the jobs that are due. `places`: by queue, how far the waiting ones were read. */
-async function sendDueHints(
-  { base: { database, queue, clock }, times: { hintRetryMs = 0 } }: RecoverDeps,
-  places: Map<string, DuePlace>,
-): Promise<void> {
-  for (const name of jobQueues) {
-    if (!queue.isConnected()) continue;
-    const now = clock.now();
-    // Queued jobs had a hint when they were accepted, so reading them is useless while enough hints wait.
-    const isLow = queue.isRunningLow(name);
-    const due = isLow
-      ? await findDueJobs(database.read, 'queued', name, now - hintRetryMs, dueMax)
-      : [];
-    // Most waiting ones had none, because their deadline was too far away.
-    const resumed = isLow
-      ? await findDueJobs(database.read, 'waiting', name, now, dueMax)
-      : await nextWaiting(database.read, name, places, now);
-    const round = roundOf(now);
-    queue.sendHints(
-      name,
-      [...due, ...resumed].map((job) =>
-        hintOf(job, hintRetryMs === 0 ? job.epoch : `${job.epoch}-${round}`),
-      ),
-    );
-  }
 }
 
 /**

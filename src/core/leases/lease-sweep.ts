@@ -6,110 +6,94 @@
 import type { Database, Handle, Transaction } from '../../adapters/database/database.ts';
 import type { Clock } from '../../kernel/clock.ts';
 import { createSetBackWatch } from '../../kernel/set-back.ts';
-import { createStallDetector } from './stall-detector.ts';
+import type { Context } from '../context/context.ts';
+import { StallDetector } from './stall-detector.ts';
 
 /** Expired claims that are ended together. */
 const expiredMax = 500;
 
-/** Rows that are claimed under a lease. */
-export interface LeasedRows<Row> {
+type SweepContext = Pick<Context, 'database' | 'clock'>;
+
+export abstract class LeaseSweep<Row> {
+  readonly #database: Database;
+  readonly #clock: Clock;
+  readonly #stalls: StallDetector;
+  readonly #wasSetBack: () => boolean;
+  /** Whether the clock was set back and the rows were not yet brought forward. */
+  #mustBringForward = false;
+
+  /** `graceMs`: how long after a stall workers may still renew or settle leases that have expired meanwhile. */
+  constructor({ database, clock }: SweepContext, graceMs = 0) {
+    this.#database = database;
+    this.#clock = clock;
+    this.#stalls = new StallDetector(clock, graceMs);
+    this.#wasSetBack = createSetBackWatch(clock);
+  }
+
   /** The longest expired first. */
-  findExpired(db: Handle, leasedUntil: number, limit: number): Promise<Row[]>;
+  protected abstract findExpired(db: Handle, leasedUntil: number, limit: number): Promise<Row[]>;
   /** Settles a claim as lost; null when it has ended meanwhile. */
-  settleLost(row: Row): Promise<unknown>;
+  protected abstract settleLost(row: Row): Promise<unknown>;
   /** Shortens waits and leases that lie too far ahead of `now`. */
-  bringForward(tx: Transaction, now: number): Promise<void>;
+  protected abstract bringForward(tx: Transaction, now: number): Promise<void>;
   /** Called with claims that were settled as lost, at least one. */
-  onLost(rows: readonly Row[]): void;
-  onError(error: unknown, row: Row): void;
+  protected abstract reportLost(rows: readonly Row[]): void;
+  protected abstract reportError(error: unknown, row: Row): void;
   /** Renews the leases of this process, before any is ended. */
-  renewOwn?(): Promise<void>;
-}
+  protected async renewOwn(): Promise<void> {}
+  /** Further work of a pass. Each part runs also when another fails. */
+  protected abstract further(): readonly (() => Promise<void>)[];
 
-export interface LeaseSweepDeps<Row> {
-  readonly database: Database;
-  readonly clock: Clock;
-  readonly rows: LeasedRows<Row>;
-  /** After a stall: how long workers may still renew or settle leases that have expired meanwhile. */
-  readonly graceMs?: number | undefined;
-  /** What a pass does besides, in this order. */
-  readonly further: readonly (() => Promise<void>)[];
-}
-
-export interface LeaseSweep {
   /** Makes one pass. */
-  sweep(): Promise<void>;
+  async sweep(): Promise<void> {
+    await this.#bringForward();
+    const now = this.#clock.now();
+    const isAnyExpired = (await this.findExpired(this.#database.read, now, 1)).length > 0;
+    // Only after a read of the database has succeeded: a gap between two such passes is a stall.
+    const mayEnd = !this.#stalls.isInGrace();
+    await runAll([
+      async () => {
+        if (!mayEnd || !isAnyExpired) return;
+        // After the machine was suspended, the leases of this process look expired.
+        await this.renewOwn();
+        await this.#endExpired(this.#clock.now());
+      },
+      ...this.further(),
+    ]);
+  }
+
   /**
    * Ends every claim at once, also with a valid lease: for the start of an embedded platform, when no
    * process can hold one. How many it has ended.
    */
-  endOrphans(): Promise<number>;
-}
+  endOrphans(): Promise<number> {
+    return this.#endExpired(Number.MAX_SAFE_INTEGER);
+  }
 
-interface SweepState<Row> extends LeaseSweepDeps<Row> {
-  isInGrace(): boolean;
-  wasSetBack(): boolean;
-  /** Whether the clock was set back and the rows were not yet brought forward. */
-  mustBringForward: boolean;
-}
+  /** Without this, rows would wait as much longer as the clock was set back. */
+  async #bringForward(): Promise<void> {
+    this.#mustBringForward = this.#wasSetBack() || this.#mustBringForward;
+    if (!this.#mustBringForward) return;
+    await this.#database.write((tx) => this.bringForward(tx, this.#clock.now()));
+    this.#mustBringForward = false;
+  }
 
-export function createLeaseSweep<Row>(deps: LeaseSweepDeps<Row>): LeaseSweep {
-  const state: SweepState<Row> = {
-    ...deps,
-    isInGrace: createStallDetector(deps.clock, deps.graceMs ?? 0),
-    wasSetBack: createSetBackWatch(deps.clock),
-    mustBringForward: false,
-  };
-  return {
-    sweep: () => sweep(state),
-    endOrphans: () => endExpired(state, Number.MAX_SAFE_INTEGER),
-  };
-}
-
-async function sweep<Row>(state: SweepState<Row>): Promise<void> {
-  const { database, clock, rows, isInGrace, further } = state;
-  await bringForward(state);
-  const isAnyExpired = (await rows.findExpired(database.read, clock.now(), 1)).length > 0;
-  // Asked only after a read of the database has succeeded: a gap between two such passes is a stall.
-  const mayEnd = !isInGrace();
-  await runAll([
-    async () => {
-      if (!mayEnd || !isAnyExpired) return;
-      // After the machine was suspended, the leases of this process look expired.
-      await rows.renewOwn?.();
-      await endExpired(state, clock.now());
-    },
-    ...further,
-  ]);
-}
-
-/** Without this, rows would wait as much longer as the clock was set back. */
-async function bringForward<Row>(state: SweepState<Row>): Promise<void> {
-  const { database, clock, rows, wasSetBack } = state;
-  state.mustBringForward = wasSetBack() || state.mustBringForward;
-  if (!state.mustBringForward) return;
-  await database.write((tx) => rows.bringForward(tx, clock.now()));
-  state.mustBringForward = false;
-}
-
-/** Ends the claims whose lease had expired at `leasedUntil`; how many. */
-async function endExpired<Row>(
-  { database, rows }: SweepState<Row>,
-  leasedUntil: number,
-): Promise<number> {
-  let ended = 0;
-  for (;;) {
-    const expired = await rows.findExpired(database.read, leasedUntil, expiredMax);
-    const settled = await Promise.allSettled(expired.map((row) => rows.settleLost(row)));
-    const lost = expired.filter((row, i) => {
-      const one = settled[i];
-      // A claim that cannot be ended must not keep the others from ending, or the process from starting.
-      if (one?.status === 'rejected') rows.onError(one.reason, row);
-      return one?.status === 'fulfilled' && one.value !== null;
-    });
-    if (lost.length > 0) rows.onLost(lost);
-    ended += lost.length;
-    if (lost.length < expiredMax) return ended;
+  /** Ends the claims whose lease had expired at `leasedUntil`; how many. */
+  async #endExpired(leasedUntil: number): Promise<number> {
+    let ended = 0;
+    for (;;) {
+      const expired = await this.findExpired(this.#database.read, leasedUntil, expiredMax);
+      const settled = await Promise.allSettled(expired.map((row) => this.settleLost(row)));
+      const lost = expired.filter((row, i) => {
+        const one = settled[i];
+        // A claim that cannot be ended must not keep the others from ending, or the process from starting.
+        if (one?.status === 'rejected') this.reportError(one.reason, row);
+        return one?.status === 'fulfilled' && one.value !== null;
+      });
+      if (lost.length > 0) this.reportLost(lost);
+      ended += lost.length;
+      if (lost.length < expiredMax) return ended;
+    }
   }
 }
 

@@ -4,12 +4,12 @@
  * each start and then at intervals.
  */
 
+import type { Handle, Transaction } from '../../adapters/database/database.ts';
 import { roundOf } from '../../adapters/queue/queue.ts';
-import { createLeaseSweep, type LeaseSweep } from '../../core/leases/lease-sweep.ts';
-import type { Logger } from '../../kernel/log.ts';
+import type { Context } from '../../core/context/context.ts';
+import { LeaseSweep } from '../../core/leases/lease-sweep.ts';
 import { continueCleanup } from './cleanup.ts';
 import { type ClaimedDelivery, findExpired } from './deliveries.store.ts';
-import type { DeliveriesDeps } from './new-deliveries.ts';
 import { bringDeliveriesForward, findDue, findWaitingWebhooks } from './recovery.store.ts';
 import type { Settle } from './settle.ts';
 
@@ -19,6 +19,8 @@ const webhooksMax = 500;
 const hintsMax = 10_000;
 const hintsOfOne = { most: 1_000, least: 20 };
 
+type RecoveryContext = Pick<Context, 'database' | 'queue' | 'clock' | 'log' | 'writer'>;
+
 const lost = {
   outcome: 'lost',
   status: null,
@@ -26,81 +28,99 @@ const lost = {
   response: null,
 } as const;
 
-export interface DeliveryRecoverDeps {
-  readonly base: DeliveriesDeps & { readonly log: Logger };
-  readonly settle: Settle;
+export interface DeliveryTimes {
+  /** See `createDeliverer`. */
+  readonly leaseMs: number;
+  /**
+   * How long the sweep leaves a due delivery to each hint that was sent for it. The process that took
+   * the hint may be another one, in which the delivery waits for a slot of its host.
+   */
+  readonly hintRetryMs?: number | undefined;
+  /** See `LeaseSweep`. */
+  readonly graceMs?: number | undefined;
+}
+
+/** The deliverer, as far as the sweep needs it. */
+interface Hosts {
   /** Hosts for which enough deliveries wait in this process. */
   fullHosts(): string[];
-  readonly times: {
-    /** See `createDeliverer`. */
-    readonly leaseMs: number;
-    /**
-     * How long the sweep leaves a due delivery to each hint that was sent for it. The process that took
-     * the hint may be another one, in which the delivery waits for a slot of its host.
-     */
-    readonly hintRetryMs?: number | undefined;
-    /** See `createLeaseSweep`. */
-    readonly graceMs?: number | undefined;
-  };
 }
 
-interface RecoveryState extends DeliveryRecoverDeps {
-  hintedAt: number;
+export class DeliveryRecovery extends LeaseSweep<ClaimedDelivery> {
+  readonly #context: RecoveryContext;
+  readonly #settle: Settle;
+  readonly #deliverer: Hosts;
+  readonly #times: DeliveryTimes;
+  #hintedAt = Number.NEGATIVE_INFINITY;
   /** The last webhook for which the previous sweep sent hints. */
-  after: string;
-}
+  #after = '';
 
-export function createDeliveryRecovery(deps: DeliveryRecoverDeps): LeaseSweep {
-  const { database, clock, log, writer } = deps.base;
-  const { leaseMs, graceMs } = deps.times;
-  const state: RecoveryState = { ...deps, hintedAt: Number.NEGATIVE_INFINITY, after: '' };
-  return createLeaseSweep<ClaimedDelivery>({
-    database,
-    clock,
-    graceMs,
-    rows: {
-      findExpired: (db, now, limit) => findExpired(db, { now, limit }),
-      settleLost: (delivery) => settleLost(deps, delivery),
-      bringForward: (tx, now) => bringDeliveriesForward(tx, now, leaseMs),
-      onLost: ({ length }) =>
-        log.warn({ attempts: length }, 'attempts to deliver were lost with their process'),
-      onError: (err, { id }) =>
-        log.error({ err, delivery_id: id }, 'a lost attempt to deliver is not ended'),
-    },
-    further: [() => continueCleanup(database, clock.now(), writer), () => sendDueHints(state)],
-  });
-}
+  constructor(
+    context: RecoveryContext,
+    { settle, deliverer }: { settle: Settle; deliverer: Hosts },
+    times: DeliveryTimes,
+  ) {
+    super(context, times.graceMs);
+    this.#context = context;
+    this.#settle = settle;
+    this.#deliverer = deliverer;
+    this.#times = times;
+  }
 
-function settleLost({ base, settle }: DeliveryRecoverDeps, delivery: ClaimedDelivery) {
-  const now = base.clock.now();
-  const startedAt = delivery.started_at ?? now;
-  return settle({ delivery, result: lost, startedAt, tookMs: Math.max(0, now - startedAt) });
-}
+  protected override findExpired(db: Handle, now: number, limit: number) {
+    return findExpired(db, { now, limit });
+  }
 
-async function sendDueHints(state: RecoveryState): Promise<void> {
-  const { database, queue, clock } = state.base;
-  const { hintRetryMs = 0 } = state.times;
-  // Reading due deliveries is useless while enough hints wait, or while none can be sent.
-  if (!queue.isConnected() || !queue.isRunningLow('webhooks')) return;
-  if (clock.monotonic() - state.hintedAt < hintRetryMs) return;
-  state.hintedAt = clock.monotonic();
-  const now = clock.now() - hintRetryMs;
-  const generation = hintRetryMs === 0 ? 0 : `sweep-${roundOf(now)}`;
-  const webhooks = await findWaitingWebhooks(database.read, {
-    after: state.after,
-    full: state.fullHosts(),
-    now,
-    limit: webhooksMax,
-  });
-  state.after = webhooks.length < webhooksMax ? '' : (webhooks.at(-1)?.id ?? '');
-  const { most, least } = hintsOfOne;
-  const share = Math.floor(hintsMax / Math.max(1, webhooks.length));
-  const limit = Math.max(least, Math.min(most, share));
-  for (const { id } of webhooks) {
-    const due = await findDue(database.read, { webhook_id: id, now, limit });
-    queue.sendHints(
-      'webhooks',
-      due.map((delivery) => ({ ...delivery, generation, delayMs: 0 })),
-    );
+  protected override settleLost(delivery: ClaimedDelivery): Promise<unknown> {
+    const now = this.#context.clock.now();
+    const startedAt = delivery.started_at ?? now;
+    const tookMs = Math.max(0, now - startedAt);
+    return this.#settle({ delivery, result: lost, startedAt, tookMs });
+  }
+
+  protected override bringForward(tx: Transaction, now: number): Promise<void> {
+    return bringDeliveriesForward(tx, now, this.#times.leaseMs);
+  }
+
+  protected override reportLost({ length }: readonly ClaimedDelivery[]): void {
+    const message = 'attempts to deliver were lost with their process';
+    this.#context.log.warn({ attempts: length }, message);
+  }
+
+  protected override reportError(err: unknown, { id }: ClaimedDelivery): void {
+    this.#context.log.error({ err, delivery_id: id }, 'a lost attempt to deliver is not ended');
+  }
+
+  protected override further() {
+    const { database, clock, writer } = this.#context;
+    return [() => continueCleanup(database, clock.now(), writer), () => this.#sendDueHints()];
+  }
+
+  async #sendDueHints(): Promise<void> {
+    const { database, queue, clock } = this.#context;
+    const { hintRetryMs = 0 } = this.#times;
+    // Reading due deliveries is useless while enough hints wait, or while none can be sent.
+    if (!queue.isConnected() || !queue.isRunningLow('webhooks')) return;
+    if (clock.monotonic() - this.#hintedAt < hintRetryMs) return;
+    this.#hintedAt = clock.monotonic();
+    const now = clock.now() - hintRetryMs;
+    const generation = hintRetryMs === 0 ? 0 : `sweep-${roundOf(now)}`;
+    const webhooks = await findWaitingWebhooks(database.read, {
+      after: this.#after,
+      full: this.#deliverer.fullHosts(),
+      now,
+      limit: webhooksMax,
+    });
+    this.#after = webhooks.length < webhooksMax ? '' : (webhooks.at(-1)?.id ?? '');
+    const { most, least } = hintsOfOne;
+    const share = Math.floor(hintsMax / Math.max(1, webhooks.length));
+    const limit = Math.max(least, Math.min(most, share));
+    for (const { id } of webhooks) {
+      const due = await findDue(database.read, { webhook_id: id, now, limit });
+      queue.sendHints(
+        'webhooks',
+        due.map((delivery) => ({ ...delivery, generation, delayMs: 0 })),
+      );
+    }
   }
 }
