@@ -14,7 +14,6 @@ export const ports: Readonly<Record<string, string>> = {
   Models: 'the providers, each with the protocol that it speaks',
   RemoteKind: 'MCP and OpenAPI',
   WaitKindVerbs: 'sleeps, events, approvals and child jobs',
-  LeasedRows: 'jobs and webhook deliveries',
   SkillContext: 'what skills get: of the executors and of skillwright/testing',
   SkillMemory: 'of a SkillContext',
   SkillDefinition: 'written by authors of skills',
