@@ -529,7 +529,7 @@ async function acts(database: Database, { server, slices, key }: Platform): Prom
     task('sweep of jobs', () => slices.jobs.recovery.sweep()),
     task('sweep of deliveries', () => slices.webhooks.recovery.sweep()),
     task('dispatch of events', () => slices.webhooks.dispatcher.dispatch()),
-    task('tick of schedules', () => slices.schedules.tick()),
+    task('tick of schedules', () => slices.tick.run()),
     task('memories of deleted agents', () => slices.memories.purge()),
     task('undelivered events', () => slices.runEvents.delivery.deliverAll()),
     undone('an event that one run waits for', (tx) => sendIn(tx, 'order-2')),
@@ -579,7 +579,9 @@ async function acts(database: Database, { server, slices, key }: Platform): Prom
       mayScan: ['job_counts', 'conversation_counts'],
       excused: 'takes over the counts of processes that are gone',
     }),
-    task('retention of scheduled runs', () => deleteExpiredRuns(parts, 19.99), { once: true }),
+    task('retention of scheduled runs', () => deleteExpiredRuns(database, systemClock, 19.99), {
+      once: true,
+    }),
     task('retention of deliveries', () => deleteExpiredDeliveries(parts, 19.99), {
       once: true,
     }),

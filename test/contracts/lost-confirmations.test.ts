@@ -13,7 +13,7 @@ import { findUnbegunJobs } from '../../src/core/jobs/leases.store.ts';
 import { createReports } from '../../src/core/jobs/reports.ts';
 import { createLogger } from '../../src/kernel/log.ts';
 import { Approvals } from '../../src/platform/approvals/approvals.ts';
-import { createTick } from '../../src/platform/schedules/tick.ts';
+import { Tick } from '../../src/platform/schedules/tick.ts';
 import { type CommitProxy, startCommitProxy } from '../support/commit-proxy.ts';
 import { expectConsistent } from '../support/consistency.ts';
 import { contextOf } from '../support/context.ts';
@@ -288,16 +288,19 @@ describe.each(all.filter(({ name }) => name === 'PostgreSQL'))('on $name', (engi
     const { proxy, database } = await doubtful();
     const world = await schedulesWorld(engine, { database, freeSlots: () => 1 });
     const id = await world.schedule();
-    const tick = createTick({ ...world, slices: world, log });
-    await tick();
+    const { clock } = world;
+    const tick = new Tick(contextOf({ clock, database, log }), world);
+    await tick.run();
     let commits = 0;
     // First without a fault, to know how many commits there are.
     for (let lost = 0; lost <= commits; lost++) {
       world.clock.advance(minute);
       proxy.lose((n) => n === lost);
 
-      await tick().catch((error) => expect(error).toMatchObject({ code: 'service_unavailable' }));
-      await tick();
+      await tick
+        .run()
+        .catch((error) => expect(error).toMatchObject({ code: 'service_unavailable' }));
+      await tick.run();
 
       if (lost === 0) ({ commits } = proxy);
       else expect(proxy.lost, `lost answers of commit ${lost}`).toBe(1);

@@ -3,7 +3,8 @@ import { describe, expect, test } from 'vitest';
 import type { Database, Transaction } from '../../src/adapters/database/database.ts';
 import { createLogger } from '../../src/kernel/log.ts';
 import { insertRuns, newRun } from '../../src/platform/schedules/runs.store.ts';
-import { createTick } from '../../src/platform/schedules/tick.ts';
+import { Tick } from '../../src/platform/schedules/tick.ts';
+import { contextOf } from '../support/context.ts';
 import { engines } from '../support/databases.ts';
 import { completed } from '../support/jobs-world.ts';
 import { manualClock } from '../support/manual-clock.ts';
@@ -35,8 +36,10 @@ const echo = (more = {}) => ({
 
 const log = createLogger('silent');
 
-const tickOn = (world: SchedulesWorld, database = world.database) =>
-  createTick({ ...world, slices: world, database, log });
+function tickOn(world: SchedulesWorld, database = world.database): () => Promise<number> {
+  const tick = new Tick(contextOf({ clock: world.clock, database, log }), world);
+  return () => tick.run();
+}
 
 /** Adds `n` scheduled jobs that are as the one of that id. */
 async function manyOf({ database }: SchedulesWorld, id: string, n: number): Promise<void> {

@@ -629,7 +629,7 @@ describe.each(await engines())('on $name', (engine) => {
       expect(deleted).toBe(1);
       // The age follows from the ids, which use the machine's own time.
       world.clock.jumpTo(Date.now() + 31 * day);
-      await deleteExpiredRuns(world, 30);
+      await deleteExpiredRuns(world.database, world.clock, 30);
 
       expect(await world.outcomes(going)).toEqual(['fired']);
       expect(await world.outcomes(ended)).toEqual(['fired']);
@@ -643,7 +643,7 @@ describe.each(await engines())('on $name', (engine) => {
       await world.attempt(await world.lastJob(id), completed());
       world.clock.jumpTo(Date.now() + 29 * day);
 
-      expect(await deleteExpiredRuns(world, 30)).toBe(0);
+      expect(await deleteExpiredRuns(world.database, world.clock, 30)).toBe(0);
 
       expect(await world.outcomes(id)).toEqual(['fired']);
     });

@@ -2,11 +2,11 @@
 
 import type { Database } from '../../src/adapters/database/database.ts';
 import type { ScheduledRunsTable } from '../../src/adapters/database/tables.ts';
-import { composeSchedules } from '../../src/apps/composition/schedules.ts';
 import { createLogger } from '../../src/kernel/log.ts';
 import type { NewScheduledJob } from '../../src/platform/schedules/schedules.schemas.ts';
-import type { Schedules } from '../../src/platform/schedules/schedules.ts';
-import type { Tick } from '../../src/platform/schedules/tick.ts';
+import { Schedules } from '../../src/platform/schedules/schedules.ts';
+import { Tick } from '../../src/platform/schedules/tick.ts';
+import { contextOf } from './context.ts';
 import type { Engine } from './databases.ts';
 import { type JobsWorld, jobsWorld } from './jobs-world.ts';
 import type { ManualClock } from './manual-clock.ts';
@@ -15,7 +15,7 @@ export interface SchedulesWorld extends JobsWorld {
   readonly schedules: Schedules;
   /** The same verbs on a database of the test's own making. */
   schedulesOn(database: Database): Schedules;
-  readonly tick: Tick;
+  tick(): Promise<number>;
   /** What the tick logged. */
   readonly logged: Record<string, unknown>[];
   /** Creates a scheduled job, minutely unless `fields` say otherwise; its id. */
@@ -36,8 +36,10 @@ export async function schedulesWorld(
   const { database, caller } = world;
   const logged: Record<string, unknown>[] = [];
   const log = createLogger('info', { write: (line) => void logged.push(JSON.parse(line)) });
-  const schedulesOn = (on: Database) => composeSchedules({ ...world, log, database: on }, world);
-  const { schedules, tick } = schedulesOn(database);
+  const { clock } = world;
+  const schedulesOn = (on: Database) => new Schedules(contextOf({ clock, database: on }), world);
+  const schedules = schedulesOn(database);
+  const tick = new Tick(contextOf({ clock, log, database }), world);
 
   const slots: SchedulesWorld['slots'] = (id) =>
     database.read.kysely
@@ -49,8 +51,8 @@ export async function schedulesWorld(
   return {
     ...world,
     schedules,
-    schedulesOn: (on) => schedulesOn(on).schedules,
-    tick,
+    schedulesOn,
+    tick: () => tick.run(),
     logged,
     slots,
     outcomes: async (id) => (await slots(id)).map(({ outcome }) => outcome),

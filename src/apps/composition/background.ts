@@ -117,7 +117,7 @@ function schedulerTasks({
   memories,
   runEvents,
   signingSecrets,
-  schedules,
+  tick,
   webhooks,
 }: Slices): Task[] {
   return [
@@ -129,7 +129,7 @@ function schedulerTasks({
     [purgeEveryMs, () => removeUntakeable(runEvents.database)],
     [purgeEveryMs, () => webhooks.listeners.removeExpired()],
     [sealEveryMs, () => signingSecrets.sealStored()],
-    [tickEveryMs, schedules.tick],
+    [tickEveryMs, () => tick.run()],
     [dispatchEveryMs, () => webhooks.dispatcher.dispatch()],
     [sweepEveryMs, () => webhooks.recovery.sweep()],
   ];
@@ -149,7 +149,7 @@ function retentionTasks(
       const removeOfJobs = removeApprovals;
       return deleteExpired({ database, clock, writer, readTo, removeOfJobs }, retentionDays);
     },
-    () => deleteExpiredRuns({ database, clock }, retentionDays),
+    () => deleteExpiredRuns(database, clock, retentionDays),
     () => deleteExpiredDeliveries({ database, clock, writer }, retentionDays),
     () => deleteOldEvents(database, clock),
     () => deleteOldUsage({ database, clock }),

@@ -187,7 +187,7 @@ function apiRoutes(scope: Server, deps: RoutesDeps, sessions: Sessions): void {
   approvalRoutes(scope, { approvals: slices.approvals });
   userDataRoutes(scope, slices.userData);
   runEventRoutes(scope, slices.runEvents);
-  scheduledJobRoutes(scope, { schedules: slices.schedules.schedules, unmatched });
+  scheduledJobRoutes(scope, { schedules: slices.schedules, unmatched });
   usageRoutes(scope, usage);
   statisticsRoutes(scope, statistics);
   trialRoutes(scope, { execute, jobs, agents, stopping });
@@ -196,7 +196,7 @@ function apiRoutes(scope: Server, deps: RoutesDeps, sessions: Sessions): void {
 
 /** The scheduled job or the trigger that started a job. */
 async function originOf(
-  { schedules: { schedules }, triggers: { calls } }: Slices,
+  { schedules, triggers: { calls } }: Slices,
   organizationId: string,
   { job_id, trigger_type }: { job_id: string; trigger_type: TriggerType },
 ) {

@@ -11,6 +11,8 @@ import type { ExecutorPool } from '../../core/executors/pool.ts';
 import type { Clock } from '../../kernel/clock.ts';
 import { Approvals } from '../../platform/approvals/approvals.ts';
 import { RunEvents } from '../../platform/run-events/run-events.ts';
+import { Schedules } from '../../platform/schedules/schedules.ts';
+import { Tick } from '../../platform/schedules/tick.ts';
 import { composeAgents } from './agents.ts';
 import { type ClusterTimes, clusterTimes } from './cluster-times.ts';
 import type { ComposedEmbeddings, EmbeddingsDeps } from './embeddings.ts';
@@ -18,7 +20,6 @@ import { composeJobs } from './jobs.ts';
 import type { Parts } from './parts.ts';
 import { composeProcesses } from './processes.ts';
 import { composeRemoteSkills, runnersOf } from './remote-skills.ts';
-import { composeSchedules } from './schedules.ts';
 import { composeSecrets } from './secrets.ts';
 import { composeSkills } from './skills.ts';
 import { composeStatistics, createDeliveryObserver, createJobObserver } from './statistics.ts';
@@ -59,7 +60,7 @@ export async function composeSlices(parts: Parts, clock: Clock, writer: string) 
   });
   const running = { agents, apiKeys, skills, ...jobs };
   const runEvents = new RunEvents(base, jobs.endWaits);
-  const schedules = composeSchedules(base, running, config.scheduledJobsMax);
+  const schedules = new Schedules(base, running);
   return {
     ...used,
     userData: { ...base, memories: used.memories, jobs: jobs.jobs },
@@ -67,9 +68,10 @@ export async function composeSlices(parts: Parts, clock: Clock, writer: string) 
     approvals: new Approvals(base, jobs.endWaits),
     runEvents,
     schedules,
+    tick: new Tick(base, running),
     usage: composeUsage(base, {
       agents,
-      scheduledJobs: schedules.schedules,
+      scheduledJobs: schedules,
       organizationOfKey: apiKeys.organizationOf,
     }),
     triggers: composeTriggers(

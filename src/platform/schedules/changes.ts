@@ -7,24 +7,24 @@ import { requireSkillScopes } from '../../core/jobs/readiness.ts';
 import { lookupOf, type SkillRegistry } from '../../core/skills/registry.ts';
 import { type Caller, requireScopes } from '../../kernel/caller.ts';
 import { timetableColumns, timetableOf } from './cron-fields.ts';
-import { duplicate, lock, stopRuns } from './lookup.ts';
+import { duplicate, lockRow, stopRuns } from './lookup.ts';
 import { missedSlots } from './run-due.ts';
 import { findTakenSlots, insertRuns, newRun } from './runs.store.ts';
 import type { ScheduledJobChanges } from './schedules.schemas.ts';
 import { type ScheduledJobRow, uniqueColumns, updateScheduledJob } from './schedules.store.ts';
-import type { ScheduleDeps } from './schedules.ts';
+import type { Schedules } from './schedules.ts';
 import { nextSlot, parseStoredTimetable } from './timetable.ts';
 
 /** Changes the given fields; returns the new row. */
-export function change(
-  { database, slices: { skills, agents, jobs }, clock }: ScheduleDeps,
+export function changeScheduledJob(
+  { database, clock, agents, skills, jobs }: Schedules,
   caller: Caller,
   id: string,
   fields: ScheduledJobChanges,
 ): Promise<ScheduledJobRow> {
   const { organizationId } = caller;
   return database.write(async (tx) => {
-    const before = await lock(tx, organizationId, id);
+    const before = await lockRow(tx, organizationId, id);
     if (Object.keys(fields).length === 0) return before;
     const now = clock.now();
     const given = givenColumns(before, fields);
@@ -39,7 +39,7 @@ export function change(
     await recordGivenUp(tx, before, after, now);
     if (!(await updateScheduledJob(tx, { ...after, next_run_at }))) throw duplicate();
     if (before.enabled === 1 && after.enabled === 0) await stopRuns(tx, jobs, id);
-    return lock(tx, organizationId, id);
+    return lockRow(tx, organizationId, id);
   });
 }
 

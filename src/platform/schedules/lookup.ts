@@ -1,5 +1,5 @@
 /** Finds and locks the scheduled job of a request, and cancels its runs. */
-import type { Database, Transaction } from '../../adapters/database/database.ts';
+import type { Handle, Transaction } from '../../adapters/database/database.ts';
 import type { Jobs } from '../../core/jobs/jobs.ts';
 import { notFound, PlatformError } from '../../kernel/errors.ts';
 import { isId } from '../../kernel/ids.ts';
@@ -7,16 +7,16 @@ import { findJobsGoingOn, markRunsUnwanted } from './runs.store.ts';
 import { findScheduledJob, lockScheduledJob, type ScheduledJobRow } from './schedules.store.ts';
 
 /** The organization's scheduled job, or `404 not_found`. */
-export async function find(
-  { database }: { readonly database: Database },
+export async function readScheduledJob(
+  db: Handle,
   organizationId: string,
   id: string,
 ): Promise<ScheduledJobRow> {
-  return found(isId(id) ? await findScheduledJob(database.read, organizationId, id) : undefined);
+  return found(isId(id) ? await findScheduledJob(db, organizationId, id) : undefined);
 }
 
-/** Like `find`, and locks the row until the transaction ends. */
-export async function lock(
+/** Like `readScheduledJob`, and locks the row until the transaction ends. */
+export async function lockRow(
   tx: Transaction,
   organizationId: string,
   id: string,
@@ -38,11 +38,7 @@ export function duplicate(): PlatformError {
 }
 
 /** Cancels the queued runs of a locked scheduled job; its active runs get no further attempt. */
-export async function stopRuns(
-  tx: Transaction,
-  jobs: Pick<Jobs, 'cancelQueued'>,
-  scheduledJobId: string,
-): Promise<void> {
+export async function stopRuns(tx: Transaction, jobs: Jobs, scheduledJobId: string): Promise<void> {
   const jobIds = await findJobsGoingOn(tx, scheduledJobId);
   if (jobIds.length === 0) return;
   await jobs.cancelQueued(tx, jobIds);

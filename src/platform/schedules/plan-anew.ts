@@ -8,13 +8,8 @@ import { nextSlot, parseStoredTimetable } from './timetable.ts';
 /** Scheduled jobs planned in one transaction. */
 const batchMax = 500;
 
-interface PlanDeps {
-  readonly database: Database;
-  readonly clock: Clock;
-}
-
 /** Recomputes the next slot of every scheduled job that is not due. Recorded slots stay as they are. */
-export async function planAnew({ database, clock }: PlanDeps): Promise<void> {
+export async function planAnew(database: Database, clock: Clock): Promise<void> {
   let after = '';
   for (;;) {
     const now = clock.now();

@@ -9,10 +9,7 @@ import { deleteRuns } from './runs.store.ts';
 const rowsMax = 1_000;
 
 /** Deletes runs recorded more than `days` ago, unless their job has not ended; returns how many. */
-export function deleteExpiredRuns(
-  { database, clock }: { database: Database; clock: Clock },
-  days: number,
-): Promise<number> {
+export function deleteExpiredRuns(database: Database, clock: Clock, days: number): Promise<number> {
   const before = idFloor(clock.now() - days * dayMs);
   return deleteInBatches(database, rowsMax, async (tx) =>
     foundAndDeleted(await deleteRuns(tx, before, rowsMax)),

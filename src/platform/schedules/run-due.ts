@@ -14,7 +14,7 @@ const catchUpMs = 60 * 60 * 1000;
 /** After a downtime the newest slots get a row each; all older ones share one. */
 const rowsMax = 60;
 const minuteMs = 60_000;
-/** How long a scheduled job is left alone whose times are unknown. */
+/** The time until the next check of a scheduled job whose timetable is unknown. */
 const unknownAgainMs = 24 * 60 * 60 * 1000;
 const noScheduler = 'no scheduler was there in time';
 
@@ -77,7 +77,7 @@ export function decide(schedule: DueSchedule, refusal: Refusal | null, now: numb
 }
 
 /**
- * Refuses the due slot of a scheduled job whose further slots cannot be computed. It is looked at again a day later: a
+ * Refuses the due slot of a scheduled job whose further slots cannot be computed. The next check is a day later: a
  * start of the platform, which may know its zone again, computes its next slot.
  */
 export function refuseUnknown(

@@ -6,6 +6,7 @@
  */
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { Database, Transaction } from '../../adapters/database/database.ts';
+import type { Context } from '../../core/context/context.ts';
 import { envelopeOf, type NewEvent } from '../../core/events/events.ts';
 import { appendEvents } from '../../core/events/outbox.ts';
 import type { Accept } from '../../core/jobs/accept.ts';
@@ -50,56 +51,54 @@ interface Decided extends Prepared {
   readonly from: number;
 }
 
-/** Handles all due scheduled jobs; returns how many there were. */
-export type Tick = () => Promise<number>;
-
-export interface TickDeps {
+export class Tick {
   readonly database: Database;
-  readonly slices: ReadinessDeps;
-  readonly accept: Accept;
   readonly clock: Clock;
   readonly log: Logger;
-}
-
-interface TickState extends TickDeps {
+  readonly slices: ReadinessDeps & { readonly accept: Accept };
   /** Whether the clock was set back since the last call; true at the first one. */
   readonly wasSetBack: () => boolean;
   /** Whether next slots must be recomputed; true until that has succeeded. */
-  mustPlan: boolean;
-}
+  mustPlan = false;
 
-export function createTick(deps: TickDeps): Tick {
-  const wasSetBack = createSetBackWatch(deps.clock);
-  const state: TickState = { ...deps, wasSetBack, mustPlan: false };
-  return () => tick(state);
-}
+  constructor(
+    { database, clock, log }: Context,
+    slices: ReadinessDeps & { readonly accept: Accept },
+  ) {
+    this.database = database;
+    this.clock = clock;
+    this.log = log;
+    this.slices = slices;
+    this.wasSetBack = createSetBackWatch(clock);
+  }
 
-async function tick(state: TickState): Promise<number> {
-  await planAfterSetback(state);
-  let total = 0;
-  for (;;) {
-    const batch = await nextBatch(state);
-    if (batch.length === 0) return total;
-    const done = await dealWithAll(state, batch);
-    total += done;
-    // Other processes have locked all of them; the next tick finds those that they leave.
-    if (done === 0) return total;
-    await nextTurn();
+  /** Handles all due scheduled jobs; returns how many there were. */
+  async run(): Promise<number> {
+    await this.#planAfterSetback();
+    let total = 0;
+    for (;;) {
+      const batch = await nextBatch(this.database, this.clock.now());
+      if (batch.length === 0) return total;
+      const done = await runBatch(this, batch);
+      total += done;
+      // Other processes have locked all of them; the next tick finds those that they leave.
+      if (done === 0) return total;
+      await nextTurn();
+    }
+  }
+
+  /** Recomputes next slots at the start and when the clock was set back. */
+  async #planAfterSetback(): Promise<void> {
+    const { database, clock } = this;
+    this.mustPlan ||= this.wasSetBack();
+    if (!this.mustPlan) return;
+    await planAnew(database, clock);
+    await database.write((tx) => clampLastRuns(tx, clock.now()));
+    this.mustPlan = false;
   }
 }
 
-/** Recomputes next slots at the start and when the clock was set back. */
-async function planAfterSetback(state: TickState): Promise<void> {
-  const { database, clock } = state;
-  state.mustPlan ||= state.wasSetBack();
-  if (!state.mustPlan) return;
-  await planAnew(state);
-  await database.write((tx) => clampLastRuns(tx, clock.now()));
-  state.mustPlan = false;
-}
-
-async function nextBatch({ database, clock }: TickDeps): Promise<ScheduledJob[]> {
-  const now = clock.now();
+async function nextBatch(database: Database, now: number): Promise<ScheduledJob[]> {
   const ids: string[] = [];
   let bytes = 0;
   let records = 0;
@@ -123,12 +122,35 @@ function recordsOf(
   return timetable === null ? 1 : recordsDue(timetable, next_run_at, now);
 }
 
-/** A transaction awaits only its own queries, so all other checks are made before it. */
+/** Handles a batch; a failure with one scheduled job leaves the others as they are. */
+async function runBatch(tick: Tick, batch: readonly ScheduledJob[]): Promise<number> {
+  try {
+    return await runTogether(tick, batch);
+  } catch (error) {
+    if (isUnavailable(error) || batch.length === 1) throw error;
+  }
+  let done = 0;
+  for (const job of batch) {
+    try {
+      done += await runTogether(tick, [job]);
+    } catch (err) {
+      tick.log.error({ err, scheduled_job_id: job.id }, 'a scheduled job could not be handled');
+    }
+  }
+  return done;
+}
+
+/** A transaction awaits only its own queries, so all other checks come before it. */
+async function runTogether(tick: Tick, batch: readonly ScheduledJob[]): Promise<number> {
+  const prepared = await prepare(tick, batch);
+  return tick.database.write((tx) => runDue(tick, tx, prepared));
+}
+
 async function prepare(
-  deps: TickDeps,
+  { slices }: Tick,
   batch: readonly ScheduledJob[],
 ): Promise<Map<string, Prepared>> {
-  const readiness = await readinessOf(deps.slices, batch, ({ input }) => input);
+  const readiness = await readinessOf(slices, batch, ({ input }) => input);
   const prepared = batch.map((job, i) => {
     const found = readiness[i] as Readiness;
     return { job, readiness: 'code' in found ? refusalOf(job, found) : found };
@@ -136,31 +158,8 @@ async function prepare(
   return new Map(prepared.map((one) => [one.job.id, one]));
 }
 
-async function deal(deps: TickDeps, batch: readonly ScheduledJob[]): Promise<number> {
-  const prepared = await prepare(deps, batch);
-  return deps.database.write((tx) => runDue(deps, tx, prepared));
-}
-
-/** Like `deal`; a failure with one scheduled job leaves the others as they are. */
-async function dealWithAll(deps: TickDeps, batch: readonly ScheduledJob[]): Promise<number> {
-  try {
-    return await deal(deps, batch);
-  } catch (error) {
-    if (isUnavailable(error) || batch.length === 1) throw error;
-  }
-  let done = 0;
-  for (const job of batch) {
-    try {
-      done += await deal(deps, [job]);
-    } catch (err) {
-      deps.log.error({ err, scheduled_job_id: job.id }, 'a scheduled job could not be dealt with');
-    }
-  }
-  return done;
-}
-
 async function runDue(
-  { accept, clock, log }: TickDeps,
+  { slices: { accept }, clock, log }: Tick,
   tx: Transaction,
   prepared: ReadonlyMap<string, Prepared>,
 ): Promise<number> {
