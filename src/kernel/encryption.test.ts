@@ -1,10 +1,10 @@
 import { createDecipheriv, randomBytes } from 'node:crypto';
 import { inspect } from 'node:util';
 import { describe, expect, test } from 'vitest';
-import { createCipher, DecryptionError } from './encryption.ts';
+import { Cipher, DecryptionError } from './encryption.ts';
 
 const key = randomBytes(32);
-const cipher = createCipher(key);
+const cipher = new Cipher(key);
 const context = 'acme/openai';
 
 /** Sealed text whose bytes `change` has changed. */
@@ -50,11 +50,11 @@ describe('a sealed text', () => {
   });
 
   test('can be opened by another cipher of the same key', () => {
-    expect(createCipher(Buffer.from(key)).decrypt(cipher.encrypt('x', context), context)).toBe('x');
+    expect(new Cipher(Buffer.from(key)).decrypt(cipher.encrypt('x', context), context)).toBe('x');
   });
 
   test('cannot be opened with another key', () => {
-    const other = createCipher(flipped(key, 31, 0));
+    const other = new Cipher(flipped(key, 31, 0));
 
     expect(() => other.decrypt(cipher.encrypt('x', context), context)).toThrow(DecryptionError);
   });
@@ -148,12 +148,12 @@ test('the error is one clear sentence without the text, the key or the context',
 });
 
 test.each([0, 16, 24, 31, 33, 64])('a key of %d bytes is refused', (length) => {
-  expect(() => createCipher(Buffer.alloc(length))).toThrow(RangeError);
+  expect(() => new Cipher(Buffer.alloc(length))).toThrow(RangeError);
 });
 
 test('a cipher shows nothing of its key, and keeps it when the buffer is overwritten', () => {
   const own = Buffer.from(key);
-  const made = createCipher(own);
+  const made = new Cipher(own);
   const sealed = made.encrypt('x', context);
 
   own.fill(0);

@@ -3,7 +3,13 @@
  * a context that is not stored with it: when it is moved to another context, it cannot be decrypted. The
  * format is `v1.` and base64url of nonce, ciphertext and tag.
  */
-import { createCipheriv, createDecipheriv, createSecretKey, randomBytes } from 'node:crypto';
+import {
+  createCipheriv,
+  createDecipheriv,
+  createSecretKey,
+  type KeyObject,
+  randomBytes,
+} from 'node:crypto';
 
 /** Bytes of a key. */
 export const encryptionKeyBytes = 32;
@@ -13,13 +19,7 @@ const algorithm = 'aes-256-gcm';
 export const encryptedPrefix = 'v1.';
 const nonceBytes = 12;
 const tagBytes = 16;
-
-export interface Cipher {
-  /** Encrypts a well-formed text; the result differs each time. */
-  encrypt(text: string, context: string): string;
-  /** Decrypts a text; throws DecryptionError. */
-  decrypt(sealed: string, context: string): string;
-}
+const options = { authTagLength: tagBytes };
 
 /** The text was not encrypted with this key for this context. The message names neither. */
 export class DecryptionError extends Error {
@@ -29,37 +29,41 @@ export class DecryptionError extends Error {
   }
 }
 
-/** Creates a cipher for a key of 32 bytes, which it copies. */
-export function createCipher(key: Buffer): Cipher {
-  if (key.length !== encryptionKeyBytes) {
-    throw new RangeError(`A key has ${encryptionKeyBytes} bytes, not ${key.length}`);
+export class Cipher {
+  /** Unlike a buffer, a key object shows nothing when it is printed. */
+  readonly #secret: KeyObject;
+
+  /** For a key of 32 bytes, which is copied. */
+  constructor(key: Buffer) {
+    if (key.length !== encryptionKeyBytes) {
+      throw new RangeError(`A key has ${encryptionKeyBytes} bytes, not ${key.length}`);
+    }
+    this.#secret = createSecretKey(key);
   }
-  // Unlike a buffer, a key object shows nothing when it is printed.
-  const secret = createSecretKey(key);
-  const options = { authTagLength: tagBytes };
 
-  return {
-    encrypt(text, context) {
-      const nonce = randomBytes(nonceBytes);
-      const cipher = createCipheriv(algorithm, secret, nonce, options).setAAD(Buffer.from(context));
-      const sealed = [nonce, cipher.update(text, 'utf8'), cipher.final(), cipher.getAuthTag()];
-      return encryptedPrefix + Buffer.concat(sealed).toString('base64url');
-    },
+  /** Encrypts a well-formed text; the result differs each time. */
+  encrypt(text: string, context: string): string {
+    const nonce = randomBytes(nonceBytes);
+    const cipher = createCipheriv(algorithm, this.#secret, nonce, options);
+    cipher.setAAD(Buffer.from(context));
+    const sealed = [nonce, cipher.update(text, 'utf8'), cipher.final(), cipher.getAuthTag()];
+    return encryptedPrefix + Buffer.concat(sealed).toString('base64url');
+  }
 
-    decrypt(sealed, context) {
-      const bytes = bytesOf(sealed);
-      const nonce = bytes.subarray(0, nonceBytes);
-      const decipher = createDecipheriv(algorithm, secret, nonce, options)
-        .setAAD(Buffer.from(context))
-        .setAuthTag(bytes.subarray(-tagBytes));
-      const opened = decipher.update(bytes.subarray(nonceBytes, -tagBytes));
-      try {
-        return Buffer.concat([opened, decipher.final()]).toString('utf8');
-      } catch {
-        throw new DecryptionError();
-      }
-    },
-  };
+  /** Decrypts a text; throws DecryptionError. */
+  decrypt(sealed: string, context: string): string {
+    const bytes = bytesOf(sealed);
+    const nonce = bytes.subarray(0, nonceBytes);
+    const decipher = createDecipheriv(algorithm, this.#secret, nonce, options)
+      .setAAD(Buffer.from(context))
+      .setAuthTag(bytes.subarray(-tagBytes));
+    const opened = decipher.update(bytes.subarray(nonceBytes, -tagBytes));
+    try {
+      return Buffer.concat([opened, decipher.final()]).toString('utf8');
+    } catch {
+      throw new DecryptionError();
+    }
+  }
 }
 
 /** Nonce, ciphertext and tag. */

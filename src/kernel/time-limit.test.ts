@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
-import { newTimeLimit } from './time-limit.ts';
+import { TimeLimit } from './time-limit.ts';
 
 beforeEach(() => {
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'performance'] });
@@ -9,7 +9,7 @@ afterEach(() => {
 });
 
 test('the time that stands still does not count', () => {
-  const limit = newTimeLimit(1_000);
+  const limit = new TimeLimit(1_000);
   limit.resume();
   vi.advanceTimersByTime(600);
   limit.pause();

@@ -1,27 +1,31 @@
-/** A time limit that can be stopped for a while. */
-export interface TimeLimit {
-  readonly signal: AbortSignal;
-  pause(): void;
-  resume(): void;
-}
+/** A time limit that can be stopped for a while. It stands still until it is resumed. */
+export class TimeLimit {
+  readonly #controller = new AbortController();
+  #leftMs: number;
+  #runningSince: number | null = null;
+  #timer: NodeJS.Timeout | undefined;
 
-/** Stands still until it is resumed; its signal aborts after so many milliseconds of running. */
-export function newTimeLimit(ms: number): TimeLimit {
-  const controller = new AbortController();
-  let leftMs = ms;
-  let runningSince: number | null = null;
-  let timer: NodeJS.Timeout | undefined;
-  return {
-    signal: controller.signal,
-    pause() {
-      clearTimeout(timer);
-      if (runningSince !== null) leftMs -= performance.now() - runningSince;
-      runningSince = null;
-    },
-    resume() {
-      if (runningSince !== null) return;
-      runningSince = performance.now();
-      timer = setTimeout(() => controller.abort(new Error('the time limit')), Math.max(0, leftMs));
-    },
-  };
+  /** The signal aborts after so many milliseconds of running. */
+  constructor(ms: number) {
+    this.#leftMs = ms;
+  }
+
+  get signal(): AbortSignal {
+    return this.#controller.signal;
+  }
+
+  pause(): void {
+    clearTimeout(this.#timer);
+    if (this.#runningSince !== null) this.#leftMs -= performance.now() - this.#runningSince;
+    this.#runningSince = null;
+  }
+
+  resume(): void {
+    if (this.#runningSince !== null) return;
+    this.#runningSince = performance.now();
+    this.#timer = setTimeout(
+      () => this.#controller.abort(new Error('the time limit')),
+      Math.max(0, this.#leftMs),
+    );
+  }
 }

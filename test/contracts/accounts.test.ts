@@ -2,7 +2,7 @@
 import { randomBytes } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
 import { parseAllowList } from '../../src/adapters/egress/allow-list.ts';
-import { createCipher } from '../../src/kernel/encryption.ts';
+import { Cipher } from '../../src/kernel/encryption.ts';
 import { createLogger } from '../../src/kernel/log.ts';
 import { createAccounts } from '../../src/platform/remote-skills/accounts/accounts.ts';
 import { createOauthClient } from '../../src/platform/remote-skills/accounts/oauth-client.ts';
@@ -32,7 +32,7 @@ describe.each(await engines())('on $name', (engine) => {
     const oauth = createOauthClient({ allowed, operationMs });
     const key = randomBytes(32);
     const looks: string[] = [];
-    const processWith = (on = database, cipher = createCipher(Buffer.from(key))) =>
+    const processWith = (on = database, cipher = new Cipher(Buffer.from(key))) =>
       createAccounts({
         ...{ database: on, clock, cipher, log },
         outside: {
@@ -167,7 +167,7 @@ describe.each(await engines())('on $name', (engine) => {
 
   test('tokens that were stored under another key, or changed in the database, are not used', async () => {
     const { database, source, one, processWith, by } = await world();
-    const other = processWith(database, createCipher(randomBytes(32)));
+    const other = processWith(database, new Cipher(randomBytes(32)));
     await expect(other.tokenOf(source, 'acme')).rejects.toMatchObject({
       code: 'missing_credentials',
       message: expect.stringContaining('another ENCRYPTION_KEY'),

@@ -5,7 +5,7 @@ import type { Database } from '../../src/adapters/database/database.ts';
 import { composeAgents } from '../../src/apps/composition/agents.ts';
 import { createApiKeys } from '../../src/core/api-keys/api-keys.ts';
 import { createCredentials } from '../../src/core/credentials/credentials.ts';
-import { type Cipher, createCipher } from '../../src/kernel/encryption.ts';
+import { Cipher } from '../../src/kernel/encryption.ts';
 import { engines } from '../support/databases.ts';
 import { manualClock } from '../support/manual-clock.ts';
 
@@ -62,8 +62,8 @@ describe.each(await engines())('on $name', (engine) => {
       clock,
       database,
       processWith,
-      credentials: processWith(createCipher(key)),
-      elsewhere: processWith(createCipher(Buffer.from(key)), other),
+      credentials: processWith(new Cipher(key)),
+      elsewhere: processWith(new Cipher(Buffer.from(key)), other),
     };
   }
 
@@ -243,7 +243,7 @@ describe.each(await engines())('on $name', (engine) => {
   test('under another encryption key they are listed but not usable, until they are stored again', async () => {
     const { credentials, processWith } = await world();
     await credentials.replace('acme', 'openai', { api_key: apiKey, base_url: baseUrl });
-    const after = processWith(createCipher(randomBytes(32)));
+    const after = processWith(new Cipher(randomBytes(32)));
 
     expect(await after.settingsOf('acme', 'openai')).toEqual({
       fault:

@@ -1,7 +1,7 @@
 /** Signing secrets of webhooks at rest: encrypted, bound to their row, and of use after every change. */
 import { describe, expect, test } from 'vitest';
 import { createSigningSecrets } from '../../src/adapters/database/signing-secrets.ts';
-import { createCipher } from '../../src/kernel/encryption.ts';
+import { Cipher } from '../../src/kernel/encryption.ts';
 import { bodySignature } from '../../src/kernel/webhook-signature.ts';
 import { engines } from '../support/databases.ts';
 import { untilReadable } from '../support/outbox.ts';
@@ -44,7 +44,7 @@ describe.each(await engines())('on $name', (engine) => {
     const before = await storedIn(world);
     const secrets = createSigningSecrets(
       world.database,
-      createCipher(Buffer.alloc(32, 1)),
+      new Cipher(Buffer.alloc(32, 1)),
       () => true,
     );
 
@@ -64,7 +64,7 @@ describe.each(await engines())('on $name', (engine) => {
   /** A world in which each process says through `canAllOpen` whether all can decrypt, and its secrets. */
   async function sealing(canAllOpen: () => boolean) {
     const world = await webhooksWorld(engine, { canAllOpen });
-    const cipher = createCipher(Buffer.alloc(32, 1));
+    const cipher = new Cipher(Buffer.alloc(32, 1));
     return { world, secrets: createSigningSecrets(world.database, cipher, canAllOpen) };
   }
 

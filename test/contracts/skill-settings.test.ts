@@ -2,7 +2,7 @@
 import { randomBytes } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
 import { createSkillSettings } from '../../src/core/skills/settings.ts';
-import { type Cipher, createCipher } from '../../src/kernel/encryption.ts';
+import { Cipher } from '../../src/kernel/encryption.ts';
 import { engines } from '../support/databases.ts';
 import { manualClock } from '../support/manual-clock.ts';
 
@@ -33,8 +33,8 @@ describe.each(await engines())('on $name', (engine) => {
       clock,
       database,
       processWith,
-      settings: processWith(createCipher(key)),
-      elsewhere: processWith(createCipher(Buffer.from(key)), other),
+      settings: processWith(new Cipher(key)),
+      elsewhere: processWith(new Cipher(Buffer.from(key)), other),
     };
   }
 
@@ -71,7 +71,7 @@ describe.each(await engines())('on $name', (engine) => {
     const { settings, processWith } = await world();
     await settings.change('acme', skill, { API_KEY: secret });
     const keyless = processWith(null);
-    const otherKey = processWith(createCipher(randomBytes(32)));
+    const otherKey = processWith(new Cipher(randomBytes(32)));
 
     await expect(keyless.change('acme', skill, { REGION: 'us' })).rejects.toMatchObject({
       code: 'conflict',

@@ -15,7 +15,7 @@ import { createAdmission } from '../../src/core/jobs/admission.ts';
 import { createExecute } from '../../src/core/jobs/execute.ts';
 import { createSkillRegistry } from '../../src/core/skills/registry.ts';
 import type { Caller } from '../../src/kernel/caller.ts';
-import { createCipher } from '../../src/kernel/encryption.ts';
+import { Cipher } from '../../src/kernel/encryption.ts';
 import { createLogger } from '../../src/kernel/log.ts';
 import { RunEvents } from '../../src/platform/run-events/run-events.ts';
 import type { Call } from '../../src/platform/triggers/receive.ts';
@@ -78,7 +78,7 @@ async function processOn(database: Database, clock: ManualClock) {
     slices: { skills, agents, conversations },
     accept,
   });
-  const secrets = createSigningSecrets(database, createCipher(Buffer.alloc(32, 1)), () => true);
+  const secrets = createSigningSecrets(database, new Cipher(Buffer.alloc(32, 1)), () => true);
   const runEvents = new RunEvents(contextOf({ database, clock }), async () => []);
   const { triggers, receive, mappings } = composeTriggers(
     { database, clock },

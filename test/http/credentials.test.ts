@@ -6,7 +6,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test
 import { openPostgres } from '../../src/adapters/database/postgres.ts';
 import { createCredentials } from '../../src/core/credentials/credentials.ts';
 import { systemClock } from '../../src/kernel/clock.ts';
-import { createCipher } from '../../src/kernel/encryption.ts';
+import { Cipher } from '../../src/kernel/encryption.ts';
 import { newId } from '../../src/kernel/ids.ts';
 import { createLogger } from '../../src/kernel/log.ts';
 import { aTimestamp, expectInvalid, expectRefusal } from '../support/expectations.ts';
@@ -433,7 +433,7 @@ async function keyIn(on: Platform, key: Buffer, organization: string) {
   const credentials = createCredentials({
     database: on.database,
     clock: systemClock,
-    cipher: createCipher(key),
+    cipher: new Cipher(key),
   });
   const settings = await credentials.settingsOf(organization, 'openai');
   return settings && 'apiKey' in settings ? settings.apiKey : settings;

@@ -1,5 +1,5 @@
 /** Commands of the command line, run in the test's own process. */
-import type { Io, Output } from '../../src/apps/cli/io.ts';
+import { type Io, Output } from '../../src/apps/cli/io.ts';
 import { runCli } from '../../src/apps/cli/program.ts';
 
 export interface CliWorld {
@@ -54,14 +54,8 @@ export function ioOf(world: CliWorld): { io: Io; stdout: TextOutput; stderr: Tex
 }
 
 function textOutput(isTerminal = false): TextOutput {
-  let text = '';
-  return {
-    write(more) {
-      text += more;
-    },
-    isTTY: isTerminal,
-    hasColors: isTerminal,
-    columns: 100,
-    text: () => text,
-  };
+  const texts: string[] = [];
+  const terminal = { isTTY: isTerminal, hasColors: isTerminal, columns: 100 };
+  const output = new Output((text) => texts.push(text), terminal);
+  return Object.assign(output, { text: () => texts.join('') });
 }

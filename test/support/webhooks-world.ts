@@ -12,7 +12,7 @@ import type { Agents } from '../../src/core/agents/agents.ts';
 import { createApiKeys } from '../../src/core/api-keys/api-keys.ts';
 import { type EventType, events, type NewEvent } from '../../src/core/events/events.ts';
 import { appendEvents } from '../../src/core/events/outbox.ts';
-import { createCipher } from '../../src/kernel/encryption.ts';
+import { Cipher } from '../../src/kernel/encryption.ts';
 import { createLogger } from '../../src/kernel/log.ts';
 import type { DeliveryRow } from '../../src/platform/webhooks/deliveries.store.ts';
 import { type Answer, resultOf, type SendRequest } from '../../src/platform/webhooks/send.ts';
@@ -126,7 +126,7 @@ export async function webhooksWorld(
         agents,
         secrets: createSigningSecrets(
           on,
-          encryptedBy === null ? null : createCipher(Buffer.alloc(32, encryptedBy)),
+          encryptedBy === null ? null : new Cipher(Buffer.alloc(32, encryptedBy)),
           canAllOpen,
         ),
       },

@@ -15,7 +15,7 @@ import type { Redis } from '../redis/redis.ts';
 import { type BullmqConsumer, createBullmqConsumer } from './bullmq-consumer.ts';
 import { inTime } from './in-time.ts';
 import type { Consumer, Hint, HintHandler, Queue } from './queue.ts';
-import { createSlots } from './slots.ts';
+import { Slots } from './slots.ts';
 
 /** Hints kept in Redis for each queue, due ones and delayed ones each. */
 const hintsMax = 20_000;
@@ -111,7 +111,7 @@ function consume(
     bullQueue: one.bullQueue,
     redis,
     log,
-    slots: createSlots(concurrency),
+    slots: new Slots(concurrency),
     handler,
   });
   one.consumer = consumer;

@@ -1,9 +1,9 @@
 import { describe, expect, test } from 'vitest';
-import { createSlots } from './slots.ts';
+import { Slots } from './slots.ts';
 
 describe('slots', () => {
   test('are as many as were asked for', () => {
-    const slots = createSlots(2);
+    const slots = new Slots(2);
 
     expect([slots.reserveNow(), slots.reserveNow(), slots.reserveNow()]).toEqual([
       true,
@@ -13,7 +13,7 @@ describe('slots', () => {
   });
 
   test('are free again when their row leaves or the reservation is released', () => {
-    const slots = createSlots(1);
+    const slots = new Slots(1);
     slots.reserveNow();
     slots.occupy('row');
     expect(slots.isFree()).toBe(false);
@@ -24,7 +24,7 @@ describe('slots', () => {
   });
 
   test('hold a row once, and remember that it was hinted at again', () => {
-    const slots = createSlots(2);
+    const slots = new Slots(2);
     slots.reserveNow();
     slots.reserveNow();
     expect([slots.occupy('row'), slots.occupy('row')]).toEqual([true, false]);
@@ -35,7 +35,7 @@ describe('slots', () => {
   });
 
   test('can be waited for', async () => {
-    const slots = createSlots(1);
+    const slots = new Slots(1);
     slots.reserveNow();
     const reserved = slots.reserve();
 
@@ -46,7 +46,7 @@ describe('slots', () => {
   });
 
   test('are one more for each yielded slot, which is taken back once', () => {
-    const slots = createSlots(1);
+    const slots = new Slots(1);
     slots.reserveNow();
     const resume = slots.yieldOne();
     expect(slots.reserveNow()).toBe(true);
@@ -59,7 +59,7 @@ describe('slots', () => {
   });
 
   test('are refused once they are closed, to waiting callers too', async () => {
-    const slots = createSlots(1);
+    const slots = new Slots(1);
     slots.reserveNow();
     const reserved = slots.reserve();
 

@@ -2,87 +2,84 @@
 
 import { once } from './once.ts';
 
-export interface Slots {
-  /** Waits for a free slot and reserves it; resolves to false when the slots were closed. */
-  reserve(): Promise<boolean>;
-  /** Reserves a slot if one is free. */
-  reserveNow(): boolean;
-  /** Gives a reserved slot back. */
-  release(): void;
-  /** Puts a row in a reserved slot; false, and the slot is released, when the row has one already. */
-  occupy(id: string): boolean;
-  /** Frees the slot of a row; true when `occupy` was called for that row meanwhile. */
-  leave(id: string): boolean;
-  /** One slot more until the returned function (resume) is called. */
-  yieldOne(): () => void;
-  isFree(): boolean;
-  /** Refuses every further reservation, the waiting ones too. */
-  close(): void;
-}
-
-export function createSlots(count: number): Slots {
-  const rows = new Set<string>();
+export class Slots {
+  readonly #count: number;
+  readonly #rows = new Set<string>();
   /** Rows that were hinted at again while they were in a slot. */
-  const again = new Set<string>();
-  let reserved = 0;
-  let yielded = 0;
-  let isClosed = false;
+  readonly #again = new Set<string>();
+  #reserved = 0;
+  #yielded = 0;
+  #isClosed = false;
   /** Of those that wait for a slot; made by the first one, because mostly none waits. */
-  let freed: PromiseWithResolvers<void> | undefined;
+  #freed: PromiseWithResolvers<void> | undefined;
 
-  const isFree = () => !isClosed && rows.size + reserved < count + yielded;
-
-  function tell(): void {
-    freed?.resolve();
-    freed = undefined;
+  constructor(count: number) {
+    this.#count = count;
   }
 
-  function reserveNow(): boolean {
-    if (!isFree()) return false;
-    reserved++;
+  isFree(): boolean {
+    return !this.#isClosed && this.#rows.size + this.#reserved < this.#count + this.#yielded;
+  }
+
+  /** Waits for a free slot and reserves it; resolves to false when the slots were closed. */
+  async reserve(): Promise<boolean> {
+    while (!this.#isClosed) {
+      if (this.reserveNow()) return true;
+      this.#freed ??= Promise.withResolvers();
+      await this.#freed.promise;
+    }
+    return false;
+  }
+
+  /** Reserves a slot if one is free. */
+  reserveNow(): boolean {
+    if (!this.isFree()) return false;
+    this.#reserved++;
     return true;
   }
 
-  return {
-    async reserve() {
-      while (!isClosed) {
-        if (reserveNow()) return true;
-        freed ??= Promise.withResolvers();
-        await freed.promise;
-      }
-      return false;
-    },
-    reserveNow,
-    release() {
-      reserved--;
-      tell();
-    },
-    occupy(id) {
-      reserved--;
-      const isNew = !rows.has(id);
-      if (isNew) rows.add(id);
-      else {
-        again.add(id);
-        tell();
-      }
-      return isNew;
-    },
-    leave(id) {
-      rows.delete(id);
-      tell();
-      return again.delete(id);
-    },
-    yieldOne() {
-      yielded++;
-      tell();
-      return once(() => {
-        yielded--;
-      });
-    },
-    isFree,
-    close() {
-      isClosed = true;
-      tell();
-    },
-  };
+  /** Gives a reserved slot back. */
+  release(): void {
+    this.#reserved--;
+    this.#wakeWaiting();
+  }
+
+  /** Puts a row in a reserved slot; false, and the slot is released, when the row has one already. */
+  occupy(id: string): boolean {
+    this.#reserved--;
+    const isNew = !this.#rows.has(id);
+    if (isNew) this.#rows.add(id);
+    else {
+      this.#again.add(id);
+      this.#wakeWaiting();
+    }
+    return isNew;
+  }
+
+  /** Frees the slot of a row; true when `occupy` was called for that row meanwhile. */
+  leave(id: string): boolean {
+    this.#rows.delete(id);
+    this.#wakeWaiting();
+    return this.#again.delete(id);
+  }
+
+  /** One slot more until the returned function (resume) is called. */
+  yieldOne(): () => void {
+    this.#yielded++;
+    this.#wakeWaiting();
+    return once(() => {
+      this.#yielded--;
+    });
+  }
+
+  /** Refuses every further reservation, the waiting ones too. */
+  close(): void {
+    this.#isClosed = true;
+    this.#wakeWaiting();
+  }
+
+  #wakeWaiting(): void {
+    this.#freed?.resolve();
+    this.#freed = undefined;
+  }
 }

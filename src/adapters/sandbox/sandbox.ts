@@ -9,7 +9,7 @@ import type { ChildProcess } from 'node:child_process';
 import { createRequire } from 'node:module';
 import { extname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { startOrphanGuard } from '../../kernel/orphan-guard.ts';
+import { OrphanGuard } from '../../kernel/orphan-guard.ts';
 import { cpuMs, privateBytes } from '../../kernel/proc.ts';
 import { withDeadline } from '../../kernel/with-deadline.ts';
 import type { SandboxAnswer, SandboxRequest } from './sandbox-process.ts';
@@ -44,65 +44,79 @@ const exhaustionSignals: readonly (string | null)[] = ['SIGABRT', 'SIGTRAP', 'SI
 export type NoAnswer = Overdue | 'exhausted' | 'gone';
 type Overdue = 'late' | 'held up';
 
-export interface Sandbox {
+export class Sandbox {
+  readonly #child: ChildProcess;
+  readonly #bytesMax: number;
+  readonly #gone: Promise<NoAnswer>;
+
+  /** The process is not ready yet: `startSandbox` waits for it. */
+  constructor(options: SandboxOptions) {
+    const child = forkChild(options);
+    this.#child = child;
+    this.#bytesMax = (2 * options.memoryMb + baseMb) * bytesPerMb;
+    const guard = new OrphanGuard('sandbox-orphan-guard', () => {});
+    guard.add(child.pid);
+    this.#gone = new Promise<NoAnswer>((resolve) => {
+      const end = (how: NoAnswer) => {
+        guard.remove(child.pid);
+        void guard.stop();
+        resolve(how);
+      };
+      child.once('exit', (_code, signal) =>
+        end(exhaustionSignals.includes(signal) ? 'exhausted' : 'gone'),
+      );
+      child.on('error', () => end('gone'));
+    });
+  }
+
+  /** Waits until the process takes requests; rejects when it is not ready in time. */
+  async ready(): Promise<void> {
+    const first = await withDeadline(Promise.race([nextMessage(this.#child), this.#gone]), readyMs);
+    if (first === 'ready') return;
+    await this.stop();
+    throw new Error('A sandboxed process does not start');
+  }
+
   /**
    * Calls a function of the module. Rejects when the input cannot be written as JSON. `deadlineMs` is
    * processor time on Linux, and elapsed time elsewhere. After `NoAnswer` the process has ended.
    */
-  ask(request: SandboxRequest, deadlineMs: number): Promise<SandboxAnswer | NoAnswer>;
-  /** Whether the process has ended, as far as this process has been told. */
-  hasEnded(): boolean;
+  async ask(request: SandboxRequest, deadlineMs: number): Promise<SandboxAnswer | NoAnswer> {
+    const child = this.#child;
+    const deadline = new CpuDeadline(child.pid, deadlineMs);
+    const answer = nextMessage(child) as Promise<SandboxAnswer>;
+    const memory = new MemoryWatch(child.pid, this.#bytesMax);
+    try {
+      // Sending fails only when the process has ended, and `#gone` reports that.
+      child.send(request, () => {});
+      const ends = [answer, this.#gone, deadline.overdue, memory.exhausted];
+      const outcome = await Promise.race(ends);
+      if (typeof outcome === 'string') void this.stop();
+      return outcome;
+    } finally {
+      deadline.clear();
+      memory.clear();
+    }
+  }
+
+  /** Whether the process has ended, as far as this process knows. */
+  hasEnded(): boolean {
+    return this.#child.exitCode !== null || this.#child.signalCode !== null;
+  }
+
   /** Kills the process; resolves when it is gone. */
-  stop(): Promise<void>;
+  async stop(): Promise<void> {
+    this.#child.ref();
+    this.#child.kill('SIGKILL');
+    await this.#gone;
+  }
 }
 
 /** Rejects when the process is not ready in time. */
 export async function startSandbox(options: SandboxOptions): Promise<Sandbox> {
-  const child = forkChild(options);
-  const guard = startOrphanGuard('sandbox-orphan-guard', () => {});
-  guard.add(child.pid);
-  const gone = new Promise<NoAnswer>((resolve) => {
-    const end = (how: NoAnswer) => {
-      guard.remove(child.pid);
-      void guard.stop();
-      resolve(how);
-    };
-    child.once('exit', (_code, signal) =>
-      end(exhaustionSignals.includes(signal) ? 'exhausted' : 'gone'),
-    );
-    child.on('error', () => end('gone'));
-  });
-
-  async function stop(): Promise<void> {
-    child.ref();
-    child.kill('SIGKILL');
-    await gone;
-  }
-
-  const first = await withDeadline(Promise.race([nextMessage(child), gone]), readyMs);
-  if (first !== 'ready') {
-    await stop();
-    throw new Error('A sandboxed process does not start');
-  }
-  return {
-    async ask(request, deadlineMs) {
-      const deadline = cpuDeadline(child.pid, deadlineMs);
-      const answer = nextMessage(child) as Promise<SandboxAnswer>;
-      const memory = memoryWatch(child.pid, (2 * options.memoryMb + baseMb) * bytesPerMb);
-      try {
-        // Sending fails only when the process has ended, and `gone` reports that.
-        child.send(request, () => {});
-        const outcome = await Promise.race([answer, gone, deadline.overdue, memory.exhausted]);
-        if (typeof outcome === 'string') void stop();
-        return outcome;
-      } finally {
-        deadline.clear();
-        memory.clear();
-      }
-    },
-    hasEnded: () => child.exitCode !== null || child.signalCode !== null,
-    stop,
-  };
+  const sandbox = new Sandbox(options);
+  await sandbox.ready();
+  return sandbox;
 }
 
 function forkChild({ module, memoryMb }: SandboxOptions): ChildProcess {
@@ -155,49 +169,68 @@ function nextMessage(child: ChildProcess): Promise<unknown> {
   });
 }
 
-/** Resolves when the process exceeds its memory limit. */
-function memoryWatch(
-  pid: number | undefined,
-  bytesMax: number,
-): { exhausted: Promise<'exhausted'>; clear(): void } {
-  const { promise, resolve } = Promise.withResolvers<'exhausted'>();
-  const timer = setInterval(() => {
-    if ((privateBytes(pid) ?? 0) > bytesMax) resolve('exhausted');
-  }, memoryCheckMs);
-  return { exhausted: promise, clear: () => clearInterval(timer) };
+/** `exhausted` resolves when the process exceeds its memory limit. */
+class MemoryWatch {
+  readonly exhausted: Promise<'exhausted'>;
+  readonly #timer: NodeJS.Timeout;
+
+  constructor(pid: number | undefined, bytesMax: number) {
+    const { promise, resolve } = Promise.withResolvers<'exhausted'>();
+    this.exhausted = promise;
+    this.#timer = setInterval(() => {
+      if ((privateBytes(pid) ?? 0) > bytesMax) resolve('exhausted');
+    }, memoryCheckMs);
+  }
+
+  clear(): void {
+    clearInterval(this.#timer);
+  }
 }
 
 /**
- * Resolves with `late` when the process has used `ms` of processor time. On a busy machine it waits up to
- * `waitFactor` times longer, and then resolves with `held up`.
+ * `overdue` resolves with `late` when the process has used `ms` of processor time. On a busy machine it waits up
+ * to `waitFactor` times longer, and then resolves with `held up`.
  */
-function cpuDeadline(
-  pid: number | undefined,
-  ms: number,
-): { overdue: Promise<Overdue>; clear(): void } {
-  const { promise, resolve } = Promise.withResolvers<Overdue>();
-  const cpuBefore = cpuMs(pid);
-  const begun = performance.now();
-  let timer: NodeJS.Timeout;
-  let dueAt = begun;
+class CpuDeadline {
+  readonly #pid: number | undefined;
+  readonly #ms: number;
+  readonly #cpuBefore: number | undefined;
+  readonly #begun = performance.now();
+  readonly #end = Promise.withResolvers<Overdue>();
+  #timer: NodeJS.Timeout | undefined;
+  #dueAt = 0;
 
-  function wait(forMs: number): void {
-    dueAt = performance.now() + forMs;
-    timer = setTimeout(look, forMs);
+  constructor(pid: number | undefined, ms: number) {
+    this.#pid = pid;
+    this.#ms = ms;
+    this.#cpuBefore = cpuMs(pid);
+    this.#wait(ms);
   }
 
-  function look(): void {
+  get overdue(): Promise<Overdue> {
+    return this.#end.promise;
+  }
+
+  clear(): void {
+    clearTimeout(this.#timer);
+  }
+
+  #wait(forMs: number): void {
+    this.#dueAt = performance.now() + forMs;
+    this.#timer = setTimeout(() => this.#check(), forMs);
+  }
+
+  #check(): void {
     const now = performance.now();
+    const ms = this.#ms;
+    const cpuBefore = this.#cpuBefore;
+    const cpuNow = cpuMs(this.#pid);
     // An answer that is already in the pipe is read first.
-    const end = (how: Overdue) => setImmediate(() => resolve(how));
-    const cpuNow = cpuMs(pid);
-    if (now - dueAt > heldUpMs) end('held up');
+    const end = (how: Overdue) => setImmediate(() => this.#end.resolve(how));
+    if (now - this.#dueAt > heldUpMs) end('held up');
     else if (cpuBefore === undefined || cpuNow === undefined) end('late');
     else if (cpuNow - cpuBefore >= ms * lateShare) end('late');
-    else if (now - begun >= ms * waitFactor) end('held up');
-    else wait(Math.max(ms * (1 - lateShare), ms - (cpuNow - cpuBefore)));
+    else if (now - this.#begun >= ms * waitFactor) end('held up');
+    else this.#wait(Math.max(ms * (1 - lateShare), ms - (cpuNow - cpuBefore)));
   }
-
-  wait(ms);
-  return { overdue: promise, clear: () => clearTimeout(timer) };
 }

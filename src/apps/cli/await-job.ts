@@ -7,7 +7,7 @@ import {
   type ListedJob,
 } from '@skillwright/client';
 import { jobFailed } from './errors.ts';
-import { type Io, writeJson } from './io.ts';
+import { type Io, Output, writeJson } from './io.ts';
 import { eventLine, writeEvent } from './job-events.ts';
 import { clean, printFields, printValue, styled } from './print.ts';
 
@@ -95,9 +95,10 @@ const clearLine = '\r\u001b[2K';
 async function showProgress({ io, client }: AwaitDeps, jobId: string): Promise<void> {
   const { stderr } = io;
   const width = (stderr.columns ?? 80) - 1;
+  // Its colours would be cut with the line.
+  const plain = new Output(() => {}, { isTTY: true, hasColors: false });
   try {
     for await (const event of client.job(jobId).events({ signal: io.interrupted })) {
-      const plain = { ...stderr, isTTY: true, hasColors: false, write: stderr.write };
       const line = eventLine(plain, event);
       const [first = ''] = line?.split('\n', 1) ?? [];
       if (first !== '') stderr.write(clearLine + styled(stderr, 'dim', first.slice(0, width)));

@@ -1,11 +1,29 @@
 /** What a command may use of its process. Commands use nothing else of it, so tests run them in their own. */
 
 /** A stream of text to a terminal, a file or another program. */
-export interface Output {
-  write(text: string): void;
+export class Output {
   readonly isTTY: boolean;
   readonly hasColors: boolean;
   /** Characters of a line of the terminal. */
+  readonly columns: number | undefined;
+  readonly #write: (text: string) => void;
+
+  constructor(write: (text: string) => void, terminal: Terminal) {
+    this.isTTY = terminal.isTTY;
+    this.hasColors = terminal.hasColors;
+    this.columns = terminal.columns;
+    this.#write = write;
+  }
+
+  write(text: string): void {
+    this.#write(text);
+  }
+}
+
+/** What an output knows of its terminal. */
+interface Terminal {
+  readonly isTTY: boolean;
+  readonly hasColors: boolean;
   readonly columns?: number | undefined;
 }
 
@@ -64,13 +82,12 @@ function outputTo(stream: NodeJS.WriteStream, env: NodeJS.ProcessEnv): Output {
     if (error.code !== 'EPIPE') throw error;
     process.exit();
   });
-  return {
-    write: (text) => void stream.write(text),
+  return new Output((text) => stream.write(text), {
     isTTY,
     // Considers NO_COLOR and FORCE_COLOR.
     hasColors: isTTY && stream.hasColors(env),
     columns: isTTY ? stream.columns : undefined,
-  };
+  });
 }
 
 const processInput: Input = {

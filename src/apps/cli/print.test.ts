@@ -1,9 +1,10 @@
 import { expect, test } from 'vitest';
+import { Output } from './io.ts';
 import { printValue } from './print.ts';
 
 const printed = (value: unknown, isTTY: boolean) => {
   const texts: string[] = [];
-  const stdout = { isTTY, hasColors: false, write: (text: string) => void texts.push(text) };
+  const stdout = new Output((text) => texts.push(text), { isTTY, hasColors: false });
   printValue({ stdout }, value);
   return texts.join('');
 };

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, expect, onTestFinished, test, vi } from 'vitest';
 import { exitCodes } from './exit-codes.ts';
-import type { Io, Output } from './io.ts';
+import { type Io, Output } from './io.ts';
 import { runCli } from './program.ts';
 
 const home = mkdtempSync(join(tmpdir(), 'skillwright-cli-'));
@@ -78,15 +78,9 @@ const job = (fields: object) => () =>
 const completed = job({ output: { words: 2 } });
 
 function textOutput(): Output & { text(): string } {
-  let text = '';
-  return {
-    write(more) {
-      text += more;
-    },
-    isTTY: false,
-    hasColors: false,
-    text: () => text,
-  };
+  const texts: string[] = [];
+  const output = new Output((text) => texts.push(text), { isTTY: false, hasColors: false });
+  return Object.assign(output, { text: () => texts.join('') });
 }
 
 afterEach(() => {

@@ -3,7 +3,7 @@ import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'nod
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import type { Io, Output } from './io.ts';
+import { type Io, Output } from './io.ts';
 import { runCli } from './program.ts';
 
 const noInput: Io['stdin'] = {
@@ -17,13 +17,13 @@ const root = join(import.meta.dirname, '../../..');
 
 async function call(cwd: string, ...args: string[]) {
   const said = { out: '', err: '' };
-  const output = (name: 'out' | 'err'): Output => ({
-    write(text) {
-      said[name] += text;
-    },
-    isTTY: false,
-    hasColors: false,
-  });
+  const output = (name: 'out' | 'err') =>
+    new Output(
+      (text) => {
+        said[name] += text;
+      },
+      { isTTY: false, hasColors: false },
+    );
   const io: Io = {
     ...{ stdin: noInput, stdout: output('out'), stderr: output('err'), env: {}, cwd, fetch },
     ...{ now: Date.now, interrupted: new AbortController().signal },

@@ -5,7 +5,7 @@ import type { Config } from '../../core/config/config.ts';
 import type { Context } from '../../core/context/context.ts';
 import type { ExecutorPool } from '../../core/executors/pool.ts';
 import type { SkillRegistry } from '../../core/skills/registry.ts';
-import { createCipher } from '../../kernel/encryption.ts';
+import { Cipher } from '../../kernel/encryption.ts';
 import { lazily } from '../../kernel/lazy.ts';
 import { createAccounts } from '../../platform/remote-skills/accounts/accounts.ts';
 import { createMcpKind } from '../../platform/remote-skills/mcp/mcp-kind.ts';
@@ -30,7 +30,7 @@ export function composeRemoteSkills(
   skills: SkillRegistry,
 ) {
   const allowed = parseAllowList(config.skillsAllowCidrs ?? '');
-  const cipher = encryptionKey === null ? null : createCipher(encryptionKey);
+  const cipher = encryptionKey === null ? null : new Cipher(encryptionKey);
   const oauth = oauthClientOf(allowed);
   const accounts = createAccounts({
     ...{ database, clock, cipher, log },

@@ -7,7 +7,7 @@ import {
 import { createCredentials } from '../../core/credentials/credentials.ts';
 import { createSkillSettings } from '../../core/skills/settings.ts';
 import type { Clock } from '../../kernel/clock.ts';
-import { createCipher } from '../../kernel/encryption.ts';
+import { Cipher } from '../../kernel/encryption.ts';
 import type { Processes } from '../../platform/processes/processes.ts';
 import type { Parts } from './parts.ts';
 
@@ -22,7 +22,7 @@ export async function composeSecrets(
   clock: Clock,
   processes: Pick<Processes, 'canAll'> | null,
 ) {
-  const cipher = encryptionKey === null ? null : createCipher(encryptionKey);
+  const cipher = encryptionKey === null ? null : new Cipher(encryptionKey);
   const credentials = createCredentials({ database, clock, cipher });
   const unusable = await credentials.countUnusable();
   if (unusable > 0) {

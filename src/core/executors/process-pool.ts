@@ -4,7 +4,7 @@
  * Before and after that it starts none. A run that asks to be alone gets a child that has never run anything.
  * Knows nothing of runs.
  */
-import { type OrphanGuard, startOrphanGuard } from '../../kernel/orphan-guard.ts';
+import { OrphanGuard } from '../../kernel/orphan-guard.ts';
 import { withDeadline } from '../../kernel/with-deadline.ts';
 import {
   countOf,
@@ -61,7 +61,7 @@ export class ProcessPool {
 
   /** Starts the first child; rejects when it does not become ready. */
   async start(): Promise<FoundSkills> {
-    this.guard = startOrphanGuard('executor-orphan-guard', (reason) =>
+    this.guard = new OrphanGuard('executor-orphan-guard', (reason) =>
       this.settings.log.warn({ reason }, 'blocked executors are not guarded: no shell'),
     );
     fork(this, 'shared', true);

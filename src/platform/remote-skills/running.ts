@@ -4,7 +4,7 @@ import { addSecrets, redacted } from '../../core/executors/redaction.ts';
 import type { RunHandlers, RunOutcome, RunRequest } from '../../core/executors/run.ts';
 import type { JsonSchema } from '../../kernel/json-schema.ts';
 import { cleanText } from '../../kernel/text.ts';
-import { newTimeLimit, type TimeLimit } from '../../kernel/time-limit.ts';
+import { TimeLimit } from '../../kernel/time-limit.ts';
 import { type Asker, askHeld } from './ask-person.ts';
 import { type RemoteSkill, withoutInvisible } from './definitions.ts';
 import type { RemoteAnswers, RemoteRun } from './remote-kind.ts';
@@ -41,7 +41,7 @@ export function newRunning(request: RunRequest, handlers: RunHandlers): Running 
     ...{ outputSchema: null, secrets: undefined },
     ...{ isWaiting: false, lines: 0, unloaded: Promise.withResolvers() },
     ...{ stop: new AbortController(), end: new AbortController() },
-    timeout: newTimeLimit(request.timeoutMs),
+    timeout: new TimeLimit(request.timeoutMs),
   };
 }
 

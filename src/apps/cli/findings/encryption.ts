@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import type { SealedValue } from '../../../adapters/database/sealed-values.ts';
 import type { Config } from '../../../core/config/config.ts';
 import { readEncryptionKey } from '../../../core/config/encryption-key.ts';
-import { type Cipher, createCipher, encryptedPrefix } from '../../../kernel/encryption.ts';
+import { Cipher, encryptedPrefix } from '../../../kernel/encryption.ts';
 import { type Finding, fault, warning } from './finding.ts';
 
 const check = 'encryption';
@@ -20,7 +20,7 @@ export function checkSealed(
   const key = encryptionKey ?? (hasFile ? keyIn(file) : null);
   if (key !== null) {
     const origin = encryptionKey === null ? `the key in ${file}` : 'ENCRYPTION_KEY';
-    return checkKey(createCipher(key), origin, sealed);
+    return checkKey(new Cipher(key), origin, sealed);
   }
   if (hasFile) return [];
   if (sealed.length > 0) {
