@@ -4,13 +4,13 @@
  * converted into a form that providers accept.
  */
 
-import type { LanguageModel } from 'ai';
+import type { AnthropicProvider } from '@ai-sdk/anthropic';
 import { jsonTextFault } from '../../kernel/text.ts';
 import type { DialogueMessage, ModelCall, ToolCall } from './model.ts';
 import type { Protocol } from './providers.ts';
 
 /** A model of the SDK. */
-export type SdkModel = Extract<LanguageModel, { readonly specificationVersion: 'v4' }>;
+export type SdkModel = ReturnType<AnthropicProvider['languageModel']>;
 export type SdkOptions = Parameters<SdkModel['doStream']>[0];
 type SdkMessage = SdkOptions['prompt'][number];
 type AssistantPart = Extract<SdkMessage, { role: 'assistant' }>['content'][number];
