@@ -101,6 +101,7 @@ const decisions = [
   ['Limits', 'limits'],
   ['Health and metrics', 'health-and-metrics'],
   ['The PostgreSQL pipeline', 'postgres-pipeline'],
+  ['Packages', 'dependencies'],
   ['Removed', 'removed'],
 ] as const;
 
