@@ -586,7 +586,7 @@ async function acts(database: Database, { server, slices, key }: Platform): Prom
       once: true,
     }),
     undone('writing the calls of 50 triggers', (tx) => addCalls(tx, calls, 200)),
-    task('retention of calls of triggers', () => slices.triggers.calls.deleteOld(), { once: true }),
+    task('retention of calls of triggers', () => slices.triggerCalls.deleteOld(), { once: true }),
     task('retention of usage', () => deleteOldUsage(parts), { once: true }),
     task('retention of statistics', () => deleteOldStatistics(parts), { once: true }),
   ];

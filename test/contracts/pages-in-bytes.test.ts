@@ -4,8 +4,9 @@ import { pageBytesMax } from '../../src/adapters/database/page-bytes.ts';
 import { insertMessages } from '../../src/core/conversations/conversations.store.ts';
 import { insertJobEvents, listJobEvents } from '../../src/core/jobs/job-events.store.ts';
 import { newId } from '../../src/kernel/ids.ts';
-import { createTriggers } from '../../src/platform/triggers/triggers.ts';
+import { Triggers } from '../../src/platform/triggers/triggers.ts';
 import { messagesAfter } from '../../src/platform/user-data/user-data.store.ts';
+import { contextOf } from '../support/context.ts';
 import { engines } from '../support/databases.ts';
 import { type JobsWorld, jobsWorld } from '../support/jobs-world.ts';
 import { anyWriter } from '../support/writers.ts';
@@ -117,10 +118,11 @@ describe.each(await engines())('on $name', (engine) => {
 
   test('a page of triggers is bounded in bytes and names the next offset', async () => {
     const world = await jobsWorld(engine);
-    const triggers = createTriggers({
-      ...world,
-      slices: { ...world, secrets: { seal: (text: string) => text } as never },
-      max: Number.POSITIVE_INFINITY,
+    const triggers = new Triggers(contextOf(world), {
+      agents: world.agents,
+      apiKeys: world.apiKeys,
+      skills: world.skills,
+      secrets: { seal: (text: string) => text } as never,
       mappings: { check: async () => {} } as never,
     });
     const input = { text: 'x'.repeat(kib64 - 11) };

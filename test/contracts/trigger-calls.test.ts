@@ -3,9 +3,10 @@ import { describe, expect, test } from 'vitest';
 import type { Database } from '../../src/adapters/database/database.ts';
 import { newId } from '../../src/kernel/ids.ts';
 import { deleteCallsOf } from '../../src/platform/triggers/calls.store.ts';
-import { createTriggerCalls, type EndedCall } from '../../src/platform/triggers/calls.ts';
+import { type EndedCall, TriggerCalls } from '../../src/platform/triggers/calls.ts';
 import { deleteTrigger, insertTrigger } from '../../src/platform/triggers/triggers.store.ts';
 import { serviceUnavailable } from '../support/broken-database.ts';
+import { contextOf } from '../support/context.ts';
 import { engines } from '../support/databases.ts';
 import { manualClock } from '../support/manual-clock.ts';
 
@@ -25,12 +26,12 @@ describe.each(await engines())('on $name', (engine) => {
       read: database.read,
       write: (unit) => (broken === null ? database.write(unit) : Promise.reject(broken)),
     };
-    const calls = createTriggerCalls({ database: breakable, clock });
+    const calls = new TriggerCalls(contextOf({ database: breakable, clock }));
     return {
       clock,
       database,
       calls,
-      elsewhere: createTriggerCalls({ database: other, clock }),
+      elsewhere: new TriggerCalls(contextOf({ database: other, clock })),
       breakWith(error: Error | null) {
         broken = error;
       },

@@ -6,7 +6,6 @@ import type { Database } from '../../src/adapters/database/database.ts';
 import { createSigningSecrets } from '../../src/adapters/database/signing-secrets.ts';
 import { createMemoryQueue } from '../../src/adapters/queue/memory.ts';
 import { composeAgents } from '../../src/apps/composition/agents.ts';
-import { composeTriggers } from '../../src/apps/composition/triggers.ts';
 import { createApiKeys } from '../../src/core/api-keys/api-keys.ts';
 import { readConfig } from '../../src/core/config/config.ts';
 import { createConversations } from '../../src/core/conversations/conversations.ts';
@@ -18,9 +17,11 @@ import type { Caller } from '../../src/kernel/caller.ts';
 import { Cipher } from '../../src/kernel/encryption.ts';
 import { createLogger } from '../../src/kernel/log.ts';
 import { RunEvents } from '../../src/platform/run-events/run-events.ts';
-import type { Call } from '../../src/platform/triggers/receive.ts';
+import { Mappings } from '../../src/platform/triggers/mapping.ts';
+import { type Call, TriggerReceiver } from '../../src/platform/triggers/receive.ts';
+import { requireActive } from '../../src/platform/triggers/refusals.ts';
 import type { NewTrigger } from '../../src/platform/triggers/triggers.schemas.ts';
-import { requireActive } from '../../src/platform/triggers/triggers.ts';
+import { Triggers } from '../../src/platform/triggers/triggers.ts';
 import { contextOf } from '../support/context.ts';
 import { engines } from '../support/databases.ts';
 import { type ManualClock, manualClock } from '../support/manual-clock.ts';
@@ -79,11 +80,17 @@ async function processOn(database: Database, clock: ManualClock) {
     accept,
   });
   const secrets = createSigningSecrets(database, new Cipher(Buffer.alloc(32, 1)), () => true);
-  const runEvents = new RunEvents(contextOf({ database, clock }), async () => []);
-  const { triggers, receive, mappings } = composeTriggers(
-    { database, clock },
-    { agents, apiKeys, skills, execute, secrets, runEvents },
-  );
+  const context = contextOf({ database, clock });
+  const runEvents = new RunEvents(context, async () => []);
+  const mappings = new Mappings();
+  const triggers = new Triggers(context, { agents, apiKeys, skills, secrets, mappings });
+  const receiver = new TriggerReceiver(context, {
+    apiKeys,
+    secrets,
+    execute,
+    runEvents,
+    mappings,
+  });
   onTestFinished(async () => {
     await mappings.stop();
     await queue.close();
@@ -93,7 +100,7 @@ async function processOn(database: Database, clock: ManualClock) {
     apiKeys,
     skills,
     triggers,
-    receive,
+    receiver,
     async newCaller(organization_id = 'default', scopes = ['*']): Promise<Caller> {
       const key = await apiKeys.issue({ client_name: 'a client', scopes, organization_id });
       return apiKeys.verify(key.plaintext_key);
@@ -103,8 +110,8 @@ async function processOn(database: Database, clock: ManualClock) {
       try {
         const trigger = await triggers.byToken(token);
         requireActive(trigger);
-        const caller = await receive.callerOf(trigger);
-        const received = await receive.accept(trigger, caller, {
+        const caller = await receiver.callerOf(trigger);
+        const received = await receiver.accept(trigger, caller, {
           headers: {},
           bytes: Buffer.alloc(0),
           query: () => ({}),

@@ -4,7 +4,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { createMappings, type Mappings } from '../../src/platform/triggers/mapping.ts';
+import { Mappings } from '../../src/platform/triggers/mapping.ts';
 import { type Platform, startPlatform } from '../support/platform.ts';
 import { newTenant, type Tenant } from '../support/tenant.ts';
 
@@ -16,7 +16,7 @@ let mappings: Mappings;
 beforeAll(async () => {
   platform = await startPlatform();
   tenant = await newTenant(platform);
-  mappings = createMappings();
+  mappings = new Mappings();
 });
 afterAll(async () => {
   await mappings.stop();

@@ -168,7 +168,7 @@ async function stop(started: Started): Promise<void> {
   const announceMs = Math.min(announceMaxMs, config.shutdownGraceMs / 8);
   await drain({ deadlineMs, announceMs: cluster === null ? announceMs : null });
   health.stop();
-  await slices.triggers.mappings.stop();
+  await slices.mappings.stop();
   if (cluster !== null) await endRuns(started, idle, graceEnds);
   await executors?.stop(abortedRunsMs);
   // A hanging store does not delay the stop: the sweep of the next process recovers what it missed.
@@ -179,7 +179,7 @@ async function stop(started: Started): Promise<void> {
   // Writes the counts since the last write; if that fails, they are lost.
   await beforeEnd(slices.statistics.recorder.flush().catch(() => {}));
   // If that fails, the calls of the last second are lost, which is permitted.
-  await beforeEnd(slices.triggers.calls.flush().catch(() => {}));
+  await beforeEnd(slices.triggerCalls.flush().catch(() => {}));
   await slices.webhooks.close();
   await slices.remoteSkills.remote.close();
   await slices.remoteSkills.accounts.close();

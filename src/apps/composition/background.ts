@@ -65,7 +65,7 @@ export function startBackground(
 ): Repeated[] {
   const { roles } = parts.config;
   const tasks: Task[] = [[recordEveryMs, () => slices.statistics.recorder.flush()]];
-  if (roles.has('api')) tasks.push([callsEveryMs, () => slices.triggers.calls.flush()]);
+  if (roles.has('api')) tasks.push([callsEveryMs, () => slices.triggerCalls.flush()]);
   if (roles.has('worker')) tasks.push(...workerTasks(parts, slices, clock));
   if (roles.has('scheduler')) {
     tasks.push(...schedulerTasks(slices), ...retentionTasks(parts, slices, clock, writer));
@@ -138,7 +138,7 @@ function schedulerTasks({
 /** Deletes rows whose retention has passed. */
 function retentionTasks(
   { config, database }: Parts,
-  { processes, triggers, webhooks }: Slices,
+  { processes, triggerCalls, webhooks }: Slices,
   clock: Clock,
   writer: string,
 ): Task[] {
@@ -154,7 +154,7 @@ function retentionTasks(
     () => deleteOldEvents(database, clock),
     () => deleteOldUsage({ database, clock }),
     () => deleteOldStatistics({ database, clock }),
-    () => triggers.calls.deleteOld(),
+    () => triggerCalls.deleteOld(),
     () => deleteEndedSessions({ database, clock }),
     async () => processes.cluster?.forgetGone(),
   ];

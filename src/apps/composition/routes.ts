@@ -109,7 +109,14 @@ export function registerRoutes(target: Server, deps: RoutesDeps): void {
     adminRoutes(scope, deps, endStreamsOf),
   );
   clientMetadataRoutes(target, slices.remoteSkills);
-  webhookTriggerRoutes(target, { slice: triggers, clock, limiter, unmatched });
+  webhookTriggerRoutes(target, {
+    triggers,
+    receiver: slices.triggerReceiver,
+    calls: slices.triggerCalls,
+    clock,
+    limiter,
+    unmatched,
+  });
   const limits = {
     rate: limiter,
     ofKeys: new ConcurrencyLimit(config.requestsPerKeyMax, 'requests of one API key'),
@@ -147,7 +154,7 @@ function apiRoutes(scope: Server, deps: RoutesDeps, sessions: Sessions): void {
   const { stopping } = deps.state;
   const { unmatched } = deps.http;
   const { apiKeys, agents, memories, skills, conversations, statistics, usage, webhooks } = slices;
-  const { triggers, calls } = slices.triggers;
+  const { triggers, triggerCalls: calls } = slices;
   const { jobs, execute } = slices.jobs;
   applyStrictScopes(scope, parts.config.apiKeyPermissions === 'strict');
   skillRoutes(scope, { skills, settings: slices.skillSettings });
@@ -196,7 +203,7 @@ function apiRoutes(scope: Server, deps: RoutesDeps, sessions: Sessions): void {
 
 /** The scheduled job or the trigger that started a job. */
 async function originOf(
-  { schedules, triggers: { calls } }: Slices,
+  { schedules, triggerCalls }: Slices,
   organizationId: string,
   { job_id, trigger_type }: { job_id: string; trigger_type: TriggerType },
 ) {
@@ -206,6 +213,6 @@ async function originOf(
     scheduled_job_id: isScheduled
       ? ((await schedules.ofJob(organizationId, job_id)) ?? null)
       : null,
-    trigger_id: isTriggered ? ((await calls.triggerOf(job_id)) ?? null) : null,
+    trigger_id: isTriggered ? ((await triggerCalls.triggerOf(job_id)) ?? null) : null,
   };
 }

@@ -13,6 +13,10 @@ import { Approvals } from '../../platform/approvals/approvals.ts';
 import { RunEvents } from '../../platform/run-events/run-events.ts';
 import { Schedules } from '../../platform/schedules/schedules.ts';
 import { Tick } from '../../platform/schedules/tick.ts';
+import { TriggerCalls } from '../../platform/triggers/calls.ts';
+import { Mappings } from '../../platform/triggers/mapping.ts';
+import { TriggerReceiver } from '../../platform/triggers/receive.ts';
+import { Triggers } from '../../platform/triggers/triggers.ts';
 import { composeAgents } from './agents.ts';
 import { type ClusterTimes, clusterTimes } from './cluster-times.ts';
 import type { ComposedEmbeddings, EmbeddingsDeps } from './embeddings.ts';
@@ -24,7 +28,6 @@ import { composeSecrets } from './secrets.ts';
 import { composeSkills } from './skills.ts';
 import { composeStatistics, createDeliveryObserver, createJobObserver } from './statistics.ts';
 import { composeThinking } from './thinking.ts';
-import { composeTriggers } from './triggers.ts';
 import { composeUsage } from './usage.ts';
 import { composeWebhooks } from './webhooks.ts';
 
@@ -59,6 +62,7 @@ export async function composeSlices(parts: Parts, clock: Clock, writer: string) 
     observer: createJobObserver(metrics, recorder, used.processes.local),
   });
   const running = { agents, apiKeys, skills, ...jobs };
+  const mappings = new Mappings();
   const runEvents = new RunEvents(base, jobs.endWaits);
   const schedules = new Schedules(base, running);
   return {
@@ -74,11 +78,15 @@ export async function composeSlices(parts: Parts, clock: Clock, writer: string) 
       scheduledJobs: schedules,
       organizationOfKey: apiKeys.organizationOf,
     }),
-    triggers: composeTriggers(
-      base,
-      { ...running, runEvents, secrets: signingSecrets },
-      config.triggersMax,
-    ),
+    mappings,
+    triggers: new Triggers(base, { ...running, mappings, secrets: signingSecrets }),
+    triggerReceiver: new TriggerReceiver(base, {
+      ...running,
+      mappings,
+      runEvents,
+      secrets: signingSecrets,
+    }),
+    triggerCalls: new TriggerCalls(base),
     webhooks: composeWebhooks({
       base,
       config: { ...config, times },

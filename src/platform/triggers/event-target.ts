@@ -6,14 +6,10 @@ import { isObject } from '../../kernel/json.ts';
 import { eventKeyCharsMax, isLongerThan } from '../../kernel/step-bounds.ts';
 import { canonicalJson } from '../../kernel/text.ts';
 import { eventScopes } from '../run-events/bounds.ts';
-import type { RunEvents, SendReceipt } from '../run-events/run-events.ts';
+import type { SendReceipt } from '../run-events/run-events.ts';
 import type { MappingContext, Mappings } from './mapping.ts';
+import type { TriggerReceiver } from './receive.ts';
 import type { TriggerRow } from './triggers.store.ts';
-
-export interface EventTargetDeps {
-  readonly mappings: Pick<Mappings, 'evaluate'>;
-  readonly runEvents: RunEvents;
-}
 
 /** Why the trigger may not send events; null if it may. */
 export function eventObstacle(scopes: readonly string[]): string | null {
@@ -22,7 +18,7 @@ export function eventObstacle(scopes: readonly string[]): string | null {
 
 /** Sends the event of a call, or returns that of an earlier identical call. */
 export async function sendEvent(
-  { mappings, runEvents }: EventTargetDeps,
+  { mappings, runEvents }: TriggerReceiver,
   trigger: TriggerRow & { readonly event_name: string },
   context: MappingContext,
   idempotencyKey: string | undefined,
@@ -39,12 +35,12 @@ export async function sendEvent(
 }
 
 async function keyOf(
-  { evaluate }: EventTargetDeps['mappings'],
+  mappings: Mappings,
   { organization_id, event_key_mapping: mapping }: TriggerRow,
   context: MappingContext,
 ): Promise<string | null> {
   if (mapping === null) return null;
-  const value = await ofKeyMapping(evaluate(organization_id, mapping, context));
+  const value = await ofKeyMapping(mappings.evaluate(organization_id, mapping, context));
   if (value === undefined) throw invalid(keyField, 'gives nothing for this request');
   const isText = typeof value === 'string' || typeof value === 'number';
   const key = isText ? String(value) : '';
@@ -56,12 +52,12 @@ async function keyOf(
 
 /** The body, or the result of the mapping over the trigger's own input. */
 async function dataOf(
-  { evaluate }: EventTargetDeps['mappings'],
+  mappings: Mappings,
   { organization_id, mapping, input }: TriggerRow,
   context: MappingContext,
 ): Promise<unknown> {
   const mapped =
-    mapping === null ? context.body : await evaluate(organization_id, mapping, context);
+    mapping === null ? context.body : await mappings.evaluate(organization_id, mapping, context);
   if (mapped === undefined) throw invalid('mapping', 'gives nothing for this request');
   const own = JSON.parse(input) as Record<string, unknown>;
   if (isObject(mapped)) return { ...own, ...mapped };

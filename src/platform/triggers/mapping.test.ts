@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { childProcesses } from '../../../test/fixtures/skills/driver.ts';
 import { waitFor } from '../../../test/support/wait-for.ts';
-import { createMappings, type Mappings } from './mapping.ts';
+import { Mappings } from './mapping.ts';
 
 /** A busy machine makes tests wait longer than senders would. */
 const patient = { waitMs: 60_000 };
@@ -9,8 +9,8 @@ let mappings: Mappings;
 /** For many expressions that never end: each ends after a third of the usual processor time. */
 let brisk: Mappings;
 beforeAll(() => {
-  mappings = createMappings(patient);
-  brisk = createMappings({ ...patient, evaluationMs: 170 });
+  mappings = new Mappings(patient);
+  brisk = new Mappings({ ...patient, evaluationMs: 170 });
 });
 afterAll(() => Promise.all([mappings.stop(), brisk.stop()]));
 
@@ -249,7 +249,7 @@ describe('many mappings', () => {
   });
 
   test('use two processes at most, none before the first, none after the end', async () => {
-    const own = createMappings(patient);
+    const own = new Mappings(patient);
     // One of those may still be ending.
     const others = new Set(childProcesses().keys());
     const children = () =>
@@ -282,7 +282,7 @@ describe('many mappings', () => {
   });
 
   test('go on when the processes were killed from outside', async () => {
-    const own = createMappings(patient);
+    const own = new Mappings(patient);
     const mine = () => [...childProcesses()].filter(([, line]) => line.includes('sandbox-process'));
     const others = new Set(mine().map(([pid]) => pid));
     const both = ['o', 'p'].map((owner) => own.evaluate(owner, '1', context));

@@ -7,7 +7,6 @@ import { extname } from 'node:path';
 import { parseJsonBody } from '../../adapters/http/body.ts';
 import type { EvaluationRequest, JsonataAnswer } from '../../adapters/sandbox/jsonata.ts';
 import { type Sandbox, startSandbox } from '../../adapters/sandbox/sandbox.ts';
-import { bind } from '../../kernel/bind.ts';
 import { invalid, PlatformError } from '../../kernel/errors.ts';
 
 /** The module that the sandboxed processes import. */
@@ -38,7 +37,7 @@ export interface MappingLimits {
 
 const limitsDefault: MappingLimits = { evaluationMs: 500, waitMs: 5_000 };
 
-/** The value that an expression is evaluated on. */
+/** The input of an expression. */
 export interface MappingContext {
   readonly body: unknown;
   readonly headers: Readonly<Record<string, string>>;
@@ -47,7 +46,7 @@ export interface MappingContext {
 
 interface Task {
   readonly owner: string;
-  /** The context as JSON text; null when the expression is only to be parsed. */
+  /** The context as JSON text; null to parse the expression only. */
   readonly context: string | null;
   readonly expression: string;
   resolve(json: string | null): void;
@@ -55,149 +54,128 @@ interface Task {
   readonly expiry: NodeJS.Timeout;
 }
 
-interface MappingState extends MappingLimits {
-  readonly waiting: Task[];
+export class Mappings {
+  readonly #limits: MappingLimits;
+  readonly #waiting: Task[] = [];
   /** Running evaluations by owner. */
-  readonly runningOf: Map<string, number>;
-  readonly idle: Sandbox[];
-  readonly started: Set<Sandbox>;
-  running: number;
-  isStopped: boolean;
-}
+  readonly #runningOf = new Map<string, number>();
+  readonly #idle: Sandbox[] = [];
+  readonly #started = new Set<Sandbox>();
+  #running = 0;
+  #isStopped = false;
 
-export type Mappings = ReturnType<typeof createMappings>;
-
-export function createMappings(limits: Partial<MappingLimits> = {}) {
-  const state: MappingState = {
-    ...limitsDefault,
-    ...limits,
-    waiting: [],
-    runningOf: new Map(),
-    idle: [],
-    started: new Set(),
-    running: 0,
-    isStopped: false,
-  };
-  return bind(state, { check, evaluate, stop });
-}
-
-/** Parses an expression; throws `400` on the field `mapping` for an invalid one. */
-async function check(state: MappingState, owner: string, expression: string): Promise<void> {
-  await submit(state, owner, expression, null);
-}
-
-/**
- * The value of an expression, undefined when it has none. Throws `400` on the field `mapping` when it
- * fails, and `503` when too many evaluations wait or the platform was held up. Owners take turns.
- */
-async function evaluate(
-  state: MappingState,
-  owner: string,
-  expression: string,
-  context: MappingContext,
-): Promise<unknown> {
-  const json = await submit(state, owner, expression, JSON.stringify(context));
-  return json === null ? undefined : cleanValue(json);
-}
-
-function submit(
-  state: MappingState,
-  owner: string,
-  expression: string,
-  context: string | null,
-): Promise<string | null> {
-  const { waiting, waitMs, isStopped } = state;
-  const ofOwner = waiting.filter((task) => task.owner === owner);
-  if (isStopped || isFull(waiting, 1) || isFull(ofOwner, ownerShare)) {
-    return Promise.reject(tooBusy());
+  constructor(limits: Partial<MappingLimits> = {}) {
+    this.#limits = { ...limitsDefault, ...limits };
   }
-  return new Promise((resolve, reject) => {
-    const expiry = setTimeout(() => {
-      waiting.splice(waiting.indexOf(task), 1);
-      reject(tooBusy());
-    }, waitMs);
-    const task: Task = { owner, expression, context, resolve, reject, expiry };
-    waiting.push(task);
-    startNext(state);
-  });
-}
 
-function startNext(state: MappingState): void {
-  const { waiting, runningOf } = state;
-  while (state.running < processesMax && waiting.length > 0) {
-    // An owner without a running evaluation goes first, so that a slow owner delays no other.
-    const fair = waiting.findIndex(({ owner }) => !runningOf.has(owner));
-    const [task] = waiting.splice(Math.max(0, fair), 1) as [Task];
-    clearTimeout(task.expiry);
-    count(state, task.owner, 1);
-    void answer(state, task)
-      .then(task.resolve, task.reject)
-      .finally(() => {
-        count(state, task.owner, -1);
-        startNext(state);
-      });
+  /** Parses an expression; throws `400` on the field `mapping` for an invalid one. */
+  async check(owner: string, expression: string): Promise<void> {
+    await this.#submit(owner, expression, null);
   }
-}
 
-function count(state: MappingState, owner: string, change: 1 | -1): void {
-  state.running += change;
-  const left = (state.runningOf.get(owner) ?? 0) + change;
-  if (left === 0) state.runningOf.delete(owner);
-  else state.runningOf.set(owner, left);
-}
+  /**
+   * The value of an expression, undefined when it has none. Throws `400` on the field `mapping` when it
+   * fails, and `503` when too many evaluations wait or the platform was held up. Owners take turns.
+   */
+  async evaluate(owner: string, expression: string, context: MappingContext): Promise<unknown> {
+    const json = await this.#submit(owner, expression, JSON.stringify(context));
+    return json === null ? undefined : cleanValue(json);
+  }
 
-async function answer(state: MappingState, { expression, context }: Task): Promise<string | null> {
-  const { idle, started, evaluationMs } = state;
-  const order: EvaluationRequest = { expression, context, levels: levelsMax, valueBytesMax };
-  let kept = takeIdle(state);
-  // An idle process may have ended unnoticed, which is no attempt.
-  for (let attempt = kept === undefined ? 1 : 0; attempt <= attemptsMax; attempt++) {
-    const sandbox = kept ?? (await start(state));
-    kept = undefined;
-    const outcome = await sandbox.ask({ function: 'evaluate', input: order }, evaluationMs);
-    if (typeof outcome === 'object') {
-      idle.push(sandbox);
-      if ('error' in outcome) throw invalid('mapping', outcome.error);
-      const given = outcome.value as JsonataAnswer;
-      if ('fault' in given) throw invalid('mapping', given.fault);
-      return given.json;
+  /** Refuses the waiting evaluations; resolves when the processes have ended. */
+  async stop(): Promise<void> {
+    this.#isStopped = true;
+    for (const task of this.#waiting.splice(0)) {
+      clearTimeout(task.expiry);
+      task.reject(tooBusy());
     }
-    started.delete(sandbox);
-    if (outcome === 'late') throw invalid('mapping', `takes longer than ${evaluationMs} ms`);
-    if (outcome === 'exhausted') throw invalid('mapping', 'needs too much memory');
-    if (outcome === 'held up') break;
+    await Promise.all([...this.#started].map((sandbox) => sandbox.stop()));
   }
-  // `503` and not `400`, because the mapping itself may be fine.
-  throw unavailable('The mapping could not be evaluated in time');
-}
 
-/** An idle process that has not ended, as far as is known. */
-function takeIdle({ idle, started }: MappingState): Sandbox | undefined {
-  for (let sandbox = idle.pop(); sandbox !== undefined; sandbox = idle.pop()) {
-    if (!sandbox.hasEnded()) return sandbox;
-    started.delete(sandbox);
+  #submit(owner: string, expression: string, context: string | null): Promise<string | null> {
+    const waiting = this.#waiting;
+    const ofOwner = waiting.filter((task) => task.owner === owner);
+    if (this.#isStopped || isFull(waiting, 1) || isFull(ofOwner, ownerShare)) {
+      return Promise.reject(tooBusy());
+    }
+    return new Promise((resolve, reject) => {
+      const expiry = setTimeout(() => {
+        waiting.splice(waiting.indexOf(task), 1);
+        reject(tooBusy());
+      }, this.#limits.waitMs);
+      const task: Task = { owner, expression, context, resolve, reject, expiry };
+      waiting.push(task);
+      this.#startNext();
+    });
   }
-  return undefined;
-}
 
-async function start(state: MappingState): Promise<Sandbox> {
-  const sandbox = await startSandbox({ module: program, memoryMb }).catch((cause: unknown) => {
-    throw tooBusy(cause);
-  });
-  state.started.add(sandbox);
-  if (!state.isStopped) return sandbox;
-  await sandbox.stop();
-  throw tooBusy();
-}
-
-/** Refuses the waiting evaluations; resolves when the processes have ended. */
-async function stop(state: MappingState): Promise<void> {
-  state.isStopped = true;
-  for (const task of state.waiting.splice(0)) {
-    clearTimeout(task.expiry);
-    task.reject(tooBusy());
+  #startNext(): void {
+    const waiting = this.#waiting;
+    while (this.#running < processesMax && waiting.length > 0) {
+      // An owner without a running evaluation goes first, so that a slow owner delays no other.
+      const fair = waiting.findIndex(({ owner }) => !this.#runningOf.has(owner));
+      const [task] = waiting.splice(Math.max(0, fair), 1) as [Task];
+      clearTimeout(task.expiry);
+      this.#count(task.owner, 1);
+      void this.#run(task)
+        .then(task.resolve, task.reject)
+        .finally(() => {
+          this.#count(task.owner, -1);
+          this.#startNext();
+        });
+    }
   }
-  await Promise.all([...state.started].map((sandbox) => sandbox.stop()));
+
+  #count(owner: string, change: 1 | -1): void {
+    this.#running += change;
+    const left = (this.#runningOf.get(owner) ?? 0) + change;
+    if (left === 0) this.#runningOf.delete(owner);
+    else this.#runningOf.set(owner, left);
+  }
+
+  async #run({ expression, context }: Task): Promise<string | null> {
+    const { evaluationMs } = this.#limits;
+    const input: EvaluationRequest = { expression, context, levels: levelsMax, valueBytesMax };
+    let idle = this.#takeIdle();
+    // An idle process may have ended unnoticed, which is no attempt.
+    for (let attempt = idle === undefined ? 1 : 0; attempt <= attemptsMax; attempt++) {
+      const sandbox = idle ?? (await this.#start());
+      idle = undefined;
+      const outcome = await sandbox.ask({ function: 'evaluate', input }, evaluationMs);
+      if (typeof outcome === 'object') {
+        this.#idle.push(sandbox);
+        if ('error' in outcome) throw invalid('mapping', outcome.error);
+        const evaluated = outcome.value as JsonataAnswer;
+        if ('fault' in evaluated) throw invalid('mapping', evaluated.fault);
+        return evaluated.json;
+      }
+      this.#started.delete(sandbox);
+      if (outcome === 'late') throw invalid('mapping', `takes longer than ${evaluationMs} ms`);
+      if (outcome === 'exhausted') throw invalid('mapping', 'needs too much memory');
+      if (outcome === 'held up') break;
+    }
+    // `503` and not `400`, because the mapping itself may be fine.
+    throw unavailable('The mapping could not be evaluated in time');
+  }
+
+  /** An idle process that has not been seen to end. */
+  #takeIdle(): Sandbox | undefined {
+    for (let sandbox = this.#idle.pop(); sandbox !== undefined; sandbox = this.#idle.pop()) {
+      if (!sandbox.hasEnded()) return sandbox;
+      this.#started.delete(sandbox);
+    }
+    return undefined;
+  }
+
+  async #start(): Promise<Sandbox> {
+    const sandbox = await startSandbox({ module: program, memoryMb }).catch((cause: unknown) => {
+      throw tooBusy(cause);
+    });
+    this.#started.add(sandbox);
+    if (!this.#isStopped) return sandbox;
+    await sandbox.stop();
+    throw tooBusy();
+  }
 }
 
 function isFull(tasks: readonly Task[], share: number): boolean {

@@ -9,25 +9,25 @@ import type { IncomingHttpHeaders } from 'node:http';
 import type { Database } from '../../adapters/database/database.ts';
 import type { SigningSecrets } from '../../adapters/database/signing-secrets.ts';
 import type { ApiKeys } from '../../core/api-keys/api-keys.ts';
+import type { Context } from '../../core/context/context.ts';
 import { envelopeOf } from '../../core/events/events.ts';
 import { appendEvents } from '../../core/events/outbox.ts';
 import type { AcceptedJob } from '../../core/jobs/accept.ts';
 import type { Execute, Target } from '../../core/jobs/execute.ts';
 import { type IdempotencyKey, idempotencyMs } from '../../core/jobs/idempotency.ts';
-import { bind } from '../../kernel/bind.ts';
 import type { Caller } from '../../kernel/caller.ts';
 import type { Clock } from '../../kernel/clock.ts';
 import { DecryptionError } from '../../kernel/encryption.ts';
 import { invalid, PlatformError } from '../../kernel/errors.ts';
 import { isObject } from '../../kernel/json.ts';
 import { canonicalJson } from '../../kernel/text.ts';
-import type { SendReceipt } from '../run-events/run-events.ts';
-import { type EventTargetDeps, eventObstacle, sendEvent } from './event-target.ts';
+import type { RunEvents, SendReceipt } from '../run-events/run-events.ts';
+import { eventObstacle, sendEvent } from './event-target.ts';
 import type { Mappings } from './mapping.ts';
 import { payloadOf } from './payload.ts';
+import { triggerNotFound } from './refusals.ts';
 import { requireSignature } from './signature.ts';
 import { findStartedJob, type TriggerRow } from './triggers.store.ts';
-import { triggerNotFound } from './triggers.ts';
 
 /** A trigger reports an error with one code at most this often. */
 const reportEveryMs = 60_000;
@@ -64,82 +64,86 @@ interface Message {
   readonly query: Readonly<Record<string, unknown>>;
 }
 
-export interface ReceiveDeps {
-  readonly database: Database;
-  readonly clock: Clock;
-  readonly apiKeys: Pick<ApiKeys, 'callerById'>;
-  readonly secrets: Pick<SigningSecrets, 'open'>;
-  /** What makes runs and events of calls. */
-  readonly targets: EventTargetDeps & { readonly execute: Execute };
-}
-
-/** The dependencies, and when each trigger last reported each code. */
-interface ReceiveState extends ReceiveDeps {
-  readonly reportedAt: Map<string, number>;
-}
-
-export type Receive = ReturnType<typeof createReceive>;
-
-export function createReceive(deps: ReceiveDeps) {
-  const state: ReceiveState = { ...deps, reportedAt: new Map() };
-  return bind(state, { callerOf, accept });
-}
-
-/** The key that the trigger acts for; `404` and `agent.error` when it is revoked or expired. */
-async function callerOf(state: ReceiveState, trigger: TriggerRow): Promise<Caller> {
-  const caller = await state.apiKeys.callerById(trigger.api_key_id);
-  if (caller !== undefined) return caller;
-  await report(state, trigger, 'invalid_api_key', 'its key is revoked or expired');
-  throw triggerNotFound('Its key is revoked or expired');
-}
-
-/** What became of a call, or of an earlier identical one. */
+/** The outcome of a call, or of an earlier identical one. */
 type Received =
   | { readonly job: AcceptedJob; readonly isReplay: boolean }
   | ({ readonly job: null } & SendReceipt);
 
-/** Starts a run or sends an event for a call, or returns what an earlier identical call has made. */
-async function accept(
-  state: ReceiveState,
-  trigger: TriggerRow,
-  caller: Caller,
-  call: Call,
-): Promise<Received> {
-  const { clock } = state;
-  const secret = await secretOf(state, trigger);
-  const isIdSigned =
-    secret !== null && requireSignature(call.headers, secret, call.bytes, clock.now()).isIdSigned;
-  if (trigger.event_name !== null) {
-    await requireEvents(state, trigger, caller);
-    const key = call.idempotencyKey(isIdSigned);
-    const { headers, bytes } = call;
-    const body = payloadOf(headers, bytes);
-    const context = { body, query: call.query(), headers: visibleHeaders(headers) };
-    const named = { ...trigger, event_name: trigger.event_name };
-    return { job: null, ...(await sendEvent(state.targets, named, context, key)) };
+export class TriggerReceiver {
+  readonly database: Database;
+  readonly clock: Clock;
+  readonly apiKeys: ApiKeys;
+  readonly secrets: SigningSecrets;
+  readonly execute: Execute;
+  readonly runEvents: RunEvents;
+  readonly mappings: Mappings;
+  /** The time of each trigger's last report of each code. */
+  readonly reportedAt = new Map<string, number>();
+
+  constructor(
+    { database, clock }: Context,
+    slices: {
+      readonly apiKeys: ApiKeys;
+      readonly secrets: SigningSecrets;
+      readonly execute: Execute;
+      readonly runEvents: RunEvents;
+      readonly mappings: Mappings;
+    },
+  ) {
+    this.database = database;
+    this.clock = clock;
+    this.apiKeys = slices.apiKeys;
+    this.secrets = slices.secrets;
+    this.execute = slices.execute;
+    this.runEvents = slices.runEvents;
+    this.mappings = slices.mappings;
   }
-  return startRun(state, trigger, caller, call, isIdSigned);
+
+  /** The key that the trigger acts for; `404` and `agent.error` when it is revoked or expired. */
+  async callerOf(trigger: TriggerRow): Promise<Caller> {
+    const caller = await this.apiKeys.callerById(trigger.api_key_id);
+    if (caller !== undefined) return caller;
+    await report(this, trigger, 'invalid_api_key', 'its key is revoked or expired');
+    throw triggerNotFound('Its key is revoked or expired');
+  }
+
+  /** Starts a run or sends an event for a call, or returns what an earlier identical call has made. */
+  async accept(trigger: TriggerRow, caller: Caller, call: Call): Promise<Received> {
+    const secret = await secretOf(this, trigger);
+    const now = this.clock.now();
+    const isIdSigned =
+      secret !== null && requireSignature(call.headers, secret, call.bytes, now).isIdSigned;
+    if (trigger.event_name !== null) {
+      await requireEvents(this, trigger, caller);
+      const key = call.idempotencyKey(isIdSigned);
+      const { headers, bytes } = call;
+      const body = payloadOf(headers, bytes);
+      const context = { body, query: call.query(), headers: visibleHeaders(headers) };
+      const named = { ...trigger, event_name: trigger.event_name };
+      return { job: null, ...(await sendEvent(this, named, context, key)) };
+    }
+    return startRun(this, trigger, caller, call, isIdSigned);
+  }
 }
 
 async function startRun(
-  state: ReceiveState,
+  receiver: TriggerReceiver,
   trigger: TriggerRow,
   caller: Caller,
   call: Call,
   isIdSigned: boolean,
 ): Promise<{ job: AcceptedJob; isReplay: boolean }> {
-  const { execute, mappings } = state.targets;
-  const target = await targetOf(state, trigger, caller);
+  const target = await targetOf(receiver, trigger, caller);
   const key = call.idempotencyKey(isIdSigned);
   const message = { body: payloadOf(call.headers, call.bytes), query: call.query() };
   const idempotency =
     key === undefined
       ? undefined
       : { owner: trigger.id, key, fingerprint: fingerprintOf(message, trigger) };
-  const earlier = idempotency && (await startedJob(state, idempotency));
+  const earlier = idempotency && (await startedJob(receiver, idempotency));
   if (earlier !== undefined) return { job: earlier, isReplay: true };
-  const input = await inputOf(mappings, trigger, target, message, call.headers);
-  return execute.run(caller, target, input, {
+  const input = await inputOf(receiver.mappings, trigger, target, message, call.headers);
+  return receiver.execute.run(caller, target, input, {
     userId: trigger.name,
     triggerType: 'webhook',
     idempotency,
@@ -147,15 +151,15 @@ async function startRun(
 }
 
 /** The signing secret of a trigger, or null without one; throws `503` when it cannot be decrypted. */
-async function secretOf(state: ReceiveState, trigger: TriggerRow): Promise<string | null> {
+async function secretOf(receiver: TriggerReceiver, trigger: TriggerRow): Promise<string | null> {
   const { signing_secret: secret, secret_sealed } = trigger;
   if (secret === null) return null;
   try {
-    return state.secrets.open('agent_triggers', trigger, { secret, secret_sealed });
+    return receiver.secrets.open('agent_triggers', trigger, { secret, secret_sealed });
   } catch (error) {
     if (!(error instanceof DecryptionError)) throw error;
     const why = 'its signing secret was stored under another ENCRYPTION_KEY';
-    await report(state, trigger, 'service_unavailable', why);
+    await report(receiver, trigger, 'service_unavailable', why);
     throw new PlatformError('service_unavailable', 'Signatures cannot be checked just now', {
       cause: `The trigger did not run: ${why}`,
     });
@@ -164,39 +168,43 @@ async function secretOf(state: ReceiveState, trigger: TriggerRow): Promise<strin
 
 /** `404`, and `agent.error`, where the trigger's key may send no events. */
 async function requireEvents(
-  state: ReceiveState,
+  receiver: TriggerReceiver,
   trigger: TriggerRow,
   { scopes }: Caller,
 ): Promise<void> {
   const why = eventObstacle(scopes);
   if (why === null) return;
-  await report(state, trigger, 'insufficient_scope', why);
+  await report(receiver, trigger, 'insufficient_scope', why);
   throw triggerNotFound(why.charAt(0).toUpperCase() + why.slice(1));
 }
 
-async function targetOf(state: ReceiveState, trigger: TriggerRow, caller: Caller): Promise<Target> {
+async function targetOf(
+  receiver: TriggerReceiver,
+  trigger: TriggerRow,
+  caller: Caller,
+): Promise<Target> {
   const { skill_category: category, skill_version: version, skill_name: skillName } = trigger;
   const name = `${category}/${version}/${skillName}`;
   try {
-    return await state.targets.execute.target(caller, { category, version, skillName }, () => ({
+    return await receiver.execute.target(caller, { category, version, skillName }, () => ({
       agentId: trigger.agent_id,
     }));
   } catch (error) {
     const code = error instanceof PlatformError ? error.code : undefined;
     if (code === 'skill_not_found') {
       const { message } = error as PlatformError;
-      await report(state, trigger, code, message.replace('No active', 'no active'));
+      await report(receiver, trigger, code, message.replace('No active', 'no active'));
     }
     if (code !== 'insufficient_scope') throw error;
     const why = `its key lacks a scope that ${name} requires`;
-    await report(state, trigger, code, why);
+    await report(receiver, trigger, code, why);
     throw triggerNotFound(`Its key lacks a scope that ${name} requires`);
   }
 }
 
 /** The job that an earlier identical call has started. `execute` checks again in its transaction. */
 function startedJob(
-  { database, clock }: ReceiveState,
+  { database, clock }: TriggerReceiver,
   { owner, key, fingerprint }: IdempotencyKey,
 ): Promise<AcceptedJob | undefined> {
   const since = clock.now() - idempotencyMs;
@@ -204,7 +212,7 @@ function startedJob(
 }
 
 async function inputOf(
-  mappings: Pick<Mappings, 'evaluate'>,
+  mappings: Mappings,
   trigger: TriggerRow,
   { skill }: Target,
   { body, query }: Message,
@@ -229,7 +237,7 @@ async function inputOf(
 
 /** Records `agent.error`, unless the trigger has reported the same code within the last minute. */
 async function report(
-  { database, clock, reportedAt }: ReceiveState,
+  { database, clock, reportedAt }: TriggerReceiver,
   trigger: TriggerRow,
   code: string,
   why: string,

@@ -1,5 +1,6 @@
-/** Why triggers could start no job, or send no event, now. */
+/** The refusals of triggers, for their owners and for senders. */
 import { type ReadinessDeps, refusalsOf } from '../../core/jobs/readiness.ts';
+import { notFound, PlatformError } from '../../kernel/errors.ts';
 import { eventObstacle } from './event-target.ts';
 import type { TriggerRow } from './triggers.store.ts';
 
@@ -27,4 +28,23 @@ async function eventRefusal(
   if (why === null) return { refusal: null };
   const message = why.charAt(0).toUpperCase() + why.slice(1);
   return { refusal: { code: 'insufficient_scope', message } };
+}
+
+/**
+ * `404`, with the same message for a trigger that is unknown, is switched off or may not run any more.
+ * Only the trigger's owner sees `why`, in the log of calls.
+ */
+export function triggerNotFound(why?: string): PlatformError {
+  const { code, message } = notFound('Trigger');
+  return new PlatformError(code, message, why === undefined ? {} : { cause: why });
+}
+
+/** The reason of a refusal for the trigger's owner, also where the sender does not see it. */
+export function reasonOf({ cause, message }: PlatformError): string {
+  return typeof cause === 'string' ? cause : message;
+}
+
+/** `404` for a trigger that is switched off. */
+export function requireActive({ active }: TriggerRow): void {
+  if (active === 0) throw triggerNotFound('The trigger is switched off');
 }

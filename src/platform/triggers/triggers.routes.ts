@@ -28,8 +28,8 @@ const params = Type.Object({ triggerId: Type.String({ description: 'The id of th
 
 export interface TriggerRouteDeps {
   readonly triggers: Triggers;
-  readonly calls: Pick<TriggerCalls, 'list'>;
-  /** Where clients reach the platform; null where that is unknown. */
+  readonly calls: TriggerCalls;
+  /** The address of the platform for clients; null where it is unknown. */
   readonly publicUrl: string | null;
 }
 

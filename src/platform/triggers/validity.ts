@@ -7,11 +7,11 @@ import { eventScopes } from '../run-events/bounds.ts';
 import { ofKeyMapping } from './event-target.ts';
 import type { TriggerChanges } from './triggers.schemas.ts';
 import type { TriggerRow } from './triggers.store.ts';
-import type { TriggerDeps } from './triggers.ts';
+import type { Triggers } from './triggers.ts';
 
 /** Throws for the agent or the skill (404), the scopes (403) or a mapping (400) of a trigger. */
 export async function requireValidTrigger(
-  { slices: { agents, skills }, mappings }: Pick<TriggerDeps, 'slices' | 'mappings'>,
+  { agents, skills, mappings }: Triggers,
   caller: Caller,
   after: TriggerRow,
   before?: TriggerRow,

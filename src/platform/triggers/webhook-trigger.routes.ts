@@ -16,9 +16,10 @@ import { invalid, PlatformError } from '../../kernel/errors.ts';
 import { newId } from '../../kernel/ids.ts';
 import type { EndedCall, TriggerCalls } from './calls.ts';
 import { unreadableType } from './payload.ts';
-import type { Receive } from './receive.ts';
+import type { TriggerReceiver } from './receive.ts';
+import { reasonOf, requireActive, triggerNotFound } from './refusals.ts';
 import type { TriggerRow } from './triggers.store.ts';
-import { reasonOf, requireActive, type Triggers, triggerNotFound } from './triggers.ts';
+import type { Triggers } from './triggers.ts';
 import { callSchema, idempotencyKeyMax } from './webhook-trigger.schemas.ts';
 
 const prefix = '/api/webhooks/agent';
@@ -30,11 +31,9 @@ const idempotencyHeaders: readonly string[] = [
 ];
 
 interface WebhookTriggerRouteDeps {
-  readonly slice: {
-    readonly triggers: Triggers;
-    readonly receive: Receive;
-    readonly calls: Pick<TriggerCalls, 'record'>;
-  };
+  readonly triggers: Triggers;
+  readonly receiver: TriggerReceiver;
+  readonly calls: TriggerCalls;
   readonly clock: Clock;
   readonly limiter: RateLimiter;
   /** The refusal of a request that no route matches. */
@@ -52,7 +51,7 @@ interface KnownCall {
   isReplay: boolean;
 }
 
-/** What is known of a call before its body is read. */
+/** The facts of a call before its body is read. */
 interface Marked {
   admitted: { readonly trigger: TriggerRow; readonly caller: Caller };
   known: KnownCall | null;
@@ -64,7 +63,7 @@ export function webhookTriggerRoutes(server: Server, deps: WebhookTriggerRouteDe
     (registered, _options, done) => {
       const scope = registered as unknown as Server;
       takeAnyBody(scope);
-      recordCalls(scope, deps.slice.calls);
+      recordCalls(scope, deps.calls);
       refuseUnmatched(scope, deps.unmatched);
       callRoute(scope, deps);
       done();
@@ -81,11 +80,11 @@ function takeAnyBody(scope: Server): void {
   );
 }
 
-/** Records each answered call of an existing trigger in its log. */
-function recordCalls(scope: Server, calls: WebhookTriggerRouteDeps['slice']['calls']): void {
+/** Records each call of an existing trigger in its log. */
+function recordCalls(scope: Server, calls: TriggerCalls): void {
   scope.decorateRequest('admitted', null);
   scope.decorateRequest('known', null);
-  // Before the answer is sent, because some senders close the connection first. It only writes to memory.
+  // Before the response is sent, because some senders close the connection first. It only writes to memory.
   scope.addHook('onSend', (request, reply, _payload, next) => {
     const { known } = marksOf(request);
     if (known !== null) calls.record(endedCall(known, request, reply));
@@ -130,7 +129,7 @@ function refuseUnmatched(scope: Server, unmatched: WebhookTriggerRouteDeps['unma
 
 /** Looks up the trigger of a call and its creating key, and applies the rate limit. */
 async function admit(
-  { slice: { triggers, receive }, clock, limiter }: WebhookTriggerRouteDeps,
+  { triggers, receiver, clock, limiter }: WebhookTriggerRouteDeps,
   request: FastifyRequest,
   reply: FastifyReply,
 ): Promise<void> {
@@ -148,7 +147,7 @@ async function admit(
   };
   requireActive(trigger);
   await limit(limiter, reply, trigger);
-  const caller = await receive.callerOf(trigger);
+  const caller = await receiver.callerOf(trigger);
   marksOf(request).admitted = { trigger, caller };
 }
 
@@ -183,7 +182,7 @@ function callRoute(scope: Server, deps: WebhookTriggerRouteDeps): void {
   scope.post('/:webhookToken', options, async (request, reply) => {
     const { admitted, known } = marksOf(request);
     const { trigger, caller } = admitted;
-    const received = await deps.slice.receive.accept(trigger, caller, {
+    const received = await deps.receiver.accept(trigger, caller, {
       headers: request.headers,
       bytes: (request.body as Buffer | undefined) ?? Buffer.alloc(0),
       query: () => queryOf(request),
