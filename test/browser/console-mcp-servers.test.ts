@@ -53,6 +53,9 @@ describe.skipIf(!(await isInstalled('Chromium')))('services outside in the conso
     await dialog.getByLabel('Address', { exact: true }).fill(server.url);
     await dialog.getByLabel('Authorization', { exact: true }).selectOption('headers');
     await dialog.getByLabel('Value of header 1').fill('Bearer of-the-server');
+    const organizations = dialog.getByRole('group', { name: 'Organizations' });
+    await organizations.getByText('Required, because each of them acts').waitFor();
+    await organizations.scrollIntoViewIfNeeded();
     await looked('mcp-server-form');
     await dialog.getByRole('button', { name: 'Add', exact: true }).click();
     await page.getByRole('link', { name, exact: true }).click();

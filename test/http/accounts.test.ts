@@ -134,7 +134,7 @@ describe('an account', () => {
     );
   });
 
-  test('shows the address of its server without the query, which may be a secret of the operator', async () => {
+  test('shows the address of its server without query and path, which may be secrets of the operator', async () => {
     const { server, admin, path, by } = await world();
     const url = `${server.url}?key=secret-of-the-operator`;
     const change = { url, organizations: ['*'] };
@@ -150,6 +150,9 @@ describe('an account', () => {
     expect([one, list, begun].map(({ text }) => text).join()).not.toContain('secret-of');
     const { params } = await by.agree(begun.body.authorization_url);
     expect((await as('POST', `${path}/complete`, params)).body.status).toBe('connected');
+    const { origin } = new URL(server.url);
+    await platform.admin('PUT', admin, { ...change, url: `${origin}/mcp/secret-of-the-operator` });
+    expect((await as('GET', path)).body.url).toBe(origin);
   });
 
   test('is that of one organization: its skills do not exist for another, until that has connected one', async () => {

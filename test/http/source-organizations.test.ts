@@ -53,24 +53,68 @@ const twoTenants = async () =>
 const withoutName = ({ status, body }: Answer, name: string) =>
   JSON.stringify({ status, ...body, request_id: null }).replaceAll(name, 'NAME');
 
+/** Adds a source that is refused, or is not yet there. */
+const add = (kind: string, body: object) =>
+  world.platform.admin('POST', `/admin/${kind}`, { name: 'refused', ...body });
+
+const address = 'http://127.0.0.1:1';
+const command = '/nowhere/mcp-server';
+const document = { openapi: '3.1.0', info: { title: 'A', version: '1' }, paths: {} };
+
 describe('a source with credentials', () => {
-  test('is refused without organizations, whatever the credentials are', async () => {
+  const withCredentials: [what: string, kind: string, body: object][] = [
+    ['a header', 'mcp-servers', { url: `${address}/mcp`, headers: { 'x-any': 'a' } }],
+    [
+      'a client of its own',
+      'mcp-servers',
+      {
+        url: `${address}/mcp`,
+        oauth: { client_id: 'a', client_secret: 'secret-of-it', issuer: 'https://a.example' },
+      },
+    ],
+    ['accounts', 'mcp-servers', { url: `${address}/mcp`, oauth: { grant: 'authorization_code' } }],
+    ['a query', 'mcp-servers', { url: `${address}/mcp?production` }],
+    ['a path with more than usual words', 'mcp-servers', { url: `${address}/mcp/production` }],
+    ['a command', 'mcp-servers', { command }],
+    ['an environment', 'mcp-servers', { command, env: { MODE: 'a' } }],
+    ['arguments', 'mcp-servers', { command, args: ['-psecret'] }],
+    [
+      'auth',
+      'openapi-imports',
+      {
+        url: `${address}/openapi.json`,
+        auth: { type: 'header', name: 'x-key', value: 'secret-of-it' },
+      },
+    ],
+    ['a document of its own', 'openapi-imports', { document }],
+    ['a document at such a path', 'openapi-imports', { url: `${address}/s/a/openapi.json` }],
+    [
+      'operations at such a path',
+      'openapi-imports',
+      { url: `${address}/openapi.json`, base_url: `${address}/services/a` },
+    ],
+  ];
+
+  test.each(withCredentials)('names its organizations: %s', async (_what, kind, body) => {
+    const refused = await add(kind, body);
+    expectInvalid(refused, 'organizations');
+    expect(refused.text).toContain('name the organizations that may act with what is set');
+    made += 1;
+    const name = `named-${made}`;
+    const added = await add(kind, { name, organizations: ['*'], ...body });
+    expect(added.status, added.text).toBe(201);
+    // A change is no way around.
+    expectInvalid(
+      await world.platform.admin('PUT', `/admin/${kind}/${name}`, body),
+      'organizations',
+    );
+    const plain = { url: `${address}/${kind === 'mcp-servers' ? 'mcp' : 'openapi.json'}` };
+    const changed = await world.platform.admin('PUT', `/admin/${kind}/${name}`, plain);
+    expect(changed.body).toMatchObject({ organizations: ['*'] });
+  });
+
+  test('is not named by an empty list, by all beside some, or by what is no name', async () => {
     const { url } = await startMcpServer();
-    const add = (kind: string, body: object) =>
-      world.platform.admin('POST', `/admin/${kind}`, { name: 'refused', ...body });
-    const oauth = { client_id: 'a', client_secret: 'secret-of-it', issuer: 'https://a.example' };
-    const document = { openapi: '3.1.0', info: { title: 'A', version: '1' }, paths: {} };
-    for (const body of [
-      { url, headers: { authorization: 'Bearer a' } },
-      { url, oauth },
-      { url: `${url}?api_key=sk-live-0123456789` },
-      { command: process.execPath, env: { TOKEN: 'a' } },
-      { command: process.execPath, args: ['server.js', '--token=a'] },
-    ]) {
-      expectInvalid(await add('mcp-servers', body), 'organizations');
-    }
-    const auth = { type: 'header', name: 'x-key', value: 'secret-of-it' };
-    expectInvalid(await add('openapi-imports', { document, auth }), 'organizations');
     expectInvalid(await add('mcp-servers', { url, organizations: [] }), 'organizations');
     expectInvalid(await add('mcp-servers', { url, organizations: ['*', 'acme'] }), 'organizations');
     expectInvalid(
@@ -81,12 +125,13 @@ describe('a source with credentials', () => {
 
   test('belongs to all organizations on purpose alone, and without credentials by default', async () => {
     const { url } = await startMcpServer();
-    const add = (name: string, body: object) =>
-      world.platform.admin('POST', '/admin/mcp-servers', { name, url, ...body });
     const purpose = { headers: { authorization: 'Bearer a' }, organizations: ['*'] };
     const named = { organizations: ['*'], are_organizations_named: true };
-    expect((await add('on-purpose', purpose)).body).toMatchObject(named);
-    expect((await add('open', {})).body).toMatchObject(named);
+    const onPurpose = await add('mcp-servers', { name: 'on-purpose', url, ...purpose });
+    expect(onPurpose.body).toMatchObject(named);
+    expect((await add('mcp-servers', { name: 'open', url })).body).toMatchObject(named);
+    const open = { name: 'open', url: `${address}/v3/api-docs`, base_url: `${address}/api/v3` };
+    expect((await add('openapi-imports', open)).body).toMatchObject(named);
     const [acme] = await twoTenants();
     expect((await acme.run('mcp-open/v1.0/echo', { text: 'a' })).body.status).toBe('completed');
   });

@@ -27,7 +27,8 @@ beforeAll(async () => {
 afterAll(() => platform.stop());
 
 async function add(fields: Record<string, unknown>): Promise<void> {
-  const { status, text, body } = await platform.admin('POST', '/admin/mcp-servers', fields);
+  const all = { organizations: ['*'], ...fields };
+  const { status, text, body } = await platform.admin('POST', '/admin/mcp-servers', all);
   expect(status, text).toBe(201);
   expect(body).toMatchObject({ status: 'available', left_out: [] });
 }
@@ -164,7 +165,8 @@ describe('the tools of a server', () => {
     const environment = { ...environmentOf(provider), MCP_COMMANDS: 'on' };
     const thinkers = await startPlatform({ skillsDirs: thinkersSkills, environment });
     onTestFinished(() => thinkers.stop());
-    const fields = { name: 'sums', command: process.execPath, args: [program, 'stdio'] };
+    const command = { command: process.execPath, args: [program, 'stdio'] };
+    const fields = { name: 'sums', organizations: ['*'], ...command };
     const { body: server } = await thinkers.admin('POST', '/admin/mcp-servers', fields);
     expect(server.status).toBe('available');
     const skill = 'mcp-sums/v1.0/get-sum';
@@ -201,7 +203,8 @@ describe('the tools of a server', () => {
   test('that is a command end with their platform', async () => {
     const own = await startStaged({ environment: { MCP_COMMANDS: 'on' } });
     const marker = `m-${Date.now()}`;
-    const fields = { name: 'own', command: process.execPath, args: [program, 'stdio', marker] };
+    const command = { command: process.execPath, args: [program, 'stdio', marker] };
+    const fields = { name: 'own', organizations: ['*'], ...command };
     expect((await own.admin('POST', '/admin/mcp-servers', fields)).body.status).toBe('available');
     expect(childrenWith(marker)).toHaveLength(1);
     await own.stop();

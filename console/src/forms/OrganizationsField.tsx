@@ -19,8 +19,12 @@ export function OrganizationsField({
   const { organizations, organization_id: own } = useSession();
   const isAll = values.includes('*');
   return (
-    <fieldset className="flex min-w-0 flex-col gap-2">
+    <fieldset className="flex min-w-0 flex-col gap-2" aria-describedby={`${group}-why`}>
       <legend className="mb-1.5 text-[13px] font-medium">Organizations</legend>
+      <p id={`${group}-why`} className="text-xs text-muted">
+        Required, because each of them acts with the credentials that are set here. A path, an
+        argument or a document may hold one, too.
+      </p>
       <Way
         group={group}
         label="Some organizations"
@@ -31,7 +35,7 @@ export function OrganizationsField({
       <Way
         group={group}
         label="All organizations"
-        hint="Also future ones. Every organization acts with the credentials that are set here."
+        hint="Also future ones."
         checked={isAll}
         onChoose={() => onValues(everyone)}
       />

@@ -30,7 +30,7 @@ import { isStandardSignature } from '../../kernel/webhook-signature.ts';
 import { shownText, withoutHiding } from '../../platform/remote-skills/definitions.ts';
 import { refuseHeavy } from '../../platform/remote-skills/mcp/heavy-messages.ts';
 import { plainEvents } from '../../platform/remote-skills/mcp/plain-events.ts';
-import { secretsInQuery } from '../../platform/remote-skills/query-secrets.ts';
+import { secretsInArgs, secretsInQuery } from '../../platform/remote-skills/recognize-secrets.ts';
 import { nameTools } from '../../platform/remote-skills/skill-names.ts';
 import { parseCron } from '../../platform/schedules/cron.ts';
 import { payloadOf } from '../../platform/triggers/payload.ts';
@@ -217,6 +217,7 @@ const readers: Record<string, (text: string) => unknown> = {
   'the event stream of a server': readEvents,
   'the size of a message of a server': refuseHeavy,
   'secrets in an address': secretsInQuery,
+  'secrets in arguments': (text) => secretsInArgs([text, `https://a.example/${text}`]),
   'the size of a pattern': patternSize,
   'unique items': (text) => unique(text.split(',')),
   'a pattern of a schema': patterned,

@@ -4,8 +4,6 @@
  * that are among them.
  */
 import { invalid } from '../../kernel/errors.ts';
-import { isObject, type Json } from '../../kernel/json.ts';
-import { hasSecretInArgs, secretsInQuery } from './query-secrets.ts';
 import type { SourceRow } from './sources.store.ts';
 import type { VersionRow } from './versions.store.ts';
 
@@ -53,23 +51,24 @@ export function storedOrganizations(organizations: Organizations): string | null
 /** What decides whether organizations have to be named. */
 interface SourceToCheck {
   readonly organizations: readonly string[] | undefined;
-  readonly settings: Json;
-  readonly secrets: Json;
+  /** Why the source may have credentials, as the end of a sentence; null where it has none. */
+  readonly mayHaveCredentials: string | null;
 }
 
 /**
- * The organizations that a source is stored with. Throws `400` where none are named and the source has credentials, with
- * which each of its organizations would act, or belongs to named organizations alone (`before`), whose source all others would get.
+ * The organizations that a source is stored with. Throws `400` where none are named and the source may have credentials,
+ * with which each of its organizations would act, or belongs to named organizations alone (`before`), whose source all
+ * others would get.
  */
 export function requireOrganizations(
-  { organizations, settings, secrets }: SourceToCheck,
+  { organizations, mayHaveCredentials }: SourceToCheck,
   before: Organizations = null,
 ): readonly string[] {
   if (organizations === undefined) {
-    if (hasCredentials(settings, secrets)) {
+    if (mayHaveCredentials !== null) {
       throw invalid(
         'organizations',
-        'is required where the source has credentials, because every organization named acts with them: ["*"] for all organizations',
+        `is required, because ${mayHaveCredentials}: name the organizations that may act with what is set, or ["*"] for all`,
       );
     }
     if (before === null) return [everyOrganization];
@@ -85,13 +84,4 @@ export function requireOrganizations(
     );
   }
   return organizations;
-}
-
-function hasCredentials({ url, args }: Json, secrets: Json): boolean {
-  const query = URL.parse(String(url))?.search ?? '';
-  const named = Object.values(secrets).some((one) =>
-    isObject(one) ? Object.keys(one).length > 0 : one !== undefined,
-  );
-  const inQuery = secretsInQuery(query).some((text) => text !== '');
-  return named || inQuery || (Array.isArray(args) && hasSecretInArgs(args.map(String)));
 }

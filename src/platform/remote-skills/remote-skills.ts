@@ -63,6 +63,8 @@ export interface SourceFields {
   readonly secrets: Json;
   /** The organizations that the skills belong to; `["*"]` for all. Undefined: see `requireOrganizations`. */
   readonly organizations: readonly string[] | undefined;
+  /** Why it may have credentials, as the end of a sentence; null where it has none. */
+  readonly mayHaveCredentials: string | null;
   /** The text that describes the source; undefined keeps the stored one. */
   readonly document?: string | null | undefined;
 }

@@ -3,7 +3,7 @@ import { encryptValue, sealedContexts } from '../../adapters/database/sealed-val
 import { type Cipher, DecryptionError } from '../../kernel/encryption.ts';
 import { isObject, type Json } from '../../kernel/json.ts';
 import { organizationsOfSource } from './organizations.ts';
-import { secretsInQuery } from './query-secrets.ts';
+import { secretsInArgs, secretsInUrl } from './recognize-secrets.ts';
 import { RemoteFault, type RemoteSource } from './remote-kind.ts';
 import type { SourceRow } from './sources.store.ts';
 
@@ -49,19 +49,21 @@ function openSecrets(cipher: Cipher | null, row: SourceRow): Json {
 const secretCharsMin = 8;
 
 /**
- * The texts of a source's secrets, and their words: `Bearer x` and `x`; and the queries of its addresses, and the secrets
- * in them.
+ * The texts of a source's secrets, and their words: `Bearer x` and `x`; the queries of its addresses; and what looks like
+ * a secret in its addresses and arguments.
  */
 export function secretTextsOf({ secrets, settings }: RemoteSource): string[] {
   const texts = Object.values(secrets).flatMap((group) =>
     typeof group === 'string' ? [group] : isObject(group) ? Object.values(group) : [],
   );
-  const { url, base_url: base } = settings;
+  const { url, base_url: base, args } = settings;
   const words = texts.flatMap((text) =>
     typeof text === 'string' ? [text, ...text.split(' ')] : [],
   );
-  const queries = [url, base].map((one) => URL.parse(String(one))?.search ?? '');
-  return [...words, ...queries, ...queries.flatMap(secretsInQuery)].filter(
+  const addresses = [url, base].map(String);
+  const queries = addresses.map((one) => URL.parse(one)?.search ?? '');
+  const inArgs = Array.isArray(args) ? secretsInArgs(args.map(String)) : [];
+  return [...words, ...queries, ...addresses.flatMap(secretsInUrl), ...inArgs].filter(
     (text) => text.length >= secretCharsMin,
   );
 }

@@ -17,9 +17,10 @@ export const OrganizationsField = Type.Optional(
   Type.Array(Type.String({ pattern: `^\\*$|${slugPattern}` }), {
     ...{ minItems: 1, maxItems: organizationsMax, uniqueItems: true },
     description:
-      'The organizations that the skills belong to; for others they do not exist. ["*"] for all. Required where ' +
-      'there are credentials, because each of these organizations acts with them; without any, all when ' +
-      'a source is added without it. A change without it is refused where the source belongs to named organizations.',
+      'The organizations that the skills belong to; for others they do not exist. ["*"] for all. Required unless ' +
+      'the source is a plain address, because each of these organizations acts with its credentials: one without ' +
+      'headers, authorization and query, whose path has no room for a secret, such as /mcp, /api/v1 and ' +
+      '/openapi.json. Such a source belongs to all when it is added without the field. A change without it is refused where the source belongs to named organizations.',
   }),
 );
 

@@ -1698,7 +1698,7 @@ export interface components {
         NewMcpServer: {
             /** @description In kebab case; its skills have the category mcp-<name>. */
             name: string;
-            /** @description The organizations that the skills belong to; for others they do not exist. ["*"] for all. Required where there are credentials, because each of these organizations acts with them; without any, all when a source is added without it. A change without it is refused where the source belongs to named organizations. */
+            /** @description The organizations that the skills belong to; for others they do not exist. ["*"] for all. Required unless the source is a plain address, because each of these organizations acts with its credentials: one without headers, authorization and query, whose path has no room for a secret, such as /mcp, /api/v1 and /openapi.json. Such a source belongs to all when it is added without the field. A change without it is refused where the source belongs to named organizations. */
             organizations?: string[];
             /** @description Its address, http or https. */
             url?: string;
@@ -1815,7 +1815,7 @@ export interface components {
             skills: components["schemas"]["RemoteSkillVersion"][];
         };
         McpServerChange: {
-            /** @description The organizations that the skills belong to; for others they do not exist. ["*"] for all. Required where there are credentials, because each of these organizations acts with them; without any, all when a source is added without it. A change without it is refused where the source belongs to named organizations. */
+            /** @description The organizations that the skills belong to; for others they do not exist. ["*"] for all. Required unless the source is a plain address, because each of these organizations acts with its credentials: one without headers, authorization and query, whose path has no room for a secret, such as /mcp, /api/v1 and /openapi.json. Such a source belongs to all when it is added without the field. A change without it is refused where the source belongs to named organizations. */
             organizations?: string[];
             /** @description Its address, http or https. */
             url?: string;
@@ -1900,7 +1900,7 @@ export interface components {
             server: string;
             /** @description The category of its skills, which is also their scope. */
             category: string;
-            /** @description The address of the server, without its query. */
+            /** @description The address of the server, without parts that may hold a secret: its query, and a path other than such as /mcp. */
             url: string;
             /**
              * @description needs_authorization: runs fail until a person connects the account again; fault says why.
@@ -1988,7 +1988,7 @@ export interface components {
         NewOpenApiImport: {
             /** @description In kebab case; its skills have the category api-<name>. */
             name: string;
-            /** @description The organizations that the skills belong to; for others they do not exist. ["*"] for all. Required where there are credentials, because each of these organizations acts with them; without any, all when a source is added without it. A change without it is refused where the source belongs to named organizations. */
+            /** @description The organizations that the skills belong to; for others they do not exist. ["*"] for all. Required unless the source is a plain address, because each of these organizations acts with its credentials: one without headers, authorization and query, whose path has no room for a secret, such as /mcp, /api/v1 and /openapi.json. Such a source belongs to all when it is added without the field. A change without it is refused where the source belongs to named organizations. */
             organizations?: string[];
             /** @description The document, as an object or as a text in JSON or YAML; null keeps the stored one. */
             document?: string | {
@@ -2104,7 +2104,7 @@ export interface components {
             skills: components["schemas"]["RemoteSkillVersion"][];
         };
         OpenApiImportChange: {
-            /** @description The organizations that the skills belong to; for others they do not exist. ["*"] for all. Required where there are credentials, because each of these organizations acts with them; without any, all when a source is added without it. A change without it is refused where the source belongs to named organizations. */
+            /** @description The organizations that the skills belong to; for others they do not exist. ["*"] for all. Required unless the source is a plain address, because each of these organizations acts with its credentials: one without headers, authorization and query, whose path has no room for a secret, such as /mcp, /api/v1 and /openapi.json. Such a source belongs to all when it is added without the field. A change without it is refused where the source belongs to named organizations. */
             organizations?: string[];
             /** @description The document, as an object or as a text in JSON or YAML; null keeps the stored one. */
             document?: string | {
@@ -2396,7 +2396,7 @@ export interface components {
             server: string;
             /** @description The category of its skills, which is also their scope. */
             category: string;
-            /** @description The address of the server, without its query. */
+            /** @description The address of the server, without parts that may hold a secret: its query, and a path other than such as /mcp. */
             url: string;
             /**
              * @description needs_authorization: runs fail until a person connects the account again; fault says why.

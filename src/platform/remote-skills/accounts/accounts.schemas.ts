@@ -5,7 +5,10 @@ import { Nullable, Slug, Timestamp, Words } from '../../../adapters/http/schemas
 const fields = {
   server: Type.String({ description: 'The name of the server.' }),
   category: Type.String({ description: 'The category of its skills, which is also their scope.' }),
-  url: Type.String({ description: 'The address of the server, without its query.' }),
+  url: Type.String({
+    description:
+      'The address of the server, without parts that may hold a secret: its query, and a path other than such as /mcp.',
+  }),
   status: {
     ...Words(['not_connected', 'connected', 'needs_authorization'] as const),
     description:

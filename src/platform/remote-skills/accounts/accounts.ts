@@ -4,7 +4,6 @@
  * authorization server and address, and never shown.
  */
 import type { PageAsked } from '../../../adapters/database/page-bytes.ts';
-import { addressWithoutSecrets } from '../../../kernel/base-url.ts';
 import { bind } from '../../../kernel/bind.ts';
 import { hasScopes, requireScopes } from '../../../kernel/caller.ts';
 import { timestamp, timestampOrNull } from '../../../kernel/clock.ts';
@@ -12,6 +11,7 @@ import { notFound, PlatformError } from '../../../kernel/errors.ts';
 import { withDeadline } from '../../../kernel/with-deadline.ts';
 import { type McpSecrets, type McpSettings, takesAccounts } from '../mcp/settings.ts';
 import { isAmong, organizationsOfSource } from '../organizations.ts';
+import { shownAddress } from '../plain-address.ts';
 import type { RemoteSource } from '../remote-kind.ts';
 import { openSource } from '../secrets.ts';
 import { findSourceNamed, listSources, type SourceRow } from '../sources.store.ts';
@@ -263,8 +263,7 @@ function accountView(source: SourceRow, row: AccountRow | undefined) {
   return {
     server: source.name,
     category: categoryOf(source),
-    // Of holders of keys: what its operator has put into the query may be a secret.
-    url: addressWithoutSecrets(settingsOf(source).url ?? ''),
+    url: shownAddress(settingsOf(source).url ?? ''),
     status: row?.status ?? ('not_connected' as const),
     fault: row?.fault ?? null,
     issuer: row?.issuer ?? null,

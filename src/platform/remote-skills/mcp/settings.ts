@@ -3,6 +3,7 @@ import type { AllowList } from '../../../adapters/egress/allow-list.ts';
 import { checkUrl } from '../../../adapters/egress/url-guard.ts';
 import { invalid, PlatformError } from '../../../kernel/errors.ts';
 import type { Json } from '../../../kernel/json.ts';
+import { whyNotPlain } from '../plain-address.ts';
 import type { SourceFields } from '../remote-skills.ts';
 
 /** As it is stored. */
@@ -112,7 +113,19 @@ export function sourceFieldsOf(
     ...(Object.keys(env).length > 0 && { env }),
     ...kept,
   };
-  return { settings: { ...settings }, secrets, organizations: fields.organizations };
+  return {
+    settings: { ...settings },
+    secrets,
+    organizations: fields.organizations,
+    mayHaveCredentials: whyCredentials(settings),
+  };
+}
+
+/** A command acts with the rights of the platform's machine, and may find credentials there without any in its settings. */
+function whyCredentials({ url, header_names: headers, oauth }: McpSettings): string | null {
+  if (url === null) return 'a command may have credentials';
+  if (headers.length > 0) return 'headers may hold credentials';
+  return oauth ? 'oauth obtains credentials' : whyNotPlain('url', url);
 }
 
 function secretsOf(fields: McpServerFields, stored?: StoredServer) {

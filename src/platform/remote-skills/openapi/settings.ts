@@ -3,6 +3,7 @@ import type { AllowList } from '../../../adapters/egress/allow-list.ts';
 import { checkUrl } from '../../../adapters/egress/url-guard.ts';
 import { invalid } from '../../../kernel/errors.ts';
 import type { Json } from '../../../kernel/json.ts';
+import { whyNotPlain } from '../plain-address.ts';
 import type { SourceFields } from '../remote-skills.ts';
 
 /** Bytes of a document that is fetched. */
@@ -143,8 +144,16 @@ export function sourceFieldsOf(
     settings: { ...settings },
     secrets: { ...secretsOf(auth, stored.secrets) },
     organizations: fields.organizations,
+    mayHaveCredentials: whyCredentials(settings),
     document: document === null ? undefined : documentText(document),
   };
+}
+
+/** The administrator's document may hold secrets in its addresses and paths; a document at a plain address is public. */
+function whyCredentials({ url, base_url: base, auth }: OpenapiSettings): string | null {
+  if (auth.type !== 'none') return 'auth holds credentials';
+  if (url === null) return 'the addresses of a document may hold a secret';
+  return whyNotPlain('url', url) ?? (base === null ? null : whyNotPlain('base_url', base));
 }
 
 function documentText(document: string | Json | undefined): string | null {

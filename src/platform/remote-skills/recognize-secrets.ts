@@ -1,5 +1,6 @@
 /**
- * Secrets in the query of a service's address and in the arguments of its command. A value of a query counts as a secret
+ * Secrets in the address of a service and in the arguments of its command, to be kept out of the service's texts. They are
+ * recognized by name and form, so nothing else may depend on it: some are missed. A value of a query counts as a secret
  * unless both its name and its form are harmless, because a secret that is shown cannot be taken back. Pure.
  */
 
@@ -34,7 +35,20 @@ const consonants = /[b-df-hj-np-tv-xz]{5}/i;
 function isHarmless(name: string, value: string): boolean {
   if (secretName.test(name)) return false;
   if (moment.test(value)) return true;
-  return name.length >= nameCharsMin && words.test(value) && !consonants.test(value);
+  return name.length >= nameCharsMin && areWords(value);
+}
+
+const areWords = (text: string) => words.test(text) && !consonants.test(text);
+
+/** Characters of a segment of a path that may be a secret. Results often repeat shorter ones, such as ids. */
+const segmentCharsMin = 16;
+
+/** The segments of a path that are secrets, as they stand in it and decoded. */
+export function secretsInPath(path: string): string[] {
+  return path
+    .split('/')
+    .filter((segment) => segment.length >= segmentCharsMin && !areWords(decoded(segment)))
+    .flatMap((segment) => [segment, decoded(segment)]);
 }
 
 /** `--token=x`, `API_KEY=x` and `Authorization: Bearer x`. */
@@ -44,17 +58,24 @@ const flag = /^--?([\w.-]+)$/;
 /** Long enough for a token, of letters and digits. */
 const tokenLike = /^(?=.{0,200}\d)(?=.{0,200}[a-z])[\w-]{20,}$/i;
 
-/** Whether the arguments of a command have a secret: by its name, in an address, or by its form. */
-export function hasSecretInArgs(args: readonly string[]): boolean {
-  return args.some((arg, i) => {
+/** The arguments of a command that are secrets: by name, in an address, or by form. */
+export function secretsInArgs(args: readonly string[]): string[] {
+  return args.flatMap((arg, i) => {
     const [, name = '', value = arg] = namedValue.exec(arg) ?? [];
     const [, before = ''] = flag.exec(args[i - 1] ?? '') ?? [];
     const isNamed = secretName.test(name) || (secretName.test(before) && !arg.startsWith('-'));
-    return isNamed || [arg, value].some((text) => tokenLike.test(text) || hasSecretInUrl(text));
+    // Of `Bearer x` also `x`.
+    const texts = [value, value.slice(value.lastIndexOf(' ') + 1)];
+    if (isNamed) return texts;
+    const inUrls = [arg, value].flatMap(secretsInUrl);
+    return [...texts.filter((text) => tokenLike.test(text)), ...inUrls];
   });
 }
 
-function hasSecretInUrl(text: string): boolean {
-  const url = URL.parse(text);
-  return url !== null && (url.password !== '' || secretsInQuery(url.search).some(Boolean));
+/** The password, and the secrets of query and path. */
+export function secretsInUrl(text: string): string[] {
+  const url = text.includes('://') ? URL.parse(text) : null;
+  if (url === null) return [];
+  const { password, search, pathname } = url;
+  return [password, decoded(password), ...secretsInQuery(search), ...secretsInPath(pathname)];
 }

@@ -1,5 +1,7 @@
 import { expect, test } from 'vitest';
-import { hasSecretInArgs, secretsInQuery } from './query-secrets.ts';
+import { secretsInArgs, secretsInQuery, secretsInUrl } from './recognize-secrets.ts';
+
+const distinct = (texts: readonly string[]) => [...new Set(texts)].filter((text) => text !== '');
 
 test.each([
   'version=2025-06-18',
@@ -12,7 +14,7 @@ test.each([
   'q=',
   '',
 ])('of %s nothing is a secret', (query) => {
-  expect(secretsInQuery(`?${query}`).filter((text) => text !== '')).toEqual([]);
+  expect(distinct(secretsInQuery(`?${query}`))).toEqual([]);
 });
 
 test.each([
@@ -31,7 +33,7 @@ test.each([
   ['to=https://example.com', ['https://example.com']],
   ['on=2025-99-99', ['2025-99-99']],
 ])('of %s the value is', (query, secrets) => {
-  expect([...new Set(secretsInQuery(`?${query}`))]).toEqual(secrets);
+  expect(distinct(secretsInQuery(`?${query}`))).toEqual(secrets);
 });
 
 test('a secret is found as it stands in the query, and decoded', () => {
@@ -40,17 +42,20 @@ test('a secret is found as it stands in the query, and decoded', () => {
 });
 
 test.each([
-  [['--token=a']],
-  [['--api-key', 'a']],
-  [['--header', 'Authorization: Bearer a']],
-  [['--header', 'Authorization:a']],
-  [['API_KEY=a', 'node', 'server.js']],
-  [['postgresql://user:pw@db.example/main']],
-  [['https://mcp.example/?api_key=a']],
-  [['--url=https://mcp.example/?api_key=a']],
-  [['ghp_1234567890abcdefghij']],
-])('the arguments %j have a secret', (args) => {
-  expect(hasSecretInArgs(args)).toBe(true);
+  [['--token=a'], ['a']],
+  [['--api-key', 'a'], ['a']],
+  [
+    ['--header', 'Authorization: Bearer a'],
+    ['Bearer a', 'a'],
+  ],
+  [['--header', 'Authorization:a'], ['a']],
+  [['API_KEY=a', 'node', 'server.js'], ['a']],
+  [['postgresql://user:p%40w@db.example/main'], ['p%40w', 'p@w']],
+  [['https://mcp.example/?api_key=a'], ['a']],
+  [['--url=https://mcp.example/?api_key=a'], ['a']],
+  [['ghp_1234567890abcdefghij'], ['ghp_1234567890abcdefghij']],
+])('the secrets of the arguments %j are %j', (args, secrets) => {
+  expect(distinct(secretsInArgs(args))).toEqual(secrets);
 });
 
 test.each([
@@ -61,6 +66,18 @@ test.each([
   [['/srv/data', 'C:\\data', '--root=/srv/data']],
   [['mcp-remote', 'https://mcp.example/mcp']],
   [['-e', 'setInterval(() => {}, 1000)']],
-])('the arguments %j have none', (args) => {
-  expect(hasSecretInArgs(args)).toBe(false);
+])('the arguments %j have no secret', (args) => {
+  expect(distinct(secretsInArgs(args))).toEqual([]);
+});
+
+test.each([
+  [
+    'https://mcp.example/s/b64%2Babcdef0123456789/mcp',
+    ['b64%2Babcdef0123456789', 'b64+abcdef0123456789'],
+  ],
+  ['https://hooks.example/T0/kqzvwpxmnrtbshdlkjfghq', ['kqzvwpxmnrtbshdlkjfghq']],
+  // Results repeat ids, and words are no secrets.
+  ['https://mcp.example/acme-2024/order-management-api/v2', []],
+])('the secrets of the address %s are %j', (address, secrets) => {
+  expect(distinct(secretsInUrl(address))).toEqual(secrets);
 });
