@@ -9,7 +9,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import pg from 'pg';
-import { createBatch } from '../src/adapters/database/batch.ts';
+import { Batch } from '../src/adapters/database/batch.ts';
 import type { Database } from '../src/adapters/database/database.ts';
 import { openPostgres } from '../src/adapters/database/postgres.ts';
 import { openSqlite } from '../src/adapters/database/sqlite.ts';
@@ -54,7 +54,7 @@ try {
 async function product(database: Database): Promise<void> {
   const world = await jobsWorld({ name: 'bench' } as never, { database });
   const clock = { now: () => Date.now() };
-  const claim = createBatch<string, Awaited<ReturnType<typeof claimJobs>>[number]>(
+  const claims = new Batch<string, Awaited<ReturnType<typeof claimJobs>>[number]>(
     database,
     async (tx, ids) => {
       const now = clock.now();
@@ -92,7 +92,7 @@ async function product(database: Database): Promise<void> {
         ),
       );
       world.hints.length = 0;
-      const claimed = await lap('claim', () => Promise.all(jobs.map(({ id }) => claim(id))));
+      const claimed = await lap('claim', () => Promise.all(jobs.map(({ id }) => claims.add(id))));
       const ended = await lap('settle', () =>
         Promise.all(
           claimed.map((job) =>

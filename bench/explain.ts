@@ -325,7 +325,7 @@ async function acts(database: Database, { server, slices, key }: Platform): Prom
   const sendIn = (tx: Transaction, eventKey: string) =>
     new RunEvents(
       contextOf({ database: { ...database, write: (unit) => unit(tx) }, clock: systemClock }),
-      slices.jobs.endWaits,
+      slices.jobs.waitEnds,
     ).send(
       { organizationId: large, owner: 'key' },
       { event: 'order.paid', key: eventKey, jobId: null, data: 1 },

@@ -2,7 +2,6 @@
 import { sql } from 'kysely';
 import { describe, expect, test } from 'vitest';
 import type { Database } from '../../src/adapters/database/database.ts';
-import { createEndWaits } from '../../src/core/jobs/end-waits.ts';
 import { deleteExpired } from '../../src/core/jobs/retention.ts';
 import { insertSteps } from '../../src/core/journal/step-queries.ts';
 import { activeStep } from '../../src/core/journal/step-rows.ts';
@@ -20,7 +19,7 @@ import {
 } from '../../src/platform/approvals/approvals.ts';
 import { contextOf } from '../support/context.ts';
 import { engines } from '../support/databases.ts';
-import { completed, type JobsWorld, jobsWorld } from '../support/jobs-world.ts';
+import { completed, type JobsWorld, jobsWorld, waitEndsOf } from '../support/jobs-world.ts';
 import { manualClock } from '../support/manual-clock.ts';
 import { plansOf, recording, rowsOf } from '../support/query-plans.ts';
 import { anyWriter } from '../support/writers.ts';
@@ -43,8 +42,8 @@ describe.each(await engines())('on $name', (engine) => {
   async function approvalsWorld(more: { database?: Database } = {}) {
     const clock = manualClock(new Date().toISOString());
     const world = await jobsWorld(engine, { clock, ...more });
-    const endWaits = createEndWaits({ queue: { sendHints() {} }, wakeRun() {} });
-    const approvals = new Approvals(contextOf(world), endWaits);
+    const waitEnds = waitEndsOf();
+    const approvals = new Approvals(contextOf(world), waitEnds);
     return { ...world, approvals };
   }
   type World = Awaited<ReturnType<typeof approvalsWorld>>;

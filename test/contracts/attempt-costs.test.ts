@@ -132,7 +132,7 @@ describe.each(await engines())('on $name', (engine) => {
       const claimed = world.begun.find((job) => job.id === id) as ClaimedJob;
 
       const ended = world.performer.begin(claimed);
-      world.performer.handBack();
+      world.running.handBack();
       // A run without permission to begin has ended; the other is in an executor.
       if (maxAttempts > 1) (await world.pool.begun(id)).end({ kind: 'aborted' });
       await ended;

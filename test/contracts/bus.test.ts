@@ -5,7 +5,7 @@ import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vit
 import { OpenStreams } from '../../src/adapters/http/streams.ts';
 import { createRedisBus } from '../../src/adapters/redis/bus.ts';
 import { openRedis } from '../../src/adapters/redis/redis.ts';
-import { createSharedJobFeed, type JobEvent } from '../../src/core/jobs/feed.ts';
+import { type JobEvent, SharedJobFeed } from '../../src/core/jobs/feed.ts';
 import type { Bus } from '../../src/kernel/bus.ts';
 import { createLogger } from '../../src/kernel/log.ts';
 import { findRedis, type RedisServer, startRedis } from '../support/redis.ts';
@@ -99,8 +99,8 @@ describe.skipIf(findRedis() === undefined)('between processes', () => {
   });
 
   test('events of a job in one process reach the others in order', async () => {
-    const worker = createSharedJobFeed(await bus());
-    const api = createSharedJobFeed(await bus());
+    const worker = new SharedJobFeed(await bus());
+    const api = new SharedJobFeed(await bus());
     const heard: (number | undefined)[] = [];
     const subscription = api.subscribe('job', (one) => heard.push(one?.n));
     await subscription.ready;
@@ -118,7 +118,7 @@ describe.skipIf(findRedis() === undefined)('between processes', () => {
   });
 
   test('listeners are told to read the database while Redis is away and when it is back', async () => {
-    const api = createSharedJobFeed(await bus());
+    const api = new SharedJobFeed(await bus());
     let looks = 0;
     const subscription = api.subscribe('job', (one) => {
       if (one === null) looks++;
@@ -137,7 +137,7 @@ describe.skipIf(findRedis() === undefined)('between processes', () => {
   });
 
   test('a listener that starts without Redis does not wait for it', async () => {
-    const api = createSharedJobFeed(await bus());
+    const api = new SharedJobFeed(await bus());
     await server.kill();
     onTestFinished(() => server.start());
     const begun = performance.now();

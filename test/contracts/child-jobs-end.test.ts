@@ -1,10 +1,9 @@
 /** What the end of a job means to its family: to the parent that waits for it, to the jobs below it. */
 import { sql } from 'kysely';
 import { describe, expect, test } from 'vitest';
-import { createEndWaits } from '../../src/core/jobs/end-waits.ts';
 import { listChildWaits } from '../../src/core/jobs/families.store.ts';
-import { createMissedEnds } from '../../src/core/jobs/missed-ends.ts';
-import { endJobsOfRevokedKey } from '../../src/core/jobs/revoked-key.ts';
+import { MissedEnds } from '../../src/core/jobs/missed-ends.ts';
+import { endUnendedOfKey } from '../../src/core/jobs/revoked-key.ts';
 import { expectConsistent } from '../support/consistency.ts';
 import { engines } from '../support/databases.ts';
 import { deadlocksIn } from '../support/deadlocks.ts';
@@ -17,7 +16,14 @@ import {
   waiting,
   waitingParent,
 } from '../support/families.ts';
-import { completed, failed, type JobsWorld, jobsWorld, leaseMs } from '../support/jobs-world.ts';
+import {
+  completed,
+  failed,
+  type JobsWorld,
+  jobsWorld,
+  leaseMs,
+  waitEndsOf,
+} from '../support/jobs-world.ts';
 import { plansOf, recording, rowsOf } from '../support/query-plans.ts';
 
 const broken = failed({ retryable: false });
@@ -175,7 +181,7 @@ describe.each(await engines())('on $name', (engine) => {
         const fields = { due_at: null, finished_at: clock.now(), ...end };
         await tx.kysely.updateTable('jobs').set(fields).where('id', '=', id).execute();
       });
-    const endWaits = createEndWaits({ queue: { sendHints() {} }, wakeRun() {} });
+    const waitEnds = waitEndsOf();
 
     test('reaches the parent by the sweep, once', async () => {
       const world = await jobsWorld(engine);
@@ -184,9 +190,9 @@ describe.each(await engines())('on $name', (engine) => {
       const error = { code: 'skill_execution_failed', message: 'it broke' };
       await endAlone(world, done, { status: 'completed', output: '{"text":"Dear Ada"}' });
       await endAlone(world, broke, { status: 'failed', error: JSON.stringify(error) });
-      const endMissed = createMissedEnds({ ...world, endWaits });
+      const missedEnds = new MissedEnds(world.context, waitEnds);
 
-      await endMissed();
+      await missedEnds.endMissed();
 
       expect(await stepOf(world, first.id, 1)).toMatchObject({
         ...{ status: 'completed', value: { text: 'Dear Ada' } },
@@ -198,7 +204,7 @@ describe.each(await engines())('on $name', (engine) => {
       expect(await statusOf(world, open)).toBe('queued');
       expect(await stepOf(world, first.id, 3)).toMatchObject({ status: 'waiting' });
       expect(await isDue(world, second.id)).toBe(false);
-      await endMissed();
+      await missedEnds.endMissed();
       expect(await stepOf(world, first.id, 1)).toMatchObject({ status: 'completed' });
     });
 
@@ -209,11 +215,11 @@ describe.each(await engines())('on $name', (engine) => {
       const children = await startChildren(world, id, numbers);
       const last = children.at(-1) as string;
       await endAlone(world, last, { status: 'completed', output: '1' });
-      const endMissed = createMissedEnds({ ...world, endWaits });
+      const missedEnds = new MissedEnds(world.context, waitEnds);
 
-      await endMissed();
+      await missedEnds.endMissed();
       expect(await stepOf(world, id, 505)).toMatchObject({ status: 'waiting' });
-      await endMissed();
+      await missedEnds.endMissed();
 
       expect(await stepOf(world, id, 505)).toMatchObject({ status: 'completed', value: 1 });
     });
@@ -412,11 +418,8 @@ describe.each(await engines())('on $name', (engine) => {
     const { keyId } = await world.callerOf('default');
     const { id: parent } = await world.submit({ apiKeyId: keyId });
     const { id, child } = await waitingParent(world, 1, parent);
-    const { database, clock, jobs } = world;
 
-    await endJobsOfRevokedKey({ database, clock, jobs, stopRun() {} }, keyId, {
-      cancelActive: false,
-    });
+    await endUnendedOfKey(world.context, world, keyId, { cancelActive: false });
 
     expect(await statusOf(world, id)).toBe('cancelled');
     expect(await statusOf(world, child)).toBe('cancelled');

@@ -14,7 +14,7 @@ async function begin(world: JobsWorld, id: string, skill = echo, input: unknown 
   const job = await world.row(id);
   const now = clock.now();
   const wanted = childJobs.read({ skill, input }, job, now);
-  return database.write((tx) => childJobs.begin(tx, { job, n: 1, name: 'letter', ...wanted }, now));
+  return database.write((tx) => childJobs.begin(tx, { job, n: 1, name: 'letter', ...wanted }));
 }
 
 const childrenOf = async ({ jobs }: JobsWorld, parent_job_id: string) =>
@@ -26,7 +26,7 @@ async function beginWith(world: JobsWorld, id: string, agent: string) {
   const job = await world.row(id);
   const now = clock.now();
   const wanted = childJobs.read({ skill: echo, input: {}, agent }, job, now);
-  await database.write((tx) => childJobs.begin(tx, { job, n: 1, name: 'letter', ...wanted }, now));
+  await database.write((tx) => childJobs.begin(tx, { job, n: 1, name: 'letter', ...wanted }));
   const [child] = await childrenOf(world, id);
   return child as { job_id: string; agent_id: string };
 }
@@ -87,7 +87,7 @@ describe.each(await engines())('child jobs on $name', (engine) => {
       world.request(),
     ];
 
-    await world.database.write((tx) => world.accept.within(tx, requests));
+    await world.database.write((tx) => world.acceptor.acceptWithin(tx, requests));
 
     const parents = world.begun.map(({ parent_job_id }) => parent_job_id);
     expect(parents).toEqual([null, parent.id]);

@@ -287,7 +287,7 @@ describe.each(await engines())('on $name', (engine) => {
     const elsewhere = await ended(world);
 
     const [refused, next, again, lost] = await world.database.write((tx) =>
-      world.accept.within(tx, [
+      world.acceptor.acceptWithin(tx, [
         world.request(goOn(first, keyed('k', 'one'))),
         world.request(goOn(elsewhere, keyed('k', 'two'))),
         world.request(goOn(first, keyed('k', 'two'))),

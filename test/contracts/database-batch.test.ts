@@ -1,6 +1,6 @@
-/** What `createBatch` promises on every database (`src/adapters/database/batch.ts`). */
+/** What `Batch` promises on every database (`src/adapters/database/batch.ts`). */
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
-import { type BatchRunner, createBatch } from '../../src/adapters/database/batch.ts';
+import { Batch, type BatchRunner } from '../../src/adapters/database/batch.ts';
 import type { Database } from '../../src/adapters/database/database.ts';
 import { engines } from '../support/databases.ts';
 
@@ -29,7 +29,8 @@ describe.each(await engines())('on $name', (engine) => {
       if (bad !== undefined) throw new Error(`poison ${bad}`);
       return items.map((item) => `answer ${item}`);
     };
-    const record = createBatch(database, write, () => part);
+    const batch = new Batch(database, write, () => part);
+    const record = (item: number) => batch.add(item);
     return { database, record, runs, committed };
   }
 
@@ -48,12 +49,13 @@ describe.each(await engines())('on $name', (engine) => {
     const gate = Promise.withResolvers<void>();
     const begun = Promise.withResolvers<void>();
     const runs: number[][] = [];
-    const record = createBatch<number, number>(database, async (_tx, items) => {
+    const batch = new Batch<number, number>(database, async (_tx, items) => {
       runs.push([...items]);
       begun.resolve();
       if (items.includes(0)) await gate.promise;
       return [...items];
     });
+    const record = (item: number) => batch.add(item);
 
     const first = record(0);
     await begun.promise;
@@ -204,11 +206,12 @@ describe.each(await engines())('on $name', (engine) => {
     const database = await engine.fresh();
     const gate = Promise.withResolvers<void>();
     const begun = Promise.withResolvers<void>();
-    const record = createBatch<number, number>(database, async (_tx, items) => {
+    const batch = new Batch<number, number>(database, async (_tx, items) => {
       begun.resolve();
       await gate.promise;
       return [...items];
     });
+    const record = (item: number) => batch.add(item);
     const first = record(-1);
     await begun.promise;
 

@@ -1,22 +1,19 @@
 /** Waits that are ended from outside, on every database: once, and their jobs are due at once. */
 import { describe, expect, test } from 'vitest';
 import type { Hint } from '../../src/adapters/queue/queue.ts';
-import { createEndWaits } from '../../src/core/jobs/end-waits.ts';
+import type { EndOfWait } from '../../src/core/jobs/end-waits.ts';
 import { wokenAt } from '../../src/core/jobs/waiting.store.ts';
 import { engines } from '../support/databases.ts';
-import { type JobsWorld, jobsWorld } from '../support/jobs-world.ts';
+import { type JobsWorld, jobsWorld, waitEndsOf } from '../support/jobs-world.ts';
 
 const later = 60_000;
 
 async function waitingWorld(engine: Parameters<typeof jobsWorld>[0]) {
   const world = await jobsWorld(engine);
   const sent: Hint[] = [];
-  const endWaits = createEndWaits({
-    queue: { sendHints: (_, hints) => void sent.push(...hints) },
-    wakeRun() {},
-  });
-  const end = (ends: Parameters<typeof endWaits>[1]) =>
-    world.database.write((tx) => endWaits(tx, ends, world.clock.now()));
+  const waitEnds = waitEndsOf({ sendHints: (_, hints) => void sent.push(...hints) });
+  const end = (ends: readonly EndOfWait[]) =>
+    world.database.write((tx) => waitEnds.endWaits(tx, ends, world.clock.now()));
   return { ...world, sent, end };
 }
 

@@ -1,16 +1,15 @@
 /** Jobs that wait, on every database: they hold nothing, are charged nothing, and go on when they are due. */
 import { describe, expect, test } from 'vitest';
 import type { RunOutcome } from '../../src/core/executors/run.ts';
-import { createEndWaits } from '../../src/core/jobs/end-waits.ts';
 import { findOldestDue, findOldestDueOf } from '../../src/core/jobs/oldest-due.store.ts';
-import { endJobsOfRevokedKey } from '../../src/core/jobs/revoked-key.ts';
+import { endUnendedOfKey } from '../../src/core/jobs/revoked-key.ts';
 import { countUnendedOf } from '../../src/core/jobs/unended-jobs.store.ts';
 import { wokenAt } from '../../src/core/jobs/waiting.store.ts';
 import { createSkillRegistry } from '../../src/core/skills/registry.ts';
 import { newId } from '../../src/kernel/ids.ts';
 import { expectConsistent } from '../support/consistency.ts';
 import { engines } from '../support/databases.ts';
-import { completed, failed, type JobsWorld, jobsWorld } from '../support/jobs-world.ts';
+import { completed, failed, type JobsWorld, jobsWorld, waitEndsOf } from '../support/jobs-world.ts';
 
 const waiting: RunOutcome = { kind: 'waiting' };
 const hour = 3_600_000;
@@ -39,9 +38,9 @@ const stepsOf = ({ database }: JobsWorld, jobId: string) =>
     .orderBy('n')
     .execute();
 
-const endWaits = createEndWaits({ queue: { sendHints() {} }, wakeRun() {} });
+const waitEnds = waitEndsOf();
 const endWait = ({ database, clock }: JobsWorld, job_id: string, n = 1) =>
-  database.write((tx) => endWaits(tx, [{ job_id, n, result: { value: 1 } }], clock.now()));
+  database.write((tx) => waitEnds.endWaits(tx, [{ job_id, n, result: { value: 1 } }], clock.now()));
 
 describe.each(await engines())('on $name', (engine) => {
   test('a run that waits ends its claim and not its attempt; the job is due with its first wait', async () => {
@@ -270,12 +269,9 @@ describe.each(await engines())('on $name', (engine) => {
 
   test('the waiting jobs of a revoked key are cancelled', async () => {
     const world = await jobsWorld(engine);
-    const { database, clock, jobs } = world;
     const id = await waitingJob(world);
 
-    await endJobsOfRevokedKey({ database, clock, jobs, stopRun() {} }, world.caller.keyId, {
-      cancelActive: false,
-    });
+    await endUnendedOfKey(world.context, world, world.caller.keyId, { cancelActive: false });
 
     expect(await world.row(id)).toMatchObject({ status: 'cancelled' });
   });
@@ -285,7 +281,7 @@ describe.each(await engines())('on $name', (engine) => {
     const id = await waitingJob(world);
     const { id: queued } = await world.submit();
 
-    await world.database.write((tx) => world.jobs.cancelQueued(tx, [id, queued]));
+    await world.database.write((tx) => world.settler.cancelQueued(tx, [id, queued]));
 
     expect(await world.row(id)).toMatchObject({ status: 'waiting' });
     expect(await world.row(queued)).toMatchObject({ status: 'cancelled' });

@@ -1,10 +1,16 @@
 /** Named steps and waits, on every database: each is on record before the run goes on, and replays from there. */
 import { describe, expect, test } from 'vitest';
 import type { RunOutcome } from '../../src/core/executors/run.ts';
-import { createEndWaits } from '../../src/core/jobs/end-waits.ts';
 import { wokenAt } from '../../src/core/jobs/waiting.store.ts';
 import { engines } from '../support/databases.ts';
-import { completed, failed, type JobsWorld, jobsWorld, leaseMs } from '../support/jobs-world.ts';
+import {
+  completed,
+  failed,
+  type JobsWorld,
+  jobsWorld,
+  leaseMs,
+  waitEndsOf,
+} from '../support/jobs-world.ts';
 import type { ScriptedRun } from '../support/scripted-pool.ts';
 import { waitFor } from '../support/wait-for.ts';
 
@@ -57,7 +63,7 @@ async function untilDue({ row, clock }: JobsWorld, jobId: string): Promise<void>
   clock.advance(Math.max(0, at - clock.now()));
 }
 
-const endWaits = createEndWaits({ queue: { sendHints() {} }, wakeRun() {} });
+const waitEnds = waitEndsOf();
 
 describe.each(await engines())('on $name', (engine) => {
   describe('a named step', () => {
@@ -155,7 +161,7 @@ describe.each(await engines())('on $name', (engine) => {
       const { id } = await world.submit();
       const { run, ended } = await world.begin(id);
       await run.ask('begin-step', step('upload'));
-      world.performer.handBack();
+      world.running.handBack();
       await run.ask('end-step', { step: 1, error: failure }).catch(() => {});
       run.end({ kind: 'aborted' });
       await ended;
@@ -264,8 +270,8 @@ describe.each(await engines())('on $name', (engine) => {
       expect(run.suspensions).toBe(0);
 
       const end = { job_id: id, n: 2, result: { value: { paid: 1 } } };
-      await world.database.write((tx) => endWaits(tx, [end], world.clock.now()));
-      await world.performer.lookAtWaits();
+      await world.database.write((tx) => waitEnds.endWaits(tx, [end], world.clock.now()));
+      await world.running.answerWaits();
 
       expect(await wait).toEqual({ value: { paid: 1 }, at: world.clock.now() });
     });
@@ -279,7 +285,7 @@ describe.each(await engines())('on $name', (engine) => {
       await waitFor(async () => (await stepsOf(world, id)).length === 2, isRecorded);
 
       world.clock.advance(1_000);
-      await world.performer.lookAtWaits();
+      await world.running.answerWaits();
 
       expect(await wait).toEqual({ value: null, at: world.clock.now() });
     });
@@ -294,10 +300,10 @@ describe.each(await engines())('on $name', (engine) => {
       await waitOpen(run, sleep('long', hour));
       await rename('job_steps', 'gone');
       world.clock.advance(1_000);
-      await world.performer.lookAtWaits();
+      await world.running.answerWaits();
       await rename('gone', 'job_steps');
 
-      await world.performer.lookAtWaits();
+      await world.running.answerWaits();
 
       expect(await wait).toMatchObject({ value: null });
       const said = world.warnings.filter((line) => line.includes('could not be read'));
@@ -311,7 +317,7 @@ describe.each(await engines())('on $name', (engine) => {
         void run.ask('wait', sleep('short', 1_000));
         await waitOpen(run, sleep('long', hour));
         world.clock.advance(1_000);
-        await world.performer.lookAtWaits();
+        await world.running.answerWaits();
       });
 
       expect(await world.row(id)).toMatchObject({
@@ -336,7 +342,7 @@ describe.each(await engines())('on $name', (engine) => {
       await world.attempt(id, waiting, (run) => waitOpen(run, sleep('nap', hour)));
       // More than half of what the results of a job may have.
       const end = { job_id: id, n: 1, result: { value: 'x'.repeat(33 * 2 ** 20) } };
-      await world.database.write((tx) => endWaits(tx, [end], world.clock.now()));
+      await world.database.write((tx) => waitEnds.endWaits(tx, [end], world.clock.now()));
       const { run } = await world.begin(id);
 
       expect(await run.ask('wait', sleep('nap', hour))).toMatchObject({ value: end.result.value });
@@ -749,7 +755,7 @@ describe.each(await engines())('on $name', (engine) => {
       const { live, again } = await replayed(sleep('paid', hour), async (world, run, told) => {
         const [job] = await world.database.read.kysely.selectFrom('jobs').select('id').execute();
         const end = { job_id: job?.id ?? '', n: 2, result: { value: 1 } };
-        await world.database.write((tx) => endWaits(tx, [end], world.clock.now()));
+        await world.database.write((tx) => waitEnds.endWaits(tx, [end], world.clock.now()));
         world.clock.advance(1);
         await endWork(run, told);
       });

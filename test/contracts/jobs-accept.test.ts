@@ -1,8 +1,7 @@
 /** Accept: every way to start work ends here (docs/decisions/jobs.md, docs/decisions/conversations.md). */
 import { describe, expect, test } from 'vitest';
 import type { Database } from '../../src/adapters/database/database.ts';
-import { readConfig } from '../../src/core/config/config.ts';
-import { createExecute } from '../../src/core/jobs/execute.ts';
+import { Execution } from '../../src/core/jobs/execute.ts';
 import { expectConsistent } from '../support/consistency.ts';
 import { engines } from '../support/databases.ts';
 import { deadlocksIn } from '../support/deadlocks.ts';
@@ -334,16 +333,16 @@ describe.each(await engines())('on $name', (engine) => {
   describe('a request to run a skill', () => {
     async function judged() {
       const world = await jobsWorld(engine);
-      const execute = createExecute({ ...world, config: readConfig({}), slices: world });
+      const execution = new Execution(world.context, world);
       const run = async (
         more: { caller?: JobsWorld['caller']; input?: unknown; agent?: string; key?: string } = {},
       ) => {
         const { caller = world.caller, agent = 'default', key } = more;
         const input = 'input' in more ? more.input : {};
         const path = { category: 'test', version: 'v1.0', skillName: 'echo' };
-        const target = await execute.target(caller, path, () => ({ agentId: agent }));
+        const target = await execution.findTarget(caller, path, () => ({ agentId: agent }));
         const idempotency = key === undefined ? undefined : { owner: caller.keyId, key };
-        return execute.run(caller, target, input, {
+        return execution.execute(caller, target, input, {
           userId: 'ann',
           triggerType: 'api',
           idempotency,

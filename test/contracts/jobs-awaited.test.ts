@@ -152,7 +152,7 @@ describe.each(await engines())('on $name', (engine) => {
 
   test('a run that has its outcome, or was asked to stop, is not waited for unread', async () => {
     const world = await jobsWorld(engine);
-    const { isRunning } = world.performer;
+    const isRunning = (id: string) => world.running.isRunning(id);
     const [ending, stopping] = [await world.submit(), await world.submit()];
     expect(isRunning(ending.id)).toBe(false);
     const [first, second] = [await world.begin(ending.id), await world.begin(stopping.id)];
@@ -165,7 +165,7 @@ describe.each(await engines())('on $name', (engine) => {
     expect(isRunning(ending.id)).toBe(false);
 
     expect(isRunning(stopping.id)).toBe(true);
-    world.performer.cancel(stopping.id);
+    world.running.cancel(stopping.id);
     expect(isRunning(stopping.id)).toBe(false);
     second.run.end(completed());
     await second.ended;

@@ -72,7 +72,7 @@ describe.each(await engines())('on $name', (engine) => {
     const world = await jobsWorld(engine, { freeSlots: () => 2 });
 
     const jobs = await world.database.write((tx) =>
-      world.accept.within(
+      world.acceptor.acceptWithin(
         tx,
         ['a', 'b', 'c', 'd'].map((text) => world.request({ input: JSON.stringify({ text }) })),
       ),
@@ -89,7 +89,7 @@ describe.each(await engines())('on $name', (engine) => {
     const world = await jobsWorld(engine, { freeSlots: place });
 
     const failing = world.database.write(async (tx) => {
-      await world.accept.within(tx, [world.request()]);
+      await world.acceptor.acceptWithin(tx, [world.request()]);
       throw new Error('changed my mind');
     });
 

@@ -490,6 +490,45 @@ describe.each(await engines())('on $name', (engine) => {
         { jobId: job.id, status: 'failed', tookMs: 30 },
       ]);
     });
+
+    test('is observed from its acceptance to its end, each event with its job', async () => {
+      const world = await jobsWorld(engine);
+      const events: [event: string, jobId: string | undefined, more?: unknown][] = [];
+      world.context.observers.add({
+        accepted: (jobs) => events.push(['accepted', jobs[0]?.id]),
+        claimed: ({ id }) => events.push(['claimed', id]),
+        begun: ({ id }) => events.push(['begun', id]),
+        stepBegun: ({ id }, { kind, name }) => events.push(['step', id, `${kind} ${name}`]),
+        waitBegun: ({ id }, { kind }) => events.push(['wait', id, kind]),
+        ended: ({ job, transition }) => events.push(['ended', job.id, transition.status]),
+        lost: (attempts) => events.push(['lost', undefined, attempts]),
+      });
+
+      const { id } = await world.submit();
+      await world.attempt(id, completed(), async (run) => {
+        const step = { kind: 'step', name: 'pay', digest: '', nth: 1 };
+        const begun = (await run.ask('begin-step', step)) as { step: number };
+        await run.ask('end-step', { step: begun.step, output: 1 });
+        await run.ask('wait', { kind: 'sleep', name: 'nap', nth: 1, ms: 0 });
+      });
+      const lost = await world.submit();
+      await world.worker('dead').begin(lost.id);
+      world.clock.advance(leaseMs + 1_000);
+      await world.recovery.sweep();
+
+      expect(events).toEqual([
+        ['accepted', id],
+        ['claimed', id],
+        ['begun', id],
+        ['step', id, 'step pay'],
+        ['ended', id, 'completed'],
+        ['accepted', lost.id],
+        ['claimed', lost.id],
+        ['begun', lost.id],
+        ['ended', lost.id, 'queued'],
+        ['lost', undefined, 1],
+      ]);
+    });
   });
 
   describe('an executor that dies', () => {

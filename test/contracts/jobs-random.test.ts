@@ -5,13 +5,19 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import type { RunOutcome } from '../../src/core/executors/run.ts';
-import { createEndWaits } from '../../src/core/jobs/end-waits.ts';
 import type { JobEvent } from '../../src/core/jobs/feed.ts';
 import { PlatformError } from '../../src/kernel/errors.ts';
 import { expectConsistent } from '../support/consistency.ts';
 import { type Engine, engines } from '../support/databases.ts';
 import { deadlocksIn } from '../support/deadlocks.ts';
-import { completed, failed, jobsWorld, leaseMs, type Worker } from '../support/jobs-world.ts';
+import {
+  completed,
+  failed,
+  jobsWorld,
+  leaseMs,
+  type Worker,
+  waitEndsOf,
+} from '../support/jobs-world.ts';
 import type { ScriptedRun } from '../support/scripted-pool.ts';
 import { propertyRuns } from '../support/soak.ts';
 import { waitFor } from '../support/wait-for.ts';
@@ -145,7 +151,7 @@ async function stage(engine: Engine) {
     if (run !== null) running.push({ run, ended });
   }
 
-  const endWaits = createEndWaits({ queue: { sendHints() {} }, wakeRun() {} });
+  const waitEnds = waitEndsOf();
 
   async function act(one: Command): Promise<void> {
     const id = 'pick' in one ? ids[one.pick % Math.max(1, ids.length)] : undefined;
@@ -172,7 +178,7 @@ async function stage(engine: Engine) {
       case 'end a wait': {
         if (id === undefined) return;
         const end = { job_id: id, n: 1, result: { value: 1 } };
-        await world.database.write((tx) => endWaits(tx, [end], world.clock.now()));
+        await world.database.write((tx) => waitEnds.endWaits(tx, [end], world.clock.now()));
         return;
       }
       case 'say':
@@ -200,9 +206,9 @@ async function stage(engine: Engine) {
       case 'sweep':
         return world.recovery.sweep();
       case 'renew':
-        return worker?.performer.renew();
+        return worker?.running.renewLeases();
       case 'hand back':
-        return worker?.performer.handBack();
+        return worker?.running.handBack();
       case 'crash':
         workers[one.worker] = world.worker(`process ${++processes}`);
         return;
@@ -303,7 +309,7 @@ describe.each(await engines())('on $name', (engine) => {
           workers.map((worker) =>
             worker.attempt(job.id, outcome, async (run) => {
               run.report({ type: 'progress', fraction: 0.5 });
-              if (i % 5 === 0) await worker.performer.renew();
+              if (i % 5 === 0) await worker.running.renewLeases();
             }),
           ),
         );

@@ -4,6 +4,7 @@ import type { Database } from '../../src/adapters/database/database.ts';
 import { createMemoryQueue } from '../../src/adapters/queue/memory.ts';
 import { requestCancellation } from '../../src/core/jobs/jobs.store.ts';
 import { JobRecovery } from '../../src/core/jobs/recover.ts';
+import { RunningJobs } from '../../src/core/jobs/running-jobs.ts';
 import { PlatformError } from '../../src/kernel/errors.ts';
 import { newId } from '../../src/kernel/ids.ts';
 import { createLogger } from '../../src/kernel/log.ts';
@@ -17,7 +18,7 @@ const day = 24 * 60 * 60 * 1_000;
 describe.each(await engines())('on $name', (engine) => {
   describe('a cancellation whose message was lost', () => {
     test('stops its run, among many others that are being stopped in other processes', async () => {
-      const { submit, begin, worker, database, performer, row } = await jobsWorld(engine);
+      const { submit, begin, worker, database, running, row } = await jobsWorld(engine);
       const elsewhere = await submit();
       await worker('elsewhere').begin(elsewhere.id);
       const other = await row(elsewhere.id);
@@ -31,7 +32,7 @@ describe.each(await engines())('on $name', (engine) => {
       const [run, sparedRun] = [await begin(mine.id), await begin(spared.id)];
       await database.write((tx) => requestCancellation(tx, { id: mine.id, now: 1 }));
 
-      await performer.findCancelled();
+      await running.findCancelled();
 
       expect(run.run.aborted).toBe('the job was cancelled');
       expect(sparedRun.run.aborted).toBeNull();
@@ -40,13 +41,13 @@ describe.each(await engines())('on $name', (engine) => {
 
   describe('a lease', () => {
     test('is renewed while the run goes on, so that no other worker claims the job', async () => {
-      const { submit, begin, performer, recovery, clock, row } = await jobsWorld(engine);
+      const { submit, begin, running, recovery, clock, row } = await jobsWorld(engine);
       const job = await submit();
       const { run, ended } = await begin(job.id);
 
       for (let i = 0; i < 10; i++) {
         clock.advance(leaseMs - 1);
-        await performer.renew();
+        await running.renewLeases();
         await recovery.sweep();
       }
       run.end(completed());
@@ -135,7 +136,7 @@ describe.each(await engines())('on $name', (engine) => {
       clock.advance(5_000);
       await begin(job.id);
 
-      await slow.performer.renew();
+      await slow.running.renewLeases();
 
       expect(late.run.aborted).not.toBeNull();
       late.run.end({ kind: 'aborted' });
@@ -144,7 +145,7 @@ describe.each(await engines())('on $name', (engine) => {
     });
 
     test('that was lost to a later run in the same process does not affect that run', async () => {
-      const { submit, begin, recovery, performer, clock, row, jobs } = await jobsWorld(engine);
+      const { submit, begin, recovery, running, clock, row, jobs } = await jobsWorld(engine);
       const job = await submit();
       // The machine slept: the wall clock is far ahead before anything could be renewed.
       const first = await begin(job.id);
@@ -153,15 +154,15 @@ describe.each(await engines())('on $name', (engine) => {
       clock.advance(5_000);
       const second = await begin(job.id);
 
-      await performer.renew();
+      await running.renewLeases();
       expect(first.run.aborted).not.toBeNull();
       expect(second.run.aborted).toBeNull();
       first.run.end({ kind: 'aborted' });
       await first.ended;
 
-      expect(performer.running()).toBe(1);
+      expect(running.count()).toBe(1);
       clock.advance(leaseMs - 1);
-      await performer.renew();
+      await running.renewLeases();
       clock.advance(leaseMs - 1);
       await recovery.sweep();
       expect(await row(job.id)).toMatchObject({ status: 'active', epoch: 2 });
@@ -200,16 +201,13 @@ describe.each(await engines())('on $name', (engine) => {
 
     test('that expired while the database was away is first left to the workers that may renew it', async () => {
       const world = await jobsWorld(engine);
-      const { clock, database, settle, performer } = world;
+      const { clock, database, settler, running } = world;
       const log = createLogger('silent');
       const queue = createMemoryQueue(log);
       onTestFinished(() => queue.close());
-      const scheduler = new JobRecovery(
-        { database, queue, clock, log },
-        { settle, performer: { renew: async () => {} } },
-        { leaseMs, graceMs: 3_000 },
-        () => {},
-      );
+      const context = { ...world.context, database, queue, clock, log };
+      const ofScheduler = { settler, running: new RunningJobs(context) };
+      const scheduler = new JobRecovery(context, ofScheduler, { graceMs: 3_000 });
       const [held, lost] = [await world.submit(), await world.submit()];
       await world.begin(held.id);
       await world.worker('dead').begin(lost.id);
@@ -217,7 +215,7 @@ describe.each(await engines())('on $name', (engine) => {
       clock.advance(leaseMs * 2);
       await scheduler.sweep();
       expect(await world.row(held.id)).toMatchObject({ status: 'active', epoch: 1 });
-      await performer.renew();
+      await running.renewLeases();
       clock.advance(3_000);
       await scheduler.sweep();
 
@@ -238,7 +236,7 @@ describe.each(await engines())('on $name', (engine) => {
 
       // A process that was suspended may have an old time, too.
       clock.jumpTo(clock.now() - 60_000);
-      await slow.performer.renew();
+      await slow.running.renewLeases();
 
       expect(await row(job.id)).toMatchObject({ status: 'active', epoch: 2, due_at });
     });
@@ -260,11 +258,11 @@ describe.each(await engines())('on $name', (engine) => {
 
   describe('a process that stops', () => {
     test('hands its runs back at no cost, and they are claimed again', async () => {
-      const { submit, begin, performer, row, worker, database } = await jobsWorld(engine);
+      const { submit, begin, running, row, worker, database } = await jobsWorld(engine);
       const job = await submit();
       const { run, ended } = await begin(job.id);
 
-      performer.handBack();
+      running.handBack();
       expect(run.aborted).toBe('the platform is stopping');
       run.end({ kind: 'aborted' });
       await ended;
@@ -276,11 +274,11 @@ describe.each(await engines())('on $name', (engine) => {
     });
 
     test('records a run that ended before the stop reached it', async () => {
-      const { submit, begin, performer, row } = await jobsWorld(engine);
+      const { submit, begin, running, row } = await jobsWorld(engine);
       const [done, broken] = [await submit(), await submit()];
       const runs = [await begin(done.id), await begin(broken.id)];
 
-      performer.handBack();
+      running.handBack();
       runs[0]?.run.end(completed());
       runs[1]?.run.end(failed());
       await Promise.all(runs.map(({ ended }) => ended));
@@ -303,7 +301,7 @@ describe.each(await engines())('on $name', (engine) => {
     }
 
     test('is waited for: the result is recorded when it is back, and the run is not repeated', async () => {
-      const { submit, begin, state, warnings, performer, row, database } = await interruptible();
+      const { submit, begin, state, warnings, running, row, database } = await interruptible();
       const job = await submit();
       const { run, ended } = await begin(job.id);
 
@@ -311,7 +309,7 @@ describe.each(await engines())('on $name', (engine) => {
       run.end(completed('kept'));
       await waitFor(() => warnings.length > 0, { describe: 'the result waits' });
       // It counts as running, so that its lease is renewed.
-      expect(performer.running()).toBe(1);
+      expect(running.count()).toBe(1);
       state.isDown = false;
       await ended;
 
@@ -325,17 +323,17 @@ describe.each(await engines())('on $name', (engine) => {
     });
 
     test('does not hold up a stop: the next start runs the job again', async () => {
-      const { submit, begin, state, warnings, performer, row, recovery } = await interruptible();
+      const { submit, begin, state, warnings, running, row, recovery } = await interruptible();
       const job = await submit();
       const { run, ended } = await begin(job.id);
       state.isDown = true;
       run.end(completed());
       await waitFor(() => warnings.length > 0, { describe: 'the result waits' });
 
-      performer.handBack();
+      running.handBack();
       await ended;
 
-      expect(performer.running()).toBe(0);
+      expect(running.count()).toBe(0);
       state.isDown = false;
       expect((await row(job.id)).status).toBe('active');
       expect(await recovery.endOrphans()).toBe(1);

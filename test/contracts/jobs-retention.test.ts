@@ -378,7 +378,7 @@ describe.each(await engines())('on $name', (engine) => {
       engine.name === 'SQLite'
         ? accept(request({ conversationId }))
         : database.write(async (tx) => {
-            await accept.within(tx, [request({ conversationId })]);
+            await world.acceptor.acceptWithin(tx, [request({ conversationId })]);
             isHeld.resolve();
             await gate.promise;
           });

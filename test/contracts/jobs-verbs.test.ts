@@ -112,7 +112,7 @@ describe.each(await engines())('on $name', (engine) => {
       await jobs.cancel(org, job.id);
       expect(run.aborted).toBeNull();
 
-      await elsewhere.performer.renew();
+      await elsewhere.running.renewLeases();
 
       expect(run.aborted).toBe('the job was cancelled');
       run.end({ kind: 'aborted' });

@@ -8,10 +8,10 @@ import type { Database } from '../../src/adapters/database/database.ts';
 import { openPostgres } from '../../src/adapters/database/postgres.ts';
 import { watchTasks } from '../../src/apps/composition/background.ts';
 import { claimJobs } from '../../src/core/jobs/admission.store.ts';
-import { createEndWaits } from '../../src/core/jobs/end-waits.ts';
+import { WaitEnds } from '../../src/core/jobs/end-waits.ts';
 import { findUnbegunJobs } from '../../src/core/jobs/leases.store.ts';
-import { createReports } from '../../src/core/jobs/reports.ts';
-import { createLogger } from '../../src/kernel/log.ts';
+import { Reports } from '../../src/core/jobs/reports.ts';
+import { createLogger, type Logger } from '../../src/kernel/log.ts';
 import { Approvals } from '../../src/platform/approvals/approvals.ts';
 import { Tick } from '../../src/platform/schedules/tick.ts';
 import { type CommitProxy, startCommitProxy } from '../support/commit-proxy.ts';
@@ -47,8 +47,8 @@ describe.each(all.filter(({ name }) => name === 'PostgreSQL'))('on $name', (engi
     proxy.lose((n) => n === 1, statement);
 
   /** What a process does again and again for the runs that it has. */
-  async function watchRuns({ database, performer }: JobsWorld): Promise<void> {
-    for (const [, run] of watchTasks(database, performer)) await run();
+  async function watchRuns({ database, running }: JobsWorld): Promise<void> {
+    for (const [, run] of watchTasks(database, running)) await run();
   }
 
   /** What became of a job, once nothing is claimed without a run. */
@@ -260,9 +260,9 @@ describe.each(all.filter(({ name }) => name === 'PostgreSQL'))('on $name', (engi
 
     test('an approval is asked for once, and its decision counts', async () => {
       await losingEach(async (run, world, id) => {
-        const { clock, database, performer } = world;
-        const endWaits = createEndWaits({ queue: { sendHints() {} }, wakeRun: performer.wake });
-        const approvals = new Approvals(contextOf(world), endWaits);
+        const { clock, database } = world;
+        const waitEnds = new WaitEnds(world.context, world.running);
+        const approvals = new Approvals(contextOf(world), waitEnds);
         const ask = { title: 'Ship?', details: {}, timeoutMs: 10 * minute };
         const waiting = run.ask('wait', { kind: 'approval', name: 'ship', nth: 1, ...ask });
         await waitFor(() => run.suspensions > 0, { describe: 'the run is to be unloaded' });
@@ -333,8 +333,8 @@ describe.each(all.filter(({ name }) => name === 'PostgreSQL'))('on $name', (engi
     const job = world.begun.find((one) => one.id === id);
     if (job === undefined) throw new Error('It was not claimed.');
     const errors: unknown[] = [];
-    const { clock, feed } = world;
-    const stream = createReports({ database, clock, feed, onError: (e) => errors.push(e) })(job);
+    const log = { error: (fields: unknown) => errors.push(fields) } as unknown as Logger;
+    const stream = new Reports({ ...world.context, log }, world.feed).open(job);
     loseFirst(proxy);
 
     stream.add({ type: 'log', data: { message: 'one' } });

@@ -1,6 +1,6 @@
 /** The bounds of one write of memories, on every database. */
 import { describe, expect, test } from 'vitest';
-import { createBatch } from '../../src/adapters/database/batch.ts';
+import { Batch } from '../../src/adapters/database/batch.ts';
 import type { Database } from '../../src/adapters/database/database.ts';
 import { engines } from '../support/databases.ts';
 import { completed, jobsWorld } from '../support/jobs-world.ts';
@@ -44,7 +44,7 @@ describe.each(await engines())('on $name', (engine) => {
 
   test('the items of one write come to one at most, unless a single one is more', async () => {
     const writes: number[][] = [];
-    const record = createBatch<number, void>(
+    const batch = new Batch<number, void>(
       await engine.emptied(),
       async (_tx, items) => {
         writes.push([...items]);
@@ -53,7 +53,7 @@ describe.each(await engines())('on $name', (engine) => {
       (item) => item,
     );
 
-    await Promise.all([0, 0.5, 0.5, 0.25, 3, 0, 1, 0].map(record));
+    await Promise.all([0, 0.5, 0.5, 0.25, 3, 0, 1, 0].map((item) => batch.add(item)));
 
     expect(writes).toEqual([[0, 0.5, 0.5], [0.25], [3], [0, 1, 0]]);
   });

@@ -260,7 +260,7 @@ describe.each(servers)('a move into PostgreSQL', (engine) => {
     await move(dataDir, place.at);
     const target = await place.open();
     const world = await eventsWorld(engine, { database: target });
-    const approvals = new Approvals(contextOf(world), world.endWaits);
+    const approvals = new Approvals(contextOf(world), world.waitEnds);
     const { data } = await approvals.list(
       'default',
       { status: 'pending' },

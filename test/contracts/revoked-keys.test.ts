@@ -1,6 +1,6 @@
 /** The jobs of a revoked API key, on every database (docs/decisions/api-keys.md). */
 import { describe, expect, test } from 'vitest';
-import { endJobsOfRevokedKey } from '../../src/core/jobs/revoked-key.ts';
+import { endUnendedOfKey } from '../../src/core/jobs/revoked-key.ts';
 import { newId } from '../../src/kernel/ids.ts';
 import { engines } from '../support/databases.ts';
 import { completed, failed, type JobsWorld, jobsWorld } from '../support/jobs-world.ts';
@@ -8,9 +8,7 @@ import { completed, failed, type JobsWorld, jobsWorld } from '../support/jobs-wo
 const page = { limit: 50, offset: 0 };
 
 const revoke = (world: JobsWorld, cancelActive: boolean) =>
-  endJobsOfRevokedKey({ ...world, stopRun: world.performer.cancel }, world.caller.keyId, {
-    cancelActive,
-  });
+  endUnendedOfKey(world.context, world, world.caller.keyId, { cancelActive });
 
 describe.each(await engines())('on $name', (engine) => {
   test('jobs that wait end as cancelled with the reason; those of other keys do not', async () => {

@@ -16,7 +16,7 @@ const day = 24 * 60 * minute;
 /** Jobs that all wait for the event. */
 async function waitingJobs(world: EventsWorld, count: number) {
   const requests = Array.from({ length: count }, () => world.request());
-  const accepted = await world.database.write((tx) => world.accept.within(tx, requests));
+  const accepted = await world.database.write((tx) => world.acceptor.acceptWithin(tx, requests));
   const jobs = accepted.flatMap((one) => ('job' in one ? [one.job] : []));
   await world.database.write(async (tx) => {
     for (const job of jobs) await world.waitWithin(tx, job, 1);

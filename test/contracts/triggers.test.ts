@@ -7,11 +7,14 @@ import { createSigningSecrets } from '../../src/adapters/database/signing-secret
 import { createMemoryQueue } from '../../src/adapters/queue/memory.ts';
 import { composeAgents } from '../../src/apps/composition/agents.ts';
 import { createApiKeys } from '../../src/core/api-keys/api-keys.ts';
-import { readConfig } from '../../src/core/config/config.ts';
 import { createConversations } from '../../src/core/conversations/conversations.ts';
-import { createAccept } from '../../src/core/jobs/accept.ts';
-import { createAdmission } from '../../src/core/jobs/admission.ts';
-import { createExecute } from '../../src/core/jobs/execute.ts';
+import { Acceptor } from '../../src/core/jobs/accept.ts';
+import { Admission } from '../../src/core/jobs/admission.ts';
+import { WaitEnds } from '../../src/core/jobs/end-waits.ts';
+import { Execution } from '../../src/core/jobs/execute.ts';
+import { RunningJobs } from '../../src/core/jobs/running-jobs.ts';
+import type { Settler } from '../../src/core/jobs/settle.ts';
+import { openUnconfirmedClaims } from '../../src/core/jobs/unconfirmed-claims.ts';
 import { createSkillRegistry } from '../../src/core/skills/registry.ts';
 import type { Caller } from '../../src/kernel/caller.ts';
 import { Cipher } from '../../src/kernel/encryption.ts';
@@ -60,34 +63,23 @@ async function processOn(database: Database, clock: ManualClock) {
     { ...skill('echo'), version: 'v2.0' },
   ]);
   const queue = createMemoryQueue(createLogger('silent'));
-  const base = { database, queue, clock, writer: 'one' };
-  const admission = createAdmission({
-    ...base,
-    slices: { skills, apiKeys },
-    worker: {
-      offerSlots: () => () => false,
-      isLoaded: () => true,
-      claims: { by: 1, unconfirmed() {} },
-    },
-    times: { leaseMs: 30_000 },
-  });
-  const accept = createAccept({ base, admission, begin() {} });
+  const context = contextOf({ database, queue, clock });
+  const running = new RunningJobs(context);
+  const waitEnds = new WaitEnds(context, running);
+  const unconfirmed = openUnconfirmedClaims(context, {} as Settler, running, 1);
+  const worker = { consumers: new Map(), isLoaded: () => true, claimedBy: 1 };
+  const admission = new Admission(context, { skills, apiKeys, unconfirmed }, worker);
+  const acceptor = new Acceptor(context, admission, () => {});
   const conversations = createConversations(database);
-  const execute = createExecute({
-    ...base,
-    config: readConfig({}),
-    slices: { skills, agents, conversations },
-    accept,
-  });
+  const execution = new Execution(context, { skills, agents, conversations, acceptor });
   const secrets = createSigningSecrets(database, new Cipher(Buffer.alloc(32, 1)), () => true);
-  const context = contextOf({ database, clock });
-  const runEvents = new RunEvents(context, async () => []);
+  const runEvents = new RunEvents(context, waitEnds);
   const mappings = new Mappings();
   const triggers = new Triggers(context, { agents, apiKeys, skills, secrets, mappings });
   const receiver = new TriggerReceiver(context, {
     apiKeys,
     secrets,
-    execute,
+    execution,
     runEvents,
     mappings,
   });

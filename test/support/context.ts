@@ -1,6 +1,7 @@
 import { createMemoryQueue } from '../../src/adapters/queue/memory.ts';
 import { readConfig } from '../../src/core/config/config.ts';
 import type { Context } from '../../src/core/context/context.ts';
+import { RunObservers } from '../../src/core/context/run-observer.ts';
 import { createLogger } from '../../src/kernel/log.ts';
 import { manualClock } from './manual-clock.ts';
 
@@ -14,6 +15,7 @@ export function contextOf(parts: Pick<Context, 'database'> & Partial<Context>): 
     bus: null,
     log,
     writer: 'first',
+    observers: new RunObservers(),
     ...parts,
   };
 }

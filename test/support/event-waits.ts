@@ -1,7 +1,6 @@
 /** Jobs that wait for events, as the runs that ask for it leave them, without a run. */
 import { sql } from 'kysely';
 import type { Database, Transaction } from '../../src/adapters/database/database.ts';
-import { createEndWaits } from '../../src/core/jobs/end-waits.ts';
 import type { JournalJob } from '../../src/core/journal/step-rows.ts';
 import { eventWaits } from '../../src/platform/run-events/event-waits.ts';
 import { deleteOldEvents } from '../../src/platform/run-events/retention.ts';
@@ -9,7 +8,7 @@ import { RunEvents } from '../../src/platform/run-events/run-events.ts';
 import { removeUntakeable } from '../../src/platform/run-events/untakeable.ts';
 import { contextOf } from './context.ts';
 import type { Engine } from './databases.ts';
-import { jobsWorld } from './jobs-world.ts';
+import { jobsWorld, waitEndsOf } from './jobs-world.ts';
 
 interface Wanted {
   readonly event?: string;
@@ -29,8 +28,8 @@ export async function eventsWorld(engine: Engine, options: { database?: Database
     sendHints: (_: string, hints: readonly { id: string }[]) =>
       void woken.push(...hints.map(({ id }) => id)),
   };
-  const endWaits = createEndWaits({ queue, wakeRun() {} });
-  const eventsOn = (on: Database) => new RunEvents(contextOf({ database: on, clock }), endWaits);
+  const waitEnds = waitEndsOf(queue);
+  const eventsOn = (on: Database) => new RunEvents(contextOf({ database: on, clock }), waitEnds);
   const runEvents = eventsOn(database);
 
   /** Begins to wait as step `n`, in the caller's transaction; the result, or null where it waits. */
@@ -59,7 +58,7 @@ export async function eventsWorld(engine: Engine, options: { database?: Database
 
   return {
     ...world,
-    endWaits,
+    waitEnds,
     eventsOn,
     runEvents,
     /** Jobs that were hinted to go on. */
@@ -72,7 +71,7 @@ export async function eventsWorld(engine: Engine, options: { database?: Database
       const row = await world.row(job.id);
       return database.write(async (tx) => {
         const result = { value: null };
-        const [isEnd] = await endWaits(tx, [{ job_id: job.id, n, result }], clock.now());
+        const [isEnd] = await waitEnds.endWaits(tx, [{ job_id: job.id, n, result }], clock.now());
         if (isEnd) await eventWaits.expire(tx, { job: row, n, name: 'paid' }, clock.now());
         return isEnd === true;
       });

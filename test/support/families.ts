@@ -39,7 +39,7 @@ export async function startChildren(
         due_at: dueAt,
       } as const;
       await tx.insert('job_steps', [row]);
-      await childJobs.begin(tx, { job, n, name, input, dueAt }, now);
+      await childJobs.begin(tx, { job, n, name, input, dueAt });
     }
   });
   const rows = await database.read.kysely

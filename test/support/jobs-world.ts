@@ -8,37 +8,38 @@ import type { Database } from '../../src/adapters/database/database.ts';
 import type { EventsTable, MessagesTable } from '../../src/adapters/database/tables.ts';
 import type { Hint, Queue, YieldSlot } from '../../src/adapters/queue/queue.ts';
 import { composeAgents } from '../../src/apps/composition/agents.ts';
-import {
-  composeJobRuns,
-  composeJobVerbs,
-  composeWaitKinds,
-  type JobObserver,
-} from '../../src/apps/composition/jobs.ts';
+import { composeJobRuns, composeWaitKinds } from '../../src/apps/composition/jobs.ts';
 import { composeThinking } from '../../src/apps/composition/thinking.ts';
 import type { Agents } from '../../src/core/agents/agents.ts';
 import { type ApiKeys, createApiKeys } from '../../src/core/api-keys/api-keys.ts';
-import type { Config } from '../../src/core/config/config.ts';
+import { type Config, readConfig } from '../../src/core/config/config.ts';
+import type { Context } from '../../src/core/context/context.ts';
+import { RunObservers } from '../../src/core/context/run-observer.ts';
 import {
   type Conversations,
   createConversations,
 } from '../../src/core/conversations/conversations.ts';
 import type { RunOutcome } from '../../src/core/executors/run.ts';
-import type { Accept, AcceptedJob, WorkRequest } from '../../src/core/jobs/accept.ts';
-import type { Admission } from '../../src/core/jobs/admission.ts';
 import {
-  createJobFeed,
-  type JobEvent,
-  type JobFeed,
-  type Position,
-} from '../../src/core/jobs/feed.ts';
+  type Acceptance,
+  type AcceptedJob,
+  Acceptor,
+  type WorkRequest,
+} from '../../src/core/jobs/accept.ts';
+import type { Admission } from '../../src/core/jobs/admission.ts';
+import { ChildJobs } from '../../src/core/jobs/child-jobs.ts';
+import { WaitEnds } from '../../src/core/jobs/end-waits.ts';
+import { type JobEvent, JobFeed, type Position } from '../../src/core/jobs/feed.ts';
 import type { ClaimedJob, JobRow } from '../../src/core/jobs/jobs.store.ts';
-import type { Jobs } from '../../src/core/jobs/jobs.ts';
+import { Jobs } from '../../src/core/jobs/jobs.ts';
 import type { Performer } from '../../src/core/jobs/perform.ts';
 import { jobQueues } from '../../src/core/jobs/queues.ts';
 import type { JobRecovery } from '../../src/core/jobs/recover.ts';
-import type { Settle } from '../../src/core/jobs/settle.ts';
+import { RunningJobs } from '../../src/core/jobs/running-jobs.ts';
+import type { Settlement, Settler } from '../../src/core/jobs/settle.ts';
+import type { Settled } from '../../src/core/jobs/settle-effects.ts';
+import { StatusStream } from '../../src/core/jobs/status-events.ts';
 import { beginning, jobStream } from '../../src/core/jobs/stream.ts';
-import type { WaitKindVerbs } from '../../src/core/journal/wait-kinds.ts';
 import type { Memories } from '../../src/core/memories/memories.ts';
 import { createSkillRegistry, type SkillRegistry } from '../../src/core/skills/registry.ts';
 import { createSkillSettings } from '../../src/core/skills/settings.ts';
@@ -55,10 +56,13 @@ const backoffMs = 1_000;
 
 /** A process that runs jobs: executors of its own, and whatever it claims. */
 export interface Worker {
+  readonly context: Context;
   readonly pool: ScriptedPool;
   readonly admission: Admission;
   readonly performer: Performer;
-  readonly settle: Settle;
+  readonly running: RunningJobs;
+  readonly settler: Settler;
+  settle(settlement: Settlement): ReturnType<Settler['settle']>;
   readonly recovery: JobRecovery;
   /** Lines of level warn and above. */
   readonly warnings: string[];
@@ -97,9 +101,10 @@ export interface JobsWorld extends Worker {
   readonly memories: Memories;
   readonly apiKeys: ApiKeys;
   readonly conversations: Conversations;
-  readonly accept: Accept;
+  readonly acceptor: Acceptor;
+  accept(request: WorkRequest): Promise<Acceptance>;
   /** Waits for jobs that runs start. */
-  readonly childJobs: WaitKindVerbs;
+  readonly childJobs: ChildJobs;
   /** Of another process: it knows nothing of the runs here. */
   readonly recovery: JobRecovery;
   /** Of the process that runs the jobs. */
@@ -128,18 +133,14 @@ export interface JobsWorld extends Worker {
   events(job?: { id: string; conversation_id: string }): Promise<Selectable<EventsTable>[]>;
 }
 
-const noObserver: JobObserver = {
-  accepted() {},
-  claimed() {},
-  begun() {},
-  settled() {},
-  leasesLost() {},
-};
-
 const noCredentials = { settingsOf: async () => undefined };
 
-const thinkingLimits = {
-  defaultModel: null,
+const settings = {
+  ...readConfig({}),
+  jobLeaseMs: leaseMs,
+  retryBackoffMs: backoffMs,
+  modelWaitsMax: 0,
+  workerConcurrency: 1,
   modelFirstTokenTimeoutMs: 60_000,
   modelSilenceTimeoutMs: 60_000,
   modelKeepAliveTimeoutMs: 60_000,
@@ -147,6 +148,7 @@ const thinkingLimits = {
   agentTokensMax: 1e9,
   modelOutputTokens: 1_000,
   modelContextTokens: 100_000,
+  modelPrices: [],
 };
 
 const skill = (name: string, more = {}) => ({
@@ -177,19 +179,21 @@ export async function jobsWorld(
   const freeSlots = options.freeSlots ?? (() => 0);
   const database = options.database ?? (await engine.emptied());
   await recordEvents(database);
-  const feed = createJobFeed();
+  const feed = new JobFeed();
   const hints: JobsWorld['hints'] = [];
   const queue = rememberingQueue(hints, options.isRunningLow ?? (() => true));
   const observed: JobsWorld['observed'] = [];
-  const observer: JobObserver = {
-    ...noObserver,
-    settled({ job, from, transition: { status }, durationMs }) {
+  const observers = new RunObservers();
+  observers.add({
+    ended({ job, from, transition: { status }, durationMs }: Settled) {
       if (from === 'active') observed.push({ jobId: job.id, status, tookMs: durationMs });
     },
-  };
+  });
+  observers.add(new StatusStream(feed));
   const begun: ClaimedJob[] = [];
   const waitKinds = composeWaitKinds();
-  const base = contextOf({ database, queue, clock });
+  const config = { ...settings, providers: options.providers ?? new Map() };
+  const base = contextOf({ config, database, queue, clock, observers });
   const { agents, memories } = composeAgents(base);
   const apiKeys = createApiKeys(database, clock, agents.createDefault);
   const skills = createSkillRegistry(database, clock);
@@ -197,13 +201,10 @@ export async function jobsWorld(
   const conversations = createConversations(database);
   const thinking = composeThinking({
     base,
-    config: { ...thinkingLimits, modelPrices: [], providers: options.providers ?? new Map() },
+    config,
     slices: { agents, apiKeys, conversations, skills, credentials: noCredentials },
     definitions: () => [],
-    observers: {
-      metrics: { modelCalled() {}, tokensUsed() {} },
-      recorder: { used() {} },
-    },
+    metrics: { modelCalled() {} },
   });
   await skills.register([
     skill('echo'),
@@ -218,42 +219,30 @@ export async function jobsWorld(
       write: (line) => void warnings.push((JSON.parse(line) as { msg: string }).msg),
     });
     const pool = scriptedPool();
-    const { admission, settle, performer, recovery } = composeJobRuns({
-      base: { ...base, log, writer },
-      config: {
-        isEmbedded: yieldSlot === undefined,
-        jobLeaseMs: leaseMs,
-        retryBackoffMs: backoffMs,
-        modelWaitsMax: 0,
-        workerConcurrency: 1,
-        times: absentMs === undefined ? {} : { absentMs },
-      },
-      slices: { agents, apiKeys, memories, skills, skillSettings, thinking },
-      worker: {
-        executors: pool,
-        isLoaded: isLoaded ?? (() => true),
-        consumers: new Map(
-          jobQueues.map((name) => [
-            name,
-            {
-              offerSlots: () => offersOf(freeSlots()),
-              yieldSlot: (organizationId = '') => yieldSlot?.(name, organizationId) ?? (() => {}),
-            },
-          ]),
-        ),
-      },
-      watching: { feed, waitKinds, elsewhere: { stop() {}, wake() {} }, observer },
+    const consumers = jobQueues.map((name) => {
+      const consumer = {
+        offerSlots: () => offersOf(freeSlots()),
+        yieldSlot: (organizationId = '') => yieldSlot?.(name, organizationId) ?? (() => {}),
+      };
+      return [name, consumer] as const;
     });
+    const context = { ...base, config: { ...config, isEmbedded: !yieldSlot }, log, writer };
+    const runs = composeJobRuns(
+      context,
+      { agents, apiKeys, memories, skills, skillSettings, thinking },
+      { executors: pool, isLoaded: isLoaded ?? (() => true), consumers: new Map(consumers) },
+      { feed, waitKinds, times: absentMs === undefined ? {} : { absentMs } },
+    );
+    const { performer, settler } = runs;
     const begin = async (jobId: string) => {
       const ended = performer.perform(jobId);
       return { run: await pool.begun(jobId, ended), ended };
     };
     return {
+      ...runs,
+      context,
       pool,
-      admission,
-      performer,
-      settle,
-      recovery,
+      settle: (settlement) => settler.settle(settlement),
       warnings,
       async attempt(jobId, outcome, act) {
         const { run, ended } = await begin(jobId);
@@ -278,20 +267,17 @@ export async function jobsWorld(
   }
 
   const first = workerOf('first');
-  const verbsOn = (on: Database) =>
-    composeJobVerbs({
-      base: { ...base, database: on },
-      slices: { agents, conversations, skills },
-      runs: {
-        admission: first.admission,
-        settle: first.settle,
-        begin: (job) => void begun.push(job),
-        stopRun: (jobId) => first.performer.cancel(jobId),
-        performer: first.performer,
-      },
-      watching: { feed, observer },
-    });
-  const { accept, jobs, childJobs } = verbsOn(database);
+  const { admission, running, settler } = first;
+  const acceptorOn = (context: Context) =>
+    new Acceptor(context, admission, (job) => void begun.push(job));
+  const acceptor = acceptorOn(base);
+  const jobsOn = (on: Database) => {
+    const context = { ...base, database: on };
+    const parts = { agents, conversations, skills, settler, running, feed };
+    return new Jobs(context, { ...parts, acceptor: acceptorOn(context) });
+  };
+  const accept = (request: WorkRequest) => acceptor.accept(request);
+  const childJobs = new ChildJobs({ skills, agents, admission, acceptor });
   waitKinds.set('run', childJobs);
   const caller = await callerOf('default');
   const request = (fields: Partial<WorkRequest> = {}): WorkRequest => ({
@@ -318,6 +304,7 @@ export async function jobsWorld(
     memories,
     apiKeys,
     conversations,
+    acceptor,
     accept,
     childJobs,
     observed,
@@ -326,8 +313,8 @@ export async function jobsWorld(
     worker: workerOf,
     recovery: workerOf('elsewhere').recovery,
     ownRecovery: first.recovery,
-    jobs,
-    jobsOn: (on) => verbsOn(on).jobs,
+    jobs: jobsOn(database),
+    jobsOn,
 
     request,
 
@@ -365,6 +352,12 @@ export async function jobsWorld(
       return rows.filter(({ data }) => data.includes(job.id) || data.includes(job.conversation_id));
     },
   };
+}
+
+/** Ends waits whose jobs have no run in this process, and sends their hints to this queue. */
+export function waitEndsOf(queue: Pick<Queue, 'sendHints'> = { sendHints() {} }): WaitEnds {
+  const context = contextOf({ database: {} as Database, queue: queue as Queue });
+  return new WaitEnds(context, new RunningJobs(context));
 }
 
 /** So many slots for the jobs of one transaction, of all organizations together. */

@@ -28,114 +28,108 @@ interface Waiting<I, O> {
   reject(error: unknown): void;
 }
 
-interface Batch<I, O> {
-  readonly database: Database;
-  readonly run: BatchRunner<I, O>;
-  readonly partOfWrite: (item: I) => number;
-  readonly waiting: Waiting<I, O>[];
-  isWriting: boolean;
-  /** The write that gathers items: how many it waits for, and what begins it. */
-  gathering: { readonly count: number; begin(): void } | undefined;
-}
-
 /**
- * A function that takes one item and answers when the write that held it is durable. `partOfWrite`
+ * Writes items of many callers together. `add` answers when the write that held the item is durable. `partOfWrite`
  * says how large a part of one write an item may take up: a write blocks the process on SQLite, so
  * those of one write come to 1 at most, unless a single one is more.
  */
-export function createBatch<I, O>(
-  database: Database,
-  run: BatchRunner<I, O>,
-  partOfWrite: (item: I) => number = () => 0,
-): (item: I) => Promise<O> {
-  const batch: Batch<I, O> = {
-    ...{ database, run, partOfWrite },
-    ...{ waiting: [], isWriting: false, gathering: undefined },
-  };
-  return (item) => add(batch, item);
-}
+export class Batch<I, O> {
+  readonly #database: Database;
+  readonly #run: BatchRunner<I, O>;
+  readonly #partOfWrite: (item: I) => number;
+  readonly #waiting: Waiting<I, O>[] = [];
+  #isWriting = false;
+  /** The write that gathers items: how many it waits for, and what begins it. */
+  #gathering: { readonly count: number; begin(): void } | undefined;
 
-function add<I, O>(batch: Batch<I, O>, item: I): Promise<O> {
-  // It would wait for the next write, and that one for the write around the caller.
-  refuseNesting();
-  if (batch.waiting.length >= waitingMax) {
-    return Promise.reject(overloaded());
+  constructor(
+    database: Database,
+    run: BatchRunner<I, O>,
+    partOfWrite: (item: I) => number = () => 0,
+  ) {
+    this.#database = database;
+    this.#run = run;
+    this.#partOfWrite = partOfWrite;
   }
-  return new Promise<O>((resolve, reject) => {
-    batch.waiting.push({ item, resolve, reject });
-    if (!batch.isWriting) void writeAll(batch);
-    else if (batch.waiting.length === batch.gathering?.count) batch.gathering.begin();
-  });
-}
 
-async function writeAll<I, O>(batch: Batch<I, O>): Promise<void> {
-  batch.isWriting = true;
-  while (batch.waiting.length > 0) {
-    const written = await writeSome(batch);
-    await gather(batch, written);
+  add(item: I): Promise<O> {
+    // It would wait for the next write, and that one for the write around the caller.
+    refuseNesting();
+    if (this.#waiting.length >= waitingMax) return Promise.reject(overloaded());
+    return new Promise<O>((resolve, reject) => {
+      this.#waiting.push({ item, resolve, reject });
+      if (!this.#isWriting) void this.#writeAll();
+      else if (this.#waiting.length === this.#gathering?.count) this.#gathering.begin();
+    });
   }
-  batch.isWriting = false;
-}
 
-/** Waits for the items that will probably come, after a write of `written` items. */
-function gather<I, O>(batch: Batch<I, O>, written: number): Promise<void> | undefined {
-  const count = Math.min(written + batch.waiting.length, itemsPerWriteMax);
-  const isFull = batch.waiting.length >= count || fitting(batch) < batch.waiting.length;
-  if (isFull || count < gatheredMin || batch.database.read.dialect === 'sqlite') return;
-  return new Promise((resolve) => {
-    const begin = () => {
-      clearTimeout(timer);
-      batch.gathering = undefined;
-      resolve();
-    };
-    const timer = setTimeout(begin, gatherMs);
-    batch.gathering = { count, begin };
-  });
-}
-
-/**
- * Writes some of the items that wait, or those that are given. Where the write fails, each half is written
- * alone: one item that fails costs some ten writes and not one for each neighbour. How many were written.
- */
-async function writeSome<I, O>(
-  batch: Batch<I, O>,
-  given: readonly Waiting<I, O>[] = [],
-): Promise<number> {
-  const { database, run, waiting } = batch;
-  let taken = given;
-  try {
-    const results = await database.write((tx) => {
-      // Taken when the transaction runs, not when it is requested: calls that arrive until then join it.
-      // The database may run a unit a second time; it is then about the same items.
-      if (taken.length === 0) taken = waiting.splice(0, fitting(batch));
-      return run(
-        tx,
-        taken.map((one) => one.item),
-      );
-    });
-    taken.forEach((one, i) => {
-      one.resolve(results[i] as O);
-    });
-    return taken.length;
-  } catch (error) {
-    if (taken.length === 0) taken = waiting.splice(0);
-    if (taken.length <= 1 || isUnavailable(error)) {
-      for (const one of taken) one.reject(error);
-      return 0;
+  async #writeAll(): Promise<void> {
+    this.#isWriting = true;
+    while (this.#waiting.length > 0) {
+      const written = await this.#writeSome();
+      await this.#gather(written);
     }
-    const middle = taken.length >> 1;
-    const first = await writeSome(batch, taken.slice(0, middle));
-    return first + (await writeSome(batch, taken.slice(middle)));
+    this.#isWriting = false;
   }
-}
 
-/** How many of those that wait go into one write. */
-function fitting<I, O>({ waiting, partOfWrite }: Batch<I, O>): number {
-  let parts = 0;
-  const first = waiting.slice(0, itemsPerWriteMax);
-  const end = first.findIndex(({ item }, i) => {
-    parts += partOfWrite(item);
-    return i > 0 && parts > 1;
-  });
-  return end === -1 ? first.length : end;
+  /** Waits for the items that will probably come, after a write of `written` items. */
+  #gather(written: number): Promise<void> | undefined {
+    const waiting = this.#waiting.length;
+    const count = Math.min(written + waiting, itemsPerWriteMax);
+    const isFull = waiting >= count || this.#fitting() < waiting;
+    if (isFull || count < gatheredMin || this.#database.read.dialect === 'sqlite') return;
+    return new Promise((resolve) => {
+      const begin = () => {
+        clearTimeout(timer);
+        this.#gathering = undefined;
+        resolve();
+      };
+      const timer = setTimeout(begin, gatherMs);
+      this.#gathering = { count, begin };
+    });
+  }
+
+  /**
+   * Writes some of the items that wait, or those that are given. Where the write fails, each half is written
+   * alone: one item that fails costs some ten writes and not one for each neighbour. How many were written.
+   */
+  async #writeSome(given: readonly Waiting<I, O>[] = []): Promise<number> {
+    const waiting = this.#waiting;
+    let taken = given;
+    try {
+      const results = await this.#database.write((tx) => {
+        // Taken when the transaction runs, not when it is requested: calls that arrive until then join it.
+        // The database may run a unit a second time; it is then about the same items.
+        if (taken.length === 0) taken = waiting.splice(0, this.#fitting());
+        return this.#run(
+          tx,
+          taken.map((one) => one.item),
+        );
+      });
+      taken.forEach((one, i) => {
+        one.resolve(results[i] as O);
+      });
+      return taken.length;
+    } catch (error) {
+      if (taken.length === 0) taken = waiting.splice(0);
+      if (taken.length <= 1 || isUnavailable(error)) {
+        for (const one of taken) one.reject(error);
+        return 0;
+      }
+      const middle = taken.length >> 1;
+      const first = await this.#writeSome(taken.slice(0, middle));
+      return first + (await this.#writeSome(taken.slice(middle)));
+    }
+  }
+
+  /** How many of those that wait go into one write. */
+  #fitting(): number {
+    let parts = 0;
+    const first = this.#waiting.slice(0, itemsPerWriteMax);
+    const end = first.findIndex(({ item }, i) => {
+      parts += this.#partOfWrite(item);
+      return i > 0 && parts > 1;
+    });
+    return end === -1 ? first.length : end;
+  }
 }

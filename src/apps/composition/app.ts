@@ -148,9 +148,9 @@ function listeningFd({ server }: Server): number {
 }
 
 async function untilRunsAreYoung({ parts, slices, clock }: Started): Promise<void> {
-  const { performer } = slices.jobs;
+  const { running } = slices.jobs;
   const endsAt = clock.monotonic() + parts.config.shutdownGraceMs;
-  while (performer.oldestMs() > youngMs && clock.monotonic() < endsAt) await elapsed(lookEveryMs);
+  while (running.oldestMs() > youngMs && clock.monotonic() < endsAt) await elapsed(lookEveryMs);
 }
 
 async function stop(started: Started): Promise<void> {

@@ -1,8 +1,8 @@
 /** The tasks that the platform repeats without a request, and how often. */
 
 import type { Database } from '../../adapters/database/database.ts';
-import type { Performer } from '../../core/jobs/perform.ts';
 import { deleteExpired } from '../../core/jobs/retention.ts';
+import type { RunningJobs } from '../../core/jobs/running-jobs.ts';
 import { endLostCalls } from '../../core/usage/embedding-calls.ts';
 import { deleteOldUsage } from '../../core/usage/retention.ts';
 import type { Clock } from '../../kernel/clock.ts';
@@ -84,31 +84,28 @@ export function startBackground(
 }
 
 function workerTasks({ config, database }: Parts, { jobs }: Slices, clock: Clock): Task[] {
-  const { performer } = jobs;
+  const { running } = jobs;
   const everyMs = config.jobLeaseMs / 3;
   const lookEveryMs = Math.min(renewAgainMs, everyMs);
   let renewedAt = Number.NEGATIVE_INFINITY;
   const renew = async () => {
     const now = clock.monotonic();
     if (now - renewedAt < everyMs - lookEveryMs / 2) return;
-    await performer.renew();
+    await running.renewLeases();
     renewedAt = now;
   };
-  return [[lookEveryMs, renew], ...watchTasks(database, performer)];
+  return [[lookEveryMs, renew], ...watchTasks(database, running)];
 }
 
 /**
  * Finds cancellations and ended waits of the runs here, of which this process was not notified: the message of another
  * process was lost, or PostgreSQL did not confirm the commit. On SQLite neither can happen.
  */
-export function watchTasks(
-  { read }: Pick<Database, 'read'>,
-  performer: Pick<Performer, 'findCancelled' | 'lookAtWaits'>,
-): Task[] {
+export function watchTasks({ read }: Pick<Database, 'read'>, running: RunningJobs): Task[] {
   if (read.dialect === 'sqlite') return [];
   return [
-    [cancelledEveryMs, () => performer.findCancelled()],
-    [waitsEveryMs, () => performer.lookAtWaits()],
+    [cancelledEveryMs, () => running.findCancelled()],
+    [waitsEveryMs, () => running.answerWaits()],
   ];
 }
 
@@ -174,7 +171,9 @@ function clusterTasks(
     await members.beat();
     if (executors !== null) await skills.confirm(executors.definitions, members.skills(), asOf);
   };
-  const sweeps: Task[] = config.roles.has('scheduler') ? [[missedEveryMs, jobs.endMissed]] : [];
+  const sweeps: Task[] = config.roles.has('scheduler')
+    ? [[missedEveryMs, () => jobs.missedEnds.endMissed()]]
+    : [];
   return [
     ...sweeps,
     [measureEveryMs, () => cluster.clock.measure()],

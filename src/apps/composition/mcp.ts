@@ -75,11 +75,11 @@ function foldersOf(
 function depsOf({ parts, slices, clock, admission, streams, stopping }: McpParts): McpRoutesDeps {
   const { config, database, log } = parts;
   const { agents, agentChanges, approvals, skills } = slices;
-  const { execute, feed, jobs } = slices.jobs;
+  const { execution, feed, jobs } = slices.jobs;
   return {
     list: { skills, agents, agentChanges },
     calls: {
-      execute,
+      execution,
       jobs,
       approvals,
       openStream: (organizationId, jobId, signal) =>

@@ -22,6 +22,7 @@ import { conversationRoutes } from '../../core/conversations/conversations.route
 import { credentialRoutes } from '../../core/credentials/credentials.routes.ts';
 import { executionRoutes } from '../../core/jobs/execution.routes.ts';
 import { jobRoutes } from '../../core/jobs/jobs.routes.ts';
+import { endJobsOfKey } from '../../core/jobs/revoked-key.ts';
 import { beginning, jobStream, recordedEvents } from '../../core/jobs/stream.ts';
 import { trialRoutes } from '../../core/jobs/trials.routes.ts';
 import { memoryRoutes } from '../../core/memories/memories.routes.ts';
@@ -137,7 +138,12 @@ export function registerRoutes(target: Server, deps: RoutesDeps): void {
 function adminRoutes(scope: Server, deps: RoutesDeps, endStreamsOf: (keyId: string) => void): void {
   const { parts, slices, clock } = deps;
   const { apiKeys, skills, credentials, usage, jobs, processes } = slices;
-  apiKeyRoutes(scope, { apiKeys, clock, endStreamsOf, endJobsOfKey: jobs.endJobsOfKey });
+  apiKeyRoutes(scope, {
+    apiKeys,
+    clock,
+    endStreamsOf,
+    endJobsOfKey: (id, options) => endJobsOfKey(slices.context, jobs, id, options),
+  });
   skillAdminRoutes(scope, { skills, leftOut: () => parts.executors?.leftOut ?? [] });
   reloadRoutes(scope, { reloads: deps.state.reloads });
   credentialRoutes(scope, { credentials });
@@ -155,7 +161,7 @@ function apiRoutes(scope: Server, deps: RoutesDeps, sessions: Sessions): void {
   const { unmatched } = deps.http;
   const { apiKeys, agents, memories, skills, conversations, statistics, usage, webhooks } = slices;
   const { triggers, triggerCalls: calls } = slices;
-  const { jobs, execute } = slices.jobs;
+  const { jobs, execution } = slices.jobs;
   applyStrictScopes(scope, parts.config.apiKeyPermissions === 'strict');
   skillRoutes(scope, { skills, settings: slices.skillSettings });
   skillSettingsRoutes(scope, { skills, settings: slices.skillSettings });
@@ -173,7 +179,10 @@ function apiRoutes(scope: Server, deps: RoutesDeps, sessions: Sessions): void {
   });
   listenRoutes(scope, { ...webhooks, beginStream });
   webhookRoutes(scope, webhooks);
-  deliveryRoutes(scope, { ...webhooks, findJob: jobs.find });
+  deliveryRoutes(scope, {
+    ...webhooks,
+    findJob: (organizationId, id) => jobs.find(organizationId, id),
+  });
   jobRoutes(
     scope,
     {
@@ -197,8 +206,8 @@ function apiRoutes(scope: Server, deps: RoutesDeps, sessions: Sessions): void {
   scheduledJobRoutes(scope, { schedules: slices.schedules, unmatched });
   usageRoutes(scope, usage);
   statisticsRoutes(scope, statistics);
-  trialRoutes(scope, { execute, jobs, agents, stopping });
-  executionRoutes(scope, { execute, jobs, reserved: reservedCategories, unmatched, stopping });
+  trialRoutes(scope, { execution, jobs, agents, stopping });
+  executionRoutes(scope, { execution, jobs, reserved: reservedCategories, unmatched, stopping });
 }
 
 /** The scheduled job or the trigger that started a job. */

@@ -6,6 +6,7 @@
 import { createMetrics } from '../../adapters/http/metrics.ts';
 import { createApiKeys } from '../../core/api-keys/api-keys.ts';
 import type { Context } from '../../core/context/context.ts';
+import { RunObservers } from '../../core/context/run-observer.ts';
 import { createConversations } from '../../core/conversations/conversations.ts';
 import type { ExecutorPool } from '../../core/executors/pool.ts';
 import type { Clock } from '../../kernel/clock.ts';
@@ -26,7 +27,7 @@ import { composeProcesses } from './processes.ts';
 import { composeRemoteSkills, runnersOf } from './remote-skills.ts';
 import { composeSecrets } from './secrets.ts';
 import { composeSkills } from './skills.ts';
-import { composeStatistics, createDeliveryObserver, createJobObserver } from './statistics.ts';
+import { composeStatistics, createDeliveryObserver, JobCounts } from './statistics.ts';
 import { composeThinking } from './thinking.ts';
 import { composeUsage } from './usage.ts';
 import { composeWebhooks } from './webhooks.ts';
@@ -37,39 +38,47 @@ export type Slices = Awaited<ReturnType<typeof composeSlices>>;
 /** `writer` tells the counts of this process from those of others. */
 export async function composeSlices(parts: Parts, clock: Clock, writer: string) {
   const { config, database, queue, executors, cluster, log } = parts;
-  const base: Context = { config, database, clock, queue, bus: cluster?.bus ?? null, log, writer };
+  const base: Context = {
+    config,
+    database,
+    clock,
+    queue,
+    bus: cluster?.bus ?? null,
+    log,
+    writer,
+    observers: new RunObservers(),
+  };
   const times: ClusterTimes = cluster === null ? {} : clusterTimes;
   const used = await composeUsed(parts, base);
   const { agents, apiKeys, skills, metrics, remoteSkills, signingSecrets } = used;
-  const { recorder } = used.statistics;
+  base.observers.add(new JobCounts(metrics, used.statistics.recorder, used.processes.local));
   const thinking = composeThinking({
     base,
     config,
     slices: used,
     definitions: () => executors?.definitions ?? [],
-    observers: { metrics, recorder },
+    metrics,
   });
-  const jobs = composeJobs({
+  const jobs = composeJobs(
     base,
-    config: { ...config, times },
-    slices: { ...used, thinking, whyWithdrawn: remoteSkills.remote.whyWithdrawn },
-    worker: {
+    { ...used, thinking, whyWithdrawn: remoteSkills.remote.whyWithdrawn },
+    {
       executors: runnersOf(executors ?? noExecutors, remoteSkills.remote, skills),
       isLoaded: used.isLoaded,
       warm: () => executors?.warm(),
     },
-    bus: cluster?.bus ?? null,
-    observer: createJobObserver(metrics, recorder, used.processes.local),
-  });
+    times,
+  );
   const running = { agents, apiKeys, skills, ...jobs };
   const mappings = new Mappings();
-  const runEvents = new RunEvents(base, jobs.endWaits);
+  const runEvents = new RunEvents(base, jobs.waitEnds);
   const schedules = new Schedules(base, running);
   return {
     ...used,
+    context: base,
     userData: { ...base, memories: used.memories, jobs: jobs.jobs },
     jobs,
-    approvals: new Approvals(base, jobs.endWaits),
+    approvals: new Approvals(base, jobs.waitEnds),
     runEvents,
     schedules,
     tick: new Tick(base, running),

@@ -1,6 +1,13 @@
 /** Statistics, and everything that is counted while jobs and deliveries pass through. */
 import type { Metrics } from '../../adapters/http/metrics.ts';
 import type { Context } from '../../core/context/context.ts';
+import type {
+  ObservedEnd,
+  ObservedJob,
+  ObservedNewJob,
+  ObservedTokens,
+  RunObserver,
+} from '../../core/context/run-observer.ts';
 import { findOldestDueOf } from '../../core/jobs/oldest-due.store.ts';
 import { queueOf } from '../../core/jobs/queues.ts';
 import { countUnendedOf } from '../../core/jobs/unended-jobs.store.ts';
@@ -10,7 +17,6 @@ import { createRecorder, type Recorder } from '../../platform/statistics/recorde
 import { createStatistics } from '../../platform/statistics/statistics.ts';
 import { listTriggersOfSkill } from '../../platform/triggers/triggers.store.ts';
 import type { SettleDeps } from '../../platform/webhooks/settle.ts';
-import type { JobObserver } from './jobs.ts';
 import type { ComposedProcesses } from './processes.ts';
 
 export function composeStatistics(
@@ -31,29 +37,50 @@ export function composeStatistics(
   return { statistics, recorder: createRecorder({ database, clock, log }) };
 }
 
-/** Counts jobs for `/metrics`, for the statistics and for the heartbeat of this process. */
-export function createJobObserver(
-  metrics: Metrics,
-  recorder: Recorder,
-  processes: ComposedProcesses['local'],
-): JobObserver {
-  return {
-    accepted: (jobs) => recorder.accepted(jobs),
-    claimed: () => processes.claimed(),
-    begun: () => processes.begun(),
-    leasesLost: (attempts) => metrics.leasesExpired(attempts),
-    settled({ job, from, transition, durationMs }) {
-      const error = 'error' in transition ? transition.error : null;
-      const name = queueOf(job.trigger_type);
-      // A run that waits has ended neither its attempt nor its job.
-      if (transition.status === 'waiting') return;
-      if (from === 'active') metrics.attemptEnded(name, durationMs, error?.code ?? null);
-      if (transition.status !== 'queued') recorder.ended(job, transition.status, durationMs);
-      if (transition.status === 'completed' || transition.status === 'failed') {
-        metrics.jobEnded(name, transition.status);
-      }
-    },
-  };
+/** Counts runs for `/metrics`, for the statistics and for the heartbeat of this process. */
+export class JobCounts implements RunObserver {
+  readonly #metrics: Metrics;
+  readonly #recorder: Recorder;
+  readonly #processes: ComposedProcesses['local'];
+
+  constructor(metrics: Metrics, recorder: Recorder, processes: ComposedProcesses['local']) {
+    this.#metrics = metrics;
+    this.#recorder = recorder;
+    this.#processes = processes;
+  }
+
+  accepted(jobs: readonly ObservedNewJob[]): void {
+    this.#recorder.accepted(jobs);
+  }
+
+  claimed(): void {
+    this.#processes.claimed();
+  }
+
+  begun(): void {
+    this.#processes.begun();
+  }
+
+  modelCalled(job: ObservedJob, tokens: ObservedTokens, cost: number | null): void {
+    this.#recorder.used(job, tokens, cost);
+    this.#metrics.tokensUsed(tokens, cost);
+  }
+
+  ended({ job, from, transition, durationMs }: ObservedEnd): void {
+    const error = 'error' in transition ? transition.error : null;
+    const name = queueOf(job.trigger_type);
+    // A run that waits has ended neither its attempt nor its job.
+    if (transition.status === 'waiting') return;
+    if (from === 'active') this.#metrics.attemptEnded(name, durationMs, error?.code ?? null);
+    if (transition.status !== 'queued') this.#recorder.ended(job, transition.status, durationMs);
+    if (transition.status === 'completed' || transition.status === 'failed') {
+      this.#metrics.jobEnded(name, transition.status);
+    }
+  }
+
+  lost(attempts: number): void {
+    this.#metrics.leasesExpired(attempts);
+  }
 }
 
 /** Counts deliveries for `/metrics`. */

@@ -23,7 +23,6 @@ import type { LoadedSkill } from '../../core/skills/sources/modules.ts';
 import { readSkillFile } from '../../core/skills/sources/skill-folder.ts';
 import { bind } from '../../kernel/bind.ts';
 import { scheduledRuns } from '../../platform/schedules/run-ends.ts';
-import type { Recorder } from '../../platform/statistics/recorder.ts';
 import { providerSettings, warnOfModel } from './provider-settings.ts';
 import { fromDefinitions } from './skills.ts';
 
@@ -34,7 +33,7 @@ export interface ComposedThinking {
 }
 
 export interface ThinkingDeps {
-  readonly base: Pick<Context, 'database' | 'clock' | 'log'>;
+  readonly base: Context;
   readonly config: ThinkingConfig;
   /** Of other slices. */
   readonly slices: {
@@ -46,10 +45,7 @@ export interface ThinkingDeps {
   };
   /** Those that the executors have loaded last. */
   definitions(): readonly LoadedSkill[];
-  readonly observers: {
-    readonly metrics: Pick<Metrics, 'modelCalled' | 'tokensUsed'>;
-    readonly recorder: Pick<Recorder, 'used'>;
-  };
+  readonly metrics: Pick<Metrics, 'modelCalled'>;
 }
 
 type ThinkingConfig = Pick<
@@ -68,7 +64,6 @@ type ThinkingConfig = Pick<
 
 export function composeThinking(deps: ThinkingDeps): ComposedThinking {
   const { base, config, slices } = deps;
-  const { metrics, recorder } = deps.observers;
   const { database, clock, log } = base;
   const { agents, apiKeys, conversations, skills } = slices;
   const generations: GenerationDeps = {
@@ -82,10 +77,7 @@ export function composeThinking(deps: ThinkingDeps): ComposedThinking {
     treeTokensMax: config.agentTokensMax,
     prices: new Prices(config.modelPrices),
     streamedBytesOf,
-    observe(job, used, cost) {
-      recorder.used(job, used, cost);
-      metrics.tokensUsed(used, cost);
-    },
+    observe: (job, used, cost) => base.observers.modelCalled(job, used, cost),
   };
   warnOfModel('DEFAULT_MODEL', config.defaultModel, { providers: config.providers, log });
   const thinking = createThinking({
@@ -109,10 +101,10 @@ export function composeThinking(deps: ThinkingDeps): ComposedThinking {
   return { ...bind(generations, { endAbandonedSteps }), thinking };
 }
 
-function modelsOf({ base, config, observers, slices }: ThinkingDeps): Models {
+function modelsOf({ base, config, metrics, slices }: ThinkingDeps): Models {
   return new ProviderModels({
     clock: base.clock,
-    onCall: (call) => observers.metrics.modelCalled(call),
+    onCall: (call) => metrics.modelCalled(call),
     silence: {
       firstTokenMs: config.modelFirstTokenTimeoutMs,
       betweenMs: config.modelSilenceTimeoutMs,

@@ -16,7 +16,7 @@ export interface Worker {
 export function startWorker(
   { config, queue, cluster }: Pick<Parts, 'config' | 'queue' | 'cluster'>,
   {
-    jobs: { workers, performer, unconfirmed },
+    jobs: { workers, performer, running, unconfirmed },
     webhooks: { deliverer, unconfirmed: unconfirmedDeliveries },
   }: Pick<Slices, 'jobs' | 'webhooks'>,
 ): Worker {
@@ -33,8 +33,8 @@ export function startWorker(
   ];
   const searches = [...unconfirmed, unconfirmedDeliveries];
   const listening = [
-    cluster?.bus.listen('cancellations', (jobId) => performer.cancel(jobId)),
-    cluster?.bus.listen('wake-ups', (jobId) => performer.wake(jobId)),
+    cluster?.bus.listen('cancellations', (jobId) => running.cancelHere(jobId)),
+    cluster?.bus.listen('wake-ups', (jobId) => running.wakeHere(jobId)),
   ];
   return {
     async stop() {
@@ -43,7 +43,7 @@ export function startWorker(
       for (const one of listening) one?.stop();
     },
     breakOff() {
-      performer.handBack();
+      running.handBack();
       for (const one of searches) void one.stop();
       deliverer.abort();
     },

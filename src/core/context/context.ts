@@ -4,6 +4,7 @@ import type { Bus } from '../../kernel/bus.ts';
 import type { Clock } from '../../kernel/clock.ts';
 import type { Logger } from '../../kernel/log.ts';
 import type { Config } from '../config/config.ts';
+import type { RunObservers } from './run-observer.ts';
 
 /**
  * What every verb needs of its process. The composition makes it once; a test makes the same with a clock and stores of
@@ -19,4 +20,5 @@ export interface Context {
   readonly log: Logger;
   /** Names the counts of this process among those of the others. */
   readonly writer: string;
+  readonly observers: RunObservers;
 }

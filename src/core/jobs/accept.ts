@@ -6,13 +6,12 @@
  * because what its transaction records has to be read together.
  */
 
-import { createBatch } from '../../adapters/database/batch.ts';
-import type { Database, Transaction } from '../../adapters/database/database.ts';
+import { Batch } from '../../adapters/database/batch.ts';
+import type { Transaction } from '../../adapters/database/database.ts';
 import type { TriggerType } from '../../adapters/database/tables.ts';
-import type { Queue } from '../../adapters/queue/queue.ts';
-import type { Clock } from '../../kernel/clock.ts';
 import { notFound } from '../../kernel/errors.ts';
 import { newId } from '../../kernel/ids.ts';
+import type { Context } from '../context/context.ts';
 import {
   addMessages,
   beginConversations,
@@ -93,38 +92,40 @@ export type Acceptance =
   /** The conversation that it continues is another user's. */
   | { readonly kind: 'other_user' };
 
-export interface Accept {
-  (request: WorkRequest): Promise<Acceptance>;
-  /** The same in the caller's transaction, for rows that must be committed together with the job. */
-  within(tx: Transaction, requests: readonly WorkRequest[]): Promise<Acceptance[]>;
+/** Starts a job that was claimed for this process as it was accepted. */
+export type BeginJob = (job: ClaimedJob) => void;
+
+export class Acceptor {
+  readonly context: Context;
+  readonly admission: Admission;
+  readonly beginJob: BeginJob;
+  readonly #requests: Batch<WorkRequest, Acceptance>;
+
+  constructor(context: Context, admission: Admission, beginJob: BeginJob) {
+    this.context = context;
+    this.admission = admission;
+    this.beginJob = beginJob;
+    this.#requests = new Batch(context.database, (tx, requests) => this.acceptWithin(tx, requests));
+  }
+
+  /** Resolves after the commit. */
+  accept(request: WorkRequest): Promise<Acceptance> {
+    return this.#requests.add(request);
+  }
+
+  /** Accepts in the caller's transaction, for rows that must be committed together with the jobs. */
+  acceptWithin(tx: Transaction, requests: readonly WorkRequest[]): Promise<Acceptance[]> {
+    return acceptAll(this, tx, requests);
+  }
 }
 
-export interface AcceptDeps {
-  readonly base: {
-    readonly database: Database;
-    readonly queue: Queue;
-    readonly clock: Clock;
-    readonly writer: string;
-  };
-  readonly admission: Pick<Admission, 'recordNew'>;
-  /** Runs a job that was claimed for this process as it was accepted. */
-  begin(job: ClaimedJob): void;
-  /** Called with the accepted jobs, after the commit. */
-  observe?(jobs: readonly NewJob[]): void;
-}
-
-export function createAccept(deps: AcceptDeps): Accept {
-  const within = (tx: Transaction, requests: readonly WorkRequest[]) => accept(deps, tx, requests);
-  return Object.assign(createBatch(deps.base.database, within), { within });
-}
-
-async function accept(
-  deps: AcceptDeps,
+async function acceptAll(
+  acceptor: Acceptor,
   tx: Transaction,
   requests: readonly WorkRequest[],
 ): Promise<Acceptance[]> {
-  const { admission } = deps;
-  const { clock, writer } = deps.base;
+  const { admission, context } = acceptor;
+  const { clock, writer } = context;
   const now = clock.now();
   // All of them are locked first, in the same order as settle locks them.
   const held = await heldConversations(tx, requests);
@@ -157,8 +158,8 @@ async function accept(
     jobs.map((kind) => ({ kind, from: null, to: claimed.has(kind) ? 'active' : 'queued' })),
   );
   tx.afterCommit(() => {
-    for (const job of jobs) beginOrHint(deps, job, claimed.has(job));
-    deps.observe?.(jobs);
+    for (const job of jobs) beginOrHint(acceptor, job, claimed.has(job));
+    context.observers.accepted(jobs);
   });
   return acceptances;
 }
@@ -182,9 +183,9 @@ function acceptanceOf(
   return { kind: 'accepted', job };
 }
 
-function beginOrHint({ base, begin }: AcceptDeps, job: NewJob, isClaimed: boolean): void {
-  if (isClaimed) begin(firstClaim(job));
-  else sendHint(base.queue, job, 0);
+function beginOrHint({ context, beginJob }: Acceptor, job: NewJob, isClaimed: boolean): void {
+  if (isClaimed) beginJob(firstClaim(job));
+  else sendHint(context.queue, job, 0);
 }
 
 function keyedOf(

@@ -5,10 +5,12 @@
  * could be claimed: both queries are in `admission.store.ts`. Admission starts nothing itself.
  */
 import type { Handle, Transaction } from '../../adapters/database/database.ts';
-import { type Caller, hasScopes } from '../../kernel/caller.ts';
-import type { Clock } from '../../kernel/clock.ts';
+import type { Consumer } from '../../adapters/queue/queue.ts';
+import { hasScopes } from '../../kernel/caller.ts';
 import { continueAfter } from '../../kernel/ids.ts';
 import type { QueueName } from '../../kernel/queues.ts';
+import type { ApiKeys } from '../api-keys/api-keys.ts';
+import type { Context } from '../context/context.ts';
 import { claimOfEach } from '../leases/claims.ts';
 import {
   lookupOf,
@@ -22,6 +24,7 @@ import { claimJobs } from './admission.store.ts';
 import { type ClaimedJob, changeJobCounts, insertJobs, type NewJob } from './jobs.store.ts';
 import { queueOf } from './queues.ts';
 import { type AttemptOutcome, runsAlone } from './states.ts';
+import type { UnconfirmedClaims } from './unconfirmed-claims.ts';
 
 /** Delay of a job that goes back to the queue because only other processes have loaded its skill. */
 const elsewhereMs = 2_000;
@@ -30,40 +33,28 @@ const absentAgainMs = 5_000;
 /** The least time of a run that goes on after a wait. */
 const leastMs = 1_000;
 
-export interface AdmissionDeps {
-  readonly slices: {
-    readonly skills: Pick<SkillRegistry, 'definition' | 'findActive' | 'goneSince' | 'refresh'>;
-    readonly apiKeys: { callerById(id: string, db?: Handle): Promise<Caller | undefined> };
-    /**
-     * Why the service outside that runs a skill does not run it for an organization any more: a sentence; null for all
-     * other skills.
-     */
-    whyWithdrawn?(organizationId: string, skill: string): Promise<string | null>;
-  };
-  readonly clock: Clock;
-  /** What this process can run. */
-  readonly worker: {
-    /** Slots of its worker for jobs of a queue, as `Consumer.offerSlots`; none without a worker. */
-    offerSlots(queue: QueueName): (organizationId: string) => boolean;
-    /** Whether it can run a skill, named `category/version/name`. */
-    isLoaded(skill: string): boolean;
-    readonly claims: {
-      /** The number of this process on the jobs that it claims. */
-      readonly by: number;
-      /** Takes the jobs of claims whose commit was not confirmed. */
-      unconfirmed(ids: readonly string[]): void;
-    };
-  };
-  /** Under which it counts jobs. */
-  readonly writer: string;
-  readonly times: {
-    readonly leaseMs: number;
-    /** The clocks of two processes may differ by this much: a row that is due within it is due now. */
-    readonly clockSkewMs?: number;
-    /** How long a job waits for a skill that no live process has: its processes may be restarting. */
-    readonly absentMs?: number;
-  };
+/** What this process can run. */
+export interface AdmissionWorker {
+  /** The consumers by queue, once the worker has started. */
+  readonly consumers: ReadonlyMap<QueueName, Pick<Consumer, 'offerSlots'>>;
+  /** Whether it can run a skill, named `category/version/name`. */
+  readonly isLoaded: (skill: string) => boolean;
+  /** The number of this process on the jobs that it claims. */
+  readonly claimedBy: number;
 }
+
+export interface AdmissionTimes {
+  /** The clocks of two processes may differ by this much: a row that is due within it is due now. */
+  readonly clockSkewMs?: number;
+  /** How long a job waits for a skill that no live process has: its processes may be restarting. */
+  readonly absentMs?: number;
+}
+
+/**
+ * Why the service outside that runs a skill does not run it for an organization any more: a sentence; null for all
+ * other skills.
+ */
+export type WhyWithdrawn = (organizationId: string, skill: string) => Promise<string | null>;
 
 /** How a run starts. */
 export interface RunOptions {
@@ -76,123 +67,140 @@ export interface RunOptions {
   readonly configured: Skill | null;
 }
 
-export interface Admission {
+interface AdmissionParts {
+  readonly skills: SkillRegistry;
+  readonly apiKeys: ApiKeys;
+  readonly whyWithdrawn?: WhyWithdrawn | undefined;
+  /** Claims whose commit was not confirmed. */
+  readonly unconfirmed: UnconfirmedClaims;
+}
+
+export class Admission {
+  readonly #context: Context;
+  readonly #parts: AdmissionParts;
+  readonly #worker: AdmissionWorker;
+  readonly #times: AdmissionTimes;
+  /** Under which it counts claims: claims and settlements would wait for each other at every count that both change. */
+  readonly #writer: string;
+
+  constructor(
+    context: Context,
+    parts: AdmissionParts,
+    worker: AdmissionWorker,
+    times: AdmissionTimes = {},
+  ) {
+    const { config, writer } = context;
+    this.#context = context;
+    this.#parts = parts;
+    this.#worker = worker;
+    this.#times = times;
+    this.#writer = config.isEmbedded ? writer : `${writer}-claims`;
+  }
+
   /** Claims those of the jobs that may start; null for the others, in the order of `ids`. */
-  claim(tx: Transaction, ids: readonly string[]): Promise<(ClaimedJob | null)[]>;
-  /** Records accepted jobs; claims those that may start in this process at once, and returns them. */
-  recordNew(tx: Transaction, jobs: readonly NewJob[], now: number): Promise<ReadonlySet<NewJob>>;
+  async claim(tx: Transaction, ids: readonly string[]): Promise<(ClaimedJob | null)[]> {
+    const { clock, config } = this.#context;
+    const { clockSkewMs = 0 } = this.#times;
+    const now = clock.now();
+    const times = { now, leaseUntil: now + config.jobLeaseMs, dueBy: now + clockSkewMs };
+    const claimed = await claimJobs(tx, ids, { by: this.#worker.claimedBy, ...times });
+    tx.ifUncertain(() => this.#parts.unconfirmed.add(claimed.map(identity)));
+    await changeJobCounts(
+      tx,
+      this.#writer,
+      claimed.map((kind) => ({
+        kind,
+        from: kind.resumed_at === null ? 'queued' : 'waiting',
+        to: 'active',
+      })),
+    );
+    for (const { last_message_id } of claimed) {
+      if (last_message_id !== null) continueAfter(last_message_id);
+    }
+    return claimOfEach(ids, claimed);
+  }
+
+  /**
+   * Records accepted jobs; claims those that may start in this process at once, and returns them. A job is claimed as
+   * it is recorded where a slot is free for it and no earlier hint waits for that.
+   */
+  async recordNew(
+    tx: Transaction,
+    jobs: readonly NewJob[],
+    now: number,
+  ): Promise<ReadonlySet<NewJob>> {
+    const { consumers, claimedBy } = this.#worker;
+    const claimed = new Set<NewJob>();
+    const offers = new Map<QueueName, (organizationId: string) => boolean>();
+    for (const job of jobs) {
+      const name = queueOf(job.trigger_type);
+      const hasSlotFor = offers.get(name) ?? consumers.get(name)?.offerSlots() ?? noSlots;
+      offers.set(name, hasSlotFor);
+      if (hasSlotFor(job.organization_id)) claimed.add(job);
+    }
+    const leaseUntil = now + this.#context.config.jobLeaseMs;
+    await insertJobs(tx, jobs, claimed, { by: claimedBy, leaseUntil });
+    if (claimed.size > 0) {
+      tx.ifUncertain(() => this.#parts.unconfirmed.add([...claimed].map(identity)));
+    }
+    return claimed;
+  }
+
   /** How a claimed job starts in this process; null when it may not. */
-  admit(job: ClaimedJob): RunOptions | null;
-  /** What becomes of the attempt of a job that was not admitted. */
-  refuse(job: ClaimedJob): Promise<AttemptOutcome>;
-  /** Whether the run of a job may call a skill, named `category/version/name`. */
-  mayCall(job: Pick<ClaimedJob, 'api_key_id'>, skill: string, db?: Handle): Promise<boolean>;
-}
-
-export function createAdmission(deps: AdmissionDeps): Admission {
-  return {
-    claim: (tx, ids) => claim(deps, tx, ids),
-    recordNew: (tx, jobs, now) => recordNew(deps, tx, jobs, now),
-    admit: (job) => admit(deps, job),
-    refuse: (job) => refuse(deps, job),
-    mayCall: (...asked) => mayCall(deps, ...asked),
-  };
-}
-
-async function claim(
-  { clock, writer, worker: { claims }, times: { leaseMs, clockSkewMs = 0 } }: AdmissionDeps,
-  tx: Transaction,
-  ids: readonly string[],
-): Promise<(ClaimedJob | null)[]> {
-  const now = clock.now();
-  const times = { now, leaseUntil: now + leaseMs, dueBy: now + clockSkewMs };
-  const claimed = await claimJobs(tx, ids, { by: claims.by, ...times });
-  tx.ifUncertain(() => claims.unconfirmed(claimed.map(({ id }) => id)));
-  await changeJobCounts(
-    tx,
-    writer,
-    claimed.map((kind) => ({
-      kind,
-      from: kind.resumed_at === null ? 'queued' : 'waiting',
-      to: 'active',
-    })),
-  );
-  for (const { last_message_id } of claimed) {
-    if (last_message_id !== null) continueAfter(last_message_id);
+  admit(job: ClaimedJob): RunOptions | null {
+    const skill = this.#parts.skills.definition(...lookupOf(job.organization_id, job));
+    if (skill === undefined || !this.#worker.isLoaded(skillOf(job))) return null;
+    const { answerField, hasConfig } = skill;
+    // The time that the attempt has waited does not count.
+    const limitMs = timeLimitOf(skill, job.input);
+    const timeoutMs = job.active_ms === 0 ? limitMs : Math.max(leastMs, limitMs - job.active_ms);
+    return { timeoutMs, alone: runsAlone(job), answerField, configured: hasConfig ? skill : null };
   }
-  return claimOfEach(ids, claimed);
-}
 
-/** A job is claimed as it is recorded where a slot is free for it and no earlier hint waits for that. */
-async function recordNew(
-  { worker, times: { leaseMs } }: AdmissionDeps,
-  tx: Transaction,
-  jobs: readonly NewJob[],
-  now: number,
-): Promise<ReadonlySet<NewJob>> {
-  const { claims } = worker;
-  const claimed = new Set<NewJob>();
-  const offers = new Map<QueueName, (organizationId: string) => boolean>();
-  for (const job of jobs) {
-    const name = queueOf(job.trigger_type);
-    const hasSlotFor = offers.get(name) ?? worker.offerSlots(name);
-    offers.set(name, hasSlotFor);
-    if (hasSlotFor(job.organization_id)) claimed.add(job);
-  }
-  await insertJobs(tx, jobs, claimed, { by: claims.by, leaseUntil: now + leaseMs });
-  if (claimed.size > 0) tx.ifUncertain(() => claims.unconfirmed([...claimed].map(({ id }) => id)));
-  return claimed;
-}
-
-function admit({ slices, worker }: AdmissionDeps, job: ClaimedJob): RunOptions | null {
-  const skill = slices.skills.definition(...lookupOf(job.organization_id, job));
-  if (skill === undefined || !worker.isLoaded(skillOf(job))) return null;
-  const { answerField, hasConfig } = skill;
-  // The time that the attempt has waited does not count.
-  const limitMs = timeLimitOf(skill, job.input);
-  const timeoutMs = job.active_ms === 0 ? limitMs : Math.max(leastMs, limitMs - job.active_ms);
-  return { timeoutMs, alone: runsAlone(job), answerField, configured: hasConfig ? skill : null };
-}
-
-async function refuse(
-  { slices: { skills, whyWithdrawn }, clock, times: { absentMs = 0 } }: AdmissionDeps,
-  job: ClaimedJob,
-): Promise<AttemptOutcome> {
-  const skill = lookupOf(job.organization_id, job);
-  const withdrawn = await whyWithdrawn?.(job.organization_id, skillOf(job));
-  if (withdrawn) return cannotRun(withdrawn);
-  if (absentMs > 0 && skills.definition(...skill) === undefined) {
-    try {
-      // Another process may have loaded it meanwhile.
-      await skills.refresh();
-    } catch {
+  /** The outcome of an attempt whose job was not admitted. */
+  async refuse(job: ClaimedJob): Promise<AttemptOutcome> {
+    const { skills, whyWithdrawn } = this.#parts;
+    const { absentMs = 0 } = this.#times;
+    const skill = lookupOf(job.organization_id, job);
+    const withdrawn = await whyWithdrawn?.(job.organization_id, skillOf(job));
+    if (withdrawn) return cannotRun(withdrawn);
+    if (absentMs > 0 && skills.definition(...skill) === undefined) {
+      try {
+        // Another process may have loaded it meanwhile.
+        await skills.refresh();
+      } catch {
+        return { kind: 'deferred', afterMs: elsewhereMs };
+      }
+    }
+    // During a rolling update some workers have skills that others do not.
+    if (skills.definition(...skill) !== undefined) {
       return { kind: 'deferred', afterMs: elsewhereMs };
     }
+    const since = skills.goneSince(job.skill_category, job.skill_version, job.skill_name);
+    if (since !== undefined && this.#context.clock.now() - since < absentMs) {
+      return { kind: 'deferred', afterMs: absentAgainMs };
+    }
+    return cannotRun(`No definition of the skill ${skillOf(job)} is loaded here`);
   }
-  // During a rolling update some workers have skills that others do not.
-  if (skills.definition(...skill) !== undefined) return { kind: 'deferred', afterMs: elsewhereMs };
-  const since = skills.goneSince(job.skill_category, job.skill_version, job.skill_name);
-  if (since !== undefined && clock.now() - since < absentMs) {
-    return { kind: 'deferred', afterMs: absentAgainMs };
+
+  /**
+   * Whether the run of a job may call a skill, named `category/version/name`. The key that the job was accepted with may
+   * have been revoked, and the skill withdrawn, since.
+   */
+  async mayCall(job: Pick<ClaimedJob, 'api_key_id'>, name: string, db?: Handle): Promise<boolean> {
+    const { skills, apiKeys } = this.#parts;
+    const caller = await apiKeys.callerById(job.api_key_id, db);
+    if (caller === undefined) return false;
+    const skill = skills.findActive(caller.organizationId, ...skillKeyParts(name));
+    return skill !== undefined && hasScopes(caller.scopes, skill.requiredScopes);
   }
-  return cannotRun(`No definition of the skill ${skillOf(job)} is loaded here`);
 }
+
+const noSlots = () => false;
+const identity = ({ id }: { readonly id: string }) => ({ id });
 
 function cannotRun(message: string): AttemptOutcome {
   return { kind: 'failed', code: 'skill_execution_failed', message, retryable: false };
-}
-
-/** The key that the job was accepted with may have been revoked, and the skill withdrawn, since. */
-async function mayCall(
-  { slices: { skills, apiKeys } }: AdmissionDeps,
-  job: Pick<ClaimedJob, 'api_key_id'>,
-  name: string,
-  db?: Handle,
-): Promise<boolean> {
-  const caller = await apiKeys.callerById(job.api_key_id, db);
-  if (caller === undefined) return false;
-  const skill = skills.findActive(caller.organizationId, ...skillKeyParts(name));
-  return skill !== undefined && hasScopes(caller.scopes, skill.requiredScopes);
 }
 
 /** `category/version/name`. */

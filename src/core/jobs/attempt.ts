@@ -4,15 +4,14 @@
  */
 
 import type { YieldSlot } from '../../adapters/queue/queue.ts';
-import type { Clock } from '../../kernel/clock.ts';
 import { isUnavailable } from '../../kernel/errors.ts';
-import type { Logger } from '../../kernel/log.ts';
 import { permanentError } from '../../kernel/permanent-error.ts';
 import type { SkillCall, SkillResult } from '../agents/attempt.ts';
 import type { RunThinking, Thinking } from '../agents/thinking.ts';
+import type { Context } from '../context/context.ts';
 import type { ExecutorPool } from '../executors/pool.ts';
 import type { RunHandle, RunRequest } from '../executors/run.ts';
-import type { Journal } from '../journal/journal.ts';
+import { type Journal, openJournal } from '../journal/journal.ts';
 import { JournalFault, type Records } from '../journal/records.ts';
 import type { RunPart } from '../journal/run-part.ts';
 import type { WaitKinds } from '../journal/wait-kinds.ts';
@@ -20,35 +19,29 @@ import type { WaitScope } from '../journal/wait-scope.ts';
 import type { RunMemory, StartRunMemory } from '../memories/run-memory.ts';
 import type { SkillRegistry } from '../skills/registry.ts';
 import type { SkillSettings } from '../skills/settings.ts';
+import type { Admission } from './admission.ts';
 import { type ClaimedJob, memoryUserOf } from './jobs.store.ts';
-import type { createReports, ReportStream } from './reports.ts';
+import { isHeld } from './leases.store.ts';
+import type { ReportStream, Reports } from './reports.ts';
 import { createRunWaits, type RunWaits } from './run-waits.ts';
 
-export interface RunDeps {
-  readonly base: { readonly clock: Clock; readonly log: Pick<Logger, 'info' | 'warn'> };
+/** What the runs of a process share. */
+export interface Runs {
+  readonly context: Context;
   readonly executors: Pick<ExecutorPool, 'run'>;
-  /** What a run may call, and with which settings. */
-  readonly skills: {
-    readonly registry: Pick<SkillRegistry, 'definition'>;
-    readonly settings: Pick<SkillSettings, 'forRun'>;
-    mayCall(job: ClaimedJob, skill: string): Promise<boolean>;
-  };
-  /** What opens the records of a run. */
-  readonly records: {
-    readonly reports: ReturnType<typeof createReports>;
-    readonly startMemory: StartRunMemory;
-    openJournal(job: ClaimedJob): Journal;
-  };
-  /** What a run waits for, and how it yields its slot meanwhile. */
-  readonly waits: {
-    readonly kinds: WaitKinds;
-    readonly thinking: Thinking;
-    readonly yieldSlot: YieldSlot;
-  };
+  readonly skills: SkillRegistry;
+  readonly skillSettings: SkillSettings;
+  readonly admission: Admission;
+  readonly reports: Reports;
+  readonly startMemory: StartRunMemory;
+  readonly thinking: Thinking;
+  readonly waitKinds: WaitKinds;
+  /** Yields the slot of a run that waits for a model or for a person. */
+  readonly yieldSlot: YieldSlot;
 }
 
 export interface Attempt {
-  readonly deps: RunDeps;
+  readonly runs: Runs;
   readonly job: ClaimedJob;
   readonly context: RunRequest['context'];
   handle: RunHandle | undefined;
@@ -78,9 +71,9 @@ export type RunSkill = (
   scope: WaitScope,
 ) => Promise<SkillResult>;
 
-export function newAttempt(deps: RunDeps, job: ClaimedJob): Attempt {
+export function newAttempt(runs: Runs, job: ClaimedJob): Attempt {
   return {
-    deps,
+    runs,
     job,
     context: {
       jobId: job.id,
@@ -106,7 +99,7 @@ export function newAttempt(deps: RunDeps, job: ClaimedJob): Attempt {
 }
 
 export function streamOf(attempt: Attempt): ReportStream {
-  attempt.stream ??= attempt.deps.records.reports(attempt.job);
+  attempt.stream ??= attempt.runs.reports.open(attempt.job);
   return attempt.stream;
 }
 
@@ -116,8 +109,8 @@ export function memoryOf(attempt: Attempt): RunMemory {
   return attempt.memory;
 }
 
-const startMemory = ({ deps, job }: Attempt): RunMemory =>
-  deps.records.startMemory({
+const startMemory = ({ runs, job }: Attempt): RunMemory =>
+  runs.startMemory({
     organizationId: job.organization_id,
     agentId: job.agent_id,
     userId: memoryUserOf(job),
@@ -127,7 +120,7 @@ const startMemory = ({ deps, job }: Attempt): RunMemory =>
   });
 
 /** The skill learns only that the memory cannot be used; an operator needs the cause. */
-function loggingOutages({ deps, job }: Attempt, memory: RunMemory): RunMemory {
+function loggingOutages({ runs, job }: Attempt, memory: RunMemory): RunMemory {
   return {
     ...memory,
     ask: async (verb, payload, asker) => {
@@ -136,7 +129,7 @@ function loggingOutages({ deps, job }: Attempt, memory: RunMemory): RunMemory {
       } catch (error) {
         if (isUnavailable(error)) {
           const { cause: err = error } = error as Error;
-          deps.base.log.warn(
+          runs.context.log.warn(
             { err, job_id: job.id, verb },
             'the memory of an agent could not be used',
           );
@@ -160,7 +153,8 @@ function readOnlyInTrial({ agent_overrides }: ClaimedJob, memory: RunMemory): Ru
 }
 
 export function journalOf(attempt: Attempt): Journal {
-  attempt.journal ??= attempt.deps.records.openJournal(attempt.job);
+  const { database, clock } = attempt.runs.context;
+  attempt.journal ??= openJournal({ database, clock, isHeld }, attempt.job);
   return attempt.journal;
 }
 
@@ -179,23 +173,28 @@ export function isReplaying({ job, records }: Attempt): boolean {
 }
 
 export function waitsOf(attempt: Attempt): RunWaits {
-  const { deps } = attempt;
+  const { context, waitKinds } = attempt.runs;
   let isReported = false;
   attempt.waits ??= createRunWaits({
     // Opened by the first wait: a run that only uses its memory has no journal.
     journal: {
-      beginWait: (...wanted) => journalOf(attempt).beginWait(...wanted),
+      async beginWait(...wanted) {
+        const wait = await journalOf(attempt).beginWait(...wanted);
+        const isNew = !('end' in wait) && !wait.isOnRecord;
+        if (isNew) context.observers.waitBegun(attempt.job, wait);
+        return wait;
+      },
       endsOfWaits: (...waits) => journalOf(attempt).endsOfWaits(...waits),
     },
-    kinds: deps.waits.kinds,
-    clock: deps.base.clock,
+    kinds: waitKinds,
+    clock: context.clock,
     suspend: () => attempt.handle?.suspend(),
     onError(error) {
       noteFault(attempt, error);
       if (error instanceof JournalFault || isReported) return;
       isReported = true;
       const subject = { err: error, job_id: attempt.job.id };
-      deps.base.log.warn(subject, 'the waits of a run could not be read; they are read again');
+      context.log.warn(subject, 'the waits of a run could not be read; they are read again');
     },
   });
   return attempt.waits;

@@ -7,10 +7,11 @@
 import type { Transaction } from '../../adapters/database/database.ts';
 import { permanentError } from '../../kernel/permanent-error.ts';
 import { waitMaxMs } from '../../kernel/step-bounds.ts';
+import type { Agents } from '../agents/agents.ts';
 import type { JournalJob } from '../journal/step-rows.ts';
 import { deadlineAfter, type WaitKindVerbs } from '../journal/wait-kinds.ts';
 import { type Skill, type SkillRegistry, skillKeyParts } from '../skills/registry.ts';
-import type { Accept, WorkRequest } from './accept.ts';
+import type { Acceptor, WorkRequest } from './accept.ts';
 import type { Admission } from './admission.ts';
 import { findParent, listJobsAbove } from './child-jobs.store.ts';
 
@@ -23,18 +24,6 @@ const agentsMax = 4;
 /** Characters of the name of a skill. */
 const nameMax = 300;
 
-export interface ChildJobsDeps {
-  readonly skills: Pick<SkillRegistry, 'findActive'>;
-  readonly mayCall: Admission['mayCall'];
-  readonly accept: Pick<Accept, 'within'>;
-  /** The status of an agent; undefined where there is none. */
-  agentStatus(
-    tx: Transaction,
-    organizationId: string,
-    id: string,
-  ): Promise<'active' | 'paused' | undefined>;
-}
-
 /** What a run asks for, and what its digest is made of. */
 interface Wanted {
   readonly skill: string;
@@ -45,27 +34,49 @@ interface Wanted {
 
 type BegunWait = Parameters<WaitKindVerbs['begin']>[1];
 
-export function createChildJobs(deps: ChildJobsDeps): WaitKindVerbs {
-  return {
-    read: ({ skill, input, agent }, _job, now) => {
-      if (typeof skill !== 'string' || skill.length > nameMax) {
-        throw permanentError('a child run needs the name of a skill: category/version/name');
-      }
-      return {
-        input: {
-          skill,
-          input: input ?? null,
-          ...(typeof agent === 'string' && { agent }),
-        } satisfies Wanted,
-        dueAt: deadlineAfter(waitMaxMs, now),
-      };
-    },
-    begin: (tx, wait) => begin(deps, tx, wait),
-    // The child job goes on: it has its own time limits, and its output may be useful.
-    expire: async () => overdue,
-    // The end of the parent has cancelled its children.
-    async abandon() {},
-  };
+/** The wait for a job that a run starts. */
+export class ChildJobs implements WaitKindVerbs {
+  readonly skills: SkillRegistry;
+  readonly agents: Agents;
+  readonly admission: Admission;
+  readonly acceptor: Acceptor;
+
+  constructor(parts: {
+    readonly skills: SkillRegistry;
+    readonly agents: Agents;
+    readonly admission: Admission;
+    readonly acceptor: Acceptor;
+  }) {
+    this.skills = parts.skills;
+    this.agents = parts.agents;
+    this.admission = parts.admission;
+    this.acceptor = parts.acceptor;
+  }
+
+  read(payload: Readonly<Record<string, unknown>>, _job: JournalJob, now: number) {
+    const { skill, input, agent } = payload;
+    if (typeof skill !== 'string' || skill.length > nameMax) {
+      throw permanentError('a child run needs the name of a skill: category/version/name');
+    }
+    const wanted: Wanted = {
+      skill,
+      input: input ?? null,
+      ...(typeof agent === 'string' && { agent }),
+    };
+    return { input: wanted, dueAt: deadlineAfter(waitMaxMs, now) };
+  }
+
+  begin(tx: Transaction, wait: BegunWait): Promise<null> {
+    return startChild(this, tx, wait);
+  }
+
+  /** The child job goes on: it has its own time limits, and its output may be useful. */
+  async expire() {
+    return overdue;
+  }
+
+  /** The end of the parent has cancelled its children. */
+  async abandon() {}
 }
 
 const overdue = {
@@ -76,12 +87,12 @@ const overdue = {
   },
 };
 
-async function begin(deps: ChildJobsDeps, tx: Transaction, wait: BegunWait): Promise<null> {
+async function startChild(children: ChildJobs, tx: Transaction, wait: BegunWait): Promise<null> {
   const { job, n } = wait;
   const wanted = wait.input as Wanted;
-  const skill = await usableSkill(deps, tx, job, wanted.skill);
+  const skill = await usableSkill(children, tx, job, wanted.skill);
   refuseInvalid(skill, wanted);
-  if (wanted.agent !== undefined) await requireAgent(deps, tx, job, wanted.agent);
+  if (wanted.agent !== undefined) await requireAgent(children, tx, job, wanted.agent);
   const parent = await findParent(tx, { id: job.id });
   if (parent === undefined) throw new Error(`The job ${job.id} is gone.`);
   if (parent.depth >= depthMax) {
@@ -94,19 +105,19 @@ async function begin(deps: ChildJobsDeps, tx: Transaction, wait: BegunWait): Pro
       `the job ${job.id} has started ${childrenMax} jobs, and may not start more`,
     );
   }
-  await deps.accept.within(tx, [childOf(job, n, parent, skill, wanted)]);
+  await children.acceptor.acceptWithin(tx, [childOf(job, n, parent, skill, wanted)]);
   return null;
 }
 
 async function usableSkill(
-  { skills, mayCall }: ChildJobsDeps,
+  { skills, admission }: ChildJobs,
   tx: Transaction,
   job: JournalJob,
   name: string,
 ): Promise<Skill> {
   const skill = skills.findActive(job.organization_id, ...skillKeyParts(name));
   if (skill === undefined) throw permanentError(`there is no active skill ${name}`);
-  if (!(await mayCall(job, name, tx))) {
+  if (!(await admission.mayCall(job, name, tx))) {
     throw permanentError(
       `this run may not start ${name}: its API key is revoked or lacks a scope of the skill`,
     );
@@ -127,12 +138,12 @@ function refuseInvalid(skill: Skill, { skill: name, input }: Wanted): void {
  * fields say so before, but may have changed since.
  */
 async function requireAgent(
-  { agentStatus }: ChildJobsDeps,
+  { agents }: ChildJobs,
   tx: Transaction,
   job: JournalJob,
   agent: string,
 ): Promise<void> {
-  const status = await agentStatus(tx, job.organization_id, agent);
+  const status = await agents.statusIn(tx, job.organization_id, agent);
   if (status === undefined) throw permanentError(`there is no agent ${agent}`);
   if (status === 'paused') throw permanentError(`the agent ${agent} is paused`);
   const jobs = await listJobsAbove(tx, job.id);

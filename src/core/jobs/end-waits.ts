@@ -5,57 +5,54 @@
  * a loaded run reads the end from the database.
  */
 import type { Transaction } from '../../adapters/database/database.ts';
-import type { Queue } from '../../adapters/queue/queue.ts';
+import type { Context } from '../context/context.ts';
 import type { WaitResult } from '../journal/wait-kinds.ts';
 import { endWaitingSteps } from '../journal/wait-queries.ts';
 import { holdJobs } from './jobs.store.ts';
 import { sendHint } from './queues.ts';
+import type { RunningJobs } from './running-jobs.ts';
 import { wakeJobs } from './waiting.store.ts';
 
-/**
- * Ends waiting steps. The i-th result: whether this call ended the i-th step. Locks the jobs first, in
- * the order of their ids.
- */
-export type EndWaits = (
-  tx: Transaction,
-  ends: readonly { readonly job_id: string; readonly n: number; readonly result: WaitResult }[],
-  now: number,
-) => Promise<boolean[]>;
+/** The end of a wait: of step `n` of a job. */
+export interface EndOfWait {
+  readonly job_id: string;
+  readonly n: number;
+  readonly result: WaitResult;
+}
 
-/** Locks jobs as `EndWaits` does, for a transaction that locks something else before it ends their waits. */
+/** Locks jobs as `endWaits` does, for a transaction that locks something else before it ends their waits. */
 export const lockJobs = holdJobs;
 
-interface EndWaitsDeps {
-  readonly queue: Pick<Queue, 'sendHints'>;
-  /** Tells the process that runs a job to look at its waits. */
-  wakeRun(jobId: string): void;
-}
+export class WaitEnds {
+  readonly #context: Context;
+  readonly #running: RunningJobs;
 
-export function createEndWaits(deps: EndWaitsDeps): EndWaits {
-  return (tx, ends, now) => endWaits(deps, tx, ends, now);
-}
+  constructor(context: Context, running: RunningJobs) {
+    this.#context = context;
+    this.#running = running;
+  }
 
-async function endWaits(
-  { queue, wakeRun }: EndWaitsDeps,
-  tx: Transaction,
-  ends: Parameters<EndWaits>[1],
-  now: number,
-): Promise<boolean[]> {
-  if (ends.length === 0) return [];
-  const ids = [...new Set(ends.map(({ job_id }) => job_id))];
-  await holdJobs(tx, ids);
-  const ended = await endWaitingSteps(tx, ends, now);
-  const woken = ids.filter((id) => ends.some(({ job_id }, i) => job_id === id && ended[i]));
-  if (woken.length === 0) return ended;
-  const waiting = await wakeJobs(tx, woken, now);
-  const unloaded = new Set(waiting.map(({ id }) => id));
-  const lastOf = new Map(ends.map(({ job_id, n }) => [job_id, n]));
-  tx.afterCommit(() => {
-    for (const id of woken) if (!unloaded.has(id)) wakeRun(id);
-    for (const job of waiting) {
-      // One for each end: the claim for an earlier hint may have found the job locked by this transaction.
-      sendHint(queue, job, `${job.epoch}-woken-${lastOf.get(job.id)}`);
-    }
-  });
-  return ended;
+  /**
+   * Ends waiting steps. The i-th result: whether this call ended the i-th step. Locks the jobs first, in
+   * the order of their ids.
+   */
+  async endWaits(tx: Transaction, ends: readonly EndOfWait[], now: number): Promise<boolean[]> {
+    if (ends.length === 0) return [];
+    const ids = [...new Set(ends.map(({ job_id }) => job_id))];
+    await holdJobs(tx, ids);
+    const ended = await endWaitingSteps(tx, ends, now);
+    const woken = ids.filter((id) => ends.some(({ job_id }, i) => job_id === id && ended[i]));
+    if (woken.length === 0) return ended;
+    const waiting = await wakeJobs(tx, woken, now);
+    const unloaded = new Set(waiting.map(({ id }) => id));
+    const lastOf = new Map(ends.map(({ job_id, n }) => [job_id, n]));
+    tx.afterCommit(() => {
+      for (const id of woken) if (!unloaded.has(id)) this.#running.wake(id);
+      for (const job of waiting) {
+        // One for each end: the claim for an earlier hint may have found the job locked by this transaction.
+        sendHint(this.#context.queue, job, `${job.epoch}-woken-${lastOf.get(job.id)}`);
+      }
+    });
+    return ended;
+  }
 }

@@ -3,18 +3,16 @@
  * docs/decisions/order-of-checks.md: skill and agent (404), scope (403), input (400), then state (422).
  */
 import { createHash } from 'node:crypto';
-import type { Database } from '../../adapters/database/database.ts';
-import { bind } from '../../kernel/bind.ts';
 import { type Caller, requireScopes } from '../../kernel/caller.ts';
-import type { Clock } from '../../kernel/clock.ts';
 import { type Issue, invalid, notFound, PlatformError } from '../../kernel/errors.ts';
 import { canonicalJson } from '../../kernel/text.ts';
 import type { AgentFields } from '../agents/agent-rows.ts';
 import { type Agents, defaultAgentId } from '../agents/agents.ts';
 import type { Config } from '../config/config.ts';
+import type { Context } from '../context/context.ts';
 import type { Conversations } from '../conversations/conversations.ts';
 import type { Skill, SkillRegistry } from '../skills/registry.ts';
-import type { Accept, Acceptance, AcceptedJob, WorkRequest } from './accept.ts';
+import type { Acceptance, AcceptedJob, Acceptor, WorkRequest } from './accept.ts';
 import { findByIdempotencyKey } from './idempotency.store.ts';
 import { idempotencyMs } from './idempotency.ts';
 
@@ -46,96 +44,99 @@ export interface ExecutionOptions
     | undefined;
 }
 
-export type Execute = ReturnType<typeof createExecute>;
-
-export interface ExecuteDeps {
-  readonly config: Config;
-  readonly database: Database;
-  readonly clock: Clock;
-  readonly slices: {
-    readonly skills: SkillRegistry;
-    readonly agents: Agents;
-    readonly conversations: Pick<Conversations, 'find'>;
-  };
-  readonly accept: Accept;
+interface ExecutionParts {
+  readonly skills: SkillRegistry;
+  readonly agents: Agents;
+  readonly conversations: Conversations;
+  readonly acceptor: Acceptor;
   /** Starts an executor if there is none, while the request is read, checked and recorded. */
-  warm?(): void;
+  readonly warm?: (() => void) | undefined;
 }
 
-export function createExecute(deps: ExecuteDeps) {
-  return bind(deps, { target: targetOf, run: execute });
-}
+export class Execution {
+  readonly #context: Context;
+  readonly #parts: ExecutionParts;
 
-/**
- * Finds the target of a request, or refuses with 404 or 403; `asked` is called once the skill is found.
- * A promise only when the database is asked.
- */
-function targetOf(
-  deps: ExecuteDeps,
-  caller: Caller,
-  path: { category: string; version: string; skillName: string },
-  asked: () => { agentId?: string | undefined; conversationId?: string | undefined },
-): Target | Promise<Target> {
-  const { category, version, skillName } = path;
-  const skill = deps.slices.skills.active(caller.organizationId, category, version, skillName);
-  const { agentId = defaultAgentId, conversationId } = asked();
-  const withStatus = (status: 'active' | 'paused'): Target => {
-    requireScopes(caller.scopes, skill.requiredScopes);
-    if (skill.remoteSourceId === null) deps.warm?.();
-    return { skill, agentId, conversationId, isPaused: status === 'paused' };
-  };
-  const status = deps.slices.agents.statusOf(caller.organizationId, agentId);
-  if (conversationId === undefined) {
-    return status instanceof Promise ? status.then(withStatus) : withStatus(status);
+  constructor(context: Context, parts: ExecutionParts) {
+    this.#context = context;
+    this.#parts = parts;
   }
-  return findConversation(deps, caller, agentId, conversationId, status).then(withStatus);
-}
 
-/** Accepts a run of the target with this input, or returns the job of an earlier equal request. */
-async function execute(
-  deps: ExecuteDeps,
-  caller: Caller,
-  { skill, agentId, conversationId, isPaused }: Target,
-  input: unknown,
-  options: ExecutionOptions,
-): Promise<{ job: AcceptedJob; isReplay: boolean }> {
-  const { inputField, overrides, userId, isForUser = false, triggerType } = options;
-  refuseInvalid(skill, input, inputField);
-  if (overrides) {
-    const { agents } = deps.slices;
-    await agents.requireOverridable(caller.organizationId, agentId, overrides);
+  /**
+   * Finds the target of a request, or refuses with 404 or 403; `readIds` is called once the skill is found.
+   * A promise only when the database is read.
+   */
+  findTarget(
+    caller: Caller,
+    path: { category: string; version: string; skillName: string },
+    readIds: () => { agentId?: string | undefined; conversationId?: string | undefined },
+  ): Target | Promise<Target> {
+    const { category, version, skillName } = path;
+    const skill = this.#parts.skills.active(caller.organizationId, category, version, skillName);
+    const { agentId = defaultAgentId, conversationId } = readIds();
+    const withStatus = (status: 'active' | 'paused'): Target => {
+      requireScopes(caller.scopes, skill.requiredScopes);
+      if (skill.remoteSourceId === null) this.#parts.warm?.();
+      return { skill, agentId, conversationId, isPaused: status === 'paused' };
+    };
+    const status = this.#parts.agents.statusOf(caller.organizationId, agentId);
+    if (conversationId === undefined) {
+      return status instanceof Promise ? status.then(withStatus) : withStatus(status);
+    }
+    return findConversation(
+      this.#context,
+      this.#parts,
+      caller,
+      agentId,
+      conversationId,
+      status,
+    ).then(withStatus);
   }
-  const agentOverrides = overrides && JSON.stringify(overrides);
-  if (conversationId !== undefined && !skill.continuesConversations) {
-    throw invalid('x-conversation-id', `is not for ${skill.name}, which begins its own`);
+
+  /** Accepts a run of the target with this input, or returns the job of an earlier equal request. */
+  async execute(
+    caller: Caller,
+    { skill, agentId, conversationId, isPaused }: Target,
+    input: unknown,
+    options: ExecutionOptions,
+  ): Promise<{ job: AcceptedJob; isReplay: boolean }> {
+    const { inputField, overrides, userId, isForUser = false, triggerType } = options;
+    refuseInvalid(skill, input, inputField);
+    if (overrides) {
+      await this.#parts.agents.requireOverridable(caller.organizationId, agentId, overrides);
+    }
+    const agentOverrides = overrides && JSON.stringify(overrides);
+    if (conversationId !== undefined && !skill.continuesConversations) {
+      throw invalid('x-conversation-id', `is not for ${skill.name}, which begins its own`);
+    }
+    const idempotency = options.idempotency && {
+      fingerprint: fingerprintOf(skill, agentId, input, conversationId, agentOverrides),
+      ...options.idempotency,
+    };
+    if (isPaused) {
+      // A repeat of a request accepted before the pause still gets the earlier job.
+      const earlier = idempotency && (await replayOf(this.#context, idempotency));
+      if (!earlier) throw agentPaused(agentId);
+      return answer(earlier);
+    }
+    // Field by field: copying objects costs a microsecond for each request.
+    const acceptance = await this.#parts.acceptor.accept({
+      organizationId: caller.organizationId,
+      apiKeyId: caller.keyId,
+      agentId,
+      userId,
+      isForUser,
+      triggerType,
+      skill,
+      maxAttempts: skill.maxAttempts,
+      input: JSON.stringify(input),
+      agentOverrides,
+      retryOf: null,
+      conversationId,
+      idempotency,
+    });
+    return answer(acceptance, conversationId);
   }
-  const idempotency = options.idempotency && {
-    fingerprint: fingerprintOf(skill, agentId, input, conversationId, agentOverrides),
-    ...options.idempotency,
-  };
-  if (isPaused) {
-    // A repeat of a request accepted before the pause still gets the earlier job.
-    const earlier = idempotency && (await replayOf(deps, idempotency));
-    if (!earlier) throw agentPaused(agentId);
-    return answer(earlier);
-  }
-  // Field by field: copying objects costs a microsecond for each request.
-  const acceptance = await deps.accept({
-    organizationId: caller.organizationId,
-    apiKeyId: caller.keyId,
-    agentId,
-    userId,
-    isForUser,
-    triggerType,
-    skill,
-    maxAttempts: skill.maxAttempts,
-    input: JSON.stringify(input),
-    agentOverrides,
-    retryOf: null,
-    conversationId,
-    idempotency,
-  });
-  return answer(acceptance, conversationId);
 }
 
 /**
@@ -147,7 +148,8 @@ export function requireContinuing({ apiKeyPermissions }: Config, { scopes }: Cal
 
 /** Returns the agent's status; throws `404` unless the conversation is the agent's. */
 async function findConversation(
-  { config, slices: { agents, conversations } }: ExecuteDeps,
+  { config }: Context,
+  { agents, conversations }: ExecutionParts,
   caller: Caller,
   agentId: string,
   id: string,
@@ -162,7 +164,7 @@ async function findConversation(
 }
 
 async function replayOf(
-  { database, clock }: ExecuteDeps,
+  { database, clock }: Context,
   { owner, key, fingerprint }: Required<NonNullable<ExecutionOptions['idempotency']>>,
 ): Promise<Continued | undefined> {
   const forgotten_before = clock.now() - idempotencyMs;

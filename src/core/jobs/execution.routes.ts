@@ -6,7 +6,7 @@ import { OnceGiven, onceGiven } from '../../adapters/http/idempotency-key.ts';
 import { SkillPath } from '../../adapters/http/schemas.ts';
 import type { Server } from '../../adapters/http/server.ts';
 import type { PlatformError } from '../../kernel/errors.ts';
-import type { Execute, Target } from './execute.ts';
+import type { Execution, Target } from './execute.ts';
 import {
   type AnswerDeps,
   answerAccepted,
@@ -39,14 +39,14 @@ const executeSchema = {
 };
 
 export interface ExecutionRoutesDeps extends AnswerDeps {
-  readonly execute: Execute;
+  readonly execution: Execution;
   /** Words that are no category but paths of the platform's own. */
   readonly reserved: ReadonlySet<string>;
   unmatched(method: string, url: string): PlatformError;
 }
 
 export function executionRoutes(server: Server, deps: ExecutionRoutesDeps) {
-  const { execute } = deps;
+  const { execution } = deps;
   server.decorateRequest('target', null);
   const options = {
     config: acceptingWork,
@@ -59,18 +59,22 @@ export function executionRoutes(server: Server, deps: ExecutionRoutesDeps) {
     const caller = callerOf(request);
     const { target } = request as unknown as Targeted;
     const given = executionOptions(request, caller);
-    return answerAccepted(deps, reply, await execute.run(caller, target, request.body, given));
+    return answerAccepted(
+      deps,
+      reply,
+      await execution.execute(caller, target, request.body, given),
+    );
   });
 }
 
 /** A hook: skill, agent and scope are checked before the body is read (docs/decisions/order-of-checks.md). */
-function findTarget({ execute, reserved, unmatched }: ExecutionRoutesDeps) {
+function findTarget({ execution, reserved, unmatched }: ExecutionRoutesDeps) {
   return (request: FastifyRequest, _reply: FastifyReply, done: (error?: Error) => void): void => {
     const path = request.params as Static<typeof SkillPath>;
     try {
       // /api/jobs/x/y is a path of jobs that does not exist, not a skill.
       if (reserved.has(path.category)) throw unmatched('POST', request.url);
-      const target = execute.target(callerOf(request), path, () => ({
+      const target = execution.findTarget(callerOf(request), path, () => ({
         agentId: onceGiven(request, 'x-agent-id'),
         conversationId: onceGiven(request, 'x-conversation-id'),
       }));

@@ -8,9 +8,9 @@
  */
 import type { Transaction } from '../../adapters/database/database.ts';
 import type { JobStatus } from '../../adapters/database/tables.ts';
-import type { AbandonedJob } from '../journal/abandoned-waits.ts';
+import { abandonWaits } from '../journal/abandoned-waits.ts';
 import type { WaitResult } from '../journal/wait-kinds.ts';
-import type { EndWaits } from './end-waits.ts';
+import type { EndOfWait } from './end-waits.ts';
 import {
   descendantsMax,
   leaveCancellations,
@@ -18,6 +18,7 @@ import {
   requestCancellations,
 } from './families.store.ts';
 import { cancelJobsFrom } from './settle.store.ts';
+import type { Settler } from './settle.ts';
 import type { Settled } from './settle-effects.ts';
 import { isFinal, type JobError } from './states.ts';
 
@@ -26,19 +27,12 @@ const parentEnded: JobError = {
   message: 'The job that started this one has failed or was cancelled',
 };
 
-export interface CancelDeps {
-  /** Ends the open waits of jobs that have ended. */
-  readonly abandonWaits: (tx: Transaction, jobs: readonly AbandonedJob[]) => Promise<void>;
-  /** Tells the process that runs the job to stop it. */
-  stopRun(jobId: string): void;
-}
-
 /** The statuses of unended jobs that no worker holds. */
 export type Unclaimed = 'queued' | 'waiting';
 
 /** Cancels those of the jobs that have one of the statuses. The caller records the effects. */
 export async function cancelUnclaimed(
-  { abandonWaits }: Pick<CancelDeps, 'abandonWaits'>,
+  { context, parts }: Settler,
   tx: Transaction,
   statuses: readonly Unclaimed[],
   ids: readonly string[],
@@ -57,10 +51,8 @@ export async function cancelUnclaimed(
   // A queued job that has begun before may have left waits.
   const begun = cancelled.filter(({ job }) => job.epoch > 0);
   if (begun.length > 0) {
-    await abandonWaits(
-      tx,
-      begun.map(({ job }) => ({ id: job.id, isCancelled: true })),
-    );
+    const abandoned = begun.map(({ job }) => ({ id: job.id, isCancelled: true }));
+    await abandonWaits({ clock: context.clock, kinds: parts.waitKinds }, tx, abandoned);
   }
   return cancelled;
 }
@@ -71,7 +63,7 @@ export async function cancelUnclaimed(
  * families of the jobs, and records the effects.
  */
 export async function cancelDescendants(
-  deps: CancelDeps,
+  settler: Settler,
   tx: Transaction,
   jobIds: readonly string[],
   now: number,
@@ -84,9 +76,13 @@ export async function cancelDescendants(
     found.filter(({ status }) => (status === 'active') === isActive).map(({ id }) => id);
   const active = idsIn(true);
   const stopped = active.length === 0 ? [] : await requestCancellations(tx, { ids: active, now });
-  if (active.length > 0) tx.afterCommit(() => active.forEach(deps.stopRun));
+  if (active.length > 0) {
+    tx.afterCommit(() => {
+      for (const id of active) settler.parts.running.cancel(id);
+    });
+  }
   const unclaimed = ['queued', 'waiting'] as const;
-  const cancelled = await cancelUnclaimed(deps, tx, unclaimed, idsIn(false), parentEnded, now);
+  const cancelled = await cancelUnclaimed(settler, tx, unclaimed, idsIn(false), parentEnded, now);
   // Where there are many, some are not locked, and may have changed since they were read.
   if (stopped.length + cancelled.length < all.length) {
     const begun = found.filter(({ epoch }) => epoch > 0).map(({ id }) => id);
@@ -113,7 +109,7 @@ export function isChild({ job }: Pick<Settled, 'job'>): boolean {
 }
 
 /** What ended children mean to the steps of their parents that wait for them. */
-export function endsOfChildren(settled: readonly Settled[]): Parameters<EndWaits>[1] {
+export function endsOfChildren(settled: readonly Settled[]): EndOfWait[] {
   return settled.flatMap((one) => {
     const { parent_job_id: job_id, parent_step: n } = one.job;
     if (job_id === null || n === null || one.isWithParent) return [];

@@ -3,7 +3,6 @@
  * committed is published. Nothing is kept: a listener that comes late reads the database first. The
  * feed of one process misses nothing. One that processes share may, and says so to its listeners.
  */
-import { bind } from '../../kernel/bind.ts';
 import type { Bus, Listening } from '../../kernel/bus.ts';
 import { ShortLivedMap } from '../../kernel/short-lived-map.ts';
 import type { TypedJobEvent } from './job-events.schemas.ts';
@@ -35,46 +34,44 @@ export interface Subscription {
   stop(): void;
 }
 
-export interface JobFeed {
-  /** Whether events may be missed, so that a gap between two of them has to be looked up. */
-  readonly isShared: boolean;
-  publish(jobId: string, event: JobEvent, ended?: ShownJob): void;
-  /** Whether a listener may be there; without one the caller need not build the event. */
-  hasListeners(jobId: string): boolean;
-  subscribe(jobId: string, listener: JobListener): Subscription;
-}
-
-/**
- * The listeners of this process, by job. No EventEmitter: its names are keys of an object, which V8 looks up in its
- * table of all such keys first, for each job without listeners too.
- */
-type Listeners = ShortLivedMap<string, Set<JobListener>>;
-
-function add(listeners: Listeners, jobId: string, listener: JobListener): () => void {
-  const ofJob = listeners.get(jobId) ?? new Set();
-  listeners.set(jobId, ofJob.add(listener));
-  return () => {
-    ofJob.delete(listener);
-    if (ofJob.size === 0 && listeners.get(jobId) === ofJob) listeners.delete(jobId);
-  };
-}
-
-/** A listener may stop, and another one begin, while it is told. */
-function tell(listeners: Listeners, jobId: string, event: JobEvent | null, ended?: ShownJob): void {
-  const ofJob = listeners.get(jobId);
-  if (ofJob === undefined) return;
-  for (const listener of [...ofJob]) listener(event, ended);
-}
-
 /** The feed of a process that runs everything itself. */
-export function createJobFeed(): JobFeed {
-  const listeners: Listeners = new ShortLivedMap();
-  return {
-    isShared: false,
-    publish: (jobId, event, ended) => tell(listeners, jobId, event, ended),
-    hasListeners: (jobId) => listeners.has(jobId),
-    subscribe: (jobId, listener) => ({ ready: null, stop: add(listeners, jobId, listener) }),
-  };
+export class JobFeed {
+  /** Whether events may be missed, so that a gap between two of them has to be looked up. */
+  readonly isShared: boolean = false;
+  /**
+   * By job. No EventEmitter: its names are keys of an object, which V8 looks up in its table of all such keys first,
+   * for each job without listeners too.
+   */
+  protected readonly listeners = new ShortLivedMap<string, Set<JobListener>>();
+
+  publish(jobId: string, event: JobEvent, ended?: ShownJob): void {
+    this.notify(jobId, event, ended);
+  }
+
+  /** Whether a listener may be there; without one the caller need not build the event. */
+  hasListeners(jobId: string): boolean {
+    return this.listeners.has(jobId);
+  }
+
+  subscribe(jobId: string, listener: JobListener): Subscription {
+    return { ready: null, stop: this.addListener(jobId, listener) };
+  }
+
+  protected addListener(jobId: string, listener: JobListener): () => void {
+    const ofJob = this.listeners.get(jobId) ?? new Set();
+    this.listeners.set(jobId, ofJob.add(listener));
+    return () => {
+      ofJob.delete(listener);
+      if (ofJob.size === 0 && this.listeners.get(jobId) === ofJob) this.listeners.delete(jobId);
+    };
+  }
+
+  /** A listener may stop, and another one begin, while this calls them. */
+  protected notify(jobId: string, event: JobEvent | null, ended?: ShownJob): void {
+    const ofJob = this.listeners.get(jobId);
+    if (ofJob === undefined) return;
+    for (const listener of [...ofJob]) listener(event, ended);
+  }
 }
 
 /** Between two checks of the bus; while it is disconnected, each listener reads the database each time. */
@@ -86,112 +83,105 @@ const idleMs = 5_000;
 
 type Outgoing = [jobId: string, event: JobEvent];
 
-interface SharedFeed {
-  readonly bus: Bus;
-  readonly listeners: Listeners;
-  /** The number of listeners. */
-  subscribed: number;
-  /** The events published in this turn of the event loop. */
-  outgoing: Outgoing[];
-  /** The subscription to the bus, while there are listeners and shortly after. */
-  listening: Listening | null;
-  checking: NodeJS.Timeout | undefined;
-  checks: number;
-  /** When the last listener left. */
-  idleSince: number;
-}
-
 /** The feed that processes share. What is published in one turn of the event loop is sent together. */
-export function createSharedJobFeed(bus: Bus): JobFeed {
-  const listeners: Listeners = new ShortLivedMap();
-  const feed: SharedFeed = {
-    bus,
-    listeners,
-    subscribed: 0,
-    outgoing: [],
-    listening: null,
-    checking: undefined,
-    checks: 0,
-    idleSince: 0,
-  };
-  bus.onMissed(() => refreshAll(listeners));
-  return { isShared: true, hasListeners: () => true, ...bind(feed, { publish, subscribe }) };
-}
+export class SharedJobFeed extends JobFeed {
+  override readonly isShared = true;
+  readonly #bus: Bus;
+  /** The number of listeners. */
+  #subscribed = 0;
+  /** The events published in this turn of the event loop. */
+  #outgoing: Outgoing[] = [];
+  /** The subscription to the bus, while there are listeners and shortly after. */
+  #listening: Listening | null = null;
+  #checking: NodeJS.Timeout | undefined;
+  #checks = 0;
+  /** When the last listener left. */
+  #idleSince = 0;
 
-function publish(feed: SharedFeed, jobId: string, event: JobEvent, ended?: ShownJob): void {
-  tell(feed.listeners, jobId, event, ended);
-  if (feed.outgoing.length === 0) setImmediate(send, feed);
-  feed.outgoing.push([jobId, event]);
-}
-
-function subscribe(feed: SharedFeed, jobId: string, listener: JobListener): Subscription {
-  const ready = listen(feed);
-  const remove = add(feed.listeners, jobId, listener);
-  feed.subscribed += 1;
-  let isStopped = false;
-  return {
-    ready,
-    stop() {
-      if (isStopped) return;
-      isStopped = true;
-      remove();
-      feed.subscribed -= 1;
-      feed.idleSince = performance.now();
-    },
-  };
-}
-
-function send(feed: SharedFeed): void {
-  const events = feed.outgoing;
-  feed.outgoing = [];
-  feed.bus.send('jobs', JSON.stringify(events));
-}
-
-/** Subscribes to the bus, unless the feed still is. */
-function listen(feed: SharedFeed): Promise<void> {
-  if (feed.listening === null) {
-    feed.listening = feed.bus.listen('jobs', (message) => receive(feed.listeners, message));
-    feed.checking = setInterval(check, checkEveryMs, feed).unref();
+  constructor(bus: Bus) {
+    super();
+    this.#bus = bus;
+    bus.onMissed(() => this.#refreshAll());
   }
-  return feed.listening.ready;
-}
 
-/** Passes on what another process has published. */
-function receive(listeners: Listeners, message: string): void {
-  let events: Outgoing[];
-  try {
-    events = JSON.parse(message) as Outgoing[];
-    if (!Array.isArray(events)) throw new Error('It is no list');
-  } catch {
-    // Perhaps from another version of the platform: its events are in the database too.
-    refreshAll(listeners);
-    return;
+  override hasListeners(): boolean {
+    return true;
   }
-  for (const [jobId, event] of events) tell(listeners, jobId, event);
-}
 
-/** Has listeners read the database, because the bus may have missed events; stops when there are none. */
-function check(feed: SharedFeed): void {
-  const { bus, listeners } = feed;
-  feed.checks++;
-  if (feed.subscribed === 0) {
-    if (performance.now() - feed.idleSince > idleMs) {
-      feed.listening?.stop();
-      feed.listening = null;
-      clearInterval(feed.checking);
+  override publish(jobId: string, event: JobEvent, ended?: ShownJob): void {
+    this.notify(jobId, event, ended);
+    if (this.#outgoing.length === 0) setImmediate(() => this.#send());
+    this.#outgoing.push([jobId, event]);
+  }
+
+  override subscribe(jobId: string, listener: JobListener): Subscription {
+    const ready = this.#listen();
+    const remove = this.addListener(jobId, listener);
+    this.#subscribed += 1;
+    let isStopped = false;
+    return {
+      ready,
+      stop: () => {
+        if (isStopped) return;
+        isStopped = true;
+        remove();
+        this.#subscribed -= 1;
+        this.#idleSince = performance.now();
+      },
+    };
+  }
+
+  #send(): void {
+    const events = this.#outgoing;
+    this.#outgoing = [];
+    this.#bus.send('jobs', JSON.stringify(events));
+  }
+
+  /** Subscribes to the bus, unless the feed still is. */
+  #listen(): Promise<void> {
+    if (this.#listening === null) {
+      this.#listening = this.#bus.listen('jobs', (message) => this.#receive(message));
+      this.#checking = setInterval(() => this.#check(), checkEveryMs).unref();
     }
-    return;
+    return this.#listening.ready;
   }
-  if (!bus.isConnected()) {
-    refreshAll(listeners);
-    return;
-  }
-  // A part of them at each check, so that they do not all read at once.
-  for (const [i, jobId] of listeners.keys().entries()) {
-    if (i % checksApart === feed.checks % checksApart) tell(listeners, jobId, null);
-  }
-}
 
-function refreshAll(listeners: Listeners): void {
-  for (const jobId of listeners.keys()) tell(listeners, jobId, null);
+  /** Passes on what another process has published. */
+  #receive(message: string): void {
+    let events: Outgoing[];
+    try {
+      events = JSON.parse(message) as Outgoing[];
+      if (!Array.isArray(events)) throw new Error('It is no list');
+    } catch {
+      // Perhaps from another version of the platform: its events are in the database too.
+      this.#refreshAll();
+      return;
+    }
+    for (const [jobId, event] of events) this.notify(jobId, event);
+  }
+
+  /** Has listeners read the database, because the bus may have missed events; stops when there are none. */
+  #check(): void {
+    this.#checks++;
+    if (this.#subscribed === 0) {
+      if (performance.now() - this.#idleSince > idleMs) {
+        this.#listening?.stop();
+        this.#listening = null;
+        clearInterval(this.#checking);
+      }
+      return;
+    }
+    if (!this.#bus.isConnected()) {
+      this.#refreshAll();
+      return;
+    }
+    // A part of them at each check, so that they do not all read at once.
+    for (const [i, jobId] of this.listeners.keys().entries()) {
+      if (i % checksApart === this.#checks % checksApart) this.notify(jobId, null);
+    }
+  }
+
+  #refreshAll(): void {
+    for (const jobId of this.listeners.keys()) this.notify(jobId, null);
+  }
 }

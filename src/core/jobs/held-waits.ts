@@ -24,7 +24,7 @@ export async function holdForPerson(
   scope: WaitScope,
   signal: AbortSignal,
 ): Promise<WaitAnswer> {
-  const { deps, job } = attempt;
+  const { runs, job } = attempt;
   const { name, digest, nth, title, details, fields, timeoutMs } = objectOf(payload) ?? {};
   // The question may be one that the code of a run has made up.
   if (typeof name !== 'string' || name.length > nameMax || !Number.isSafeInteger(nth)) {
@@ -39,7 +39,7 @@ export async function holdForPerson(
   // A run that holds a connection never counts as waiting, so it is not unloaded.
   const done = scope.work();
   const resume = yieldSlot(attempt, () =>
-    deps.waits.yieldSlot(queueOf(job.trigger_type), job.organization_id),
+    runs.yieldSlot(queueOf(job.trigger_type), job.organization_id),
   );
   const turn = {
     async recorded() {},

@@ -9,9 +9,9 @@ import type { Context } from '../context/context.ts';
 import { LeaseSweep } from '../leases/lease-sweep.ts';
 import { type DuePlace, findDueJobs, findWaitingAfter, firstPlace } from './admission.store.ts';
 import { bringJobsForward, findExpiredJobs } from './leases.store.ts';
-import type { Performer } from './perform.ts';
 import { hintOf, jobQueues } from './queues.ts';
-import type { Settle } from './settle.ts';
+import type { RunningJobs } from './running-jobs.ts';
+import type { Settler } from './settle.ts';
 import { type AttemptOutcome, isLastAttempt } from './states.ts';
 
 /** Due jobs of a queue for which one sweep sends hints, queued ones and waiting ones each. */
@@ -19,8 +19,7 @@ const dueMax = 20_000;
 /** The same of waiting jobs while the queue has enough hints. The next sweep goes on behind them. */
 const waitingMax = 1_000;
 
-type RecoveryContext = Pick<Context, 'database' | 'queue' | 'clock' | 'log'>;
-type ExpiredJob = Awaited<ReturnType<typeof findExpiredJobs>>[number];
+export type ExpiredJob = Awaited<ReturnType<typeof findExpiredJobs>>[number];
 
 const lost: AttemptOutcome = {
   kind: 'failed',
@@ -30,8 +29,6 @@ const lost: AttemptOutcome = {
 };
 
 export interface RecoveryTimes {
-  /** How long leases are. */
-  readonly leaseMs: number;
   /**
    * How long the sweep leaves a due job to its first hint. For a job that has been due for longer, it
    * sends a new hint every few seconds, because the process that took an earlier one may have died.
@@ -42,26 +39,23 @@ export interface RecoveryTimes {
 }
 
 export class JobRecovery extends LeaseSweep<ExpiredJob> {
-  readonly #context: RecoveryContext;
-  readonly #settle: Settle;
-  readonly #performer: Pick<Performer, 'renew'>;
+  readonly #context: Context;
+  readonly #settler: Settler;
+  readonly #running: RunningJobs;
   readonly #times: RecoveryTimes;
-  readonly #leasesLost: (attempts: number) => void;
   /** By queue, how far the waiting jobs were read. */
   readonly #places = new Map<string, DuePlace>();
 
   constructor(
-    context: RecoveryContext,
-    { settle, performer }: { settle: Settle; performer: Pick<Performer, 'renew'> },
-    times: RecoveryTimes,
-    leasesLost: (attempts: number) => void,
+    context: Context,
+    { settler, running }: { readonly settler: Settler; readonly running: RunningJobs },
+    times: RecoveryTimes = {},
   ) {
     super(context, times.graceMs);
     this.#context = context;
-    this.#settle = settle;
-    this.#performer = performer;
+    this.#settler = settler;
+    this.#running = running;
     this.#times = times;
-    this.#leasesLost = leasesLost;
   }
 
   protected override findExpired(db: Handle, leasedUntil: number, limit: number) {
@@ -69,11 +63,11 @@ export class JobRecovery extends LeaseSweep<ExpiredJob> {
   }
 
   protected override settleLost(job: ExpiredJob): Promise<unknown> {
-    return settleClaim(this.#settle, job, hasNotBegun(job) ? { kind: 'unbegun' } : lost);
+    return settleClaim(this.#settler, job, hasNotBegun(job) ? { kind: 'unbegun' } : lost);
   }
 
   protected override bringForward(tx: Transaction, now: number): Promise<void> {
-    return bringJobsForward(tx, now, this.#times.leaseMs);
+    return bringJobsForward(tx, now, this.#context.config.jobLeaseMs);
   }
 
   protected override reportLost(jobs: readonly ExpiredJob[]): void {
@@ -88,7 +82,7 @@ export class JobRecovery extends LeaseSweep<ExpiredJob> {
         log.warn({ job_id: job.id, attempt: job.attempt }, 'an attempt was lost with its process');
       }
     }
-    if (lost > 0) this.#leasesLost(lost);
+    if (lost > 0) this.#context.observers.lost(lost);
   }
 
   protected override reportError(err: unknown, { id }: ExpiredJob): void {
@@ -96,11 +90,11 @@ export class JobRecovery extends LeaseSweep<ExpiredJob> {
   }
 
   protected override renewOwn(): Promise<void> {
-    return this.#performer.renew();
+    return this.#running.renewLeases();
   }
 
   protected override further() {
-    return [() => this.#sendDueHints(), () => this.#settle.cancelRest()];
+    return [() => this.#sendDueHints(), () => this.#settler.cancelRest()];
   }
 
   /** Sends hints for the jobs that are due. */
@@ -131,12 +125,12 @@ export class JobRecovery extends LeaseSweep<ExpiredJob> {
 }
 
 /** Gives back a claim whose code has not begun. */
-export function giveBackUnbegun(settle: Settle, job: ExpiredJob): ReturnType<Settle> {
-  return settleClaim(settle, job, { kind: 'unbegun' });
+export function giveBackUnbegun(settler: Settler, job: ExpiredJob) {
+  return settleClaim(settler, job, { kind: 'unbegun' });
 }
 
-function settleClaim(settle: Settle, job: ExpiredJob, outcome: AttemptOutcome) {
-  return settle({
+function settleClaim(settler: Settler, job: ExpiredJob, outcome: AttemptOutcome) {
+  return settler.settle({
     job,
     outcome: job.cancel_requested_at === null ? outcome : { kind: 'cancelled' },
     messages: [],

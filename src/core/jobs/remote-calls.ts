@@ -20,24 +20,25 @@ interface RemoteCall {
 
 /** Calls the skill and returns its output. Rejects like a question of a run. */
 export async function callRemote(
-  { deps, job, context }: Attempt,
+  { runs, job, context }: Attempt,
   { payload, part, signal, handlers }: RemoteCall,
 ): Promise<unknown> {
   const { skill: name, input } = objectOf(payload) ?? {};
   const key = typeof name === 'string' ? name : '';
-  const skill = deps.skills.registry.definition(job.organization_id, ...skillKeyParts(key));
+  const skill = runs.skills.definition(job.organization_id, ...skillKeyParts(key));
   if (skill === undefined || skill.remoteSourceId === null) {
     throw permanentError(`there is no skill ${key}`);
   }
   // The question may be one that the code of the run has made up.
-  if (!(await deps.skills.mayCall(job, key))) throw permanentError(`this run may not call ${key}`);
+  if (!(await runs.admission.mayCall(job, key)))
+    throw permanentError(`this run may not call ${key}`);
   const issues = skill.inputIssues(input);
   if (issues !== null) {
     throw permanentError(`the input of ${key} breaks its schema: ${issuesText(issues)}`);
   }
   const { timeoutMs } = skill;
   const request = { skill: key, input: JSON.stringify(input), timeoutMs };
-  const handle = deps.executors.run(
+  const handle = runs.executors.run(
     { ...request, context: { ...context, path: part.path } },
     handlers,
   );

@@ -2,11 +2,13 @@ import { syncBuiltinESMExports } from 'node:module';
 import timers from 'node:timers/promises';
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import { serviceUnavailable } from '../../../test/support/broken-database.ts';
+import { contextOf } from '../../../test/support/context.ts';
 import type { Database, Transaction } from '../../adapters/database/database.ts';
 import type { JobEventsTable } from '../../adapters/database/tables.ts';
-import { createJobFeed } from './feed.ts';
+import type { Logger } from '../../kernel/log.ts';
+import { JobFeed } from './feed.ts';
 import type { ClaimedJob } from './jobs.store.ts';
-import { createReports } from './reports.ts';
+import { Reports } from './reports.ts';
 
 beforeEach(() => {
   vi.useFakeTimers();
@@ -29,14 +31,14 @@ const text = (words: string) => ({ type: 'token', data: { step: 1, text: words }
 /** Streams of jobs, one of them with a listener, whose commits do this. */
 function onDatabase(write: Database['write']) {
   const errors: unknown[] = [];
-  const feed = createJobFeed();
-  const reports = createReports({
+  const feed = new JobFeed();
+  const context = contextOf({
     database: { write } as Partial<Database> as Database,
-    feed,
     clock: { now: () => Date.now(), monotonic: () => Date.now() },
-    onError: (error) => void errors.push(error),
+    log: { error: ({ err }: { err: unknown }) => errors.push(err) } as unknown as Logger,
   });
-  const streamOf = (id: string) => reports({ id, epoch: 1 } as ClaimedJob);
+  const reports = new Reports(context, feed);
+  const streamOf = (id: string) => reports.open({ id, epoch: 1 } as ClaimedJob);
   const heardStreamOf = (id: string) => {
     feed.subscribe(id, () => {});
     return streamOf(id);

@@ -3,10 +3,11 @@
  * recorded. Grouped across runs, so that skills with many reports cost few commits.
  */
 import { setTimeout as elapsed } from 'node:timers/promises';
-import { createBatch } from '../../adapters/database/batch.ts';
-import type { Database, Transaction } from '../../adapters/database/database.ts';
+import { Batch } from '../../adapters/database/batch.ts';
+import type { Transaction } from '../../adapters/database/database.ts';
 import { type Clock, timestamp } from '../../kernel/clock.ts';
 import { isUnavailable } from '../../kernel/errors.ts';
+import type { Context } from '../context/context.ts';
 import type { RunReport } from '../executors/run.ts';
 import type { JobEvent, JobFeed } from './feed.ts';
 import type { JobEventData, JobEventType, TypedJobEvent } from './job-events.schemas.ts';
@@ -41,28 +42,9 @@ export type Report = {
   };
 }[Exclude<JobEventType, 'status'>];
 
-/** The stream of one attempt. */
-export interface ReportStream {
-  add(report: Report): void;
-  /** Resolves when every report so far is recorded, or has failed to be. */
-  flushed(): Promise<void>;
-}
-
-export interface ReportDeps {
-  readonly database: Database;
-  readonly feed: JobFeed;
-  readonly clock: Clock;
-  onError(error: unknown): void;
-}
-
 interface Recorded {
   readonly job: ClaimedJob;
   readonly event: JobEvent;
-}
-
-interface Reporting extends ReportDeps {
-  readonly record: (one: Recorded) => Promise<void>;
-  readonly texts: Texts;
 }
 
 /** The common pace of texts. */
@@ -70,73 +52,85 @@ interface Texts {
   /** By the monotonic clock. */
   recordedAt: number;
   /** Streams that have nothing but text to record. */
-  readonly held: Set<Stream>;
+  readonly held: Set<ReportStream>;
   /** Whether a timer will release some of them. */
   isWaiting: boolean;
 }
 
 type TextDelta = Omit<JobEventData<'token'>, 'at'>;
 
-/** The state of one attempt's stream. */
-interface Stream {
+/** The reports of all runs in this process. */
+export class Reports {
+  readonly context: Context;
+  readonly feed: JobFeed;
+  readonly batch: Batch<Recorded, undefined>;
+  readonly texts: Texts = {
+    recordedAt: Number.NEGATIVE_INFINITY,
+    held: new Set(),
+    isWaiting: false,
+  };
+
+  constructor(context: Context, feed: JobFeed) {
+    this.context = context;
+    this.feed = feed;
+    this.batch = new Batch(context.database, (tx, all) => recordAll(this, tx, all));
+  }
+
+  open(job: ClaimedJob): ReportStream {
+    return new ReportStream(this, job);
+  }
+}
+
+/** The stream of one attempt. */
+export class ReportStream {
+  readonly reports: Reports;
   readonly job: ClaimedJob;
   /** Events so far, and of these the deltas of a model's text. */
-  n: number;
-  pieces: number;
+  n = 0;
+  pieces = 0;
   /** Not yet being recorded. */
-  waiting: JobEvent[];
+  waiting: JobEvent[] = [];
   /** The last of them, where it is text and was not tried to be recorded. */
-  text: TextDelta | null;
+  text: TextDelta | null = null;
   /** Resolves when nothing waits any more; null when nothing is being recorded. */
-  recording: Promise<void> | null;
+  recording: Promise<void> | null = null;
   /** Since when its texts are held, by the monotonic clock, and what ends that. */
-  heldSince: number;
-  release: () => void;
+  heldSince = 0;
+  release: (() => void) | undefined;
   /** Whether its texts are not held. */
-  isFlushed: boolean;
-}
+  isFlushed = false;
 
-export function createReports(deps: ReportDeps): (job: ClaimedJob) => ReportStream {
-  const record = createBatch<Recorded, undefined>(deps.database, (tx, all) =>
-    recordAll(deps, tx, all),
-  );
-  const texts: Texts = { recordedAt: Number.NEGATIVE_INFINITY, held: new Set(), isWaiting: false };
-  const reporting: Reporting = { ...deps, record, texts };
-  return (job) => {
-    const stream: Stream = {
-      ...{ job, n: 0, pieces: 0, waiting: [], text: null, recording: null, isFlushed: false },
-      ...{ heldSince: 0, release() {} },
-    };
-    return {
-      add: (report) => add(reporting, stream, report),
-      flushed: () => flushed(reporting, stream),
-    };
-  };
-}
+  constructor(reports: Reports, job: ClaimedJob) {
+    this.reports = reports;
+    this.job = job;
+  }
 
-function flushed({ texts }: Reporting, stream: Stream): Promise<void> {
-  if (stream.recording === null) return Promise.resolve();
-  stream.isFlushed = true;
-  release(texts, stream);
-  return stream.recording;
-}
+  add({ type, data }: Report): void {
+    const { context, texts } = this.reports;
+    if (type === 'token' && extendText(this, data)) return;
+    this.text = null;
+    if (this.n >= eventsPerAttemptMax) return;
+    if (type === 'token' && ++this.pieces > piecesPerAttemptMax) return;
+    const at = timestamp(context.clock.now());
+    // The compiler does not see that the data is still that of the type.
+    const event = { type, data: { ...data, at } } as TypedJobEvent;
+    this.waiting.push({ epoch: this.job.epoch, n: ++this.n, ...event });
+    if (event.type === 'token') this.text = event.data;
+    else release(texts, this);
+    this.recording ??= recordWaiting(this);
+  }
 
-function add(reporting: Reporting, stream: Stream, { type, data }: Report): void {
-  if (type === 'token' && extendText(stream, data)) return;
-  stream.text = null;
-  if (stream.n >= eventsPerAttemptMax) return;
-  if (type === 'token' && ++stream.pieces > piecesPerAttemptMax) return;
-  const at = timestamp(reporting.clock.now());
-  // The compiler does not see that the data is still that of the type.
-  const told = { type, data: { ...data, at } } as TypedJobEvent;
-  stream.waiting.push({ epoch: stream.job.epoch, n: ++stream.n, ...told });
-  if (told.type === 'token') stream.text = told.data;
-  else release(reporting.texts, stream);
-  stream.recording ??= recordWaiting(reporting, stream);
+  /** Resolves when every report so far is recorded, or has failed to be. */
+  flushed(): Promise<void> {
+    if (this.recording === null) return Promise.resolve();
+    this.isFlushed = true;
+    release(this.reports.texts, this);
+    return this.recording;
+  }
 }
 
 /** Appends a delta to the one before it, where that still waits. Returns whether it did. */
-function extendText({ text: last }: Stream, delta: TextDelta): boolean {
+function extendText({ text: last }: ReportStream, delta: TextDelta): boolean {
   if (last === null || last.step !== delta.step) return false;
   if (last.text.length + delta.text.length > deltaCharactersMax) return false;
   last.text += delta.text;
@@ -144,7 +138,9 @@ function extendText({ text: last }: Stream, delta: TextDelta): boolean {
 }
 
 /** Resolves when the texts of all runs are recorded next. */
-async function textTurn({ texts, feed, clock }: Reporting, stream: Stream): Promise<void> {
+async function textTurn(stream: ReportStream): Promise<void> {
+  const { texts, feed, context } = stream.reports;
+  const { clock } = context;
   const now = clock.monotonic();
   const waitMs = texts.recordedAt + textEveryMs - now;
   if (waitMs <= 0 && feed.hasListeners(stream.job.id)) {
@@ -179,27 +175,27 @@ function releaseDue(texts: Texts, feed: JobFeed, clock: Clock): void {
   if (texts.isWaiting) setTimeout(releaseDue, textEveryMs, texts, feed, clock);
 }
 
-function release({ held }: Texts, stream: Stream): void {
-  if (held.delete(stream)) stream.release();
+function release({ held }: Texts, stream: ReportStream): void {
+  if (held.delete(stream)) stream.release?.();
 }
 
 /**
  * Records the waiting reports in order. While the database is unavailable it waits and tries again. The
  * tries are counted over all reports, so that those made during an outage do not make the wait longer.
  */
-async function recordWaiting(reporting: Reporting, stream: Stream): Promise<void> {
-  const { record, onError } = reporting;
+async function recordWaiting(stream: ReportStream): Promise<void> {
+  const { batch, context } = stream.reports;
   const { job } = stream;
   let tries = 0;
   // Reports made in one synchronous piece of code are recorded together.
   await Promise.resolve();
   while (stream.waiting.length > 0) {
     const hasTextAlone = stream.waiting.every(({ type }) => type === 'token');
-    if (hasTextAlone && !stream.isFlushed && tries === 0) await textTurn(reporting, stream);
+    if (hasTextAlone && !stream.isFlushed && tries === 0) await textTurn(stream);
     const events = stream.waiting;
     stream.waiting = [];
     stream.text = null;
-    const results = await Promise.allSettled(events.map((event) => record({ job, event })));
+    const results = await Promise.allSettled(events.map((event) => batch.add({ job, event })));
     if (results.some(({ status }) => status === 'fulfilled')) tries = 0;
     const failure = results.find((result) => result.status === 'rejected');
     if (failure === undefined) continue;
@@ -208,7 +204,7 @@ async function recordWaiting(reporting: Reporting, stream: Stream): Promise<void
       stream.waiting = [...failed, ...stream.waiting];
       await elapsed(retryMs);
     } else {
-      onError(failure.reason);
+      context.log.error({ err: failure.reason }, 'reports of a run could not be recorded');
     }
   }
   stream.recording = null;
@@ -216,10 +212,11 @@ async function recordWaiting(reporting: Reporting, stream: Stream): Promise<void
 }
 
 async function recordAll(
-  { feed, clock }: ReportDeps,
+  { feed, context }: Reports,
   tx: Transaction,
   all: readonly Recorded[],
 ): Promise<undefined[]> {
+  const { clock } = context;
   const rowOf = ({ job, event }: Recorded) => ({
     job_id: job.id,
     epoch: event.epoch,

@@ -2,26 +2,16 @@
 
 import { type Caller, requireScopes } from '../../kernel/caller.ts';
 import { PlatformError } from '../../kernel/errors.ts';
-import type { Agents } from '../agents/agents.ts';
-import type { Config } from '../config/config.ts';
-import type { Conversations } from '../conversations/conversations.ts';
-import { lookupOf, type SkillRegistry } from '../skills/registry.ts';
-import type { Accept, AcceptedJob } from './accept.ts';
+import type { Context } from '../context/context.ts';
+import { lookupOf } from '../skills/registry.ts';
+import type { AcceptedJob } from './accept.ts';
 import { agentPaused, refuseContinuing, refuseInvalid, requireContinuing } from './execute.ts';
 import type { JobRow } from './jobs.store.ts';
-
-export interface RetryDeps {
-  readonly config: Config;
-  readonly slices: {
-    readonly skills: Pick<SkillRegistry, 'active'>;
-    readonly agents: Pick<Agents, 'statusOf' | 'findSince' | 'requireWritable'>;
-    readonly conversations: Pick<Conversations, 'find'>;
-  };
-  readonly accept: Accept;
-}
+import type { JobsParts } from './jobs.ts';
 
 export async function retryJob(
-  { config, slices: { skills, agents, conversations }, accept }: RetryDeps,
+  { config }: Context,
+  { skills, agents, conversations, acceptor }: JobsParts,
   caller: Caller,
   job: JobRow,
 ): Promise<AcceptedJob> {
@@ -46,7 +36,7 @@ export async function retryJob(
     requireContinuing(config, caller);
     await agents.findSince(caller.organizationId, job.agent_id, conversation.created_at);
   }
-  const acceptance = await accept({
+  const acceptance = await acceptor.accept({
     organizationId: caller.organizationId,
     apiKeyId: caller.keyId,
     agentId: job.agent_id,

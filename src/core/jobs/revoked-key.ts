@@ -3,9 +3,10 @@
  * the reason. Jobs that run go on, without models and tools, unless the administrator cancels them too.
  */
 import type { Database } from '../../adapters/database/database.ts';
-import type { Clock } from '../../kernel/clock.ts';
+import type { Context } from '../context/context.ts';
 import { findUnendedOfKey, requestCancellation } from './jobs.store.ts';
-import type { Jobs } from './jobs.ts';
+import type { RunningJobs } from './running-jobs.ts';
+import type { Settler } from './settle.ts';
 import type { JobError } from './states.ts';
 
 /** Jobs ended in one transaction. */
@@ -16,26 +17,39 @@ const keyRevokedError: JobError = {
   message: 'The API key that the job was accepted with was revoked while the job waited',
 };
 
-interface Deps {
-  readonly database: Database;
-  readonly clock: Clock;
-  readonly jobs: Pick<Jobs, 'cancelUnclaimed'>;
-  /** Tells the worker that runs the job to stop it. */
-  stopRun(jobId: string): void;
+/** After a key was revoked: the time until all processes refuse it. */
+const lateJobsMs = 2_000;
+
+interface KeyJobsParts {
+  readonly settler: Settler;
+  readonly running: RunningJobs;
 }
 
-export type EndJobsOfKey = (keyId: string, options: { cancelActive: boolean }) => Promise<void>;
+/** Ends the jobs of a revoked key now, and those that another process accepts before it reads that the key was revoked. */
+export async function endJobsOfKey(
+  context: Context,
+  parts: KeyJobsParts,
+  keyId: string,
+  options: { cancelActive: boolean },
+): Promise<void> {
+  await endUnendedOfKey(context, parts, keyId, options);
+  setTimeout(() => {
+    endUnendedOfKey(context, parts, keyId, options).catch((err) =>
+      context.log.warn({ err, api_key_id: keyId }, 'jobs of a revoked key may go on'),
+    );
+  }, lateJobsMs).unref();
+}
 
 /** Ends the jobs of a revoked key that wait; with `cancelActive` it stops those that run, too. */
-export async function endJobsOfRevokedKey(
-  deps: Deps,
+export async function endUnendedOfKey(
+  { database, clock }: Context,
+  { settler, running }: KeyJobsParts,
   keyId: string,
   { cancelActive }: { cancelActive: boolean },
 ): Promise<void> {
-  const { database, clock, jobs, stopRun } = deps;
   for (const status of ['queued', 'waiting'] as const) {
     await forEachBatch(database, keyId, status, (ids) =>
-      database.write((tx) => jobs.cancelUnclaimed(tx, ids, keyRevokedError)),
+      database.write((tx) => settler.cancelUnclaimed(tx, ids, keyRevokedError)),
     );
   }
   if (!cancelActive) return;
@@ -43,7 +57,7 @@ export async function endJobsOfRevokedKey(
     await database.write(async (tx) => {
       for (const id of ids) await requestCancellation(tx, { id, now: clock.now() });
     });
-    ids.forEach(stopRun);
+    for (const id of ids) running.cancel(id);
   });
 }
 

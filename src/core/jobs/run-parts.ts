@@ -6,6 +6,7 @@
 
 import { permanentError } from '../../kernel/permanent-error.ts';
 import type { RunThinking } from '../agents/thinking.ts';
+import type { ObservedStep } from '../context/run-observer.ts';
 import type { RunHandlers } from '../executors/run.ts';
 import { nextTold } from '../journal/records.ts';
 import type { RunPart } from '../journal/run-part.ts';
@@ -76,7 +77,7 @@ function takeReport(asking: Part, report: Parameters<RunHandlers['onReport']>[0]
   if (report.type === 'progress' && part.depth > 0) return;
   if (report.type === 'message') {
     const { role, content, step } = report;
-    const message = { role, content, at: attempt.deps.base.clock.now() };
+    const message = { role, content, at: attempt.runs.context.clock.now() };
     if (step === undefined) said.push(message);
     else stepsOf(asking).say(step, message);
   }
@@ -202,6 +203,7 @@ async function beginStep(
     );
     if (!('step' in begun)) return begun;
     scopesOf(asking).set(begun.step, openStep(scope, payload));
+    noteStep(attempt, begun.step, payload);
     const settings = await settingsOfStep(attempt, payload);
     return settings === undefined ? begun : { ...begun, settings };
   } finally {
@@ -209,29 +211,35 @@ async function beginStep(
   }
 }
 
+/** The payload was read when the step began. */
+function noteStep({ runs, job }: Attempt, n: number, payload: unknown): void {
+  const { kind, name } = payload as Pick<ObservedStep, 'kind' | 'name'>;
+  runs.context.observers.stepBegun(job, { n, kind, name });
+}
+
 /** The settings of a skill that the run calls, by the step that calls it. */
-function settingsOfStep({ deps, job }: Attempt, payload: unknown) {
+function settingsOfStep({ runs, job }: Attempt, payload: unknown) {
   const { kind, name } = payload as { kind: string; name: string };
-  return kind === 'skill' ? settingsOfCalled(deps.skills, job, name) : undefined;
+  return kind === 'skill' ? settingsOfCalled(runs, job, name) : undefined;
 }
 
 /** Checked before the call is on record, so that a retry calls again once the settings have values. */
-async function mayCall({ deps, job }: Attempt, skill: string): Promise<boolean> {
-  if (!(await deps.skills.mayCall(job, skill))) {
+async function mayCall({ runs, job }: Attempt, skill: string): Promise<boolean> {
+  if (!(await runs.admission.mayCall(job, skill))) {
     const parts = skillKeyParts(skill);
-    if (deps.skills.registry.definition(job.organization_id, ...parts) !== undefined) return false;
+    if (runs.skills.definition(job.organization_id, ...parts) !== undefined) return false;
     throw permanentError(`there is no skill ${skill}`);
   }
-  await settingsOfCalled(deps.skills, job, skill);
+  await settingsOfCalled(runs, job, skill);
   return true;
 }
 
 /** Why the run's model may not call a skill, null if it may. */
-async function refusalOf({ deps, job }: Attempt, skill: string) {
-  if (!(await deps.skills.mayCall(job, skill))) {
+async function refusalOf({ runs, job }: Attempt, skill: string) {
+  if (!(await runs.admission.mayCall(job, skill))) {
     return { code: 'insufficient_scope', message: `This run may not use ${skill}` };
   }
-  const found = await findSettings(deps.skills, job, skill);
+  const found = await findSettings(runs, job, skill);
   if (found === undefined || !('missing' in found)) return null;
   return { code: 'missing_credentials', message: found.missing };
 }
@@ -304,8 +312,8 @@ function stepsOf(asking: Part): RunSteps {
 }
 
 function thinkingOf({ attempt, runSkill }: Asking): RunThinking {
-  const { deps, job } = attempt;
-  attempt.thinking ??= deps.waits.thinking({
+  const { runs, job } = attempt;
+  attempt.thinking ??= runs.thinking({
     job,
     journal: journalOf(attempt),
     say: (report) => streamOf(attempt).add(report),
@@ -314,9 +322,7 @@ function thinkingOf({ attempt, runSkill }: Asking): RunThinking {
     wait: (...asked) => waitsOf(attempt).wait(...asked),
     runSkill: (...called) => runSkill(attempt, ...called),
     yieldSlot: () =>
-      yieldSlot(attempt, () =>
-        deps.waits.yieldSlot(queueOf(job.trigger_type), job.organization_id),
-      ),
+      yieldSlot(attempt, () => runs.yieldSlot(queueOf(job.trigger_type), job.organization_id)),
   });
   return attempt.thinking;
 }

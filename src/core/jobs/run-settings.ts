@@ -3,8 +3,9 @@
  * calls, and for each tool. A skill that declares no settings costs nothing here.
  */
 import { permanentError } from '../../kernel/permanent-error.ts';
-import { type Skill, type SkillRegistry, skillKeyParts } from '../skills/registry.ts';
+import { type Skill, skillKeyParts } from '../skills/registry.ts';
 import type { MissingSettings, RunSettings, SkillSettings } from '../skills/settings.ts';
+import type { Runs } from './attempt.ts';
 import type { ClaimedJob } from './jobs.store.ts';
 import type { AttemptOutcome } from './states.ts';
 
@@ -15,7 +16,7 @@ type Owner = Pick<ClaimedJob, 'organization_id'>;
 
 /** The settings for the job's own run, or how its attempt ends because it cannot start. */
 export async function settingsOfRun(
-  settings: Pick<SkillSettings, 'forRun'>,
+  settings: SkillSettings,
   job: Owner,
   skill: Skill,
 ): Promise<{ readonly settings: RunSettings } | { readonly outcome: AttemptOutcome }> {
@@ -29,28 +30,23 @@ export async function settingsOfRun(
   }
 }
 
-interface CalledDeps {
-  readonly settings: Pick<SkillSettings, 'forRun'>;
-  readonly registry: Pick<SkillRegistry, 'definition'>;
-}
-
 /** The settings for a skill that a run calls, named `category/version/name`; undefined if it declares none. */
 export async function findSettings(
-  { settings, registry }: CalledDeps,
+  { skills, skillSettings }: Runs,
   job: Owner,
   name: string,
 ): Promise<RunSettings | MissingSettings | undefined> {
-  const skill = registry.definition(job.organization_id, ...skillKeyParts(name));
-  return skill?.hasConfig ? settings.forRun(job.organization_id, skill) : undefined;
+  const skill = skills.definition(job.organization_id, ...skillKeyParts(name));
+  return skill?.hasConfig ? skillSettings.forRun(job.organization_id, skill) : undefined;
 }
 
 /** Like `findSettings`; rejects with `missing_credentials` where one is missing. */
 export async function settingsOfCalled(
-  deps: CalledDeps,
+  runs: Runs,
   job: Owner,
   name: string,
 ): Promise<RunSettings | undefined> {
-  const found = await findSettings(deps, job, name);
+  const found = await findSettings(runs, job, name);
   if (found === undefined || !('missing' in found)) return found;
   throw Object.assign(permanentError(found.missing), { code: 'missing_credentials' });
 }

@@ -1,36 +1,35 @@
 import { expect, test } from 'vitest';
+import { contextOf } from '../../../test/support/context.ts';
+import type { Database } from '../../adapters/database/database.ts';
 import type { Thinking } from '../agents/thinking.ts';
 import type { RunHandlers } from '../executors/run.ts';
-import type { Journal } from '../journal/journal.ts';
 import type { RunMemory } from '../memories/run-memory.ts';
 import type { Generated } from '../skills/definition.ts';
-import type { RunDeps } from './attempt.ts';
+import type { Runs } from './attempt.ts';
 import type { ClaimedJob } from './jobs.store.ts';
-import { createRuns } from './run.ts';
+import type { Reports } from './reports.ts';
+import { startRun } from './run.ts';
 
 test('a first report that is made while the thinking ends is recorded before the run has ended', async () => {
   const flushed = Promise.withResolvers<void>();
   let isFlushing = false;
-  const { startRun, handlers } = runs({
-    waits: {
-      thinking: ({ say }) => ({
-        ...idleThinking,
-        async ended() {
-          say({ type: 'token', data: { step: 1, text: 'late' } });
-        },
-      }),
+  const stream = {
+    add() {},
+    flushed() {
+      isFlushing = true;
+      return flushed.promise;
     },
-    records: {
-      reports: () => ({
-        add() {},
-        flushed() {
-          isFlushing = true;
-          return flushed.promise;
-        },
-      }),
-    },
+  };
+  const { start, handlers } = runsOf({
+    thinking: ({ say }) => ({
+      ...idleThinking,
+      async ended() {
+        say({ type: 'token', data: { step: 1, text: 'late' } });
+      },
+    }),
+    reports: { open: () => stream } as unknown as Reports,
   });
-  const run = startRun({ id: 'a', started_at: 1 } as ClaimedJob, options);
+  const run = start({ id: 'a', started_at: 1 } as ClaimedJob);
   await handlers().onAsk('generate', {}, new AbortController().signal, null);
   let hasEnded = false;
 
@@ -44,12 +43,10 @@ test('a first report that is made while the thinking ends is recorded before the
 });
 
 test('a run that asks its memory alone leaves no steps to be ended', async () => {
-  const { startRun, handlers } = runs({
-    records: {
-      startMemory: () => ({ ask: async () => 'remembered' }) as Partial<RunMemory> as RunMemory,
-    },
+  const { start, handlers } = runsOf({
+    startMemory: () => ({ ask: async () => 'remembered' }) as Partial<RunMemory> as RunMemory,
   });
-  const run = startRun({ id: 'a', started_at: 1, epoch: 1 } as ClaimedJob, options);
+  const run = start({ id: 'a', started_at: 1, epoch: 1 } as ClaimedJob);
   const ask = (kind: string) => handlers().onAsk(kind, {}, new AbortController().signal, null);
 
   expect(await ask('recall')).toBe('remembered');
@@ -68,22 +65,18 @@ const idleThinking: ReturnType<Thinking> = {
 };
 
 /** Runs in executors that run nothing; `handlers` are those of the last run. */
-function runs(deps: {
-  readonly records: Partial<RunDeps['records']>;
-  readonly waits?: Partial<RunDeps['waits']>;
-}) {
+function runsOf(parts: Partial<Runs>) {
   let handlers: RunHandlers | undefined;
-  const startRun = createRuns({
-    base: {},
-    waits: {},
-    ...deps,
-    executors: {
-      run(_request: unknown, of: RunHandlers) {
-        handlers = of;
-        return { outcome: new Promise(() => {}), abort() {}, suspend() {} };
-      },
+  const executors = {
+    run(_request: unknown, of: RunHandlers) {
+      handlers = of;
+      return { outcome: new Promise(() => {}), abort() {}, suspend() {} };
     },
-    records: { ...deps.records, openJournal: () => ({}) as Journal },
-  } as unknown as RunDeps);
-  return { startRun, handlers: () => handlers as RunHandlers };
+  };
+  const context = contextOf({ database: {} as Database });
+  const runs = { context, executors, ...parts } as unknown as Runs;
+  return {
+    start: (job: ClaimedJob) => startRun(runs, job, options),
+    handlers: () => handlers as RunHandlers,
+  };
 }

@@ -12,7 +12,7 @@ import { unaskedFault } from '../journal/records.ts';
 import { wholeRun } from '../journal/run-part.ts';
 import type { MemoryChanges } from '../memories/record.ts';
 import { type RunOptions, skillOf } from './admission.ts';
-import { type Attempt, newAttempt, type RunDeps, recordsOf } from './attempt.ts';
+import { type Attempt, newAttempt, type Runs, recordsOf } from './attempt.ts';
 import type { ClaimedJob } from './jobs.store.ts';
 import { handlersOf } from './run-parts.ts';
 import type { RunMessage } from './settle-effects.ts';
@@ -22,44 +22,19 @@ import { runSkill } from './tool-run.ts';
 /** Time for the steps of a model to be recorded, once the run has ended. */
 const lastStepsMs = 10_000;
 
-/** An attempt under way. */
-export interface Run {
-  readonly handle: RunHandle;
-  readonly messages: readonly RunMessage[];
-  /** Its changes to the agent's memory; undefined when it made no memory request. */
-  memoryChanges(): Promise<MemoryChanges> | undefined;
-  /** Its calls of models; undefined when it made none. */
-  readonly thinking: RunThinking | undefined;
-  /** Whether it has asked for something that is on record, or is to be. */
-  readonly openedJournal: boolean;
-  /** The waits, by the number of their step, whose ends the run may not have got. */
-  openWaits(): number[];
-  /** Answers those of its waits that have ended. */
-  look(): Promise<void>;
-  /** Resolves when all its reports are recorded; to be awaited once it has ended. Null where it made none. */
-  ended(): Promise<void> | null;
-  /** The outcome, or a failure where the run no longer fits what is on record of its job. */
-  checked(outcome: AttemptOutcome): Promise<AttemptOutcome>;
-}
-
 /** What only some runs have: the settings of a skill that declares some; see `RunRequest`. */
 export type RunExtras = Pick<RunRequest, 'settings' | 'mayBegin'>;
 
-export type StartRun = (job: ClaimedJob, options: RunOptions, extras?: RunExtras) => Run;
-
-export function createRuns(deps: RunDeps): StartRun {
-  return (job, options, extras) => startRun(deps, job, options, extras);
-}
-
-function startRun(
-  deps: RunDeps,
+/** Starts a run of a claimed job. */
+export function startRun(
+  runs: Runs,
   job: ClaimedJob,
   { timeoutMs, alone }: RunOptions,
   extras?: RunExtras,
-): Run {
+): AttemptRun {
   const messages: RunMessage[] = [];
-  const attempt = newAttempt(deps, job);
-  const handle = deps.executors.run(
+  const attempt = newAttempt(runs, job);
+  const handle = runs.executors.run(
     {
       skill: skillOf(job),
       input: job.input,
@@ -74,8 +49,8 @@ function startRun(
   return new AttemptRun(attempt, handle, messages);
 }
 
-/** A class, because an object literal with accessors and a closure for each verb costs a microsecond more. */
-class AttemptRun implements Run {
+/** An attempt under way. */
+export class AttemptRun {
   readonly attempt: Attempt;
   readonly handle: RunHandle;
   readonly messages: readonly RunMessage[];
@@ -86,30 +61,37 @@ class AttemptRun implements Run {
     this.messages = messages;
   }
 
+  /** Its calls of models; undefined when it made none. */
   get thinking(): RunThinking | undefined {
     return this.attempt.thinking;
   }
 
+  /** Whether it has asked for something that is on record, or is to be. */
   get openedJournal(): boolean {
     return this.attempt.journal !== undefined;
   }
 
+  /** The waits, by the number of their step, whose ends the run may not have got. */
   openWaits(): number[] {
     return this.attempt.waits?.open() ?? [];
   }
 
-  async look(): Promise<void> {
+  /** Answers those of its waits that have ended. */
+  async answerWaits(): Promise<void> {
     await this.attempt.waits?.look();
   }
 
+  /** Its changes to the agent's memory; undefined when it made no memory request. */
   memoryChanges(): Promise<MemoryChanges> | undefined {
     return this.attempt.memory?.changes();
   }
 
+  /** Resolves when all its reports are recorded; to be awaited once it has ended. Null where it made none. */
   ended(): Promise<void> | null {
     return isBare(this.attempt) ? null : ended(this.attempt);
   }
 
+  /** The outcome, or a failure where the run no longer fits what is on record of its job. */
   checked(outcome: AttemptOutcome): Promise<AttemptOutcome> {
     return checked(this.attempt, outcome);
   }

@@ -4,26 +4,23 @@
  * in the transaction that makes them true, so an effect that is added here is missed by none.
  */
 
-import type { Database, Transaction } from '../../adapters/database/database.ts';
+import type { Transaction } from '../../adapters/database/database.ts';
 import type { MessageRole } from '../../adapters/database/tables.ts';
-import type { Queue } from '../../adapters/queue/queue.ts';
-import { type Clock, timestamp } from '../../kernel/clock.ts';
+import { timestamp } from '../../kernel/clock.ts';
 import type { RunErrorCode } from '../../kernel/errors.ts';
-import type { Logger } from '../../kernel/log.ts';
+import type { Context } from '../context/context.ts';
 import { addMessages, endConversations, type NewMessage } from '../conversations/record.ts';
 import { envelopeOf, type NewEvent, runData } from '../events/events.ts';
 import { appendEventsOf } from '../events/outbox.ts';
 import { UnconfirmedWrites } from '../leases/unconfirmed-writes.ts';
 import { messageText } from './accept.ts';
-import { completedJob } from './completed-job.ts';
-import type { EndWaits } from './end-waits.ts';
 import { endsOfChildren, isChild } from './families.ts';
-import type { JobFeed } from './feed.ts';
 import { insertJobEvents } from './job-events.store.ts';
 import { type ClaimedJob, changeJobCounts } from './jobs.store.ts';
 import { sendHint } from './queues.ts';
-import type { EndedRun, ScheduledRuns } from './scheduled-runs.ts';
+import type { EndedRun } from './scheduled-runs.ts';
 import { type EndedJob, listClaimStates } from './settle.store.ts';
+import type { Settler } from './settle.ts';
 import { isFinal, type Transition } from './states.ts';
 import { endingEvent } from './status-events.ts';
 
@@ -59,21 +56,6 @@ export interface Settled {
   readonly unchanged?: ClaimedJob | undefined;
 }
 
-export interface EffectDeps {
-  readonly base: { readonly queue: Queue; readonly writer: string };
-  readonly scheduled: ScheduledRuns;
-  readonly endWaits: EndWaits;
-  readonly observers: Observers;
-  /** Ends whose commit was not confirmed. */
-  readonly unconfirmed: Pick<UnconfirmedEnds, 'add' | 'forget'>;
-}
-
-/** Those who are notified of each settled job, after the commit. */
-interface Observers {
-  readonly feed: JobFeed;
-  observe(settled: Settled): void;
-}
-
 /** An end that may be on record; `id` is its job's. */
 interface RecordedEnd {
   readonly id: string;
@@ -85,16 +67,16 @@ export type UnconfirmedEnds = UnconfirmedWrites<RecordedEnd>;
 
 /** Records the effects of settled jobs; publishes them after the commit. */
 export async function recordEffects(
-  deps: EffectDeps,
+  settler: Settler,
   tx: Transaction,
   settled: readonly Settled[],
   now: number,
 ): Promise<void> {
-  const { scheduled } = deps;
-  const { writer } = deps.base;
+  const { context, parts, unconfirmed } = settler;
+  const { writer } = context;
   const ended = settled.filter(({ transition }) => isFinal(transition.status));
   // First, because it changes steps and jobs, which are locked before counts.
-  if (ended.some(isChild)) await deps.endWaits(tx, endsOfChildren(ended), now);
+  if (ended.some(isChild)) await parts.waitEnds.endWaits(tx, endsOfChildren(ended), now);
   await addMessages(
     tx,
     ended.flatMap((one) => messagesOf(one, now)),
@@ -118,25 +100,20 @@ export async function recordEffects(
     writer,
     settled.map(({ job, from, transition }) => ({ kind: job, from, to: transition.status })),
   );
-  await scheduled.ended(tx, ended.filter(isOfSchedule).flatMap(endedRun), now);
+  await parts.scheduledRuns.ended(tx, ended.filter(isOfSchedule).flatMap(endedRun), now);
   // This transaction has ended the claims, so no earlier one has.
-  deps.unconfirmed.forget(settled.map(({ job }) => job.id));
+  unconfirmed.forget(settled.map(({ job }) => job.id));
   tx.ifUncertain(() =>
-    deps.unconfirmed.add(settled.map((one) => ({ id: one.job.id, settled: one, now }))),
+    unconfirmed.add(settled.map((one) => ({ id: one.job.id, settled: one, now }))),
   );
   tx.afterCommit(() => {
-    for (const one of settled) publish(deps, one, now);
+    for (const one of settled) publish(context, one, now);
   });
 }
 
 /** Publishes ends whose commit was not confirmed, once the database shows that they are on record. */
-export function publishUnconfirmed(
-  deps: PublishDeps & {
-    readonly base: { readonly database: Database; readonly clock: Clock; readonly log: Logger };
-  },
-  searchMs: number,
-): UnconfirmedEnds {
-  const { database, clock, log } = deps.base;
+export function publishUnconfirmed(context: Context): UnconfirmedEnds {
+  const { config, database, clock, log } = context;
   return new UnconfirmedWrites(
     {
       async findCommitted(ends) {
@@ -147,23 +124,17 @@ export function publishUnconfirmed(
           return state?.epoch === job.epoch && state.status === transition.status;
         });
       },
-      settle: ({ settled, now }) => publish(deps, settled, now),
+      settle: ({ settled, now }) => publish(context, settled, now),
       onError: (err) => log.error({ err }, 'ends of jobs without a confirmation are not published'),
     },
     clock,
-    searchMs,
+    config.jobLeaseMs,
   );
 }
 
-type PublishDeps = Pick<EffectDeps, 'observers'> & {
-  readonly base: { readonly queue: Queue };
-};
-
-function publish({ base, observers }: PublishDeps, settled: Settled, now: number): void {
-  const { queue } = base;
-  const { feed, observe } = observers;
+/** Sends the hint of a job that goes on, and tells the observers. */
+function publish({ queue, observers }: Context, settled: Settled, now: number): void {
   const { job, transition } = settled;
-  observe(settled);
   if (transition.status === 'queued') {
     sendHint(queue, job, job.epoch, Math.max(0, transition.runAt - now));
   }
@@ -172,8 +143,7 @@ function publish({ base, observers }: PublishDeps, settled: Settled, now: number
     // The sweep finds the others: a hint takes memory.
     if (delayMs <= soonMs) sendHint(queue, job, job.epoch, delayMs);
   }
-  if (!feed.hasListeners(job.id)) return;
-  feed.publish(job.id, endingEvent(job, transition, now), completedJob(settled, now));
+  observers.ended(settled, now);
 }
 
 export function isOfSchedule({ job }: { readonly job: EndedJob }): boolean {

@@ -7,22 +7,24 @@
  * part of one transaction.
  */
 
-import { createBatch } from '../../adapters/database/batch.ts';
-import type { Database, Transaction } from '../../adapters/database/database.ts';
+import { Batch } from '../../adapters/database/batch.ts';
+import type { Transaction } from '../../adapters/database/database.ts';
 import type { JobStatus } from '../../adapters/database/tables.ts';
 import type { Backoff } from '../../kernel/backoff.ts';
-import type { Clock } from '../../kernel/clock.ts';
 import { PlatformError } from '../../kernel/errors.ts';
 import type { EndedClaim } from '../agents/abandoned-steps.ts';
 import type { Agents } from '../agents/agents.ts';
+import type { Context } from '../context/context.ts';
+import { abandonWaits } from '../journal/abandoned-waits.ts';
 import { listLastTurns } from '../journal/step-queries.ts';
+import type { WaitKinds } from '../journal/wait-kinds.ts';
 import { listOpenWaits } from '../journal/wait-queries.ts';
 import type { Memories } from '../memories/memories.ts';
 import type { MemoryChanges } from '../memories/record.ts';
 import { finishedAt } from './completed-job.ts';
+import type { WaitEnds } from './end-waits.ts';
 import { finishCancellations, holdFamilies, listCancellations } from './families.store.ts';
 import {
-  type CancelDeps,
   cancelDescendants,
   cancelUnclaimed,
   isChild,
@@ -31,13 +33,16 @@ import {
   type Unclaimed,
 } from './families.ts';
 import { type ClaimedJob, holdJobs, memoryUserOf } from './jobs.store.ts';
+import type { RunningJobs } from './running-jobs.ts';
+import type { ScheduledRuns } from './scheduled-runs.ts';
 import { recordProgress, settleJobs } from './settle.store.ts';
 import {
-  type EffectDeps,
   isOfSchedule,
   isQueuedAgain,
+  publishUnconfirmed,
   recordEffects,
   type Settled,
+  type UnconfirmedEnds,
 } from './settle-effects.ts';
 import {
   type AttemptOutcome,
@@ -67,36 +72,8 @@ export interface Settlement
   readonly openWaits?: readonly number[];
 }
 
-export interface Settle {
-  /** The job's new status; null when another attempt holds it and this one was ignored. */
-  (settlement: Settlement): Promise<JobStatus | null>;
-  /** Cancels the queued and the waiting ones of the jobs in the caller's transaction; how many. */
-  cancelUnclaimed(tx: Transaction, ids: readonly string[], error?: JobError): Promise<number>;
-  /**
-   * Cancels the queued ones of the jobs alone: those that wait have begun. The others go on, but their rows are
-   * locked, so that none is settled before the transaction ends.
-   */
-  cancelQueued(tx: Transaction, ids: readonly string[]): Promise<number>;
-  /** Cancels the jobs below an active one whose cancellation was requested; after `cancelUnclaimed` of that one. */
-  cancelBelow(tx: Transaction, id: string): Promise<unknown>;
-  /** Cancels jobs that cancellations have left, because they were more than one transaction should change; some a pass. */
-  cancelRest(): Promise<void>;
-}
-
-export interface SettleDeps {
-  readonly base: { readonly database: Database; readonly clock: Clock };
-  readonly backoff: Backoff;
-  readonly slices: {
-    readonly agents: Pick<Agents, 'lock'>;
-    readonly memories: Pick<Memories, 'keep'>;
-  };
-  readonly effects: EffectDeps;
-  /** What ends with a claim or a job. */
-  readonly ends: CancelDeps & {
-    readonly endAbandonedSteps: (tx: Transaction, claims: readonly EndedClaim[]) => Promise<void>;
-  };
-}
-
+/** Longest wait between retries of one job. */
+const backoffMaxMs = 60 * 60 * 1000;
 /** Jobs of which one transaction cancels what is left below them. */
 const familiesMax = 100;
 /** Transactions of one pass: the sweep, in which hints of due jobs wait for it, makes the next one soon. */
@@ -109,94 +86,134 @@ type Decided = Settlement &
     readonly progress?: Progress;
   };
 
-export function createSettle(deps: SettleDeps): Settle {
-  const settleOne = createBatch<Settlement, JobStatus | null>(
-    deps.base.database,
-    (tx, settlements) => settle(deps, tx, settlements),
-    partOfWrite,
-  );
-  return Object.assign(settleOne, {
-    cancelUnclaimed: (tx: Transaction, ids: readonly string[], error = cancelledError) =>
-      cancelFrom(deps, tx, ['queued', 'waiting'], ids, error),
-    cancelQueued: (tx: Transaction, ids: readonly string[]) =>
-      cancelFrom(deps, tx, ['queued'], ids, cancelledError),
-    cancelBelow: (tx: Transaction, id: string) => cancelBelow(deps, tx, [id]),
-    cancelRest: () => cancelRest(deps),
-  });
+/** The parts of the platform that the end of a job changes. */
+interface SettlerParts {
+  readonly agents: Agents;
+  readonly memories: Memories;
+  readonly scheduledRuns: ScheduledRuns;
+  readonly running: RunningJobs;
+  readonly waitEnds: WaitEnds;
+  readonly waitKinds: WaitKinds;
+  /** Ends the calls of models and tools that were under way when their claims ended. */
+  endAbandonedSteps(tx: Transaction, claims: readonly EndedClaim[]): Promise<void>;
 }
 
-async function settle(
-  deps: SettleDeps,
+export class Settler {
+  readonly context: Context;
+  readonly parts: SettlerParts;
+  readonly backoff: Backoff;
+  /** Ends whose commit was not confirmed. */
+  readonly unconfirmed: UnconfirmedEnds;
+  readonly #settlements: Batch<Settlement, JobStatus | null>;
+
+  constructor(context: Context, parts: SettlerParts) {
+    this.context = context;
+    this.parts = parts;
+    this.backoff = { baseMs: context.config.retryBackoffMs, maxMs: backoffMaxMs };
+    this.unconfirmed = publishUnconfirmed(context);
+    this.#settlements = new Batch(
+      context.database,
+      (tx, settlements) => settleAll(this, tx, settlements),
+      partOfWrite,
+    );
+  }
+
+  /** The job's new status; null when another attempt holds it and this one was ignored. */
+  settle(settlement: Settlement): Promise<JobStatus | null> {
+    return this.#settlements.add(settlement);
+  }
+
+  /** Cancels the queued and the waiting ones of the jobs in the caller's transaction; how many. */
+  cancelUnclaimed(
+    tx: Transaction,
+    ids: readonly string[],
+    error: JobError = cancelledError,
+  ): Promise<number> {
+    return cancelFrom(this, tx, ['queued', 'waiting'], ids, error);
+  }
+
+  /**
+   * Cancels the queued ones of the jobs alone: those that wait have begun. The others go on, but their rows are
+   * locked, so that none is settled before the transaction ends.
+   */
+  cancelQueued(tx: Transaction, ids: readonly string[]): Promise<number> {
+    return cancelFrom(this, tx, ['queued'], ids, cancelledError);
+  }
+
+  /**
+   * Cancels what is below jobs that have ended or are being cancelled. The caller holds their families, as after
+   * `cancelUnclaimed`.
+   */
+  async cancelBelow(tx: Transaction, ids: readonly string[]): Promise<void> {
+    const now = this.context.clock.now();
+    const descendants = await cancelDescendants(this, tx, ids, now);
+    if (descendants.length > 0) await recordEffects(this, tx, descendants, now);
+  }
+
+  /** Cancels jobs that cancellations have left, because they were more than one transaction should change; some a pass. */
+  async cancelRest(): Promise<void> {
+    const { database } = this.context;
+    for (let round = 0; round < roundsMax; round += 1) {
+      const ids = await listCancellations(database.read, familiesMax);
+      if (ids.length === 0) return;
+      await database.write(async (tx) => {
+        // As a settlement does: it locks the jobs before it records that some are left.
+        await holdFamilies(tx, ids);
+        // Before the cancellations, which record again what they leave.
+        await finishCancellations(tx, ids);
+        await this.cancelBelow(tx, ids);
+      });
+    }
+  }
+}
+
+async function settleAll(
+  settler: Settler,
   tx: Transaction,
   settlements: readonly Settlement[],
 ): Promise<(JobStatus | null)[]> {
-  const now = deps.base.clock.now();
-  await lockAgents(deps, tx, settlements);
-  const outcomes = settlements.map((one) => decide(deps, one, now));
+  const { context, parts } = settler;
+  const now = context.clock.now();
+  await lockAgents(settler, tx, settlements);
+  const outcomes = settlements.map((one) => decide(settler, one, now));
   // Before any other lock on jobs, so that all are locked in one order.
   if (outcomes.some(changesFamily)) await holdFamilies(tx, outcomes.map(idOf));
-  const advanced = await withProgress(deps, tx, outcomes, now);
-  const decided = await withDueWaits(tx, await withoutUnwanted(deps, tx, advanced));
-  const settled = await settleAll(tx, decided, now);
+  const advanced = await withProgress(settler, tx, outcomes, now);
+  const decided = await withDueWaits(tx, await withoutUnwanted(settler, tx, advanced));
+  const settled = await recordEnds(tx, decided, now);
   const recorded = settled.filter((one) => one !== null);
   // `lockAgents` has locked their agents before the jobs.
-  if (recorded.some(hasMemory)) await deps.slices.memories.keep(tx, recorded.flatMap(memoryOf));
+  if (recorded.some(hasMemory)) await parts.memories.keep(tx, recorded.flatMap(memoryOf));
   // Before the messages of the outcome: the steps under way are older.
   const withSteps = recorded.filter(mayHaveSteps).sort(byJobId);
-  if (withSteps.length > 0) await endSteps(deps, tx, withSteps);
+  if (withSteps.length > 0) await endSteps(settler, tx, withSteps);
   const parents = recorded.filter(mayLeaveDescendants).map(idOf);
   const effects =
     parents.length === 0
       ? recorded
-      : [...recorded, ...(await cancelDescendants(deps.ends, tx, parents, now))];
-  await recordEffects(deps.effects, tx, effects, now);
+      : [...recorded, ...(await cancelDescendants(settler, tx, parents, now))];
+  await recordEffects(settler, tx, effects, now);
   return settled.map((one) => one?.transition.status ?? null);
 }
 
 async function cancelFrom(
-  deps: SettleDeps,
+  settler: Settler,
   tx: Transaction,
   statuses: readonly Unclaimed[],
   ids: readonly string[],
   error: JobError,
 ): Promise<number> {
-  const now = deps.base.clock.now();
+  const now = settler.context.clock.now();
   await holdFamilies(tx, ids);
-  const cancelled = await cancelUnclaimed(deps.ends, tx, statuses, ids, error, now);
+  const cancelled = await cancelUnclaimed(settler, tx, statuses, ids, error, now);
   if (cancelled.length === 0) return 0;
   const parents = cancelled.filter(mayLeaveDescendants).map(idOf);
-  const descendants = await cancelDescendants(deps.ends, tx, parents, now);
-  await recordEffects(deps.effects, tx, [...cancelled, ...descendants], now);
+  const descendants = await cancelDescendants(settler, tx, parents, now);
+  await recordEffects(settler, tx, [...cancelled, ...descendants], now);
   return cancelled.length;
 }
 
-/** Cancels what is below jobs that have ended or are being cancelled; the caller holds their families. */
-async function cancelBelow(
-  deps: SettleDeps,
-  tx: Transaction,
-  ids: readonly string[],
-): Promise<number> {
-  const now = deps.base.clock.now();
-  const descendants = await cancelDescendants(deps.ends, tx, ids, now);
-  if (descendants.length > 0) await recordEffects(deps.effects, tx, descendants, now);
-  return descendants.length;
-}
-
-async function cancelRest(deps: SettleDeps): Promise<void> {
-  for (let round = 0; round < roundsMax; round += 1) {
-    const ids = await listCancellations(deps.base.database.read, familiesMax);
-    if (ids.length === 0) return;
-    await deps.base.database.write(async (tx) => {
-      // As a settlement does: it locks the jobs before it records that some are left.
-      await holdFamilies(tx, ids);
-      // Before the cancellations, which record again what they leave.
-      await finishCancellations(tx, ids);
-      await cancelBelow(deps, tx, ids);
-    });
-  }
-}
-
-function decide({ backoff }: SettleDeps, settlement: Settlement, now: number): Decided {
+function decide({ backoff }: Settler, settlement: Settlement, now: number): Decided {
   const { job, outcome, tookMs } = settlement;
   return {
     ...settlement,
@@ -214,14 +231,16 @@ function claimMs(job: ClaimedJob, now: number, tookMs?: number): number {
 
 /** Ends the steps that were under way, and those that wait unless the job goes on. */
 async function endSteps(
-  { ends: { endAbandonedSteps, abandonWaits } }: SettleDeps,
+  { context, parts }: Settler,
   tx: Transaction,
   recorded: readonly Decided[],
 ): Promise<void> {
   const interrupted = recorded.filter(({ transition }) => transition.status !== 'waiting');
-  await endAbandonedSteps(tx, interrupted.map(endedClaim));
+  await parts.endAbandonedSteps(tx, interrupted.map(endedClaim));
   const ended = recorded.filter(({ transition }) => isFinal(transition.status));
-  if (ended.length > 0) await abandonWaits(tx, ended.map(abandonedJob));
+  if (ended.length === 0) return;
+  const { clock } = context;
+  await abandonWaits({ clock, kinds: parts.waitKinds }, tx, ended.map(abandonedJob));
 }
 
 /** A run that waits is due when the first of its waits is, or at once if one has ended meanwhile. */
@@ -251,7 +270,7 @@ async function withDueWaits(
  * recorded a turn, or waits.
  */
 async function withProgress(
-  deps: SettleDeps,
+  settler: Settler,
   tx: Transaction,
   decided: readonly Decided[],
   now: number,
@@ -274,7 +293,7 @@ async function withProgress(
     } else if (lastTurn !== undefined) {
       const progress = progressAfter(one.outcome, one.job, hasNewTurn);
       const counting = { ...one, job: { ...one.job, ...progress }, progress };
-      progressed.set(one, withBounds(deps, counting, now));
+      progressed.set(one, withBounds(settler, counting, now));
     }
   }
   await recordProgress(tx, [...progressed.values()].map(progressRow));
@@ -287,7 +306,7 @@ function hasIdleClaims({ job, transition }: Decided): boolean {
 }
 
 /** The transition of a model's run with the attempts that it has left. */
-function withBounds({ backoff }: SettleDeps, one: Decided, now: number): Decided {
+function withBounds({ backoff }: Settler, one: Decided, now: number): Decided {
   if (one.job.idle_claims >= idleClaimsMax)
     return { ...one, transition: { status: 'failed', error: stuckError } };
   return { ...one, transition: nextState(one.outcome, one.job, backoff, now) };
@@ -298,7 +317,7 @@ function withBounds({ backoff }: SettleDeps, one: Decided, now: number): Decided
  * jobs: every transaction locks agents first, then jobs, then counts.
  */
 async function lockAgents(
-  { slices: { agents } }: SettleDeps,
+  { parts: { agents } }: Settler,
   tx: Transaction,
   settlements: readonly Settlement[],
 ): Promise<void> {
@@ -316,7 +335,7 @@ async function lockAgents(
 
 /** A run of a deleted or disabled schedule is not tried again. */
 async function withoutUnwanted(
-  { effects: { scheduled } }: SettleDeps,
+  { parts: { scheduledRuns } }: Settler,
   tx: Transaction,
   decided: readonly Decided[],
 ): Promise<readonly Decided[]> {
@@ -324,14 +343,14 @@ async function withoutUnwanted(
   if (ids.length === 0) return decided;
   // All of them, so that jobs are locked in one order.
   await holdJobs(tx, decided.map(idOf));
-  const unwanted = await scheduled.unwanted(tx, ids);
+  const unwanted = await scheduledRuns.unwanted(tx, ids);
   return decided.map((one) =>
     unwanted.has(one.job.id) ? { ...one, transition: withoutRetry(one.transition) } : one,
   );
 }
 
 /** The i-th result is the recorded settlement of the i-th attempt, or null when it had lost its lease. */
-async function settleAll(
+async function recordEnds(
   tx: Transaction,
   decided: readonly Decided[],
   now: number,

@@ -5,6 +5,7 @@
 import type { JobStatus } from '../../adapters/database/tables.ts';
 import { type Backoff, delayAfter } from '../../kernel/backoff.ts';
 import type { RunErrorCode } from '../../kernel/errors.ts';
+import type { JobError, Transition } from '../context/run-observer.ts';
 import type { RunOutcome } from '../executors/run.ts';
 
 /** Which states may follow each state. A final one has none. */
@@ -17,14 +18,10 @@ export const jobTransitions: Record<JobStatus, readonly JobStatus[]> = {
   cancelled: [],
 };
 
+export type { JobError, Transition };
+
 export function isFinal(status: JobStatus): boolean {
   return jobTransitions[status].length === 0;
-}
-
-/** Why a job failed or was cancelled, as the API shows it. */
-export interface JobError {
-  readonly code: RunErrorCode;
-  readonly message: string;
 }
 
 /** How an attempt ended: as its executor reports it, or as the platform decided. */
@@ -43,21 +40,6 @@ export type AttemptOutcome =
   | { readonly kind: 'deferred'; readonly afterMs: number }
   /** The claim ended before the code of the run began: no attempt is charged. */
   | { readonly kind: 'unbegun' };
-
-/** What the end of an attempt makes of the job. */
-export type Transition =
-  | { readonly status: 'completed'; readonly output: string }
-  | { readonly status: 'failed' | 'cancelled'; readonly error: JobError }
-  | {
-      readonly status: 'queued';
-      readonly runAt: number;
-      readonly error: JobError | null;
-      /** Attempts that are not charged. */
-      readonly refund: 0 | 1;
-      readonly unattributedDeaths: 0 | 1;
-    }
-  /** The attempt goes on when one of its waits has ended: `dueAt` at the latest. */
-  | { readonly status: 'waiting'; readonly dueAt: number };
 
 export const cancelledError: JobError = { code: 'cancelled', message: 'The job was cancelled' };
 

@@ -3,13 +3,36 @@
  * gets equal ones, made from the job's row.
  */
 import { timestamp } from '../../kernel/clock.ts';
-import { attemptEndN, endingN, type JobEvent, type Position } from './feed.ts';
+import type { RunObserver } from '../context/run-observer.ts';
+import { completedJob } from './completed-job.ts';
+import { attemptEndN, endingN, type JobEvent, type JobFeed, type Position } from './feed.ts';
 import type { JobEventData } from './job-events.schemas.ts';
 import type { JobRow } from './jobs.store.ts';
+import type { Settled } from './settle-effects.ts';
 import type { JobError, Transition } from './states.ts';
+
+/** Publishes the begins and ends of claims in the streams of their jobs. An event without a listener is not made. */
+export class StatusStream implements RunObserver {
+  readonly #feed: JobFeed;
+
+  constructor(feed: JobFeed) {
+    this.#feed = feed;
+  }
+
+  begun(job: ActiveClaim): void {
+    if (this.#feed.hasListeners(job.id)) this.#feed.publish(job.id, activeEvent(job));
+  }
+
+  ended(settled: Settled, now: number): void {
+    const { job, transition } = settled;
+    if (!this.#feed.hasListeners(job.id)) return;
+    this.#feed.publish(job.id, endingEvent(job, transition, now), completedJob(settled, now));
+  }
+}
 
 /** The part of a claim that its events contain. */
 type Claim = Pick<JobRow, 'epoch' | 'attempt'>;
+type ActiveClaim = Claim & Pick<JobRow, 'id' | 'started_at' | 'resumed_at'>;
 
 /** The first event of every job's stream. */
 export function queuedEvent(job: Pick<JobRow, 'created_at'>): JobEvent {
@@ -17,7 +40,7 @@ export function queuedEvent(job: Pick<JobRow, 'created_at'>): JobEvent {
 }
 
 /** The first event of a claim: its attempt begins, or goes on after a wait. */
-export function activeEvent(job: Claim & Pick<JobRow, 'started_at' | 'resumed_at'>): JobEvent {
+export function activeEvent(job: Omit<ActiveClaim, 'id'>): JobEvent {
   const { epoch, attempt, started_at, resumed_at } = job;
   const resumed = resumed_at === null ? {} : { resumed_at: timestamp(resumed_at) };
   const at = timestamp(resumed_at ?? started_at ?? 0);

@@ -1,21 +1,22 @@
 import { expect, test } from 'vitest';
+import { contextOf } from '../../../test/support/context.ts';
+import type { Database } from '../../adapters/database/database.ts';
 import { wholeRun } from '../journal/run-part.ts';
 import { createWaitScope } from '../journal/wait-scope.ts';
-import { newAttempt, type RunDeps } from './attempt.ts';
+import { newAttempt, type Runs } from './attempt.ts';
 import type { ClaimedJob } from './jobs.store.ts';
 import { runSkill } from './tool-run.ts';
+
+const context = contextOf({ database: {} as Database });
 
 test.each([
   ['that a person has approved runs once', true, 1],
   ['that needs no approval runs three times', false, 3],
 ])('a tool %s while its executors die', async (_, isOnce, times) => {
   let runs = 0;
-  const deps = {
-    skills: {
-      registry: {
-        definition: () => ({ timeoutMs: 1_000, timeoutField: null, remoteSourceId: null }),
-      },
-    },
+  const parts = {
+    context,
+    skills: { definition: () => ({ timeoutMs: 1_000, timeoutField: null, remoteSourceId: null }) },
     executors: {
       run() {
         runs += 1;
@@ -23,8 +24,8 @@ test.each([
         return { outcome, abort() {}, suspend() {} };
       },
     },
-  } as unknown as RunDeps;
-  const attempt = newAttempt(deps, { id: 'a' } as ClaimedJob);
+  } as unknown as Runs;
+  const attempt = newAttempt(parts, { id: 'a' } as ClaimedJob);
   const call = { skill: 'test/v1.0/tool', input: '{}', isOnce, wasInterrupted: false };
   const { signal } = new AbortController();
 
@@ -46,8 +47,9 @@ test.each([
 ])('a tool %s', async (_, input, expected) => {
   const limits: number[] = [];
   const skill = { timeoutMs: 1_000, timeoutField: 'limit', remoteSourceId: null };
-  const deps = {
-    skills: { registry: { definition: () => skill } },
+  const parts = {
+    context,
+    skills: { definition: () => skill },
     executors: {
       run({ timeoutMs }: { timeoutMs: number }) {
         limits.push(timeoutMs);
@@ -55,9 +57,9 @@ test.each([
         return { outcome, abort() {}, suspend() {} };
       },
     },
-  } as unknown as RunDeps;
+  } as unknown as Runs;
   await runSkill(
-    newAttempt(deps, { id: 'a' } as ClaimedJob),
+    newAttempt(parts, { id: 'a' } as ClaimedJob),
     { skill: 'test/v1.0/tool', input, isOnce: false, wasInterrupted: false },
     wholeRun,
     new AbortController().signal,
@@ -74,8 +76,9 @@ test.each([
   async (_, maxAttempts, times) => {
     let runs = 0;
     const skill = { timeoutMs: 1_000, timeoutField: null, remoteSourceId: 'a', maxAttempts };
-    const deps = {
-      skills: { registry: { definition: () => skill } },
+    const parts = {
+      context,
+      skills: { definition: () => skill },
       executors: {
         run() {
           runs += 1;
@@ -83,10 +86,10 @@ test.each([
           return { outcome, abort() {}, suspend() {} };
         },
       },
-    } as unknown as RunDeps;
+    } as unknown as Runs;
     const call = { skill: 'mcp-a/v1.0/tool', input: '{}', isOnce: false, wasInterrupted: true };
     const result = await runSkill(
-      newAttempt(deps, { id: 'a' } as ClaimedJob),
+      newAttempt(parts, { id: 'a' } as ClaimedJob),
       call,
       wholeRun,
       new AbortController().signal,

@@ -23,14 +23,14 @@ export async function runSkill(
   signal: AbortSignal,
   scope: WaitScope,
 ): Promise<SkillResult> {
-  const { deps, job } = attempt;
+  const { runs, job } = attempt;
   const context = { ...attempt.context, path: part.path };
-  const skill = deps.skills.registry.definition(job.organization_id, ...skillKeyParts(name));
+  const skill = runs.skills.definition(job.organization_id, ...skillKeyParts(name));
   if (skill === undefined) {
     const message = `No definition of the skill ${name} is loaded here`;
     return { kind: 'failed', code: 'skill_execution_failed', message };
   }
-  const found = await findSettings(deps.skills, job, name);
+  const found = await findSettings(runs, job, name);
   if (found && 'missing' in found) {
     return { kind: 'failed', code: 'missing_credentials', message: found.missing };
   }
@@ -39,27 +39,29 @@ export async function runSkill(
   }
   const timeoutMs = timeLimitOf(skill, input);
   const request = { skill: name, input, context, timeoutMs, ...(found && { settings: found }) };
-  for (let runs = 1; ; runs++) {
+  for (let tries = 1; ; tries++) {
     if (signal.aborted) return { kind: 'stopped' };
     const run = newToolRun(attempt, part, scope);
-    const handle = deps.executors.run({ ...request, alone: runs === displacedMax }, run.handlers);
+    const handle = runs.executors.run({ ...request, alone: tries === displacedMax }, run.handlers);
     const abort = () => stop(handle);
     signal.addEventListener('abort', abort, { once: true });
     const outcome = await handle.outcome;
     signal.removeEventListener('abort', abort);
     // Requests that it did not await count as well.
     await Promise.all(run.asked);
-    if (outcome.kind === 'displaced' && runs < displacedMax && !isOnce) {
+    if (outcome.kind === 'displaced' && tries < displacedMax && !isOnce) {
       if (run.changes.length > 0) await memoryOf(attempt).undo(run.changes);
       continue;
     }
     run.changes.forEach(part.note);
+    const result = resultOf(outcome, isOnce);
+    runs.context.observers.toolEnded(job, name, 'code' in result ? result.code : null);
     if (outcome.kind === 'failed') {
       const { code, message, stack } = outcome;
       const failure = { job_id: job.id, skill: name, error: { code, message }, stack };
-      deps.base.log.info(failure, 'a tool failed');
+      runs.context.log.info(failure, 'a tool failed');
     }
-    return { ...resultOf(outcome, isOnce), said: run.said };
+    return { ...result, said: run.said };
   }
 }
 

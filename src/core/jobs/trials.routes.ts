@@ -9,7 +9,7 @@ import { onceGiven } from '../../adapters/http/idempotency-key.ts';
 import type { Server } from '../../adapters/http/server.ts';
 import type { Caller } from '../../kernel/caller.ts';
 import { refuseLong } from '../../kernel/long-text.ts';
-import type { Execute, Target } from './execute.ts';
+import type { Execution, Target } from './execute.ts';
 import {
   type AnswerDeps,
   answerAccepted,
@@ -39,7 +39,7 @@ const trialSchema = {
 };
 
 interface TrialRouteDeps extends AnswerDeps {
-  readonly execute: Execute;
+  readonly execution: Execution;
   readonly agents: {
     /** Throws `403` for a caller that lacks the scopes of a change of the agent. */
     requireWritable(caller: Caller, agentId: string): Promise<void>;
@@ -47,14 +47,14 @@ interface TrialRouteDeps extends AnswerDeps {
 }
 
 export function trialRoutes(server: Server, deps: TrialRouteDeps) {
-  const { execute, agents } = deps;
+  const { execution, agents } = deps;
   const targets = new WeakMap<FastifyRequest, Target>();
   const findTarget = async (request: FastifyRequest) => {
     const { agentId } = request.params as { agentId: string };
     const conversationId = onceGiven(request, 'x-conversation-id');
-    const asked = () => ({ agentId, conversationId });
+    const readIds = () => ({ agentId, conversationId });
     const caller = callerOf(request);
-    targets.set(request, await execute.target(caller, runTask, asked));
+    targets.set(request, await execution.findTarget(caller, runTask, readIds));
     // A trial changes the agent for one run, so it needs the scopes of a change.
     await agents.requireWritable(caller, agentId);
   };
@@ -65,6 +65,6 @@ export function trialRoutes(server: Server, deps: TrialRouteDeps) {
     refuseLong('agent.instructions', agent.instructions ?? '');
     const target = targets.get(request as unknown as FastifyRequest) as Target;
     const given = { ...executionOptions(request, caller), overrides: agent, inputField: 'input' };
-    return answerAccepted(deps, reply, await execute.run(caller, target, input, given));
+    return answerAccepted(deps, reply, await execution.execute(caller, target, input, given));
   });
 }

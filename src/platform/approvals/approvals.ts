@@ -7,7 +7,7 @@ import type { Database, Handle, Transaction } from '../../adapters/database/data
 import type { PageAsked } from '../../adapters/database/page-bytes.ts';
 import type { Context } from '../../core/context/context.ts';
 import { appendEvents } from '../../core/events/outbox.ts';
-import type { EndWaits } from '../../core/jobs/end-waits.ts';
+import type { WaitEnds } from '../../core/jobs/end-waits.ts';
 import { type Clock, timestamp } from '../../kernel/clock.ts';
 import { invalid, invalidIn, notFound, PlatformError } from '../../kernel/errors.ts';
 import { answerIssues, type Form } from '../../kernel/form.ts';
@@ -44,12 +44,12 @@ export interface Decision {
 export class Approvals {
   readonly database: Database;
   readonly clock: Clock;
-  readonly endWaits: EndWaits;
+  readonly waitEnds: WaitEnds;
 
-  constructor({ database, clock }: Context, endWaits: EndWaits) {
+  constructor({ database, clock }: Context, waitEnds: WaitEnds) {
     this.database = database;
     this.clock = clock;
-    this.endWaits = endWaits;
+    this.waitEnds = waitEnds;
   }
 
   /** The organization's approval, or `404 not_found`. */
@@ -109,7 +109,7 @@ function answerOf({ fields }: ApprovalRow, { status, answer }: Decision): Json |
 }
 
 async function decideIn(
-  { clock, endWaits }: Approvals,
+  { clock, waitEnds }: Approvals,
   tx: Transaction,
   { organization_id, id, job_id, n, expires_at }: ApprovalRow,
   { status, by, reason, answer }: Omit<Decision, 'answer'> & { readonly answer: Json | null },
@@ -119,7 +119,8 @@ async function decideIn(
   const decision = decisionOf(status === 'approved', { kind, id: by.id }, reason, answer);
   const result = { value: decision };
   // The step decides who is first: a decision, the deadline or the end of the job.
-  const [isFirst] = expires_at > now ? await endWaits(tx, [{ job_id, n, result }], now) : [false];
+  const [isFirst] =
+    expires_at > now ? await waitEnds.endWaits(tx, [{ job_id, n, result }], now) : [false];
   const decider = { decided_by: by.id, decided_by_kind: kind, decided_by_key: apiKeyId };
   const text = answer === null ? null : JSON.stringify(answer);
   const decided = { status, decided_at: now, ...decider, reason, answer: text };

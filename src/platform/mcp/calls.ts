@@ -1,11 +1,11 @@
 /**
  * A call of a tool is a job: accepted by the same verb as `POST /api/{category}/{version}/{skill-name}`, so with the
  * same checks, limits and records. This module accepts it and follows it to its end. Never decides what a
- * client may do; `execute` does.
+ * client may do; `Execution` does.
  */
 
 import type { AcceptedJob } from '../../core/jobs/accept.ts';
-import type { Execute } from '../../core/jobs/execute.ts';
+import type { Execution } from '../../core/jobs/execute.ts';
 import type { JobEvent } from '../../core/jobs/feed.ts';
 import type { Jobs } from '../../core/jobs/jobs.ts';
 import type { Caller } from '../../kernel/caller.ts';
@@ -18,8 +18,8 @@ import type { SkillTool } from './tools.ts';
 const waitMs = 2 ** 31 - 1;
 
 export interface CallsDeps {
-  readonly execute: Execute;
-  readonly jobs: Pick<Jobs, 'awaitEnd' | 'cancel' | 'get' | 'find'>;
+  readonly execution: Execution;
+  readonly jobs: Jobs;
   readonly approvals: Approvals;
   /** The events of a job, from its beginning. */
   openStream(organizationId: string, jobId: string, signal: AbortSignal): AsyncIterable<JobEvent>;
@@ -35,15 +35,15 @@ export interface CallOptions {
 
 /** Accepts the job of a call. */
 export async function begin(
-  { execute }: Pick<CallsDeps, 'execute'>,
+  { execution }: Pick<CallsDeps, 'execution'>,
   caller: Caller,
   { skill }: SkillTool,
   input: unknown,
   { agentId, conversationId, userId, idempotencyKey }: CallOptions,
 ): Promise<AcceptedJob> {
   const path = { category: skill.category, version: skill.version, skillName: skill.name };
-  const target = await execute.target(caller, path, () => ({ agentId, conversationId }));
-  const { job } = await execute.run(caller, target, input, {
+  const target = await execution.findTarget(caller, path, () => ({ agentId, conversationId }));
+  const { job } = await execution.execute(caller, target, input, {
     userId: userId ?? caller.clientName,
     isForUser: userId !== undefined,
     triggerType: 'api',

@@ -5,7 +5,7 @@
  */
 import type { Database, Transaction } from '../../adapters/database/database.ts';
 import type { Context } from '../../core/context/context.ts';
-import { type EndWaits, lockJobs } from '../../core/jobs/end-waits.ts';
+import { lockJobs, type WaitEnds } from '../../core/jobs/end-waits.ts';
 import type { Clock } from '../../kernel/clock.ts';
 import { eventValue } from './event-waits.ts';
 import {
@@ -60,12 +60,12 @@ export async function lockAudience(tx: Transaction, audience: Audience): Promise
 export class EventDelivery {
   readonly database: Database;
   readonly clock: Clock;
-  readonly endWaits: EndWaits;
+  readonly waitEnds: WaitEnds;
 
-  constructor({ database, clock }: Context, endWaits: EndWaits) {
+  constructor({ database, clock }: Context, waitEnds: WaitEnds) {
     this.database = database;
     this.clock = clock;
-    this.endWaits = endWaits;
+    this.waitEnds = waitEnds;
   }
 
   /** Delivers an event to as many waiting jobs as fit into one transaction. */
@@ -76,7 +76,7 @@ export class EventDelivery {
     const waiting = await findWaiting(tx, audience);
     if (waiting.length === 0) return { delivered: 0, isDone: true };
     const result = { value: eventValue(event) };
-    const ended = await this.endWaits(
+    const ended = await this.waitEnds.endWaits(
       tx,
       waiting.map(({ job_id, n }) => ({ job_id, n, result })),
       now,

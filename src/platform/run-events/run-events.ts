@@ -6,7 +6,7 @@
 import { hash } from 'node:crypto';
 import type { Database, Transaction } from '../../adapters/database/database.ts';
 import type { Context } from '../../core/context/context.ts';
-import type { EndWaits } from '../../core/jobs/end-waits.ts';
+import type { WaitEnds } from '../../core/jobs/end-waits.ts';
 import { idempotencyMs } from '../../core/jobs/idempotency.ts';
 import type { Clock } from '../../kernel/clock.ts';
 import { invalid, notFound, PlatformError } from '../../kernel/errors.ts';
@@ -65,10 +65,10 @@ export class RunEvents {
   readonly clock: Clock;
   readonly delivery: EventDelivery;
 
-  constructor(context: Context, endWaits: EndWaits) {
+  constructor(context: Context, waitEnds: WaitEnds) {
     this.database = context.database;
     this.clock = context.clock;
-    this.delivery = new EventDelivery(context, endWaits);
+    this.delivery = new EventDelivery(context, waitEnds);
   }
 
   /**

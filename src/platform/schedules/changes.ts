@@ -17,7 +17,7 @@ import { nextSlot, parseStoredTimetable } from './timetable.ts';
 
 /** Changes the given fields; returns the new row. */
 export function changeScheduledJob(
-  { database, clock, agents, skills, jobs }: Schedules,
+  { database, clock, agents, skills, settler }: Schedules,
   caller: Caller,
   id: string,
   fields: ScheduledJobChanges,
@@ -38,7 +38,7 @@ export function changeScheduledJob(
     const next_run_at = planned(before, after, now);
     await recordGivenUp(tx, before, after, now);
     if (!(await updateScheduledJob(tx, { ...after, next_run_at }))) throw duplicate();
-    if (before.enabled === 1 && after.enabled === 0) await stopRuns(tx, jobs, id);
+    if (before.enabled === 1 && after.enabled === 0) await stopRuns(tx, settler, id);
     return lockRow(tx, organizationId, id);
   });
 }

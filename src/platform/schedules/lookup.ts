@@ -1,6 +1,6 @@
 /** Finds and locks the scheduled job of a request, and cancels its runs. */
 import type { Handle, Transaction } from '../../adapters/database/database.ts';
-import type { Jobs } from '../../core/jobs/jobs.ts';
+import type { Settler } from '../../core/jobs/settle.ts';
 import { notFound, PlatformError } from '../../kernel/errors.ts';
 import { isId } from '../../kernel/ids.ts';
 import { findJobsGoingOn, markRunsUnwanted } from './runs.store.ts';
@@ -38,9 +38,13 @@ export function duplicate(): PlatformError {
 }
 
 /** Cancels the queued runs of a locked scheduled job; its active runs get no further attempt. */
-export async function stopRuns(tx: Transaction, jobs: Jobs, scheduledJobId: string): Promise<void> {
+export async function stopRuns(
+  tx: Transaction,
+  settler: Settler,
+  scheduledJobId: string,
+): Promise<void> {
   const jobIds = await findJobsGoingOn(tx, scheduledJobId);
   if (jobIds.length === 0) return;
-  await jobs.cancelQueued(tx, jobIds);
+  await settler.cancelQueued(tx, jobIds);
   await markRunsUnwanted(tx, { scheduled_job_id: scheduledJobId });
 }

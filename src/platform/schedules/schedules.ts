@@ -14,11 +14,11 @@ import type { PageAsked } from '../../adapters/database/page-bytes.ts';
 import type { Agents } from '../../core/agents/agents.ts';
 import type { ApiKeys } from '../../core/api-keys/api-keys.ts';
 import type { Context } from '../../core/context/context.ts';
-import type { Accept, AcceptedJob } from '../../core/jobs/accept.ts';
+import type { AcceptedJob, Acceptor } from '../../core/jobs/accept.ts';
 import { agentPaused, refuseInvalid } from '../../core/jobs/execute.ts';
 import { jobSummary } from '../../core/jobs/job-views.ts';
-import type { Jobs } from '../../core/jobs/jobs.ts';
 import { refusalsOf, requireSkillScopes } from '../../core/jobs/readiness.ts';
+import type { Settler } from '../../core/jobs/settle.ts';
 import {
   lookupOf,
   type Skill,
@@ -61,8 +61,8 @@ export class Schedules {
   readonly agents: Agents;
   readonly apiKeys: ApiKeys;
   readonly skills: SkillRegistry;
-  readonly accept: Accept;
-  readonly jobs: Jobs;
+  readonly acceptor: Acceptor;
+  readonly settler: Settler;
 
   constructor(
     { config, database, clock }: Context,
@@ -70,8 +70,8 @@ export class Schedules {
       readonly agents: Agents;
       readonly apiKeys: ApiKeys;
       readonly skills: SkillRegistry;
-      readonly accept: Accept;
-      readonly jobs: Jobs;
+      readonly acceptor: Acceptor;
+      readonly settler: Settler;
     },
   ) {
     this.database = database;
@@ -80,8 +80,8 @@ export class Schedules {
     this.agents = slices.agents;
     this.apiKeys = slices.apiKeys;
     this.skills = slices.skills;
-    this.accept = slices.accept;
-    this.jobs = slices.jobs;
+    this.acceptor = slices.acceptor;
+    this.settler = slices.settler;
   }
 
   /** The organization's scheduled job, or `404 not_found`. */
@@ -174,7 +174,7 @@ export class Schedules {
   async remove(caller: Caller, id: string): Promise<void> {
     await this.database.write(async (tx) => {
       await lockRow(tx, caller.organizationId, id);
-      await stopRuns(tx, this.jobs, id);
+      await stopRuns(tx, this.settler, id);
       await budgetsOfScheduledJob.remove(tx, caller, id);
       await deleteScheduledJob(tx, id);
     });
@@ -190,7 +190,7 @@ export class Schedules {
       const { status } = await this.agents.lock(tx, organizationId, row.agent_id);
       if (status === 'paused') throw agentPaused(row.agent_id);
       const now = this.clock.now();
-      const [acceptance] = await this.accept.within(tx, [runRequest(row, caller, skill)]);
+      const [acceptance] = await this.acceptor.acceptWithin(tx, [runRequest(row, caller, skill)]);
       const { job } = acceptance as { job: AcceptedJob };
       const record = { slot: null, outcome: 'run_now', slots: 1, message: null } as const;
       await insertRuns(tx, [newRun(row, record, job.id, now)]);

@@ -9,7 +9,7 @@ import type { Database, Transaction } from '../../adapters/database/database.ts'
 import type { Context } from '../../core/context/context.ts';
 import { envelopeOf, type NewEvent } from '../../core/events/events.ts';
 import { appendEvents } from '../../core/events/outbox.ts';
-import type { Accept } from '../../core/jobs/accept.ts';
+import type { Acceptor } from '../../core/jobs/accept.ts';
 import {
   type Obstacle,
   type Readiness,
@@ -55,7 +55,7 @@ export class Tick {
   readonly database: Database;
   readonly clock: Clock;
   readonly log: Logger;
-  readonly slices: ReadinessDeps & { readonly accept: Accept };
+  readonly slices: ReadinessDeps & { readonly acceptor: Acceptor };
   /** Whether the clock was set back since the last call; true at the first one. */
   readonly wasSetBack: () => boolean;
   /** Whether next slots must be recomputed; true until that has succeeded. */
@@ -63,7 +63,7 @@ export class Tick {
 
   constructor(
     { database, clock, log }: Context,
-    slices: ReadinessDeps & { readonly accept: Accept },
+    slices: ReadinessDeps & { readonly acceptor: Acceptor },
   ) {
     this.database = database;
     this.clock = clock;
@@ -159,14 +159,14 @@ async function prepare(
 }
 
 async function runDue(
-  { slices: { accept }, clock, log }: Tick,
+  { slices: { acceptor }, clock, log }: Tick,
   tx: Transaction,
   prepared: ReadonlyMap<string, Prepared>,
 ): Promise<number> {
   const now = clock.now();
   const decided = await decideLocked(tx, prepared, now);
   const firing = decided.filter(({ decision }) => decision.runs !== null);
-  const accepted = await accept.within(
+  const accepted = await acceptor.acceptWithin(
     tx,
     firing.map(({ job, readiness }) => {
       const { caller, skill } = readiness as Ready;

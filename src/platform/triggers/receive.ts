@@ -13,7 +13,7 @@ import type { Context } from '../../core/context/context.ts';
 import { envelopeOf } from '../../core/events/events.ts';
 import { appendEvents } from '../../core/events/outbox.ts';
 import type { AcceptedJob } from '../../core/jobs/accept.ts';
-import type { Execute, Target } from '../../core/jobs/execute.ts';
+import type { Execution, Target } from '../../core/jobs/execute.ts';
 import { type IdempotencyKey, idempotencyMs } from '../../core/jobs/idempotency.ts';
 import type { Caller } from '../../kernel/caller.ts';
 import type { Clock } from '../../kernel/clock.ts';
@@ -74,7 +74,7 @@ export class TriggerReceiver {
   readonly clock: Clock;
   readonly apiKeys: ApiKeys;
   readonly secrets: SigningSecrets;
-  readonly execute: Execute;
+  readonly execution: Execution;
   readonly runEvents: RunEvents;
   readonly mappings: Mappings;
   /** The time of each trigger's last report of each code. */
@@ -85,7 +85,7 @@ export class TriggerReceiver {
     slices: {
       readonly apiKeys: ApiKeys;
       readonly secrets: SigningSecrets;
-      readonly execute: Execute;
+      readonly execution: Execution;
       readonly runEvents: RunEvents;
       readonly mappings: Mappings;
     },
@@ -94,7 +94,7 @@ export class TriggerReceiver {
     this.clock = clock;
     this.apiKeys = slices.apiKeys;
     this.secrets = slices.secrets;
-    this.execute = slices.execute;
+    this.execution = slices.execution;
     this.runEvents = slices.runEvents;
     this.mappings = slices.mappings;
   }
@@ -143,7 +143,7 @@ async function startRun(
   const earlier = idempotency && (await startedJob(receiver, idempotency));
   if (earlier !== undefined) return { job: earlier, isReplay: true };
   const input = await inputOf(receiver.mappings, trigger, target, message, call.headers);
-  return receiver.execute.run(caller, target, input, {
+  return receiver.execution.execute(caller, target, input, {
     userId: trigger.name,
     triggerType: 'webhook',
     idempotency,
@@ -186,9 +186,9 @@ async function targetOf(
   const { skill_category: category, skill_version: version, skill_name: skillName } = trigger;
   const name = `${category}/${version}/${skillName}`;
   try {
-    return await receiver.execute.target(caller, { category, version, skillName }, () => ({
-      agentId: trigger.agent_id,
-    }));
+    const path = { category, version, skillName };
+    const readIds = () => ({ agentId: trigger.agent_id });
+    return await receiver.execution.findTarget(caller, path, readIds);
   } catch (error) {
     const code = error instanceof PlatformError ? error.code : undefined;
     if (code === 'skill_not_found') {
@@ -202,7 +202,7 @@ async function targetOf(
   }
 }
 
-/** The job that an earlier identical call has started. `execute` checks again in its transaction. */
+/** The job that an earlier identical call has started. `Execution` checks again in its transaction. */
 function startedJob(
   { database, clock }: TriggerReceiver,
   { owner, key, fingerprint }: IdempotencyKey,

@@ -4,7 +4,7 @@
  * database decides whether a hint is still true. Each claim reads the webhook's url and secret, so a
  * change of them applies from the next attempt on.
  */
-import { createBatch } from '../../adapters/database/batch.ts';
+import { Batch } from '../../adapters/database/batch.ts';
 import type { Transaction } from '../../adapters/database/database.ts';
 import type { SigningSecrets } from '../../adapters/database/signing-secrets.ts';
 import { claimOfEach } from '../../core/leases/claims.ts';
@@ -56,7 +56,7 @@ interface Claim {
 }
 
 interface DelivererState extends DeliverDeps {
-  readonly claim: (deliveryId: string) => Promise<Claim | null>;
+  readonly claimed: Batch<string, Claim | null>;
   readonly lanes: Lanes;
   readonly stopping: AbortController;
 }
@@ -64,7 +64,7 @@ interface DelivererState extends DeliverDeps {
 export function createDeliverer(deps: DeliverDeps) {
   const state: DelivererState = {
     ...deps,
-    claim: createBatch(deps.base.database, (tx, ids) => claim(deps, tx, ids)),
+    claimed: new Batch(deps.base.database, (tx, ids) => claim(deps, tx, ids)),
     lanes: createLanes((id) => deliver(state, id)),
     stopping: new AbortController(),
   };
@@ -122,7 +122,7 @@ function claimIdentity({ id, webhook_id, epoch, started_at }: ClaimedDelivery): 
 /** Makes one attempt; whether the receiver answered quickly, null when none was made. Never rejects. */
 async function deliver(state: DelivererState, deliveryId: string): Promise<WasQuick> {
   try {
-    const claim = await state.claim(deliveryId);
+    const claim = await state.claimed.add(deliveryId);
     return claim === null ? null : await attempt(state, claim);
   } catch (err) {
     const { log } = state.base;

@@ -4,7 +4,7 @@
  * its pending deliveries; attempts under way run to their end. A settlement counts only from the attempt
  * that still holds the lease. One that has lost it changes nothing and gets null.
  */
-import { createBatch } from '../../adapters/database/batch.ts';
+import { Batch } from '../../adapters/database/batch.ts';
 import type { CountChange } from '../../adapters/database/counts.ts';
 import type { Transaction } from '../../adapters/database/database.ts';
 import type { DeliveryStatus } from '../../adapters/database/tables.ts';
@@ -55,7 +55,10 @@ export interface SettleDeps extends DeliveriesDeps {
 }
 
 export function createSettle(deps: SettleDeps): Settle {
-  return createBatch(deps.database, (tx, settlements) => settle(deps, tx, settlements));
+  const batch = new Batch<Settlement, DeliveryStatus | null>(deps.database, (tx, settlements) =>
+    settle(deps, tx, settlements),
+  );
+  return (settlement) => batch.add(settlement);
 }
 
 async function settle(

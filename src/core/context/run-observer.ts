@@ -1,0 +1,132 @@
+/**
+ * The events of runs, each with its job. Metrics, statistics, the heartbeat of the process and the streams of jobs
+ * observe them; traces or an audit would be further observers. An observer is called after the commit that makes an
+ * event true, so it delays nothing but must not throw.
+ */
+import type { Selectable } from 'kysely';
+import type { JobsTable, StepKind, WaitKind } from '../../adapters/database/tables.ts';
+import type { RunErrorCode } from '../../kernel/errors.ts';
+
+type JobRow = Selectable<JobsTable>;
+
+/** The job of an event. */
+export type ObservedJob = Pick<
+  JobRow,
+  'id' | 'organization_id' | 'agent_id' | 'skill_category' | 'skill_name' | 'skill_version'
+>;
+
+/** A job as it was recorded. */
+export type ObservedNewJob = ObservedJob &
+  Pick<JobRow, 'api_key_id' | 'trigger_type' | 'created_at'>;
+
+/** A job in a claim. */
+export type ObservedClaim = ObservedJob &
+  Pick<JobRow, 'trigger_type' | 'epoch' | 'attempt' | 'started_at' | 'resumed_at'>;
+
+/** Why a job failed or was cancelled, as the API shows it. */
+export interface JobError {
+  readonly code: RunErrorCode;
+  readonly message: string;
+}
+
+/** What the end of an attempt makes of the job. */
+export type Transition =
+  | { readonly status: 'completed'; readonly output: string }
+  | { readonly status: 'failed' | 'cancelled'; readonly error: JobError }
+  | {
+      readonly status: 'queued';
+      readonly runAt: number;
+      readonly error: JobError | null;
+      /** Attempts that are not charged. */
+      readonly refund: 0 | 1;
+      readonly unattributedDeaths: 0 | 1;
+    }
+  /** The attempt goes on when one of its waits has ended: `dueAt` at the latest. */
+  | { readonly status: 'waiting'; readonly dueAt: number };
+
+/** The end of a claim, or of a job that was cancelled while no process had claimed it. */
+export interface ObservedEnd {
+  readonly job: ObservedClaim;
+  readonly from: 'active' | 'queued' | 'waiting';
+  readonly transition: Transition;
+  /** Milliseconds of the attempt in which it was active; 0 for a job that was cancelled before it ended. */
+  readonly durationMs: number;
+}
+
+/** The tokens of a call of a model; null or absent where the provider did not report them. */
+export interface ObservedTokens {
+  readonly prompt: number | null;
+  readonly completion: number | null;
+  readonly cacheRead?: number;
+  readonly cacheWrite?: number;
+  readonly reasoning?: number;
+}
+
+export interface ObservedStep {
+  /** The number of the step in its job. */
+  readonly n: number;
+  readonly kind: Exclude<StepKind, WaitKind>;
+  readonly name: string;
+}
+
+/** What observes runs. It leaves out the events that do not concern it. */
+export interface RunObserver {
+  accepted?(jobs: readonly ObservedNewJob[]): void;
+  /** This process has claimed a job from a queue. */
+  claimed?(job: ObservedClaim): void;
+  /** The run of a claimed job begins in this process. */
+  begun?(job: ObservedClaim): void;
+  stepBegun?(job: ObservedJob, step: ObservedStep): void;
+  /** `cost` is in nano-dollars, null where unknown. */
+  modelCalled?(job: ObservedJob, tokens: ObservedTokens, cost: number | null): void;
+  toolEnded?(job: ObservedJob, tool: string, error: string | null): void;
+  waitBegun?(job: ObservedJob, wait: { readonly n: number; readonly kind: WaitKind }): void;
+  ended?(end: ObservedEnd, now: number): void;
+  /** Attempts were lost with their processes. */
+  lost?(attempts: number): void;
+}
+
+/** The observers of this process. */
+export class RunObservers implements RunObserver {
+  readonly #observers: RunObserver[] = [];
+
+  add(observer: RunObserver): void {
+    this.#observers.push(observer);
+  }
+
+  accepted(jobs: readonly ObservedNewJob[]): void {
+    for (const observer of this.#observers) observer.accepted?.(jobs);
+  }
+
+  claimed(job: ObservedClaim): void {
+    for (const observer of this.#observers) observer.claimed?.(job);
+  }
+
+  begun(job: ObservedClaim): void {
+    for (const observer of this.#observers) observer.begun?.(job);
+  }
+
+  stepBegun(job: ObservedJob, step: ObservedStep): void {
+    for (const observer of this.#observers) observer.stepBegun?.(job, step);
+  }
+
+  modelCalled(job: ObservedJob, tokens: ObservedTokens, cost: number | null): void {
+    for (const observer of this.#observers) observer.modelCalled?.(job, tokens, cost);
+  }
+
+  toolEnded(job: ObservedJob, tool: string, error: string | null): void {
+    for (const observer of this.#observers) observer.toolEnded?.(job, tool, error);
+  }
+
+  waitBegun(job: ObservedJob, wait: { readonly n: number; readonly kind: WaitKind }): void {
+    for (const observer of this.#observers) observer.waitBegun?.(job, wait);
+  }
+
+  ended(end: ObservedEnd, now: number): void {
+    for (const observer of this.#observers) observer.ended?.(end, now);
+  }
+
+  lost(attempts: number): void {
+    for (const observer of this.#observers) observer.lost?.(attempts);
+  }
+}
