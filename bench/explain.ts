@@ -119,7 +119,7 @@ export async function explain(size: Size, file: string | null): Promise<boolean>
       );
     }
     await platform.server.close();
-    await platform.slices.webhooks.close();
+    await platform.slices.webhooks.sender.close();
     await database.close();
     const text = report(seen, size);
     console.log(text);

@@ -2,7 +2,6 @@
 import { sql } from 'kysely';
 import { describe, expect, test } from 'vitest';
 import type { Database } from '../../src/adapters/database/database.ts';
-import { createMemoryQueue } from '../../src/adapters/queue/memory.ts';
 import { beginBacklogs } from '../../src/core/events/backlogs.ts';
 import { setCursor } from '../../src/core/events/reader.store.ts';
 import { endOfOutbox } from '../../src/core/events/reader.ts';
@@ -11,8 +10,9 @@ import { createLogger } from '../../src/kernel/log.ts';
 import { eraseUser } from '../../src/platform/user-data/erase.ts';
 import { eraseDeliveries, eraseEvents } from '../../src/platform/user-data/erase-events.ts';
 import { beginProgress, keepProgress } from '../../src/platform/user-data/erased-events.store.ts';
-import { createDeliveries } from '../../src/platform/webhooks/deliveries.ts';
-import { createDispatcher } from '../../src/platform/webhooks/dispatch.ts';
+import { Deliveries } from '../../src/platform/webhooks/deliveries.ts';
+import { Dispatcher } from '../../src/platform/webhooks/dispatch.ts';
+import { contextOf } from '../support/context.ts';
 import { engines } from '../support/databases.ts';
 import { completed, jobsWorld } from '../support/jobs-world.ts';
 import { untilReadable } from '../support/outbox.ts';
@@ -236,10 +236,8 @@ describe.each(await engines())('on $name', (engine) => {
       }
       const gate = Promise.withResolvers<void>();
       const { database: slow, reached } = gated(database, gate.promise);
-      const queue = createMemoryQueue(createLogger('silent'));
-      const dispatched = createDispatcher({
-        ...{ database: slow, queue, clock, writer: 'a test' },
-      }).dispatch();
+      const context = contextOf({ database: slow, clock, writer: 'a test' });
+      const dispatched = new Dispatcher(context).dispatch();
       await reached;
 
       await eraseBeside(database, 'the dispatcher', gate);
@@ -260,10 +258,9 @@ describe.each(await engines())('on $name', (engine) => {
     const [original] = await world.deliveries();
     const gate = Promise.withResolvers<void>();
     const { database: slow, reached } = gated(database, gate.promise);
-    const queue = createMemoryQueue(createLogger('silent'));
-    const redelivered = createDeliveries({
-      ...{ database: slow, queue, clock, writer: 'a test' },
-    }).redeliver('default', webhookId, original?.id ?? '');
+    const context = contextOf({ database: slow, clock, writer: 'a test' });
+    const deliveryId = original?.id ?? '';
+    const redelivered = new Deliveries(context).redeliver('default', webhookId, deliveryId);
     await reached;
 
     await eraseBeside(database, 'the redelivery', gate);

@@ -289,7 +289,7 @@ describe.each(await engines())('on $name', (engine) => {
       const id = await webhook();
       answer(gone);
 
-      for (let i = 0; i < 12; i++) await log.test('default', id);
+      for (let i = 0; i < 12; i++) await log.sendSample('default', id);
       await quiet();
 
       expect(await shown(id)).toMatchObject({

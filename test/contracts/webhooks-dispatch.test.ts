@@ -1,11 +1,10 @@
 /** Events become deliveries, exactly once for each subscribed webhook (specification: Events; docs/decisions/webhooks.md). */
 import { describe, expect, test } from 'vitest';
 import type { Database } from '../../src/adapters/database/database.ts';
-import { createMemoryQueue } from '../../src/adapters/queue/memory.ts';
 import { furthestBehind } from '../../src/core/events/backlogs.ts';
 import { eventTypes } from '../../src/core/events/events.ts';
-import { createLogger } from '../../src/kernel/log.ts';
-import { createDispatcher } from '../../src/platform/webhooks/dispatch.ts';
+import { Dispatcher } from '../../src/platform/webhooks/dispatch.ts';
+import { contextOf } from '../support/context.ts';
 import { engines } from '../support/databases.ts';
 import { untilReadable } from '../support/outbox.ts';
 import { waitFor } from '../support/wait-for.ts';
@@ -237,8 +236,7 @@ describe.each(await engines())('on $name', (engine) => {
       // The first transaction reads for all; the pass ends before a backlog has its turn.
       write: (unit) => (turns++ === 0 ? database.write(unit) : Promise.reject(new Error('ends'))),
     };
-    const parts = { queue: createMemoryQueue(createLogger('silent')), clock, writer: 'first' };
-    const interrupted = createDispatcher({ ...parts, database: oneRound });
+    const interrupted = new Dispatcher(contextOf({ database: oneRound, clock }));
 
     await expect(interrupted.dispatch()).rejects.toThrow('ends');
     const [before, lag] = [await deliveries(), await dispatcher.lagMs()];
@@ -255,35 +253,29 @@ describe.each(await engines())('on $name', (engine) => {
     const world = await webhooksWorld(engine);
     const { webhook, happen, deliveries, database, clock } = world;
     for (let i = 0; i < 20; i++) await webhook();
-    const parts = { queue: createMemoryQueue(createLogger('silent')), clock, writer: 'first' };
     let turns = 0;
-    const firstRound = createDispatcher({
-      ...parts,
-      database: {
-        ...database,
-        // The first transaction begins the backlog; the pass ends before the backlog has its turn.
-        write: (unit) => (turns++ === 0 ? database.write(unit) : Promise.reject(new Error('ends'))),
-      },
-    });
+    const oneRound: Database = {
+      ...database,
+      // The first transaction begins the backlog; the pass ends before the backlog has its turn.
+      write: (unit) => (turns++ === 0 ? database.write(unit) : Promise.reject(new Error('ends'))),
+    };
+    const firstRound = new Dispatcher(contextOf({ database: oneRound, clock }));
     await Promise.all(Array.from({ length: 26 }, () => happen()));
     await untilReadable(database);
     let reads = 0;
-    const asked = createDispatcher({
-      ...parts,
-      database: {
-        ...database,
-        read: {
-          ...database.read,
-          // The cursor and the backlogs are one read each; the backlog begins between them.
-          async first(statement, params) {
-            if (++reads === 3) await expect(firstRound.dispatch()).rejects.toThrow('ends');
-            return database.read.first(statement, params);
-          },
+    const interrupted: Database = {
+      ...database,
+      read: {
+        ...database.read,
+        // The cursor and the backlogs are one read each; the backlog begins between them.
+        async first(statement, params) {
+          if (++reads === 3) await expect(firstRound.dispatch()).rejects.toThrow('ends');
+          return database.read.first(statement, params);
         },
       },
-    });
+    };
 
-    const readTo = await asked.readTo();
+    const readTo = await new Dispatcher(contextOf({ database: interrupted, clock })).readTo();
 
     expect(await deliveries()).toHaveLength(500);
     const backlog = await furthestBehind(database.read, 'webhooks');

@@ -1,9 +1,8 @@
 /** The sweep of deliveries: a fault of one delivery does not delay the others. */
 import { describe, expect, test } from 'vitest';
-import { createMemoryQueue } from '../../src/adapters/queue/memory.ts';
-import { createLogger } from '../../src/kernel/log.ts';
 import { DeliveryRecovery } from '../../src/platform/webhooks/recover.ts';
-import type { Settle } from '../../src/platform/webhooks/settle.ts';
+import { DeliverySettler } from '../../src/platform/webhooks/settle.ts';
+import { contextOf } from '../support/context.ts';
 import { engines } from '../support/databases.ts';
 import { untilReadable } from '../support/outbox.ts';
 import { waitFor } from '../support/wait-for.ts';
@@ -15,10 +14,9 @@ import {
   webhooksWorld,
 } from '../support/webhooks-world.ts';
 
-/** Two attempts under way whose process is gone, and the recovery of one that settles by `settle`. */
-async function lostAttempts(world: WebhooksWorld, settle: Settle) {
+/** Two attempts under way whose process is gone, and the recovery of a process that settles by `settle`. */
+async function lostAttempts(world: WebhooksWorld, settle: DeliverySettler['settle']) {
   const { clock, database } = world;
-  const log = createLogger('silent');
   await world.webhook();
   await world.webhook();
   const dead = await world.process();
@@ -27,10 +25,10 @@ async function lostAttempts(world: WebhooksWorld, settle: Settle) {
   await untilReadable(database);
   await dead.dispatcher.dispatch();
   await waitFor(() => world.sent.length === 2, { describe: 'both are sent' });
-  const queue = createMemoryQueue(log);
-  const base = { database, queue, clock, log, writer: 'first' };
-  const times = { leaseMs: 30_000 };
-  return new DeliveryRecovery(base, { settle, deliverer: { fullHosts: () => [] } }, times);
+  const context = contextOf({ database, clock });
+  const settler = Object.assign(new DeliverySettler(context, () => {}), { settle });
+  const { deliverer } = world;
+  return new DeliveryRecovery(context, { settler, deliverer }, { leaseMs: 30_000 });
 }
 
 describe.each(await engines())('on $name', (engine) => {

@@ -103,7 +103,7 @@ describe.each(await engines())('on $name', (engine) => {
     await expect(webhooks.update(anyWriter('other'), id, {})).rejects.toMatchObject(missing);
     await expect(webhooks.remove('other', id)).rejects.toMatchObject(missing);
     await expect(log.list('other', id, [], page)).rejects.toMatchObject(missing);
-    await expect(log.test('other', id)).rejects.toMatchObject(missing);
+    await expect(log.sendSample('other', id)).rejects.toMatchObject(missing);
     expect(await webhooks.list('other')).toEqual([]);
   });
 
@@ -225,7 +225,7 @@ describe.each(await engines())('on $name', (engine) => {
     const { job_id, conversation_id } = events['skill.completed'].sample;
     const inOrder = async (jobId: string, conversationId: string, organizationId = 'default') => {
       const job = { id: jobId, conversation_id: conversationId };
-      const found = await world.log.ofJob(organizationId, job, [], page);
+      const found = await world.log.listOfJob(organizationId, job, [], page);
       expect(found.total).toBe(found.data.length);
       expect(found.data.map((one) => one.id)).toEqual(
         found.data.map((one) => one.id).toSorted((a, b) => (a < b ? 1 : -1)),
@@ -444,7 +444,7 @@ describe.each(await engines())('on $name', (engine) => {
     const { webhook, log, quiet, sent } = await webhooksWorld(engine);
     const id = await webhook({ events: ['agent.status_changed', 'skill.failed'] });
 
-    const delivery = await log.test('default', id);
+    const delivery = await log.sendSample('default', id);
     await quiet();
 
     expect(delivery).toMatchObject({ event: 'agent.status_changed', test: true, attempts: [] });
@@ -465,7 +465,7 @@ describe.each(await engines())('on $name', (engine) => {
     const [first] = (await log.list('default', id, [], page)).data;
     await webhooks.update(anyWriter(), id, { active: false });
 
-    await expect(log.test('default', id)).rejects.toMatchObject({ code: 'conflict' });
+    await expect(log.sendSample('default', id)).rejects.toMatchObject({ code: 'conflict' });
     await expect(log.redeliver('default', id, first?.id ?? '')).rejects.toMatchObject({
       code: 'conflict',
     });

@@ -10,15 +10,20 @@ import { composeAgents } from '../../src/apps/composition/agents.ts';
 import { composeWebhooks } from '../../src/apps/composition/webhooks.ts';
 import type { Agents } from '../../src/core/agents/agents.ts';
 import { createApiKeys } from '../../src/core/api-keys/api-keys.ts';
+import { readConfig } from '../../src/core/config/config.ts';
 import { type EventType, events, type NewEvent } from '../../src/core/events/events.ts';
 import { appendEvents } from '../../src/core/events/outbox.ts';
 import { Cipher } from '../../src/kernel/encryption.ts';
 import { createLogger } from '../../src/kernel/log.ts';
 import type { DeliveryRow } from '../../src/platform/webhooks/deliveries.store.ts';
-import { type Answer, resultOf, type SendRequest } from '../../src/platform/webhooks/send.ts';
+import {
+  type Answer,
+  resultOf,
+  Sender,
+  type SendRequest,
+} from '../../src/platform/webhooks/send.ts';
 import type { Observation } from '../../src/platform/webhooks/settle.ts';
 import type { NewWebhook } from '../../src/platform/webhooks/webhooks.schemas.ts';
-import type { WebhookCaps } from '../../src/platform/webhooks/webhooks.ts';
 import { contextOf } from './context.ts';
 import type { Engine } from './databases.ts';
 import { type ManualClock, manualClock } from './manual-clock.ts';
@@ -78,7 +83,7 @@ export interface WebhooksWorld extends Omit<WebhookProcess, 'deliveries'> {
 }
 
 /**
- * `caps`: see `createWebhooks`; none when they are left out. `key` tells one encryption key from another;
+ * `caps`: the limits on the number of webhooks; none when they are left out. `key` tells one encryption key from another;
  * null is no key. `canAllOpen`: see `createSigningSecrets`.
  */
 export async function webhooksWorld(
@@ -89,7 +94,7 @@ export async function webhooksWorld(
     canAllOpen = () => true,
     database: given,
   }: {
-    caps?: WebhookCaps;
+    caps?: { ofOrganization: number; ofAgent: number };
     key?: number | null;
     canAllOpen?: () => boolean;
     database?: Database;
@@ -111,39 +116,33 @@ export async function webhooksWorld(
   function start(on: Database, writer: string, encryptedBy = key): WebhookProcess {
     const queue = createMemoryQueue(log);
     let isKilled = false;
-    const outgoing = composeWebhooks({
-      base: contextOf({ database: on, queue, clock, log, writer }),
-      config: {
-        webhookRetryDelays: retryDelaysMs,
-        webhookTimeoutMs: 10_000,
-        webhookAllowCidrs: null,
-        apiKeyPermissions: 'open',
-        webhooksMax: caps.ofOrganization,
-        agentWebhooksMax: caps.ofAgent,
+    class TestSender extends Sender {
+      override async send(request: SendRequest) {
+        const deliveryId = request.headers['x-service-delivery'] ?? '';
+        const one = { ...request, deliveryId, at: clock.now() };
+        sent.push(one);
+        const answer = await respond(one);
+        if (isKilled) await new Promise(() => {});
+        return resultOf(answer, request.signal.aborted);
+      }
+    }
+    const config = {
+      ...readConfig({}),
+      webhookRetryDelays: retryDelaysMs,
+      webhookTimeoutMs: 10_000,
+      webhooksMax: caps.ofOrganization,
+      agentWebhooksMax: caps.ofAgent,
+    };
+    const cipher = encryptedBy === null ? null : new Cipher(Buffer.alloc(32, encryptedBy));
+    const outgoing = composeWebhooks(
+      contextOf({ config, database: on, queue, clock, log, writer }),
+      { agents, secrets: createSigningSecrets(on, cipher, canAllOpen) },
+      {
         times: {},
+        sender: new TestSender({ allowed: [], timeoutMs: 10_000 }),
+        observe: (observation) => void observed.push(observation),
       },
-      slices: {
-        agents,
-        secrets: createSigningSecrets(
-          on,
-          encryptedBy === null ? null : new Cipher(Buffer.alloc(32, encryptedBy)),
-          canAllOpen,
-        ),
-      },
-      observe: (observation) => void observed.push(observation),
-      network: {
-        sender: {
-          async send(request) {
-            const deliveryId = request.headers['x-service-delivery'] ?? '';
-            const one = { ...request, deliveryId, at: clock.now() };
-            sent.push(one);
-            const answer = await respond(one);
-            return isKilled ? new Promise(() => {}) : resultOf(answer, request.signal.aborted);
-          },
-          async close() {},
-        },
-      },
-    });
+    );
     queue.consume('webhooks', 1_000, (id) => outgoing.deliverer.handleHint(id));
     return {
       ...outgoing,

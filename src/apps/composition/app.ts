@@ -180,7 +180,7 @@ async function stop(started: Started): Promise<void> {
   await beforeEnd(slices.statistics.recorder.flush().catch(() => {}));
   // If that fails, the calls of the last second are lost, which is permitted.
   await beforeEnd(slices.triggerCalls.flush().catch(() => {}));
-  await slices.webhooks.close();
+  await slices.webhooks.sender.close();
   await slices.remoteSkills.remote.close();
   await slices.remoteSkills.accounts.close();
   await queue.close();

@@ -142,7 +142,7 @@ function retentionTasks(
   const { retentionDays } = config;
   const deletions = [
     () => {
-      const { readTo } = webhooks.dispatcher;
+      const readTo = () => webhooks.dispatcher.readTo();
       const removeOfJobs = removeApprovals;
       return deleteExpired({ database, clock, writer, readTo, removeOfJobs }, retentionDays);
     },

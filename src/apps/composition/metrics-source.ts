@@ -17,7 +17,7 @@ import type { Parts } from './parts.ts';
 
 /** The slices that gauges are read from. */
 interface Read {
-  readonly dispatcher: Pick<Dispatcher, 'lagMs'>;
+  readonly dispatcher: Dispatcher;
   readonly writes: WatchedWrites;
   readonly embeddings: Pick<ComposedEmbeddings, 'countAwaiting'> | null;
 }

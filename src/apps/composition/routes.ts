@@ -159,10 +159,11 @@ function apiRoutes(scope: Server, deps: RoutesDeps, sessions: Sessions): void {
   const { parts, slices, clock } = deps;
   const { stopping } = deps.state;
   const { unmatched } = deps.http;
-  const { apiKeys, agents, memories, skills, conversations, statistics, usage, webhooks } = slices;
+  const { apiKeys, agents, memories, skills, conversations, statistics, usage } = slices;
   const { triggers, triggerCalls: calls } = slices;
   const { jobs, execution } = slices.jobs;
-  applyStrictScopes(scope, parts.config.apiKeyPermissions === 'strict');
+  const isStrict = parts.config.apiKeyPermissions === 'strict';
+  applyStrictScopes(scope, isStrict);
   skillRoutes(scope, { skills, settings: slices.skillSettings });
   skillSettingsRoutes(scope, { skills, settings: slices.skillSettings });
   accountRoutes(scope, { ...slices.remoteSkills, baseOf: browserAddress(parts.config) });
@@ -177,12 +178,11 @@ function apiRoutes(scope: Server, deps: RoutesDeps, sessions: Sessions): void {
     stopping,
     log: parts.log,
   });
-  listenRoutes(scope, { ...webhooks, beginStream });
+  const { webhooks, listeners, deliveries } = slices.webhooks;
+  listenRoutes(scope, listeners, beginStream, isStrict);
   webhookRoutes(scope, webhooks);
-  deliveryRoutes(scope, {
-    ...webhooks,
-    findJob: (organizationId, id) => jobs.find(organizationId, id),
-  });
+  const findJob = (organizationId: string, id: string) => jobs.find(organizationId, id);
+  deliveryRoutes(scope, { webhooks, deliveries, isStrict, findJob });
   jobRoutes(
     scope,
     {
@@ -198,7 +198,7 @@ function apiRoutes(scope: Server, deps: RoutesDeps, sessions: Sessions): void {
         return jobStream(source, organizationId, jobId, position, signal);
       },
     },
-    webhooks.isStrict,
+    isStrict,
   );
   approvalRoutes(scope, { approvals: slices.approvals });
   userDataRoutes(scope, slices.userData);

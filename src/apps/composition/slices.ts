@@ -96,13 +96,11 @@ export async function composeSlices(parts: Parts, clock: Clock, writer: string) 
       secrets: signingSecrets,
     }),
     triggerCalls: new TriggerCalls(base),
-    webhooks: composeWebhooks({
+    webhooks: composeWebhooks(
       base,
-      config: { ...config, times },
-      slices: { agents, secrets: signingSecrets },
-      network: { egress: parts.webhookEgress },
-      observe: createDeliveryObserver(metrics),
-    }),
+      { agents, secrets: signingSecrets },
+      { times, egress: parts.webhookEgress, observe: createDeliveryObserver(metrics) },
+    ),
   };
 }
 

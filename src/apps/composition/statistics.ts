@@ -16,7 +16,7 @@ import { listScheduledJobsOfSkill } from '../../platform/schedules/schedules.sto
 import { createRecorder, type Recorder } from '../../platform/statistics/recorder.ts';
 import { createStatistics } from '../../platform/statistics/statistics.ts';
 import { listTriggersOfSkill } from '../../platform/triggers/triggers.store.ts';
-import type { SettleDeps } from '../../platform/webhooks/settle.ts';
+import type { DeliveryObserver } from '../../platform/webhooks/settle.ts';
 import type { ComposedProcesses } from './processes.ts';
 
 export function composeStatistics(
@@ -84,7 +84,7 @@ export class JobCounts implements RunObserver {
 }
 
 /** Counts deliveries for `/metrics`. */
-export function createDeliveryObserver(metrics: Metrics): SettleDeps['observe'] {
+export function createDeliveryObserver(metrics: Metrics): DeliveryObserver {
   return ({ status, isAccepted, tookMs }) => {
     metrics.attemptEnded('webhooks', tookMs, isAccepted ? null : 'upstream_unavailable');
     if (status === 'delivered') metrics.jobEnded('webhooks', 'completed');

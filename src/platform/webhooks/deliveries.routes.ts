@@ -78,8 +78,8 @@ const testSchema = {
   response: { 202: Delivery, ...apiRefusals('not_found', 'conflict') },
 };
 
-interface DeliveryRouteDeps {
-  readonly webhooks: Pick<Webhooks, 'find' | 'admitReader'>;
+interface DeliverySlices {
+  readonly webhooks: Webhooks;
   readonly deliveries: Deliveries;
   /** Whether keys need the scopes of `API_KEY_PERMISSIONS=strict`. */
   readonly isStrict: boolean;
@@ -90,15 +90,15 @@ interface DeliveryRouteDeps {
   ): Promise<{ readonly id: string; readonly conversation_id: string }>;
 }
 
-export function deliveryRoutes(server: Server, deps: DeliveryRouteDeps) {
-  listRoute(server, deps);
-  getRoute(server, deps);
-  listOfJobRoute(server, deps);
-  redeliverRoute(server, deps);
-  testRoute(server, deps);
+export function deliveryRoutes(server: Server, slices: DeliverySlices) {
+  listRoute(server, slices);
+  getRoute(server, slices);
+  listOfJobRoute(server, slices);
+  redeliverRoute(server, slices);
+  testRoute(server, slices);
 }
 
-function listRoute(server: Server, { webhooks, deliveries, isStrict }: DeliveryRouteDeps) {
+function listRoute(server: Server, { webhooks, deliveries, isStrict }: DeliverySlices) {
   const options = { onRequest: admitReader(webhooks), schema: listSchema };
   server.get(`${webhookPath}/deliveries`, options, async (request) => {
     const { params, query: page } = request;
@@ -108,14 +108,14 @@ function listRoute(server: Server, { webhooks, deliveries, isStrict }: DeliveryR
   });
 }
 
-function getRoute(server: Server, deps: DeliveryRouteDeps) {
-  const options = { onRequest: requireDelivery(deps), schema: getSchema };
+function getRoute(server: Server, slices: DeliverySlices) {
+  const options = { onRequest: requireDelivery(slices), schema: getSchema };
   server.get(`${webhookPath}/deliveries/:deliveryId`, options, (request) =>
-    deps.deliveries.get(request.params.webhookId, request.params.deliveryId),
+    slices.deliveries.get(request.params.webhookId, request.params.deliveryId),
   );
 }
 
-function listOfJobRoute(server: Server, { deliveries, findJob, isStrict }: DeliveryRouteDeps) {
+function listOfJobRoute(server: Server, { deliveries, findJob, isStrict }: DeliverySlices) {
   const requireJob = async (request: FastifyRequest) => {
     const { jobId } = request.params as { jobId: string };
     await findJob(callerOf(request).organizationId, jobId);
@@ -126,35 +126,35 @@ function listOfJobRoute(server: Server, { deliveries, findJob, isStrict }: Deliv
     const { organizationId, scopes } = callerOf(request);
     const job = await findJob(organizationId, params.jobId);
     const { hidden } = typesByScopes(scopes, isStrict);
-    return { ...(await deliveries.ofJob(organizationId, job, hidden, page)), ...page };
+    return { ...(await deliveries.listOfJob(organizationId, job, hidden, page)), ...page };
   });
 }
 
-function redeliverRoute(server: Server, deps: DeliveryRouteDeps) {
-  const options = { onRequest: requireDelivery(deps), schema: redeliverSchema };
+function redeliverRoute(server: Server, slices: DeliverySlices) {
+  const options = { onRequest: requireDelivery(slices), schema: redeliverSchema };
   server.post(
     `${webhookPath}/deliveries/:deliveryId/redeliver`,
     options,
     async (request, reply) => {
       const { webhookId, deliveryId } = request.params;
       const { organizationId } = callerOf(request);
-      const delivery = await deps.deliveries.redeliver(organizationId, webhookId, deliveryId);
+      const delivery = await slices.deliveries.redeliver(organizationId, webhookId, deliveryId);
       return reply.status(202).send(delivery);
     },
   );
 }
 
-function testRoute(server: Server, { webhooks, deliveries }: DeliveryRouteDeps) {
+function testRoute(server: Server, { webhooks, deliveries }: DeliverySlices) {
   const options = { onRequest: requireWebhook(webhooks), schema: testSchema };
   server.post(`${webhookPath}/test`, options, async (request, reply) => {
     const { organizationId } = callerOf(request);
-    const delivery = await deliveries.test(organizationId, request.params.webhookId);
+    const delivery = await deliveries.sendSample(organizationId, request.params.webhookId);
     return reply.status(202).send(delivery);
   });
 }
 
 /** A hook: `404` for an unknown webhook or delivery, and `403` for one of an event that the key may not read. */
-function requireDelivery({ webhooks, deliveries, isStrict }: DeliveryRouteDeps) {
+function requireDelivery({ webhooks, deliveries, isStrict }: DeliverySlices) {
   const findWebhook = requireWebhook(webhooks);
   return async (request: FastifyRequest) => {
     await findWebhook(request);

@@ -5,6 +5,7 @@
  * An organization with more deliveries than its share gets a backlog; backlogs take turns.
  */
 import type { Transaction } from '../../adapters/database/database.ts';
+import type { Context } from '../../core/context/context.ts';
 import {
   type Backlog,
   beginBacklogs,
@@ -26,11 +27,10 @@ import {
   webhooksReader as reader,
   readerCursor,
 } from '../../core/events/reader.ts';
-import { bind } from '../../kernel/bind.ts';
 import { allAgents } from '../../kernel/ids.ts';
 import type { DeliveryRow } from './deliveries.store.ts';
 import { messageBody } from './message.ts';
-import { addDeliveries, type DeliveriesDeps, newDelivery } from './new-deliveries.ts';
+import { addDeliveries, newDelivery } from './new-deliveries.ts';
 import { areAnyActive, holdActiveWebhooks, type ListeningWebhook } from './webhooks.store.ts';
 
 /** Events read in one transaction. */
@@ -44,96 +44,96 @@ const roundsMax = 20;
 /** Passes to skip after one has found no active webhook. */
 const skippedPasses = 10;
 
-export type Dispatcher = ReturnType<typeof createDispatcher>;
-
-interface DispatchState extends DeliveriesDeps {
-  passesToSkip: number;
+export class Dispatcher {
+  readonly #context: Context;
+  #passesToSkip = 0;
   /** The organization whose backlog had the last turn. */
-  lastTurn: string;
-}
+  #lastTurn = '';
 
-export function createDispatcher(deps: DeliveriesDeps) {
-  const state: DispatchState = { ...deps, passesToSkip: 0, lastTurn: '' };
-  return bind(state, { dispatch, wake, readTo, lagMs });
-}
-
-/** Makes one pass over the outbox; nearly free while no webhook is active. */
-async function dispatch(state: DispatchState): Promise<void> {
-  if (state.passesToSkip > 0) {
-    state.passesToSkip--;
-    return;
+  constructor(context: Context) {
+    this.#context = context;
   }
-  if (!(await areAnyActive(state.database.read))) {
-    state.passesToSkip = skippedPasses;
-    return;
+
+  /** Makes one pass over the outbox; nearly free while no webhook is active. */
+  async dispatch(): Promise<void> {
+    if (this.#passesToSkip > 0) {
+      this.#passesToSkip--;
+      return;
+    }
+    if (!(await areAnyActive(this.#context.database.read))) {
+      this.#passesToSkip = skippedPasses;
+      return;
+    }
+    for (let round = 0; round < roundsMax; round++) {
+      const isMore = [await this.#dispatchNew(), await this.#dispatchBacklog()];
+      if (!isMore.includes(true)) return;
+    }
   }
-  for (let round = 0; round < roundsMax; round++) {
-    const isMore = [await dispatchNew(state), await dispatchBacklog(state)];
-    if (!isMore.includes(true)) return;
+
+  /** Ends the skipping of passes; call it when a webhook has become active. */
+  wake(): void {
+    this.#passesToSkip = 0;
   }
-}
 
-/** Dispatches new events of organizations without a backlog; whether there were any. */
-async function dispatchNew(state: DispatchState): Promise<boolean> {
-  const { database } = state;
-  // This query costs less than a transaction, and mostly there is no new event.
-  if (!(await hasUnread(database.read, reader))) return false;
-  return database.write((tx) =>
-    readEvents(tx, reader, eventsMax, (events) => record(state, tx, events, false)),
-  );
-}
+  /** How far the outbox has been read; null while no webhook is active, so all of it may be deleted. */
+  async readTo(): Promise<ReaderCursor | null> {
+    const { read } = this.#context.database;
+    if (!(await areAnyActive(read))) return null;
+    // The cursor first: in the other order a backlog that begins between the two reads would be
+    // missed, and retention would delete the events that wait in it.
+    const cursor = await readerCursor(read, reader);
+    return (await furthestBehind(read, reader)) ?? cursor ?? null;
+  }
 
-/** Dispatches a share of the next backlog; whether there was one. */
-async function dispatchBacklog(state: DispatchState): Promise<boolean> {
-  const { database, lastTurn } = state;
-  const organizationId = await nextBacklog(database.read, reader, lastTurn);
-  if (organizationId === undefined) return false;
-  state.lastTurn = organizationId;
-  return database.write((tx) =>
-    readBacklog(tx, reader, organizationId, shareMax, (events) => record(state, tx, events, true)),
-  );
-}
+  /** How long the oldest event that is not dispatched has waited, in milliseconds. */
+  async lagMs(): Promise<number> {
+    const { database, clock } = this.#context;
+    const { read } = database;
+    // Without an active webhook, no event waits.
+    if (!(await areAnyActive(read))) return 0;
+    const behind = await furthestBehind(read, reader);
+    const recordedAt =
+      behind === undefined ? await oldestUnread(read, reader) : await oldestBehind(read, behind);
+    return recordedAt === undefined ? 0 : Math.max(0, clock.now() - recordedAt);
+  }
 
-/** Records the deliveries of events, in order; how many of the events it has handled. */
-async function record(
-  deps: DeliveriesDeps,
-  tx: Transaction,
-  events: readonly OutboxEvent[],
-  isBacklog: boolean,
-): Promise<number> {
-  const organizations = [...new Set(events.map((event) => event.organization_id))];
-  const skipped = isBacklog ? new Set<string>() : await withBacklog(tx, reader, organizations);
-  const relevant = events.filter((event) => !skipped.has(event.organization_id));
-  const webhooks = await holdActiveWebhooks(tx, relevant);
-  const now = deps.clock.now();
-  const made = deliveriesOf(events, { webhooks, skipped, isBacklog, now });
-  await beginBacklogs(tx, reader, made.backlogs);
-  await addDeliveries(deps, tx, made.rows);
-  return made.read;
-}
+  /** Dispatches new events of organizations without a backlog; whether there were any. */
+  async #dispatchNew(): Promise<boolean> {
+    const { database } = this.#context;
+    // This query costs less than a transaction, and mostly there is no new event.
+    if (!(await hasUnread(database.read, reader))) return false;
+    return database.write((tx) =>
+      readEvents(tx, reader, eventsMax, (events) => this.#record(tx, events, false)),
+    );
+  }
 
-/** Ends the skipping of passes; call it when a webhook has become active. */
-function wake(state: DispatchState): void {
-  state.passesToSkip = 0;
-}
+  /** Dispatches a share of the next backlog; whether there was one. */
+  async #dispatchBacklog(): Promise<boolean> {
+    const { database } = this.#context;
+    const organizationId = await nextBacklog(database.read, reader, this.#lastTurn);
+    if (organizationId === undefined) return false;
+    this.#lastTurn = organizationId;
+    return database.write((tx) =>
+      readBacklog(tx, reader, organizationId, shareMax, (events) => this.#record(tx, events, true)),
+    );
+  }
 
-/** How far the outbox has been read; null while no webhook is active, so all of it may be deleted. */
-async function readTo({ database: { read } }: DispatchState): Promise<ReaderCursor | null> {
-  if (!(await areAnyActive(read))) return null;
-  // The cursor first: in the other order a backlog that begins between the two reads would be
-  // missed, and retention would delete the events that wait in it.
-  const cursor = await readerCursor(read, reader);
-  return (await furthestBehind(read, reader)) ?? cursor ?? null;
-}
-
-/** How long the oldest event that is not dispatched has waited, in milliseconds. */
-async function lagMs({ database: { read }, clock }: DispatchState): Promise<number> {
-  // Without an active webhook, no event waits.
-  if (!(await areAnyActive(read))) return 0;
-  const behind = await furthestBehind(read, reader);
-  const recordedAt =
-    behind === undefined ? await oldestUnread(read, reader) : await oldestBehind(read, behind);
-  return recordedAt === undefined ? 0 : Math.max(0, clock.now() - recordedAt);
+  /** Records the deliveries of events, in order; how many of the events it has handled. */
+  async #record(
+    tx: Transaction,
+    events: readonly OutboxEvent[],
+    isBacklog: boolean,
+  ): Promise<number> {
+    const organizations = [...new Set(events.map((event) => event.organization_id))];
+    const skipped = isBacklog ? new Set<string>() : await withBacklog(tx, reader, organizations);
+    const relevant = events.filter((event) => !skipped.has(event.organization_id));
+    const webhooks = await holdActiveWebhooks(tx, relevant);
+    const now = this.#context.clock.now();
+    const made = deliveriesOf(events, { webhooks, skipped, isBacklog, now });
+    await beginBacklogs(tx, reader, made.backlogs);
+    await addDeliveries(this.#context, tx, made.rows);
+    return made.read;
+  }
 }
 
 /**

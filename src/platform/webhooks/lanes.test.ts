@@ -1,12 +1,12 @@
 import { describe, expect, test } from 'vitest';
-import { createLanes, hostSlotsMax, type WasQuick } from './lanes.ts';
+import { hostSlotsMax, Lanes, type WasQuick } from './lanes.ts';
 
 /** Lanes whose deliveries end when the test ends them. */
 function stage() {
   const running = new Map<string, (wasQuick: WasQuick) => void>();
   const begun: string[] = [];
   let most = 0;
-  const lanes = createLanes(
+  const lanes = new Lanes(
     (id) =>
       new Promise<WasQuick>((resolve) => {
         begun.push(id);
@@ -166,7 +166,7 @@ describe('the lanes', () => {
 
     expect(add('a', 1_100).filter((isAdded) => isAdded)).toHaveLength(1_000 + hostSlotsMax);
 
-    expect(lanes.full()).toEqual(['a']);
+    expect(lanes.fullHosts()).toEqual(['a']);
   });
 
   test('hold at most 20,000 waiting deliveries over all hosts', () => {

@@ -5,7 +5,6 @@
  * of them. A delivery without a slot waits in its lane. When the lane is full as well, the delivery is
  * refused, and the sweep finds it again. Lanes take turns. Their state is lost at a restart.
  */
-import { bind } from '../../kernel/bind.ts';
 
 /** Slots of one host. */
 export const hostSlotsMax = 20;
@@ -38,8 +37,6 @@ export type WasQuick = boolean | null;
 const speeds = ['slow', 'new', 'quick'] as const;
 type HostSpeed = (typeof speeds)[number];
 
-export type Lanes = ReturnType<typeof createLanes>;
-
 interface Lane {
   readonly host: string;
   /** In order of arrival. */
@@ -50,154 +47,144 @@ interface Lane {
   quickStreak: number;
 }
 
-interface LaneState {
-  /** Carries out one delivery; never rejects. */
-  readonly deliver: (id: string) => Promise<WasQuick>;
+export class Lanes {
+  readonly #deliver: (id: string) => Promise<WasQuick>;
   /** By host. */
-  readonly lanes: Map<string, Lane>;
+  readonly #lanes = new Map<string, Lane>();
   /** Lanes that can start a delivery, in the order of their turns. */
-  readonly ready: Readonly<Record<HostSpeed, Set<Lane>>>;
-  /** Running deliveries, by the speed of their host when they started. */
-  readonly running: Record<HostSpeed, number>;
-  waiting: number;
-  isStopped: boolean;
-  onIdle: (() => void) | null;
-}
-
-/** `deliver` carries out one delivery, and never rejects. */
-export function createLanes(deliver: (id: string) => Promise<WasQuick>) {
-  const state: LaneState = {
-    deliver,
-    lanes: new Map(),
-    ready: { slow: new Set(), new: new Set(), quick: new Set() },
-    running: { slow: 0, new: 0, quick: 0 },
-    waiting: 0,
-    isStopped: false,
-    onIdle: null,
+  readonly #ready: Readonly<Record<HostSpeed, Set<Lane>>> = {
+    slow: new Set(),
+    new: new Set(),
+    quick: new Set(),
   };
-  return bind(state, { add, full, stop });
-}
+  /** Running deliveries, by the speed of their host when they started. */
+  readonly #running: Record<HostSpeed, number> = { slow: 0, new: 0, quick: 0 };
+  #waiting = 0;
+  #isStopped = false;
+  #onIdle: (() => void) | null = null;
 
-/** Adds a delivery; ignores one that is waiting or running. False when there is no room. */
-function add(state: LaneState, host: string, id: string): boolean {
-  if (state.isStopped || state.waiting >= waitingMax) return false;
-  const lane = laneOf(state, host);
-  if (lane.running.has(id) || lane.waiting.has(id)) return true;
-  if (lane.waiting.size >= laneWaitingMax) return false;
-  lane.waiting.add(id);
-  state.waiting++;
-  enqueue(state, lane);
-  startAll(state);
-  return true;
-}
-
-function laneOf({ lanes }: LaneState, host: string): Lane {
-  let lane = lanes.get(host);
-  if (lane === undefined) {
-    lane = { host, waiting: new Set(), running: new Set(), slowStreak: 0, quickStreak: 0 };
-    lanes.set(host, lane);
-    if (lanes.size > rememberedMax) dropIdleLane(lanes);
+  /** `deliver` carries out one delivery, and never rejects. */
+  constructor(deliver: (id: string) => Promise<WasQuick>) {
+    this.#deliver = deliver;
   }
-  return lane;
-}
 
-/** Drops the oldest lane without deliveries. */
-function dropIdleLane(lanes: Map<string, Lane>): void {
-  for (const lane of lanes.values()) {
-    if (!isIdle(lane)) continue;
-    lanes.delete(lane.host);
-    return;
+  /** Adds a delivery; ignores one that is waiting or running. False when there is no room. */
+  add(host: string, id: string): boolean {
+    if (this.#isStopped || this.#waiting >= waitingMax) return false;
+    const lane = this.#laneOf(host);
+    if (lane.running.has(id) || lane.waiting.has(id)) return true;
+    if (lane.waiting.size >= laneWaitingMax) return false;
+    lane.waiting.add(id);
+    this.#waiting++;
+    this.#enqueue(lane);
+    this.#startAll();
+    return true;
   }
-}
 
-/** Queues a lane for its turn when it has a waiting delivery and a free slot. */
-function enqueue({ ready }: LaneState, lane: Lane): void {
-  const speed = speedOf(lane);
-  const slots = speed === 'slow' ? slowSlotsMax : hostSlotsMax;
-  if (lane.waiting.size === 0 || lane.running.size >= slots) return;
-  ready[speed].add(lane);
-}
-
-function startAll(state: LaneState): void {
-  for (let lane = nextLane(state); lane !== undefined; lane = nextLane(state)) {
-    start(state, lane);
-    enqueue(state, lane);
+  /** Hosts whose lanes are at least half full. */
+  fullHosts(): string[] {
+    const lanes = [...this.#lanes.values()];
+    const filled = lanes.filter(({ waiting }) => waiting.size >= laneWaitingMax / 2);
+    return filled.map(({ host }) => host);
   }
-}
 
-/** Removes and returns the lane whose turn it is. */
-function nextLane({ ready, running }: LaneState): Lane | undefined {
-  for (const speed of speeds) {
-    const [lane] = isSlotFree(running, speed) ? ready[speed] : [];
-    if (lane === undefined) continue;
-    ready[speed].delete(lane);
+  /** Starts no more and drops the waiting deliveries; resolves when the running ones have ended. */
+  stop(): Promise<void> {
+    this.#isStopped = true;
+    for (const speed of speeds) this.#ready[speed].clear();
+    for (const lane of this.#lanes.values()) lane.waiting.clear();
+    this.#waiting = 0;
+    if (this.#total() === 0) return Promise.resolve();
+    return new Promise((resolve) => {
+      this.#onIdle = resolve;
+    });
+  }
+
+  #laneOf(host: string): Lane {
+    let lane = this.#lanes.get(host);
+    if (lane === undefined) {
+      lane = { host, waiting: new Set(), running: new Set(), slowStreak: 0, quickStreak: 0 };
+      this.#lanes.set(host, lane);
+      if (this.#lanes.size > rememberedMax) this.#dropIdleLane();
+    }
     return lane;
   }
-  return undefined;
-}
 
-function isSlotFree(running: LaneState['running'], speed: HostSpeed): boolean {
-  if (total(running) >= slotsMax) return false;
-  if (speed === 'quick') return true;
-  if (speed === 'slow' && running.slow >= slowMax) return false;
-  return running.slow + running.new < notQuickMax;
-}
+  /** Drops the oldest lane without deliveries. */
+  #dropIdleLane(): void {
+    for (const lane of this.#lanes.values()) {
+      if (!isIdle(lane)) continue;
+      this.#lanes.delete(lane.host);
+      return;
+    }
+  }
 
-function total({ slow, new: unknown, quick }: LaneState['running']): number {
-  return slow + unknown + quick;
-}
+  /** Queues a lane for its turn when it has a waiting delivery and a free slot. */
+  #enqueue(lane: Lane): void {
+    const speed = speedOf(lane);
+    const slots = speed === 'slow' ? slowSlotsMax : hostSlotsMax;
+    if (lane.waiting.size === 0 || lane.running.size >= slots) return;
+    this.#ready[speed].add(lane);
+  }
 
-function start(state: LaneState, lane: Lane): void {
-  const [id] = lane.waiting;
-  if (id === undefined) return;
-  const speed = speedOf(lane);
-  lane.waiting.delete(id);
-  lane.running.add(id);
-  state.waiting--;
-  state.running[speed]++;
-  void state.deliver(id).then((wasQuick) => end(state, lane, id, speed, wasQuick));
-}
+  #startAll(): void {
+    for (let lane = this.#nextLane(); lane !== undefined; lane = this.#nextLane()) {
+      this.#start(lane);
+      this.#enqueue(lane);
+    }
+  }
 
-function end(
-  state: LaneState,
-  lane: Lane,
-  id: string,
-  startedAs: HostSpeed,
-  wasQuick: WasQuick,
-): void {
-  const { lanes, running } = state;
-  lane.running.delete(id);
-  running[startedAs]--;
-  if (wasQuick !== null) recordAnswer(state, lane, wasQuick);
-  if (isIdle(lane) && lane.slowStreak === 0 && lane.quickStreak === 0) lanes.delete(lane.host);
-  enqueue(state, lane);
-  startAll(state);
-  if (total(running) === 0) state.onIdle?.();
-}
+  /** Removes and returns the lane whose turn it is. */
+  #nextLane(): Lane | undefined {
+    for (const speed of speeds) {
+      const [lane] = this.#isSlotFree(speed) ? this.#ready[speed] : [];
+      if (lane === undefined) continue;
+      this.#ready[speed].delete(lane);
+      return lane;
+    }
+    return undefined;
+  }
 
-function recordAnswer({ ready }: LaneState, lane: Lane, wasQuick: boolean): void {
-  lane.slowStreak = wasQuick ? 0 : lane.slowStreak + 1;
-  lane.quickStreak = wasQuick ? lane.quickStreak + 1 : 0;
-  for (const speed of speeds) ready[speed].delete(lane);
-}
+  #isSlotFree(speed: HostSpeed): boolean {
+    const running = this.#running;
+    if (this.#total() >= slotsMax) return false;
+    if (speed === 'quick') return true;
+    if (speed === 'slow' && running.slow >= slowMax) return false;
+    return running.slow + running.new < notQuickMax;
+  }
 
-/** Hosts whose lanes are at least half full. */
-function full({ lanes }: LaneState): string[] {
-  const filled = [...lanes.values()].filter(({ waiting }) => waiting.size >= laneWaitingMax / 2);
-  return filled.map(({ host }) => host);
-}
+  #total(): number {
+    return this.#running.slow + this.#running.new + this.#running.quick;
+  }
 
-/** Starts no more and drops the waiting deliveries; resolves when the running ones have ended. */
-function stop(state: LaneState): Promise<void> {
-  const { ready, lanes, running } = state;
-  state.isStopped = true;
-  for (const speed of speeds) ready[speed].clear();
-  for (const lane of lanes.values()) lane.waiting.clear();
-  state.waiting = 0;
-  if (total(running) === 0) return Promise.resolve();
-  return new Promise((resolve) => {
-    state.onIdle = resolve;
-  });
+  #start(lane: Lane): void {
+    const [id] = lane.waiting;
+    if (id === undefined) return;
+    const speed = speedOf(lane);
+    lane.waiting.delete(id);
+    lane.running.add(id);
+    this.#waiting--;
+    this.#running[speed]++;
+    void this.#deliver(id).then((wasQuick) => this.#end(lane, id, speed, wasQuick));
+  }
+
+  #end(lane: Lane, id: string, startedAs: HostSpeed, wasQuick: WasQuick): void {
+    lane.running.delete(id);
+    this.#running[startedAs]--;
+    if (wasQuick !== null) this.#recordAnswer(lane, wasQuick);
+    if (isIdle(lane) && lane.slowStreak === 0 && lane.quickStreak === 0) {
+      this.#lanes.delete(lane.host);
+    }
+    this.#enqueue(lane);
+    this.#startAll();
+    if (this.#total() === 0) this.#onIdle?.();
+  }
+
+  #recordAnswer(lane: Lane, wasQuick: boolean): void {
+    lane.slowStreak = wasQuick ? 0 : lane.slowStreak + 1;
+    lane.quickStreak = wasQuick ? lane.quickStreak + 1 : 0;
+    for (const speed of speeds) this.#ready[speed].delete(lane);
+  }
 }
 
 function speedOf({ slowStreak, quickStreak }: Lane): HostSpeed {

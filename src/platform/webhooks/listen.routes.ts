@@ -39,15 +39,13 @@ const schema = {
   },
 };
 
-export interface ListenRoutesDeps {
-  readonly listeners: Listeners;
-  readonly beginStream: BeginStream;
-  /** Whether keys need the scopes of `API_KEY_PERMISSIONS=strict`. */
-  readonly isStrict: boolean;
-}
-
-export function listenRoutes(server: Server, deps: ListenRoutesDeps) {
-  const { listeners, beginStream, isStrict } = deps;
+/** `isStrict`: whether keys need the scopes of `API_KEY_PERMISSIONS=strict`. */
+export function listenRoutes(
+  server: Server,
+  listeners: Listeners,
+  beginStream: BeginStream,
+  isStrict: boolean,
+) {
   // A HEAD would hold the stream open for nothing.
   const options = { exposeHeadRoute: false, schema };
   server.get('/api/agent-webhooks/listen', options, async (request, reply) => {
@@ -57,8 +55,8 @@ export function listenRoutes(server: Server, deps: ListenRoutesDeps) {
     const types = typesOf(events, scopes, isStrict);
     const after = positionOf(request.headers['last-event-id']);
     const signal = beginStream(request, reply);
-    const wanted = { organizationId, apiKeyId, agentId, types, after };
-    await sendEvents(reply, asServerSent(await listeners.listen(wanted, signal)));
+    const listening = { organizationId, apiKeyId, agentId, types, after };
+    await sendEvents(reply, asServerSent(await listeners.listen(listening, signal)));
   });
 }
 

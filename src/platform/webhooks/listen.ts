@@ -7,10 +7,10 @@
 import { setTimeout as elapsed } from 'node:timers/promises';
 import { requireRoom } from '../../adapters/database/caps.ts';
 import type { Database } from '../../adapters/database/database.ts';
+import type { Context } from '../../core/context/context.ts';
 import type { EventType } from '../../core/events/events.ts';
 import { untilHeard } from '../../core/events/outbox.ts';
 import { endOfOutbox, eventsFollowing, type ReaderCursor } from '../../core/events/reader.ts';
-import { bind } from '../../kernel/bind.ts';
 import type { Clock } from '../../kernel/clock.ts';
 import { newId } from '../../kernel/ids.ts';
 import {
@@ -34,11 +34,6 @@ const streamMs = 60 * 60 * 1_000;
 const eventsMax = 100;
 /** Sessions of one organization. */
 const sessionsMax = 10;
-
-export interface ListenersDeps {
-  readonly database: Database;
-  readonly clock: Clock;
-}
 
 /** The position of a session in the outbox. */
 export interface ListenerPosition extends ReaderCursor {
@@ -69,106 +64,113 @@ export type ListenerEvent = {
     }
 );
 
-export type Listeners = ReturnType<typeof createListeners>;
-
-export function createListeners(deps: ListenersDeps) {
-  return bind(deps, { listen, removeExpired });
-}
-
-/** Begins or resumes a session. Yields its events until `signal` aborts. */
-async function listen(
-  deps: ListenersDeps,
-  request: ListenRequest,
-  signal: AbortSignal,
-): Promise<AsyncGenerator<ListenerEvent>> {
-  const resumed = await resume(deps, request);
-  const { row, cursor } = resumed ?? (await begin(deps, request));
-  return follow(deps, { row, cursor, isResumed: resumed !== null }, signal);
-}
-
 interface Session {
   readonly row: ListenerRow;
   readonly cursor: ReaderCursor;
 }
 
-async function begin({ database, clock }: ListenersDeps, request: ListenRequest): Promise<Session> {
-  const { organizationId, apiKeyId, agentId = '', types } = request;
-  const row = {
-    id: newId(),
-    organization_id: organizationId,
-    api_key_id: apiKeyId,
-    agent_id: agentId,
-    events: JSON.stringify(types),
-    expires_at: clock.now() + keepMs,
-  };
-  const cursor = await database.write(async (tx) => {
-    await requireRoom(tx, organizationId, [
-      {
-        table: 'webhook_listeners',
-        things: 'sessions that listen for events',
-        remedy: 'end one and wait a minute',
-        max: sessionsMax,
-      },
-    ]);
-    await insertListener(tx, row);
-    return endOfOutbox(tx);
-  });
-  await untilHeard(database);
-  return { row, cursor };
-}
+export class Listeners {
+  readonly #database: Database;
+  readonly #clock: Clock;
 
-/** Resumes a session; null if it has expired or belongs to another key. */
-async function resume(
-  { database, clock }: ListenersDeps,
-  { organizationId, apiKeyId, after }: ListenRequest,
-): Promise<Session | null> {
-  if (after === null) return null;
-  const key = { organization_id: organizationId, id: after.listenerId };
-  const row = await findListener(database.read, key, clock.now());
-  if (row === undefined || row.api_key_id !== apiKeyId) return null;
-  const isThere = await database.write((tx) => renewListener(tx, row, clock.now() + keepMs));
-  return isThere ? { row, cursor: after } : null;
-}
-
-async function* follow(
-  { database, clock }: ListenersDeps,
-  { row, cursor: from, isResumed }: Session & { readonly isResumed: boolean },
-  signal: AbortSignal,
-): AsyncGenerator<ListenerEvent> {
-  const types = new Set(JSON.parse(row.events) as EventType[]);
-  let cursor = from;
-  let renewedAt = clock.monotonic();
-  const endsAt = renewedAt + streamMs;
-  const position = () => ({ listenerId: row.id, txid: cursor.txid, seq: cursor.seq });
-  const begun = { events: [...types], resumed: isResumed };
-  yield { position: position(), event: 'listening', data: begun };
-  while (!signal.aborted && clock.monotonic() < endsAt) {
-    if (clock.monotonic() - renewedAt > renewEveryMs) {
-      renewedAt = clock.monotonic();
-      const isThere = await database.write((tx) => renewListener(tx, row, clock.now() + keepMs));
-      // The session has expired: the client reconnects and gets a new one.
-      if (!isThere) return;
-    }
-    const events = await eventsFollowing(database.read, row.organization_id, cursor, eventsMax);
-    for (const event of events) {
-      cursor = { txid: event.txid, seq: event.seq };
-      const isWanted = row.agent_id === '' || row.agent_id === event.agent_id;
-      if (!isWanted || !types.has(event.type as EventType)) continue;
-      const { id, type, agent_id: agentId, data, created_at: createdAt } = event;
-      const body = messageBody({ id, type, agentId, data, createdAt });
-      yield {
-        position: position(),
-        event: 'delivery',
-        data: { id, event: type, agent_id: agentId, body },
-      };
-    }
-    if (events.length < eventsMax) await elapsed(pollMs, undefined, { signal }).catch(() => {});
+  constructor({ database, clock }: Context) {
+    this.#database = database;
+    this.#clock = clock;
   }
-}
 
-/** Deletes expired sessions. */
-async function removeExpired({ database, clock }: ListenersDeps): Promise<void> {
-  const now = clock.now();
-  if (!(await anyExpiredListener(database.read, now))) return;
-  await database.write((tx) => deleteExpiredListeners(tx, now));
+  /** Begins or resumes a session. Yields its events until `signal` aborts. */
+  async listen(
+    request: ListenRequest,
+    signal: AbortSignal,
+  ): Promise<AsyncGenerator<ListenerEvent>> {
+    const resumed = await this.#resume(request);
+    const session = resumed ?? (await this.#begin(request));
+    return this.#follow(session, resumed !== null, signal);
+  }
+
+  /** Deletes expired sessions. */
+  async removeExpired(): Promise<void> {
+    const now = this.#clock.now();
+    if (!(await anyExpiredListener(this.#database.read, now))) return;
+    await this.#database.write((tx) => deleteExpiredListeners(tx, now));
+  }
+
+  async #begin({ organizationId, apiKeyId, agentId, types }: ListenRequest): Promise<Session> {
+    const row = {
+      id: newId(),
+      organization_id: organizationId,
+      api_key_id: apiKeyId,
+      agent_id: agentId ?? '',
+      events: JSON.stringify(types),
+      expires_at: this.#clock.now() + keepMs,
+    };
+    const cursor = await this.#database.write(async (tx) => {
+      await requireRoom(tx, organizationId, [
+        {
+          table: 'webhook_listeners',
+          things: 'sessions that listen for events',
+          remedy: 'end one and wait a minute',
+          max: sessionsMax,
+        },
+      ]);
+      await insertListener(tx, row);
+      return endOfOutbox(tx);
+    });
+    await untilHeard(this.#database);
+    return { row, cursor };
+  }
+
+  /** Resumes a session; null if it has expired or belongs to another key. */
+  async #resume({ organizationId, apiKeyId, after }: ListenRequest): Promise<Session | null> {
+    if (after === null) return null;
+    const key = { organization_id: organizationId, id: after.listenerId };
+    const row = await findListener(this.#database.read, key, this.#clock.now());
+    if (row === undefined || row.api_key_id !== apiKeyId) return null;
+    return (await this.#renew(row)) ? { row, cursor: after } : null;
+  }
+
+  /** Whether the session has not expired. */
+  #renew(row: ListenerRow): Promise<boolean> {
+    return this.#database.write((tx) => renewListener(tx, row, this.#clock.now() + keepMs));
+  }
+
+  async *#follow(
+    { row, cursor: from }: Session,
+    isResumed: boolean,
+    signal: AbortSignal,
+  ): AsyncGenerator<ListenerEvent> {
+    const types = new Set(JSON.parse(row.events) as EventType[]);
+    let cursor = from;
+    let renewedAt = this.#clock.monotonic();
+    const endsAt = renewedAt + streamMs;
+    const position = () => ({ listenerId: row.id, txid: cursor.txid, seq: cursor.seq });
+    const begun = { events: [...types], resumed: isResumed };
+    yield { position: position(), event: 'listening', data: begun };
+    while (!signal.aborted && this.#clock.monotonic() < endsAt) {
+      if (this.#clock.monotonic() - renewedAt > renewEveryMs) {
+        renewedAt = this.#clock.monotonic();
+        // If it has expired, the client reconnects and gets a new one.
+        if (!(await this.#renew(row))) return;
+      }
+      const events = await eventsFollowing(
+        this.#database.read,
+        row.organization_id,
+        cursor,
+        eventsMax,
+      );
+      for (const event of events) {
+        cursor = { txid: event.txid, seq: event.seq };
+        const isOfAgent = row.agent_id === '' || row.agent_id === event.agent_id;
+        if (!isOfAgent || !types.has(event.type as EventType)) continue;
+        const { id, type, agent_id: agentId, data, created_at: createdAt } = event;
+        const body = messageBody({ id, type, agentId, data, createdAt });
+        yield {
+          position: position(),
+          event: 'delivery',
+          data: { id, event: type, agent_id: agentId, body },
+        };
+      }
+      if (events.length < eventsMax) await elapsed(pollMs, undefined, { signal }).catch(() => {});
+    }
+  }
 }

@@ -1,22 +1,12 @@
 /** New deliveries: of events, and those that a client sends on demand. */
-import type { Writer } from '../../adapters/database/counts.ts';
-import type { Database, Transaction } from '../../adapters/database/database.ts';
-import type { Queue } from '../../adapters/queue/queue.ts';
-import type { Clock } from '../../kernel/clock.ts';
+import type { Transaction } from '../../adapters/database/database.ts';
+import type { Context } from '../../core/context/context.ts';
 import { newId } from '../../kernel/ids.ts';
 import { changeDeliveryCounts, type DeliveryRow, insertDeliveries } from './deliveries.store.ts';
 
-/** The dependencies of all verbs that make, settle or recover deliveries. */
-export interface DeliveriesDeps {
-  readonly database: Database;
-  readonly queue: Queue;
-  readonly clock: Clock;
-  readonly writer: Writer;
-}
-
 /** Records deliveries, without those whose event their webhook already has; sends hints after the commit. */
 export async function addDeliveries(
-  { queue, writer }: Pick<DeliveriesDeps, 'queue' | 'writer'>,
+  { queue, writer }: Context,
   tx: Transaction,
   rows: readonly DeliveryRow[],
 ): Promise<void> {

@@ -9,17 +9,16 @@ import { roundOf } from '../../adapters/queue/queue.ts';
 import type { Context } from '../../core/context/context.ts';
 import { LeaseSweep } from '../../core/leases/lease-sweep.ts';
 import { continueCleanup } from './cleanup.ts';
+import type { Deliverer } from './deliver.ts';
 import { type ClaimedDelivery, findExpired } from './deliveries.store.ts';
 import { bringDeliveriesForward, findDue, findWaitingWebhooks } from './recovery.store.ts';
-import type { Settle } from './settle.ts';
+import type { DeliverySettler } from './settle.ts';
 
 /** Webhooks for whose deliveries one sweep sends hints; the next sweep continues after them. */
 const webhooksMax = 500;
 /** Hints that one sweep sends, in all and for one webhook. */
 const hintsMax = 10_000;
 const hintsOfOne = { most: 1_000, least: 20 };
-
-type RecoveryContext = Pick<Context, 'database' | 'queue' | 'clock' | 'log' | 'writer'>;
 
 const lost = {
   outcome: 'lost',
@@ -29,7 +28,7 @@ const lost = {
 } as const;
 
 export interface DeliveryTimes {
-  /** See `createDeliverer`. */
+  /** See `Deliverer`. */
   readonly leaseMs: number;
   /**
    * How long the sweep leaves a due delivery to each hint that was sent for it. The process that took
@@ -40,29 +39,23 @@ export interface DeliveryTimes {
   readonly graceMs?: number | undefined;
 }
 
-/** The deliverer, as far as the sweep needs it. */
-interface Hosts {
-  /** Hosts for which enough deliveries wait in this process. */
-  fullHosts(): string[];
-}
-
 export class DeliveryRecovery extends LeaseSweep<ClaimedDelivery> {
-  readonly #context: RecoveryContext;
-  readonly #settle: Settle;
-  readonly #deliverer: Hosts;
+  readonly #context: Context;
+  readonly #settler: DeliverySettler;
+  readonly #deliverer: Deliverer;
   readonly #times: DeliveryTimes;
   #hintedAt = Number.NEGATIVE_INFINITY;
   /** The last webhook for which the previous sweep sent hints. */
   #after = '';
 
   constructor(
-    context: RecoveryContext,
-    { settle, deliverer }: { settle: Settle; deliverer: Hosts },
+    context: Context,
+    { settler, deliverer }: { settler: DeliverySettler; deliverer: Deliverer },
     times: DeliveryTimes,
   ) {
     super(context, times.graceMs);
     this.#context = context;
-    this.#settle = settle;
+    this.#settler = settler;
     this.#deliverer = deliverer;
     this.#times = times;
   }
@@ -75,7 +68,7 @@ export class DeliveryRecovery extends LeaseSweep<ClaimedDelivery> {
     const now = this.#context.clock.now();
     const startedAt = delivery.started_at ?? now;
     const tookMs = Math.max(0, now - startedAt);
-    return this.#settle({ delivery, result: lost, startedAt, tookMs });
+    return this.#settler.settle({ delivery, result: lost, startedAt, tookMs });
   }
 
   protected override bringForward(tx: Transaction, now: number): Promise<void> {

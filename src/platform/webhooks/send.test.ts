@@ -1,7 +1,7 @@
 import { afterEach, expect, test, vi } from 'vitest';
 import { authority, receiveHttps } from '../../../test/fixtures/receiver/receiver.ts';
 import { parseAllowList } from '../../adapters/egress/allow-list.ts';
-import { openSender } from './send.ts';
+import { Sender } from './send.ts';
 
 afterEach(() => void vi.useRealTimers());
 
@@ -12,7 +12,7 @@ test.each([false, true])(
     const receiver = await receiveHttps((_request, response) => void response.end('taken'));
     const isAsked = Promise.withResolvers<void>();
     const addresses = Promise.withResolvers<readonly string[]>();
-    const sender = openSender({
+    const sender = new Sender({
       allowed: parseAllowList('127.0.0.0/8'),
       timeoutMs: 10_000,
       ca: authority,

@@ -8,6 +8,7 @@ import { Batch } from '../../adapters/database/batch.ts';
 import type { CountChange } from '../../adapters/database/counts.ts';
 import type { Transaction } from '../../adapters/database/database.ts';
 import type { DeliveryStatus } from '../../adapters/database/tables.ts';
+import type { Context } from '../../core/context/context.ts';
 import { cancelPendingBatch } from './cleanup.ts';
 import {
   type ClaimedDelivery,
@@ -15,7 +16,6 @@ import {
   endAttempts,
   lockDelivering,
 } from './deliveries.store.ts';
-import type { DeliveriesDeps } from './new-deliveries.ts';
 import type { AttemptResult } from './send.ts';
 import { isFinal, nextState, type Transition, type WebhookHealth } from './states.ts';
 import { type HealthRow, lockHealth, setHealth } from './webhooks.store.ts';
@@ -33,9 +33,6 @@ export interface Settlement {
   readonly tookMs: number;
 }
 
-/** The new status of the delivery; null when this attempt no longer holds it. */
-export type Settle = (settlement: Settlement) => Promise<DeliveryStatus | null>;
-
 /** One settled attempt, for the metrics. */
 export interface Observation {
   readonly status: DeliveryStatus;
@@ -47,54 +44,58 @@ interface Decided extends Settlement {
   readonly transition: Transition;
 }
 
-export interface SettleDeps extends DeliveriesDeps {
-  /** Waits before each retry; one retry for each. */
-  readonly delaysMs: readonly number[];
-  /** Called after the commit with each settled attempt. */
-  observe(observation: Observation): void;
-}
+/** Called after the commit with each settled attempt. */
+export type DeliveryObserver = (observation: Observation) => void;
 
-export function createSettle(deps: SettleDeps): Settle {
-  const batch = new Batch<Settlement, DeliveryStatus | null>(deps.database, (tx, settlements) =>
-    settle(deps, tx, settlements),
-  );
-  return (settlement) => batch.add(settlement);
-}
+export class DeliverySettler {
+  readonly #context: Context;
+  readonly #observe: DeliveryObserver;
+  readonly #batch: Batch<Settlement, DeliveryStatus | null>;
 
-async function settle(
-  deps: SettleDeps,
-  tx: Transaction,
-  settlements: readonly Settlement[],
-): Promise<(DeliveryStatus | null)[]> {
-  const { clock, writer, delaysMs } = deps;
-  const now = clock.now();
-  const batch = await lockBatch(tx, settlements);
-  const decided = settlements.map((one) => decide(batch, one, delaysMs, now));
-  const settled = decided.filter((one) => one !== null);
-  await record(tx, settled, now);
-  await setHealth(tx, healthRows(batch, settled), now);
-  const changes = settled.map(changeOf);
-  for (const id of batch.switchedOff) {
-    changes.push(...(await cancelPendingBatch(tx, id, now)));
+  constructor(context: Context, observe: DeliveryObserver) {
+    this.#context = context;
+    this.#observe = observe;
+    this.#batch = new Batch(context.database, (tx, settlements) =>
+      this.#settleBatch(tx, settlements),
+    );
   }
-  await changeDeliveryCounts(tx, writer, changes);
-  tx.afterCommit(() => {
-    for (const one of settled) publish(deps, one, now);
-  });
-  return decided.map((one) => one?.transition.status ?? null);
-}
 
-/** Observes a settled attempt, and sends the hint of the next one. */
-function publish(
-  { queue, observe }: SettleDeps,
-  { delivery, result, tookMs, transition }: Decided,
-  now: number,
-): void {
-  const { status, dueAt } = transition;
-  observe({ status, isAccepted: result.outcome === 'accepted', tookMs });
-  if (dueAt === null || dueAt - now > hintAheadMs) return;
-  const delayMs = dueAt > now ? dueAt - now + timerSlackMs : 0;
-  queue.sendHints('webhooks', [{ id: delivery.id, generation: delivery.epoch, delayMs }]);
+  /** The new status of the delivery; null when this attempt no longer holds it. */
+  settle(settlement: Settlement): Promise<DeliveryStatus | null> {
+    return this.#batch.add(settlement);
+  }
+
+  async #settleBatch(
+    tx: Transaction,
+    settlements: readonly Settlement[],
+  ): Promise<(DeliveryStatus | null)[]> {
+    const { clock, writer, config } = this.#context;
+    const now = clock.now();
+    const batch = await lockBatch(tx, settlements);
+    const decided = settlements.map((one) => decide(batch, one, config.webhookRetryDelays, now));
+    const settled = decided.filter((one) => one !== null);
+    await record(tx, settled, now);
+    await setHealth(tx, healthRows(batch, settled), now);
+    const changes = settled.map(changeOf);
+    for (const id of batch.switchedOff) {
+      changes.push(...(await cancelPendingBatch(tx, id, now)));
+    }
+    await changeDeliveryCounts(tx, writer, changes);
+    tx.afterCommit(() => {
+      for (const one of settled) this.#publish(one, now);
+    });
+    return decided.map((one) => one?.transition.status ?? null);
+  }
+
+  /** Observes a settled attempt, and sends the hint of the next one. */
+  #publish({ delivery, result, tookMs, transition }: Decided, now: number): void {
+    const { status, dueAt } = transition;
+    this.#observe({ status, isAccepted: result.outcome === 'accepted', tookMs });
+    if (dueAt === null || dueAt - now > hintAheadMs) return;
+    const delayMs = dueAt > now ? dueAt - now + timerSlackMs : 0;
+    const hint = { id: delivery.id, generation: delivery.epoch, delayMs };
+    this.#context.queue.sendHints('webhooks', [hint]);
+  }
 }
 
 /** What the settlements of one transaction share, locked; each decision changes it for the next one. */

@@ -3,37 +3,31 @@
  * database answers, instead of at the end of their lease, and no attempt is charged.
  */
 
+import type { Context } from '../../core/context/context.ts';
 import { UnconfirmedWrites } from '../../core/leases/unconfirmed-writes.ts';
-import type { Logger } from '../../kernel/log.ts';
 import {
   changeDeliveryCounts,
   type DeliveryClaim,
   giveBackDeliveries,
 } from './deliveries.store.ts';
-import type { DeliveriesDeps } from './new-deliveries.ts';
 
-export type UnconfirmedClaims = UnconfirmedWrites<DeliveryClaim>;
-
-export function openUnconfirmedClaims(
-  base: DeliveriesDeps & { readonly log: Logger },
-  leaseMs: number,
-): UnconfirmedClaims {
-  return new UnconfirmedWrites(
-    {
-      findCommitted: (claims) => giveBack(base, claims),
-      settle: ({ id, epoch }) =>
-        base.queue.sendHints('webhooks', [{ id, generation: epoch, delayMs: 0 }]),
-      onError: (err) =>
-        base.log.error({ err }, 'deliveries claimed without a confirmation are not given back'),
-    },
-    base.clock,
-    leaseMs,
-  );
+export class UnconfirmedClaims extends UnconfirmedWrites<DeliveryClaim> {
+  constructor(context: Context, leaseMs: number) {
+    const { queue, clock, log } = context;
+    const rows = {
+      findCommitted: (claims: readonly DeliveryClaim[]) => giveBack(context, claims),
+      settle: ({ id, epoch }: DeliveryClaim) =>
+        queue.sendHints('webhooks', [{ id, generation: epoch, delayMs: 0 }]),
+      onError: (err: unknown) =>
+        log.error({ err }, 'deliveries claimed without a confirmation are not given back'),
+    };
+    super(rows, clock, leaseMs);
+  }
 }
 
 /** The claims that were on record and are given back. */
 function giveBack(
-  { database, clock, writer }: DeliveriesDeps,
+  { database, clock, writer }: Context,
   claims: readonly DeliveryClaim[],
 ): Promise<DeliveryClaim[]> {
   // All in one order, so that two transactions never deadlock.

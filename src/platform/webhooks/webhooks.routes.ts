@@ -76,7 +76,7 @@ const deleteSchema = {
   response: { 204: Nothing, ...apiRefusals('not_found') },
 };
 
-export function webhookRoutes(server: Server, { webhooks }: { webhooks: Webhooks }) {
+export function webhookRoutes(server: Server, webhooks: Webhooks) {
   createRoute(server, webhooks);
   listRoute(server, webhooks);
   getRoute(server, webhooks);
@@ -121,7 +121,7 @@ function deleteRoute(server: Server, webhooks: Webhooks) {
 }
 
 /** A hook: `404` for an unknown webhook, and `403` for a key that may not read what its events are about. */
-export function admitReader(webhooks: Pick<Webhooks, 'admitReader'>) {
+export function admitReader(webhooks: Webhooks) {
   return async (request: FastifyRequest) => {
     const { webhookId } = request.params as { webhookId: string };
     await webhooks.admitReader(callerOf(request), webhookId);
@@ -129,7 +129,7 @@ export function admitReader(webhooks: Pick<Webhooks, 'admitReader'>) {
 }
 
 /** A hook: an unknown webhook is 404 before any other check (docs/decisions/order-of-checks.md). */
-export function requireWebhook(webhooks: Pick<Webhooks, 'find'>) {
+export function requireWebhook(webhooks: Webhooks) {
   return async (request: FastifyRequest) => {
     const { webhookId } = request.params as { webhookId: string };
     await webhooks.find(callerOf(request).organizationId, webhookId);

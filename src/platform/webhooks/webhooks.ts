@@ -10,9 +10,10 @@ import type { SigningSecrets } from '../../adapters/database/signing-secrets.ts'
 import type { AllowList } from '../../adapters/egress/allow-list.ts';
 import { checkUrl } from '../../adapters/egress/url-guard.ts';
 import type { Agents } from '../../core/agents/agents.ts';
+import type { Config } from '../../core/config/config.ts';
+import type { Context } from '../../core/context/context.ts';
 import { type EventType, organizationEvents, scopesToRead } from '../../core/events/events.ts';
 import { untilHeard } from '../../core/events/outbox.ts';
-import { bind } from '../../kernel/bind.ts';
 import { type Caller, requireScopes } from '../../kernel/caller.ts';
 import { timestamp, timestampOrNull } from '../../kernel/clock.ts';
 import { invalid, notFound } from '../../kernel/errors.ts';
@@ -20,8 +21,7 @@ import { allAgents, isId, newId } from '../../kernel/ids.ts';
 import { secretFault } from '../../kernel/webhook-signature.ts';
 import { cancelPendingBatch, removeWebhook } from './cleanup.ts';
 import { changeDeliveryCounts } from './deliveries.store.ts';
-import { currentPlace } from './dispatch.ts';
-import type { DeliveriesDeps } from './new-deliveries.ts';
+import { currentPlace, type Dispatcher } from './dispatch.ts';
 import type { NewWebhook, WebhookChanges } from './webhooks.schemas.ts';
 import {
   findWebhook,
@@ -32,117 +32,183 @@ import {
   type WebhookRow,
 } from './webhooks.store.ts';
 
-/** The limits on the number of webhooks. */
-export interface WebhookCaps {
-  readonly ofOrganization: number;
-  readonly ofAgent: number;
-}
-
-export interface WebhooksDeps extends Omit<DeliveriesDeps, 'queue'> {
-  readonly agents: Pick<Agents, 'lock'>;
-  readonly secrets: Pick<SigningSecrets, 'seal'>;
-  readonly rules: {
-    /** Private addresses that webhooks may reach. */
-    readonly allowed: AllowList;
-    readonly caps: WebhookCaps;
-    /** Whether keys need the scopes of `API_KEY_PERMISSIONS=strict`. */
-    readonly isStrict: boolean;
-  };
-  /** Called after the commit when a webhook has become active. */
-  onActive(): void;
-}
-
 /** The organization and the scopes of the key that writes a webhook. */
 type Writer = Pick<Caller, 'organizationId' | 'scopes'>;
 
-export type Webhooks = ReturnType<typeof createWebhooks>;
-
-export function createWebhooks(deps: WebhooksDeps) {
-  return bind(deps, { find, create, list, get, update, remove, admitReader });
+interface WebhookCollaborators {
+  readonly agents: Agents;
+  readonly secrets: SigningSecrets;
+  readonly dispatcher: Dispatcher;
 }
 
-async function find(
-  { database }: WebhooksDeps,
-  organizationId: string,
-  id: string,
-): Promise<WebhookRow> {
-  const row = isId(id) ? await findWebhook(database.read, organizationId, id) : undefined;
-  if (row === undefined) throw notFound('Webhook');
-  return row;
-}
+export class Webhooks {
+  readonly #context: Context;
+  readonly #agents: Agents;
+  readonly #secrets: SigningSecrets;
+  readonly #dispatcher: Dispatcher;
+  readonly #allowed: AllowList;
 
-/** `404` for an unknown webhook, and `403` for a caller that may not read what its events are about. */
-async function admitReader(deps: WebhooksDeps, caller: Writer, id: string): Promise<void> {
-  requireReadable(deps, caller, eventsOf(await find(deps, caller.organizationId, id)));
-}
-
-/** Creates a webhook. Only this answer shows its secret. */
-async function create(deps: WebhooksDeps, writer: Writer, fields: NewWebhook) {
-  const { database, agents, clock, secrets, rules, onActive } = deps;
-  const { organizationId } = writer;
-  const now = clock.now();
-  const { agent_id, url, events } = fields;
-  const secret = fields.secret === undefined ? newSecret() : usableSecret(fields.secret);
-  const to = destination(url, rules.allowed);
-  requireReadable(deps, writer, events);
-  requireHearable(agent_id, events);
-  const id = newId();
-  const stored = secrets.seal('webhooks', { id, organization_id: organizationId }, secret);
-  await database.write(async (tx) => {
-    await requireRoom(tx, organizationId, capsFor(deps, agent_id));
-    if (agent_id !== allAgents) await agents.lock(tx, organizationId, agent_id);
-    await insertWebhook(tx, {
-      id,
-      organization_id: organizationId,
-      agent_id,
-      ...to,
-      events: JSON.stringify(events),
-      ...stored,
-      active: 1,
-      failing: 0,
-      consecutive_failures: 0,
-      active_since: await currentPlace(tx),
-      removed: 0,
-      last_delivery_at: null,
-      created_at: now,
-      updated_at: now,
-    });
-    tx.afterCommit(onActive);
-  });
-  try {
-    await untilHeard(database);
-  } catch (error) {
-    // The caller does not learn its id, and may create it again.
-    await remove(deps, organizationId, id);
-    throw error;
+  /** `allowed`: private addresses that webhooks may reach. */
+  constructor(
+    context: Context,
+    { agents, secrets, dispatcher }: WebhookCollaborators,
+    allowed: AllowList,
+  ) {
+    this.#context = context;
+    this.#agents = agents;
+    this.#secrets = secrets;
+    this.#dispatcher = dispatcher;
+    this.#allowed = allowed;
   }
-  const timestamps = { created_at: timestamp(now), updated_at: timestamp(now) };
-  return { id, agent_id, url, events: [...events], secret, active: true, ...timestamps };
+
+  /** The organization's webhook, or `404`. */
+  async find(organizationId: string, id: string): Promise<WebhookRow> {
+    const { read } = this.#context.database;
+    const row = isId(id) ? await findWebhook(read, organizationId, id) : undefined;
+    if (row === undefined) throw notFound('Webhook');
+    return row;
+  }
+
+  /** `404` for an unknown webhook, and `403` for a caller that may not read what its events are about. */
+  async admitReader(caller: Writer, id: string): Promise<void> {
+    this.#requireReadable(caller, eventsOf(await this.find(caller.organizationId, id)));
+  }
+
+  /** Creates a webhook. Only this answer shows its secret. */
+  async create(writer: Writer, fields: NewWebhook) {
+    const { database, clock, config } = this.#context;
+    const { organizationId } = writer;
+    const now = clock.now();
+    const { agent_id, url, events } = fields;
+    const secret = fields.secret === undefined ? newSecret() : usableSecret(fields.secret);
+    const to = destination(url, this.#allowed);
+    this.#requireReadable(writer, events);
+    requireEventsOfAgent(agent_id, events);
+    const id = newId();
+    const stored = this.#secrets.seal('webhooks', { id, organization_id: organizationId }, secret);
+    await database.write(async (tx) => {
+      await requireRoom(tx, organizationId, capsFor(config, agent_id));
+      if (agent_id !== allAgents) await this.#agents.lock(tx, organizationId, agent_id);
+      await insertWebhook(tx, {
+        id,
+        organization_id: organizationId,
+        agent_id,
+        ...to,
+        events: JSON.stringify(events),
+        ...stored,
+        active: 1,
+        failing: 0,
+        consecutive_failures: 0,
+        active_since: await currentPlace(tx),
+        removed: 0,
+        last_delivery_at: null,
+        created_at: now,
+        updated_at: now,
+      });
+      tx.afterCommit(() => this.#dispatcher.wake());
+    });
+    try {
+      await untilHeard(database);
+    } catch (error) {
+      // The caller does not learn its id, and may create it again.
+      await this.remove(organizationId, id);
+      throw error;
+    }
+    const timestamps = { created_at: timestamp(now), updated_at: timestamp(now) };
+    return { id, agent_id, url, events: [...events], secret, active: true, ...timestamps };
+  }
+
+  async list(organizationId: string) {
+    const rows = await listWebhooks(this.#context.database.read, organizationId);
+    return rows.map(webhookBody);
+  }
+
+  async get(organizationId: string, id: string) {
+    return webhookBody(await this.find(organizationId, id));
+  }
+
+  /** Changes the fields that `changes` names. */
+  async update(writer: Writer, id: string, changes: WebhookChanges) {
+    const { database, clock } = this.#context;
+    const { organizationId } = writer;
+    const { active, events } = changes;
+    const given = this.#columnsOf(id, organizationId, changes);
+    const changed = await database.write(async (tx) => {
+      const place = active === true ? await currentPlace(tx) : '';
+      const before = await lockWebhook(tx, organizationId, id);
+      if (before === undefined) throw notFound('Webhook');
+      // Also before the change: another url or secret would give the events to its author.
+      if (!onlyStops(changes)) {
+        this.#requireReadable(writer, [...eventsOf(before), ...(events ?? [])]);
+      }
+      requireEventsOfAgent(before.agent_id, events ?? []);
+      const now = clock.now();
+      const columns = {
+        ...given,
+        ...(active === false ? { active: 0 } : {}),
+        ...(active === true && before.active === 0
+          ? { active: 1, active_since: place, consecutive_failures: 0 }
+          : {}),
+      };
+      // An empty body changes nothing; a field with its current value still counts as a change.
+      if (Object.keys(changes).length === 0) return webhookBody(before);
+      await updateWebhook(tx, id, { ...columns, updated_at: now });
+      if (active === false) await this.#cancelPending(tx, id, now);
+      // Deliveries that the sweep has not cancelled since the deactivation must not be sent now.
+      if (before.active === 0) while (await this.#cancelPending(tx, id, now));
+      if (active === true) tx.afterCommit(() => this.#dispatcher.wake());
+      return webhookBody({ ...before, ...columns, updated_at: now });
+    });
+    if (active === true || events !== undefined) await untilHeard(database);
+    return changed;
+  }
+
+  async remove(organizationId: string, id: string): Promise<void> {
+    const { database, writer } = this.#context;
+    await database.write(async (tx) => {
+      if ((await lockWebhook(tx, organizationId, id)) === undefined) throw notFound('Webhook');
+      await removeWebhook(tx, writer, id);
+    });
+  }
+
+  /** Throws `403` unless the writer may read what these events are about. */
+  #requireReadable({ scopes }: Writer, types: readonly EventType[]): void {
+    const isStrict = this.#context.config.apiKeyPermissions === 'strict';
+    requireScopes(scopes, scopesToRead(types, isStrict));
+  }
+
+  /** The columns of the changed fields, without `active`. */
+  #columnsOf(id: string, organizationId: string, { url, events, secret }: WebhookChanges) {
+    const owner = { id, organization_id: organizationId };
+    return {
+      ...(url === undefined ? {} : destination(url, this.#allowed)),
+      ...(events === undefined ? {} : { events: JSON.stringify(events) }),
+      ...(secret === undefined ? {} : this.#secrets.seal('webhooks', owner, usableSecret(secret))),
+    };
+  }
+
+  /** Cancels a batch of pending deliveries; whether there were any. */
+  async #cancelPending(tx: Transaction, id: string, now: number): Promise<boolean> {
+    const changes = await cancelPendingBatch(tx, id, now);
+    await changeDeliveryCounts(tx, this.#context.writer, changes);
+    return changes.length > 0;
+  }
 }
 
 const caps = { table: 'webhooks', things: 'webhooks' } as const;
 
-function capsFor({ rules: { caps: max } }: WebhooksDeps, agentId: string): readonly Cap[] {
+function capsFor({ webhooksMax, agentWebhooksMax }: Config, agentId: string): readonly Cap[] {
   const ofThisAgent = { agent_id: agentId, removed: 0 };
   return [
-    { ...caps, where: { removed: 0 }, max: max.ofOrganization },
-    { ...caps, owner: ownerOf(agentId), where: ofThisAgent, max: max.ofAgent },
+    { ...caps, where: { removed: 0 }, max: webhooksMax },
+    { ...caps, owner: ownerOf(agentId), where: ofThisAgent, max: agentWebhooksMax },
   ];
 }
 
 const ownerOf = (agentId: string) => (agentId === allAgents ? 'The agent_id "*"' : 'The agent');
 
-/** Throws `403` unless the writer may read what these events are about. */
-function requireReadable(
-  { rules }: Pick<WebhooksDeps, 'rules'>,
-  { scopes }: Writer,
-  types: readonly EventType[],
-): void {
-  requireScopes(scopes, scopesToRead(types, rules.isStrict));
-}
-
 /** Throws `400` for events that a webhook of one agent would never get. */
-function requireHearable(agentId: string, types: readonly EventType[]): void {
+function requireEventsOfAgent(agentId: string, types: readonly EventType[]): void {
   if (agentId === allAgents) return;
   const type = types.find((one) => organizationEvents.has(one));
   if (type !== undefined) {
@@ -157,89 +223,9 @@ function destination(url: string, allowed: AllowList): Pick<WebhookRow, 'url' | 
   return { url, host: checked.url.host };
 }
 
-async function list({ database }: WebhooksDeps, organizationId: string) {
-  return (await listWebhooks(database.read, organizationId)).map(webhookBody);
-}
-
-async function get(deps: WebhooksDeps, organizationId: string, id: string) {
-  return webhookBody(await find(deps, organizationId, id));
-}
-
-/** Changes the fields that `changes` names. */
-async function update(deps: WebhooksDeps, writer: Writer, id: string, changes: WebhookChanges) {
-  const { database, clock, onActive } = deps;
-  const { organizationId } = writer;
-  const { active, events } = changes;
-  const given = givenColumns(deps, { id, organization_id: organizationId }, changes);
-  const changed = await database.write(async (tx) => {
-    const place = active === true ? await currentPlace(tx) : '';
-    const before = await lockWebhook(tx, organizationId, id);
-    if (before === undefined) throw notFound('Webhook');
-    // Also before the change: another url or secret would give the events to its author.
-    if (!onlyStops(changes)) {
-      requireReadable(deps, writer, [...eventsOf(before), ...(events ?? [])]);
-    }
-    requireHearable(before.agent_id, events ?? []);
-    const now = clock.now();
-    const columns = {
-      ...given,
-      ...(active === false ? { active: 0 } : {}),
-      ...(active === true && before.active === 0
-        ? { active: 1, active_since: place, consecutive_failures: 0 }
-        : {}),
-    };
-    // An empty body changes nothing; a field with its current value still counts as a change.
-    if (Object.keys(changes).length === 0) return webhookBody(before);
-    await updateWebhook(tx, id, { ...columns, updated_at: now });
-    if (active === false) await cancelPending(deps, tx, id, now);
-    // Deliveries that the sweep has not cancelled since the deactivation must not be sent now.
-    if (before.active === 0) while (await cancelPending(deps, tx, id, now));
-    if (active === true) tx.afterCommit(onActive);
-    return webhookBody({ ...before, ...columns, updated_at: now });
-  });
-  if (active === true || events !== undefined) await untilHeard(database);
-  return changed;
-}
-
 /** Whether a change only ends the deliveries of a webhook. Any key may make it, as it may delete the webhook. */
 function onlyStops(changes: WebhookChanges): boolean {
   return changes.active === false && Object.keys(changes).length === 1;
-}
-
-/** The columns of the changed fields, without `active`. */
-function givenColumns(
-  { secrets, rules: { allowed } }: WebhooksDeps,
-  owner: { readonly id: string; readonly organization_id: string },
-  { url, events, secret }: WebhookChanges,
-) {
-  return {
-    ...(url === undefined ? {} : destination(url, allowed)),
-    ...(events === undefined ? {} : { events: JSON.stringify(events) }),
-    ...(secret === undefined ? {} : secrets.seal('webhooks', owner, usableSecret(secret))),
-  };
-}
-
-/** Cancels a batch of pending deliveries; whether there were any. */
-async function cancelPending(
-  { writer }: WebhooksDeps,
-  tx: Transaction,
-  id: string,
-  now: number,
-): Promise<boolean> {
-  const changes = await cancelPendingBatch(tx, id, now);
-  await changeDeliveryCounts(tx, writer, changes);
-  return changes.length > 0;
-}
-
-async function remove(
-  { database, writer }: WebhooksDeps,
-  organizationId: string,
-  id: string,
-): Promise<void> {
-  await database.write(async (tx) => {
-    if ((await lockWebhook(tx, organizationId, id)) === undefined) throw notFound('Webhook');
-    await removeWebhook(tx, writer, id);
-  });
 }
 
 /** The secret if it can be used; throws `400` otherwise. */
