@@ -1,40 +1,14 @@
-/** Builds the console into files for `/console/`, and beside each one compressed as browsers take it. */
-import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
-import { brotliCompressSync, constants, gzipSync } from 'node:zlib';
+/** Builds the console into files for `/console/`; compress.ts then compresses them. */
 import tailwindcss from '@tailwindcss/vite';
 import react from '@vitejs/plugin-react';
-import { defineConfig, type Plugin } from 'vite';
-
-/** Smaller ones gain nothing. */
-const compressedBytesMin = 1_024;
+import { defineConfig } from 'vite';
 
 /** Smaller chunks, before they are compressed, become parts of others. */
 const sharedBytesMin = 15_000;
 
-/** Compressed once here and not for each request. */
-function compressed(): Plugin {
-  return {
-    name: 'compressed',
-    apply: 'build',
-    writeBundle({ dir }) {
-      if (dir === undefined) return;
-      for (const name of readdirSync(dir, { recursive: true, encoding: 'utf8' })) {
-        if (!/\.(?:js|css|svg|html)$/.test(name)) continue;
-        const file = join(dir, name);
-        const bytes = readFileSync(file);
-        if (bytes.length < compressedBytesMin) continue;
-        writeFileSync(`${file}.gz`, gzipSync(bytes, { level: 9 }));
-        const params = { [constants.BROTLI_PARAM_QUALITY]: 9 };
-        writeFileSync(`${file}.br`, brotliCompressSync(bytes, { params }));
-      }
-    },
-  };
-}
-
 export default defineConfig({
   base: '/console/',
-  plugins: [react(), tailwindcss(), compressed()],
+  plugins: [react(), tailwindcss()],
   build: {
     target: 'es2023',
     modulePreload: { polyfill: false },

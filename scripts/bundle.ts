@@ -1,6 +1,6 @@
 /**
- * Bundles the program into `dist`, unless that holds a bundle of the present sources. A start without one
- * runs this in the background; images and tests run it before. With a directory as its argument it bundles
+ * Bundles the program into `dist`, unless that holds a bundle of the present sources. Installations in a checkout,
+ * images and tests run it; a start without a bundle runs the sources. With a directory as its argument it bundles
  * the compiled program in there, for a package.
  *
  * Executors and sandboxed processes run the sources, because skills import parts of them. So in a bundled

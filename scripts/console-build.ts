@@ -1,5 +1,5 @@
 /** Builds the console, if its sources have changed since the last time, as a start of the platform does. */
-import { prepareConsole } from '../src/apps/console/files.ts';
+import { buildConsole } from '../src/apps/console/files.ts';
 import { createLogger } from '../src/kernel/log.ts';
 
-await prepareConsole(createLogger('info'))();
+await buildConsole(createLogger('info'));

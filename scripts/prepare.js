@@ -1,7 +1,7 @@
 /**
- * `npm install` in a checkout runs this: it builds the console and the bundle of the program, one after the other. The
- * first start would build both beside the platform, with three times its memory. Plain JavaScript, because npm may run
- * it with an older Node. Never fails an installation: what is missing is built by a start.
+ * `npm install` and `npm ci` in a checkout run this: it builds the console and the bundle of the program, one after the
+ * other, because the bundler takes five times the memory of the platform. Plain JavaScript, because npm may run it with
+ * an older Node. Never fails an installation: a start builds the console if it is missing, and runs the sources.
  */
 import { spawnSync } from 'node:child_process';
 import { createRequire } from 'node:module';
@@ -20,9 +20,12 @@ function isInstalled(name) {
 }
 
 const isAble = Number(process.versions.node.split('.')[0]) >= oldestNode && isInstalled('rolldown');
-// `npm ci` is for those that build by themselves, such as the check of a change, or may not need it.
-if (isAble && process.env.npm_command !== 'ci') {
+if (isAble) {
   for (const script of ['console-build.ts', 'bundle.ts']) {
-    spawnSync(process.execPath, [join(import.meta.dirname, script)], { stdio: 'inherit' });
+    spawnSync(process.execPath, [join(import.meta.dirname, script)], {
+      stdio: 'inherit',
+      // Without huge pages, which are mostly empty, the bundler takes a third less.
+      env: { ...process.env, MIMALLOC_ALLOW_THP: '0' },
+    });
   }
 }

@@ -1,8 +1,8 @@
 /** `npm start` runs a bundle of the program, but never one of other sources than those that are there. */
+import { execFile } from 'node:child_process';
 import {
   appendFileSync,
   cpSync,
-  existsSync,
   mkdirSync,
   mkdtempSync,
   readFileSync,
@@ -11,9 +11,9 @@ import {
 } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { promisify } from 'node:util';
 import { expect, onTestFinished, test } from 'vitest';
 import { startProcess } from '../support/process.ts';
-import { waitFor } from '../support/wait-for.ts';
 
 const root = join(import.meta.dirname, '../..');
 
@@ -29,7 +29,7 @@ function copyProgram(): string {
   return directory;
 }
 
-test('a start without a bundle makes it for the next; changed sources run at once', async () => {
+test('a start runs the bundle of its sources, and without one the sources, which it says', async () => {
   const program = copyProgram();
   const source = join(program, 'src/apps/composition/run.ts');
   const bundled = () => {
@@ -37,10 +37,9 @@ test('a start without a bundle makes it for the next; changed sources run at onc
     return join(program, 'dist', fingerprint, 'run.cjs');
   };
   const start = () => startProcess(join(program, 'data'), {}, join(program, 'src/start.js'));
-  const said = async (before = async () => {}) => {
+  const said = async () => {
     const platform = await start();
     onTestFinished(() => platform.signal('SIGKILL'));
-    await before();
     await platform.stop();
     return platform.output();
   };
@@ -48,22 +47,18 @@ test('a start without a bundle makes it for the next; changed sources run at onc
   const line = readFileSync(source, 'utf8').split('\n').length - 1;
   const trace = `${source}:${line}:`;
 
-  const first = await said(async () => {
-    await waitFor(() => existsSync(join(program, 'dist/last.json')), {
-      describe: 'the bundle is made',
-      // At a low priority.
-      deadlineMs: 120_000,
-    });
-  });
+  const first = await said();
+  await promisify(execFile)(process.execPath, [join(program, 'scripts/bundle.ts')]);
   appendFileSync(bundled(), "\nprocess.stdout.write('from the bundle\\n');\n");
   const second = await said();
   appendFileSync(source, "\nprocess.stdout.write('from the sources\\n');\n");
   const third = await said();
 
   expect(first).toContain(trace);
-  expect(first).not.toContain('from the bundle');
+  expect(first).toContain('this start ran the sources');
   expect(second).toContain('from the bundle');
   expect(second).toContain(trace);
+  expect(second).not.toContain('this start ran the sources');
   expect(third).toContain('from the sources');
   expect(third).not.toContain('from the bundle');
 });

@@ -35,7 +35,7 @@ writeFileSync(join(files, '.built-from'), 'sources');
 afterAll(() => rmSync(files, { recursive: true, force: true }));
 
 const start = (options: PlatformOptions = {}) =>
-  startPlatform({ ...options, parts: { ...options.parts, consoleFiles: async () => files } });
+  startPlatform({ ...options, parts: { ...options.parts, consoleFiles: () => files } });
 
 let platform: Platform;
 let key: string;
@@ -131,10 +131,9 @@ describe('the files', () => {
     const { PlatformError } = await import('../../src/kernel/errors.ts');
     const without = await startPlatform({
       parts: {
-        consoleFiles: () =>
-          Promise.reject(
-            new PlatformError('service_unavailable', 'The console could not be built'),
-          ),
+        consoleFiles: () => {
+          throw new PlatformError('service_unavailable', 'The console could not be built');
+        },
       },
     });
     onTestFinished(() => without.stop());
@@ -142,6 +141,26 @@ describe('the files', () => {
     expect((await without.request('GET', '/console/')).status).toBe(503);
     expect((await without.request('GET', '/health')).status).toBe(200);
   });
+});
+
+test('while they are being built the page says so and loads itself again, and the platform works', async () => {
+  let built: string | null = null;
+  const building = await startPlatform({ parts: { consoleFiles: () => built } });
+  onTestFinished(() => building.stop());
+
+  const during = await building.request('GET', '/console/jobs');
+  const health = await building.request('GET', '/health');
+  built = files;
+  const after = await building.request('GET', '/console/jobs');
+
+  expect(during.status).toBe(503);
+  expect(during.headers.get('retry-after')).toBe('2');
+  expect(during.headers.get('content-type')).toContain('text/html');
+  expect(during.text).toContain('The console is being built');
+  expect(during.text).toContain('<meta http-equiv="refresh" content="2">');
+  expect(health.status).toBe(200);
+  expect(after.status).toBe(200);
+  expect(after.text).toContain('<title>Console</title>');
 });
 
 describe('signing in', () => {

@@ -5,7 +5,7 @@
 import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import type { Locator, Page } from 'playwright-core';
-import { prepareConsole } from '../../src/apps/console/files.ts';
+import { buildConsole } from '../../src/apps/console/files.ts';
 import { createLogger } from '../../src/kernel/log.ts';
 import { openBrowser } from './chromium.ts';
 import { move, prepareMoves } from './console-moves.ts';
@@ -76,7 +76,8 @@ export async function startConsole(
   options: PlatformOptions = {},
   window?: 'own',
 ): Promise<ConsoleWorld> {
-  const consoleFiles = prepareConsole(createLogger('error'));
+  const files = await buildConsole(createLogger('error'));
+  const consoleFiles = () => files;
   const platform = await startPlatform({ ...options, parts: { ...options.parts, consoleFiles } });
   const key = await platform.key();
   const browser = await openBrowser(platform.url, window);

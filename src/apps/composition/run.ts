@@ -35,6 +35,8 @@ const unusedMs = 5_000;
 interface RunMode {
   /** Whether saved skills are reloaded at once, whatever changed. */
   readonly isAuthoring?: boolean;
+  /** Whether this is a bundle of the sources. */
+  readonly isBundled?: boolean;
 }
 
 /** Starts everything; ends the process with one clear sentence when it cannot. */
@@ -83,7 +85,7 @@ function stopWithParent(): void {
 async function start(
   config: Config,
   environment: NodeJS.ProcessEnv,
-  { isAuthoring = false }: RunMode,
+  { isAuthoring = false, isBundled = false }: RunMode,
   predecessor: Predecessor | null,
 ): Promise<void> {
   const log = await loggerOf(config);
@@ -147,8 +149,16 @@ async function start(
     dev?.reloadOnSave({ reloads: app.reloads, authored, print }, config.skillsDir);
   }
   compactHeapSoon();
-  // If it cannot be loaded, requests for it are answered with the reason.
-  await consoleFiles?.().catch(() => {});
+  if (!isBundled) {
+    log.info(
+      'this start ran the sources: npm install, or node scripts/bundle.ts, bundles them, and a start of a bundle takes half the time',
+    );
+  }
+  try {
+    consoleFiles?.();
+  } catch {
+    // Requests for it are answered with the reason.
+  }
 }
 
 /** For a person where standard output is a terminal, as JSON anywhere else. */

@@ -12,6 +12,22 @@ import type { Sessions } from './sessions.ts';
 
 const headers = pageHeaders("style-src 'self'", "font-src 'self'", "form-action 'self'");
 
+/** How often the page looks whether it is built. */
+const buildLookSeconds = 2;
+/** Shown while the console is being built; loads itself again. */
+const builtSoon = `<!doctype html>
+<html lang="en">
+<meta charset="utf-8">
+<meta name="color-scheme" content="light dark">
+<meta name="viewport" content="width=device-width">
+<meta http-equiv="refresh" content="${buildLookSeconds}">
+<title>Skillwright</title>
+<h1>The console is being built</h1>
+<p>Its sources are new since the last start, so the platform builds it, which takes some seconds. This page then shows it.
+The API is ready.</p>
+</html>
+`;
+
 const SignIn = Type.Object(
   { secret: Type.String({ minLength: 1, maxLength: 4_096 }) },
   { additionalProperties: false },
@@ -65,10 +81,18 @@ export function consoleRoutes(
     reply.header('set-cookie', cookie);
     return reply.status(204).send();
   });
-  server.get('/console/*', { schema }, async (request, reply) => {
-    const root = await files();
+  server.get('/console/*', { schema }, (request, reply) => {
     const name = (request.params as { '*': string })['*'];
     if (/(?:^|\/)\./.test(name)) throw notFound('File');
+    const root = files();
+    if (root === null) {
+      const wait = { 'retry-after': String(buildLookSeconds) };
+      return reply
+        .status(503)
+        .headers({ ...headers, ...wait })
+        .type('text/html')
+        .send(builtSoon);
+    }
     if (name.startsWith('assets/')) {
       return sendAsset(reply, name, root);
     }
