@@ -68,7 +68,7 @@ async function answerBeginStep(
 ): Promise<unknown> {
   const turn = pass.order.enter();
   try {
-    const begun = await pass.steps.begin(payload, step, turn.recorded);
+    const begun = await pass.steps.begin(payload, step, (end) => turn.recorded(end));
     if ('step' in begun) {
       const opened = scope.open();
       // What a named step does is not seen, so it never counts as waiting.

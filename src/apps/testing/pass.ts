@@ -7,11 +7,11 @@ import { createAnswerOrder } from '../../core/executors/answer-order.ts';
 import { ChildRuns } from '../../core/executors/child-runs.ts';
 import { Outbox } from '../../core/executors/lines.ts';
 import type { ChildMessage, ContextTuple } from '../../core/executors/protocol.ts';
-import { createReplayOrder } from '../../core/jobs/replay-order.ts';
+import { ReplayOrder } from '../../core/jobs/replay-order.ts';
 import { nextTold } from '../../core/journal/records.ts';
 import { wholeRun } from '../../core/journal/run-part.ts';
-import { createRunSteps, type SaidMessage } from '../../core/journal/run-steps.ts';
-import { createWaitScope } from '../../core/journal/wait-scope.ts';
+import { RunSteps, type SaidMessage } from '../../core/journal/run-steps.ts';
+import { WaitScope } from '../../core/journal/wait-scope.ts';
 import type { LogFields } from '../../core/skills/definition.ts';
 import type { RunSettings } from '../../core/skills/settings.ts';
 import { bind } from '../../kernel/bind.ts';
@@ -67,9 +67,9 @@ function newPass(deps: PassDeps, replay: boolean): Pass {
   const pass: Pass = {
     ...{ deps, replay, over, said, runs, asked: 0 },
     ended: Promise.withResolvers(),
-    scope: createWaitScope(() => setImmediate(whenBlocked, pass)),
-    order: createReplayOrder(placesOf(journal), over.signal, patienceMs),
-    steps: createRunSteps({
+    scope: new WaitScope(() => setImmediate(whenBlocked, pass)),
+    order: new ReplayOrder(placesOf(journal), over.signal, patienceMs),
+    steps: new RunSteps({
       part: wholeRun,
       journal: bind(journal, { beginStep, endStep }),
       memory: () => ({ restore: (changes) => restoreMemory(memory, changes) }),
@@ -129,7 +129,7 @@ function takeMessage(pass: Pass, message: ChildMessage): void {
       return;
     case 'message': {
       const [, , role, content, step] = message;
-      steps.say(step, { role, content, at: deps.answers.journal.clock.now() });
+      steps.addMessage(step, { role, content, at: deps.answers.journal.clock.now() });
       return;
     }
     case 'ask':

@@ -23,7 +23,7 @@ import type { Admission } from './admission.ts';
 import { type ClaimedJob, memoryUserOf } from './jobs.store.ts';
 import { isHeld } from './leases.store.ts';
 import type { ReportStream, Reports } from './reports.ts';
-import { createRunWaits, type RunWaits } from './run-waits.ts';
+import { RunWaits } from './run-waits.ts';
 
 /** What the runs of a process share. */
 export interface Runs {
@@ -175,7 +175,7 @@ export function isReplaying({ job, records }: Attempt): boolean {
 export function waitsOf(attempt: Attempt): RunWaits {
   const { context, waitKinds } = attempt.runs;
   let isReported = false;
-  attempt.waits ??= createRunWaits({
+  attempt.waits ??= new RunWaits({
     // Opened by the first wait: a run that only uses its memory has no journal.
     journal: {
       async beginWait(...wanted) {

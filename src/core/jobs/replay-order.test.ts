@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { createReplayOrder } from './replay-order.ts';
+import { ReplayOrder } from './replay-order.ts';
 
 const turns = async () => {
   for (let i = 0; i < 10; i++) await new Promise(setImmediate);
@@ -13,7 +13,7 @@ function newOrder(...awaited: number[]) {
   let place = 100;
   const places = new Map<number, number>();
   const ended = new AbortController();
-  const order = createReplayOrder(
+  const order = new ReplayOrder(
     {
       next: () => place++,
       note: (n, given) => void places.set(n, given),

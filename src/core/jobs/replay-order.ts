@@ -19,15 +19,6 @@ export interface ReplayTurn {
   ended(n: number): Promise<void>;
 }
 
-export interface ReplayOrder {
-  enter(): ReplayTurn;
-  /**
-   * Runs the write of an end, with its place. Resolves after the run has got the new ends before it, and those on
-   * record with places before `after`.
-   */
-  write<T>(end: (place: number) => Promise<T>, after: number): Promise<T>;
-}
-
 /** What the journal knows of places. */
 export interface Places {
   /** Takes the next one. */
@@ -43,114 +34,128 @@ const patienceDefaultMs = 5_000;
 /** In place of the number of a step whose end is on record with its place already. */
 const newStep = 0;
 
-type HeldEnd = RecordedEnd & { readonly give: (told?: Promise<void>) => void };
+type HeldEnd = RecordedEnd & { readonly give: (given?: Promise<void>) => void };
 
-interface Order extends Places {
-  readonly patienceMs: number;
-  undecided: number;
-  held: HeldEnd[];
-  isGiving: boolean;
+export class ReplayOrder {
+  readonly #places: Places;
+  readonly #patienceMs: number;
+  #undecided = 0;
+  readonly #held: HeldEnd[] = [];
+  #isGiving = false;
   /** Settles when the run has got the ends that have a place so far. */
-  told: Promise<unknown>;
+  #given: Promise<unknown> = Promise.resolve();
   /** The place of the last new end that the run has got. */
-  last: number;
-  patience: NodeJS.Timeout | undefined;
+  #last = 0;
+  #patience: NodeJS.Timeout | undefined;
   /** The code did not ask for the recorded step, or the run has ended. */
-  isOver: boolean;
-}
+  #isOver: boolean;
 
-/** Once the signal aborts, no end is held any more. */
-export function createReplayOrder(
-  places: Places,
-  signal: AbortSignal,
-  patienceMs = patienceDefaultMs,
-): ReplayOrder {
-  const order: Order = {
-    ...places,
-    patienceMs,
-    undecided: 0,
-    held: [],
-    isGiving: false,
-    told: Promise.resolve(),
-    last: 0,
-    patience: undefined,
-    isOver: signal.aborted,
-  };
-  signal.addEventListener('abort', () => giveUp(order), { once: true });
-  return { enter: () => enter(order), write: (...asked) => write(order, ...asked) };
-}
-
-function enter(order: Order): ReplayTurn {
-  let isDecided = false;
-  order.undecided += 1;
-  const decide = () => {
-    isDecided = true;
-    order.undecided -= 1;
-    void giveHeld(order);
-  };
-  return {
-    recorded(end) {
-      const held = hold(order, end);
-      decide();
-      return held;
-    },
-    notRecorded() {
-      if (!isDecided) decide();
-    },
-    async ended(n) {
-      return holdNew(order, n, null) ?? tell(order, n);
-    },
-  };
-}
-
-function hold({ held }: Order, end: RecordedEnd): Promise<void> {
-  const { promise, resolve } = Promise.withResolvers<void>();
-  held.push({ ...end, give: resolve });
-  return promise;
-}
-
-/** Holds an end of now, if an end on record may come before it. */
-function holdNew(order: Order, n: number, told: number | null): Promise<void> | undefined {
-  if (order.held.length === 0 && !isAwaiting(order, told)) return undefined;
-  const held = hold(order, { n, at: Number.MAX_SAFE_INTEGER, told });
-  void giveHeld(order);
-  return held;
-}
-
-/** Gives the ends one by one: the answer to the one is on its way before the other is given. */
-async function giveHeld(order: Order): Promise<void> {
-  clearTimeout(order.patience);
-  if (order.isGiving) return;
-  order.isGiving = true;
-  for (let isFirst = true; order.undecided === 0; isFirst = false) {
-    const [first] = order.held.sort(compare);
-    if (first === undefined || isAwaiting(order, first.told)) break;
-    if (!isFirst) {
-      await turnOfLoop();
-      // Meanwhile the code may have asked for an end with an earlier place.
-      if (order.undecided > 0 || order.held.sort(compare)[0] !== first) continue;
-    }
-    order.held.shift();
-    first.give(isInPlace(order, first) ? undefined : tell(order, first.n));
+  /** Once the signal aborts, no end is held any more. */
+  constructor(places: Places, signal: AbortSignal, patienceMs = patienceDefaultMs) {
+    this.#places = places;
+    this.#patienceMs = patienceMs;
+    this.#isOver = signal.aborted;
+    signal.addEventListener('abort', () => this.#giveUp(), { once: true });
   }
-  order.isGiving = false;
-  if (order.undecided > 0 || order.held.length === 0) return;
-  order.patience = setTimeout(() => giveUp(order), order.patienceMs).unref();
-}
 
-/** Whether the place of a held end is the one in which the run gets it: it has one, and is not too late. */
-function isInPlace({ last }: Order, { n, told }: HeldEnd): boolean {
-  return n === newStep || (told !== null && told > last);
-}
+  enter(): ReplayTurn {
+    let isDecided = false;
+    this.#undecided += 1;
+    const decide = () => {
+      isDecided = true;
+      this.#undecided -= 1;
+      void this.#giveHeld();
+    };
+    return {
+      recorded: (end) => {
+        const held = this.#hold(end);
+        decide();
+        return held;
+      },
+      notRecorded() {
+        if (!isDecided) decide();
+      },
+      ended: async (n) => this.#holdNew(n, null) ?? this.#giveNext(n),
+    };
+  }
 
-/** Whether the code has still to ask for an end with an earlier place. */
-function isAwaiting({ isOver, awaited }: Order, place: number | null): boolean {
-  return !isOver && awaited() < (place ?? Number.POSITIVE_INFINITY);
-}
+  /**
+   * Runs the write of an end, with its place. Resolves after the run has got the new ends before it, and those on
+   * record with places before `after`.
+   */
+  async write<T>(end: (place: number) => Promise<T>, after: number): Promise<T> {
+    const before = this.#given;
+    const place = this.#places.next();
+    const written = end(place);
+    // The answer to this one is on its way before the next goes.
+    this.#given = Promise.allSettled([before, written]).then(turnOfLoop);
+    const result = await written;
+    await before;
+    // The step may have ended before the code has asked for ends on record.
+    const held = this.#holdNew(newStep, Math.min(after, place));
+    if (held !== undefined) await held;
+    this.#last = Math.max(this.#last, place);
+    return result;
+  }
 
-function giveUp(order: Order): void {
-  order.isOver = true;
-  void giveHeld(order);
+  #hold(end: RecordedEnd): Promise<void> {
+    const { promise, resolve } = Promise.withResolvers<void>();
+    this.#held.push({ ...end, give: resolve });
+    return promise;
+  }
+
+  /** Holds an end of now, if an end on record may come before it. */
+  #holdNew(n: number, told: number | null): Promise<void> | undefined {
+    if (this.#held.length === 0 && !this.#isAwaiting(told)) return undefined;
+    const held = this.#hold({ n, at: Number.MAX_SAFE_INTEGER, told });
+    void this.#giveHeld();
+    return held;
+  }
+
+  /** Gives the ends one by one: the answer to the one is on its way before the other is given. */
+  async #giveHeld(): Promise<void> {
+    clearTimeout(this.#patience);
+    if (this.#isGiving) return;
+    this.#isGiving = true;
+    for (let isFirst = true; this.#undecided === 0; isFirst = false) {
+      const [first] = this.#held.sort(compare);
+      if (first === undefined || this.#isAwaiting(first.told)) break;
+      if (!isFirst) {
+        await turnOfLoop();
+        // Meanwhile the code may have asked for an end with an earlier place.
+        if (this.#undecided > 0 || this.#held.sort(compare)[0] !== first) continue;
+      }
+      this.#held.shift();
+      first.give(this.#isInPlace(first) ? undefined : this.#giveNext(first.n));
+    }
+    this.#isGiving = false;
+    if (this.#undecided > 0 || this.#held.length === 0) return;
+    this.#patience = setTimeout(() => this.#giveUp(), this.#patienceMs).unref();
+  }
+
+  /** Whether the place of a held end is the one in which the run gets it: it has one, and is not too late. */
+  #isInPlace({ n, told }: HeldEnd): boolean {
+    return n === newStep || (told !== null && told > this.#last);
+  }
+
+  /** Whether the code has still to ask for an end with an earlier place. */
+  #isAwaiting(place: number | null): boolean {
+    return !this.#isOver && this.#places.awaited() < (place ?? Number.POSITIVE_INFINITY);
+  }
+
+  #giveUp(): void {
+    this.#isOver = true;
+    void this.#giveHeld();
+  }
+
+  /** Gives an end the next place, and waits until the run has got those before it. */
+  #giveNext(n: number): Promise<void> {
+    const before = this.#given;
+    this.#last = this.#places.next();
+    this.#places.note(n, this.#last);
+    this.#given = before.then(turnOfLoop);
+    return before.then(() => {});
+  }
 }
 
 /** Ends that no run has got are ordered by their timestamps. */
@@ -158,34 +163,6 @@ function compare(a: RecordedEnd, b: RecordedEnd): number {
   if (a.told !== null && b.told !== null) return a.told - b.told;
   if (a.told !== b.told) return a.told === null ? 1 : -1;
   return a.at - b.at || a.n - b.n;
-}
-
-/** Gives an end the next place, and waits until the run has got those before it. */
-function tell(order: Order, n: number): Promise<void> {
-  const before = order.told;
-  order.last = order.next();
-  order.note(n, order.last);
-  order.told = before.then(turnOfLoop);
-  return before.then(() => {});
-}
-
-async function write<T>(
-  order: Order,
-  end: (place: number) => Promise<T>,
-  after: number,
-): Promise<T> {
-  const before = order.told;
-  const place = order.next();
-  const written = end(place);
-  // The answer to this one is on its way before the next goes.
-  order.told = Promise.allSettled([before, written]).then(turnOfLoop);
-  const result = await written;
-  await before;
-  // The step may have ended before the code has asked for ends on record.
-  const held = holdNew(order, newStep, Math.min(after, place));
-  if (held !== undefined) await held;
-  order.last = Math.max(order.last, place);
-  return result;
 }
 
 function turnOfLoop(): Promise<void> {

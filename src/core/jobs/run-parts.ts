@@ -10,7 +10,7 @@ import type { ObservedStep } from '../context/run-observer.ts';
 import type { RunHandlers } from '../executors/run.ts';
 import { nextTold } from '../journal/records.ts';
 import type { RunPart } from '../journal/run-part.ts';
-import { createRunSteps, type RunSteps, type StepAnswer } from '../journal/run-steps.ts';
+import { RunSteps, type StepAnswer } from '../journal/run-steps.ts';
 import type { WaitScope } from '../journal/wait-scope.ts';
 import { isMemoryVerb } from '../memories/memory-verbs.ts';
 import { skillKeyParts } from '../skills/registry.ts';
@@ -32,7 +32,7 @@ import {
 import { holdForPerson } from './held-waits.ts';
 import { queueOf } from './queues.ts';
 import { callRemote } from './remote-calls.ts';
-import { createReplayOrder, type ReplayOrder } from './replay-order.ts';
+import { ReplayOrder } from './replay-order.ts';
 import { reportOf } from './reports.ts';
 import { findSettings, settingsOfCalled } from './run-settings.ts';
 import type { RunMessage } from './settle-effects.ts';
@@ -79,7 +79,7 @@ function takeReport(asking: Part, report: Parameters<RunHandlers['onReport']>[0]
     const { role, content, step } = report;
     const message = { role, content, at: attempt.runs.context.clock.now() };
     if (step === undefined) said.push(message);
-    else stepsOf(asking).say(step, message);
+    else stepsOf(asking).addMessage(step, message);
   }
   if (!isReplaying(attempt)) streamOf(attempt).add(reportOf(report));
 }
@@ -88,7 +88,7 @@ async function answer(asking: Part, question: Question): Promise<unknown> {
   const { attempt, within } = asking;
   const [kind, , , step] = question;
   const waits = waitsOf(attempt);
-  if (within === undefined) waits.heard();
+  if (within === undefined) waits.noteQuestion();
   const scope = (step === null ? undefined : asking.scopes?.get(step)) ?? within ?? waits.scope;
   try {
     if (kind === 'wait') {
@@ -199,7 +199,7 @@ async function beginStep(
     await recordsOf(attempt);
     const begun = await remember(
       recordingOf(attempt),
-      stepsOf(asking).begin(payload, step, turn.recorded),
+      stepsOf(asking).begin(payload, step, (end) => turn.recorded(end)),
     );
     if (!('step' in begun)) return begun;
     scopesOf(asking).set(begun.step, openStep(scope, payload));
@@ -283,7 +283,7 @@ function scopesOf(asking: Part): Map<number, WaitScope> {
 /** The signal is the same for all questions of a part. */
 function orderOf(asking: Part, signal: AbortSignal): ReplayOrder {
   const { attempt, within } = asking;
-  asking.order ??= createReplayOrder(
+  asking.order ??= new ReplayOrder(
     {
       // The records are read before the first end has a place.
       next: () => (attempt.records === undefined ? 0 : attempt.records.nextEnd++),
@@ -301,7 +301,7 @@ function orderOf(asking: Part, signal: AbortSignal): ReplayOrder {
 
 function stepsOf(asking: Part): RunSteps {
   const { attempt, part, said } = asking;
-  asking.steps ??= createRunSteps({
+  asking.steps ??= new RunSteps({
     part,
     journal: journalOf(attempt),
     memory: () => memoryOf(attempt),

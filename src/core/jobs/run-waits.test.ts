@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { manualClock } from '../../../test/support/manual-clock.ts';
 import type { OpenWait, WaitEnd } from '../journal/waits.ts';
-import { createRunWaits } from './run-waits.ts';
+import { RunWaits } from './run-waits.ts';
 
 const hour = 3_600_000;
 const wanted = {
@@ -20,7 +20,7 @@ function waitsOf() {
   const clock = manualClock('1970-01-01T00:00:00.000Z');
   const ends = new Map<number, WaitEnd>();
   let suspensions = 0;
-  const waits = createRunWaits({
+  const waits = new RunWaits({
     journal: { beginWait: () => begun.promise, endsOfWaits: async () => ends },
     kinds: new Map(),
     clock,
@@ -96,7 +96,7 @@ test('a run that was asked to be unloaded gets no answer, unless it asks somethi
   await waits.look();
   await turns();
   expect({ isAnswered, open: waits.open() }).toEqual({ isAnswered: false, open: [1] });
-  waits.heard();
+  waits.noteQuestion();
   await answer;
 
   expect(waits.open()).toEqual([]);
@@ -115,7 +115,7 @@ test('one that is still there after a second gets its answer, and may not have g
   await answer;
 
   expect(waits.open()).toEqual([1]);
-  waits.heard();
+  waits.noteQuestion();
   expect(waits.open()).toEqual([]);
   waits.stop();
 });

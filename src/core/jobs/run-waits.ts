@@ -4,11 +4,10 @@
  * on the database alone knows its waits.
  */
 
-import { bind } from '../../kernel/bind.ts';
 import type { Clock } from '../../kernel/clock.ts';
 import type { Journal } from '../journal/journal.ts';
 import type { WaitKinds } from '../journal/wait-kinds.ts';
-import { createWaitScope, type WaitScope } from '../journal/wait-scope.ts';
+import { WaitScope } from '../journal/wait-scope.ts';
 import type { OpenWait, WaitEnd, WantedWait } from '../journal/waits.ts';
 import type { ReplayTurn } from './replay-order.ts';
 
@@ -26,7 +25,7 @@ export interface WaitAnswer {
   readonly at: number;
 }
 
-interface RunWaitsDeps {
+interface RunWaitsParts {
   readonly journal: Pick<Journal, 'beginWait' | 'endsOfWaits'>;
   readonly kinds: WaitKinds;
   readonly clock: Clock;
@@ -39,170 +38,157 @@ interface Pending extends OpenWait {
   answer(end: WaitEnd): void;
 }
 
-interface Waits extends RunWaitsDeps {
+export class RunWaits {
+  readonly #parts: RunWaitsParts;
   readonly scope: WaitScope;
-  readonly pending: Map<number, Pending>;
+  readonly #pending = new Map<number, Pending>();
   /** Ended after the run was asked to be unloaded: the run may not have got the end. */
-  readonly untold: Set<number>;
+  readonly #ungiven = new Set<number>();
   /** When the run was asked to be unloaded, in monotonic milliseconds; null if it has asked something since. */
-  unloadingSince: number | null;
-  timer: NodeJS.Timeout | undefined;
-  isSuspending: boolean;
-  /** The look under way, and whether another one is wanted after it. */
-  looking: Promise<void> | undefined;
-  isStale: boolean;
-  isStopped: boolean;
-}
+  #unloadingSince: number | null = null;
+  #timer: NodeJS.Timeout | undefined;
+  #isSuspending = false;
+  /** The look under way, and whether another one has to follow it. */
+  #looking: Promise<void> | undefined;
+  #isStale = false;
+  #isStopped = false;
 
-export type RunWaits = ReturnType<typeof createRunWaits>;
-
-export function createRunWaits(deps: RunWaitsDeps) {
-  const waits: Waits = {
-    ...deps,
-    scope: createWaitScope(() => suspendSoon(waits)),
-    pending: new Map(),
-    untold: new Set(),
-    unloadingSince: null,
-    timer: undefined,
-    isSuspending: false,
-    looking: undefined,
-    isStale: false,
-    isStopped: false,
-  };
-  const verbs = { wait, look, heard, open, stop };
-  return { scope: waits.scope, ...bind(waits, verbs) };
-}
-
-/** Waits, within a scope. Settles when the wait ends or the signal aborts; never if the run is unloaded. */
-async function wait(
-  waits: Waits,
-  wanted: WantedWait,
-  scope: WaitScope,
-  signal: AbortSignal,
-  turn?: ReplayTurn,
-): Promise<WaitAnswer> {
-  const begun = scope.work();
-  const ended = Promise.withResolvers<WaitEnd>();
-  let close: (() => void) | undefined;
-  let n = 0;
-  const abort = () => ended.reject(new Error('the run has ended'));
-  try {
-    const wait = await waits.journal.beginWait(waits.kinds, wanted);
-    if ('end' in wait) {
-      const { at, told } = wait.end;
-      await turn?.recorded({ n: wait.n, at, told });
-      return answerOf(wait.end);
-    }
-    turn?.notRecorded();
-    if (signal.aborted) throw new Error('the run has ended');
-    signal.addEventListener('abort', abort, { once: true });
-    n = wait.n;
-    waits.pending.set(n, { ...wait, answer: ended.resolve });
-    close = scope.wait();
-    schedule(waits);
-    // It may have ended while it was not pending yet.
-    if (waits.isStale || wait.isOnRecord) void look(waits);
-  } finally {
-    begun();
+  constructor(parts: RunWaitsParts) {
+    this.#parts = parts;
+    this.scope = new WaitScope(() => this.#suspendSoon());
   }
-  try {
-    const end = await ended.promise;
-    // The run is not unloaded before it has got the end.
-    const telling = scope.work();
+
+  /** Waits, within a scope. Settles when the wait ends or the signal aborts; never if the run is unloaded. */
+  async wait(
+    wanted: WantedWait,
+    scope: WaitScope,
+    signal: AbortSignal,
+    turn?: ReplayTurn,
+  ): Promise<WaitAnswer> {
+    const begun = scope.work();
+    const ended = Promise.withResolvers<WaitEnd>();
+    let close: (() => void) | undefined;
+    let n = 0;
+    const abort = () => ended.reject(new Error('the run has ended'));
     try {
-      await turn?.ended(n);
-    } finally {
-      telling();
-    }
-    return answerOf(end);
-  } finally {
-    signal.removeEventListener('abort', abort);
-    close();
-  }
-}
-
-/**
- * Answers the waits that have ended. Calls during a look are one further look. A run that is being unloaded
- * gets no answer: what goes on with it in this process, such as a tool, would be stopped again.
- */
-async function look(waits: Waits): Promise<void> {
-  waits.isStale = true;
-  const { unloadingSince, clock } = waits;
-  const leftMs = unloadingSince === null ? 0 : unloadingSince + unloadMs - clock.monotonic();
-  if (leftMs > 0) {
-    schedule(waits, leftMs, leftMs);
-    return;
-  }
-  waits.looking ??= lookUntilFresh(waits).finally(() => {
-    waits.looking = undefined;
-    suspendSoon(waits);
-  });
-  await waits.looking;
-}
-
-async function lookUntilFresh(waits: Waits): Promise<void> {
-  const { journal, kinds, pending, untold, onError } = waits;
-  while (waits.isStale && pending.size > 0 && !waits.isStopped) {
-    waits.isStale = false;
-    try {
-      for (const [n, end] of await journal.endsOfWaits(kinds, [...pending.values()])) {
-        const ended = pending.get(n);
-        pending.delete(n);
-        if (waits.unloadingSince !== null) untold.add(n);
-        ended?.answer(end);
+      const wait = await this.#parts.journal.beginWait(this.#parts.kinds, wanted);
+      if ('end' in wait) {
+        const { at, told } = wait.end;
+        await turn?.recorded({ n: wait.n, at, told });
+        return answerOf(wait.end);
       }
-    } catch (error) {
-      onError(error);
+      turn?.notRecorded();
+      if (signal.aborted) throw new Error('the run has ended');
+      signal.addEventListener('abort', abort, { once: true });
+      n = wait.n;
+      this.#pending.set(n, { ...wait, answer: ended.resolve });
+      close = scope.wait();
+      this.#schedule();
+      // It may have ended while it was not pending yet.
+      if (this.#isStale || wait.isOnRecord) void this.look();
+    } finally {
+      begun();
+    }
+    try {
+      const end = await ended.promise;
+      // The run is not unloaded before it has got the end.
+      const giving = scope.work();
+      try {
+        await turn?.ended(n);
+      } finally {
+        giving();
+      }
+      return answerOf(end);
+    } finally {
+      signal.removeEventListener('abort', abort);
+      close();
     }
   }
-  // A look that failed is not repeated at once.
-  schedule(waits, soonMs);
-}
 
-/** The run has asked something, so it was not unloaded before. */
-function heard(waits: Waits): void {
-  waits.untold.clear();
-  waits.unloadingSince = null;
-  if (waits.isStale && waits.pending.size > 0) void look(waits);
-}
-
-/** The waits, by the number of their step, whose ends the run may not have got. */
-function open({ pending, untold }: Waits): number[] {
-  return [...pending.keys(), ...untold];
-}
-
-function stop(waits: Waits): void {
-  waits.isStopped = true;
-  clearTimeout(waits.timer);
-}
-
-/** In a later turn of the event loop, when all that happens in this one is known. */
-function suspendSoon(waits: Waits): void {
-  if (waits.isSuspending) return;
-  waits.isSuspending = true;
-  setImmediate(() => {
-    waits.isSuspending = false;
-    if (waits.looking !== undefined || waits.isStopped) return;
-    if (waits.pending.size > 0 && waits.scope.isBlocked() && leftMs(waits) > soonMs) {
-      waits.unloadingSince = waits.clock.monotonic();
-      waits.suspend();
+  /**
+   * Answers the waits that have ended. Calls during a look are one further look. A run that is being unloaded
+   * gets no answer: what goes on with it in this process, such as a tool, would be stopped again.
+   */
+  async look(): Promise<void> {
+    this.#isStale = true;
+    const since = this.#unloadingSince;
+    const leftMs = since === null ? 0 : since + unloadMs - this.#parts.clock.monotonic();
+    if (leftMs > 0) {
+      this.#schedule(leftMs, leftMs);
+      return;
     }
-  });
-}
+    this.#looking ??= this.#lookUntilFresh().finally(() => {
+      this.#looking = undefined;
+      this.#suspendSoon();
+    });
+    await this.#looking;
+  }
 
-/** Milliseconds to the next deadline; none are left once it has passed. */
-function leftMs({ pending, clock }: Waits): number {
-  let dueAt = Number.POSITIVE_INFINITY;
-  for (const one of pending.values()) dueAt = Math.min(dueAt, one.dueAt);
-  return dueAt - clock.now();
-}
+  async #lookUntilFresh(): Promise<void> {
+    const { journal, kinds, onError } = this.#parts;
+    while (this.#isStale && this.#pending.size > 0 && !this.#isStopped) {
+      this.#isStale = false;
+      try {
+        const ends = await journal.endsOfWaits(kinds, [...this.#pending.values()]);
+        for (const [n, end] of ends) {
+          const ended = this.#pending.get(n);
+          this.#pending.delete(n);
+          if (this.#unloadingSince !== null) this.#ungiven.add(n);
+          ended?.answer(end);
+        }
+      } catch (error) {
+        onError(error);
+      }
+    }
+    // A look that failed is not repeated at once.
+    this.#schedule(soonMs);
+  }
 
-/** Sets the timer to the next deadline, at least `leastMs` and at most `mostMs` away. */
-function schedule(waits: Waits, leastMs = 0, mostMs = lookEveryMs): void {
-  clearTimeout(waits.timer);
-  if (waits.pending.size === 0 || waits.isStopped) return;
-  const ms = Math.max(leastMs, Math.min(leftMs(waits), mostMs));
-  waits.timer = setTimeout(() => void look(waits), ms).unref();
+  /** The run has asked something, so it was not unloaded before. */
+  noteQuestion(): void {
+    this.#ungiven.clear();
+    this.#unloadingSince = null;
+    if (this.#isStale && this.#pending.size > 0) void this.look();
+  }
+
+  /** The waits, by the number of their step, whose ends the run may not have got. */
+  open(): number[] {
+    return [...this.#pending.keys(), ...this.#ungiven];
+  }
+
+  stop(): void {
+    this.#isStopped = true;
+    clearTimeout(this.#timer);
+  }
+
+  /** In a later turn of the event loop, when all that happens in this one is known. */
+  #suspendSoon(): void {
+    if (this.#isSuspending) return;
+    this.#isSuspending = true;
+    setImmediate(() => {
+      this.#isSuspending = false;
+      if (this.#looking !== undefined || this.#isStopped) return;
+      if (this.#pending.size > 0 && this.scope.isBlocked() && this.#leftMs() > soonMs) {
+        this.#unloadingSince = this.#parts.clock.monotonic();
+        this.#parts.suspend();
+      }
+    });
+  }
+
+  /** Milliseconds to the next deadline; none are left once it has passed. */
+  #leftMs(): number {
+    let dueAt = Number.POSITIVE_INFINITY;
+    for (const one of this.#pending.values()) dueAt = Math.min(dueAt, one.dueAt);
+    return dueAt - this.#parts.clock.now();
+  }
+
+  /** Sets the timer to the next deadline, at least `leastMs` and at most `mostMs` away. */
+  #schedule(leastMs = 0, mostMs = lookEveryMs): void {
+    clearTimeout(this.#timer);
+    if (this.#pending.size === 0 || this.#isStopped) return;
+    const ms = Math.max(leastMs, Math.min(this.#leftMs(), mostMs));
+    this.#timer = setTimeout(() => void this.look(), ms).unref();
+  }
 }
 
 function answerOf(end: WaitEnd): WaitAnswer {

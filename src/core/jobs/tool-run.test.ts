@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { contextOf } from '../../../test/support/context.ts';
 import type { Database } from '../../adapters/database/database.ts';
 import { wholeRun } from '../journal/run-part.ts';
-import { createWaitScope } from '../journal/wait-scope.ts';
+import { WaitScope } from '../journal/wait-scope.ts';
 import { newAttempt, type Runs } from './attempt.ts';
 import type { ClaimedJob } from './jobs.store.ts';
 import { runSkill } from './tool-run.ts';
@@ -29,13 +29,7 @@ test.each([
   const call = { skill: 'test/v1.0/tool', input: '{}', isOnce, wasInterrupted: false };
   const { signal } = new AbortController();
 
-  const result = await runSkill(
-    attempt,
-    call,
-    wholeRun,
-    signal,
-    createWaitScope(() => {}),
-  );
+  const result = await runSkill(attempt, call, wholeRun, signal, new WaitScope(() => {}));
 
   expect(runs).toBe(times);
   expect(result).toMatchObject({ kind: 'failed', code: 'worker_lost' });
@@ -63,7 +57,7 @@ test.each([
     { skill: 'test/v1.0/tool', input, isOnce: false, wasInterrupted: false },
     wholeRun,
     new AbortController().signal,
-    createWaitScope(() => {}),
+    new WaitScope(() => {}),
   );
   expect(limits).toEqual([expected]);
 });
@@ -93,7 +87,7 @@ test.each([
       call,
       wholeRun,
       new AbortController().signal,
-      createWaitScope(() => {}),
+      new WaitScope(() => {}),
     );
     expect(runs).toBe(times);
     expect(result.kind).toBe(times === 1 ? 'completed' : 'failed');

@@ -1,10 +1,9 @@
 /**
- * The steps that one run in an executor asks for: recorded before their code runs, and ended with its
+ * The steps of one run in an executor: recorded before their code runs, and ended with its
  * result. A step with a recorded result does not run again; its memory changes and its messages to the
  * conversation are applied again. The run's payloads are treated as hostile input.
  */
 
-import { bind } from '../../kernel/bind.ts';
 import { digestOf } from '../../kernel/digest.ts';
 import { digestCharsMax, wholeDigest } from '../../kernel/input-digest.ts';
 import { permanentError } from '../../kernel/permanent-error.ts';
@@ -46,147 +45,144 @@ interface RecordedOutput {
   readonly said: readonly SaidMessage[];
 }
 
-interface RunStepsDeps {
-  /** The part that asks: the run itself, or a tool call. */
+/** Where the steps of a run are recorded: the database, or the memory of a test by an author of skills. */
+export interface StepJournal {
+  beginStep(wanted: WantedStep, admit: () => Promise<void>): Promise<BegunStep>;
+  endStep(step: EndingStep, end: StepEnd): Promise<number>;
+}
+
+interface RunStepsParts {
+  /** The part of the run: the run itself, or a tool call. */
   readonly part: RunPart;
-  readonly journal: {
-    beginStep(wanted: WantedStep, admit: () => Promise<void>): Promise<BegunStep>;
-    endStep(step: EndingStep, end: StepEnd): Promise<number>;
-  };
-  memory(): Pick<RunMemory, 'restore'>;
-  mayCall(skill: string): Promise<boolean>;
+  readonly journal: StepJournal;
+  readonly memory: () => Pick<RunMemory, 'restore'>;
+  readonly mayCall: (skill: string) => Promise<boolean>;
   /** The messages of the run. */
   readonly said: SaidMessage[];
 }
 
-interface StepsState extends RunStepsDeps {
-  readonly open: Map<number | null, OpenStep>;
-}
+export class RunSteps {
+  readonly #parts: RunStepsParts;
+  readonly #open = new Map<number | null, OpenStep>();
 
-export type RunSteps = ReturnType<typeof createRunSteps>;
+  constructor(parts: RunStepsParts) {
+    this.#parts = parts;
+  }
 
-export function createRunSteps(deps: RunStepsDeps) {
-  const state: StepsState = { ...deps, open: new Map() };
-  return bind(state, { partOf, say, begin, end, placeBefore, readWait, keyOfStep });
-}
+  /** The part of the run that a step is; the run itself for null, and for a step that is not open. */
+  partOf(step: number | null): RunPart {
+    return this.#open.get(step)?.part ?? this.#parts.part;
+  }
 
-/** The part of the run that a step is; the run itself for null, and for a step that is not open. */
-function partOf({ open, part }: StepsState, step: number | null): RunPart {
-  return open.get(step)?.part ?? part;
-}
+  /**
+   * Takes a message of the step, which is added to the conversation when the run completes. The enclosing
+   * steps get it too, because each may be replayed alone.
+   */
+  addMessage(step: number | null, message: SaidMessage): void {
+    this.#parts.said.push(message);
+    let within = this.#open.get(step);
+    for (; within !== undefined; within = within.enclosing) within.said.push(message);
+  }
 
-/**
- * Takes a message of the step, which is added to the conversation when the run completes. The enclosing
- * steps get it too, because each may be replayed alone.
- */
-function say({ said, open }: StepsState, step: number | null, message: SaidMessage): void {
-  said.push(message);
-  let within = open.get(step);
-  for (; within !== undefined; within = within.enclosing) within.said.push(message);
-}
-
-/**
- * Rejects when the caller's key does not allow to run the skill now, and beyond the bound of steps.
- * `inTurn` resolves when the run may get an end that is on record.
- */
-async function begin(
-  state: StepsState,
-  payload: unknown,
-  within: number | null,
-  inTurn: (end: RecordedEnd) => Promise<void>,
-): Promise<StepAnswer> {
-  const { journal, memory, mayCall, open } = state;
-  const { kind, name, digest, nth } = readWanted(payload);
-  const enclosing = open.get(within);
-  const part = partOf(state, within);
-  // `nth` is the number of the step among equal ones of the path.
-  const key =
-    kind === 'skill'
-      ? digestOf(JSON.stringify([part.path, kind, name, nth, wholeDigest(digest)]))
-      : keyOf(part, name, nth);
-  const wanted = { key, kind, name, nth, parent: part.step, digest };
-  const { n, recorded, after } = await journal.beginStep(wanted, async () => {
-    if (kind === 'skill' && !(await mayCall(name))) {
-      throw permanentError(`this run may not call ${name}`);
+  /**
+   * Rejects when the caller's key does not allow to run the skill now, and beyond the bound of steps.
+   * `inTurn` resolves when the run may get an end that is on record.
+   */
+  async begin(
+    payload: unknown,
+    within: number | null,
+    inTurn: (end: RecordedEnd) => Promise<void>,
+  ): Promise<StepAnswer> {
+    const { journal, memory, mayCall } = this.#parts;
+    const { kind, name, digest, nth } = readWanted(payload);
+    const enclosing = this.#open.get(within);
+    const part = this.partOf(within);
+    // `nth` is the number of the step among equal ones of the path.
+    const key =
+      kind === 'skill'
+        ? digestOf(JSON.stringify([part.path, kind, name, nth, wholeDigest(digest)]))
+        : keyOf(part, name, nth);
+    const wanted = { key, kind, name, nth, parent: part.step, digest };
+    const { n, recorded, after } = await journal.beginStep(wanted, async () => {
+      if (kind === 'skill' && !(await mayCall(name))) {
+        throw permanentError(`this run may not call ${name}`);
+      }
+    });
+    if (recorded === undefined) {
+      const inner = innerPart(part, n, key, part.depth);
+      this.#open.set(n, { key, kind, after, ...inner, said: [], enclosing });
+      return { step: n };
     }
-  });
-  if (recorded === undefined) {
-    open.set(n, { key, kind, after, ...innerPart(part, n, key, part.depth), said: [], enclosing });
-    return { step: n };
-  }
-  const { at } = recorded;
-  if ('error' in recorded) {
+    const { at } = recorded;
+    if ('error' in recorded) {
+      await inTurn(recorded);
+      return { error: recorded.error, at };
+    }
+    if (recorded.memory.length > 0) {
+      await memory().restore(recorded.memory);
+      recorded.memory.forEach(part.note);
+    }
+    const { output, said } = JSON.parse(recorded.result) as RecordedOutput;
+    for (const message of said) this.addMessage(within, message);
     await inTurn(recorded);
-    return { error: recorded.error, at };
+    return { output, at };
   }
-  if (recorded.memory.length > 0) {
-    await memory().restore(recorded.memory);
-    recorded.memory.forEach(part.note);
-  }
-  const { output, said } = JSON.parse(recorded.result) as RecordedOutput;
-  for (const message of said) say(state, within, message);
-  await inTurn(recorded);
-  return { output, at };
-}
 
-/** Ends on record with places before this one are told before the end of the step. */
-function placeBefore({ open }: StepsState, payload: unknown): number {
-  return open.get(fieldsOf(payload)['step'] as number)?.after ?? 0;
-}
+  /** The run gets ends on record with places before this one before the end of the step. */
+  placeBefore(payload: unknown): number {
+    return this.#open.get(fieldsOf(payload)['step'] as number)?.after ?? 0;
+  }
 
-/**
- * Ends a step; resolves to when it ended. `told` is the place of the end in the order in which the run gets ends;
- * `wasStopped` if the run is being stopped.
- */
-async function end(
-  { open, journal }: StepsState,
-  payload: unknown,
-  told: number,
-  wasStopped: boolean,
-): Promise<{ at: number }> {
-  const { step, ...asked } = readEnd(payload);
-  const ended = open.get(step);
-  if (ended === undefined) throw permanentError('there is no such step');
-  open.delete(step);
-  const { key, kind } = ended;
-  const ending = { key, kind, n: step, told };
-  if ('error' in asked) {
-    return { at: await journal.endStep(ending, { ...asked, wasStopped }) };
+  /**
+   * Ends a step; resolves to when it ended. `told` is the place of the end in the order in which the run gets ends;
+   * `wasStopped` if the run is being stopped.
+   */
+  async end(payload: unknown, told: number, wasStopped: boolean): Promise<{ at: number }> {
+    const { journal } = this.#parts;
+    const { step, ...given } = readEnd(payload);
+    const ended = this.#open.get(step);
+    if (ended === undefined) throw permanentError('there is no such step');
+    this.#open.delete(step);
+    const { key, kind } = ended;
+    const ending = { key, kind, n: step, told };
+    if ('error' in given) {
+      return { at: await journal.endStep(ending, { ...given, wasStopped }) };
+    }
+    const isNamed = kind === 'step';
+    const output = isNamed ? given.output : (given.output ?? null);
+    const record: RecordedOutput = { output, said: ended.said };
+    const result = JSON.stringify(record);
+    if (isNamed && Buffer.byteLength(JSON.stringify(output) ?? '') > resultBytesMax) {
+      const message = `the result of a step may have ${resultBytesMax / 1024} KiB of JSON`;
+      throw new JournalFault('skill_execution_failed', message);
+    }
+    return { at: await journal.endStep(ending, { result, memory: ended.changes }) };
   }
-  const isNamed = kind === 'step';
-  const output = isNamed ? asked.output : (asked.output ?? null);
-  const record: RecordedOutput = { output, said: ended.said };
-  const result = JSON.stringify(record);
-  if (isNamed && Buffer.byteLength(JSON.stringify(output) ?? '') > resultBytesMax) {
-    const message = `the result of a step may have ${resultBytesMax / 1024} KiB of JSON`;
-    throw new JournalFault('skill_execution_failed', message);
-  }
-  return { at: await journal.endStep(ending, { result, memory: ended.changes }) };
-}
 
-/** Reads a wait that the run asks for. A step whose code runs may not wait: it would run again afterwards. */
-function readWait(state: StepsState, payload: unknown, within: number | null): WantedWait {
-  // Code starts jobs of its own agent alone.
-  const { agent: _, ...fields } = fieldsOf(payload);
-  const { kind, name, nth } = fields;
-  if (!isWaitKind(kind) || !isPlace(name, nth)) {
-    throw permanentError('this is no wait that a run may ask for');
+  /** Reads a wait of the run. A step whose code runs may not wait: it would run again afterwards. */
+  readWait(payload: unknown, within: number | null): WantedWait {
+    // Code starts jobs of its own agent alone.
+    const { agent: _, ...fields } = fieldsOf(payload);
+    const { kind, name, nth } = fields;
+    if (!isWaitKind(kind) || !isPlace(name, nth)) {
+      throw permanentError('this is no wait that a run may ask for');
+    }
+    for (let step = this.#open.get(within); step !== undefined; step = step.enclosing) {
+      if (step.kind !== 'step') continue;
+      throw permanentError(`a step may not wait: move "${name}" out of the function of the step`);
+    }
+    const part = this.partOf(within);
+    const key = keyOf(part, name as string, nth as number);
+    const place = { key, name: name as string, nth: nth as number, parent: part.step };
+    return { ...place, kind, payload: fields };
   }
-  for (let step = state.open.get(within); step !== undefined; step = step.enclosing) {
-    if (step.kind !== 'step') continue;
-    throw permanentError(`a step may not wait: move "${name}" out of the function of the step`);
-  }
-  const part = partOf(state, within);
-  const key = keyOf(part, name as string, nth as number);
-  const place = { key, name: name as string, nth: nth as number, parent: part.step };
-  return { ...place, kind, payload: fields };
-}
 
-/** The key of a named step that was not asked for yet. */
-function keyOfStep(state: StepsState, payload: unknown, within: number | null): string {
-  const { name, nth } = fieldsOf(payload);
-  if (!isPlace(name, nth)) throw permanentError('this is no step that can be taken');
-  return keyOf(partOf(state, within), name as string, nth as number);
+  /** The key of a named step before it begins. */
+  keyOfStep(payload: unknown, within: number | null): string {
+    const { name, nth } = fieldsOf(payload);
+    if (!isPlace(name, nth)) throw permanentError('this is no step that can be taken');
+    return keyOf(this.partOf(within), name as string, nth as number);
+  }
 }
 
 /** The key of a named step or a wait: without its kind and input, so that a change of these is noticed. */

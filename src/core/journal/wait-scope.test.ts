@@ -1,9 +1,9 @@
 import { expect, test } from 'vitest';
-import { createWaitScope } from './wait-scope.ts';
+import { WaitScope } from './wait-scope.ts';
 
 function scope() {
   let blocked = 0;
-  const root = createWaitScope(() => {
+  const root = new WaitScope(() => {
     blocked += 1;
   });
   /** How often it was called since the last look. */

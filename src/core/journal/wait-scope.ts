@@ -3,80 +3,77 @@
  * their tools. A scope is blocked when something is open in it and all of that waits. A run that is blocked
  * can be unloaded, because nothing happens in it until one of its waits ends.
  */
-
-export interface WaitScope {
-  /** Opens a scope within this one. It is blocked only by what is opened in it. */
-  open(): WaitScope;
-  /** Adds something under way that does not wait; the function removes it. */
-  work(): () => void;
-  /** Adds a wait; the function removes it. */
-  wait(): () => void;
-  isBlocked(): boolean;
-  /** Removes the scope, with all that is open in it. */
-  close(): void;
-}
-
-interface Node {
-  readonly outer: Node | null;
-  readonly onChange: () => void;
+export class WaitScope {
+  readonly #onBlocked: () => void;
+  readonly #outer: WaitScope | null;
+  readonly #root: WaitScope;
   /** What is open in it, and how much of that is blocked. */
-  open: number;
-  blocked: number;
-  isBlocked: boolean;
-  isClosed: boolean;
-}
+  #open = 0;
+  #blocked = 0;
+  #isBlocked = false;
+  #isClosed = false;
 
-/** The scope of a whole run; `onBlocked` is called whenever something changes while all of it waits. */
-export function createWaitScope(onBlocked: () => void): WaitScope {
-  const root: Node = newNode(null, () => {
-    if (root.isBlocked) onBlocked();
-  });
-  return scopeOf(root);
-}
+  /** The scope of a whole run, or one within another; `onBlocked` is called whenever something changes while all of the run waits. */
+  constructor(onBlocked: () => void, outer: WaitScope | null = null) {
+    this.#onBlocked = onBlocked;
+    this.#outer = outer;
+    this.#root = outer === null ? this : outer.#root;
+  }
 
-function scopeOf(node: Node): WaitScope {
-  return {
-    open: () => scopeOf(add(node, false)),
-    work: () => removal(add(node, false)),
-    wait: () => removal(add(node, true)),
-    isBlocked: () => node.isBlocked,
-    close: removal(node),
-  };
-}
+  /** Opens a scope within this one. It is blocked only by what is opened in it. */
+  open(): WaitScope {
+    return this.#add(false);
+  }
 
-function newNode(outer: Node | null, onChange: () => void): Node {
-  return { outer, onChange, open: 0, blocked: 0, isBlocked: false, isClosed: false };
-}
+  /** Adds something under way that does not wait; the function removes it. */
+  work(): () => void {
+    const inner = this.#add(false);
+    return () => inner.close();
+  }
 
-function add(outer: Node, isWait: boolean): Node {
-  const node = newNode(outer, outer.onChange);
-  node.isBlocked = isWait;
-  outer.open += 1;
-  if (isWait) outer.blocked += 1;
-  update(outer);
-  node.onChange();
-  return node;
-}
+  /** Adds a wait; the function removes it. */
+  wait(): () => void {
+    const inner = this.#add(true);
+    return () => inner.close();
+  }
 
-function removal(node: Node): () => void {
-  return () => {
-    const { outer } = node;
-    if (node.isClosed || outer === null) return;
-    node.isClosed = true;
-    outer.open -= 1;
-    if (node.isBlocked) outer.blocked -= 1;
-    update(outer);
-    node.onChange();
-  };
-}
+  isBlocked(): boolean {
+    return this.#isBlocked;
+  }
 
-/** Brings `isBlocked` of a node, and of those around it, up to date. */
-function update(node: Node): void {
-  const isBlocked = node.open > 0 && node.open === node.blocked;
-  if (isBlocked === node.isBlocked) return;
-  node.isBlocked = isBlocked;
-  const { outer } = node;
-  if (outer === null || node.isClosed) return;
-  outer.blocked += isBlocked ? 1 : -1;
-  update(outer);
+  /** Removes the scope, with all that is open in it. */
+  close(): void {
+    const outer = this.#outer;
+    if (this.#isClosed || outer === null) return;
+    this.#isClosed = true;
+    outer.#open -= 1;
+    if (this.#isBlocked) outer.#blocked -= 1;
+    outer.#update();
+    this.#notify();
+  }
+
+  #add(isWait: boolean): WaitScope {
+    const inner = new WaitScope(this.#onBlocked, this);
+    inner.#isBlocked = isWait;
+    this.#open += 1;
+    if (isWait) this.#blocked += 1;
+    this.#update();
+    this.#notify();
+    return inner;
+  }
+
+  #notify(): void {
+    if (this.#root.#isBlocked) this.#onBlocked();
+  }
+
+  /** Brings `isBlocked` of this scope, and of those around it, up to date. */
+  #update(): void {
+    const isBlocked = this.#open > 0 && this.#open === this.#blocked;
+    if (isBlocked === this.#isBlocked) return;
+    this.#isBlocked = isBlocked;
+    const outer = this.#outer;
+    if (outer === null || this.#isClosed) return;
+    outer.#blocked += isBlocked ? 1 : -1;
+    outer.#update();
+  }
 }
