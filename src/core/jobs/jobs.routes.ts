@@ -217,8 +217,10 @@ export function jobRoutes(server: Server, deps: JobRoutesDeps, isStrict: boolean
   server.get('/api/jobs', { schema: listSchema }, async (request) => {
     const { limit, offset, include, ...filters } = request.query;
     const page = { limit, offset };
-    const list = include ? jobs.listTimed : jobs.list;
-    const { jobs: data, total } = await list(callerOf(request).organizationId, filters, page);
+    const { organizationId } = callerOf(request);
+    const { jobs: data, total } = include
+      ? await jobs.listTimed(organizationId, filters, page)
+      : await jobs.list(organizationId, filters, page);
     return { data, total, ...page };
   });
   getRoute(server, deps, unknownFirst(onRequest));
