@@ -1,6 +1,9 @@
 /** Skills that a run calls, on every database: each call is recorded, and executed once over all attempts. */
 import { describe, expect, test } from 'vitest';
+import type { Database } from '../../src/adapters/database/database.ts';
+import { openClaim, write } from '../../src/core/journal/claim-writes.ts';
 import { listSteps } from '../../src/core/journal/step-queries.ts';
+import { activeStep } from '../../src/core/journal/step-rows.ts';
 import { engines } from '../support/databases.ts';
 import { completed, failed, type JobsWorld, jobsWorld, leaseMs } from '../support/jobs-world.ts';
 
@@ -34,6 +37,48 @@ describe.each(await engines())('on $name', (engine) => {
     });
     const result = '{"output":{"charged":5},"said":[]}';
     expect(await stepsOf(world, job.id)).toEqual([{ ...begun, status: 'completed', result }]);
+  });
+
+  test('a failed step that may be on record stays so, whatever is written beside it', async () => {
+    const { database, clock, submit } = await jobsWorld(engine);
+    const job = await database.read.kysely
+      .selectFrom('jobs')
+      .selectAll()
+      .where('id', '=', (await submit()).id)
+      .executeTakeFirstOrThrow();
+    let isConfirmed = false;
+    const doubtful: Database = Object.create(database, {
+      write: {
+        value: async (unit: Parameters<Database['write']>[0]) => {
+          const result = await database.write(unit);
+          if (!isConfirmed) throw new Error('the confirmation is lost');
+          return result;
+        },
+      },
+    });
+    const claim = openClaim({ database: doubtful, clock, isHeld: async () => true }, job);
+    const failure = (n: number) => ({
+      ...activeStep(job, {
+        n,
+        kind: 'skill',
+        name: call.name,
+        generation: '',
+        turn: 0,
+        started_at: 0,
+      }),
+      ...{ status: 'failed' as const, error: '{}', finished_at: 0 },
+    });
+    claim.failures.push(failure(1));
+    await expect(write(claim, async () => {})).rejects.toThrow('the confirmation is lost');
+    const [uncertain] = claim.failures.splice(0);
+
+    isConfirmed = true;
+    claim.failures.push(failure(2));
+    await write(claim, async () => {});
+    if (uncertain !== undefined) claim.failures.push(uncertain);
+    await write(claim, async () => {});
+
+    expect((await stepsOf({ database } as JobsWorld, job.id)).map(({ n }) => n)).toEqual([1, 2]);
   });
 
   test('a list of steps does not read the outputs', async () => {

@@ -52,8 +52,8 @@ export interface OpenClaim {
   readonly told: Map<number, number>;
   /** Steps that have failed and are not on record yet; the next write records them, too. */
   readonly failures: Insertable<JobStepsTable>[];
-  /** Whether some of them may be on record already, without a confirmation. */
-  readonly retried: { failures: boolean };
+  /** The numbers of those that may be on record already, without a confirmation. */
+  readonly unconfirmed: Set<number>;
   /** Whether the run may be unloaded without another write. */
   readonly waits: { hasBegun: boolean };
 }
@@ -72,7 +72,7 @@ export function openClaim(deps: ClaimDeps, job: JournalJob): OpenClaim {
     }),
     told: new Map(),
     failures: [],
-    retried: { failures: false },
+    unconfirmed: new Set(),
     waits: { hasBegun: false },
   };
 }
@@ -87,26 +87,27 @@ export function patiently<T>(work: (tries: number) => Promise<T>): Promise<T> {
  * confirmation, so a repeated unit checks for its own rows.
  */
 export async function write<T>(
-  { deps, job, told, failures, retried }: OpenClaim,
+  { deps, job, told, failures, unconfirmed }: OpenClaim,
   unit: (tx: Transaction, isRepeat: boolean) => Promise<T>,
 ): Promise<T> {
   const ends = [...told].map(([n, place]) => ({ job_id: job.id, n, told: place }));
   const failed = failures.splice(0);
+  const mayBeKnown = failed.some(({ n }) => unconfirmed.has(n));
   try {
     const result = await patiently((tries) =>
       deps.database.write(async (tx) => {
         if (!(await deps.isHeld(tx, job))) return null;
         if (ends.length > 0) await recordTold(tx, ends);
-        if (failed.length > 0) await insertNew(tx, job, failed, tries > 1 || retried.failures);
+        if (failed.length > 0) await insertNew(tx, job, failed, tries > 1 || mayBeKnown);
         return { value: await unit(tx, tries > 1) };
       }),
     );
     if (result === null) throw new LeaseLostError();
     for (const { n } of ends) told.delete(n);
-    if (failed.length > 0) retried.failures = false;
+    for (const { n } of failed) unconfirmed.delete(n);
     return result.value;
   } catch (error) {
-    retried.failures ||= failed.length > 0;
+    for (const { n } of failed) unconfirmed.add(n);
     failures.unshift(...failed);
     throw error;
   }
