@@ -506,6 +506,28 @@ const operations: [method: string, path: string, body?: unknown][] = [
   ['POST', '/test'],
 ];
 
+describe('a change of a webhook of approvals by a key without the scope approvals', () => {
+  test('is 403 whatever its body is, except for one that deactivates it', async () => {
+    const owner = await newTenant(platform);
+    const organization_id = owner.organization;
+    const other = await newTenant(platform, { organization_id, scopes: ['text'] });
+    const webhook = await created(owner, { events: ['approval.requested'] });
+    const at = `/api/agent-webhooks/${webhook.id}`;
+
+    expectRefusal(
+      await other.put(at, { url: 'https://other.example/hook' }),
+      403,
+      'insufficient_scope',
+    );
+    for (const body of [{ url: 5 }, { colour: 'red' }, []]) {
+      expectRefusal(await other.put(at, body), 403, 'insufficient_scope');
+      expectRefusal(await owner.put(at, body), 400, 'validation_error');
+    }
+    expectRefusal(await other.put(at, { url: 'x'.repeat(2 * 2 ** 20) }), 403, 'insufficient_scope');
+    expect((await other.put(at, { active: false })).status).toBe(200);
+  });
+});
+
 describe('a webhook that does not exist for the caller', () => {
   test.each(operations)('%s :webhookId%s is 404 not_found', async (method, path, body) => {
     const tenant = await newTenant(platform);

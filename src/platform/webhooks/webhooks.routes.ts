@@ -106,7 +106,12 @@ function getRoute(server: Server, webhooks: Webhooks) {
 }
 
 function updateRoute(server: Server, webhooks: Webhooks) {
-  const options = { onRequest: requireWebhook(webhooks), schema: updateSchema };
+  const options = {
+    onRequest: requireWebhook(webhooks),
+    // A body may be all that needs no scope, so it is read before; but a fault of it is not shown first.
+    errorHandler: unknownFirst(admitReader(webhooks)),
+    schema: updateSchema,
+  };
   server.put(`${path}/:webhookId`, options, (request) =>
     webhooks.update(callerOf(request), request.params.webhookId, request.body),
   );
