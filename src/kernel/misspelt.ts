@@ -34,10 +34,12 @@ export function misspeltVariables(
 
 /** The name of `known` that was probably meant by `given`; null if none is near. */
 export function nearestName(given: string, known: readonly string[]): string | null {
+  const begins = (name: string) => Number(name.startsWith(given));
   const near = known
     .map((name) => ({ name, distance: distanceOf(given, name) }))
     .filter(({ name, distance }) => distance <= (name.length < longMin ? 1 : 2))
-    .sort((a, b) => a.distance - b.distance)[0];
+    // Of equally near ones, what `given` begins: `$def` lacks a letter of `$defs`, and has another one than `$ref`.
+    .sort((a, b) => a.distance - b.distance || begins(b.name) - begins(a.name))[0];
   return near?.name ?? null;
 }
 

@@ -323,6 +323,7 @@ describe('what stops the load', () => {
       ' at properties.a',
     ],
     [{ output: { anyOf: [{ proprties: {} }] } }, 'proprties', 'properties', ' at anyOf.0'],
+    [{ output: { $def: {} } }, '$def', '$defs', ''],
   ])(
     'a misspelt keyword of a schema, when schemas are checked: %j',
     async (changes, name, meant, at) => {
