@@ -9,6 +9,7 @@ import { AgentStatus } from '../agents/AgentStatus.tsx';
 import { AgentVersions } from '../agents/AgentVersions.tsx';
 import { type AgentForSession, agentQuery, changeAgent, deleteAgent } from '../api/agents.ts';
 import { live } from '../api/queries.ts';
+import { usageQuery } from '../api/usage.ts';
 import { Chat } from '../chat/Chat.tsx';
 import { Memories } from '../memories/Memories.tsx';
 import { useMissingScopes } from '../shell/session.ts';
@@ -105,7 +106,13 @@ function Acts({ agent }: { agent: AgentForSession }) {
   const [asking, setAsking] = useState<'pause' | 'delete' | null>(null);
   const navigate = useNavigate();
   const { id, status } = agent;
-  const toDelete = useMissingScopes(agent.approvals.length > 0 ? ['approvals'] : []);
+  const usage = useQuery(usageQuery({ kind: 'agent', id })).data;
+  // Until it is known, it counts as having one, so that nothing is offered that the platform refuses.
+  const hasBudget = !usage || Object.values(usage.limits).some((limit) => limit !== null);
+  const toDelete = useMissingScopes([
+    ...(agent.approvals.length > 0 ? ['approvals'] : []),
+    ...(hasBudget ? ['budgets'] : []),
+  ]);
   const missing = [...agent.missing_scopes, ...toDelete];
   const name = agent.name || id;
   const change = useAct({

@@ -132,7 +132,12 @@ function Acts({ webhook }: { webhook: Webhook }) {
   });
   return (
     <>
-      {!mayChange && <NeedsScope scopes={missing} act="Changing it" />}
+      {!mayChange && (
+        <NeedsScope
+          scopes={missing}
+          act={active ? 'Changing it, except to disable it,' : 'Changing it'}
+        />
+      )}
       {active ? (
         <Button icon={<Send />} busy={testing.isPending} onClick={() => testing.mutate()}>
           Send test
@@ -144,7 +149,7 @@ function Acts({ webhook }: { webhook: Webhook }) {
           </Button>
         )
       )}
-      {active && mayChange && <Button onClick={() => setOpen('disable')}>Disable</Button>}
+      {active && <Button onClick={() => setOpen('disable')}>Disable</Button>}
       <Menu
         label="More"
         items={[
