@@ -116,7 +116,7 @@ export function publishUnconfirmed(context: Context): UnconfirmedEnds {
   const { config, database, clock, log } = context;
   return new UnconfirmedWrites(
     {
-      async findCommitted(ends) {
+      async takeCommitted(ends) {
         const jobs = await listClaimStates(database.read, { ids: ends.map(({ id }) => id) });
         const states = new Map(jobs.map((job) => [job.id, job]));
         return ends.filter(({ id, settled: { job, transition } }) => {

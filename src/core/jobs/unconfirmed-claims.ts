@@ -25,7 +25,7 @@ export function openUnconfirmedClaims(
 ): UnconfirmedClaims {
   return new UnconfirmedWrites(
     {
-      findCommitted: async (jobs: readonly UnconfirmedClaim[]) => {
+      takeCommitted: async (jobs: readonly UnconfirmedClaim[]) => {
         const ids = jobs.map(({ id }) => id);
         const found = await findUnbegunJobs(database.read, ids, claimedBy);
         return found.filter(({ id }) => !running.holds(id));

@@ -10,7 +10,7 @@ test('a stop searches once more, so that a claim which the last search did not f
   let isAvailable = false;
   const writes = new UnconfirmedWrites<{ id: string }, { id: string }>(
     {
-      async findCommitted(sought) {
+      async takeCommitted(sought) {
         searched.resolve();
         if (!isAvailable) throw new PlatformError('service_unavailable', 'The database is away');
         return [...sought];

@@ -16,8 +16,8 @@ interface Identified {
 }
 
 export interface WrittenRows<Write, Row> {
-  /** Those of the writes that are on record. */
-  findCommitted(writes: readonly Write[]): Promise<Row[]>;
+  /** Those of the writes that are on record. It may undo them in the transaction in which it finds them. */
+  takeCommitted(writes: readonly Write[]): Promise<Row[]>;
   /** Does what should follow from a write that is on record. */
   settle(row: Row): unknown;
   onError(error: unknown): void;
@@ -82,7 +82,7 @@ export class UnconfirmedWrites<Write extends Identified, Row extends Identified 
   async #settleSome(): Promise<void> {
     const now = this.#clock.monotonic();
     const searched = new Map([...this.#writes].slice(0, searchedMax));
-    const rows = await this.#rows.findCommitted([...searched.values()].map(({ write }) => write));
+    const rows = await this.#rows.takeCommitted([...searched.values()].map(({ write }) => write));
     const isSearched = (id: string) => this.#writes.get(id) === searched.get(id);
     // Not those that were forgotten, or written again, meanwhile.
     const found = rows.filter(({ id }) => isSearched(id));

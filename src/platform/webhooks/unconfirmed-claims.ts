@@ -15,7 +15,7 @@ export class UnconfirmedClaims extends UnconfirmedWrites<DeliveryClaim> {
   constructor(context: Context, leaseMs: number) {
     const { queue, clock, log } = context;
     const rows = {
-      findCommitted: (claims: readonly DeliveryClaim[]) => giveBack(context, claims),
+      takeCommitted: (claims: readonly DeliveryClaim[]) => giveBack(context, claims),
       settle: ({ id, epoch }: DeliveryClaim) =>
         queue.sendHints('webhooks', [{ id, generation: epoch, delayMs: 0 }]),
       onError: (err: unknown) =>
