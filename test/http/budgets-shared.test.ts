@@ -235,3 +235,16 @@ test('a call with an effort of reasoning reserves its whole answer', async () =>
   expect(reasoning).toBe(wholeOutput);
   expect(other).toBeLessThan(wholeOutput / 2);
 });
+
+test('a call of a model that is known to reason by itself reserves its whole answer without an effort', async () => {
+  const world = await startWorld();
+  const thinker = await newThinker(world.platform);
+  const changed = await thinker.put('/api/agents/thinker', { model: 'openai/gpt-5-mini' });
+  expect(changed.status, changed.text).toBe(200);
+  await setBudget(thinker, { tokens_per_day: 14_000 });
+  world.provider.script(answerOf(5));
+
+  await ended(thinker, await ask(thinker));
+
+  expect(world.provider.requests.map(outputOf)).toEqual([wholeOutput]);
+});

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { settingsFaults, takenSettings, thinkingOf } from './known-models.ts';
+import { reasonsWith, settingsFaults, takenSettings, thinkingOf } from './known-models.ts';
 import type { Effort } from './model.ts';
 
 describe('settings that a model takes', () => {
@@ -90,4 +90,19 @@ test.each([
   ['anthropic/another', 'budget'],
 ])('%s is told to think by %s', (model, form) => {
   expect(thinkingOf(model)).toBe(form);
+});
+
+test.each<[string, Effort | undefined, boolean]>([
+  ['openai/o3', undefined, true],
+  ['openai/gpt-5-mini', undefined, true],
+  ['openai/gpt-5.6', undefined, true],
+  ['anthropic/claude-opus-5-5', undefined, true],
+  ['openai/gpt-5.2', undefined, false],
+  ['openai/gpt-4o', undefined, false],
+  ['anthropic/claude-sonnet-4-5', undefined, false],
+  ['openai/a-model-of-tomorrow', undefined, false],
+  ['openai/gpt-5.6', 'none', false],
+  ['openai/a-model-of-tomorrow', 'low', true],
+])('%s with the effort %s reasons: %s', (model, effort, reasons) => {
+  expect(reasonsWith(model, effort)).toBe(reasons);
 });

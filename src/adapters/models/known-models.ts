@@ -161,6 +161,16 @@ function effortNote(model: string, sent: Effort | undefined): string {
   return sent === undefined ? `${why}: the effort is left out` : `${why}: it is called with none`;
 }
 
+/**
+ * Whether a call with this effort reasons, as far as is known: with any but `none`, and without one where the model takes
+ * no temperature because it reasons, or where its default is refused beside tools.
+ */
+export function reasonsWith(model: string, effort: Effort | undefined): boolean {
+  if (effort !== undefined) return effort !== 'none';
+  const known = knownModel(model);
+  return known?.temperature === 'never' || known?.effortWithTools === 'none';
+}
+
 /** How one of Anthropic's models is told to think. Unknown names of its families think as the newest ones. */
 export function thinkingOf(model: string): 'budget' | 'adaptive' {
   return (

@@ -5,7 +5,7 @@
  * failure and the next one have to be read together.
  */
 import { setTimeout as elapsed } from 'node:timers/promises';
-import { takenSettings } from '../../adapters/models/known-models.ts';
+import { reasonsWith, takenSettings } from '../../adapters/models/known-models.ts';
 import {
   type AssistantMessage,
   type DialogueMessage,
@@ -112,11 +112,11 @@ async function askUncut(
 
 /**
  * Whether a call reserves less than its whole answer, to leave room for others. How long a model reasons may depend on
- * the answer's limit, so with an effort it does not; nor does a call whose answer was cut for it.
+ * the answer's limit, so where it reasons it does not; nor does a call whose answer was cut for it.
  */
-function leavesRoom({ generation, turn, model }: AskedTurn): boolean {
-  const { effort = 'none' } = generation.call;
-  return effort === 'none' && !generation.cuts.has(triesKey(turn, model));
+function leavesRoom({ generation, turn, model, tools }: AskedTurn): boolean {
+  const { effort } = takenSettings(model, generation.call, tools.length > 0);
+  return !reasonsWith(model, effort) && !generation.cuts.has(triesKey(turn, model));
 }
 
 /** Rejects with a ModelError when the model gives no answer and has no tries left in this attempt. */
