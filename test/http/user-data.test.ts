@@ -198,6 +198,19 @@ test('an erasure that is late each time ends after some repetitions', async () =
   expect(await tablesWith('marker7')).toEqual([]);
 });
 
+test('an erasure waits for a log that another transaction holds, instead of asking for a repetition', async () => {
+  const { tenant } = await withTraces();
+  const { database, erase } = erasureLateAfter(Infinity, tenant);
+  let tries = 0;
+  const emptyLog = async () => {
+    tries += 1;
+    return tries > 2 && database.emptyLog();
+  };
+
+  expect(await erase({ database: { ...database, emptyLog } })).toMatchObject({ done: true });
+  expect(tries).toBe(3);
+});
+
 test('what the jobs of others in a conversation of the user have started is erased, too', async () => {
   const tenant = await newTenant(platform);
   const family = 'staged/v1.0/family';

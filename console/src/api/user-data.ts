@@ -3,6 +3,9 @@ import { ApiError, api, body, consoleHeaders, type Schema } from './client.ts';
 
 export type Erased = Schema<'ErasedUserData'>;
 
+/** The pause before a repetition, in which the platform serves others. */
+const pauseMs = 1_000;
+
 /** The export as a file. It may be large, so it has no time limit; throws where it broke off. */
 export async function exportUser(userId: string): Promise<Blob> {
   const address = `/api/users/${encodeURIComponent(userId)}/data`;
@@ -27,5 +30,6 @@ export async function eraseUser(userId: string, cancelsJobs: boolean): Promise<E
     );
     for (const name of ['memories', 'conversations', 'jobs'] as const) sum[name] += erased[name];
     if (done || waits_for !== null) return { done, waits_for, open_jobs, ...sum };
+    await new Promise((resolve) => setTimeout(resolve, pauseMs));
   }
 }

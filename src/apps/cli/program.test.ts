@@ -52,7 +52,7 @@ async function call(
   const [stdout, stderr] = [textOutput(), textOutput()];
   const fetch = async (url: unknown, init?: RequestInit) => {
     const key = new Headers(init?.headers).get('x-api-key');
-    calls.push({ url: String(url), key, body: JSON.parse(String(init?.body)) });
+    calls.push({ url: String(url), key, body: JSON.parse(String(init?.body ?? null)) });
     return answer();
   };
   const code = await runCli(
@@ -227,6 +227,24 @@ test('Ctrl-C ends a command that waits for its platform', async () => {
   const { code } = await call(['run', 'a/v1.0/b'], { answer, interrupted: interrupt.signal });
 
   expect(code).toBe(130);
+});
+
+test('an erasure pauses before it is repeated, and Ctrl-C ends the pause', async () => {
+  const interrupt = new AbortController();
+  const counts = { memories: 1, conversations: 0, jobs: 0 };
+  const answer = () => {
+    // While the command pauses before it repeats the request.
+    setTimeout(() => interrupt.abort());
+    return Response.json({ done: false, waits_for: null, open_jobs: 0, ...counts });
+  };
+
+  const ended = await call(['users', 'erase', 'alice'], {
+    answer,
+    interrupted: interrupt.signal,
+  });
+
+  expect(ended).toMatchObject({ code: 130, stdout: '' });
+  expect(ended.calls).toHaveLength(1);
 });
 
 test('a file of profiles that is not JSON is named', async () => {

@@ -69,7 +69,8 @@ const eraseSchema = {
   summary: 'Erase all that is kept of a user',
   description:
     'Needs the scope user-data. Deletes memories, conversations and messages, and all text of jobs; ' +
-    'the rows of the jobs stay. Works for 20 seconds at most: where done is false, send it again. ' +
+    'the rows of the jobs stay. Works for 20 seconds at most: where done is false, send it again, one request ' +
+    'after the other. ' +
     '409 conflict while a job of the user has not ended, unless cancel_jobs is true: then such jobs are ' +
     'cancelled, and what follows waits for their ends. Nothing was erased before all have ended.',
   params,

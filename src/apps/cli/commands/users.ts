@@ -1,4 +1,5 @@
 /** `skillwright users`: erases the data of a user. */
+import { setTimeout as elapsed } from 'node:timers/promises';
 import type { Command } from 'commander';
 import type { ApiOptions, Schema } from '../api-answers.ts';
 import { connect, path } from '../connection.ts';
@@ -10,6 +11,9 @@ type Erased = Schema<'ErasedUserData'>;
 interface EraseOptions extends ApiOptions {
   readonly cancelJobs?: boolean;
 }
+
+/** The pause before a repetition, in which the platform serves others. */
+const pauseMs = 1_000;
 
 const counts = ['memories', 'conversations', 'jobs'] as const;
 
@@ -32,11 +36,13 @@ async function eraseUser(io: Io, user: string, options: EraseOptions): Promise<v
   const query = { cancel_jobs: String(options.cancelJobs === true) };
   const request = { method: 'DELETE' as const, path: path`/api/users/${user}/data`, query };
   const sum = { memories: 0, conversations: 0, jobs: 0 };
-  let erased: Erased;
-  do {
+  let erased = await client.request<Erased>(request);
+  for (const name of counts) sum[name] += erased[name];
+  while (!erased.done && erased.waits_for === null) {
+    await elapsed(pauseMs, undefined, { signal: io.interrupted });
     erased = await client.request<Erased>(request);
     for (const name of counts) sum[name] += erased[name];
-  } while (!erased.done && erased.waits_for === null);
+  }
   const all = { ...erased, ...sum };
   if (options.json) return writeJson(io, all);
   io.stdout.write(
