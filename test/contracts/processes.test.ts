@@ -4,8 +4,9 @@ import { describe, expect, test } from 'vitest';
 import { createDatabaseClock } from '../../src/adapters/database/clock.ts';
 import type { Database } from '../../src/adapters/database/database.ts';
 import { createSkillRegistry } from '../../src/core/skills/registry.ts';
-import { createProcesses } from '../../src/platform/processes/processes.ts';
-import { createSingleProcess } from '../../src/platform/processes/single-process.ts';
+import { Processes } from '../../src/platform/processes/processes.ts';
+import { ThisProcess } from '../../src/platform/processes/this-process.ts';
+import { contextOf } from '../support/context.ts';
 import { engines } from '../support/databases.ts';
 import { anId } from '../support/expectations.ts';
 import { type ManualClock, manualClock } from '../support/manual-clock.ts';
@@ -27,7 +28,7 @@ test('an embedded platform lists its one process, with the time of its last clai
     version: '1.0.0',
     skills: () => ['util/v1.0/echo'],
   };
-  const single = createSingleProcess({ clock }, facts);
+  const single = new ThisProcess(clock, facts);
   clock.advance(3_600_000);
   single.claimed();
   clock.advance(1_000);
@@ -56,11 +57,8 @@ describe.each(await engines())('on $name', (engine) => {
     skills: string[] = [],
     capabilities: string[] = [],
   ) {
-    return createProcesses({
-      database,
-      clock,
-      facts: { roles, version: '1.0.0', skills: () => skills, capabilities },
-    });
+    const facts = { roles, version: '1.0.0', skills: () => skills };
+    return new Processes(contextOf({ database, clock }), facts, capabilities);
   }
 
   test('each knows how many there are of each role, itself among them', async () => {

@@ -4,11 +4,14 @@ import { describe, expect, test } from 'vitest';
 import type { Database } from '../../src/adapters/database/database.ts';
 import { claimJobs } from '../../src/core/jobs/admission.store.ts';
 import { insertJobs } from '../../src/core/jobs/jobs.store.ts';
+import { createSkillRegistry } from '../../src/core/skills/registry.ts';
 import { newId } from '../../src/kernel/ids.ts';
-import { createRecorder } from '../../src/platform/statistics/recorder.ts';
+import { createLogger } from '../../src/kernel/log.ts';
+import { Recorder } from '../../src/platform/statistics/recorder.ts';
 import { deleteOldStatistics } from '../../src/platform/statistics/retention.ts';
-import { createStatistics } from '../../src/platform/statistics/statistics.ts';
+import { Statistics } from '../../src/platform/statistics/statistics.ts';
 import { serviceUnavailable } from '../support/broken-database.ts';
+import { contextOf } from '../support/context.ts';
 import { engines } from '../support/databases.ts';
 import { deadlocksIn } from '../support/deadlocks.ts';
 import { manualClock } from '../support/manual-clock.ts';
@@ -30,22 +33,17 @@ describe.each(await engines())('on $name', (engine) => {
     const database = await open();
     const clock = manualClock('2026-11-21T12:07:30.000Z');
     const warnings: unknown[] = [];
-    const recorderOn = (on: Pick<Database, 'write'>) =>
-      createRecorder({
-        database: on,
-        clock,
-        log: { warn: (fields: unknown) => warnings.push(fields) },
-      });
-    const statistics = createStatistics({
-      database,
-      clock,
-      skills: { registered: () => undefined as never },
-      sources: {
-        unended: async () => ({ queued: 0, active: 0, waiting: 0 }),
-        oldestDue: async () => undefined,
-        scheduledJobs: async () => ({ rows: [], total: 0 }),
-        triggers: async () => ({ rows: [], total: 0 }),
-      },
+    const warn = (fields: unknown) => void warnings.push(fields);
+    const log = Object.assign(createLogger('silent'), { warn });
+    const recorderOn = (on: Database) => new Recorder(contextOf({ database: on, clock, log }));
+    const skills = Object.assign(createSkillRegistry(database, clock), {
+      registered: () => undefined as never,
+    });
+    const statistics = new Statistics(contextOf({ database, clock }), skills, {
+      unended: async () => ({ queued: 0, active: 0, waiting: 0 }),
+      oldestDue: async () => undefined,
+      scheduledJobs: async () => ({ rows: [], total: 0 }),
+      triggers: async () => ({ rows: [], total: 0 }),
     });
     await database.write((tx) =>
       tx.insert(
@@ -110,6 +108,7 @@ describe.each(await engines())('on $name', (engine) => {
     const { database, recorderOn, statistics, accepted } = await world();
     let isAway = true;
     const recorder = recorderOn({
+      ...database,
       write: (unit) => (isAway ? Promise.reject(serviceUnavailable()) : database.write(unit)),
     });
     recorder.accepted([accepted()]);
@@ -130,9 +129,10 @@ describe.each(await engines())('on $name', (engine) => {
   });
 
   test('writes nothing when there is nothing to write', async () => {
-    const { recorderOn } = await world();
+    const { database, recorderOn } = await world();
     let writes = 0;
     const recorder = recorderOn({
+      ...database,
       write: async () => {
         writes += 1;
         return undefined as never;

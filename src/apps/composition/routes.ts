@@ -151,7 +151,7 @@ function adminRoutes(scope: Server, deps: RoutesDeps, endStreamsOf: (keyId: stri
   accountAdminRoutes(scope, slices.remoteSkills);
   openapiImportRoutes(scope, slices.remoteSkills);
   usageAdminRoutes(scope, usage);
-  processAdminRoutes(scope, { listProcesses: processes.local.list });
+  processAdminRoutes(scope, processes.local);
 }
 
 /** The routes of `/api`. A stream goes on for as long as its caller is admitted. */
@@ -205,7 +205,7 @@ function apiRoutes(scope: Server, deps: RoutesDeps, sessions: Sessions): void {
   runEventRoutes(scope, slices.runEvents);
   scheduledJobRoutes(scope, { schedules: slices.schedules, unmatched });
   usageRoutes(scope, usage);
-  statisticsRoutes(scope, statistics);
+  statisticsRoutes(scope, statistics.statistics);
   trialRoutes(scope, { execution, jobs, agents, stopping });
   executionRoutes(scope, { execution, jobs, reserved: reservedCategories, unmatched, stopping });
 }

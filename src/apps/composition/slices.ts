@@ -108,7 +108,7 @@ export async function composeSlices(parts: Parts, clock: Clock, writer: string) 
 async function composeUsed(parts: Parts, base: Context) {
   const { config, database, executors, cluster } = parts;
   const { clock } = base;
-  const processes = await composeProcesses(parts, clock);
+  const processes = await composeProcesses(parts, base);
   const secrets = await composeSecrets(parts, clock, processes.cluster);
   const { skills, isLoaded } = await composeSkills(base, executors, processes.cluster);
   const metrics = metricsOf(parts);

@@ -13,28 +13,23 @@ import { queueOf } from '../../core/jobs/queues.ts';
 import { countUnendedOf } from '../../core/jobs/unended-jobs.store.ts';
 import type { SkillRegistry } from '../../core/skills/registry.ts';
 import { listScheduledJobsOfSkill } from '../../platform/schedules/schedules.store.ts';
-import { createRecorder, type Recorder } from '../../platform/statistics/recorder.ts';
-import { createStatistics } from '../../platform/statistics/statistics.ts';
+import { Recorder } from '../../platform/statistics/recorder.ts';
+import { Statistics } from '../../platform/statistics/statistics.ts';
 import { listTriggersOfSkill } from '../../platform/triggers/triggers.store.ts';
 import type { DeliveryObserver } from '../../platform/webhooks/settle.ts';
 import type { ComposedProcesses } from './processes.ts';
 
-export function composeStatistics(
-  { database, clock, log }: Pick<Context, 'database' | 'clock' | 'log'>,
-  skills: SkillRegistry,
-) {
-  const statistics = createStatistics({
-    database,
-    clock,
-    skills,
-    sources: {
-      unended: (...asked) => countUnendedOf(database.read, ...asked),
-      oldestDue: (...asked) => findOldestDueOf(database.read, ...asked),
-      scheduledJobs: (...asked) => listScheduledJobsOfSkill(database.read, ...asked),
-      triggers: (...asked) => listTriggersOfSkill(database.read, ...asked),
-    },
+export function composeStatistics(context: Context, skills: SkillRegistry) {
+  const { read } = context.database;
+  const statistics = new Statistics(context, skills, {
+    unended: (organizationId) => countUnendedOf(read, organizationId),
+    oldestDue: (organizationId, now) => findOldestDueOf(read, organizationId, now),
+    scheduledJobs: (organizationId, skill, limit) =>
+      listScheduledJobsOfSkill(read, organizationId, skill, limit),
+    triggers: (organizationId, skill, limit) =>
+      listTriggersOfSkill(read, organizationId, skill, limit),
   });
-  return { statistics, recorder: createRecorder({ database, clock, log }) };
+  return { statistics, recorder: new Recorder(context) };
 }
 
 /** Counts runs for `/metrics`, for the statistics and for the heartbeat of this process. */

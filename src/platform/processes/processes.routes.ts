@@ -3,7 +3,7 @@ import { Type } from 'typebox';
 import { adminRefusals } from '../../adapters/http/refusals.ts';
 import { Id, Nullable, Timestamp } from '../../adapters/http/schemas.ts';
 import type { Server } from '../../adapters/http/server.ts';
-import type { LiveProcess } from './processes.ts';
+import type { ThisProcess } from './this-process.ts';
 
 const LiveProcesses = Type.Object(
   {
@@ -59,10 +59,7 @@ const LiveProcesses = Type.Object(
   },
 );
 
-export function processAdminRoutes(
-  server: Server,
-  { listProcesses }: { listProcesses: () => Promise<LiveProcess[]> },
-) {
+export function processAdminRoutes(server: Server, processes: ThisProcess) {
   server.get(
     '/admin/processes',
     {
@@ -78,7 +75,7 @@ export function processAdminRoutes(
       },
     },
     async () => {
-      const data = await listProcesses();
+      const data = await processes.list();
       return { data, total: data.length };
     },
   );

@@ -4,8 +4,8 @@
  * write. That is acceptable, because the jobs themselves are the record.
  */
 import type { Database } from '../../adapters/database/database.ts';
-import { bind } from '../../kernel/bind.ts';
-import { dayMs, timestamp } from '../../kernel/clock.ts';
+import type { Context } from '../../core/context/context.ts';
+import { type Clock, dayMs, timestamp } from '../../kernel/clock.ts';
 import type { Logger } from '../../kernel/log.ts';
 import {
   addKeyRuns,
@@ -40,176 +40,146 @@ interface CountedUsage {
   readonly completion: number | null;
 }
 
-export interface Recorder {
-  /** Counts accepted jobs. Each method is called after the commit that it counts. */
-  accepted(jobs: readonly AcceptedJob[]): void;
-  /** Counts an ended job. `durationMs` is that of the last attempt; ignored for a cancelled job. */
-  ended(job: CountedJob, status: 'completed' | 'failed' | 'cancelled', durationMs: number): void;
-  /** Counts a model call: tokens, null where not reported, and nano-dollars, null where unknown. */
-  used(job: CountedJob, usage: CountedUsage, cost: number | null): void;
-  /** Writes the counters. Those that cannot be written stay for the next flush. Not reentrant. */
-  flush(): Promise<void>;
-}
-
-interface RecorderDeps {
-  readonly database: Pick<Database, 'write'>;
-  readonly clock: { now(): number };
-  readonly log: Pick<Logger, 'warn'>;
-}
-
-interface Recording extends RecorderDeps {
+export class Recorder {
+  readonly #database: Database;
+  readonly #clock: Clock;
+  readonly #log: Logger;
   /** By minute. */
-  readonly runs: Map<string, RunCounts>;
-  readonly keys: Map<string, KeyRuns>;
+  readonly #runs = new Map<string, RunCounts>();
+  readonly #keys = new Map<string, KeyRuns>();
   /** The counters used last: most jobs use them again, and a comparison costs less than the text of a key. */
-  lastRuns: RunCounts | undefined;
-  lastKey: KeyRuns | undefined;
-  readonly dayOf: (at: number) => string;
+  #lastRuns: RunCounts | undefined;
+  #lastKey: KeyRuns | undefined;
+  readonly #dayOf = createDayFormatter();
   /** Counters without room since the last flush. */
-  dropped: number;
-}
+  #dropped = 0;
 
-export function createRecorder(deps: RecorderDeps): Recorder {
-  const recording: Recording = {
-    ...deps,
-    runs: new Map(),
-    keys: new Map(),
-    lastRuns: undefined,
-    lastKey: undefined,
-    dayOf: createDayFormatter(),
-    dropped: 0,
-  };
-  return bind(recording, { accepted, ended, used, flush });
-}
-
-function accepted(recording: Recording, jobs: readonly AcceptedJob[]): void {
-  for (const job of jobs) {
-    const counts = countsOf(recording, job, job.created_at);
-    if (counts !== undefined) counts.accepted += 1;
-    const uses = keyRunsOf(recording, job, job.api_key_id, recording.dayOf(job.created_at));
-    if (uses !== undefined) addUse(uses, 1, job.created_at);
+  constructor({ database, clock, log }: Context) {
+    this.#database = database;
+    this.#clock = clock;
+    this.#log = log;
   }
-}
 
-function ended(
-  recording: Recording,
-  job: CountedJob,
-  status: 'completed' | 'failed' | 'cancelled',
-  durationMs: number,
-): void {
-  const counts = countsOf(recording, job, recording.clock.now());
-  if (counts === undefined) return;
-  counts[status] += 1;
-  if (status === 'cancelled') return;
-  const tookMs = Math.max(0, durationMs);
-  counts.duration_ms += tookMs;
-  counts.longest_ms = Math.max(counts.longest_ms, tookMs);
-}
-
-function used(
-  recording: Recording,
-  job: CountedJob,
-  { prompt, completion }: CountedUsage,
-  cost: number | null,
-): void {
-  if (prompt === 0 && completion === 0) return;
-  const counts = countsOf(recording, job, recording.clock.now());
-  if (counts === undefined) return;
-  counts.prompt_tokens += prompt ?? 0;
-  counts.completion_tokens += completion ?? 0;
-  counts.cost += cost ?? 0;
-  if (prompt === null || completion === null) counts.unreported_calls += 1;
-  else if (cost === null) counts.unpriced_calls += 1;
-}
-
-async function flush(recording: Recording): Promise<void> {
-  const { runs, keys, log } = recording;
-  if (recording.dropped > 0) {
-    log.warn(
-      { dropped: recording.dropped },
-      'there was more to count than is kept: the statistics have too little',
-    );
-    recording.dropped = 0;
+  /** Counts accepted jobs. Each method is called after the commit that it counts. */
+  accepted(jobs: readonly AcceptedJob[]): void {
+    for (const job of jobs) {
+      const counts = this.#countsOf(job, job.created_at);
+      if (counts !== undefined) counts.accepted += 1;
+      const uses = this.#keyRunsOf(job, job.api_key_id, this.#dayOf(job.created_at));
+      if (uses !== undefined) addUse(uses, 1, job.created_at);
+    }
   }
-  // Counters that are added meanwhile wait for the next flush.
-  const times = Math.ceil(Math.max(runs.size, keys.size) / writtenMax);
-  for (let i = 0; i < times; i++) await writeBatch(recording);
-}
 
-async function writeBatch(recording: Recording): Promise<void> {
-  const runs = take(recording.runs, writtenMax);
-  const keys = take(recording.keys, writtenMax);
-  recording.lastRuns = undefined;
-  recording.lastKey = undefined;
-  let isUncertain = false;
-  try {
-    await recording.database.write(async (tx) => {
-      tx.ifUncertain(() => {
-        isUncertain = true;
+  /** Counts an ended job. `durationMs` is that of the last attempt; ignored for a cancelled job. */
+  ended(job: CountedJob, status: 'completed' | 'failed' | 'cancelled', durationMs: number): void {
+    const counts = this.#countsOf(job, this.#clock.now());
+    if (counts === undefined) return;
+    counts[status] += 1;
+    if (status === 'cancelled') return;
+    const tookMs = Math.max(0, durationMs);
+    counts.duration_ms += tookMs;
+    counts.longest_ms = Math.max(counts.longest_ms, tookMs);
+  }
+
+  /** Counts a model call: tokens, null where not reported, and nano-dollars, null where unknown. */
+  used(job: CountedJob, { prompt, completion }: CountedUsage, cost: number | null): void {
+    if (prompt === 0 && completion === 0) return;
+    const counts = this.#countsOf(job, this.#clock.now());
+    if (counts === undefined) return;
+    counts.prompt_tokens += prompt ?? 0;
+    counts.completion_tokens += completion ?? 0;
+    counts.cost += cost ?? 0;
+    if (prompt === null || completion === null) counts.unreported_calls += 1;
+    else if (cost === null) counts.unpriced_calls += 1;
+  }
+
+  /** Writes the counters. Those that cannot be written stay for the next flush. Not reentrant. */
+  async flush(): Promise<void> {
+    const [runs, keys] = [this.#runs, this.#keys];
+    if (this.#dropped > 0) {
+      this.#log.warn(
+        { dropped: this.#dropped },
+        'there was more to count than is kept: the statistics have too little',
+      );
+      this.#dropped = 0;
+    }
+    // Counters that are added meanwhile wait for the next flush.
+    const times = Math.ceil(Math.max(runs.size, keys.size) / writtenMax);
+    for (let i = 0; i < times; i++) await this.#writeBatch();
+  }
+
+  async #writeBatch(): Promise<void> {
+    const runs = take(this.#runs, writtenMax);
+    const keys = take(this.#keys, writtenMax);
+    this.#lastRuns = undefined;
+    this.#lastKey = undefined;
+    let isUncertain = false;
+    try {
+      await this.#database.write(async (tx) => {
+        tx.ifUncertain(() => {
+          isUncertain = true;
+        });
+        await addRunCounts(tx, inAllWidths(runs));
+        await addKeyRuns(tx, keys);
       });
-      await addRunCounts(tx, inAllWidths(runs));
-      await addKeyRuns(tx, keys);
-    });
-  } catch (error) {
-    // They may be committed: a second of statistics is rather lost than counted twice.
-    if (!isUncertain) restore(recording, runs, keys);
-    throw error;
+    } catch (error) {
+      // They may be committed: a second of statistics is rather lost than counted twice.
+      if (!isUncertain) this.#restore(runs, keys);
+      throw error;
+    }
   }
-}
 
-/** Adds counters that could not be written to those in memory. */
-function restore(recording: Recording, runs: readonly RunCounts[], keys: readonly KeyRuns[]): void {
-  for (const row of runs) {
-    const counts = countsOf(recording, row, row.start);
-    if (counts !== undefined) addUp(counts, row);
+  /** Adds counters that could not be written to those in memory. */
+  #restore(runs: readonly RunCounts[], keys: readonly KeyRuns[]): void {
+    for (const row of runs) {
+      const counts = this.#countsOf(row, row.start);
+      if (counts !== undefined) addUp(counts, row);
+    }
+    for (const row of keys) {
+      const uses = this.#keyRunsOf(row, row.api_key_id, row.day);
+      if (uses !== undefined) addUse(uses, row.runs, row.last_used_at);
+    }
   }
-  for (const row of keys) {
-    const uses = keyRunsOf(recording, row, row.api_key_id, row.day);
-    if (uses !== undefined) addUse(uses, row.runs, row.last_used_at);
-  }
-}
 
-/** The counter of a job for the minute of `at`; undefined when there is no room for another one. */
-function countsOf(recording: Recording, job: CountedJob, at: number): RunCounts | undefined {
-  const { runs, lastRuns: last } = recording;
-  const { seconds } = windows.hour;
-  const start = startOf(at, seconds);
-  if (last?.start === start && isOfKind(last, job)) return last;
-  const key = `${start} ${nameOf(job)}`;
-  let row = runs.get(key);
-  if (row === undefined) {
-    if (!hasRoom(recording, runs)) return undefined;
-    row = { ...kindOf(job), seconds, start, ...none };
-    runs.set(key, row);
+  /** The counter of a job for the minute of `at`; undefined when there is no room for another one. */
+  #countsOf(job: CountedJob, at: number): RunCounts | undefined {
+    const runs = this.#runs;
+    const last = this.#lastRuns;
+    const { seconds } = windows.hour;
+    const start = startOf(at, seconds);
+    if (last?.start === start && isOfKind(last, job)) return last;
+    const key = `${start} ${nameOf(job)}`;
+    let row = runs.get(key);
+    if (row === undefined) {
+      if (!this.#hasRoom(runs)) return undefined;
+      row = { ...kindOf(job), seconds, start, ...none };
+      runs.set(key, row);
+    }
+    this.#lastRuns = row;
+    return row;
   }
-  recording.lastRuns = row;
-  return row;
-}
 
-/** The counter of a key on a day; undefined when there is no room for another one. */
-function keyRunsOf(
-  recording: Recording,
-  job: CountedJob,
-  api_key_id: string,
-  day: string,
-): KeyRuns | undefined {
-  const { keys, lastKey: last } = recording;
-  if (last?.day === day && last.api_key_id === api_key_id && isOfKind(last, job)) return last;
-  const key = `${day} ${api_key_id} ${nameOf(job)}`;
-  let row = keys.get(key);
-  if (row === undefined) {
-    if (!hasRoom(recording, keys)) return undefined;
-    row = { ...kindOf(job), api_key_id, day, runs: 0, last_used_at: 0 };
-    keys.set(key, row);
+  /** The counter of a key on a day; undefined when there is no room for another one. */
+  #keyRunsOf(job: CountedJob, api_key_id: string, day: string): KeyRuns | undefined {
+    const keys = this.#keys;
+    const last = this.#lastKey;
+    if (last?.day === day && last.api_key_id === api_key_id && isOfKind(last, job)) return last;
+    const key = `${day} ${api_key_id} ${nameOf(job)}`;
+    let row = keys.get(key);
+    if (row === undefined) {
+      if (!this.#hasRoom(keys)) return undefined;
+      row = { ...kindOf(job), api_key_id, day, runs: 0, last_used_at: 0 };
+      keys.set(key, row);
+    }
+    this.#lastKey = row;
+    return row;
   }
-  recording.lastKey = row;
-  return row;
-}
 
-function hasRoom(recording: Recording, target: ReadonlyMap<string, unknown>): boolean {
-  if (target.size < countersMax) return true;
-  recording.dropped += 1;
-  return false;
+  #hasRoom(target: ReadonlyMap<string, unknown>): boolean {
+    if (target.size < countersMax) return true;
+    this.#dropped += 1;
+    return false;
+  }
 }
 
 const none = {

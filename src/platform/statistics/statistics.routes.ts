@@ -10,16 +10,12 @@ import type { Statistics } from './statistics.ts';
 
 const security = [{ apiKey: [] }];
 
-interface StatisticsRouteDeps {
-  readonly statistics: Statistics;
+export function statisticsRoutes(server: Server, statistics: Statistics) {
+  statisticsRoute(server, statistics);
+  usesRoute(server, statistics);
 }
 
-export function statisticsRoutes(server: Server, deps: StatisticsRouteDeps) {
-  statisticsRoute(server, deps);
-  usesRoute(server, deps);
-}
-
-function statisticsRoute(server: Server, { statistics }: StatisticsRouteDeps) {
+function statisticsRoute(server: Server, statistics: Statistics) {
   const schema = {
     tags: ['Statistics'],
     security,
@@ -34,7 +30,7 @@ function statisticsRoute(server: Server, { statistics }: StatisticsRouteDeps) {
   );
 }
 
-function usesRoute(server: Server, { statistics }: StatisticsRouteDeps) {
+function usesRoute(server: Server, statistics: Statistics) {
   const schema = {
     tags: ['Skills'],
     security,

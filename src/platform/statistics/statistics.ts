@@ -1,8 +1,7 @@
 /** Recent counts of an organization's runs, and the users of a skill version. */
-import type { Database } from '../../adapters/database/database.ts';
+import type { Context } from '../../core/context/context.ts';
 import type { SkillRegistry } from '../../core/skills/registry.ts';
-import { bind } from '../../kernel/bind.ts';
-import { type Clock, dayMs, timestamp } from '../../kernel/clock.ts';
+import { dayMs, timestamp } from '../../kernel/clock.ts';
 import { usdOf } from '../../kernel/money.ts';
 import {
   countsBySkill,
@@ -41,93 +40,82 @@ type Lists<Row> = (
   limit: number,
 ) => Promise<{ rows: Row[]; total: number }>;
 
-export type Statistics = ReturnType<typeof createStatistics>;
+export class Statistics {
+  readonly #context: Context;
+  readonly #skills: SkillRegistry;
+  readonly #sources: StatisticsSources;
 
-interface StatisticsDeps {
-  readonly database: Pick<Database, 'read'>;
-  readonly clock: Pick<Clock, 'now'>;
-  readonly skills: Pick<SkillRegistry, 'registered'>;
-  readonly sources: StatisticsSources;
-}
+  constructor(context: Context, skills: SkillRegistry, sources: StatisticsSources) {
+    this.#context = context;
+    this.#skills = skills;
+    this.#sources = sources;
+  }
 
-export function createStatistics(deps: StatisticsDeps) {
-  return bind(deps, { ofWindow, findSkill, usesOf });
-}
+  /** The last hour by minutes, or the last day by quarters of an hour, the current bucket included. */
+  async ofWindow(organizationId: string, window: WindowName) {
+    const { database, clock } = this.#context;
+    const now = clock.now();
+    const span = spanOf(window, now);
+    const [unended, oldestDue, counts, bySkill] = await Promise.all([
+      this.#sources.unended(organizationId),
+      this.#sources.oldestDue(organizationId, now),
+      countsByStart(database.read, organizationId, span),
+      countsBySkill(database.read, organizationId, span, listedMax),
+    ]);
+    return {
+      window,
+      from: timestamp(span.from),
+      to: timestamp(span.to),
+      bucket_seconds: span.seconds,
+      now: {
+        ...unended,
+        oldest_waiting_seconds: oldestDue === undefined ? null : (now - oldestDue) / 1_000,
+      },
+      totals: totalsOf(counts),
+      buckets: bucketsOf(span, counts),
+      skills: bySkill.map(({ duration_ms, longest_ms, ...skill }) => {
+        const average = averageOf({ ...skill, duration_ms });
+        return {
+          ...skill,
+          average_duration_ms: average,
+          longest_duration_ms: average === null ? null : longest_ms,
+        };
+      }),
+    };
+  }
 
-/** The last hour by minutes, or the last day by quarters of an hour, the current bucket included. */
-async function ofWindow(
-  { database, clock, sources }: StatisticsDeps,
-  organizationId: string,
-  window: WindowName,
-) {
-  const now = clock.now();
-  const span = spanOf(window, now);
-  const [unended, oldestDue, counts, bySkill] = await Promise.all([
-    sources.unended(organizationId),
-    sources.oldestDue(organizationId, now),
-    countsByStart(database.read, organizationId, span),
-    countsBySkill(database.read, organizationId, span, listedMax),
-  ]);
-  return {
-    window,
-    from: timestamp(span.from),
-    to: timestamp(span.to),
-    bucket_seconds: span.seconds,
-    now: {
-      ...unended,
-      oldest_waiting_seconds: oldestDue === undefined ? null : (now - oldestDue) / 1_000,
-    },
-    totals: totalsOf(counts),
-    buckets: bucketsOf(span, counts),
-    skills: bySkill.map(({ duration_ms, longest_ms, ...skill }) => {
-      const average = averageOf({ ...skill, duration_ms });
-      return {
-        ...skill,
-        average_duration_ms: average,
-        longest_duration_ms: average === null ? null : longest_ms,
-      };
-    }),
-  };
-}
+  /** `404` for a version that was never registered for the organization. */
+  findSkill(organizationId: string, { category, version, name }: SkillName): void {
+    this.#skills.registered(organizationId, category, version, name);
+  }
 
-/** `404` for a version that was never registered for the organization. */
-function findSkill(
-  { skills }: Pick<StatisticsDeps, 'skills'>,
-  organizationId: string,
-  skill: SkillName,
-): void {
-  skills.registered(organizationId, skill.category, skill.version, skill.name);
-}
-
-/** The users of a skill version in an organization, also of an inactive one; `404` for an unknown version. */
-async function usesOf(
-  { database, clock, skills, sources }: StatisticsDeps,
-  organizationId: string,
-  skill: SkillName,
-) {
-  findSkill({ skills }, organizationId, skill);
-  const since = firstKeyDay(clock.now());
-  const [scheduledJobs, triggers, keys] = await Promise.all([
-    sources.scheduledJobs(organizationId, skill, listedMax),
-    sources.triggers(organizationId, skill, listedMax),
-    keysOfSkill(database.read, organizationId, skill, since, listedMax),
-  ]);
-  return {
-    scheduled_jobs: scheduledJobs.rows.map(({ timezone, ...row }) => ({
-      ...row,
-      ...(timezone === null ? null : { timezone }),
-      enabled: row.enabled === 1,
-    })),
-    total_scheduled_jobs: scheduledJobs.total,
-    agent_triggers: triggers.rows.map((row) => ({ ...row, active: row.active === 1 })),
-    total_agent_triggers: triggers.total,
-    api_keys: keys.rows.map((row) => ({
-      ...row,
-      runs: Number(row.runs),
-      last_used_at: timestamp(Number(row.last_used_at)),
-    })),
-    total_api_keys: keys.total,
-  };
+  /** The users of a skill version in an organization, also of an inactive one; `404` for an unknown version. */
+  async usesOf(organizationId: string, skill: SkillName) {
+    const { database, clock } = this.#context;
+    this.findSkill(organizationId, skill);
+    const since = firstKeyDay(clock.now());
+    const [scheduledJobs, triggers, keys] = await Promise.all([
+      this.#sources.scheduledJobs(organizationId, skill, listedMax),
+      this.#sources.triggers(organizationId, skill, listedMax),
+      keysOfSkill(database.read, organizationId, skill, since, listedMax),
+    ]);
+    return {
+      scheduled_jobs: scheduledJobs.rows.map(({ timezone, ...row }) => ({
+        ...row,
+        ...(timezone === null ? null : { timezone }),
+        enabled: row.enabled === 1,
+      })),
+      total_scheduled_jobs: scheduledJobs.total,
+      agent_triggers: triggers.rows.map((row) => ({ ...row, active: row.active === 1 })),
+      total_agent_triggers: triggers.total,
+      api_keys: keys.rows.map((row) => ({
+        ...row,
+        runs: Number(row.runs),
+        last_used_at: timestamp(Number(row.last_used_at)),
+      })),
+      total_api_keys: keys.total,
+    };
+  }
 }
 
 /** The first day for which runs by key are kept. */
