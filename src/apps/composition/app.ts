@@ -27,6 +27,8 @@ import { type Clock, systemClock } from '../../kernel/clock.ts';
 import { newId, setIdClock } from '../../kernel/ids.ts';
 import type { Repeated } from '../../kernel/repeat.ts';
 import { withDeadline } from '../../kernel/with-deadline.ts';
+import { warnOfUnnamed } from '../../platform/remote-skills/change-organizations.ts';
+import { closeSources } from '../../platform/remote-skills/remote-skills.ts';
 import { describeEvents } from '../../platform/webhooks/described-events.ts';
 import { startBackground } from './background.ts';
 import { metricsSource } from './metrics-source.ts';
@@ -90,7 +92,7 @@ export async function startApp(given: Parts): Promise<App> {
     await slices.jobs.recovery.endOrphans();
     await slices.webhooks.recovery.endOrphans();
   }
-  await slices.remoteSkills.remote.warnOfUnnamed();
+  await warnOfUnnamed(slices.remoteSkills.remote);
   // Listening first: a port that is taken ends the start before any work was begun.
   const address = await listen(server, config, parts.listenFd ?? null);
   const worker = config.roles.has('worker') ? startWorker(parts, slices) : null;
@@ -181,7 +183,7 @@ async function stop(started: Started): Promise<void> {
   // If that fails, the calls of the last second are lost, which is permitted.
   await beforeEnd(slices.triggerCalls.flush().catch(() => {}));
   await slices.webhooks.sender.close();
-  await slices.remoteSkills.remote.close();
+  await closeSources(slices.remoteSkills.remote);
   await slices.remoteSkills.accounts.close();
   await queue.close();
   // If it fails, the other processes count this one as live for a little longer.

@@ -8,18 +8,19 @@ import type { SkillRegistry } from '../../core/skills/registry.ts';
 import { Cipher } from '../../kernel/encryption.ts';
 import { lazily } from '../../kernel/lazy.ts';
 import { createAccounts } from '../../platform/remote-skills/accounts/accounts.ts';
+import { forgetAccount } from '../../platform/remote-skills/change-organizations.ts';
 import { createMcpKind } from '../../platform/remote-skills/mcp/mcp-kind.ts';
-import { createMcpServers } from '../../platform/remote-skills/mcp/mcp-servers.ts';
-import { createOpenapiImports } from '../../platform/remote-skills/openapi/openapi-imports.ts';
+import { McpServers } from '../../platform/remote-skills/mcp/mcp-servers.ts';
+import { OpenapiImports } from '../../platform/remote-skills/openapi/openapi-imports.ts';
 import { createOpenapiKind } from '../../platform/remote-skills/openapi/openapi-kind.ts';
-import {
-  createRemoteSkills,
-  type RemoteSkills,
-} from '../../platform/remote-skills/remote-skills.ts';
+import { refreshSourceFor } from '../../platform/remote-skills/refresh.ts';
+import { runRemoteSkill } from '../../platform/remote-skills/run-remote.ts';
+import { scheduleRefresh } from '../../platform/remote-skills/schedule-refresh.ts';
+import { RemoteSkills } from '../../platform/remote-skills/state.ts';
 import type { Parts } from './parts.ts';
 
 export function composeRemoteSkills(
-  { database, clock, log }: Pick<Context, 'database' | 'clock' | 'log'>,
+  context: Pick<Context, 'database' | 'clock' | 'log'>,
   {
     config,
     version,
@@ -29,6 +30,7 @@ export function composeRemoteSkills(
   },
   skills: SkillRegistry,
 ) {
+  const { database, clock, log } = context;
   const allowed = parseAllowList(config.skillsAllowCidrs ?? '');
   const cipher = encryptionKey === null ? null : new Cipher(encryptionKey);
   const oauth = oauthClientOf(allowed);
@@ -37,34 +39,26 @@ export function composeRemoteSkills(
     outside: {
       ...{ open: oauth.open, close: oauth.close },
       publicUrl: config.publicUrl,
-      onChange: (sourceId, organizationId) => remote.refreshFor(sourceId, organizationId),
-      onDisconnect: (sourceId, organizationId) => remote.forgetAccount(sourceId, organizationId),
+      onChange: (sourceId, organizationId) => refreshSourceFor(remote, sourceId, organizationId),
+      onDisconnect: (sourceId, organizationId) => forgetAccount(remote, sourceId, organizationId),
     },
   });
   const openapi = createOpenapiKind({ allowed, clock });
-  const onToolsChanged = (sourceId: string) => remote.scheduleRefresh(sourceId);
-  const remote: RemoteSkills = createRemoteSkills({
-    base: { database, clock, log },
-    ...{ skills, cipher },
+  const onToolsChanged = (sourceId: string) => scheduleRefresh(remote, sourceId);
+  const remote: RemoteSkills = new RemoteSkills(context, {
+    cipher,
+    skills,
     kinds: new Map([
       ['mcp', createMcpKind({ allowed, version, accounts, onToolsChanged })],
       ['api', openapi],
     ]),
   });
-  const skillsOf = (category: string) =>
-    skills.listAll().filter((skill) => skill.category === category);
-  const mcpServers = createMcpServers({
-    ...{ remote, accounts },
-    rules: { allowed, areCommandsAllowed: config.mcpCommands === 'on' },
-    skillsOf,
-  });
+  const rules = { allowed, areCommandsAllowed: config.mcpCommands === 'on' };
   return {
-    ...{ remote, accounts },
-    mcpServers,
-    openapiImports: createOpenapiImports({
-      ...{ remote, allowed, skillsOf },
-      operationsOf: openapi.operationsOf,
-    }),
+    remote,
+    accounts,
+    mcpServers: new McpServers(remote, accounts, rules),
+    openapiImports: new OpenapiImports(remote, allowed, openapi.operationsOf),
   };
 }
 
@@ -90,14 +84,14 @@ function oauthClientOf(allowed: AllowList) {
 /** Runs the skills of services outside by calls, and all others in the executors. */
 export function runnersOf(
   executors: Pick<ExecutorPool, 'run'>,
-  remote: Pick<RemoteSkills, 'run'>,
-  skills: Pick<SkillRegistry, 'sourceOf'>,
+  remote: RemoteSkills,
+  skills: SkillRegistry,
 ): Pick<ExecutorPool, 'run'> {
   return {
     run(request, handlers) {
       const source = skills.sourceOf(request.skill);
       if (source === null) return executors.run(request, handlers);
-      return remote.run(source, request, handlers);
+      return runRemoteSkill(remote, source, request, handlers);
     },
   };
 }

@@ -11,6 +11,7 @@ import { createConversations } from '../../core/conversations/conversations.ts';
 import type { ExecutorPool } from '../../core/executors/pool.ts';
 import type { Clock } from '../../kernel/clock.ts';
 import { Approvals } from '../../platform/approvals/approvals.ts';
+import { whyWithdrawn } from '../../platform/remote-skills/run-remote.ts';
 import { RunEvents } from '../../platform/run-events/run-events.ts';
 import { Schedules } from '../../platform/schedules/schedules.ts';
 import { Tick } from '../../platform/schedules/tick.ts';
@@ -61,7 +62,12 @@ export async function composeSlices(parts: Parts, clock: Clock, writer: string) 
   });
   const jobs = composeJobs(
     base,
-    { ...used, thinking, whyWithdrawn: remoteSkills.remote.whyWithdrawn },
+    {
+      ...used,
+      thinking,
+      whyWithdrawn: (organizationId: string, skill: string) =>
+        whyWithdrawn(remoteSkills.remote, organizationId, skill),
+    },
     {
       executors: runnersOf(executors ?? noExecutors, remoteSkills.remote, skills),
       isLoaded: used.isLoaded,

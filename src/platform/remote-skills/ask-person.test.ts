@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { type Asker, answersTo, askHeld } from './ask-person.ts';
-import { createHeldQuestions } from './held-questions.ts';
+import { HeldQuestions } from './held-questions.ts';
 import { type PersonQuestion, RemoteQuestions } from './remote-kind.ts';
 
 const fields = { type: 'object', properties: { size: { type: 'string' } } };
@@ -90,7 +90,7 @@ test('a held call asks 20 questions at most, and equal ones are told apart', asy
 });
 
 test('an organization holds half of what others leave free; a question beyond it is cancelled', async () => {
-  const held = createHeldQuestions();
+  const held = new HeldQuestions();
   const decided = Promise.withResolvers<object>();
   const asking = (source: string, organization: string) => {
     const { asker, said } = askerWith({});

@@ -1,7 +1,7 @@
 /** Organizations of sources and versions: what a disconnected account leaves, and the sources for which none were named. */
 import { organizationsShown, storedOrganizations } from './organizations.ts';
 import { listUnnamed, updateSource } from './sources.store.ts';
-import { categoryOf, type RemoteSkillsState, registerVersions } from './state.ts';
+import { categoryOf, type RemoteSkills, registerVersions } from './state.ts';
 import { listVersions, updateVersion } from './versions.store.ts';
 
 /**
@@ -9,7 +9,7 @@ import { listVersions, updateVersion } from './versions.store.ts';
  * withdrawn, until an account is shown it again.
  */
 export async function forgetAccount(
-  { database, clock, skills }: RemoteSkillsState,
+  { database, clock, skills }: RemoteSkills,
   sourceId: string,
   organizationId: string,
 ): Promise<void> {
@@ -34,7 +34,7 @@ export async function forgetAccount(
 const shownToNobody = 'The account that was shown the tool was disconnected.';
 
 /** Warns of sources of earlier versions, which belong to all organizations until an administrator names some. */
-export async function warnOfUnnamed({ database, log }: RemoteSkillsState): Promise<void> {
+export async function warnOfUnnamed({ database, log }: RemoteSkills): Promise<void> {
   const unnamed = await listUnnamed(database.read, unnamedMax);
   if (unnamed.length === 0) return;
   log.warn(

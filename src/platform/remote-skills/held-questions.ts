@@ -8,34 +8,34 @@ import { mayTake } from './fair-share.ts';
 const sourceMax = 100;
 const processMax = 400;
 
-export interface HeldQuestions {
-  /** Takes a place; returns the function that releases it, or the reason why there is none. */
-  hold(sourceId: string, organizationId: string): (() => void) | string;
-}
+export class HeldQuestions {
+  readonly #counts = new Map<string, number>();
 
-export function createHeldQuestions(): HeldQuestions {
-  const counts = new Map<string, number>();
-  const count = (name: string) => counts.get(name) ?? 0;
-  const add = (name: string, n: 1 | -1) => {
-    const sum = count(name) + n;
-    if (sum > 0) counts.set(name, sum);
-    else counts.delete(name);
-  };
-  return {
-    hold(sourceId, organizationId) {
-      const own = JSON.stringify([organizationId]);
-      const ownOfSource = JSON.stringify([organizationId, sourceId]);
-      const names = ['', sourceId, own, ownOfSource];
-      if (!mayTake({ own: count(ownOfSource), all: count(sourceId), max: sourceMax })) {
-        return `${count(ownOfSource)} calls of it wait for a person already`;
-      }
-      if (!mayTake({ own: count(own), all: count(''), max: processMax })) {
-        return `${count(own)} calls wait for a person already`;
-      }
-      for (const name of names) add(name, 1);
-      return () => {
-        for (const name of names) add(name, -1);
-      };
-    },
-  };
+  /** Takes a place; returns the function that releases it, or the reason why there is none. */
+  hold(sourceId: string, organizationId: string): (() => void) | string {
+    const own = JSON.stringify([organizationId]);
+    const ownOfSource = JSON.stringify([organizationId, sourceId]);
+    const ofSource = this.#count(ownOfSource);
+    if (!mayTake({ own: ofSource, all: this.#count(sourceId), max: sourceMax })) {
+      return `${ofSource} calls of it wait for a person already`;
+    }
+    if (!mayTake({ own: this.#count(own), all: this.#count(''), max: processMax })) {
+      return `${this.#count(own)} calls wait for a person already`;
+    }
+    const names = ['', sourceId, own, ownOfSource];
+    for (const name of names) this.#add(name, 1);
+    return () => {
+      for (const name of names) this.#add(name, -1);
+    };
+  }
+
+  #count(name: string): number {
+    return this.#counts.get(name) ?? 0;
+  }
+
+  #add(name: string, n: 1 | -1): void {
+    const sum = this.#count(name) + n;
+    if (sum > 0) this.#counts.set(name, sum);
+    else this.#counts.delete(name);
+  }
 }

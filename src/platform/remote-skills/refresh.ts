@@ -22,7 +22,7 @@ import {
 } from './remote-kind.ts';
 import { openSource, secretTextsOf } from './secrets.ts';
 import { findDocument, findSource, type SourceRow, updateSource } from './sources.store.ts';
-import { categoryOf, type RemoteSkillsState, registerVersions, usabilityOf } from './state.ts';
+import { categoryOf, type RemoteSkills, registerVersions, usabilityOf } from './state.ts';
 import { deleteVersion, insertVersions, listVersions, updateVersion } from './versions.store.ts';
 
 /** Milliseconds for all requests of one refresh. */
@@ -44,15 +44,15 @@ const faultForRuns =
  * Refreshes a source and stores the result or the fault: with the account of `organizationId` too, if it has one.
  * Concurrent calls share one refresh.
  */
-export function refresh(
-  state: RemoteSkillsState,
+export function refreshSource(
+  remote: RemoteSkills,
   sourceId: string,
   organizationId: string | null = null,
 ): Promise<RefreshedSource> {
-  const { refreshes, clock } = state;
+  const { refreshes, clock } = remote;
   const underWay = refreshes.underWay.get(sourceId);
   if (underWay !== undefined) return underWay;
-  const stored = discoverAndStore(state, sourceId, organizationId).finally(() => {
+  const stored = discoverAndStore(remote, sourceId, organizationId).finally(() => {
     refreshes.underWay.delete(sourceId);
     refreshes.endedAt.set(sourceId, clock.monotonic());
   });
@@ -60,25 +60,25 @@ export function refresh(
   return stored;
 }
 
-/** Like `refresh`, after one that is under way, which may be without this organization's account. */
-export async function refreshFor(
-  state: RemoteSkillsState,
+/** Like `refreshSource`, after one that is under way, which may be without this organization's account. */
+export async function refreshSourceFor(
+  remote: RemoteSkills,
   sourceId: string,
   organizationId: string,
 ): Promise<RefreshedSource> {
   for (;;) {
-    const underWay = state.refreshes.underWay.get(sourceId);
-    if (underWay === undefined) return refresh(state, sourceId, organizationId);
+    const underWay = remote.refreshes.underWay.get(sourceId);
+    if (underWay === undefined) return refreshSource(remote, sourceId, organizationId);
     await underWay.catch(() => undefined);
   }
 }
 
 async function discoverAndStore(
-  state: RemoteSkillsState,
+  remote: RemoteSkills,
   sourceId: string,
   organizationId: string | null,
 ): Promise<RefreshedSource> {
-  const { database, kinds, cipher, log, skills } = state;
+  const { database, kinds, cipher, log, skills } = remote;
   const row = await findSource(database.read, sourceId);
   if (row === undefined) throw notFound('Source');
   const kind = kinds.get(row.kind);
@@ -91,7 +91,7 @@ async function discoverAndStore(
     const versions = await listVersions(database.read, sourceId);
     const known = new Set(versions.map(({ digest }) => digest));
     const offered = await offersIn(discovered.views, known);
-    const stored = await compareAndStore(state, { row, discovered, offered });
+    const stored = await compareAndStore(remote, { row, discovered, offered });
     await skills.refresh();
     log.info({ source: row.name, tools: offered.offers.size }, 'a remote source was refreshed');
     return stored;
@@ -99,7 +99,7 @@ async function discoverAndStore(
     if (!(error instanceof RemoteFault)) throw error;
     const fault = redacted(secretive, error.message);
     log.warn({ source: row.name, fault }, 'a remote source could not be refreshed');
-    const stored = await storeFault(state, row, fault, error.asksForAccount);
+    const stored = await storeFault(remote, row, fault, error.asksForAccount);
     return error.isOfAccount ? { ...stored, faultForRuns } : stored;
   }
 }
@@ -130,10 +130,10 @@ interface Found {
 const comparisonsMax = 5;
 
 /** Compares outside the transaction that stores, because comparing strangers' schemas takes time. */
-async function compareAndStore(state: RemoteSkillsState, found: Found): Promise<SourceRow> {
+async function compareAndStore(remote: RemoteSkills, found: Found): Promise<SourceRow> {
   for (let i = 0; i < comparisonsMax; i++) {
-    const comparison = await compareWithStored(state, found);
-    const stored = await state.database.write((tx) => store(state, tx, found, comparison));
+    const comparison = await compareWithStored(remote, found);
+    const stored = await remote.database.write((tx) => store(remote, tx, found, comparison));
     if (stored !== 'changed') return stored;
   }
   throw new RemoteFault('Its skills are being changed by others: refresh it again', {
@@ -149,20 +149,20 @@ interface StoredComparison {
 }
 
 async function compareWithStored(
-  state: RemoteSkillsState,
+  remote: RemoteSkills,
   { row, discovered, offered }: Found,
 ): Promise<StoredComparison> {
   const { differenceOf } = await import('./difference.ts');
   const settings = settingsWith(row, discovered.learned);
-  const stored = await listStored(state.database.read, row, discovered);
+  const stored = await listStored(remote.database.read, row, discovered);
   const { refreshedAt, known, registered, disconnected } = stored;
   const { asked } = discovered;
   const compared = await compareTools({
     ...{ sourceId: row.id, isFirst: refreshedAt === null && known.length === 0, known, registered },
-    ...{ now: state.clock.now(), differenceOf },
+    ...{ now: remote.clock.now(), differenceOf },
     offers: offersWithout(offered.offers, disconnected),
     asked: asked === 'all' ? asked : asked.union(disconnected),
-    whyUnusable: usabilityOf(state, { ...row, settings, about: JSON.stringify(discovered.about) }),
+    whyUnusable: usabilityOf(remote, { ...row, settings, about: JSON.stringify(discovered.about) }),
   });
   const about = { ...discovered.about, ...leftOutOf([...offered.leftOut, ...compared.leftOut]) };
   const found = { settings, about: JSON.stringify(about) };
@@ -231,12 +231,12 @@ function basisOf({
 
 /** Stores the result; `changed` if the stored versions are not those that it was compared with. */
 async function store(
-  state: RemoteSkillsState,
+  remote: RemoteSkills,
   tx: Transaction,
   { row, discovered }: Found,
   { compared, basis, found }: StoredComparison,
 ): Promise<SourceRow | 'changed'> {
-  const now = state.clock.now();
+  const now = remote.clock.now();
   // First, because this update locks the source against refreshes of other processes.
   const locked = await updateSource(tx, row.id, { updated_at: now });
   if (locked === undefined) throw notFound('Source');
@@ -246,7 +246,7 @@ async function store(
   const changes = { ...available, ...found, refreshed_at: now };
   const source = (await updateSource(tx, row.id, changes)) ?? locked;
   await storeCompared(tx, compared, now);
-  await registerVersions(tx, state.clock, source);
+  await registerVersions(tx, remote.clock, source);
   return source;
 }
 
@@ -287,7 +287,7 @@ async function storeCompared(
 }
 
 async function storeFault(
-  { database, clock }: RemoteSkillsState,
+  { database, clock }: RemoteSkills,
   row: SourceRow,
   fault: string,
   asksForAccount: boolean,

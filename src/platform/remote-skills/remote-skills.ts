@@ -5,34 +5,22 @@
 import type { Transaction } from '../../adapters/database/database.ts';
 import type { PageAsked } from '../../adapters/database/page-bytes.ts';
 import { recordRemoteSkills } from '../../core/skills/remote-skills.ts';
-import { bind } from '../../kernel/bind.ts';
 import { notFound, PlatformError } from '../../kernel/errors.ts';
 import { newId } from '../../kernel/ids.ts';
 import type { Json } from '../../kernel/json.ts';
-import { forgetAccount, warnOfUnnamed } from './change-organizations.ts';
-import { createHeldQuestions } from './held-questions.ts';
 import { organizationsOfSource, requireOrganizations } from './organizations.ts';
-import { refresh, refreshFor } from './refresh.ts';
-import { run, whyWithdrawn } from './run-remote.ts';
-import { scheduleRefresh } from './schedule-refresh.ts';
-import { openSource, sealSecrets } from './secrets.ts';
+import { refreshSource } from './refresh.ts';
+import { sealSecrets } from './secrets.ts';
 import {
   countSources,
   deleteSource,
-  findDocument,
   findSourceNamed,
   insertSource,
   listSources,
   type SourceRow,
   updateSource,
 } from './sources.store.ts';
-import {
-  categoryOf,
-  type RemoteSkillsDeps,
-  type RemoteSkillsState,
-  registerVersions,
-  usabilityOf,
-} from './state.ts';
+import { categoryOf, type RemoteSkills, registerVersions, usabilityOf } from './state.ts';
 import {
   countVersions,
   deleteVersions,
@@ -43,19 +31,6 @@ import {
 
 /** Sources of one kind. */
 const sourcesMax = 200;
-
-export type RemoteSkills = ReturnType<typeof createRemoteSkills>;
-
-export function createRemoteSkills({ base, ...deps }: RemoteSkillsDeps) {
-  const refreshes = { underWay: new Map(), endedAt: new Map(), scheduled: new Map() };
-  const held = createHeldQuestions();
-  const state: RemoteSkillsState = { ...base, ...deps, refreshes, held };
-  return bind(state, {
-    ...{ add, find, list, versionsOf, versionOf, secretsOf, documentOf, replace, refresh },
-    ...{ refreshFor, forgetAccount, warnOfUnnamed, activate, reject, remove, run, whyWithdrawn },
-    ...{ scheduleRefresh, close },
-  });
-}
 
 /** What an operator sets for a source; the form is that of its kind. */
 export interface SourceFields {
@@ -70,13 +45,13 @@ export interface SourceFields {
 }
 
 /** Adds a source and refreshes it. Throws `409 conflict` for a name that is taken. */
-async function add(
-  state: RemoteSkillsState,
+export async function addSource(
+  remote: RemoteSkills,
   kind: string,
   name: string,
   fields: SourceFields,
 ): Promise<SourceRow> {
-  const { database, clock, cipher, skills } = state;
+  const { database, clock, cipher, skills } = remote;
   const organizations = requireOrganizations(fields);
   const category = categoryOf({ kind, name });
   const isTaken = skills
@@ -104,18 +79,22 @@ async function add(
   if (!(await database.write((tx) => insertSource(tx, row)))) {
     throw new PlatformError('conflict', `The name ${name} is taken`);
   }
-  return refresh(state, id);
+  return refreshSource(remote, id);
 }
 
 /** Throws `404` for an unknown one. */
-async function find({ database }: RemoteSkillsState, kind: string, name: string) {
+export async function loadSource({ database }: RemoteSkills, kind: string, name: string) {
   const row = await findSourceNamed(database.read, kind, name);
   if (row === undefined) throw notFound('Source');
   return row;
 }
 
 /** A page of the sources, each with the number of its versions by state. */
-async function list({ database }: RemoteSkillsState, kind: string, page: PageAsked) {
+export async function listSourcesWithCounts(
+  { database }: RemoteSkills,
+  kind: string,
+  page: PageAsked,
+) {
   const { sources, total } = await listSources(database.read, kind, page);
   const counts = await countVersions(
     database.read,
@@ -125,13 +104,9 @@ async function list({ database }: RemoteSkillsState, kind: string, page: PageAsk
   return { sources: sources.map((source) => ({ source, counts: ofSource.get(source.id) })), total };
 }
 
-async function versionsOf({ database }: RemoteSkillsState, source: SourceRow) {
-  return listVersions(database.read, source.id);
-}
-
 /** Throws `404` for an unknown one. */
-async function versionOf(
-  { database }: RemoteSkillsState,
+export async function loadVersion(
+  { database }: RemoteSkills,
   source: SourceRow,
   { skillName, version }: Pick<ReadVersion, 'skillName' | 'version'>,
 ) {
@@ -140,23 +115,13 @@ async function versionOf(
   return row;
 }
 
-/** The stored secrets, to be kept where a change names none. */
-function secretsOf({ cipher }: RemoteSkillsState, source: SourceRow): Json {
-  return openSource(cipher, source).secrets;
-}
-
-/** The stored text that describes a source; null where there is none. */
-function documentOf({ database }: RemoteSkillsState, { id }: SourceRow): Promise<string | null> {
-  return findDocument(database.read, id);
-}
-
 /** Replaces the settings of a source and refreshes it. */
-async function replace(
-  state: RemoteSkillsState,
+export async function replaceSource(
+  remote: RemoteSkills,
   { id }: SourceRow,
   fields: SourceFields,
 ): Promise<SourceRow> {
-  const { database, clock, cipher, kinds, skills } = state;
+  const { database, clock, cipher, kinds, skills } = remote;
   const { settings, secrets, document } = fields;
   const row = await database.write(async (tx) => {
     const before = await updateSource(tx, id, { updated_at: clock.now() });
@@ -171,7 +136,7 @@ async function replace(
     });
     if (changed === undefined) return undefined;
     // The new settings apply even if the service is unavailable.
-    await withdrawUnusable(state, tx, changed);
+    await withdrawUnusable(remote, tx, changed);
     await registerVersions(tx, clock, changed);
     return changed;
   });
@@ -179,49 +144,43 @@ async function replace(
   await skills.refresh();
   await kinds.get(row.kind)?.close(id);
   // Wait for a refresh under way, because it uses the old settings.
-  await state.refreshes.underWay.get(id)?.catch(() => undefined);
-  return refresh(state, id);
+  await remote.refreshes.underWay.get(id)?.catch(() => undefined);
+  return refreshSource(remote, id);
 }
 
 /** Withdraws the versions whose calls would fail with the new settings. The next refresh may withdraw more. */
 async function withdrawUnusable(
-  state: RemoteSkillsState,
+  remote: RemoteSkills,
   tx: Transaction,
   source: SourceRow,
 ): Promise<void> {
-  const whyUnusable = usabilityOf(state, source);
+  const whyUnusable = usabilityOf(remote, source);
   for (const row of await listVersions(tx, source.id)) {
     const reason = row.state === 'active' ? whyUnusable(row) : null;
     if (reason === null) continue;
-    const updated_at = state.clock.now();
+    const updated_at = remote.clock.now();
     await updateVersion(tx, row, { state: 'withdrawn', reason, updated_at });
   }
 }
 
-/** A version that an operator has read; `digest` is that of what was read. */
-interface ReadVersion {
+/** A version in quarantine, with the digest that was read. */
+export interface ReadVersion {
   readonly skillName: string;
   readonly version: string;
   readonly digest: string;
 }
 
-/** Accepts a version in quarantine. A tool that was changed since it was read is refused with `409 conflict`. */
-async function activate(state: RemoteSkillsState, source: SourceRow, read: ReadVersion) {
-  await decide(state, source, read, 'active');
-}
-
-/** Refuses a version in quarantine, until the tool changes again or an operator activates it after all. */
-async function reject(state: RemoteSkillsState, source: SourceRow, read: ReadVersion) {
-  await decide(state, source, read, 'rejected');
-}
-
-async function decide(
-  state: RemoteSkillsState,
+/**
+ * Accepts a version in quarantine. A tool that was changed since it was read is refused with `409 conflict`. Or rejects
+ * it, until the tool changes again or an operator activates it after all.
+ */
+export async function decideVersion(
+  remote: RemoteSkills,
   source: SourceRow,
   { skillName, version, digest }: ReadVersion,
   decision: 'active' | 'rejected',
 ): Promise<void> {
-  const { database, clock, skills } = state;
+  const { database, clock, skills } = remote;
   await database.write(async (tx) => {
     const now = clock.now();
     const locked = await updateSource(tx, source.id, { updated_at: now });
@@ -233,7 +192,7 @@ async function decide(
     if (row.state === decision) return;
     if (row.state === 'withdrawn') throw conflict(`is withdrawn. ${row.reason ?? ''}`);
     if (row.state === 'active') throw conflict('is active already');
-    const why = decision === 'active' ? usabilityOf(state, locked)(row) : null;
+    const why = decision === 'active' ? usabilityOf(remote, locked)(row) : null;
     if (why !== null) throw conflict(`cannot be called. ${why}`);
     const activated_at = decision === 'active' ? now : null;
     await updateVersion(tx, row, { state: decision, activated_at, updated_at: now });
@@ -243,8 +202,8 @@ async function decide(
 }
 
 /** Removes a source; its skills become inactive, and jobs of theirs fail. */
-async function remove(
-  { database, clock, skills, kinds, refreshes }: RemoteSkillsState,
+export async function removeSource(
+  { database, clock, skills, kinds, refreshes }: RemoteSkills,
   source: SourceRow,
 ): Promise<void> {
   clearTimeout(refreshes.scheduled.get(source.id));
@@ -261,7 +220,7 @@ async function remove(
 }
 
 /** Ends what is kept open for sources. */
-async function close({ kinds, refreshes }: RemoteSkillsState): Promise<void> {
+export async function closeSources({ kinds, refreshes }: RemoteSkills): Promise<void> {
   for (const timer of refreshes.scheduled.values()) clearTimeout(timer);
   await Promise.all([...kinds.values()].map((kind) => kind.close()));
 }

@@ -23,7 +23,7 @@ import {
   withoutHiding,
 } from './definitions.ts';
 import { isAmong, organizationsOfVersion } from './organizations.ts';
-import { type RefreshedSource, refresh } from './refresh.ts';
+import { type RefreshedSource, refreshSource } from './refresh.ts';
 import {
   type RemoteAnswers,
   RemoteFault,
@@ -34,7 +34,7 @@ import {
 import { askerOf, logLine, newRunning, type Running, remoteRunOf } from './running.ts';
 import { openSource, secretTextsOf } from './secrets.ts';
 import { findSource, type SourceRow } from './sources.store.ts';
-import { type RemoteSkillsState, remoteSkillOf } from './state.ts';
+import { type RemoteSkills, remoteSkillOf } from './state.ts';
 import { findVersion, type VersionRow } from './versions.store.ts';
 
 /** Unsent calls of one attempt before it fails. */
@@ -45,15 +45,15 @@ const errorCharsMax = 4_096;
 const roundsMax = 10;
 
 /** Starts a run; its skill is one of a remote source. */
-export function run(
-  state: RemoteSkillsState,
+export function runRemoteSkill(
+  remote: RemoteSkills,
   sourceId: string,
   request: RunRequest,
   handlers: RunHandlers,
 ): RunHandle {
   const running = newRunning(request, handlers);
   return {
-    outcome: outcomeOf(state, sourceId, running),
+    outcome: outcomeOf(remote, sourceId, running),
     abort: (reason) => running.stop.abort(new Error(reason)),
     // A run with an open call cannot be suspended, because the connection would be lost.
     suspend() {
@@ -63,7 +63,7 @@ export function run(
 }
 
 async function outcomeOf(
-  state: RemoteSkillsState,
+  remote: RemoteSkills,
   sourceId: string,
   running: Running,
 ): Promise<RunOutcome> {
@@ -72,13 +72,13 @@ async function outcomeOf(
   if (!isPermitted || stop.signal.aborted) return { kind: 'aborted' };
   const signal = AbortSignal.any([stop.signal, timeout.signal]);
   timeout.resume();
-  const called = call(state, sourceId, running, signal).then((output) =>
+  const called = call(remote, sourceId, running, signal).then((output) =>
     completed(running, output),
   );
   try {
     return await Promise.race([called, unloaded.promise, aborted(signal)]);
   } catch (error) {
-    return failed(state, running, error);
+    return failed(remote, running, error);
   } finally {
     // Pending questions of a suspended run reject now; ignore the rejection.
     called.catch(() => {});
@@ -88,19 +88,19 @@ async function outcomeOf(
 }
 
 async function call(
-  state: RemoteSkillsState,
+  remote: RemoteSkills,
   sourceId: string,
   running: Running,
   signal: AbortSignal,
 ): Promise<unknown> {
   const { request } = running;
-  const { kind, source, skill } = await open(state, sourceId, request);
+  const { kind, source, skill } = await open(remote, sourceId, request);
   running.skill = skill;
   addSecrets(running, secretTextsOf(source));
   const { input, output, request: how } = skill.definition;
   running.outputSchema = kind.areOutputsChecked ? output : null;
   const tool = { name: skill.tool, input, output, ...(how !== undefined && { request: how }) };
-  const hold = () => state.held.hold(sourceId, request.context.organizationId);
+  const hold = () => remote.held.hold(sourceId, request.context.organizationId);
   const asker = askerOf(running, skill.tool, signal, hold);
   let answered: RemoteAnswers | null = null;
   for (let round = 1; round <= roundsMax; round++) {
@@ -152,17 +152,17 @@ async function callUntilSent(
 
 /** The stored version, after a refresh if one is due. The organization of the run may have lost it since it was accepted. */
 async function open(
-  state: RemoteSkillsState,
+  remote: RemoteSkills,
   sourceId: string,
   { skill: key, context: { organizationId } }: RunRequest,
 ): Promise<{ kind: RemoteKind; source: RemoteSource; skill: RemoteSkill }> {
-  const { database, kinds, cipher } = state;
+  const { database, kinds, cipher } = remote;
   const [, version, name] = skillKeyParts(key);
   const found = await findSource(database.read, sourceId);
   const kind = found && kinds.get(found.kind);
   if (found === undefined || kind === undefined) throw new RemoteFault(`${key} has no service`);
-  const row: RefreshedSource = isDue(state, found, kind)
-    ? await refresh(state, sourceId, organizationId)
+  const row: RefreshedSource = isDue(remote, found, kind)
+    ? await refreshSource(remote, sourceId, organizationId)
     : found;
   if (row.status === 'failing' && row !== found) {
     throw new RemoteFault(away(row.faultForRuns ?? row.fault), unavailable);
@@ -175,7 +175,7 @@ async function open(
 
 /** Why an organization has no active version of a remote skill; null if it has one, and for all other skills. */
 export async function whyWithdrawn(
-  { database, skills }: RemoteSkillsState,
+  { database, skills }: RemoteSkills,
   organizationId: string,
   key: string,
 ): Promise<string | null> {
@@ -205,7 +205,7 @@ const unavailable = { code: 'upstream_unavailable', retryable: true } as const;
 const away = (fault: string | null) => fault ?? 'The service could not be refreshed';
 
 /** Whether this process has not refreshed the source for a while, or the last refresh failed. */
-function isDue({ refreshes, clock }: RemoteSkillsState, source: SourceRow, kind: RemoteKind) {
+function isDue({ refreshes, clock }: RemoteSkills, source: SourceRow, kind: RemoteKind) {
   const before = refreshes.endedAt.get(source.id);
   if (kind.checkEveryMs === null) return false;
   if (source.status !== 'available') return true;
@@ -256,7 +256,7 @@ function invalidOutput(message: string): RunOutcome {
   return { kind: 'failed', code: 'output_invalid', message, retryable: false };
 }
 
-function failed({ log }: RemoteSkillsState, running: Running, error: unknown): RunOutcome {
+function failed({ log }: RemoteSkills, running: Running, error: unknown): RunOutcome {
   const { stop, timeout, request, skill, isSent } = running;
   const mayRepeat = !isSent || skill?.isIdempotent === true;
   if (stop.signal.aborted) {

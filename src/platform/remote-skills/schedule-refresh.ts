@@ -2,22 +2,22 @@
  * Schedules a refresh of a source whose service has said that its tools have changed. Refreshes are at least
  * `againMs` apart, because a service may say so all the time.
  */
-import { refresh } from './refresh.ts';
-import type { RemoteSkillsState } from './state.ts';
+import { refreshSource } from './refresh.ts';
+import type { RemoteSkills } from './state.ts';
 
 /** Least time between the end of a refresh and the next one that the service asks for. */
 const againMs = 30_000;
 
-export function scheduleRefresh(state: RemoteSkillsState, sourceId: string): void {
-  const { refreshes, clock } = state;
+export function scheduleRefresh(remote: RemoteSkills, sourceId: string): void {
+  const { refreshes, clock } = remote;
   // A refresh under way may itself cause the notification.
   if (refreshes.underWay.has(sourceId) || refreshes.scheduled.has(sourceId)) return;
   const before = refreshes.endedAt.get(sourceId) ?? Number.NEGATIVE_INFINITY;
   const waitMs = Math.max(0, before + againMs - clock.monotonic());
   const timer = setTimeout(() => {
     refreshes.scheduled.delete(sourceId);
-    refresh(state, sourceId).catch((err: unknown) => {
-      state.log.warn(
+    refreshSource(remote, sourceId).catch((err: unknown) => {
+      remote.log.warn(
         { err, source: sourceId },
         'a remote source that has changed was not refreshed',
       );

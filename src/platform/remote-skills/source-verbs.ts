@@ -1,71 +1,95 @@
-/** What operators ask of the sources of any kind: to see them and their versions, to refresh one, to decide versions. */
+/** The operations of administrators on sources of any kind: list, get and refresh sources, activate and reject versions. */
 import type { PageAsked } from '../../adapters/database/page-bytes.ts';
 import type { Skill } from '../../core/skills/registry.ts';
 import { timestamp, timestampOrNull } from '../../kernel/clock.ts';
 import type { Json } from '../../kernel/json.ts';
 import { everyOrganization, organizationsOfSource } from './organizations.ts';
-import type { RemoteSkills } from './remote-skills.ts';
+import { refreshSource } from './refresh.ts';
+import {
+  addSource,
+  decideVersion,
+  listSourcesWithCounts,
+  loadSource,
+  loadVersion,
+  type ReadVersion,
+  type SourceFields,
+} from './remote-skills.ts';
 import type { SourceRow } from './sources.store.ts';
-import { categoryOf } from './state.ts';
+import { categoryOf, type RemoteSkills } from './state.ts';
 import { countsByState, pinnedVersionView, versionViews } from './version-views.ts';
+import { listVersions } from './versions.store.ts';
 
-type Verbs = 'find' | 'list' | 'versionsOf' | 'versionOf' | 'refresh' | 'activate' | 'reject';
+/** The sources of one kind. */
+export abstract class Sources<Summary extends object> {
+  readonly remote: RemoteSkills;
+  readonly #kind: SourceRow['kind'];
 
-interface SourceVerbsDeps<S extends object> {
-  readonly remote: Pick<RemoteSkills, Verbs>;
-  readonly kind: SourceRow['kind'];
+  constructor(remote: RemoteSkills, kind: SourceRow['kind']) {
+    this.remote = remote;
+    this.#kind = kind;
+  }
+
   /** A source without its skills. */
-  readonly summary: (source: SourceRow) => S;
-  /** The skills of a category, active or not. */
-  readonly skillsOf: (category: string) => readonly Skill[];
-}
+  abstract summary(source: SourceRow): Summary;
 
-/** A version in quarantine, with the digest that was read. */
-export interface ReadVersion {
-  readonly skillName: string;
-  readonly version: string;
-  readonly digest: string;
-}
-
-export function createSourceVerbs<S extends object>(deps: SourceVerbsDeps<S>) {
-  const { remote, kind, summary, skillsOf } = deps;
   /** Throws `404` for an unknown one. */
-  const rowOf = (name: string) => remote.find(kind, name);
-  const detail = async (source: SourceRow) => {
-    const versions = await remote.versionsOf(source);
-    return { ...summary(source), skills: versionViews(source, versions, skillsOf) };
-  };
+  rowOf(name: string): Promise<SourceRow> {
+    return loadSource(this.remote, this.#kind, name);
+  }
+
+  async find(name: string) {
+    return this.detail(await this.rowOf(name));
+  }
+
+  async detail(source: SourceRow) {
+    const versions = await listVersions(this.remote.database.read, source.id);
+    return {
+      ...this.summary(source),
+      skills: versionViews(source, versions, this.#skills(source)),
+    };
+  }
+
+  /** A version with all that is pinned of it. */
+  async findVersion(name: string, named: Pick<ReadVersion, 'skillName' | 'version'>) {
+    const source = await this.rowOf(name);
+    const version = await loadVersion(this.remote, source, named);
+    return pinnedVersionView(source, version, this.#skills(source));
+  }
+
+  async list(page: PageAsked) {
+    const { sources, total } = await listSourcesWithCounts(this.remote, this.#kind, page);
+    const data = sources.map(({ source, counts = [] }) => ({
+      ...this.summary(source),
+      skills: countsByState(counts),
+    }));
+    return { data, total };
+  }
+
+  async refresh(name: string) {
+    const { id } = await this.rowOf(name);
+    return this.detail(await refreshSource(this.remote, id));
+  }
+
+  protected async addNamed(name: string, fields: SourceFields) {
+    return this.detail(await addSource(this.remote, this.#kind, name, fields));
+  }
+
   /** Decides versions one after the other; the first that cannot be decided ends it. */
-  const decide = async (
-    verb: 'activate' | 'reject',
+  protected async decide(
+    decision: 'active' | 'rejected',
     name: string,
     versions: readonly ReadVersion[],
-  ) => {
-    const source = await rowOf(name);
-    for (const version of versions) await remote[verb](source, version);
-    return detail(await rowOf(name));
-  };
-  return {
-    rowOf,
-    detail,
-    decide,
-    require: async (name: string): Promise<void> => void (await rowOf(name)),
-    find: async (name: string) => detail(await rowOf(name)),
-    /** A version with all that is pinned of it. */
-    async findVersion(name: string, asked: Pick<ReadVersion, 'skillName' | 'version'>) {
-      const source = await rowOf(name);
-      return pinnedVersionView(source, await remote.versionOf(source, asked), skillsOf);
-    },
-    async list(page: PageAsked) {
-      const { sources, total } = await remote.list(kind, page);
-      const data = sources.map(({ source, counts = [] }) => ({
-        ...summary(source),
-        skills: countsByState(counts),
-      }));
-      return { data, total };
-    },
-    refresh: async (name: string) => detail(await remote.refresh((await rowOf(name)).id)),
-  };
+  ) {
+    const source = await this.rowOf(name);
+    for (const version of versions) await decideVersion(this.remote, source, version, decision);
+    return this.find(name);
+  }
+
+  /** The skills of the category of a source, active or not. */
+  #skills(source: SourceRow): readonly Skill[] {
+    const category = categoryOf(source);
+    return this.remote.skills.listAll().filter((skill) => skill.category === category);
+  }
 }
 
 /** What the summaries of all kinds have. */

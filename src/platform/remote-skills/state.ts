@@ -1,5 +1,6 @@
-/** What the verbs of remote skills share. */
+/** The state of remote skills, and how sources and versions become skills. */
 import type { Database, Transaction } from '../../adapters/database/database.ts';
+import type { Context } from '../../core/context/context.ts';
 import type { SkillRegistry } from '../../core/skills/registry.ts';
 import { recordRemoteSkills } from '../../core/skills/remote-skills.ts';
 import type { Clock } from '../../kernel/clock.ts';
@@ -8,37 +9,51 @@ import type { Json } from '../../kernel/json.ts';
 import type { Logger } from '../../kernel/log.ts';
 import { definitionIn } from './compare-tools.ts';
 import { factsOf, type RemoteSkill } from './definitions.ts';
-import type { HeldQuestions } from './held-questions.ts';
+import { HeldQuestions } from './held-questions.ts';
 import { organizationsOfVersion } from './organizations.ts';
 import type { RemoteKind } from './remote-kind.ts';
 import type { SourceRow } from './sources.store.ts';
 import { listVersions, type VersionRow } from './versions.store.ts';
 
-interface Base {
+/** The state of remote skills in a process; the functions of this folder take it. */
+export class RemoteSkills {
   readonly database: Database;
   readonly clock: Clock;
-  readonly log: Pick<Logger, 'info' | 'warn' | 'error'>;
-}
-
-export interface RemoteSkillsDeps {
-  readonly base: Base;
+  readonly log: Logger;
   /** Null without an encryption key: secrets can be neither stored nor used then. */
   readonly cipher: Cipher | null;
-  readonly skills: Pick<SkillRegistry, 'refresh' | 'list' | 'listAll' | 'sourceOf'>;
+  readonly skills: SkillRegistry;
   readonly kinds: ReadonlyMap<string, RemoteKind>;
-}
-
-export interface RemoteSkillsState extends Base, Omit<RemoteSkillsDeps, 'base'> {
   /** Refreshes of this process, by source. */
-  readonly refreshes: {
-    readonly underWay: Map<string, Promise<SourceRow>>;
+  readonly refreshes = {
+    underWay: new Map<string, Promise<SourceRow>>(),
     /** When the last one ended, monotonic. */
-    readonly endedAt: Map<string, number>;
-    /** Those that a service has asked for and that have not begun. */
-    readonly scheduled: Map<string, NodeJS.Timeout>;
+    endedAt: new Map<string, number>(),
+    /** Requested by a service, and not yet begun. */
+    scheduled: new Map<string, NodeJS.Timeout>(),
   };
   /** The questions of this process that hold their calls. */
-  readonly held: HeldQuestions;
+  readonly held = new HeldQuestions();
+
+  constructor(
+    { database, clock, log }: Pick<Context, 'database' | 'clock' | 'log'>,
+    {
+      cipher,
+      skills,
+      kinds,
+    }: {
+      readonly cipher: Cipher | null;
+      readonly skills: SkillRegistry;
+      readonly kinds: ReadonlyMap<string, RemoteKind>;
+    },
+  ) {
+    this.database = database;
+    this.clock = clock;
+    this.log = log;
+    this.cipher = cipher;
+    this.skills = skills;
+    this.kinds = kinds;
+  }
 }
 
 /** The settings that sources of all kinds have. */
@@ -73,7 +88,7 @@ export function remoteSkillOf(source: SourceRow, row: VersionRow): RemoteSkill {
 
 /** Why calls of a source's versions fail because of what is set of it; null for those that may succeed. */
 export function usabilityOf(
-  { kinds }: Pick<RemoteSkillsState, 'kinds'>,
+  { kinds }: RemoteSkills,
   source: SourceRow,
 ): (row: Pick<VersionRow, 'definition'>) => string | null {
   const kind = kinds.get(source.kind);

@@ -6,7 +6,7 @@ import { timestamp, timestampOrNull } from '../../kernel/clock.ts';
 import { definitionIn } from './compare-tools.ts';
 import { organizationsShown } from './organizations.ts';
 import type { SourceRow } from './sources.store.ts';
-import { categoryOf, remoteSkillOf } from './state.ts';
+import { remoteSkillOf } from './state.ts';
 import type { VersionRow } from './versions.store.ts';
 
 /** How many versions there are of each state. */
@@ -20,13 +20,13 @@ export function countsByState(
   };
 }
 
-/** All versions of a source, by skill; `skillsOf` tells the skills of a category, active or not. */
+/** All versions of a source, by skill; `skills` are those of its category, active or not. */
 export function versionViews(
   source: SourceRow,
   versions: readonly VersionRow[],
-  skillsOf: (category: string) => readonly Skill[],
+  skills: readonly Skill[],
 ) {
-  const registered = registeredIds(source, skillsOf);
+  const registered = registeredIds(skills);
   const sorted = versions.toSorted(
     (a, b) =>
       (a.skill_name < b.skill_name ? -1 : a.skill_name > b.skill_name ? 1 : 0) ||
@@ -36,20 +36,15 @@ export function versionViews(
 }
 
 /** One version with all that is pinned of it, to be read before it is activated. */
-export function pinnedVersionView(
-  source: SourceRow,
-  row: VersionRow,
-  skillsOf: (category: string) => readonly Skill[],
-) {
+export function pinnedVersionView(source: SourceRow, row: VersionRow, skills: readonly Skill[]) {
   const { title, description, input, output, request = null } = definitionIn(row);
   return {
-    ...versionView(source, row, registeredIds(source, skillsOf)),
+    ...versionView(source, row, registeredIds(skills)),
     definition: { title, description, input, output, request },
   };
 }
 
-function registeredIds(source: SourceRow, skillsOf: (category: string) => readonly Skill[]) {
-  const skills = skillsOf(categoryOf(source));
+function registeredIds(skills: readonly Skill[]) {
   return new Map(skills.map((skill) => [`${skill.version}/${skill.name}`, skill.id]));
 }
 

@@ -1,12 +1,12 @@
 /** The verbs behind `/admin/mcp-servers`: servers of the Model Context Protocol, as operators see them. */
 
-import type { Skill } from '../../../core/skills/registry.ts';
-import { bind } from '../../../kernel/bind.ts';
 import { isObject, type Json } from '../../../kernel/json.ts';
 import type { Accounts } from '../accounts/accounts.ts';
-import type { RemoteSkills } from '../remote-skills.ts';
-import { createSourceVerbs, type ReadVersion, sourceSummary, textIn } from '../source-verbs.ts';
+import { type ReadVersion, removeSource, replaceSource } from '../remote-skills.ts';
+import { openSource } from '../secrets.ts';
+import { Sources, sourceSummary, textIn } from '../source-verbs.ts';
 import type { SourceRow } from '../sources.store.ts';
+import type { RemoteSkills } from '../state.ts';
 import {
   type McpRules,
   type McpSecrets,
@@ -16,57 +16,50 @@ import {
   sourceFieldsOf,
 } from './settings.ts';
 
-const kind = 'mcp';
-
-export type McpServers = ReturnType<typeof createMcpServers>;
-
-export interface McpServersDeps {
-  readonly remote: Omit<RemoteSkills, 'run' | 'whyWithdrawn' | 'scheduleRefresh' | 'close'>;
-  readonly accounts: Pick<Accounts, 'forget'>;
-  readonly rules: McpRules;
-  /** The skills of a category, active or not. */
-  skillsOf(category: string): readonly Skill[];
-}
-
-export function createMcpServers(deps: McpServersDeps) {
-  const verbs = createSourceVerbs({ ...deps, kind, summary });
-  const { decide, require, find, findVersion, list, refresh } = verbs;
-  return {
-    ...{ require, find, findVersion, list, refresh },
-    ...bind({ ...deps, verbs }, { add, replace, remove }),
-    activate: (name: string, version: ReadVersion) => decide('activate', name, [version]),
-    reject: (name: string, version: ReadVersion) => decide('reject', name, [version]),
-  };
-}
-
-interface McpServersState extends McpServersDeps {
-  readonly verbs: Pick<ReturnType<typeof createSourceVerbs<Summary>>, 'detail' | 'rowOf'>;
-}
-
 type Summary = ReturnType<typeof summary>;
 
-async function add(
-  { remote, rules, verbs }: McpServersState,
-  name: string,
-  fields: McpServerFields,
-) {
-  return verbs.detail(await remote.add(kind, name, sourceFieldsOf(rules, fields)));
-}
+/** The servers of a platform; `rules` are the operator's. */
+export class McpServers extends Sources<Summary> {
+  readonly #accounts: Pick<Accounts, 'forget'>;
+  readonly #rules: McpRules;
 
-async function replace(state: McpServersState, name: string, fields: McpServerFields) {
-  const { remote, rules, verbs } = state;
-  const source = await verbs.rowOf(name);
-  const given = [fields.headers, fields.env, fields.oauth];
-  const keeps = given.some((one) => Object.values(one ?? {}).includes(null));
-  const secrets: McpSecrets = keeps ? remote.secretsOf(source) : {};
-  const stored = { settings: JSON.parse(source.settings) as McpSettings, secrets };
-  return verbs.detail(await remote.replace(source, sourceFieldsOf(rules, fields, stored)));
-}
+  constructor(remote: RemoteSkills, accounts: Pick<Accounts, 'forget'>, rules: McpRules) {
+    super(remote, 'mcp');
+    this.#accounts = accounts;
+    this.#rules = rules;
+  }
 
-async function remove({ remote, accounts, verbs }: McpServersState, name: string): Promise<void> {
-  const source = await verbs.rowOf(name);
-  await accounts.forget(source);
-  await remote.remove(source);
+  summary(source: SourceRow): Summary {
+    return summary(source);
+  }
+
+  add(name: string, fields: McpServerFields) {
+    return this.addNamed(name, sourceFieldsOf(this.#rules, fields));
+  }
+
+  async replace(name: string, fields: McpServerFields) {
+    const source = await this.rowOf(name);
+    const given = [fields.headers, fields.env, fields.oauth];
+    const keeps = given.some((one) => Object.values(one ?? {}).includes(null));
+    const secrets: McpSecrets = keeps ? openSource(this.remote.cipher, source).secrets : {};
+    const stored = { settings: JSON.parse(source.settings) as McpSettings, secrets };
+    const changed = sourceFieldsOf(this.#rules, fields, stored);
+    return this.detail(await replaceSource(this.remote, source, changed));
+  }
+
+  async remove(name: string): Promise<void> {
+    const source = await this.rowOf(name);
+    await this.#accounts.forget(source);
+    await removeSource(this.remote, source);
+  }
+
+  activate(name: string, version: ReadVersion) {
+    return this.decide('active', name, [version]);
+  }
+
+  reject(name: string, version: ReadVersion) {
+    return this.decide('rejected', name, [version]);
+  }
 }
 
 /** A server without its skills. */

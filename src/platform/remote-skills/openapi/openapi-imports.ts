@@ -1,14 +1,19 @@
 /** The verbs behind `/admin/openapi-imports`: OpenAPI documents, as operators see them. */
 import type { AllowList } from '../../../adapters/egress/allow-list.ts';
-import type { Skill } from '../../../core/skills/registry.ts';
-import { bind } from '../../../kernel/bind.ts';
 import { PlatformError } from '../../../kernel/errors.ts';
 import { newId } from '../../../kernel/ids.ts';
 import type { Json } from '../../../kernel/json.ts';
 import { RemoteFault, type RemoteSource } from '../remote-kind.ts';
-import type { RemoteSkills, SourceFields } from '../remote-skills.ts';
-import { createSourceVerbs, type ReadVersion, sourceSummary, textIn } from '../source-verbs.ts';
-import type { SourceRow } from '../sources.store.ts';
+import {
+  type ReadVersion,
+  removeSource,
+  replaceSource,
+  type SourceFields,
+} from '../remote-skills.ts';
+import { openSource } from '../secrets.ts';
+import { Sources, sourceSummary, textIn } from '../source-verbs.ts';
+import { findDocument, type SourceRow } from '../sources.store.ts';
+import type { RemoteSkills } from '../state.ts';
 import type { ListedOperations } from './read-document.ts';
 import {
   credentialsOriginOf,
@@ -18,39 +23,13 @@ import {
   sourceFieldsOf,
 } from './settings.ts';
 
-const kind = 'api';
 /** For a document that is fetched and read. */
 const previewMs = 30_000;
 
-export type OpenapiImports = ReturnType<typeof createOpenapiImports>;
-
-export interface OpenapiImportsDeps {
-  readonly remote: Omit<RemoteSkills, 'run' | 'close'>;
-  readonly allowed: AllowList;
-  /** Lists the operations of a document. Throws RemoteFault. */
-  readonly operationsOf: (source: RemoteSource, signal: AbortSignal) => Promise<ListedOperations>;
-  /** The skills of a category, active or not. */
-  skillsOf(category: string): readonly Skill[];
-}
-
-export function createOpenapiImports(deps: OpenapiImportsDeps) {
-  const verbs = createSourceVerbs({ ...deps, kind, summary });
-  const { decide, require, find, findVersion, list, refresh } = verbs;
-  return {
-    ...{ require, find, findVersion, list, refresh },
-    ...bind({ ...deps, verbs }, { add, replace, preview, remove }),
-    activate: (name: string, versions: readonly Activation[]) =>
-      decide('activate', name, versions.map(readVersion)),
-    reject: (name: string, versions: readonly Activation[]) =>
-      decide('reject', name, versions.map(readVersion)),
-  };
-}
-
-interface OpenapiImportsState extends OpenapiImportsDeps {
-  readonly verbs: Pick<ReturnType<typeof createSourceVerbs<Summary>>, 'detail' | 'rowOf'>;
-}
-
 type Summary = ReturnType<typeof summary>;
+
+/** Lists the operations of a document. Throws RemoteFault. */
+type ListOperations = (source: RemoteSource, signal: AbortSignal) => Promise<ListedOperations>;
 
 /** A version in quarantine, with the digest that was read. */
 export interface Activation {
@@ -59,55 +38,84 @@ export interface Activation {
   readonly digest: string;
 }
 
-const readVersion = ({ skill_name: skillName, version, digest }: Activation): ReadVersion => ({
-  ...{ skillName, version, digest },
+const readVersion = ({ skill_name, version, digest }: Activation): ReadVersion => ({
+  skillName: skill_name,
+  version,
+  digest,
 });
 
-async function add(state: OpenapiImportsState, name: string, fields: OpenapiFields) {
-  const { remote, allowed, verbs } = state;
-  return verbs.detail(await remote.add(kind, name, sourceFieldsOf(allowed, fields)));
-}
+/** The imports of a platform. */
+export class OpenapiImports extends Sources<Summary> {
+  readonly #allowed: AllowList;
+  readonly #operationsOf: ListOperations;
 
-async function replace(state: OpenapiImportsState, name: string, fields: OpenapiFields) {
-  const { remote, verbs } = state;
-  const source = await verbs.rowOf(name);
-  return verbs.detail(await remote.replace(source, changedFields(state, source, fields)));
-}
-
-function changedFields(
-  { remote, allowed }: OpenapiImportsDeps,
-  source: SourceRow,
-  fields: OpenapiFields,
-): SourceFields {
-  const settings = settingsOf(source);
-  const keepsSecret = Object.values(fields.auth ?? {}).includes(null);
-  const secrets: OpenapiSecrets = keepsSecret ? remote.secretsOf(source) : {};
-  const origin = credentialsOriginOf(settings, JSON.parse(source.about) as Json);
-  const stored = { hasDocument: settings.url === null, secrets, auth: settings.auth, origin };
-  return sourceFieldsOf(allowed, fields, stored);
-}
-
-/** The operations of a document; nothing is stored. `name` is an import whose stored values stand for null. */
-async function preview(state: OpenapiImportsState, name: string | null, fields: OpenapiFields) {
-  const { remote, allowed, operationsOf, verbs } = state;
-  const stored = name === null ? null : await verbs.rowOf(name);
-  const { settings, secrets, document } =
-    stored === null ? sourceFieldsOf(allowed, fields) : changedFields(state, stored, fields);
-  const kept = document === undefined && stored !== null ? await remote.documentOf(stored) : null;
-  const source = {
-    ...{ id: `preview-${newId()}`, name: name ?? 'the document', settings, secrets },
-    ...{ document: document ?? kept, about: {}, organizations: null },
-  };
-  try {
-    return await operationsOf(source, AbortSignal.timeout(previewMs));
-  } catch (error) {
-    if (!(error instanceof RemoteFault)) throw error;
-    throw new PlatformError('conflict', error.message, { cause: error });
+  constructor(remote: RemoteSkills, allowed: AllowList, operationsOf: ListOperations) {
+    super(remote, 'api');
+    this.#allowed = allowed;
+    this.#operationsOf = operationsOf;
   }
-}
 
-async function remove({ remote, verbs }: OpenapiImportsState, name: string): Promise<void> {
-  await remote.remove(await verbs.rowOf(name));
+  summary(source: SourceRow): Summary {
+    return summary(source);
+  }
+
+  add(name: string, fields: OpenapiFields) {
+    return this.addNamed(name, sourceFieldsOf(this.#allowed, fields));
+  }
+
+  async replace(name: string, fields: OpenapiFields) {
+    const source = await this.rowOf(name);
+    const changed = this.#changedFields(source, fields);
+    return this.detail(await replaceSource(this.remote, source, changed));
+  }
+
+  /** The operations of a document; nothing is stored. `name` is an import whose stored values are used for null. */
+  async preview(name: string | null, fields: OpenapiFields) {
+    const stored = name === null ? null : await this.rowOf(name);
+    const { settings, secrets, document } =
+      stored === null ? sourceFieldsOf(this.#allowed, fields) : this.#changedFields(stored, fields);
+    const { read } = this.remote.database;
+    const kept =
+      document === undefined && stored !== null ? await findDocument(read, stored.id) : null;
+    const source = {
+      id: `preview-${newId()}`,
+      name: name ?? 'the document',
+      settings,
+      secrets,
+      document: document ?? kept,
+      about: {},
+      organizations: null,
+    };
+    try {
+      return await this.#operationsOf(source, AbortSignal.timeout(previewMs));
+    } catch (error) {
+      if (!(error instanceof RemoteFault)) throw error;
+      throw new PlatformError('conflict', error.message, { cause: error });
+    }
+  }
+
+  async remove(name: string): Promise<void> {
+    await removeSource(this.remote, await this.rowOf(name));
+  }
+
+  activate(name: string, versions: readonly Activation[]) {
+    return this.decide('active', name, versions.map(readVersion));
+  }
+
+  reject(name: string, versions: readonly Activation[]) {
+    return this.decide('rejected', name, versions.map(readVersion));
+  }
+
+  #changedFields(source: SourceRow, fields: OpenapiFields): SourceFields {
+    const settings = settingsOf(source);
+    const keepsSecret = Object.values(fields.auth ?? {}).includes(null);
+    const secrets: OpenapiSecrets = keepsSecret
+      ? openSource(this.remote.cipher, source).secrets
+      : {};
+    const origin = credentialsOriginOf(settings, JSON.parse(source.about) as Json);
+    const stored = { hasDocument: settings.url === null, secrets, auth: settings.auth, origin };
+    return sourceFieldsOf(this.#allowed, fields, stored);
+  }
 }
 
 function settingsOf(source: SourceRow): OpenapiSettings {
