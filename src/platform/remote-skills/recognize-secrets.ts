@@ -44,7 +44,7 @@ const areWords = (text: string) => words.test(text) && !consonants.test(text);
 const segmentCharsMin = 16;
 
 /** The segments of a path that are secrets, as they stand in it and decoded. */
-export function secretsInPath(path: string): string[] {
+function secretsInPath(path: string): string[] {
   return path
     .split('/')
     .filter((segment) => segment.length >= segmentCharsMin && !areWords(decoded(segment)))
