@@ -2,12 +2,14 @@
 import { sql } from 'kysely';
 import { describe, expect, test } from 'vitest';
 import type { ConversationFilters } from '../../src/core/conversations/conversation-lists.store.ts';
-import { type JobFilters, walkedMaxOfUser } from '../../src/core/jobs/job-lists.store.ts';
+import { type JobFilters, listJobs, walkedMaxOfUser } from '../../src/core/jobs/job-lists.store.ts';
 import { idFloor } from '../../src/kernel/ids.ts';
+import { openJobs } from '../../src/platform/user-data/user-data.store.ts';
 import { expectConsistent } from '../support/consistency.ts';
 import { copyJob } from '../support/copied-jobs.ts';
 import { engines } from '../support/databases.ts';
 import { completed, failed, type JobsWorld, jobsWorld } from '../support/jobs-world.ts';
+import { plansOf, recording, rowsOf } from '../support/query-plans.ts';
 import { anyWriter } from '../support/writers.ts';
 
 const all = { limit: 200, offset: 0 };
@@ -294,6 +296,36 @@ describe.each(await engines())('on $name', (engine) => {
       expect((await jobs.list('default', byUser, all)).total).toBe(walkedMaxOfUser);
       expect(await jobs.list('default', byUser, last)).toMatchObject({ jobs: [] });
       expect(queued).toMatchObject({ total: 1, jobs: [{ job_id: open.id }] });
+    });
+
+    test('of a user that have not ended reads none of those that have, as an erasure does not', async () => {
+      const { submit, attempt, database } = await jobsWorld(engine);
+      const ofAnn = { userId: 'ann', isForUser: true };
+      const { id } = await submit(ofAnn);
+      await attempt(id, completed());
+      await copyJob(database, id, 2_000);
+      await submit(ofAnn);
+      if (engine.name === 'PostgreSQL') await sql`analyze jobs`.execute(database.read.kysely);
+      const { handle, asked } = recording(database);
+
+      for (const status of ['queued', 'active', 'waiting'] as const) {
+        await listJobs(handle, 'default', { user_id: 'ann', status }, { limit: 10, offset: 0 });
+      }
+      const open = await openJobs(handle, { organizationId: 'default', userId: 'ann' }, 10);
+
+      expect(open.total).toBe(1);
+      expect(asked.length).toBeGreaterThan(3);
+      for (const query of asked) {
+        if (engine.name === 'PostgreSQL') {
+          expect(await rowsOf(database, query), query.sql).toBeLessThan(100);
+        } else {
+          const plans = await plansOf(database, 'jobs', query);
+          expect(plans.join(), query.sql).not.toMatch(
+            /jobs_of_user|jobs_waiting|\(organization_id=\?\)/,
+          );
+          expect(plans.join(), query.sql).toContain('jobs_open_of_user');
+        }
+      }
     });
 
     test('comes in pages, newest first, without gap or double; past the end it is empty', async () => {

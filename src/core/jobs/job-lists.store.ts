@@ -267,10 +267,13 @@ function ofUser(
   userId: string,
   status: JobStatus | undefined,
 ): RawBuilder<string> {
+  if (status !== undefined && isUnended(status)) {
+    // The terms of the index of these jobs, and the status so that no other index has it.
+    return sql<string>`select id from jobs where organization_id = ${organizationId} and user_id = ${userId}
+      and status || '' = ${status} and for_user + 0 = 1 and due_at is not null`;
+  }
   // A literal, so that the index of users is used.
   const isForUser = sql`user_id = ${userId} and for_user = ${sql.lit(1)}`;
-  const unended = unendedOf(organizationId, status);
-  if (unended !== null) return sql`${unended} and ${isForUser}`;
   return sql<string>`select id from (
       select id from jobs where organization_id = ${organizationId} and ${isForUser}
       order by id desc limit ${sql.lit(walkedMaxOfUser)}
@@ -282,15 +285,18 @@ function unendedOf(
   organizationId: string,
   status: JobStatus | undefined,
 ): RawBuilder<string> | null {
-  if (status !== 'queued' && status !== 'active' && status !== 'waiting') return null;
+  if (status === undefined || !isUnended(status)) return null;
   // The terms of the indexes of queued jobs, and of jobs that are due.
-  const isUnended =
+  const isOfStatus =
     status === 'queued'
       ? sql`status || '' = 'queued'`
       : sql`status = ${sql.lit(status)} and due_at is not null`;
   return sql<string>`select id from jobs
-    where ${isUnended} and organization_id = ${organizationId}`;
+    where ${isOfStatus} and organization_id = ${organizationId}`;
 }
+
+const isUnended = (status: JobStatus) =>
+  status === 'queued' || status === 'active' || status === 'waiting';
 
 /** That a job is one of those of a query. PostgreSQL would rather join, and may then walk through all jobs. */
 function isAmong({ dialect }: Handle, ids: RawBuilder<string>): RawBuilder<SqlBool> {

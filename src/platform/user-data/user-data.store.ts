@@ -88,7 +88,9 @@ export async function openJobs(
     .select('id')
     .where('organization_id', '=', organizationId)
     .where('user_id', '=', userId)
-    .where('for_user', '=', sql.lit(1))
+    // The terms of the index of these jobs.
+    .where(sql<boolean>`for_user + 0 = 1`)
+    .where('due_at', 'is not', null)
     .where('status', 'in', unended);
   // Of other users and of none, in the user's conversations.
   const active = db.kysely
