@@ -245,8 +245,8 @@ async function update(
     }
     const now = clock.now();
     const version = await versionAfter(tx, before, wanted, { now, restoredFrom });
-    const changes = { ...columns, version, updated_at: now };
-    const after = found(await updateAgent(tx, organizationId, id, changes));
+    const stored = { ...columns, version, updated_at: now };
+    const after = found(await updateAgent(tx, organizationId, id, stored));
     if (after.status !== before.status) {
       const data = { previous_status: before.status, status: after.status };
       const event = { type: 'agent.status_changed', organizationId, agentId: id, data } as const;

@@ -1,7 +1,7 @@
 /**
  * Fallbacks: a turn asks the agent's own model, then its fallback models in order, while providers are unavailable
- * or limit the rate, or refuse a setting that others may take. A model that failed is asked last for a minute, so a provider that is down does not cost its
- * timeout in every turn.
+ * or limit the rate, or refuse a setting that others may take. A model that failed is asked last for a minute, so a
+ * provider that is down does not cost its timeout in every turn.
  */
 import { ModelError } from '../../adapters/models/model.ts';
 import { type Asking, log } from './attempt.ts';

@@ -1,4 +1,4 @@
-/** Organizations of sources and versions: what a disconnected account leaves, and the sources for which none were named. */
+/** Organizations of sources and versions: takes versions from disconnected accounts, and warns of sources of all. */
 import { organizationsShown, storedOrganizations } from './organizations.ts';
 import { listUnnamed, updateSource } from './sources.store.ts';
 import { categoryOf, type RemoteSkills, registerVersions } from './state.ts';

@@ -121,8 +121,8 @@ async function cancelOne(
   try {
     await jobs.cancel(organizationId, id);
   } catch (error) {
-    const hasEnded = error instanceof PlatformError && error.code === 'job_not_cancellable';
-    if (!hasEnded) throw error;
+    const isTooLate = error instanceof PlatformError && error.code === 'job_not_cancellable';
+    if (!isTooLate) throw error;
   }
 }
 
