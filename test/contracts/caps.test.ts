@@ -1,7 +1,9 @@
 /** Limits of an organization: exact, with any number of simultaneous requests for the last resource. */
 import { describe, expect, test } from 'vitest';
 import { composeAgents } from '../../src/apps/composition/agents.ts';
-import { createApiKeys } from '../../src/core/api-keys/api-keys.ts';
+import { ApiKeys } from '../../src/core/api-keys/api-keys.ts';
+import { readConfig } from '../../src/core/config/config.ts';
+import { contextOf } from '../support/context.ts';
 import { engines } from '../support/databases.ts';
 import { manualClock } from '../support/manual-clock.ts';
 import { webhooksWorld } from '../support/webhooks-world.ts';
@@ -19,7 +21,7 @@ describe.each(await engines())('on $name', (engine) => {
     const database = await engine.emptied();
     const clock = manualClock();
     const { agents } = composeAgents({ database, clock }, { agentsMax: 8 });
-    await createApiKeys(database, clock, agents.createDefault).issue({
+    await new ApiKeys(contextOf({ database, clock }), agents.createDefault).issue({
       client_name: 'a',
       scopes: ['*'],
     });
@@ -39,7 +41,10 @@ describe.each(await engines())('on $name', (engine) => {
     const database = await engine.emptied();
     const clock = manualClock();
     const { agents } = composeAgents({ database, clock });
-    const keys = createApiKeys(database, clock, agents.createDefault, 2);
+    const keys = new ApiKeys(
+      contextOf({ database, clock, config: readConfig({ API_KEYS_MAX: '2' }) }),
+      agents.createDefault,
+    );
     const issue = () => keys.issue({ client_name: 'a', scopes: ['*'] });
     const { id } = await issue();
     await issue();

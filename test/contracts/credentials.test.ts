@@ -3,9 +3,10 @@ import { randomBytes } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
 import type { Database } from '../../src/adapters/database/database.ts';
 import { composeAgents } from '../../src/apps/composition/agents.ts';
-import { createApiKeys } from '../../src/core/api-keys/api-keys.ts';
-import { createCredentials } from '../../src/core/credentials/credentials.ts';
+import { ApiKeys } from '../../src/core/api-keys/api-keys.ts';
+import { Credentials } from '../../src/core/credentials/credentials.ts';
 import { Cipher } from '../../src/kernel/encryption.ts';
+import { contextOf } from '../support/context.ts';
 import { engines } from '../support/databases.ts';
 import { manualClock } from '../support/manual-clock.ts';
 
@@ -52,12 +53,12 @@ describe.each(await engines())('on $name', (engine) => {
     const other = engine.name === 'SQLite' ? database : await place.open();
     const key = randomBytes(32);
     const { agents } = composeAgents({ database, clock });
-    const apiKeys = createApiKeys(database, clock, agents.createDefault);
+    const apiKeys = new ApiKeys(contextOf({ database, clock }), agents.createDefault);
     for (const organization_id of ['acme', 'globex']) {
       await apiKeys.issue({ client_name: 'a client', scopes: ['*'], organization_id });
     }
     const processWith = (cipher: Cipher | null, on = database) =>
-      createCredentials({ database: on, clock, cipher });
+      new Credentials({ database: on, clock }, cipher);
     return {
       clock,
       database,

@@ -7,11 +7,12 @@ import { emptyAgent } from '../../src/core/agents/agent-rows.ts';
 import { reachableMax } from '../../src/core/agents/called-agents.ts';
 import type { KnownSkills } from '../../src/core/agents/covered.ts';
 import { clockSkewMs } from '../../src/core/agents/removed-agents.ts';
-import { createApiKeys } from '../../src/core/api-keys/api-keys.ts';
+import { ApiKeys } from '../../src/core/api-keys/api-keys.ts';
 import type { SkillFacts } from '../../src/core/skills/fields.ts';
 import { createSkillRegistry, type SkillLookup } from '../../src/core/skills/registry.ts';
 import { recordRemoteSkills } from '../../src/core/skills/remote-skills.ts';
 import { systemClock } from '../../src/kernel/clock.ts';
+import { contextOf } from '../support/context.ts';
 import { engines } from '../support/databases.ts';
 import { manualClock } from '../support/manual-clock.ts';
 import { recordEvents } from '../support/outbox.ts';
@@ -42,13 +43,13 @@ describe.each(await engines())('on $name', (engine) => {
       return {
         clock,
         database,
-        apiKeys: createApiKeys(database, clock, agents.createDefault),
-        elsewhere: createApiKeys(other, clock, agents.createDefault),
+        apiKeys: new ApiKeys(contextOf({ database, clock }), agents.createDefault),
+        elsewhere: new ApiKeys(contextOf({ database: other, clock }), agents.createDefault),
       };
     }
     const request = { client_name: 'ann', scopes: ['text', 'web'] };
     /** What verifying says: the client, or the code of the refusal. */
-    const verdict = async (apiKeys: ReturnType<typeof createApiKeys>, key: string) => {
+    const verdict = async (apiKeys: ApiKeys, key: string) => {
       try {
         return (await apiKeys.verify(key)).clientName;
       } catch (error) {

@@ -1,6 +1,6 @@
 /** Signing secrets of webhooks at rest: encrypted, bound to their row, and of use after every change. */
 import { describe, expect, test } from 'vitest';
-import { createSigningSecrets } from '../../src/adapters/database/signing-secrets.ts';
+import { SigningSecrets } from '../../src/adapters/database/signing-secrets.ts';
 import { Cipher } from '../../src/kernel/encryption.ts';
 import { bodySignature } from '../../src/kernel/webhook-signature.ts';
 import { engines } from '../support/databases.ts';
@@ -42,11 +42,7 @@ describe.each(await engines())('on $name', (engine) => {
     await world.webhook({ secret });
     await world.webhook({ secret });
     const before = await storedIn(world);
-    const secrets = createSigningSecrets(
-      world.database,
-      new Cipher(Buffer.alloc(32, 1)),
-      () => true,
-    );
+    const secrets = new SigningSecrets(world.database, new Cipher(Buffer.alloc(32, 1)), () => true);
 
     const sealed = [await secrets.sealStored(), await secrets.sealStored()];
 
@@ -65,7 +61,7 @@ describe.each(await engines())('on $name', (engine) => {
   async function sealing(canAllOpen: () => boolean) {
     const world = await webhooksWorld(engine, { canAllOpen });
     const cipher = new Cipher(Buffer.alloc(32, 1));
-    return { world, secrets: createSigningSecrets(world.database, cipher, canAllOpen) };
+    return { world, secrets: new SigningSecrets(world.database, cipher, canAllOpen) };
   }
 
   test('while an older process cannot decrypt, secrets are stored as they are; they are encrypted after it has ended', async () => {

@@ -3,11 +3,11 @@
 import { createHash } from 'node:crypto';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import type { Database } from '../../src/adapters/database/database.ts';
-import { createSigningSecrets } from '../../src/adapters/database/signing-secrets.ts';
+import { SigningSecrets } from '../../src/adapters/database/signing-secrets.ts';
 import { createMemoryQueue } from '../../src/adapters/queue/memory.ts';
 import { composeAgents } from '../../src/apps/composition/agents.ts';
-import { createApiKeys } from '../../src/core/api-keys/api-keys.ts';
-import { createConversations } from '../../src/core/conversations/conversations.ts';
+import { ApiKeys } from '../../src/core/api-keys/api-keys.ts';
+import { Conversations } from '../../src/core/conversations/conversations.ts';
 import { Acceptor } from '../../src/core/jobs/accept.ts';
 import { Admission } from '../../src/core/jobs/admission.ts';
 import { WaitEnds } from '../../src/core/jobs/end-waits.ts';
@@ -54,7 +54,7 @@ const skill = (name: string) => ({
 /** One process: its verbs on a database. */
 async function processOn(database: Database, clock: ManualClock) {
   const { agents } = composeAgents({ database, clock });
-  const apiKeys = createApiKeys(database, clock, agents.createDefault);
+  const apiKeys = new ApiKeys(contextOf({ database, clock }), agents.createDefault);
   const skills = createSkillRegistry(database, clock);
   await skills.register([
     skill('echo'),
@@ -70,9 +70,9 @@ async function processOn(database: Database, clock: ManualClock) {
   const worker = { consumers: new Map(), isLoaded: () => true, claimedBy: 1 };
   const admission = new Admission(context, { skills, apiKeys, unconfirmed }, worker);
   const acceptor = new Acceptor(context, admission, () => {});
-  const conversations = createConversations(database);
+  const conversations = new Conversations({ database });
   const execution = new Execution(context, { skills, agents, conversations, acceptor });
-  const secrets = createSigningSecrets(database, new Cipher(Buffer.alloc(32, 1)), () => true);
+  const secrets = new SigningSecrets(database, new Cipher(Buffer.alloc(32, 1)), () => true);
   const runEvents = new RunEvents(context, waitEnds);
   const mappings = new Mappings();
   const triggers = new Triggers(context, { agents, apiKeys, skills, secrets, mappings });

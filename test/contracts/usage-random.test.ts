@@ -3,9 +3,11 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import type { Database } from '../../src/adapters/database/database.ts';
 import type { UsageOwnerKind } from '../../src/adapters/database/tables.ts';
-import { createBudgets } from '../../src/core/usage/budgets.ts';
+import { ApiKeys } from '../../src/core/api-keys/api-keys.ts';
+import { Budgets } from '../../src/core/usage/budgets.ts';
 import { charge, reserve } from '../../src/core/usage/reservations.ts';
 import { costless, withoutPrice } from '../support/charges.ts';
+import { contextOf } from '../support/context.ts';
 import { engines } from '../support/databases.ts';
 import { manualClock } from '../support/manual-clock.ts';
 import { propertyRuns } from '../support/soak.ts';
@@ -144,18 +146,17 @@ async function play(
 ): Promise<void> {
   const clock = manualClock(start);
   const isThere = { find: async () => {}, lock: async () => {} };
-  const { put } = createBudgets({
-    database,
-    clock,
-    owners: {
+  const limits = new Budgets(
+    { database, clock },
+    {
       agents: isThere,
       scheduledJobs: isThere,
-      organizationOfKey: async () => organizationId,
+      apiKeys: new ApiKeys(contextOf({ database, clock }), async () => {}),
     },
-  });
+  );
   const budgets = new Map(ownersAll.map((owner, i) => [owner, limitsOf[i] as Limits]));
   for (const [owner, one] of budgets) {
-    await put(
+    await limits.put(
       { ...owner, organizationId },
       { tokens_per_day: one.day, tokens_per_month: one.month },
     );

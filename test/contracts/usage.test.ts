@@ -2,8 +2,8 @@
 import { sql } from 'kysely';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import type { Database, Transaction } from '../../src/adapters/database/database.ts';
-import { composeUsage } from '../../src/apps/composition/usage.ts';
-import { usageOfUser } from '../../src/core/usage/budgets.ts';
+import { ApiKeys } from '../../src/core/api-keys/api-keys.ts';
+import { Budgets, usageOfUser } from '../../src/core/usage/budgets.ts';
 import { keyOf, type OwnerLookups } from '../../src/core/usage/owners.ts';
 import {
   type Charge,
@@ -14,8 +14,10 @@ import {
 } from '../../src/core/usage/reservations.ts';
 import { deleteOldUsage } from '../../src/core/usage/retention.ts';
 import { deleteBudget, setAsideUsage } from '../../src/core/usage/usage.store.ts';
+import { UsageLedger } from '../../src/core/usage/usage.ts';
 import { notFound } from '../../src/kernel/errors.ts';
 import { costless, withoutPrice } from '../support/charges.ts';
+import { contextOf } from '../support/context.ts';
 import { type Engine, engines } from '../support/databases.ts';
 import { deadlocksIn } from '../support/deadlocks.ts';
 import { manualClock } from '../support/manual-clock.ts';
@@ -44,9 +46,10 @@ function worldOn(database: Database) {
   const owners: OwnerLookups = {
     agents: { find: answer, lock: (_tx, organization, id) => answer(organization, id) },
     scheduledJobs: { find: answer, lock: (_tx, organization, id) => answer(organization, id) },
-    organizationOfKey: async () => organizationId,
+    apiKeys: new ApiKeys(contextOf({ database, clock }), async () => {}),
   };
-  const { budgets, usage } = composeUsage({ database, clock }, owners);
+  const budgets = new Budgets({ database, clock }, owners);
+  const usage = new UsageLedger({ database, clock });
   const wanted = (fields: Partial<ReservationRequest> = {}): ReservationRequest => ({
     organizationId,
     owners: [support],

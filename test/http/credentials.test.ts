@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { sql } from 'kysely';
 import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
 import { openPostgres } from '../../src/adapters/database/postgres.ts';
-import { createCredentials } from '../../src/core/credentials/credentials.ts';
+import { Credentials } from '../../src/core/credentials/credentials.ts';
 import { systemClock } from '../../src/kernel/clock.ts';
 import { Cipher } from '../../src/kernel/encryption.ts';
 import { newId } from '../../src/kernel/ids.ts';
@@ -430,11 +430,10 @@ describe.skipIf(!(await isInstalled('PostgreSQL')))('the encryption key with DAT
 
 /** The API key that a platform has stored for openai, decrypted with the encryption key. */
 async function keyIn(on: Platform, key: Buffer, organization: string) {
-  const credentials = createCredentials({
-    database: on.database,
-    clock: systemClock,
-    cipher: new Cipher(key),
-  });
+  const credentials = new Credentials(
+    { database: on.database, clock: systemClock },
+    new Cipher(key),
+  );
   const settings = await credentials.settingsOf(organization, 'openai');
   return settings && 'apiKey' in settings ? settings.apiKey : settings;
 }

@@ -11,14 +11,11 @@ import { composeAgents } from '../../src/apps/composition/agents.ts';
 import { composeJobRuns, composeWaitKinds } from '../../src/apps/composition/jobs.ts';
 import { composeThinking } from '../../src/apps/composition/thinking.ts';
 import type { Agents } from '../../src/core/agents/agents.ts';
-import { type ApiKeys, createApiKeys } from '../../src/core/api-keys/api-keys.ts';
+import { ApiKeys } from '../../src/core/api-keys/api-keys.ts';
 import { type Config, readConfig } from '../../src/core/config/config.ts';
 import type { Context } from '../../src/core/context/context.ts';
 import { RunObservers } from '../../src/core/context/run-observer.ts';
-import {
-  type Conversations,
-  createConversations,
-} from '../../src/core/conversations/conversations.ts';
+import { Conversations } from '../../src/core/conversations/conversations.ts';
 import type { RunOutcome } from '../../src/core/executors/run.ts';
 import {
   type Acceptance,
@@ -195,10 +192,10 @@ export async function jobsWorld(
   const config = { ...settings, providers: options.providers ?? new Map() };
   const base = contextOf({ config, database, queue, clock, observers });
   const { agents, memories } = composeAgents(base);
-  const apiKeys = createApiKeys(database, clock, agents.createDefault);
+  const apiKeys = new ApiKeys(contextOf({ database, clock }), agents.createDefault);
   const skills = createSkillRegistry(database, clock);
   const skillSettings = createSkillSettings({ database, clock, cipher: null, environment: {} });
-  const conversations = createConversations(database);
+  const conversations = new Conversations({ database });
   const thinking = composeThinking({
     base,
     config,

@@ -4,12 +4,12 @@
  */
 
 import type { Database } from '../../src/adapters/database/database.ts';
-import { createSigningSecrets } from '../../src/adapters/database/signing-secrets.ts';
+import { SigningSecrets } from '../../src/adapters/database/signing-secrets.ts';
 import { createMemoryQueue } from '../../src/adapters/queue/memory.ts';
 import { composeAgents } from '../../src/apps/composition/agents.ts';
 import { composeWebhooks } from '../../src/apps/composition/webhooks.ts';
 import type { Agents } from '../../src/core/agents/agents.ts';
-import { createApiKeys } from '../../src/core/api-keys/api-keys.ts';
+import { ApiKeys } from '../../src/core/api-keys/api-keys.ts';
 import { readConfig } from '../../src/core/config/config.ts';
 import { type EventType, events, type NewEvent } from '../../src/core/events/events.ts';
 import { appendEvents } from '../../src/core/events/outbox.ts';
@@ -84,7 +84,7 @@ export interface WebhooksWorld extends Omit<WebhookProcess, 'deliveries'> {
 
 /**
  * `caps`: the limits on the number of webhooks; none when they are left out. `key` tells one encryption key from another;
- * null is no key. `canAllOpen`: see `createSigningSecrets`.
+ * null is no key. `canAllOpen`: see `SigningSecrets`.
  */
 export async function webhooksWorld(
   engine: Engine,
@@ -105,7 +105,7 @@ export async function webhooksWorld(
   const place = given === undefined ? await engine.emptiedPlace() : await engine.place();
   const database = given ?? (await place.open());
   const { agents } = composeAgents({ database, clock });
-  const apiKeys = createApiKeys(database, clock, agents.createDefault);
+  const apiKeys = new ApiKeys(contextOf({ database, clock }), agents.createDefault);
   for (const organization_id of ['default', 'other']) {
     await apiKeys.issue({ client_name: 'a test', scopes: ['*'], organization_id });
   }
@@ -136,7 +136,7 @@ export async function webhooksWorld(
     const cipher = encryptedBy === null ? null : new Cipher(Buffer.alloc(32, encryptedBy));
     const outgoing = composeWebhooks(
       contextOf({ config, database: on, queue, clock, log, writer }),
-      { agents, secrets: createSigningSecrets(on, cipher, canAllOpen) },
+      { agents, secrets: new SigningSecrets(on, cipher, canAllOpen) },
       {
         times: {},
         sender: new TestSender({ allowed: [], timeoutMs: 10_000 }),

@@ -5,7 +5,6 @@
  * version); `sealStored` encrypts those later.
  */
 import { type RawBuilder, type SqlBool, sql } from 'kysely';
-import { bind } from '../../kernel/bind.ts';
 import { type Cipher, DecryptionError, encryptedPrefix } from '../../kernel/encryption.ts';
 import type { Database, Handle, Transaction } from './database.ts';
 import { sealedContexts } from './sealed-values.ts';
@@ -36,113 +35,89 @@ export interface StoredSecret {
   readonly secret_sealed: number;
 }
 
-export interface SigningSecrets {
-  /** What a row is to hold of a secret. */
-  seal(table: SecretTable, owner: SecretOwner, secret: string): StoredSecret;
-  /** The secret that a row holds. Throws a DecryptionError where it cannot be decrypted. */
-  open(table: SecretTable, owner: SecretOwner, stored: StoredSecret): string;
-  /** Encrypts the secrets stored in plain text; returns how many. Does nothing without an encryption key. */
-  sealStored(): Promise<number>;
-  /** How many of the stored secrets (of the first 1,000 of each table) cannot be decrypted. */
-  countUnusable(): Promise<number>;
-  /** Whether secrets are stored as they are. */
-  areAnyPlain(): Promise<boolean>;
-}
-
-/** The state of a process's signing secrets. */
-interface SecretState {
-  readonly database: Database;
+/** The signing secrets as a process stores and reads them. */
+export class SigningSecrets {
+  readonly #database: Database;
   /** Null where no encryption key is set. */
-  readonly cipher: Cipher | null;
-  readonly canAllOpen: () => boolean;
+  readonly #cipher: Cipher | null;
+  readonly #canAllOpen: () => boolean;
   /** Whether no older process can have stored a secret in plain text beside `secret_sealed` 1 since. */
-  areLabelsRight: boolean;
-}
+  #areLabelsRight = false;
 
-/**
- * `cipher` is null where no encryption key is set. `canAllOpen` tells whether every process can decrypt
- * now; an older one would take the encrypted text for the secret.
- */
-export function createSigningSecrets(
-  database: Database,
-  cipher: Cipher | null,
-  canAllOpen: () => boolean,
-): SigningSecrets {
-  const state: SecretState = { database, cipher, canAllOpen, areLabelsRight: false };
-  return bind(state, { seal, open, sealStored, countUnusable, areAnyPlain });
-}
+  /**
+   * `cipher` is null where no encryption key is set. `canAllOpen` returns whether every process can decrypt now; an
+   * older one would take the encrypted text for the secret.
+   */
+  constructor(database: Database, cipher: Cipher | null, canAllOpen: () => boolean) {
+    this.#database = database;
+    this.#cipher = cipher;
+    this.#canAllOpen = canAllOpen;
+  }
 
-function seal(
-  { cipher, canAllOpen }: SecretState,
-  table: SecretTable,
-  owner: SecretOwner,
-  secret: string,
-): StoredSecret {
-  return cipher === null || !canAllOpen()
-    ? { secret, secret_sealed: 0 }
-    : { secret: cipher.encrypt(secret, sealedContexts[table](owner)), secret_sealed: 1 };
-}
+  /** What a row is to hold of a secret. */
+  seal(table: SecretTable, owner: SecretOwner, secret: string): StoredSecret {
+    return this.#cipher === null || !this.#canAllOpen()
+      ? { secret, secret_sealed: 0 }
+      : { secret: this.#cipher.encrypt(secret, sealedContexts[table](owner)), secret_sealed: 1 };
+  }
 
-function open(
-  { cipher }: SecretState,
-  table: SecretTable,
-  owner: SecretOwner,
-  stored: StoredSecret,
-): string {
-  // An older process that changes a secret stores it in plain text and leaves `secret_sealed` as it was.
-  if (stored.secret_sealed === 0 || !stored.secret.startsWith(encryptedPrefix))
-    return stored.secret;
-  if (cipher === null) throw new DecryptionError();
-  return cipher.decrypt(stored.secret, sealedContexts[table](owner));
-}
+  /** The secret that a row holds. Throws a DecryptionError where it cannot be decrypted. */
+  open(table: SecretTable, owner: SecretOwner, stored: StoredSecret): string {
+    // An older process that changes a secret stores it in plain text and leaves `secret_sealed` as it was.
+    if (stored.secret_sealed === 0 || !stored.secret.startsWith(encryptedPrefix))
+      return stored.secret;
+    if (this.#cipher === null) throw new DecryptionError();
+    return this.#cipher.decrypt(stored.secret, sealedContexts[table](owner));
+  }
 
-async function sealStored(state: SecretState): Promise<number> {
-  const { database, cipher, canAllOpen } = state;
-  if (!canAllOpen()) state.areLabelsRight = false;
-  if (cipher === null || !canAllOpen()) return 0;
-  let total = 0;
-  // No index finds the mislabelled ones, and none can come while there is no older process.
-  const kinds: PlainKind[] = state.areLabelsRight ? ['plain'] : ['plain', 'mislabelled'];
-  for (const table of tables) {
-    for (const kind of kinds) {
-      for (let sealed = sealedMax; sealed === sealedMax; total += sealed) {
-        if (!(await areAny(database.read, table, kind))) break;
-        sealed = await database.write((tx) => sealSome(tx, cipher, table, kind));
+  /** Encrypts the secrets stored in plain text; returns how many. Does nothing without an encryption key. */
+  async sealStored(): Promise<number> {
+    const cipher = this.#cipher;
+    if (!this.#canAllOpen()) this.#areLabelsRight = false;
+    if (cipher === null || !this.#canAllOpen()) return 0;
+    let total = 0;
+    // No index finds the mislabelled ones, and none can come while there is no older process.
+    const kinds: PlainKind[] = this.#areLabelsRight ? ['plain'] : ['plain', 'mislabelled'];
+    for (const table of tables) {
+      for (const kind of kinds) {
+        for (let sealed = sealedMax; sealed === sealedMax; total += sealed) {
+          if (!(await areAny(this.#database.read, table, kind))) break;
+          sealed = await this.#database.write((tx) => sealSome(tx, cipher, table, kind));
+        }
       }
     }
+    this.#areLabelsRight = true;
+    return total;
   }
-  state.areLabelsRight = true;
-  return total;
-}
 
-async function countUnusable(state: SecretState): Promise<number> {
-  let unusable = 0;
-  for (const table of tables) {
-    const rows = await findSecrets(state.database.read, table, 'encrypted', checkedMax);
-    unusable += rows.filter((row) => !isUsable(state, table, row)).length;
+  /** How many of the stored secrets (of the first 1,000 of each table) cannot be decrypted. */
+  async countUnusable(): Promise<number> {
+    let unusable = 0;
+    for (const table of tables) {
+      const rows = await findSecrets(this.#database.read, table, 'encrypted', checkedMax);
+      unusable += rows.filter((row) => !this.#isUsable(table, row)).length;
+    }
+    return unusable;
   }
-  return unusable;
-}
 
-async function areAnyPlain({ database }: SecretState): Promise<boolean> {
-  const found = await Promise.all(tables.map((table) => areAny(database.read, table, 'plain')));
-  return found.includes(true);
-}
+  /** Whether secrets are stored as they are. */
+  async areAnyPlain(): Promise<boolean> {
+    const found = await Promise.all(
+      tables.map((table) => areAny(this.#database.read, table, 'plain')),
+    );
+    return found.includes(true);
+  }
 
-function isUsable(
-  state: SecretState,
-  table: SecretTable,
-  row: SecretOwner & StoredSecret,
-): boolean {
-  try {
-    open(state, table, row, row);
-    return true;
-  } catch (error) {
-    if (error instanceof DecryptionError) return false;
-    throw error;
+  #isUsable(table: SecretTable, row: SecretOwner & StoredSecret): boolean {
+    try {
+      this.open(table, row, row);
+      return true;
+    } catch (error) {
+      if (error instanceof DecryptionError) return false;
+      throw error;
+    }
   }
 }
-
 async function sealSome(
   tx: Transaction,
   cipher: Cipher,

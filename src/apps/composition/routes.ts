@@ -126,7 +126,7 @@ export function registerRoutes(target: Server, deps: RoutesDeps): void {
       'requests of one organization',
     ),
   };
-  const admission = { verify: apiKeys.verify, limits, wrongSecrets };
+  const admission = { verify: (key: string) => apiKeys.verify(key), limits, wrongSecrets };
   const keyHook = apiKeyHook({ ...admission, sessions });
   const documentWithSkills = createSkillsDocument({ document, skills: slices.skills });
   openApiRoutes(target, { document, documentWithSkills, admit: keyHook });
@@ -137,7 +137,7 @@ export function registerRoutes(target: Server, deps: RoutesDeps): void {
 
 function adminRoutes(scope: Server, deps: RoutesDeps, endStreamsOf: (keyId: string) => void): void {
   const { parts, slices, clock } = deps;
-  const { apiKeys, skills, credentials, usage, jobs, processes } = slices;
+  const { apiKeys, skills, credentials, usage, budgets, jobs, processes } = slices;
   apiKeyRoutes(scope, {
     apiKeys,
     clock,
@@ -150,7 +150,7 @@ function adminRoutes(scope: Server, deps: RoutesDeps, endStreamsOf: (keyId: stri
   mcpServerRoutes(scope, slices.remoteSkills);
   accountAdminRoutes(scope, slices.remoteSkills);
   openapiImportRoutes(scope, slices.remoteSkills);
-  usageAdminRoutes(scope, usage);
+  usageAdminRoutes(scope, { usage, budgets });
   processAdminRoutes(scope, processes.local);
 }
 
@@ -159,7 +159,8 @@ function apiRoutes(scope: Server, deps: RoutesDeps, sessions: Sessions): void {
   const { parts, slices, clock } = deps;
   const { stopping } = deps.state;
   const { unmatched } = deps.http;
-  const { apiKeys, agents, memories, skills, conversations, statistics, usage } = slices;
+  const { apiKeys, agents, memories, skills, conversations } = slices;
+  const { statistics, usage, budgets } = slices;
   const { triggers, triggerCalls: calls } = slices;
   const { jobs, execution } = slices.jobs;
   const isStrict = parts.config.apiKeyPermissions === 'strict';
@@ -174,7 +175,7 @@ function apiRoutes(scope: Server, deps: RoutesDeps, sessions: Sessions): void {
   triggerRoutes(scope, { triggers, calls, publicUrl: parts.config.publicUrl });
   const beginStream = createStreams({
     streams: deps.http.streams,
-    isAdmitted: (request) => isStillAdmitted(request, apiKeys.verify, sessions),
+    isAdmitted: (request) => isStillAdmitted(request, (key) => apiKeys.verify(key), sessions),
     stopping,
     log: parts.log,
   });
@@ -204,7 +205,7 @@ function apiRoutes(scope: Server, deps: RoutesDeps, sessions: Sessions): void {
   userDataRoutes(scope, slices.userData);
   runEventRoutes(scope, slices.runEvents);
   scheduledJobRoutes(scope, { schedules: slices.schedules, unmatched });
-  usageRoutes(scope, usage);
+  usageRoutes(scope, { usage, budgets });
   statisticsRoutes(scope, statistics.statistics);
   trialRoutes(scope, { execution, jobs, agents, stopping });
   executionRoutes(scope, { execution, jobs, reserved: reservedCategories, unmatched, stopping });

@@ -1,29 +1,21 @@
 /** What is stored encrypted: credentials for providers of models, signing secrets, and settings of skills. */
 
-import {
-  createSigningSecrets,
-  opensSealedSecrets,
-} from '../../adapters/database/signing-secrets.ts';
-import { createCredentials } from '../../core/credentials/credentials.ts';
+import { opensSealedSecrets, SigningSecrets } from '../../adapters/database/signing-secrets.ts';
+import type { Context } from '../../core/context/context.ts';
+import { Credentials } from '../../core/credentials/credentials.ts';
 import { createSkillSettings } from '../../core/skills/settings.ts';
-import type { Clock } from '../../kernel/clock.ts';
 import { Cipher } from '../../kernel/encryption.ts';
 import type { Processes } from '../../platform/processes/processes.ts';
-import type { Parts } from './parts.ts';
 
 /** Warns of those that cannot be decrypted, and of signing secrets that are stored as they are. */
 export async function composeSecrets(
-  {
-    database,
-    encryptionKey,
-    log,
-    config,
-  }: Pick<Parts, 'database' | 'encryptionKey' | 'log' | 'config'>,
-  clock: Clock,
+  context: Context,
+  encryptionKey: Buffer | null,
   processes: Pick<Processes, 'canAll'> | null,
 ) {
+  const { config, database, clock, log } = context;
   const cipher = encryptionKey === null ? null : new Cipher(encryptionKey);
-  const credentials = createCredentials({ database, clock, cipher });
+  const credentials = new Credentials(context, cipher);
   const unusable = await credentials.countUnusable();
   if (unusable > 0) {
     log.warn(
@@ -45,7 +37,7 @@ export async function composeSecrets(
     );
   }
   const canAllOpen = () => processes?.canAll(opensSealedSecrets) ?? true;
-  const signingSecrets = createSigningSecrets(database, cipher, canAllOpen);
+  const signingSecrets = new SigningSecrets(database, cipher, canAllOpen);
   // In a cluster the scheduler does it, once every process can decrypt them.
   if (processes === null) await signingSecrets.sealStored();
   const unusableSecrets = await signingSecrets.countUnusable();

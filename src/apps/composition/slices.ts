@@ -4,11 +4,13 @@
  */
 
 import { createMetrics } from '../../adapters/http/metrics.ts';
-import { createApiKeys } from '../../core/api-keys/api-keys.ts';
+import { ApiKeys } from '../../core/api-keys/api-keys.ts';
 import type { Context } from '../../core/context/context.ts';
 import { RunObservers } from '../../core/context/run-observer.ts';
-import { createConversations } from '../../core/conversations/conversations.ts';
+import { Conversations } from '../../core/conversations/conversations.ts';
 import type { ExecutorPool } from '../../core/executors/pool.ts';
+import { Budgets } from '../../core/usage/budgets.ts';
+import { UsageLedger } from '../../core/usage/usage.ts';
 import type { Clock } from '../../kernel/clock.ts';
 import { Approvals } from '../../platform/approvals/approvals.ts';
 import { whyWithdrawn } from '../../platform/remote-skills/run-remote.ts';
@@ -30,7 +32,6 @@ import { composeSecrets } from './secrets.ts';
 import { composeSkills } from './skills.ts';
 import { composeStatistics, createDeliveryObserver, JobCounts } from './statistics.ts';
 import { composeThinking } from './thinking.ts';
-import { composeUsage } from './usage.ts';
 import { composeWebhooks } from './webhooks.ts';
 
 /** The verbs of all slices, in groups. */
@@ -88,11 +89,8 @@ export async function composeSlices(parts: Parts, clock: Clock, writer: string) 
     runEvents,
     schedules,
     tick: new Tick(base, running),
-    usage: composeUsage(base, {
-      agents,
-      scheduledJobs: schedules,
-      organizationOfKey: apiKeys.organizationOf,
-    }),
+    usage: new UsageLedger(base),
+    budgets: new Budgets(base, { agents, apiKeys, scheduledJobs: schedules }),
     mappings,
     triggers: new Triggers(base, { ...running, mappings, secrets: signingSecrets }),
     triggerReceiver: new TriggerReceiver(base, {
@@ -112,10 +110,10 @@ export async function composeSlices(parts: Parts, clock: Clock, writer: string) 
 
 /** The slices that jobs use. */
 async function composeUsed(parts: Parts, base: Context) {
-  const { config, database, executors, cluster } = parts;
+  const { config, executors, cluster } = parts;
   const { clock } = base;
   const processes = await composeProcesses(parts, base);
-  const secrets = await composeSecrets(parts, clock, processes.cluster);
+  const secrets = await composeSecrets(base, parts.encryptionKey, processes.cluster);
   const { skills, isLoaded } = await composeSkills(base, executors, processes.cluster);
   const metrics = metricsOf(parts);
   const embeddings = await loadEmbeddings({ base, config, metrics, ...secrets });
@@ -125,9 +123,11 @@ async function composeUsed(parts: Parts, base: Context) {
     metrics,
     embeddings,
     processes,
-    apiKeys: createApiKeys(database, clock, ofAgents.agents.createDefault, config.apiKeysMax),
+    apiKeys: new ApiKeys(base, (tx, organizationId, now) =>
+      ofAgents.agents.createDefault(tx, organizationId, now),
+    ),
     ...ofAgents,
-    conversations: createConversations(database),
+    conversations: new Conversations(base),
     ...secrets,
     ...{ skills, isLoaded },
     remoteSkills: composeRemoteSkills(base, parts, skills),

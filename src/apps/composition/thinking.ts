@@ -86,7 +86,7 @@ export function composeThinking(deps: ThinkingDeps): ComposedThinking {
     skills: { list: skills.list, readFile: skillFileReader(deps.definitions) },
     models: modelsOf(deps),
     records: {
-      dialogue: conversations.dialogue,
+      dialogue: (...request) => conversations.dialogue(...request),
       generations: (claim) => openGenerations(generations, claim),
     },
     scopesOf: async (apiKeyId) => (await apiKeys.cachedCaller(apiKeyId))?.scopes,

@@ -24,9 +24,11 @@ export function conversationRoutes(
   server.get('/api/conversations', { schema: listSchema }, async (request, reply) => {
     const { limit, offset, include, ...filters } = request.query;
     const { organizationId } = callerOf(request);
-    const list = include ? conversations.listOpened : conversations.list;
-    const { conversations: page, total } = await list(organizationId, filters, { limit, offset });
-    return reply.header('x-total-count', total).send(page);
+    const page = { limit, offset };
+    const { conversations: listed, total } = include
+      ? await conversations.listOpened(organizationId, filters, page)
+      : await conversations.list(organizationId, filters, page);
+    return reply.header('x-total-count', total).send(listed);
   });
   const getOptions = { errorHandler: unknownFirst(onRequest), schema: getSchema };
   server.get('/api/conversations/:id', getOptions, (request) =>

@@ -2,11 +2,11 @@
 import type { Database, Handle } from '../../adapters/database/database.ts';
 import type { PageAsked } from '../../adapters/database/page-bytes.ts';
 import type { MessageRole } from '../../adapters/database/tables.ts';
-import { bind } from '../../kernel/bind.ts';
 import { timestamp } from '../../kernel/clock.ts';
 import { notFound } from '../../kernel/errors.ts';
 import { isId } from '../../kernel/ids.ts';
 import { usdOrNull } from '../../kernel/money.ts';
+import type { Context } from '../context/context.ts';
 import {
   type ConversationFilters,
   listConversations,
@@ -114,119 +114,119 @@ function known(count: number, unreported: number): number | null {
   return count === 0 && unreported !== 0 ? null : count;
 }
 
-export type Conversations = ReturnType<typeof createConversations>;
+/** Conversations as clients and runs read them. */
+export class Conversations {
+  readonly #database: Database;
 
-export function createConversations(database: Database) {
-  return bind(database.read, {
-    find,
-    list,
-    listOpened,
-    get,
-    messages,
-    tokenUsage,
-    dialogue: listDialogue,
-    dataOf,
-    tokensOfJob,
-  });
-}
+  constructor({ database }: Pick<Context, 'database'>) {
+    this.#database = database;
+  }
 
-/** The organization's conversation, or `404 not_found`. */
-async function find(db: Handle, organizationId: string, id: string) {
-  const row = isId(id) ? await findConversation(db, { organizationId, id }) : undefined;
-  if (row === undefined) throw notFound('Conversation');
-  return row;
-}
+  /** The organization's conversation, or `404 not_found`. */
+  async find(organizationId: string, id: string) {
+    const row = isId(id)
+      ? await findConversation(this.#database.read, { organizationId, id })
+      : undefined;
+    if (row === undefined) throw notFound('Conversation');
+    return row;
+  }
 
-async function list(
-  db: Handle,
-  organizationId: string,
-  filters: ConversationFilters,
-  page: PageAsked,
-) {
-  const { conversations, total } = await listConversations(db, organizationId, filters, page);
-  return { conversations: conversations.map(conversationView), total };
-}
+  async list(organizationId: string, filters: ConversationFilters, page: PageAsked) {
+    const { conversations, total } = await listConversations(
+      this.#database.read,
+      organizationId,
+      filters,
+      page,
+    );
+    return { conversations: conversations.map(conversationView), total };
+  }
 
-/** Like `list`, with the beginning of each. */
-async function listOpened(
-  db: Handle,
-  organizationId: string,
-  filters: ConversationFilters,
-  page: PageAsked,
-) {
-  const { conversations, total } = await list(db, organizationId, filters, page);
-  const ids = conversations.map(({ id }) => id);
-  const openings = await listOpenings(db, ids, openingLength);
-  const opened = conversations.map((one) => ({ ...one, opening: openings.get(one.id) ?? null }));
-  return { conversations: opened, total };
-}
+  /** Like `list`, with the beginning of each. */
+  async listOpened(organizationId: string, filters: ConversationFilters, page: PageAsked) {
+    const { conversations, total } = await this.list(organizationId, filters, page);
+    const ids = conversations.map(({ id }) => id);
+    const openings = await listOpenings(this.#database.read, ids, openingLength);
+    const opened = conversations.map((one) => ({ ...one, opening: openings.get(one.id) ?? null }));
+    return { conversations: opened, total };
+  }
 
-async function get(db: Handle, organizationId: string, id: string) {
-  const row = await find(db, organizationId, id);
-  const [own, nested] = await Promise.all([
-    sumTokensByJob(db, { conversationId: id }),
-    sumTokensBelowConversation(db, id),
-  ]);
-  return { ...conversationView(row), ...tokenSums(own, nested) };
-}
+  async get(organizationId: string, id: string) {
+    const row = await this.find(organizationId, id);
+    const [own, nested] = await Promise.all([
+      sumTokensByJob(this.#database.read, { conversationId: id }),
+      sumTokensBelowConversation(this.#database.read, id),
+    ]);
+    return { ...conversationView(row), ...tokenSums(own, nested) };
+  }
 
-async function messages(
-  db: Handle,
-  conversationId: string,
-  role: MessageRole | undefined,
-  page: PageAsked,
-) {
-  const { messages, ...found } = await listMessages(db, conversationId, role, page);
-  const listed = messages.map(({ dialogue, ...one }) => ({
-    ...one,
-    kind: dialogue >= summaryMark ? ('summary' as const) : ('message' as const),
-    created_at: timestamp(one.created_at),
-  }));
-  return { ...found, messages: listed };
-}
-
-/** The tokens of all messages together, and of each message from `offset` on. */
-async function tokenUsage(db: Handle, conversationId: string, offset = 0) {
-  const totals = tokenStats(await sumTokensByJob(db, { conversationId }));
-  const rows = await listMessageTokens(db, conversationId, { limit: breakdownMax + 1, offset });
-  const breakdown = rows
-    .slice(0, breakdownMax)
-    .map(({ id, role, model, prompt_tokens, completion_tokens, unreported, cost, ...parts }) => ({
-      message_id: id,
+  async messages(conversationId: string, role: MessageRole | undefined, page: PageAsked) {
+    const { messages, ...found } = await listMessages(
+      this.#database.read,
+      conversationId,
       role,
-      model,
-      prompt_tokens: known(prompt_tokens, unreported & 1),
-      completion_tokens: known(completion_tokens, unreported & 2),
-      ...parts,
-      cost_usd: usdOrNull(cost),
+      page,
+    );
+    const listed = messages.map(({ dialogue, ...one }) => ({
+      ...one,
+      kind: dialogue >= summaryMark ? ('summary' as const) : ('message' as const),
+      created_at: timestamp(one.created_at),
     }));
-  return {
-    usage: { conversation_id: conversationId, ...totals, breakdown },
-    /** The offset at which to go on, null where the breakdown is complete. */
-    next: rows.length > breakdownMax ? offset + breakdownMax : null,
-  };
-}
+    return { ...found, messages: listed };
+  }
 
-/** Messages in the form that models take, by id; those of users have none. */
-async function dataOf(
-  db: Handle,
-  conversationId: string,
-  ids: readonly string[],
-): Promise<ReadonlyMap<string, string>> {
-  const rows = await listData(db, { conversationId, ids });
-  return new Map(rows.flatMap(({ id, data }) => (data === null ? [] : [[id, data]])));
-}
+  /** The tokens of all messages together, and of each message from `offset` on. */
+  async tokenUsage(conversationId: string, offset = 0) {
+    const totals = tokenStats(await sumTokensByJob(this.#database.read, { conversationId }));
+    const rows = await listMessageTokens(this.#database.read, conversationId, {
+      limit: breakdownMax + 1,
+      offset,
+    });
+    const breakdown = rows
+      .slice(0, breakdownMax)
+      .map(({ id, role, model, prompt_tokens, completion_tokens, unreported, cost, ...parts }) => ({
+        message_id: id,
+        role,
+        model,
+        prompt_tokens: known(prompt_tokens, unreported & 1),
+        completion_tokens: known(completion_tokens, unreported & 2),
+        ...parts,
+        cost_usd: usdOrNull(cost),
+      }));
+    return {
+      usage: { conversation_id: conversationId, ...totals, breakdown },
+      /** The offset at which to go on, null where the breakdown is complete. */
+      next: rows.length > breakdownMax ? offset + breakdownMax : null,
+    };
+  }
 
-/** Tokens that one job of a conversation used, and those of the jobs below it. */
-async function tokensOfJob(db: Handle, conversationId: string, jobId: string): Promise<TokenSums> {
-  const [rows, nested] = await Promise.all([
-    sumTokensByJob(db, { conversationId }),
-    sumTokensBelowJob(db, jobId),
-  ]);
-  const own = rows.filter((row) => row.job_id === jobId);
-  return tokenSums(own, nested);
-}
+  /** The newest messages of a conversation in the form that models take, without those of one job. */
+  dialogue(
+    conversationId: string,
+    exceptJobId: string,
+    bounds: { limit: number; bytesMax: number },
+  ) {
+    return listDialogue(this.#database.read, conversationId, exceptJobId, bounds);
+  }
 
+  /** Messages in the form that models take, by id; those of users have none. */
+  async dataOf(
+    conversationId: string,
+    ids: readonly string[],
+  ): Promise<ReadonlyMap<string, string>> {
+    const rows = await listData(this.#database.read, { conversationId, ids });
+    return new Map(rows.flatMap(({ id, data }) => (data === null ? [] : [[id, data]])));
+  }
+
+  /** Tokens that one job of a conversation used, and those of the jobs below it. */
+  async tokensOfJob(conversationId: string, jobId: string): Promise<TokenSums> {
+    const [rows, nested] = await Promise.all([
+      sumTokensByJob(this.#database.read, { conversationId }),
+      sumTokensBelowJob(this.#database.read, jobId),
+    ]);
+    const own = rows.filter((row) => row.job_id === jobId);
+    return tokenSums(own, nested);
+  }
+}
 /** Column by column, because PostgreSQL has more of them than are shown. */
 function conversationView(row: ConversationRow) {
   const { id, agent_id, user_id, status, trigger_type, created_at, updated_at } = row;

@@ -14,11 +14,11 @@ import {
 } from '../../adapters/database/sealed-values.ts';
 import { type ProviderSettings, providerPattern } from '../../adapters/models/providers.ts';
 import { baseUrlFault } from '../../kernel/base-url.ts';
-import { bind } from '../../kernel/bind.ts';
 import { type Clock, timestamp } from '../../kernel/clock.ts';
 import type { Cipher } from '../../kernel/encryption.ts';
 import { invalid, notFound } from '../../kernel/errors.ts';
 import { createShortCache, type ShortCache } from '../../kernel/short-cache.ts';
+import type { Context } from '../context/context.ts';
 import {
   type CredentialRow,
   deleteCredential,
@@ -46,125 +46,97 @@ export interface UnusableCredentials {
   readonly fault: string;
 }
 
-export type Credentials = ReturnType<typeof createCredentials>;
-
-interface CredentialsDeps {
-  readonly database: Database;
-  readonly clock: Clock;
-  /** Null without an encryption key: API keys can be neither stored nor used then. */
-  readonly cipher: Cipher | null;
-}
-
-interface CredentialsState extends CredentialsDeps {
-  /** By `keyOf`; null for a provider without credentials of the organization. */
-  readonly cache: ShortCache<CredentialRow | null>;
-}
-
-export function createCredentials(deps: CredentialsDeps) {
-  const state: CredentialsState = {
-    ...deps,
-    cache: createShortCache(deps.clock, cacheMs, cachedMax),
-  };
-  return bind(state, {
-    requireOrganization,
-    countUnusable,
-    find,
-    list,
-    replace,
-    remove,
-    settingsOf,
-  });
-}
-
 const keyOf = (organizationId: string, provider: string) => `${organizationId}/${provider}`;
 
-/** Throws `404` for an unknown organization. Organizations are never deleted. */
-async function requireOrganization(
-  { database }: CredentialsState,
-  organizationId: string,
-): Promise<void> {
-  if (!(await isOrganization(database.read, organizationId))) throw notFound('Organization');
-}
+/** The credentials of all organizations. */
+export class Credentials {
+  readonly #database: Database;
+  readonly #clock: Clock;
+  readonly #cipher: Cipher | null;
+  /** By `keyOf`; null for a provider without credentials of the organization. */
+  readonly #cache: ShortCache<CredentialRow | null>;
 
-/** Counts the stored API keys, of the first 1,000, that cannot be decrypted. */
-async function countUnusable({ database, cipher }: CredentialsState): Promise<number> {
-  const rows = await listKeys(database.read, checkedMax);
-  return rows.filter((row) => 'fault' in settingsIn(cipher, row)).length;
-}
+  /** `cipher` is null without an encryption key: API keys can be neither stored nor used then. */
+  constructor({ database, clock }: Pick<Context, 'database' | 'clock'>, cipher: Cipher | null) {
+    this.#database = database;
+    this.#clock = clock;
+    this.#cipher = cipher;
+    this.#cache = createShortCache(clock, cacheMs, cachedMax);
+  }
 
-/** Throws `404` when the organization has no credentials for the provider. */
-async function find(
-  { database }: CredentialsState,
-  organizationId: string,
-  provider: string,
-): Promise<CredentialRow> {
-  const row = await findCredential(database.read, organizationId, provider);
-  if (row === undefined) throw credentialsNotFound();
-  return row;
-}
+  /** Throws `404` for an unknown organization. Organizations are never deleted. */
+  async requireOrganization(organizationId: string): Promise<void> {
+    if (!(await isOrganization(this.#database.read, organizationId)))
+      throw notFound('Organization');
+  }
 
-async function list({ database }: CredentialsState, organizationId: string, page: PageAsked) {
-  const { credentials, total } = await listCredentials(database.read, organizationId, page);
-  return { credentials: credentials.map(credentialBody), total };
-}
+  /** Counts the stored API keys, of the first 1,000, that cannot be decrypted. */
+  async countUnusable(): Promise<number> {
+    const rows = await listKeys(this.#database.read, checkedMax);
+    return rows.filter((row) => 'fault' in settingsIn(this.#cipher, row)).length;
+  }
 
-/**
- * Stores the credentials of an existing organization for a provider, in place of earlier ones: a field that
- * is left out is removed. Throws `400` for an invalid provider name and when both fields are missing, `409`
- * for an API key without a cipher.
- */
-async function replace(
-  { database, clock, cipher, cache }: CredentialsState,
-  organizationId: string,
-  provider: string,
-  fields: CredentialFields,
-) {
-  refuseMalformed(provider, fields);
-  const now = clock.now();
-  const { api_key = null, base_url = null } = fields;
-  const named = { organization_id: organizationId, provider, base_url };
-  const row = {
-    ...named,
-    api_key:
-      api_key === null
-        ? null
-        : encryptValue(cipher, api_key, sealedContexts.credentials(named), 'API keys'),
-    created_at: now,
-    updated_at: now,
-  };
-  const replaced = await database.write((tx) => replaceCredential(tx, row));
-  cache.forget(keyOf(organizationId, provider));
-  return credentialBody(replaced);
-}
+  /** Throws `404` when the organization has no credentials for the provider. */
+  async find(organizationId: string, provider: string): Promise<CredentialRow> {
+    const row = await findCredential(this.#database.read, organizationId, provider);
+    if (row === undefined) throw credentialsNotFound();
+    return row;
+  }
 
-/** Throws `404` when there are none. */
-async function remove(
-  { database, cache }: CredentialsState,
-  organizationId: string,
-  provider: string,
-): Promise<void> {
-  const wasThere = await database.write((tx) => deleteCredential(tx, organizationId, provider));
-  if (!wasThere) throw credentialsNotFound();
-  cache.forget(keyOf(organizationId, provider));
-}
+  async list(organizationId: string, page: PageAsked) {
+    const { credentials, total } = await listCredentials(this.#database.read, organizationId, page);
+    return { credentials: credentials.map(credentialBody), total };
+  }
 
-/**
- * An organization's settings for a provider, decrypted. Undefined when there are none, so that the
- * platform's own settings apply.
- */
-async function settingsOf(
-  { database, cipher, cache }: CredentialsState,
-  organizationId: string,
-  provider: string,
-): Promise<ProviderSettings | UnusableCredentials | undefined> {
-  const key = keyOf(organizationId, provider);
-  const stored = async () =>
-    (await findCredential(database.read, organizationId, provider)) ?? null;
-  const known = cache.get(key);
-  const row = known === undefined ? await cache.read(key, stored) : known;
-  return row === null ? undefined : settingsIn(cipher, row);
-}
+  /**
+   * Stores the credentials of an existing organization for a provider, in place of earlier ones: a field that
+   * is left out is removed. Throws `400` for an invalid provider name and when both fields are missing, `409`
+   * for an API key without a cipher.
+   */
+  async replace(organizationId: string, provider: string, fields: CredentialFields) {
+    refuseMalformed(provider, fields);
+    const now = this.#clock.now();
+    const { api_key = null, base_url = null } = fields;
+    const named = { organization_id: organizationId, provider, base_url };
+    const row = {
+      ...named,
+      api_key:
+        api_key === null
+          ? null
+          : encryptValue(this.#cipher, api_key, sealedContexts.credentials(named), 'API keys'),
+      created_at: now,
+      updated_at: now,
+    };
+    const replaced = await this.#database.write((tx) => replaceCredential(tx, row));
+    this.#cache.forget(keyOf(organizationId, provider));
+    return credentialBody(replaced);
+  }
 
+  /** Throws `404` when there are none. */
+  async remove(organizationId: string, provider: string): Promise<void> {
+    const wasThere = await this.#database.write((tx) =>
+      deleteCredential(tx, organizationId, provider),
+    );
+    if (!wasThere) throw credentialsNotFound();
+    this.#cache.forget(keyOf(organizationId, provider));
+  }
+
+  /**
+   * An organization's settings for a provider, decrypted. Undefined when there are none, so that the
+   * platform's own settings apply.
+   */
+  async settingsOf(
+    organizationId: string,
+    provider: string,
+  ): Promise<ProviderSettings | UnusableCredentials | undefined> {
+    const key = keyOf(organizationId, provider);
+    const stored = async () =>
+      (await findCredential(this.#database.read, organizationId, provider)) ?? null;
+    const known = this.#cache.get(key);
+    const row = known === undefined ? await this.#cache.read(key, stored) : known;
+    return row === null ? undefined : settingsIn(this.#cipher, row);
+  }
+}
 function settingsIn(
   cipher: Cipher | null,
   row: CredentialRow,

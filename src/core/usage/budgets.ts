@@ -3,15 +3,16 @@
  * next reservation on; calls under way finish.
  */
 import type { Database, Transaction } from '../../adapters/database/database.ts';
-import { bind } from '../../kernel/bind.ts';
 import { type Caller, requireScopes } from '../../kernel/caller.ts';
 import { type Clock, timestampOrNull } from '../../kernel/clock.ts';
 import { nanoOf, usdOrNull } from '../../kernel/money.ts';
+import type { Context } from '../context/context.ts';
 import { setAsideUse } from './embedding-calls.ts';
 import {
   findOwner,
   keyOf,
   lockOwner,
+  type NamedOwner,
   type Owner,
   type OwnerLookups,
   ownerField,
@@ -36,48 +37,56 @@ export interface BudgetFields {
 /** The scopes of keys that may set and delete budgets. */
 export const budgetScopes: readonly string[] = ['budgets'];
 
-interface BudgetsDeps {
-  readonly database: Database;
-  readonly clock: Clock;
-  readonly owners: OwnerLookups;
+/** The budgets of all owners. */
+export class Budgets {
+  readonly #database: Database;
+  readonly #clock: Clock;
+  readonly #owners: OwnerLookups;
+
+  constructor({ database, clock }: Pick<Context, 'database' | 'clock'>, owners: OwnerLookups) {
+    this.#database = database;
+    this.#clock = clock;
+    this.#owners = owners;
+  }
+
+  /** The owner, or `404 not_found`. */
+  findOwner(named: NamedOwner): Promise<Owner> {
+    return findOwner(this.#owners, named);
+  }
+
+  /** The budget, all null when there is none. */
+  async get(owner: Owner) {
+    return budgetBody(
+      owner,
+      await findBudget(this.#database.read, owner.organizationId, keyOf(owner)),
+    );
+  }
+
+  /** Replaces the budget; `404` for an owner that was deleted meanwhile. */
+  async put(owner: Owner, fields: BudgetFields) {
+    const row: BudgetRow = {
+      organization_id: owner.organizationId,
+      ...keyOf(owner),
+      tokens_per_day: fields.tokens_per_day ?? null,
+      tokens_per_month: fields.tokens_per_month ?? null,
+      cost_per_day: nanoOrNull(fields.usd_per_day),
+      cost_per_month: nanoOrNull(fields.usd_per_month),
+      updated_at: this.#clock.now(),
+    };
+    await this.#database.write(async (tx) => {
+      await lockOwner(this.#owners, tx, owner);
+      await replaceBudget(tx, row);
+    });
+    return budgetBody(owner, row);
+  }
+
+  /** Deletes the budget; succeeds also when there is none. */
+  async remove(owner: Owner): Promise<void> {
+    await this.#database.write(async (tx) => {
+      await deleteBudget(tx, owner.organizationId, keyOf(owner));
+    });
+  }
 }
-
-export type Budgets = ReturnType<typeof createBudgets>;
-
-export function createBudgets(deps: BudgetsDeps) {
-  return bind(deps, { findOwner, get, put, remove });
-}
-
-/** The budget, all null when there is none. */
-async function get({ database }: BudgetsDeps, owner: Owner) {
-  return budgetBody(owner, await findBudget(database.read, owner.organizationId, keyOf(owner)));
-}
-
-/** Replaces the budget; `404` for an owner that was deleted meanwhile. */
-async function put({ database, clock, owners }: BudgetsDeps, owner: Owner, fields: BudgetFields) {
-  const row: BudgetRow = {
-    organization_id: owner.organizationId,
-    ...keyOf(owner),
-    tokens_per_day: fields.tokens_per_day ?? null,
-    tokens_per_month: fields.tokens_per_month ?? null,
-    cost_per_day: nanoOrNull(fields.usd_per_day),
-    cost_per_month: nanoOrNull(fields.usd_per_month),
-    updated_at: clock.now(),
-  };
-  await database.write(async (tx) => {
-    await lockOwner(owners, tx, owner);
-    await replaceBudget(tx, row);
-  });
-  return budgetBody(owner, row);
-}
-
-/** Deletes the budget; succeeds also when there is none. */
-async function remove({ database }: BudgetsDeps, owner: Owner): Promise<void> {
-  await database.write(async (tx) => {
-    await deleteBudget(tx, owner.organizationId, keyOf(owner));
-  });
-}
-
 /** A new agent begins with nothing used. A deleted one loses its budget; its usage is kept. */
 export const budgetsOfAgent = {
   begin: setAsideUse,

@@ -3,7 +3,7 @@ import { dayMs, timestamp } from '../../kernel/clock.ts';
 import { invalid } from '../../kernel/errors.ts';
 import type { DayRange } from './usage.store.ts';
 
-/** Days that one request may ask for. */
+/** Days that one request may cover. */
 export const daysMax = 400;
 /** Days of a request without `from`, the last day included. */
 const daysDefault = 30;
@@ -29,11 +29,12 @@ export function monthRange(day: string): DayRange {
  * `to`, and for more than 400 days.
  */
 export function rangeOf(
-  asked: { from?: string | undefined; to?: string | undefined },
+  requested: { from?: string | undefined; to?: string | undefined },
   now: number,
 ): DayRange {
-  const to = startOf(asked.to ?? dayOf(now));
-  const from = asked.from === undefined ? to - (daysDefault - 1) * dayMs : startOf(asked.from);
+  const to = startOf(requested.to ?? dayOf(now));
+  const from =
+    requested.from === undefined ? to - (daysDefault - 1) * dayMs : startOf(requested.from);
   if (from > to) throw invalid('from', 'must not be after to, which is today when it is left out');
   if (to - from >= daysMax * dayMs) {
     throw invalid('from', `must be so late that there are at most ${daysMax} days up to to`);

@@ -1,5 +1,6 @@
 /** The owners of usage and budgets: agents, API keys and scheduled jobs of an organization. */
 import type { Transaction } from '../../adapters/database/database.ts';
+import type { ApiKeys } from '../api-keys/api-keys.ts';
 import type { UsageOwner } from './reservations.ts';
 import type { OwnerKey } from './usage.store.ts';
 
@@ -28,21 +29,17 @@ interface Lookup {
   lock(tx: Transaction, organizationId: string, id: string): Promise<unknown>;
 }
 
-/** What the ledger needs from other slices. */
+/** Where the owners are found. */
 export interface OwnerLookups {
   readonly agents: Lookup;
   readonly scheduledJobs: Lookup;
-  /** Also of a revoked key; `404 not_found` when there is none. */
-  organizationOfKey(id: string): Promise<string>;
+  readonly apiKeys: ApiKeys;
 }
 
 /** The owner, or `404 not_found`. */
-export async function findOwner(
-  { owners }: { readonly owners: OwnerLookups },
-  named: NamedOwner,
-): Promise<Owner> {
+export async function findOwner(owners: OwnerLookups, named: NamedOwner): Promise<Owner> {
   if (named.kind === 'api_key') {
-    return { ...named, organizationId: await owners.organizationOfKey(named.id) };
+    return { ...named, organizationId: await owners.apiKeys.organizationOf(named.id) };
   }
   await lookupOf(owners, named.kind).find(named.organizationId, named.id);
   return named;

@@ -23,7 +23,7 @@ import {
   UsageOf,
   UsagePage,
 } from './usage.schemas.ts';
-import type { Usage } from './usage.ts';
+import type { UsageLedger } from './usage.ts';
 
 const tags = ['Usage'];
 /** A hook: a key needs the scope of budgets to set or delete one. */
@@ -36,7 +36,7 @@ const admin = {
 };
 
 interface Parts {
-  readonly usage: Usage;
+  readonly usage: UsageLedger;
   readonly budgets: Budgets;
 }
 

@@ -5,9 +5,9 @@
 
 import type { Database } from '../../adapters/database/database.ts';
 import type { PageAsked } from '../../adapters/database/page-bytes.ts';
-import { bind } from '../../kernel/bind.ts';
 import type { Clock } from '../../kernel/clock.ts';
 import { usdOf, usdOrNull } from '../../kernel/money.ts';
+import type { Context } from '../context/context.ts';
 import { costOfDay, costOfMonth, tokensOfDay, tokensOfMonth } from './budget-states.ts';
 import { limitsBody } from './budgets.ts';
 import { dayOf, monthRange, rangeOf } from './days.ts';
@@ -26,56 +26,56 @@ import {
 /** The days of a request; see `rangeOf`. */
 export type RequestedDays = Partial<{ [K in keyof DayRange]: string | undefined }>;
 
-interface UsageDeps {
-  readonly database: Database;
-  readonly clock: Clock;
+/** The ledger of all owners, for reading. */
+export class UsageLedger {
+  readonly #database: Database;
+  readonly #clock: Clock;
+
+  constructor({ database, clock }: Pick<Context, 'database' | 'clock'>) {
+    this.#database = database;
+    this.#clock = clock;
+  }
+
+  /** An owner's usage on the requested days, today and this month. */
+  async ofOwner(owner: Owner, requested: RequestedDays) {
+    const now = this.#clock.now();
+    const range = rangeOf(requested, now);
+    const { organizationId } = owner;
+    const key = keyOf(owner);
+    const today = dayOf(now);
+    const budget = await findBudget(this.#database.read, organizationId, key);
+    const [use] = await readUse(
+      this.#database.read,
+      organizationId,
+      [key],
+      today,
+      monthRange(today),
+    );
+    const days = await listDays(this.#database.read, organizationId, key, range);
+    const limits = limitsBody(budget);
+    return {
+      ...ownerField(owner),
+      ...range,
+      limits,
+      today: {
+        ...periodBody(limits.tokens_per_day, tokensOfDay(use)),
+        ...costBody(budget?.cost_per_day ?? null, costOfDay(use), use?.day_partial),
+      },
+      month: {
+        ...periodBody(limits.tokens_per_month, tokensOfMonth(use)),
+        ...costBody(budget?.cost_per_month ?? null, costOfMonth(use), use?.month_partial),
+      },
+      days: days.map(dayBody),
+    };
+  }
+
+  /** A page of all owners' usage on the requested days, newest first. */
+  async list(filters: UsageFilters, requested: RequestedDays, page: PageAsked) {
+    const range = rangeOf(requested, this.#clock.now());
+    const { rows, total } = await listUsage(this.#database.read, filters, range, page);
+    return { data: rows.map(ownerDayBody), total };
+  }
 }
-
-export type Usage = ReturnType<typeof createUsage>;
-
-export function createUsage(deps: UsageDeps) {
-  return bind(deps, { ofOwner, list });
-}
-
-/** An owner's usage on the requested days, today and this month. */
-async function ofOwner({ database, clock }: UsageDeps, owner: Owner, asked: RequestedDays) {
-  const now = clock.now();
-  const range = rangeOf(asked, now);
-  const { organizationId } = owner;
-  const key = keyOf(owner);
-  const today = dayOf(now);
-  const budget = await findBudget(database.read, organizationId, key);
-  const [use] = await readUse(database.read, organizationId, [key], today, monthRange(today));
-  const days = await listDays(database.read, organizationId, key, range);
-  const limits = limitsBody(budget);
-  return {
-    ...ownerField(owner),
-    ...range,
-    limits,
-    today: {
-      ...periodBody(limits.tokens_per_day, tokensOfDay(use)),
-      ...costBody(budget?.cost_per_day ?? null, costOfDay(use), use?.day_partial),
-    },
-    month: {
-      ...periodBody(limits.tokens_per_month, tokensOfMonth(use)),
-      ...costBody(budget?.cost_per_month ?? null, costOfMonth(use), use?.month_partial),
-    },
-    days: days.map(dayBody),
-  };
-}
-
-/** A page of all owners' usage on the requested days, newest first. */
-async function list(
-  { database, clock }: UsageDeps,
-  filters: UsageFilters,
-  asked: RequestedDays,
-  page: PageAsked,
-) {
-  const range = rangeOf(asked, clock.now());
-  const { rows, total } = await listUsage(database.read, filters, range, page);
-  return { data: rows.map(ownerDayBody), total };
-}
-
 type OwnerDayRow = Awaited<ReturnType<typeof listUsage>>['rows'][number];
 
 function ownerDayBody(row: OwnerDayRow) {
