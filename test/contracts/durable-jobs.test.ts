@@ -5,7 +5,7 @@ import { findOldestDue, findOldestDueOf } from '../../src/core/jobs/oldest-due.s
 import { endUnendedOfKey } from '../../src/core/jobs/revoked-key.ts';
 import { countUnendedOf } from '../../src/core/jobs/unended-jobs.store.ts';
 import { wokenAt } from '../../src/core/jobs/waiting.store.ts';
-import { createSkillRegistry } from '../../src/core/skills/registry.ts';
+import { SkillRegistry } from '../../src/core/skills/registry.ts';
 import { newId } from '../../src/kernel/ids.ts';
 import { expectConsistent } from '../support/consistency.ts';
 import { engines } from '../support/databases.ts';
@@ -312,7 +312,7 @@ describe.each(await engines())('on $name', (engine) => {
     const without = await jobsWorld(engine, { database, clock });
     const skill = { category: 'test', name: 'leaving', version: 'v1.0' };
     const texts = { displayName: '', description: '', parameters: {}, output: {} };
-    await createSkillRegistry(database, clock).register([{ ...skill, ...texts }]);
+    await new SkillRegistry({ database, clock }).register([{ ...skill, ...texts }]);
     await skills.refresh();
     const { id } = await world.submit({ skill });
     await world.attempt(id, waiting, async () => {

@@ -1,7 +1,7 @@
 /** Perform and settle: from an accepted job to its end (docs/decisions/jobs.md, docs/decisions/conversations.md). */
 import { describe, expect, test } from 'vitest';
 import type { Database } from '../../src/adapters/database/database.ts';
-import { createSkillRegistry } from '../../src/core/skills/registry.ts';
+import { SkillRegistry } from '../../src/core/skills/registry.ts';
 import { whileThere } from '../support/broken-database.ts';
 import { expectConsistent } from '../support/consistency.ts';
 import { engines } from '../support/databases.ts';
@@ -21,7 +21,7 @@ async function registerNew(world: JobsWorld, loaded: readonly (typeof newSkill)[
       .list('default')
       .map(({ category, version, name }) => `${category}/${version}/${name}`),
   );
-  await createSkillRegistry(world.database, world.clock).register(
+  await new SkillRegistry(world).register(
     loaded.map((one) => ({ ...one, displayName: '', description: '', parameters: {}, output: {} })),
     elsewhere,
   );

@@ -9,7 +9,7 @@ import type { KnownSkills } from '../../src/core/agents/covered.ts';
 import { clockSkewMs } from '../../src/core/agents/removed-agents.ts';
 import { ApiKeys } from '../../src/core/api-keys/api-keys.ts';
 import type { SkillFacts } from '../../src/core/skills/fields.ts';
-import { createSkillRegistry, type SkillLookup } from '../../src/core/skills/registry.ts';
+import { type SkillLookup, SkillRegistry } from '../../src/core/skills/registry.ts';
 import { recordRemoteSkills } from '../../src/core/skills/remote-skills.ts';
 import { systemClock } from '../../src/kernel/clock.ts';
 import { contextOf } from '../support/context.ts';
@@ -469,7 +469,7 @@ describe.each(await engines())('on $name', (engine) => {
     async function registry() {
       const clock = manualClock();
       const database = await engine.emptied();
-      return { clock, database, skills: createSkillRegistry(database, clock) };
+      return { clock, database, skills: new SkillRegistry({ database, clock }) };
     }
 
     test('keeps the id of a skill over restarts, changes and absences', async () => {
@@ -482,7 +482,7 @@ describe.each(await engines())('on $name', (engine) => {
       expect(skills.findActive('default', 'text', 'v1.0', 'a')).toBeUndefined();
       expect(skills.definition('default', 'text', 'v1.0', 'a')).toBeUndefined();
       clock.advance(1_000);
-      const restarted = createSkillRegistry(database, clock);
+      const restarted = new SkillRegistry({ database, clock });
       await restarted.register([facts('a', { description: 'new' }), facts('b')]);
 
       expect(restarted.active('default', 'text', 'v1.0', 'a')).toMatchObject({
@@ -565,7 +565,7 @@ describe.each(await engines())('on $name', (engine) => {
       expect(() => skills.registered(...globex)).toThrow('No registered skill matches');
       expect(() => skills.byId('globex', id)).toThrow('No version of a skill has this id');
       expect(messageOf(globex)).toBe(messageOf(unknown));
-      expect(['acme', 'globex'].map(skills.audienceOf)).toEqual(['acme', '']);
+      expect(['acme', 'globex'].map((id) => skills.audienceOf(id))).toEqual(['acme', '']);
       expect(skills.registeredAnywhere('mcp-tickets', 'v1.0', 'create').id).toBe(id);
 
       await record(['acme', 'globex']);
@@ -580,7 +580,7 @@ describe.each(await engines())('on $name', (engine) => {
     test('registers the same skills from several processes that start at the same moment', async () => {
       const { database, clock } = await registry();
       const many = Array.from({ length: 20 }, (_, i) => facts(`skill-${i}`));
-      const registries = [1, 2, 3].map(() => createSkillRegistry(database, clock));
+      const registries = [1, 2, 3].map(() => new SkillRegistry({ database, clock }));
 
       await Promise.all(registries.map((one) => one.register(many)));
 

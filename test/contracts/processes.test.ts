@@ -3,7 +3,7 @@ import { sql } from 'kysely';
 import { describe, expect, test } from 'vitest';
 import { createDatabaseClock } from '../../src/adapters/database/clock.ts';
 import type { Database } from '../../src/adapters/database/database.ts';
-import { createSkillRegistry } from '../../src/core/skills/registry.ts';
+import { SkillRegistry } from '../../src/core/skills/registry.ts';
 import { Processes } from '../../src/platform/processes/processes.ts';
 import { ThisProcess } from '../../src/platform/processes/this-process.ts';
 import { contextOf } from '../support/context.ts';
@@ -203,11 +203,11 @@ describe.each(await engines())('on $name', (engine) => {
   describe('a skill of several processes', () => {
     test('that a process has just loaded is active at once', async () => {
       const [database, clock] = [await engine.emptied(), manualClock()];
-      const old = createSkillRegistry(database, clock);
+      const old = new SkillRegistry({ database, clock });
       await old.register([]);
       const asOf = clock.now();
       clock.advance(1);
-      await createSkillRegistry(database, clock).register([fact('new')]);
+      await new SkillRegistry({ database, clock }).register([fact('new')]);
 
       await old.confirm([], new Set(), asOf);
 
@@ -216,9 +216,9 @@ describe.each(await engines())('on $name', (engine) => {
 
     test('is inactive only when no live process has it', async () => {
       const [database, clock] = [await engine.emptied(), manualClock()];
-      const old = createSkillRegistry(database, clock);
+      const old = new SkillRegistry({ database, clock });
       await old.register([fact('old'), fact('both')]);
-      const next = createSkillRegistry(database, clock);
+      const next = new SkillRegistry({ database, clock });
 
       await next.register(
         [fact('both'), fact('new')],
@@ -233,9 +233,9 @@ describe.each(await engines())('on $name', (engine) => {
 
     test('has the definition of the process that started last, which the others do not replace', async () => {
       const [database, clock] = [await engine.emptied(), manualClock()];
-      const old = createSkillRegistry(database, clock);
+      const old = new SkillRegistry({ database, clock });
       await old.register([fact('echo', 'as it was')]);
-      await createSkillRegistry(database, clock).register([fact('echo', 'as it is')]);
+      await new SkillRegistry({ database, clock }).register([fact('echo', 'as it is')]);
 
       await old.confirm([fact('echo', 'as it was')], new Set(), clock.now());
 
@@ -245,8 +245,8 @@ describe.each(await engines())('on $name', (engine) => {
     test('is changed for all of them within a look', async () => {
       const [database, clock] = [await engine.emptied(), manualClock()];
       const [one, other] = [
-        createSkillRegistry(database, clock),
-        createSkillRegistry(database, clock),
+        new SkillRegistry({ database, clock }),
+        new SkillRegistry({ database, clock }),
       ];
       await one.register([fact('echo')]);
       await other.refresh();

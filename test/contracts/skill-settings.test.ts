@@ -1,8 +1,10 @@
 /** Organizations' values of settings of skills, on every database. */
 import { randomBytes } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
-import { createSkillSettings } from '../../src/core/skills/settings.ts';
+import { readConfig } from '../../src/core/config/config.ts';
+import { SkillSettings } from '../../src/core/skills/settings.ts';
 import { Cipher } from '../../src/kernel/encryption.ts';
+import { contextOf } from '../support/context.ts';
 import { engines } from '../support/databases.ts';
 import { manualClock } from '../support/manual-clock.ts';
 
@@ -28,7 +30,14 @@ describe.each(await engines())('on $name', (engine) => {
     const other = engine.name === 'SQLite' ? database : await place.open();
     const key = randomBytes(32);
     const processWith = (cipher: Cipher | null, on = database) =>
-      createSkillSettings({ database: on, clock, cipher, environment });
+      new SkillSettings(
+        contextOf({
+          database: on,
+          clock,
+          config: { ...readConfig({}), skillEnvironment: environment },
+        }),
+        cipher,
+      );
     return {
       clock,
       database,

@@ -4,7 +4,7 @@ import { describe, expect, test } from 'vitest';
 import type { Database } from '../../src/adapters/database/database.ts';
 import { claimJobs } from '../../src/core/jobs/admission.store.ts';
 import { insertJobs } from '../../src/core/jobs/jobs.store.ts';
-import { createSkillRegistry } from '../../src/core/skills/registry.ts';
+import { SkillRegistry } from '../../src/core/skills/registry.ts';
 import { newId } from '../../src/kernel/ids.ts';
 import { createLogger } from '../../src/kernel/log.ts';
 import { Recorder } from '../../src/platform/statistics/recorder.ts';
@@ -36,7 +36,7 @@ describe.each(await engines())('on $name', (engine) => {
     const warn = (fields: unknown) => void warnings.push(fields);
     const log = Object.assign(createLogger('silent'), { warn });
     const recorderOn = (on: Database) => new Recorder(contextOf({ database: on, clock, log }));
-    const skills = Object.assign(createSkillRegistry(database, clock), {
+    const skills = Object.assign(new SkillRegistry({ database, clock }), {
       registered: () => undefined as never,
     });
     const statistics = new Statistics(contextOf({ database, clock }), skills, {

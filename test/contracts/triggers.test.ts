@@ -15,7 +15,7 @@ import { Execution } from '../../src/core/jobs/execute.ts';
 import { RunningJobs } from '../../src/core/jobs/running-jobs.ts';
 import type { Settler } from '../../src/core/jobs/settle.ts';
 import { openUnconfirmedClaims } from '../../src/core/jobs/unconfirmed-claims.ts';
-import { createSkillRegistry } from '../../src/core/skills/registry.ts';
+import { SkillRegistry } from '../../src/core/skills/registry.ts';
 import type { Caller } from '../../src/kernel/caller.ts';
 import { Cipher } from '../../src/kernel/encryption.ts';
 import { createLogger } from '../../src/kernel/log.ts';
@@ -55,7 +55,7 @@ const skill = (name: string) => ({
 async function processOn(database: Database, clock: ManualClock) {
   const { agents } = composeAgents({ database, clock });
   const apiKeys = new ApiKeys(contextOf({ database, clock }), agents.createDefault);
-  const skills = createSkillRegistry(database, clock);
+  const skills = new SkillRegistry({ database, clock });
   await skills.register([
     skill('echo'),
     { ...skill('vault'), requiredScopes: ['vault'] },

@@ -38,8 +38,8 @@ import type { Settled } from '../../src/core/jobs/settle-effects.ts';
 import { StatusStream } from '../../src/core/jobs/status-events.ts';
 import { beginning, jobStream } from '../../src/core/jobs/stream.ts';
 import type { Memories } from '../../src/core/memories/memories.ts';
-import { createSkillRegistry, type SkillRegistry } from '../../src/core/skills/registry.ts';
-import { createSkillSettings } from '../../src/core/skills/settings.ts';
+import { SkillRegistry } from '../../src/core/skills/registry.ts';
+import { SkillSettings } from '../../src/core/skills/settings.ts';
 import type { Caller } from '../../src/kernel/caller.ts';
 import { createLogger } from '../../src/kernel/log.ts';
 import { contextOf } from './context.ts';
@@ -193,8 +193,8 @@ export async function jobsWorld(
   const base = contextOf({ config, database, queue, clock, observers });
   const { agents, memories } = composeAgents(base);
   const apiKeys = new ApiKeys(contextOf({ database, clock }), agents.createDefault);
-  const skills = createSkillRegistry(database, clock);
-  const skillSettings = createSkillSettings({ database, clock, cipher: null, environment: {} });
+  const skills = new SkillRegistry({ database, clock });
+  const skillSettings = new SkillSettings(base, null);
   const conversations = new Conversations({ database });
   const thinking = composeThinking({
     base,

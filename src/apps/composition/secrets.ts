@@ -3,7 +3,7 @@
 import { opensSealedSecrets, SigningSecrets } from '../../adapters/database/signing-secrets.ts';
 import type { Context } from '../../core/context/context.ts';
 import { Credentials } from '../../core/credentials/credentials.ts';
-import { createSkillSettings } from '../../core/skills/settings.ts';
+import { SkillSettings } from '../../core/skills/settings.ts';
 import { Cipher } from '../../kernel/encryption.ts';
 import type { Processes } from '../../platform/processes/processes.ts';
 
@@ -13,7 +13,7 @@ export async function composeSecrets(
   encryptionKey: Buffer | null,
   processes: Pick<Processes, 'canAll'> | null,
 ) {
-  const { config, database, clock, log } = context;
+  const { database, log } = context;
   const cipher = encryptionKey === null ? null : new Cipher(encryptionKey);
   const credentials = new Credentials(context, cipher);
   const unusable = await credentials.countUnusable();
@@ -23,12 +23,7 @@ export async function composeSecrets(
       'stored API keys of providers cannot be decrypted: put the encryption key back that they were stored under, or store them again',
     );
   }
-  const skillSettings = createSkillSettings({
-    database,
-    clock,
-    cipher,
-    environment: config.skillEnvironment,
-  });
+  const skillSettings = new SkillSettings(context, cipher);
   const unusableSettings = await skillSettings.countUnusable();
   if (unusableSettings > 0) {
     log.warn(

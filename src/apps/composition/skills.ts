@@ -1,16 +1,16 @@
 import type { Context } from '../../core/context/context.ts';
 import type { ExecutorPool } from '../../core/executors/pool.ts';
-import { createSkillRegistry, skillKey } from '../../core/skills/registry.ts';
+import { SkillRegistry, skillKey } from '../../core/skills/registry.ts';
 import type { LoadedSkill } from '../../core/skills/sources/modules.ts';
 import type { Processes } from '../../platform/processes/processes.ts';
 
 /** The registry of skills, with those that the executors of this process have loaded. */
 export async function composeSkills(
-  { database, clock }: Pick<Context, 'database' | 'clock'>,
+  context: Context,
   executors: Pick<ExecutorPool, 'definitions'> | null,
   processes: Pick<Processes, 'skills'> | null,
 ) {
-  const skills = createSkillRegistry(database, clock);
+  const skills = new SkillRegistry(context);
   if (executors === null) await skills.refresh();
   else await skills.register(executors.definitions, processes?.skills());
   const loaded = fromDefinitions(

@@ -83,7 +83,10 @@ export function composeThinking(deps: ThinkingDeps): ComposedThinking {
   const thinking = createThinking({
     clock,
     agents,
-    skills: { list: skills.list, readFile: skillFileReader(deps.definitions) },
+    skills: {
+      list: (...request) => skills.list(...request),
+      readFile: skillFileReader(deps.definitions),
+    },
     models: modelsOf(deps),
     records: {
       dialogue: (...request) => conversations.dialogue(...request),

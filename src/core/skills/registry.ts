@@ -9,6 +9,7 @@ import type { Clock } from '../../kernel/clock.ts';
 import { PlatformError } from '../../kernel/errors.ts';
 import { newId } from '../../kernel/ids.ts';
 import type { Validate } from '../../kernel/json-schema.ts';
+import type { Context } from '../context/context.ts';
 import type { SkillFacts } from './fields.ts';
 import {
   bySortKey,
@@ -45,61 +46,6 @@ export interface Skill extends Required<SkillFacts> {
 /** Most versions that an error names. */
 const versionsNamedMax = 10;
 
-export interface SkillRegistry {
-  /**
-   * Stores the skills of `facts`: adds new ones, updates changed ones, and marks absent ones inactive
-   * unless another process has loaded them (`elsewhere`, by key).
-   */
-  register(facts: readonly SkillFacts[], elsewhere?: ReadonlySet<string>): Promise<void>;
-  /**
-   * Like `register`, for a process that has already registered `facts`. Later changes by another process
-   * are kept, because they may be newer. `elsewhere` was read at `asOf`, so a skill that has changed
-   * since then is not marked inactive.
-   */
-  confirm(
-    facts: readonly SkillFacts[],
-    elsewhere: ReadonlySet<string>,
-    asOf: number,
-  ): Promise<void>;
-  /** Reloads the changes of other processes. */
-  refresh(): Promise<void>;
-  /** The active skill of that tuple, or `404 skill_not_found`. */
-  active(...lookup: SkillLookup): Skill;
-  /** The error that `active` throws; it names the active versions of the skill. */
-  notFound(...lookup: SkillLookup): PlatformError;
-  /** Like `active`, undefined when there is none. */
-  findActive(...lookup: SkillLookup): Skill | undefined;
-  /** The version of that tuple, active or not, or `404 skill_not_found` when it was never registered. */
-  registered(...lookup: SkillLookup): Skill;
-  /** The version of that id, active or not, or `404 skill_not_found`. */
-  byId(organizationId: string, id: string): Skill;
-  /** The definition that accepted runs use, active or not; undefined when no process has loaded it. */
-  definition(...lookup: SkillLookup): Skill | undefined;
-  /** The service outside that runs the skill of that key; null where executors do, or where there is none. */
-  sourceOf(key: string): string | null;
-  /** When its last definition went away; undefined while a process has loaded it, or if none ever had. */
-  goneSince(category: string, version: string, name: string): number | undefined;
-  /** Active skills, sorted by category, name and version; of one category when it is given. */
-  list(organizationId: string, category?: string): Skill[];
-  /**
-   * A text that is the same for organizations with the same skills: empty for those to which no skill belongs by name.
-   */
-  audienceOf(organizationId: string): string;
-  /** For the administrator: every version that was ever registered, of all organizations, in the same order. */
-  listAll(): Skill[];
-  /** For the administrator: like `registered`, whichever organizations the version belongs to. */
-  registeredAnywhere(category: string, version: string, name: string): Skill;
-  /** Calls the listener after each change of skills that this process learns of. */
-  onChange(listener: (changed: ChangedSkills) => void): void;
-  /** Deprecates or activates a version (docs/decisions/skills.md); `404 skill_not_found` when it was never registered. */
-  setDeprecated(
-    category: string,
-    version: string,
-    name: string,
-    deprecated: boolean,
-  ): Promise<Skill>;
-}
-
 /** The organization for which a skill is looked up, and the skill's category, version and name. */
 export type SkillLookup = readonly [
   organizationId: string,
@@ -107,6 +53,8 @@ export type SkillLookup = readonly [
   version: string,
   name: string,
 ];
+
+type SkillTuple = readonly [category: string, version: string, name: string];
 
 /** The columns of a row that name a skill. */
 export interface SkillColumns {
@@ -128,90 +76,224 @@ export interface ChangedSkills {
   readonly organizations: ReadonlySet<string> | null;
 }
 
-interface State {
-  readonly database: Database;
-  readonly clock: Clock;
-  /** By key, as are `skills`. */
-  rows: ReadonlyMap<string, SkillRow>;
-  skills: ReadonlyMap<string, Skill>;
+/** The skills of all organizations, as this process knows them. */
+export class SkillRegistry {
+  readonly #database: Database;
+  readonly #clock: Clock;
+  /** By key, as are `#skills`. */
+  #rows: ReadonlyMap<string, SkillRow> = new Map();
+  #skills: ReadonlyMap<string, Skill> = new Map();
   /** The organizations that skills belong to by name. */
-  named: ReadonlySet<string>;
+  #named: ReadonlySet<string> = new Set();
   /** The state that `refresh` read last. */
-  known: string;
-  readonly listeners: ((changed: ChangedSkills) => void)[];
-}
+  #known = '';
+  readonly #listeners: ((changed: ChangedSkills) => void)[] = [];
 
-export function createSkillRegistry(database: Database, clock: Clock): SkillRegistry {
-  const state: State = {
-    ...{ database, clock, rows: new Map(), skills: new Map(), named: new Set<string>() },
-    known: '',
-    listeners: [],
-  };
-  return {
-    async register(facts, elsewhere = new Set()) {
-      await reload(state);
-      await record(state, { facts, elsewhere, isUpToDate: isStored });
-    },
-    async confirm(facts, elsewhere, asOf) {
-      await reload(state);
-      await record(state, { facts, elsewhere, isUpToDate: (row) => row?.defined === 1, asOf });
-    },
-    refresh: () => refresh(state),
-    active(...lookup) {
-      const skill = findActive(state, lookup);
-      if (skill === undefined) throw notFound(state, 'active', lookup);
-      return skill;
-    },
-    notFound: (...lookup) => notFound(state, 'active', lookup),
-    findActive: (...lookup) => findActive(state, lookup),
-    registered(...lookup) {
-      const skill = find(state, lookup);
-      if (skill === undefined) throw notFound(state, 'registered', lookup);
-      return skill;
-    },
-    byId(organizationId, id) {
-      for (const skill of state.skills.values()) {
-        if (skill.id === id && belongsTo(skill, organizationId)) return skill;
+  constructor({ database, clock }: Pick<Context, 'database' | 'clock'>) {
+    this.#database = database;
+    this.#clock = clock;
+  }
+
+  /**
+   * Stores the skills of `facts`: adds new ones, updates changed ones, and marks absent ones inactive
+   * unless another process has loaded them (`elsewhere`, by key).
+   */
+  async register(
+    facts: readonly SkillFacts[],
+    elsewhere: ReadonlySet<string> = new Set(),
+  ): Promise<void> {
+    await this.#reload();
+    await this.#record({ facts, elsewhere, isUpToDate: isStored });
+  }
+
+  /**
+   * Like `register`, for a process that has already registered `facts`. Later changes by another process
+   * are kept, because they may be newer. `elsewhere` was read at `asOf`, so a skill that has changed
+   * since then is not marked inactive.
+   */
+  async confirm(
+    facts: readonly SkillFacts[],
+    elsewhere: ReadonlySet<string>,
+    asOf: number,
+  ): Promise<void> {
+    await this.#reload();
+    await this.#record({ facts, elsewhere, isUpToDate: (row) => row?.defined === 1, asOf });
+  }
+
+  /** Reloads the changes of other processes. */
+  async refresh(): Promise<void> {
+    const stored = await stateOfSkills(this.#database.read);
+    if (stored === this.#known) return;
+    await this.#reload();
+    this.#known = stored;
+  }
+
+  /** The active skill of that tuple, or `404 skill_not_found`. */
+  active(...lookup: SkillLookup): Skill {
+    const skill = this.findActive(...lookup);
+    if (skill === undefined) throw this.notFound(...lookup);
+    return skill;
+  }
+
+  /** The error that `active` throws; it names the active versions of the skill. */
+  notFound(...lookup: SkillLookup): PlatformError {
+    return this.#notFound('active', lookup);
+  }
+
+  /** Like `active`, undefined when there is none. */
+  findActive(...lookup: SkillLookup): Skill | undefined {
+    const skill = this.#find(lookup);
+    return skill?.isActive ? skill : undefined;
+  }
+
+  /** The version of that tuple, active or not, or `404 skill_not_found` when it was never registered. */
+  registered(...lookup: SkillLookup): Skill {
+    const skill = this.#find(lookup);
+    if (skill === undefined) throw this.#notFound('registered', lookup);
+    return skill;
+  }
+
+  /** The version of that id, active or not, or `404 skill_not_found`. */
+  byId(organizationId: string, id: string): Skill {
+    for (const skill of this.#skills.values()) {
+      if (skill.id === id && belongsTo(skill, organizationId)) return skill;
+    }
+    throw new PlatformError('skill_not_found', 'No version of a skill has this id');
+  }
+
+  /** The definition that accepted runs use, active or not; undefined when no process has loaded it. */
+  definition(...lookup: SkillLookup): Skill | undefined {
+    const [, ...tuple] = lookup;
+    return this.#rows.get(skillKey(...tuple))?.defined === 1 ? this.#find(lookup) : undefined;
+  }
+
+  /** The service outside that runs the skill of that key; null where executors do, or where there is none. */
+  sourceOf(key: string): string | null {
+    return this.#skills.get(key)?.remoteSourceId ?? null;
+  }
+
+  /** When its last definition went away; undefined while a process has loaded it, or if none ever had. */
+  goneSince(category: string, version: string, name: string): number | undefined {
+    const row = this.#rows.get(skillKey(category, version, name));
+    return row?.defined === 0 ? row.updated_at : undefined;
+  }
+
+  /** Active skills, sorted by category, name and version; of one category when it is given. */
+  list(organizationId: string, category?: string): Skill[] {
+    return [...this.#skills.values()]
+      .filter((skill) => skill.isActive && (category === undefined || skill.category === category))
+      .filter((skill) => belongsTo(skill, organizationId))
+      .sort(bySortKey);
+  }
+
+  /**
+   * A text that is the same for organizations with the same skills: empty for those to which no skill belongs by name.
+   */
+  audienceOf(organizationId: string): string {
+    return this.#named.has(organizationId) ? organizationId : '';
+  }
+
+  /** For the administrator: every version that was ever registered, of all organizations, in the same order. */
+  listAll(): Skill[] {
+    return [...this.#skills.values()].sort(bySortKey);
+  }
+
+  /** For the administrator: like `registered`, for the versions of every organization. */
+  registeredAnywhere(...tuple: SkillTuple): Skill {
+    const skill = this.#skills.get(skillKey(...tuple));
+    if (skill === undefined) throw noMatch('registered', tuple, [...this.#skills.values()]);
+    return skill;
+  }
+
+  /** Calls the listener after each change of skills that this process learns of. */
+  onChange(listener: (changed: ChangedSkills) => void): void {
+    this.#listeners.push(listener);
+  }
+
+  /** Deprecates or activates a version (docs/decisions/skills.md); `404 skill_not_found` when it was never registered. */
+  async setDeprecated(
+    category: string,
+    version: string,
+    name: string,
+    deprecated: boolean,
+  ): Promise<Skill> {
+    const key = skillKey(category, version, name);
+    const row = this.#rows.get(key);
+    if (row === undefined) {
+      throw noMatch('registered', [category, version, name], [...this.#skills.values()]);
+    }
+    if (row.deprecated !== Number(deprecated)) {
+      const changes = { deprecated: Number(deprecated), updated_at: this.#clock.now() };
+      await this.#database.write((tx) => updateSkill(tx, row.id, changes));
+      await this.#reload();
+    }
+    return this.#skills.get(key) as Skill;
+  }
+
+  async #reload(): Promise<void> {
+    const stored = await listSkillRows(this.#database.read);
+    const before = { rows: this.#rows, skills: this.#skills };
+    this.#rows = new Map(
+      stored.map((row) => [skillKey(row.category, row.version, row.skill_name), row]),
+    );
+    this.#skills = new Map(
+      Array.from(this.#rows, ([key, row]) => {
+        // An unchanged skill is kept, because it holds its compiled validator.
+        const known = isSameRow(row, before.rows.get(key)) ? before.skills.get(key) : undefined;
+        return [key, known ?? toSkill(row)];
+      }),
+    );
+    this.#named = new Set(
+      this.#skills.values().flatMap(({ organizations }) => organizations ?? []),
+    );
+    const changed = changesBetween(before.skills, this.#skills);
+    if (changed.length === 0) return;
+    const organizations = organizationsOf(changed);
+    for (const listener of this.#listeners) listener({ organizations });
+  }
+
+  /** Stores the skills that this process has loaded, and marks those that no process has loaded. */
+  async #record({
+    facts,
+    elsewhere,
+    isUpToDate,
+    asOf = Number.POSITIVE_INFINITY,
+  }: LoadedFacts): Promise<void> {
+    const now = this.#clock.now();
+    const defined = new Set(facts.map(keyOf));
+    const changed = facts.filter((one) => !isUpToDate(this.#rows.get(keyOf(one)), one));
+    const vanished = [...this.#rows].filter(
+      ([key, row]) =>
+        row.defined === 1 &&
+        row.remote_source_id === null &&
+        row.updated_at < asOf &&
+        !defined.has(key) &&
+        !elsewhere.has(key),
+    );
+    if (changed.length === 0 && vanished.length === 0) return;
+    await this.#database.write(async (tx) => {
+      for (const one of changed) {
+        const row = this.#rows.get(keyOf(one));
+        const columns = { ...definedColumns(one), updated_at: now };
+        if (row !== undefined) await updateSkill(tx, row.id, columns);
+        else await insertSkill(tx, { id: newId(), ...columns, deprecated: 0, created_at: now });
       }
-      throw new PlatformError('skill_not_found', 'No version of a skill has this id');
-    },
-    definition(...lookup) {
-      const [, ...tuple] = lookup;
-      return state.rows.get(skillKey(...tuple))?.defined === 1 ? find(state, lookup) : undefined;
-    },
-    sourceOf: (key) => state.skills.get(key)?.remoteSourceId ?? null,
-    goneSince(category, version, name) {
-      const row = state.rows.get(skillKey(category, version, name));
-      return row?.defined === 0 ? row.updated_at : undefined;
-    },
-    list: (organizationId, category) => list(state, organizationId, category),
-    audienceOf: (organizationId) => (state.named.has(organizationId) ? organizationId : ''),
-    listAll: () => [...state.skills.values()].sort(bySortKey),
-    registeredAnywhere: (...tuple) => registeredAnywhere(state, tuple),
-    onChange: (listener) => void state.listeners.push(listener),
-    setDeprecated: (category, version, name, deprecated) =>
-      setDeprecated(state, [category, version, name], deprecated),
-  };
-}
+      for (const [, row] of vanished) {
+        await updateSkill(tx, row.id, { defined: 0, updated_at: now });
+      }
+    });
+    await this.#reload();
+  }
 
-async function reload(state: State): Promise<void> {
-  const stored = await listSkillRows(state.database.read);
-  const before = { rows: state.rows, skills: state.skills };
-  state.rows = new Map(
-    stored.map((row) => [skillKey(row.category, row.version, row.skill_name), row]),
-  );
-  state.skills = new Map(
-    Array.from(state.rows, ([key, row]) => {
-      // An unchanged skill is kept, because it holds its compiled validator.
-      const known = isSameRow(row, before.rows.get(key)) ? before.skills.get(key) : undefined;
-      return [key, known ?? toSkill(row)];
-    }),
-  );
-  state.named = new Set(state.skills.values().flatMap(({ organizations }) => organizations ?? []));
-  const changed = changesBetween(before.skills, state.skills);
-  if (changed.length === 0) return;
-  const organizations = organizationsOf(changed);
-  for (const listener of state.listeners) listener({ organizations });
+  #find([organizationId, ...tuple]: SkillLookup): Skill | undefined {
+    const skill = this.#skills.get(skillKey(...tuple));
+    return skill !== undefined && belongsTo(skill, organizationId) ? skill : undefined;
+  }
+
+  #notFound(what: 'active' | 'registered', [organizationId, ...tuple]: SkillLookup): PlatformError {
+    const known = [...this.#skills.values()].filter((skill) => belongsTo(skill, organizationId));
+    return noMatch(what, tuple, known);
+  }
 }
 
 /** The skills that differ, as they were and as they are. */
@@ -235,14 +317,8 @@ function organizationsOf(skills: readonly Skill[]): ReadonlySet<string> | null {
   return named;
 }
 
-async function refresh(state: State): Promise<void> {
-  const stored = await stateOfSkills(state.database.read);
-  if (stored === state.known) return;
-  await reload(state);
-  state.known = stored;
-}
-
-interface Found {
+/** The skills that processes have loaded. */
+interface LoadedFacts {
   readonly facts: readonly SkillFacts[];
   /** The keys of the skills that other processes have loaded. */
   readonly elsewhere: ReadonlySet<string>;
@@ -251,100 +327,14 @@ interface Found {
   readonly asOf?: number;
 }
 
-/** Stores the skills that this process has loaded, and marks those that no process has loaded. */
-async function record(
-  state: State,
-  { facts, elsewhere, isUpToDate, asOf = Number.POSITIVE_INFINITY }: Found,
-): Promise<void> {
-  const { rows, clock } = state;
-  const now = clock.now();
-  const defined = new Set(facts.map(keyOf));
-  const changed = facts.filter((one) => !isUpToDate(rows.get(keyOf(one)), one));
-  const vanished = [...rows].filter(
-    ([key, row]) =>
-      row.defined === 1 &&
-      row.remote_source_id === null &&
-      row.updated_at < asOf &&
-      !defined.has(key) &&
-      !elsewhere.has(key),
-  );
-  if (changed.length === 0 && vanished.length === 0) return;
-  await state.database.write(async (tx) => {
-    for (const one of changed) {
-      const row = state.rows.get(keyOf(one));
-      const columns = { ...definedColumns(one), updated_at: now };
-      if (row !== undefined) await updateSkill(tx, row.id, columns);
-      else await insertSkill(tx, { id: newId(), ...columns, deprecated: 0, created_at: now });
-    }
-    for (const [, row] of vanished) {
-      await updateSkill(tx, row.id, { defined: 0, updated_at: now });
-    }
-  });
-  await reload(state);
-}
-
 function belongsTo({ organizations }: Skill, organizationId: string): boolean {
   return organizations === null || organizations.has(organizationId);
-}
-
-function find({ skills }: State, [organizationId, ...tuple]: SkillLookup): Skill | undefined {
-  const skill = skills.get(skillKey(...tuple));
-  return skill !== undefined && belongsTo(skill, organizationId) ? skill : undefined;
-}
-
-function findActive(state: State, lookup: SkillLookup): Skill | undefined {
-  const skill = find(state, lookup);
-  return skill?.isActive ? skill : undefined;
-}
-
-function registeredAnywhere(
-  { skills }: State,
-  tuple: readonly [category: string, version: string, name: string],
-): Skill {
-  const skill = skills.get(skillKey(...tuple));
-  if (skill === undefined) throw noMatch('registered', tuple, [...skills.values()]);
-  return skill;
-}
-
-function list({ skills }: State, organizationId: string, category: string | undefined): Skill[] {
-  return [...skills.values()]
-    .filter((skill) => skill.isActive && (category === undefined || skill.category === category))
-    .filter((skill) => belongsTo(skill, organizationId))
-    .sort(bySortKey);
-}
-
-async function setDeprecated(
-  state: State,
-  [category, version, name]: [string, string, string],
-  deprecated: boolean,
-): Promise<Skill> {
-  const { database, clock } = state;
-  const key = skillKey(category, version, name);
-  const row = state.rows.get(key);
-  if (row === undefined) {
-    throw noMatch('registered', [category, version, name], [...state.skills.values()]);
-  }
-  if (row.deprecated !== Number(deprecated)) {
-    const changes = { deprecated: Number(deprecated), updated_at: clock.now() };
-    await database.write((tx) => updateSkill(tx, row.id, changes));
-    await reload(state);
-  }
-  return state.skills.get(key) as Skill;
-}
-
-function notFound(
-  { skills }: State,
-  what: 'active' | 'registered',
-  [organizationId, ...tuple]: SkillLookup,
-): PlatformError {
-  const known = [...skills.values()].filter((skill) => belongsTo(skill, organizationId));
-  return noMatch(what, tuple, known);
 }
 
 /** Names the existing versions, because the version is the most frequent mistake. */
 function noMatch(
   what: 'active' | 'registered',
-  [category, version, name]: readonly [category: string, version: string, name: string],
+  [category, version, name]: SkillTuple,
   known: readonly Skill[],
 ): PlatformError {
   const versions = known

@@ -10,11 +10,11 @@ import {
   encryptValue,
   sealedContexts,
 } from '../../adapters/database/sealed-values.ts';
-import { bind } from '../../kernel/bind.ts';
 import { type Clock, timestamp } from '../../kernel/clock.ts';
 import type { Cipher } from '../../kernel/encryption.ts';
 import { type Issue, invalidIn } from '../../kernel/errors.ts';
 import { createShortCache, type ShortCache } from '../../kernel/short-cache.ts';
+import type { Context } from '../context/context.ts';
 import type { SkillSetting } from './definition.ts';
 import { type Skill, skillKey } from './registry.ts';
 import {
@@ -65,159 +65,139 @@ export interface MissingSettings {
   readonly missing: string;
 }
 
-export type SkillSettings = ReturnType<typeof createSkillSettings>;
-
-interface SettingsDeps {
-  readonly database: Database;
-  readonly clock: Clock;
-  /** Null without an encryption key: values can be neither stored nor used then. */
-  readonly cipher: Cipher | null;
+/** The settings of skills of all organizations. */
+export class SkillSettings {
+  readonly #database: Database;
+  readonly #clock: Clock;
+  readonly #cipher: Cipher | null;
   /** The environment of the platform, without the platform's own settings. */
-  readonly environment: Readonly<Record<string, string>>;
-}
+  readonly #environment: Readonly<Record<string, string>>;
+  readonly #cache: ShortCache<readonly SettingRow[]>;
 
-interface SettingsState extends SettingsDeps {
-  readonly cache: ShortCache<readonly SettingRow[]>;
-}
-
-export function createSkillSettings(deps: SettingsDeps) {
-  const state: SettingsState = { ...deps, cache: createShortCache(deps.clock, cacheMs, cachedMax) };
-  return bind(state, { show, change, clear, forRun, countUnusable });
-}
-
-/** The settings of the skill for an organization, in the order of the definition. */
-async function show(
-  state: SettingsState,
-  organizationId: string,
-  skill: ConfiguredSkill,
-): Promise<SettingView[]> {
-  const rows = await findSettings(state.database.read, ownerOf(organizationId, skill));
-  return Object.entries(skill.config).map(([name, setting]) =>
-    view(state, name, setting, rowOf(rows, name)),
-  );
-}
-
-/**
- * Sets the given values, deletes those that are null, and keeps all others. Throws `400` for a setting that the
- * skill does not declare and for an unusable value, `409` without a cipher.
- */
-async function change(
-  state: SettingsState,
-  organizationId: string,
-  skill: ConfiguredSkill,
-  values: Readonly<Record<string, string | null>>,
-): Promise<SettingView[]> {
-  refuseMalformed(skill, values);
-  const { database, clock, cache } = state;
-  const owner = ownerOf(organizationId, skill);
-  const now = clock.now();
-  const rows: SettingRow[] = [];
-  const cleared: string[] = [];
-  for (const [name, value] of Object.entries(values)) {
-    if (value === null) cleared.push(name);
-    else {
-      const secret = Number(isSecret(skill.config[name]));
-      const named = { ...owner, name, secret };
-      const context = sealedContexts.skill_settings(named);
-      const sealed = encryptValue(state.cipher, value, context, 'Values of settings');
-      rows.push({ ...named, value: sealed, created_at: now, updated_at: now });
-    }
+  /** `cipher` is null without an encryption key: values can be neither stored nor used then. */
+  constructor(
+    { config, database, clock }: Pick<Context, 'config' | 'database' | 'clock'>,
+    cipher: Cipher | null,
+  ) {
+    this.#database = database;
+    this.#clock = clock;
+    this.#cipher = cipher;
+    this.#environment = config.skillEnvironment;
+    this.#cache = createShortCache(clock, cacheMs, cachedMax);
   }
-  await database.write(async (tx) => {
-    if (cleared.length > 0) await deleteSettings(tx, owner, cleared);
-    if (rows.length > 0) await replaceSettings(tx, rows);
-  });
-  cache.forget(keyOf(owner));
-  return show(state, organizationId, skill);
-}
 
-/** Deletes all values of an organization for a skill, those of all versions. */
-async function clear(
-  { database, cache }: SettingsState,
-  organizationId: string,
-  skill: ConfiguredSkill,
-): Promise<void> {
-  const owner = ownerOf(organizationId, skill);
-  await database.write((tx) => deleteSettings(tx, owner));
-  cache.forget(keyOf(owner));
-}
-
-/** What `ctx.config` holds in a run of the skill for an organization, or why the run cannot start. */
-async function forRun(
-  state: SettingsState,
-  organizationId: string,
-  skill: ConfiguredSkill,
-): Promise<RunSettings | MissingSettings> {
-  const owner = ownerOf(organizationId, skill);
-  const key = keyOf(owner);
-  const rows =
-    state.cache.get(key) ??
-    (await state.cache.read(key, () => findSettings(state.database.read, owner)));
-  const values: Record<string, string> = {};
-  const secrets: string[] = [];
-  const missing: string[] = [];
-  for (const [name, setting] of Object.entries(skill.config)) {
-    const row = rowOf(rows, name);
-    const found = findValue(state, name, setting, row);
-    if ('fault' in found) return { missing: unusable(skill, found.fault) };
-    if (found.source === 'missing') {
-      if (isRequired(setting)) missing.push(name);
-      continue;
-    }
-    values[name] = found.value;
-    if (isSecret(setting) || row?.secret === 1) secrets.push(found.value);
+  /** The settings of the skill for an organization, in the order of the definition. */
+  async show(organizationId: string, skill: ConfiguredSkill): Promise<SettingView[]> {
+    const rows = await findSettings(this.#database.read, ownerOf(organizationId, skill));
+    return Object.entries(skill.config).map(([name, setting]) =>
+      this.#view(name, setting, rowOf(rows, name)),
+    );
   }
-  if (missing.length > 0) return { missing: unset(skill, missing) };
-  return { values, secrets };
-}
 
-/** Counts the stored values, of the first 1,000, that cannot be decrypted. */
-async function countUnusable({ database, cipher }: SettingsState): Promise<number> {
-  const rows = await listSettings(database.read, checkedMax);
-  return rows.filter((row) => 'fault' in decrypted(cipher, row)).length;
-}
+  /**
+   * Sets the given values, deletes those that are null, and keeps all others. Throws `400` for a setting that the
+   * skill does not declare and for an unusable value, `409` without a cipher.
+   */
+  async change(
+    organizationId: string,
+    skill: ConfiguredSkill,
+    values: Readonly<Record<string, string | null>>,
+  ): Promise<SettingView[]> {
+    refuseMalformed(skill, values);
+    const owner = ownerOf(organizationId, skill);
+    const now = this.#clock.now();
+    const rows: SettingRow[] = [];
+    const cleared: string[] = [];
+    for (const [name, value] of Object.entries(values)) {
+      if (value === null) cleared.push(name);
+      else {
+        const secret = Number(isSecret(skill.config[name]));
+        const named = { ...owner, name, secret };
+        const context = sealedContexts.skill_settings(named);
+        const sealed = encryptValue(this.#cipher, value, context, 'Values of settings');
+        rows.push({ ...named, value: sealed, created_at: now, updated_at: now });
+      }
+    }
+    await this.#database.write(async (tx) => {
+      if (cleared.length > 0) await deleteSettings(tx, owner, cleared);
+      if (rows.length > 0) await replaceSettings(tx, rows);
+    });
+    this.#cache.forget(keyOf(owner));
+    return this.show(organizationId, skill);
+  }
 
+  /** Deletes all values of an organization for a skill, those of all versions. */
+  async clear(organizationId: string, skill: ConfiguredSkill): Promise<void> {
+    const owner = ownerOf(organizationId, skill);
+    await this.#database.write((tx) => deleteSettings(tx, owner));
+    this.#cache.forget(keyOf(owner));
+  }
+
+  /** The values of `ctx.config` in a run of the skill for an organization, or why the run cannot start. */
+  async forRun(
+    organizationId: string,
+    skill: ConfiguredSkill,
+  ): Promise<RunSettings | MissingSettings> {
+    const owner = ownerOf(organizationId, skill);
+    const key = keyOf(owner);
+    const rows =
+      this.#cache.get(key) ??
+      (await this.#cache.read(key, () => findSettings(this.#database.read, owner)));
+    const values: Record<string, string> = {};
+    const secrets: string[] = [];
+    const missing: string[] = [];
+    for (const [name, setting] of Object.entries(skill.config)) {
+      const row = rowOf(rows, name);
+      const found = this.#findValue(name, setting, row);
+      if ('fault' in found) return { missing: unusable(skill, found.fault) };
+      if (found.source === 'missing') {
+        if (isRequired(setting)) missing.push(name);
+        continue;
+      }
+      values[name] = found.value;
+      if (isSecret(setting) || row?.secret === 1) secrets.push(found.value);
+    }
+    if (missing.length > 0) return { missing: unset(skill, missing) };
+    return { values, secrets };
+  }
+
+  /** Counts the stored values, of the first 1,000, that cannot be decrypted. */
+  async countUnusable(): Promise<number> {
+    const rows = await listSettings(this.#database.read, checkedMax);
+    return rows.filter((row) => 'fault' in decrypted(this.#cipher, row)).length;
+  }
+
+  #findValue(name: string, setting: SkillSetting, row: SettingRow | undefined): Found {
+    if (row !== undefined) return { source: 'organization', ...decrypted(this.#cipher, row) };
+    const given = this.#environment[name];
+    if (given !== undefined && isUsable(setting, given)) {
+      return { source: 'environment', value: given };
+    }
+    if (setting.default !== undefined) return { source: 'default', value: setting.default };
+    return { source: 'missing' };
+  }
+
+  #view(name: string, setting: SkillSetting, row: SettingRow | undefined): SettingView {
+    const found = this.#findValue(name, setting, row);
+    const isShown =
+      'value' in found && found.source !== 'environment' && !isSecret(setting) && row?.secret !== 1;
+    return {
+      name,
+      description: setting.description,
+      secret: isSecret(setting),
+      required: isRequired(setting),
+      default: setting.default ?? null,
+      source: found.source,
+      value: isShown ? found.value : null,
+      updated_at: row === undefined ? null : timestamp(row.updated_at),
+      fault: 'fault' in found ? found.fault : null,
+    };
+  }
+}
 type Found =
   | { readonly source: Exclude<SettingSource, 'missing'>; readonly value: string }
   | { readonly source: 'missing' }
   | { readonly source: 'organization'; readonly fault: string };
-
-function findValue(
-  { cipher, environment }: SettingsState,
-  name: string,
-  setting: SkillSetting,
-  row: SettingRow | undefined,
-): Found {
-  if (row !== undefined) return { source: 'organization', ...decrypted(cipher, row) };
-  const given = environment[name];
-  if (given !== undefined && isUsable(setting, given)) {
-    return { source: 'environment', value: given };
-  }
-  if (setting.default !== undefined) return { source: 'default', value: setting.default };
-  return { source: 'missing' };
-}
-
-function view(
-  state: SettingsState,
-  name: string,
-  setting: SkillSetting,
-  row: SettingRow | undefined,
-): SettingView {
-  const found = findValue(state, name, setting, row);
-  const isShown =
-    'value' in found && found.source !== 'environment' && !isSecret(setting) && row?.secret !== 1;
-  return {
-    name,
-    description: setting.description,
-    secret: isSecret(setting),
-    required: isRequired(setting),
-    default: setting.default ?? null,
-    source: found.source,
-    value: isShown ? found.value : null,
-    updated_at: row === undefined ? null : timestamp(row.updated_at),
-    fault: 'fault' in found ? found.fault : null,
-  };
-}
 
 function decrypted(
   cipher: Cipher | null,
@@ -248,7 +228,7 @@ function refuseMalformed(
   if (issues.length > 0) throw invalidIn(issues);
 }
 
-/** A shorter secret could not be kept out of what runs say. */
+/** A shorter secret could not be removed from the output of runs. */
 function isUsable(setting: SkillSetting, value: string): boolean {
   return value.length >= (isSecret(setting) ? secretCharsMin : 1);
 }
