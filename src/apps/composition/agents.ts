@@ -1,7 +1,7 @@
 /** Agents and their memories, and what other slices store about an agent. */
-import { createAgentChanges } from '../../core/agents/agent-changes.ts';
-import { createAgentVersions, versionsOfAgent } from '../../core/agents/agent-versions.ts';
-import { type AgentDependent, createAgents } from '../../core/agents/agents.ts';
+import { AgentChanges } from '../../core/agents/agent-changes.ts';
+import { AgentVersions, versionsOfAgent } from '../../core/agents/agent-versions.ts';
+import { type AgentDependent, Agents } from '../../core/agents/agents.ts';
 import { namedByAgents } from '../../core/agents/called-agents.ts';
 import type { KnownSkills } from '../../core/agents/covered.ts';
 import type { Config } from '../../core/config/config.ts';
@@ -50,15 +50,12 @@ export function composeAgents(
   bus: Bus | null = null,
   meaning: () => Meaning | null = () => null,
 ) {
-  const { agentsMax: max, defaultModel, modelContextTokens } = { ...unbounded, ...config };
-  const models = { model: defaultModel, contextTokens: modelContextTokens };
-  const agentChanges = createAgentChanges(bus);
-  const agents = createAgents({
-    ...{ database, clock, settings: { models, max } },
-    slices: { skills, dependents: agentDependents },
-    changes: agentChanges,
-  });
-  const agentVersions = createAgentVersions({ database, agents });
+  const agentChanges = new AgentChanges({ bus });
+  const agents = new Agents(
+    { database, clock, config: { ...unbounded, ...config } },
+    { skills, dependents: agentDependents, changes: agentChanges },
+  );
+  const agentVersions = new AgentVersions({ database }, agents);
   const memories = createMemories({ database, clock, agents, meaning });
   return { agents, agentChanges, agentVersions, memories };
 }

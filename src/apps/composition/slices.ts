@@ -111,7 +111,6 @@ export async function composeSlices(parts: Parts, clock: Clock, writer: string) 
 /** The slices that jobs use. */
 async function composeUsed(parts: Parts, base: Context) {
   const { config, executors, cluster } = parts;
-  const { clock } = base;
   const processes = await composeProcesses(parts, base);
   const secrets = await composeSecrets(base, parts.encryptionKey, processes.cluster);
   const { skills, isLoaded } = await composeSkills(base, executors, processes.cluster);

@@ -3,31 +3,35 @@
  * be lost, so correctness must not depend on it.
  */
 import type { Bus } from '../../kernel/bus.ts';
+import type { Context } from '../context/context.ts';
 
 /** Receives the organization's id, or null when messages of any organization may have been missed. */
 export type AgentListener = (organizationId: string | null) => void;
 
-export interface AgentChanges {
-  tell(organizationId: string): void;
-  /** Listens until the process ends. */
-  listen(listener: AgentListener): void;
-}
+/** The listeners of this process. */
+export class AgentChanges {
+  readonly #bus: Bus | null;
+  readonly #listeners: AgentListener[] = [];
 
-export function createAgentChanges(bus: Bus | null): AgentChanges {
-  const listeners: AgentListener[] = [];
-  const notify: AgentListener = (organizationId) => {
-    for (const listener of listeners) listener(organizationId);
-  };
-  return {
-    tell(organizationId) {
-      notify(organizationId);
-      bus?.send('agents', organizationId);
-    },
-    listen(listener) {
-      listeners.push(listener);
-      if (listeners.length > 1) return;
-      bus?.listen('agents', notify);
-      bus?.onMissed(() => notify(null));
-    },
-  };
+  constructor({ bus }: Pick<Context, 'bus'>) {
+    this.#bus = bus;
+  }
+
+  /** Notifies the listeners of all processes. */
+  report(organizationId: string): void {
+    this.#notify(organizationId);
+    this.#bus?.send('agents', organizationId);
+  }
+
+  /** Listens until the process ends. */
+  listen(listener: AgentListener): void {
+    this.#listeners.push(listener);
+    if (this.#listeners.length > 1) return;
+    this.#bus?.listen('agents', (organizationId) => this.#notify(organizationId));
+    this.#bus?.onMissed(() => this.#notify(null));
+  }
+
+  #notify(organizationId: string | null): void {
+    for (const listener of this.#listeners) listener(organizationId);
+  }
 }

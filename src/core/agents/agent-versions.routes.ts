@@ -121,7 +121,7 @@ const restoreSchema = {
 };
 
 interface VersionRoutes {
-  readonly agents: Pick<Agents, 'find'>;
+  readonly agents: Agents;
   readonly agentVersions: AgentVersions;
 }
 

@@ -5,10 +5,10 @@
  */
 import type { Database, Transaction } from '../../adapters/database/database.ts';
 import type { PageAsked } from '../../adapters/database/page-bytes.ts';
-import { bind } from '../../kernel/bind.ts';
 import { timestamp } from '../../kernel/clock.ts';
 import { notFound } from '../../kernel/errors.ts';
 import { canonicalJson } from '../../kernel/text.ts';
+import type { Context } from '../context/context.ts';
 import { agentBody, emptyAgent } from './agent-rows.ts';
 import {
   deleteUnnamed,
@@ -31,17 +31,6 @@ const keptMax = 1_000;
 const deletedMax = 20;
 
 export type VersionFields = Pick<ReturnType<typeof agentBody>, VersionedField>;
-
-interface VersionsDeps {
-  readonly database: Database;
-  readonly agents: Pick<Agents, 'find' | 'lock' | 'update'>;
-}
-
-export type AgentVersions = ReturnType<typeof createAgentVersions>;
-
-export function createAgentVersions(deps: VersionsDeps) {
-  return bind(deps, { list, get, restore });
-}
 
 export const versionsOfAgent: AgentDependent = {
   remove: (tx, organizationId, agentId) => deleteVersions(tx, { organizationId, agentId }),
@@ -104,61 +93,76 @@ async function recordCurrent(tx: Transaction, row: AgentRow): Promise<void> {
   });
 }
 
-/** The agent; its present version is recorded. */
-async function recorded({ database, agents }: VersionsDeps, organizationId: string, id: string) {
-  const row = await agents.find(organizationId, id);
-  const wanted = { organizationId, agentId: id, n: row.version };
-  if ((await findVersion(database.read, wanted)) !== undefined) return row;
-  await database.write(async (tx) => recordCurrent(tx, await agents.lock(tx, organizationId, id)));
-  return row;
-}
+/** The versions of the agents of all organizations. */
+export class AgentVersions {
+  readonly #database: Database;
+  readonly #agents: Agents;
 
-async function list(deps: VersionsDeps, organizationId: string, id: string, page: PageAsked) {
-  const agent = await recorded(deps, organizationId, id);
-  const { rows, total } = await listVersions(deps.database.read, ofAgent(agent), page);
-  const versions = rows.map((row) => ({ ...summaryOf(row), is_current: row.n === agent.version }));
-  return { versions, total };
-}
+  constructor({ database }: Pick<Context, 'database'>, agents: Agents) {
+    this.#database = database;
+    this.#agents = agents;
+  }
 
-/** A version, and how it differs from another one: the one before it, where `compare` names none. */
-async function get(
-  deps: VersionsDeps,
-  organizationId: string,
-  id: string,
-  { n, compare }: { readonly n: number; readonly compare?: number | undefined },
-) {
-  const agent = await recorded(deps, organizationId, id);
-  const version = await found(deps, ofAgent(agent), n);
-  const other =
-    compare === undefined
-      ? await findVersionBefore(deps.database.read, ofAgent(agent), n)
-      : await found(deps, ofAgent(agent), compare);
-  const fields = readFields(version);
-  const before = other === undefined ? fields : readFields(other);
-  return {
-    ...summaryOf(version),
-    is_current: n === agent.version,
-    fields,
-    compared_to: other?.n ?? null,
-    differences: changedFields(before, fields).map((field) => ({
-      field,
-      before: before[field],
-      after: fields[field],
-    })),
-  };
-}
+  async list(organizationId: string, id: string, page: PageAsked) {
+    const agent = await this.#findRecorded(organizationId, id);
+    const { rows, total } = await listVersions(this.#database.read, ofAgent(agent), page);
+    const versions = rows.map((row) => ({
+      ...summaryOf(row),
+      is_current: row.n === agent.version,
+    }));
+    return { versions, total };
+  }
 
-/** Gives the agent the fields of a version again, as a new version. */
-async function restore(deps: VersionsDeps, writer: Writer, id: string, n: number) {
-  const agent = await recorded(deps, writer.organizationId, id);
-  const fields = readFields(await found(deps, ofAgent(agent), n));
-  return deps.agents.update(writer, id, fields, n);
-}
+  /** A version, and how it differs from another one: the one before it, where `compare` names none. */
+  async get(
+    organizationId: string,
+    id: string,
+    { n, compare }: { readonly n: number; readonly compare?: number | undefined },
+  ) {
+    const agent = await this.#findRecorded(organizationId, id);
+    const version = await this.#findVersion(ofAgent(agent), n);
+    const other =
+      compare === undefined
+        ? await findVersionBefore(this.#database.read, ofAgent(agent), n)
+        : await this.#findVersion(ofAgent(agent), compare);
+    const fields = readFields(version);
+    const before = other === undefined ? fields : readFields(other);
+    return {
+      ...summaryOf(version),
+      is_current: n === agent.version,
+      fields,
+      compared_to: other?.n ?? null,
+      differences: changedFields(before, fields).map((field) => ({
+        field,
+        before: before[field],
+        after: fields[field],
+      })),
+    };
+  }
 
-async function found({ database }: VersionsDeps, agent: OfAgent, n: number): Promise<VersionRow> {
-  const row = await findVersion(database.read, { ...agent, n });
-  if (row === undefined) throw notFound('Version');
-  return row;
+  /** Gives the agent the fields of a version again, as a new version. */
+  async restore(writer: Writer, id: string, n: number) {
+    const agent = await this.#findRecorded(writer.organizationId, id);
+    const fields = readFields(await this.#findVersion(ofAgent(agent), n));
+    return this.#agents.update(writer, id, fields, n);
+  }
+
+  /** The agent; its present version is recorded. */
+  async #findRecorded(organizationId: string, id: string) {
+    const row = await this.#agents.find(organizationId, id);
+    const present = { organizationId, agentId: id, n: row.version };
+    if ((await findVersion(this.#database.read, present)) !== undefined) return row;
+    await this.#database.write(async (tx) =>
+      recordCurrent(tx, await this.#agents.lock(tx, organizationId, id)),
+    );
+    return row;
+  }
+
+  async #findVersion(agent: OfAgent, n: number): Promise<VersionRow> {
+    const row = await findVersion(this.#database.read, { ...agent, n });
+    if (row === undefined) throw notFound('Version');
+    return row;
+  }
 }
 
 /** Fields that are newer than the recorded version get their defaults. */

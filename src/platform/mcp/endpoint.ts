@@ -22,7 +22,7 @@ export interface EndpointDeps extends Pick<McpServerDeps, 'process'> {
   readonly calls: CallsDeps;
   readonly list: Omit<McpServerDeps['list'], 'tools'> & {
     readonly skills: SkillRegistry;
-    readonly agentChanges: Pick<AgentChanges, 'listen'>;
+    readonly agentChanges: AgentChanges;
   };
   /** What the states of calls are signed with; the same in all processes. */
   readonly secret: string | Buffer;
