@@ -42,7 +42,7 @@ export async function isStillAdmitted(
   request: FastifyRequest,
   verify: (key: string) => Caller | Promise<Caller>,
   sessions: Pick<SessionSource, 'credentials'>,
-  keyOf: NonNullable<ApiKeyHookDeps['keyOf']> = keyInHeader,
+  keyOf: NonNullable<ApiKeyAdmission['keyOf']> = keyInHeader,
 ): Promise<boolean> {
   const key = keyOf(request);
   try {
@@ -55,8 +55,8 @@ export async function isStillAdmitted(
   }
 }
 
-/** What admitting a request with a key or session needs. */
-export interface ApiKeyHookDeps {
+/** Admits requests with a key or a session. Higher rooms verify keys and sessions. */
+export interface ApiKeyAdmission {
   /** The caller of a valid key; throws `401` for any other. */
   verify(key: string): Caller | Promise<Caller>;
   readonly sessions: Pick<SessionSource, 'credentials'>;
@@ -72,7 +72,7 @@ export interface ApiKeyHookDeps {
 }
 
 /** A hook that admits a request with a valid key or session, within its rate limit. */
-export function apiKeyHook(deps: ApiKeyHookDeps) {
+export function apiKeyHook(deps: ApiKeyAdmission) {
   return (request: FastifyRequest, reply: FastifyReply, done: (error?: Error) => void): void => {
     const refuse = (error: Error) => {
       if (isWrongSecret(error) && keySentWith(deps, request) !== undefined)
@@ -101,13 +101,13 @@ export function keyOrBearer(request: FastifyRequest): string | readonly string[]
   return /^Bearer +(\S.*)$/i.exec(authorization)?.[1] ?? '';
 }
 
-function keySentWith({ keyOf = keyInHeader }: ApiKeyHookDeps, request: FastifyRequest) {
+function keySentWith({ keyOf = keyInHeader }: ApiKeyAdmission, request: FastifyRequest) {
   return keyOf(request);
 }
 
 /** A promise only where the key, the session or the limit is not decided in this process's memory. */
 function authenticate(
-  deps: ApiKeyHookDeps,
+  deps: ApiKeyAdmission,
   request: FastifyRequest,
   reply: FastifyReply,
 ): void | Promise<void> {
@@ -123,7 +123,7 @@ function authenticate(
 }
 
 async function admitSession(
-  deps: ApiKeyHookDeps,
+  deps: ApiKeyAdmission,
   request: FastifyRequest,
   reply: FastifyReply,
 ): Promise<void> {
@@ -135,7 +135,7 @@ async function admitSession(
 }
 
 function admit(
-  { limits }: ApiKeyHookDeps,
+  { limits }: ApiKeyAdmission,
   request: FastifyRequest,
   reply: FastifyReply,
   caller: Caller,

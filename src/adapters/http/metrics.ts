@@ -10,9 +10,9 @@ import type { SharedRead } from '../../kernel/shared-read.ts';
 import { createFamilies, type MetricFamilies } from './metric-families.ts';
 import { refusals } from './refusals.ts';
 import type { HttpObserver, Server } from './server.ts';
-import { createTallies, type Tallies } from './tally.ts';
+import { Tallies, type Tally } from './tally.ts';
 
-/** How many jobs of a queue wait for a slot, are active, and wait for something outside (`waiting`). */
+/** The jobs of a queue that wait for a slot, are active, and have the status `waiting`. */
 export interface JobsOfQueue {
   waiting: number;
   active: number;
@@ -25,10 +25,10 @@ export interface JobsOfQueue {
  */
 export interface MetricsSource {
   readonly jobsByQueue: SharedRead<Record<QueueName, JobsOfQueue>>;
-  /** How long what is due has waited, and how much of it there is. */
+  /** The age of the oldest due work, and its amount. */
   readonly waiting: SharedRead<{
     oldestDueMs: Record<QueueName, number>;
-    /** Deliveries that are due and not under way; 10,000 stands for more, too. */
+    /** Due deliveries that are not under way; 10,000 stands for more, too. */
     webhookBacklog: number;
     outboxLagMs: number;
     /** Memories that have no vector of the current model; 10,000 stands for more, too. */
@@ -62,82 +62,105 @@ interface UsedTokens {
 const callOutcomes = ['answered', 'credentials', 'unavailable', 'refused', 'aborted'] as const;
 type CallOutcome = (typeof callOutcomes)[number];
 
-export type Metrics = ReturnType<typeof createMetrics>;
-
 type LoopDelays = ReturnType<typeof monitorEventLoopDelay>;
 
-interface MetricsState {
-  readonly registry: Registry;
-  readonly families: MetricFamilies;
-  readonly tallies: Tallies;
-  readonly loopDelays: LoopDelays;
+export class Metrics {
+  readonly contentType = 'text/plain; version=0.0.4';
+  readonly http: HttpMetrics;
+  readonly #registry = new Registry();
+  readonly #families: MetricFamilies;
+  readonly #tallies = new Tallies();
+  readonly #loopDelays: LoopDelays;
+  readonly #durations: ReadonlyMap<QueueName, ReturnType<MetricFamilies['jobDuration']['labels']>>;
+  readonly #completed: ReadonlyMap<QueueName, Tally>;
   /** Deaths of executors that are counted. */
-  deathsCounted: number;
-}
+  #deathsCounted = 0;
 
-/** `self` is what this process says of itself in `service_process_info`. */
-export function createMetrics(self: { version: string; roles: string }) {
-  const registry = new Registry();
-  const families = createFamilies(registry);
-  families.processInfo.set(self, 1);
-  beginSeries(families);
-  const loopDelays = monitorEventLoopDelay({ resolution: loopResolutionMs });
-  loopDelays.enable();
-  const tallies = createTallies();
-  const state: MetricsState = { registry, families, tallies, loopDelays, deathsCounted: 0 };
-  const { errors, failedJobs, leaseExpiries, modelCalls, modelDuration, modelTokens } = families;
-  const { jobDuration, completedJobs, modelCost, unpricedCalls, embeddingCalls } = families;
-  const durations = new Map(queueNames.map((queue) => [queue, jobDuration.labels(queue)]));
-  const completed = new Map(
-    queueNames.map((queue) => [queue, tallies.of(completedJobs.labels(queue))]),
-  );
+  /** `self` are the labels of this process in `service_process_info`. */
+  constructor(self: { version: string; roles: string }) {
+    const families = createFamilies(this.#registry);
+    families.processInfo.set(self, 1);
+    beginSeries(families);
+    const { jobDuration, completedJobs } = families;
+    this.#families = families;
+    this.http = new HttpMetrics(families, this.#tallies);
+    this.#durations = new Map(queueNames.map((queue) => [queue, jobDuration.labels(queue)]));
+    this.#completed = new Map(
+      queueNames.map((queue) => [queue, this.#tallies.of(completedJobs.labels(queue))]),
+    );
+    this.#loopDelays = monitorEventLoopDelay({ resolution: loopResolutionMs });
+    this.#loopDelays.enable();
+  }
 
-  return {
-    http: createHttpObserver(families, tallies),
-    contentType: 'text/plain; version=0.0.4',
+  /** An attempt has ended. */
+  attemptEnded(queue: QueueName, tookMs: number, error: string | null): void {
+    this.#durations.get(queue)?.observe(tookMs / 1000);
+    if (error !== null) this.#families.errors.inc({ type: error });
+  }
 
-    /** An attempt has ended. */
-    attemptEnded(queue: QueueName, tookMs: number, error: string | null): void {
-      durations.get(queue)?.observe(tookMs / 1000);
-      if (error !== null) errors.inc({ type: error });
-    },
+  /** A job has ended. */
+  jobEnded(queue: QueueName, status: 'completed' | 'failed'): void {
+    if (status === 'completed') this.#completed.get(queue)?.count();
+    else this.#families.failedJobs.inc({ queue });
+  }
 
-    /** A job has ended. */
-    jobEnded(queue: QueueName, status: 'completed' | 'failed'): void {
-      if (status === 'completed') completed.get(queue)?.();
-      else failedJobs.inc({ queue });
-    },
+  /** Attempts were lost with their processes. */
+  leasesExpired(attempts: number): void {
+    this.#families.leaseExpiries.inc(attempts);
+  }
 
-    /** Attempts were lost with their processes. */
-    leasesExpired(attempts: number): void {
-      leaseExpiries.inc(attempts);
-    },
+  /** A call of a model has ended. */
+  modelCalled(call: { outcome: CallOutcome; tookMs: number }): void {
+    this.#families.modelCalls.inc({ outcome: call.outcome });
+    this.#families.modelDuration.observe(call.tookMs / 1000);
+  }
 
-    /** A call of a model has ended. */
-    modelCalled(call: { outcome: CallOutcome; tookMs: number }): void {
-      modelCalls.inc({ outcome: call.outcome });
-      modelDuration.observe(call.tookMs / 1000);
-    },
+  /** A request for vectors of a question or of memories has ended, or a budget had no room for it. */
+  embedded(labels: { purpose: 'question' | 'memory'; outcome: CallOutcome | 'budget' }): void {
+    this.#families.embeddingCalls.inc(labels);
+  }
 
-    /** A request for vectors of a question or of memories has ended, or a budget had no room for it. */
-    embedded(labels: { purpose: 'question' | 'memory'; outcome: CallOutcome | 'budget' }): void {
-      embeddingCalls.inc(labels);
-    },
+  /** Counts the tokens of a call, null where not reported, and its cost in nano-dollars, null where unknown. */
+  tokensUsed(tokens: UsedTokens, cost: number | null): void {
+    const { modelTokens, modelCost, unpricedCalls } = this.#families;
+    modelTokens.inc({ type: 'prompt' }, tokens.prompt ?? 0);
+    modelTokens.inc({ type: 'completion' }, tokens.completion ?? 0);
+    modelTokens.inc({ type: 'cache_read' }, tokens.cacheRead ?? 0);
+    modelTokens.inc({ type: 'cache_write' }, tokens.cacheWrite ?? 0);
+    modelTokens.inc({ type: 'reasoning' }, tokens.reasoning ?? 0);
+    if (cost === null) unpricedCalls.inc();
+    else modelCost.inc(usdOf(cost));
+  }
 
-    /** The tokens of a call are recorded, null where not reported, and its cost in nano-dollars, null where unknown. */
-    tokensUsed(tokens: UsedTokens, cost: number | null): void {
-      modelTokens.inc({ type: 'prompt' }, tokens.prompt ?? 0);
-      modelTokens.inc({ type: 'completion' }, tokens.completion ?? 0);
-      modelTokens.inc({ type: 'cache_read' }, tokens.cacheRead ?? 0);
-      modelTokens.inc({ type: 'cache_write' }, tokens.cacheWrite ?? 0);
-      modelTokens.inc({ type: 'reasoning' }, tokens.reasoning ?? 0);
-      if (cost === null) unpricedCalls.inc();
-      else modelCost.inc(usdOf(cost));
-    },
-
-    /** The text of all families. */
-    render: (source: MetricsSource) => render(state, source),
-  };
+  /** The text of all families. */
+  async render(source: MetricsSource): Promise<string> {
+    const families = this.#families;
+    this.#tallies.flush();
+    const [byQueue, waiting] = await Promise.all([source.jobsByQueue(), source.waiting()]);
+    for (const queue of queueNames) {
+      setOrRemove(families.queueDepth, queue, byQueue?.[queue].waiting);
+      setOrRemove(families.activeJobs, queue, byQueue?.[queue].active);
+      setOrRemove(families.waitingJobs, queue, byQueue?.[queue].suspended);
+      setOrRemove(families.oldestDue, queue, waiting && waiting.oldestDueMs[queue] / 1000);
+    }
+    // No number is better than an outdated one.
+    families.outboxLag.set(waiting === null ? Number.NaN : waiting.outboxLagMs / 1000);
+    families.awaitingVectors.set(waiting === null ? Number.NaN : waiting.awaitingVectors);
+    families.webhookBacklog.set(waiting === null ? Number.NaN : waiting.webhookBacklog);
+    for (const [role, count] of Object.entries(source.liveProcesses())) {
+      families.liveProcesses.set({ role }, count);
+    }
+    const deaths = source.executorDeaths();
+    families.executorDeaths.inc(deaths - this.#deathsCounted);
+    this.#deathsCounted = deaths;
+    families.loopLag.set(loopLagSeconds(this.#loopDelays));
+    const { active, idle } = source.databaseConnections();
+    families.poolActive.set(active);
+    families.poolIdle.set(idle);
+    families.databaseWritable.set(source.isDatabaseWritable() ? 1 : 0);
+    families.queueConnected.set(source.isQueueConnected() ? 1 : 0);
+    return this.#registry.metrics();
+  }
 }
 
 /** A series that began with 1 would show no increase, so no alert would see the first count. */
@@ -150,70 +173,51 @@ function beginSeries({ completedJobs, failedJobs, modelCalls, modelTokens }: Met
   for (const type of tokenTypes) modelTokens.inc({ type }, 0);
 }
 
-/** The answers with one method, route and status. */
-interface Answers {
+/** The responses with one method, route and status. */
+interface Responses {
   readonly method: string;
   readonly route: string;
   readonly status: number;
-  count(): void;
+  readonly tally: Tally;
 }
 
-function createHttpObserver(
-  { httpRequests, httpDuration, errors }: MetricFamilies,
-  tallies: Tallies,
-): HttpObserver {
-  const known = new Map<string, Answers>();
-  let last: Answers | undefined;
-  const answersOf = (method: string, route: string, status: number): Answers => {
-    const key = `${method} ${route} ${status}`;
-    let answers = known.get(key);
-    if (answers === undefined) {
-      const count = tallies.of(httpRequests.labels(method, route, String(status)));
-      answers = { method, route, status, count };
-      known.set(key, answers);
+/** Counts the responses of the HTTP server. */
+class HttpMetrics implements HttpObserver {
+  readonly #families: MetricFamilies;
+  readonly #tallies: Tallies;
+  readonly #known = new Map<string, Responses>();
+  #last: Responses | undefined;
+
+  constructor(families: MetricFamilies, tallies: Tallies) {
+    this.#families = families;
+    this.#tallies = tallies;
+  }
+
+  answered(method: string, route: string, status: number, took: number): void {
+    let last = this.#last;
+    // Most responses are like the last one, and a comparison costs less than the text of a key.
+    if (last?.method !== method || last.route !== route || last.status !== status) {
+      last = this.#responsesOf(method, route, status);
+      this.#last = last;
     }
-    return answers;
-  };
-  return {
-    answered(method, route, status, took) {
-      // Most answers are like the last one, and a comparison costs less than the text of a key.
-      if (last?.method !== method || last.route !== route || last.status !== status) {
-        last = answersOf(method, route, status);
-      }
-      last.count();
-      httpDuration.observe(took);
-    },
-    refused: (code) => errors.inc({ type: code }),
-  };
-}
+    last.tally.count();
+    this.#families.httpDuration.observe(took);
+  }
 
-async function render(state: MetricsState, source: MetricsSource): Promise<string> {
-  const { families, tallies } = state;
-  tallies.flush();
-  const [byQueue, waiting] = await Promise.all([source.jobsByQueue(), source.waiting()]);
-  for (const queue of queueNames) {
-    setOrRemove(families.queueDepth, queue, byQueue?.[queue].waiting);
-    setOrRemove(families.activeJobs, queue, byQueue?.[queue].active);
-    setOrRemove(families.waitingJobs, queue, byQueue?.[queue].suspended);
-    setOrRemove(families.oldestDue, queue, waiting && waiting.oldestDueMs[queue] / 1000);
+  #responsesOf(method: string, route: string, status: number): Responses {
+    const key = `${method} ${route} ${status}`;
+    let responses = this.#known.get(key);
+    if (responses === undefined) {
+      const series = this.#families.httpRequests.labels(method, route, String(status));
+      responses = { method, route, status, tally: this.#tallies.of(series) };
+      this.#known.set(key, responses);
+    }
+    return responses;
   }
-  // No number is better than an outdated one.
-  families.outboxLag.set(waiting === null ? Number.NaN : waiting.outboxLagMs / 1000);
-  families.awaitingVectors.set(waiting === null ? Number.NaN : waiting.awaitingVectors);
-  families.webhookBacklog.set(waiting === null ? Number.NaN : waiting.webhookBacklog);
-  for (const [role, count] of Object.entries(source.liveProcesses())) {
-    families.liveProcesses.set({ role }, count);
+
+  refused(code: string): void {
+    this.#families.errors.inc({ type: code });
   }
-  const deaths = source.executorDeaths();
-  families.executorDeaths.inc(deaths - state.deathsCounted);
-  state.deathsCounted = deaths;
-  families.loopLag.set(loopLagSeconds(state.loopDelays));
-  const { active, idle } = source.databaseConnections();
-  families.poolActive.set(active);
-  families.poolIdle.set(idle);
-  families.databaseWritable.set(source.isDatabaseWritable() ? 1 : 0);
-  families.queueConnected.set(source.isQueueConnected() ? 1 : 0);
-  return state.registry.metrics();
 }
 
 function setOrRemove(gauge: Gauge<'queue'>, queue: QueueName, value: number | null | undefined) {
@@ -260,7 +264,7 @@ export function metricsRoutes(
     },
     async (_request, reply) => {
       const text = await metrics.render(source);
-      // As a buffer, so that the content type stays to the letter what the specification says.
+      // As a buffer: Fastify would extend the content type of a text, which the specification sets exactly.
       return reply.header('content-type', metrics.contentType).send(Buffer.from(text) as never);
     },
   );

@@ -155,7 +155,8 @@ async function generate(version: string, routes: (server: Server) => void) {
   return shareComponents(document);
 }
 
-export interface OpenApiRoutesDeps {
+/** The documents, and the hook of requests that name skills. */
+interface OpenApiSources {
   readonly document: () => Promise<ApiDocument>;
   /** With an operation for each skill that a caller with these scopes may run. */
   readonly documentWithSkills: (
@@ -168,7 +169,7 @@ export interface OpenApiRoutesDeps {
 /** `GET /openapi.json`. */
 export function openApiRoutes(
   server: Server,
-  { document, documentWithSkills, admit }: OpenApiRoutesDeps,
+  { document, documentWithSkills, admit }: OpenApiSources,
 ) {
   const onRequest = (
     request: FastifyRequest,
@@ -184,7 +185,7 @@ export function openApiRoutes(
       onRequest,
       schema: {
         tags: ['Operations'],
-        // Without a key, unless the skills are asked for.
+        // Without a key, unless the request names skills.
         security: [{}, { apiKey: [] }],
         operationId: 'getOpenApi',
         summary: 'This description of the API',

@@ -3,35 +3,40 @@
  * such a counter costs a third of a microsecond and half a kilobyte.
  */
 import type { Counter } from 'prom-client';
-import { bind } from '../../kernel/bind.ts';
 
-/** One count of a counter, named by its labels. */
-interface Tally {
-  readonly series: ReturnType<Counter['labels']>;
-  /** Events since the last scrape. */
-  count: number;
+/** One series of a counter, named by its labels. */
+type Series = ReturnType<Counter['labels']>;
+
+/** The events of one series since the last scrape. */
+export class Tally {
+  readonly #series: Series;
+  #count = 0;
+
+  constructor(series: Series) {
+    this.#series = series;
+  }
+
+  count(): void {
+    this.#count++;
+  }
+
+  /** Adds the count to the counter. */
+  flush(): void {
+    this.#series.inc(this.#count);
+    this.#count = 0;
+  }
 }
 
-export type Tallies = ReturnType<typeof createTallies>;
+export class Tallies {
+  readonly #tallies: Tally[] = [];
 
-export function createTallies() {
-  const tallies: Tally[] = [];
-  return bind(tallies, { of, flush });
-}
+  of(series: Series): Tally {
+    const tally = new Tally(series);
+    this.#tallies.push(tally);
+    return tally;
+  }
 
-/** A function that counts one more of the series. */
-function of(tallies: Tally[], series: Tally['series']): () => void {
-  const tally: Tally = { series, count: 0 };
-  tallies.push(tally);
-  return () => {
-    tally.count++;
-  };
-}
-
-/** Adds the counts to their counters. */
-function flush(tallies: readonly Tally[]): void {
-  for (const tally of tallies) {
-    tally.series.inc(tally.count);
-    tally.count = 0;
+  flush(): void {
+    for (const tally of this.#tallies) tally.flush();
   }
 }

@@ -1,6 +1,6 @@
 /** The Model Context Protocol, put behind HTTP. */
 import {
-  type ApiKeyHookDeps,
+  type ApiKeyAdmission,
   apiKeyHook,
   isStillAdmitted,
   keyOrBearer,
@@ -30,7 +30,7 @@ export interface McpParts {
   readonly slices: Slices;
   readonly clock: Clock;
   /** What admits requests to the API. Sessions of the console are not admitted: browsers send them by themselves. */
-  readonly admission: Omit<ApiKeyHookDeps, 'sessions' | 'keyOf'>;
+  readonly admission: Omit<ApiKeyAdmission, 'sessions' | 'keyOf'>;
   readonly streams: OpenStreams;
   readonly unmatched: (method: string, url: string) => PlatformError;
   readonly stopping: AbortSignal;

@@ -3,7 +3,7 @@
  * nothing listens or runs yet. Each slice uses only slices that stand above it.
  */
 
-import { createMetrics } from '../../adapters/http/metrics.ts';
+import { Metrics } from '../../adapters/http/metrics.ts';
 import { ApiKeys } from '../../core/api-keys/api-keys.ts';
 import type { Context } from '../../core/context/context.ts';
 import { RunObservers } from '../../core/context/run-observer.ts';
@@ -145,7 +145,7 @@ async function loadEmbeddings(
 }
 
 function metricsOf({ version, config }: Parts) {
-  return createMetrics({ version, roles: [...config.roles].sort().join(',') });
+  return new Metrics({ version, roles: [...config.roles].sort().join(',') });
 }
 
 /** Used in a process that takes no jobs, and so never runs any. */
