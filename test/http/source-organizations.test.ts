@@ -74,8 +74,7 @@ describe('a source with credentials', () => {
     ],
     ['accounts', 'mcp-servers', { url: `${address}/mcp`, oauth: { grant: 'authorization_code' } }],
     ['a query', 'mcp-servers', { url: `${address}/mcp?production` }],
-    ['a path with more than usual words', 'mcp-servers', { url: `${address}/mcp/production` }],
-    ['a command', 'mcp-servers', { command }],
+    ['a path with more than short words', 'mcp-servers', { url: `${address}/mcp/k3yOfIt` }],
     ['an environment', 'mcp-servers', { command, env: { MODE: 'a' } }],
     ['arguments', 'mcp-servers', { command, args: ['-psecret'] }],
     [
@@ -86,12 +85,11 @@ describe('a source with credentials', () => {
         auth: { type: 'header', name: 'x-key', value: 'secret-of-it' },
       },
     ],
-    ['a document of its own', 'openapi-imports', { document }],
-    ['a document at such a path', 'openapi-imports', { url: `${address}/s/a/openapi.json` }],
+    ['a document at such a path', 'openapi-imports', { url: `${address}/s/k3y/openapi.json` }],
     [
       'operations at such a path',
       'openapi-imports',
-      { url: `${address}/openapi.json`, base_url: `${address}/services/a` },
+      { url: `${address}/openapi.json`, base_url: `${address}/services/T024BE7LD` },
     ],
   ];
 
@@ -132,6 +130,10 @@ describe('a source with credentials', () => {
     expect((await add('mcp-servers', { name: 'open', url })).body).toMatchObject(named);
     const open = { name: 'open', url: `${address}/v3/api-docs`, base_url: `${address}/api/v3` };
     expect((await add('openapi-imports', open)).body).toMatchObject(named);
+    const own = { name: 'own', document };
+    expect((await add('openapi-imports', own)).body).toMatchObject(named);
+    const program = { name: 'program', command, args: ['/nowhere/server.mjs', 'stdio'] };
+    expect((await add('mcp-servers', program)).body).toMatchObject(named);
     const [acme] = await twoTenants();
     expect((await acme.run('mcp-open/v1.0/echo', { text: 'a' })).body.status).toBe('completed');
   });

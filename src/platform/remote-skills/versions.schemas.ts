@@ -17,10 +17,10 @@ export const OrganizationsField = Type.Optional(
   Type.Array(Type.String({ pattern: `^\\*$|${slugPattern}` }), {
     ...{ minItems: 1, maxItems: organizationsMax, uniqueItems: true },
     description:
-      'The organizations that the skills belong to; for others they do not exist. ["*"] for all. Required unless ' +
-      'the source is a plain address, because each of these organizations acts with its credentials: one without ' +
-      'headers, authorization and query, whose path has no room for a secret, such as /mcp, /api/v1 and ' +
-      '/openapi.json. Such a source belongs to all when it is added without the field. A change without it is refused where the source belongs to named organizations.',
+      'The organizations that the skills belong to; for others they do not exist. ["*"] for all. Required where ' +
+      'the source may have credentials, because each of these organizations acts with them: headers, an environment, ' +
+      'authorization, a query, or a path or argument that is more than short words. Any other source belongs to all ' +
+      'when it is added without the field. A change without it is refused where the source belongs to named organizations.',
   }),
 );
 

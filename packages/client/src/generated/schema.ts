@@ -1698,7 +1698,7 @@ export interface components {
         NewMcpServer: {
             /** @description In kebab case; its skills have the category mcp-<name>. */
             name: string;
-            /** @description The organizations that the skills belong to; for others they do not exist. ["*"] for all. Required unless the source is a plain address, because each of these organizations acts with its credentials: one without headers, authorization and query, whose path has no room for a secret, such as /mcp, /api/v1 and /openapi.json. Such a source belongs to all when it is added without the field. A change without it is refused where the source belongs to named organizations. */
+            /** @description The organizations that the skills belong to; for others they do not exist. ["*"] for all. Required where the source may have credentials, because each of these organizations acts with them: headers, an environment, authorization, a query, or a path or argument that is more than short words. Any other source belongs to all when it is added without the field. A change without it is refused where the source belongs to named organizations. */
             organizations?: string[];
             /** @description Its address, http or https. */
             url?: string;
@@ -1815,7 +1815,7 @@ export interface components {
             skills: components["schemas"]["RemoteSkillVersion"][];
         };
         McpServerChange: {
-            /** @description The organizations that the skills belong to; for others they do not exist. ["*"] for all. Required unless the source is a plain address, because each of these organizations acts with its credentials: one without headers, authorization and query, whose path has no room for a secret, such as /mcp, /api/v1 and /openapi.json. Such a source belongs to all when it is added without the field. A change without it is refused where the source belongs to named organizations. */
+            /** @description The organizations that the skills belong to; for others they do not exist. ["*"] for all. Required where the source may have credentials, because each of these organizations acts with them: headers, an environment, authorization, a query, or a path or argument that is more than short words. Any other source belongs to all when it is added without the field. A change without it is refused where the source belongs to named organizations. */
             organizations?: string[];
             /** @description Its address, http or https. */
             url?: string;
@@ -1988,7 +1988,7 @@ export interface components {
         NewOpenApiImport: {
             /** @description In kebab case; its skills have the category api-<name>. */
             name: string;
-            /** @description The organizations that the skills belong to; for others they do not exist. ["*"] for all. Required unless the source is a plain address, because each of these organizations acts with its credentials: one without headers, authorization and query, whose path has no room for a secret, such as /mcp, /api/v1 and /openapi.json. Such a source belongs to all when it is added without the field. A change without it is refused where the source belongs to named organizations. */
+            /** @description The organizations that the skills belong to; for others they do not exist. ["*"] for all. Required where the source may have credentials, because each of these organizations acts with them: headers, an environment, authorization, a query, or a path or argument that is more than short words. Any other source belongs to all when it is added without the field. A change without it is refused where the source belongs to named organizations. */
             organizations?: string[];
             /** @description The document, as an object or as a text in JSON or YAML; null keeps the stored one. */
             document?: string | {
@@ -2104,7 +2104,7 @@ export interface components {
             skills: components["schemas"]["RemoteSkillVersion"][];
         };
         OpenApiImportChange: {
-            /** @description The organizations that the skills belong to; for others they do not exist. ["*"] for all. Required unless the source is a plain address, because each of these organizations acts with its credentials: one without headers, authorization and query, whose path has no room for a secret, such as /mcp, /api/v1 and /openapi.json. Such a source belongs to all when it is added without the field. A change without it is refused where the source belongs to named organizations. */
+            /** @description The organizations that the skills belong to; for others they do not exist. ["*"] for all. Required where the source may have credentials, because each of these organizations acts with them: headers, an environment, authorization, a query, or a path or argument that is more than short words. Any other source belongs to all when it is added without the field. A change without it is refused where the source belongs to named organizations. */
             organizations?: string[];
             /** @description The document, as an object or as a text in JSON or YAML; null keeps the stored one. */
             document?: string | {

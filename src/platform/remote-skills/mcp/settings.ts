@@ -3,7 +3,7 @@ import type { AllowList } from '../../../adapters/egress/allow-list.ts';
 import { checkUrl } from '../../../adapters/egress/url-guard.ts';
 import { invalid, PlatformError } from '../../../kernel/errors.ts';
 import type { Json } from '../../../kernel/json.ts';
-import { whyNotPlain } from '../plain-address.ts';
+import { whyNotPlain, whyNotPlainArgs } from '../plain-address.ts';
 import type { SourceFields } from '../remote-skills.ts';
 
 /** As it is stored. */
@@ -121,9 +121,10 @@ export function sourceFieldsOf(
   };
 }
 
-/** A command acts with the rights of the platform's machine, and may find credentials there without any in its settings. */
-function whyCredentials({ url, header_names: headers, oauth }: McpSettings): string | null {
-  if (url === null) return 'a command may have credentials';
+function whyCredentials(settings: McpSettings): string | null {
+  const { url, args, header_names: headers, env_names: env, oauth } = settings;
+  if (env.length > 0) return 'env may hold credentials';
+  if (url === null) return whyNotPlainArgs(args);
   if (headers.length > 0) return 'headers may hold credentials';
   return oauth ? 'oauth obtains credentials' : whyNotPlain('url', url);
 }

@@ -149,11 +149,11 @@ export function sourceFieldsOf(
   };
 }
 
-/** The administrator's document may hold secrets in its addresses and paths; a document at a plain address is public. */
+/** A document itself holds none: its addresses and paths are shown to all organizations with its skills. */
 function whyCredentials({ url, base_url: base, auth }: OpenapiSettings): string | null {
   if (auth.type !== 'none') return 'auth holds credentials';
-  if (url === null) return 'the addresses of a document may hold a secret';
-  return whyNotPlain('url', url) ?? (base === null ? null : whyNotPlain('base_url', base));
+  const why = url === null ? null : whyNotPlain('url', url);
+  return why ?? (base === null ? null : whyNotPlain('base_url', base));
 }
 
 function documentText(document: string | Json | undefined): string | null {
