@@ -54,7 +54,7 @@ describe.skipIf(!(await isInstalled('Chromium')))('services outside in the conso
     await dialog.getByLabel('Authorization', { exact: true }).selectOption('headers');
     await dialog.getByLabel('Value of header 1').fill('Bearer of-the-server');
     const organizations = dialog.getByRole('group', { name: 'Organizations' });
-    await organizations.getByText('Required, because each of them acts').waitFor();
+    await organizations.getByText('Each of them acts').waitFor();
     await organizations.scrollIntoViewIfNeeded();
     await looked('mcp-server-form');
     await dialog.getByRole('button', { name: 'Add', exact: true }).click();

@@ -77,6 +77,7 @@ describe('a source with credentials', () => {
     ['a path with more than short words', 'mcp-servers', { url: `${address}/mcp/k3yOfIt` }],
     ['an environment', 'mcp-servers', { command, env: { MODE: 'a' } }],
     ['arguments', 'mcp-servers', { command, args: ['-psecret'] }],
+    ['an argument after a flag', 'mcp-servers', { command, args: ['--token', 'swordfish'] }],
     [
       'auth',
       'openapi-imports',
@@ -84,6 +85,11 @@ describe('a source with credentials', () => {
         url: `${address}/openapi.json`,
         auth: { type: 'header', name: 'x-key', value: 'secret-of-it' },
       },
+    ],
+    [
+      'a document with such a server',
+      'openapi-imports',
+      { document: { ...document, servers: [{ url: `${address}/services/T024BE7LD` }] } },
     ],
     ['a document at such a path', 'openapi-imports', { url: `${address}/s/k3y/openapi.json` }],
     [

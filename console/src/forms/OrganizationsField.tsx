@@ -22,8 +22,8 @@ export function OrganizationsField({
     <fieldset className="flex min-w-0 flex-col gap-2" aria-describedby={`${group}-why`}>
       <legend className="mb-1.5 text-[13px] font-medium">Organizations</legend>
       <p id={`${group}-why`} className="text-xs text-muted">
-        Required, because each of them acts with the credentials that are set here. A path or an
-        argument may hold one, too.
+        Each of them acts with the credentials that are set here. A path or an argument may hold
+        one, too.
       </p>
       <Way
         group={group}

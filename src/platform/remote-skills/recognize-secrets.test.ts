@@ -63,6 +63,7 @@ test.each([
   [['-y', '@modelcontextprotocol/server-everything']],
   [['server.js', '--port', '3001', '--verbose']],
   [['--token', '--verbose']],
+  [['--user', 'developer', '--keyspace', 'customers', '--account=production']],
   [['/srv/data', 'C:\\data', '--root=/srv/data']],
   [['mcp-remote', 'https://mcp.example/mcp']],
   [['-e', 'setInterval(() => {}, 1000)']],

@@ -38,7 +38,8 @@ function isHarmless(name: string, value: string): boolean {
   return name.length >= nameCharsMin && areWords(value);
 }
 
-const areWords = (text: string) => words.test(text) && !consonants.test(text);
+/** Words of a language, not random letters. */
+export const areWords = (text: string): boolean => words.test(text) && !consonants.test(text);
 
 /** Characters of a segment of a path that may be a secret. Results often repeat shorter ones, such as ids. */
 const segmentCharsMin = 16;
@@ -53,6 +54,9 @@ function secretsInPath(path: string): string[] {
 
 /** `--token=x`, `API_KEY=x` and `Authorization: Bearer x`. */
 const namedValue = /^-{0,2}([\w.-]+)\s{0,3}[:=]\s{0,3}(\S.*)$/s;
+/** Ends of names of secrets among arguments: `--api-key`, and not `--keyspace` and `--user`. */
+const secretArgName =
+  /(?:key|token|secret|pass|password|passwd|pwd|auth|authorization|credentials?|jwt|bearer|sig|signature|otp)$/i;
 /** `--token`, with the value in the next argument. */
 const flag = /^--?([\w.-]+)$/;
 /** Long enough for a token, of letters and digits. */
@@ -63,7 +67,8 @@ export function secretsInArgs(args: readonly string[]): string[] {
   return args.flatMap((arg, i) => {
     const [, name = '', value = arg] = namedValue.exec(arg) ?? [];
     const [, before = ''] = flag.exec(args[i - 1] ?? '') ?? [];
-    const isNamed = secretName.test(name) || (secretName.test(before) && !arg.startsWith('-'));
+    const isNamed =
+      secretArgName.test(name) || (secretArgName.test(before) && !arg.startsWith('-'));
     // Of `Bearer x` also `x`.
     const texts = [value, value.slice(value.lastIndexOf(' ') + 1)];
     if (isNamed) return texts;

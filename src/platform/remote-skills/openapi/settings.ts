@@ -2,7 +2,7 @@
 import type { AllowList } from '../../../adapters/egress/allow-list.ts';
 import { checkUrl } from '../../../adapters/egress/url-guard.ts';
 import { invalid } from '../../../kernel/errors.ts';
-import type { Json } from '../../../kernel/json.ts';
+import { type Json, objectOf, parsed } from '../../../kernel/json.ts';
 import { whyNotPlain } from '../plain-address.ts';
 import type { SourceFields } from '../remote-skills.ts';
 
@@ -134,6 +134,7 @@ export function sourceFieldsOf(
   if (base?.includes('?')) throw invalid('base_url', 'must not have a query');
   refuseUnusableAuth(auth, allowed);
   refuseOtherReceiver(auth, base, stored);
+  const text = document === null ? null : documentText(document);
   const settings: OpenapiSettings = {
     ...{ url: url ?? null, base_url: base ?? null, operations: fields.operations ?? null },
     ...{ auth: storedAuth(auth), credentials_origin: originFor(auth, base, stored) },
@@ -144,16 +145,37 @@ export function sourceFieldsOf(
     settings: { ...settings },
     secrets: { ...secretsOf(auth, stored.secrets) },
     organizations: fields.organizations,
-    mayHaveCredentials: whyCredentials(settings),
-    document: document === null ? undefined : documentText(document),
+    mayHaveCredentials: whyCredentials(settings, text),
+    document: document === null ? undefined : text,
   };
 }
 
-/** A document itself holds none: its addresses and paths are shown to all organizations with its skills. */
-function whyCredentials({ url, base_url: base, auth }: OpenapiSettings): string | null {
+/** Of a document in the request, its servers are checked where it is JSON; of one at a `url`, its address alone. */
+function whyCredentials(
+  { url, base_url: base, auth }: OpenapiSettings,
+  document: string | null,
+): string | null {
   if (auth.type !== 'none') return 'auth holds credentials';
-  const why = url === null ? null : whyNotPlain('url', url);
-  return why ?? (base === null ? null : whyNotPlain('base_url', base));
+  const addresses = [
+    ...(url === null ? [] : [['url', url] as const]),
+    ...(base === null ? [] : [['base_url', base] as const]),
+    ...serversOf(document).map((server) => ['a server of document', server] as const),
+  ];
+  for (const [field, address] of addresses) {
+    const why = whyNotPlain(field, address);
+    if (why !== null) return why;
+  }
+  return null;
+}
+
+/** The absolute addresses of the servers in a document of JSON. */
+function serversOf(document: string | null): string[] {
+  const servers = document === null ? undefined : objectOf(parsed(document))?.['servers'];
+  if (!Array.isArray(servers)) return [];
+  return servers
+    .map((server) => objectOf(server)?.['url'])
+    .filter((address) => typeof address === 'string')
+    .filter((address) => URL.canParse(address));
 }
 
 function documentText(document: string | Json | undefined): string | null {
