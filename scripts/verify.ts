@@ -37,7 +37,6 @@ const checks: readonly Step[] = [
   { name: 'Console', command: ['node', 'scripts/console-build.ts'] },
   { name: 'Paths in documents', command: ['node', 'scripts/check-doc-paths.ts'] },
   { name: 'Words', command: ['node', 'scripts/check-words.ts'] },
-  { name: 'Dependencies', command: ['node', 'scripts/check-deps.ts'] },
 ];
 /** On half of the cores: each worker loads the program anew. */
 const unitTests: Step = {
