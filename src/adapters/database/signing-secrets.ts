@@ -118,6 +118,7 @@ export class SigningSecrets {
     }
   }
 }
+
 async function sealSome(
   tx: Transaction,
   cipher: Cipher,

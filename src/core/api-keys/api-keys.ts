@@ -210,6 +210,7 @@ export class ApiKeys {
     return { message: 'The API key is revoked', id };
   }
 }
+
 async function readById(db: Handle, id: string): Promise<CachedKey> {
   const row = await findApiKeyById(db, { id });
   const caller = row === undefined || row.enabled === 0 ? null : callerOf(row);

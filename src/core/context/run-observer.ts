@@ -1,7 +1,7 @@
 /**
  * The events of runs, each with its job. Metrics, statistics, the heartbeat of the process and the streams of jobs
- * observe them; traces or an audit would be further observers. An observer is called after the commit that makes an
- * event true, so it delays nothing but must not throw.
+ * observe them; traces or an audit would be further observers. `accepted`, `claimed`, `modelCalled`, `ended` and `lost` come
+ * after the commit that makes them true; the others come while the run goes on. An observer must not throw.
  */
 import type { Selectable } from 'kysely';
 import type { JobsTable, StepKind, WaitKind } from '../../adapters/database/tables.ts';

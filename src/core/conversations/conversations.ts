@@ -227,6 +227,7 @@ export class Conversations {
     return tokenSums(own, nested);
   }
 }
+
 /** Column by column, because PostgreSQL has more of them than are shown. */
 function conversationView(row: ConversationRow) {
   const { id, agent_id, user_id, status, trigger_type, created_at, updated_at } = row;

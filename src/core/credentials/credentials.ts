@@ -137,6 +137,7 @@ export class Credentials {
     return row === null ? undefined : settingsIn(this.#cipher, row);
   }
 }
+
 function settingsIn(
   cipher: Cipher | null,
   row: CredentialRow,

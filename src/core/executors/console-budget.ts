@@ -52,8 +52,11 @@ export function limitConsole(onDropped: (bytes: number) => void, print: Print): 
       configurable: true,
       enumerable: true,
       get() {
-        const stream = original?.get?.call(process) as NodeJS.WriteStream;
-        limited ??= limitStream(stream, budget, (text) => print(name, text));
+        limited ??= limitStream(
+          original?.get?.call(process) as NodeJS.WriteStream,
+          budget,
+          (text) => print(name, text),
+        );
         return limited;
       },
     });

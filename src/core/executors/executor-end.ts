@@ -161,7 +161,7 @@ function finalize(state: ExecutorState): void {
   child.socket.destroy();
   tap.close();
   const left = activeRuns.all();
-  const runs = left.map((run) => factsOf(state, run));
+  const runs = left.map((run) => factsOf(state, run, life.beginning));
   // The code of abandoned runs still ran, so one of them may be the cause.
   const outcomes = attributeDeath(death, [...runs, ...life.abandoned]);
   child.lineMark.close();
@@ -180,12 +180,16 @@ function finalize(state: ExecutorState): void {
   state.events.onGone(death, startFailure);
 }
 
-/** The facts of a run that `attributeDeath` needs. */
-function factsOf({ activeRuns, heartbeat, life }: ExecutorState, run: ActiveRun): RunFacts {
+/** The facts of a run that `attributeDeath` needs; `beginning` is the run that the child was starting at its death. */
+function factsOf(
+  { activeRuns, heartbeat }: ExecutorState,
+  run: ActiveRun,
+  beginning?: number,
+): RunFacts {
   const { stopRequest, accepted } = run;
   return {
     hasStarted: heartbeat.hasAnswered(run.ping),
-    isBeginning: run.id === life.beginning,
+    isBeginning: run.id === beginning,
     stopRequest: stopRequest?.cause ?? null,
     hasReceived: stopRequest?.receivedAt !== undefined,
     isOverdue: stopRequest?.isOverdue === true,

@@ -32,6 +32,10 @@ export class SkillSets implements ExecutorPool {
     return this.#current.leftOut;
   }
 
+  set leftOut(leftOut: ExecutorPool['leftOut']) {
+    this.#current.leftOut = leftOut;
+  }
+
   run(request: RunRequest, handlers: RunHandlers): RunHandle {
     return this.#current.run(request, handlers);
   }

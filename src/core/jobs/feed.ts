@@ -91,6 +91,7 @@ export class SharedJobFeed extends JobFeed {
   #subscribed = 0;
   /** The events published in this turn of the event loop. */
   #outgoing: Outgoing[] = [];
+  readonly #onTurnEnd = (): void => this.#send();
   /** The subscription to the bus, while there are listeners and shortly after. */
   #listening: Listening | null = null;
   #checking: NodeJS.Timeout | undefined;
@@ -110,7 +111,7 @@ export class SharedJobFeed extends JobFeed {
 
   override publish(jobId: string, event: JobEvent, ended?: ShownJob): void {
     this.notify(jobId, event, ended);
-    if (this.#outgoing.length === 0) setImmediate(() => this.#send());
+    if (this.#outgoing.length === 0) setImmediate(this.#onTurnEnd);
     this.#outgoing.push([jobId, event]);
   }
 

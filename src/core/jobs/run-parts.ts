@@ -199,7 +199,7 @@ async function beginStep(
     await recordsOf(attempt);
     const begun = await remember(
       recordingOf(attempt),
-      stepsOf(asking).begin(payload, step, (end) => turn.recorded(end)),
+      stepsOf(asking).begin(payload, step, turn.recorded),
     );
     if (!('step' in begun)) return begun;
     scopesOf(asking).set(begun.step, openStep(scope, payload));

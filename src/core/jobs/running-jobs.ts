@@ -55,7 +55,7 @@ export class RunningJobs {
     this.#starting.set(jobId, { isCancelled: false });
   }
 
-  /** The claim was not made, or its run has begun. */
+  /** Forgets a claim that was not made; `add` forgets one whose run begins. */
   endStart(jobId: string): void {
     this.#starting.delete(jobId);
   }
@@ -116,8 +116,10 @@ export class RunningJobs {
     const entries = this.#running.values();
     if (entries.length === 0) return;
     const claims = entries.map(({ job }) => job);
-    const leaseUntil = clock.now() + config.jobLeaseMs;
-    const rows = await database.write((tx) => renewLeases(tx, claims, leaseUntil));
+    // Counted from the write itself: it may have waited for its turn, or be a second try.
+    const rows = await database.write((tx) =>
+      renewLeases(tx, claims, clock.now() + config.jobLeaseMs),
+    );
     const held = new Map(rows.map((row) => [row.id, row]));
     for (const entry of entries) {
       // A run that has ended meanwhile has no lease to lose.

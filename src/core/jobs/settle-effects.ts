@@ -132,9 +132,10 @@ export function publishUnconfirmed(context: Context): UnconfirmedEnds {
   );
 }
 
-/** Sends the hint of a job that goes on, and tells the observers. */
+/** Reports the end to the observers, and sends the hint of a job that goes on. */
 function publish({ queue, observers }: Context, settled: Settled, now: number): void {
   const { job, transition } = settled;
+  observers.ended(settled, now);
   if (transition.status === 'queued') {
     sendHint(queue, job, job.epoch, Math.max(0, transition.runAt - now));
   }
@@ -143,7 +144,6 @@ function publish({ queue, observers }: Context, settled: Settled, now: number): 
     // The sweep finds the others: a hint takes memory.
     if (delayMs <= soonMs) sendHint(queue, job, job.epoch, delayMs);
   }
-  observers.ended(settled, now);
 }
 
 export function isOfSchedule({ job }: { readonly job: EndedJob }): boolean {

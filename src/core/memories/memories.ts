@@ -299,8 +299,7 @@ async function purge({ database }: MemoriesDeps): Promise<void> {
 
 /** Deletes some of the expired memories; returns how many. */
 async function expire({ database, clock, agents }: MemoriesDeps): Promise<number> {
-  const { lock } = agents;
-  return await deleteExpired({ database, lock }, clock.now());
+  return await deleteExpired({ database, lock: (...rows) => agents.lock(...rows) }, clock.now());
 }
 
 /** A page of the agents that keep memories of a user, and how many. */

@@ -194,6 +194,7 @@ export class SkillSettings {
     };
   }
 }
+
 type Found =
   | { readonly source: Exclude<SettingSource, 'missing'>; readonly value: string }
   | { readonly source: 'missing' }

@@ -87,6 +87,7 @@ export class Budgets {
     });
   }
 }
+
 /** A new agent begins with nothing used. A deleted one loses its budget; its usage is kept. */
 export const budgetsOfAgent = {
   begin: setAsideUse,

@@ -76,6 +76,7 @@ export class UsageLedger {
     return { data: rows.map(ownerDayBody), total };
   }
 }
+
 type OwnerDayRow = Awaited<ReturnType<typeof listUsage>>['rows'][number];
 
 function ownerDayBody(row: OwnerDayRow) {
