@@ -55,6 +55,7 @@ const executorFaults = 'src/core/executors/pool.{hostile,lifecycle}.test.ts';
 const sameOnCluster = [
   ...[
     'console',
+    'console-build',
     'cors',
     'errors',
     'guide',

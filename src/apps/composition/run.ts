@@ -155,7 +155,7 @@ async function start(
     );
   }
   try {
-    consoleFiles?.();
+    consoleFiles?.('page');
   } catch {
     // Requests for it are answered with the reason.
   }

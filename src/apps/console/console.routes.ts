@@ -84,7 +84,10 @@ export function consoleRoutes(
   server.get('/console/*', { schema }, (request, reply) => {
     const name = (request.params as { '*': string })['*'];
     if (/(?:^|\/)\./.test(name)) throw notFound('File');
-    const root = files();
+    const isAsset = name.startsWith('assets/');
+    // Files lie only next to the page; a dot further down belongs to a location, for example v1.0.
+    const file = isAsset || /^[\w-]+\.\w+$/.test(name) ? name : 'index.html';
+    const root = files(file === 'index.html' ? 'page' : 'part');
     if (root === null) {
       const wait = { 'retry-after': String(buildLookSeconds) };
       return reply
@@ -93,11 +96,7 @@ export function consoleRoutes(
         .type('text/html')
         .send(builtSoon);
     }
-    if (name.startsWith('assets/')) {
-      return sendAsset(reply, name, root);
-    }
-    // Files lie only next to the page; a dot further down belongs to a location, for example v1.0.
-    const file = /^[\w-]+\.\w+$/.test(name) ? name : 'index.html';
+    if (isAsset) return sendAsset(reply, name, root);
     return reply.headers(headers).sendFile(file, root, { cacheControl: false });
   });
 }

@@ -1,8 +1,8 @@
 /**
  * The built files of the console. When the sources have changed since the last build, a starting platform
  * builds them in separate processes, which together with it stay below 500 MB. The platform serves other
- * requests meanwhile; the page of the console says that it is being built. An installation without the
- * sources, for example an image, contains built files.
+ * requests meanwhile; the page of the console says that it is being built, and pages that are open still get their
+ * parts. An installation without the sources, for example an image, contains built files.
  */
 import { type ExecFileException, execFile } from 'node:child_process';
 import { createHash } from 'node:crypto';
@@ -26,8 +26,11 @@ import { promisify, stripVTControlCharacters } from 'node:util';
 import { PlatformError } from '../../kernel/errors.ts';
 import type { Logger } from '../../kernel/log.ts';
 
-/** Returns the directory of the built files, null while they are being built; throws `503` when there are none. */
-export type ConsoleFiles = () => string | null;
+/**
+ * Returns the directory of the built files; for the page null while they are being built. Throws `503` when there
+ * are none.
+ */
+export type ConsoleFiles = (of: 'page' | 'part') => string | null;
 
 const execute = promisify(execFile);
 const directory = join(import.meta.dirname, '../../../console');
@@ -56,7 +59,7 @@ const allocation = {
 export function prepareConsole(log: Logger): ConsoleFiles {
   let isBegun = false;
   let isBuilding = false;
-  return () => {
+  return (of) => {
     if (!isBegun) {
       isBegun = true;
       const building = buildIfStale(log);
@@ -65,7 +68,7 @@ export function prepareConsole(log: Logger): ConsoleFiles {
         isBuilding = false;
       });
     }
-    return isBuilding ? null : directoryOfFiles();
+    return isBuilding && of === 'page' ? null : directoryOfFiles();
   };
 }
 
