@@ -72,7 +72,10 @@ export function prepareConsole(log: Logger): ConsoleFiles {
   };
 }
 
-/** Builds the files if they are stale, and returns their directory. Throws `503` when there are none. */
+/**
+ * Builds the files if they are stale, and returns their directory. Throws `503` when there are none.
+ * @public For scripts/console-build.ts.
+ */
 export async function buildConsole(log: Logger): Promise<string> {
   await buildIfStale(log);
   return directoryOfFiles();
