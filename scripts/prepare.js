@@ -22,10 +22,14 @@ function isInstalled(name) {
 const isAble = Number(process.versions.node.split('.')[0]) >= oldestNode && isInstalled('rolldown');
 if (isAble) {
   for (const script of ['console-build.ts', 'bundle.ts']) {
-    spawnSync(process.execPath, [join(import.meta.dirname, script)], {
+    const { status, signal } = spawnSync(process.execPath, [join(import.meta.dirname, script)], {
       stdio: 'inherit',
       // Without huge pages, which are mostly empty, the bundler takes a third less.
       env: { ...process.env, MIMALLOC_ALLOW_THP: '0' },
     });
+    if (status !== 0) {
+      const end = signal ?? `status ${status}`;
+      console.error(`scripts/${script} ended with ${end}. The platform starts all the same.`);
+    }
   }
 }

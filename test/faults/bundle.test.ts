@@ -5,9 +5,11 @@ import {
   cpSync,
   mkdirSync,
   mkdtempSync,
+  readdirSync,
   readFileSync,
   rmSync,
   symlinkSync,
+  unlinkSync,
 } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -24,12 +26,15 @@ function copyProgram(): string {
   for (const name of ['src', 'scripts', 'package.json', 'package-lock.json', 'tsconfig.json']) {
     cpSync(join(root, name), join(directory, name), { recursive: true });
   }
-  symlinkSync(join(root, 'node_modules'), join(directory, 'node_modules'));
+  mkdirSync(join(directory, 'node_modules'));
+  for (const name of readdirSync(join(root, 'node_modules'))) {
+    symlinkSync(join(root, 'node_modules', name), join(directory, 'node_modules', name));
+  }
   mkdirSync(join(directory, 'data'));
   return directory;
 }
 
-test('a start runs the bundle of its sources, and without one the sources, which it says', async () => {
+test('a start runs the bundle of its sources, and without one the sources, which it says if it could be bundled', async () => {
   const program = copyProgram();
   const source = join(program, 'src/apps/composition/run.ts');
   const bundled = () => {
@@ -52,6 +57,7 @@ test('a start runs the bundle of its sources, and without one the sources, which
   appendFileSync(bundled(), "\nprocess.stdout.write('from the bundle\\n');\n");
   const second = await said();
   appendFileSync(source, "\nprocess.stdout.write('from the sources\\n');\n");
+  unlinkSync(join(program, 'node_modules/rolldown'));
   const third = await said();
 
   expect(first).toContain(trace);
@@ -61,4 +67,5 @@ test('a start runs the bundle of its sources, and without one the sources, which
   expect(second).not.toContain('this start ran the sources');
   expect(third).toContain('from the sources');
   expect(third).not.toContain('from the bundle');
+  expect(third).not.toContain('this start ran the sources');
 });

@@ -1,6 +1,7 @@
 /** Runs the platform as a process: opens its stores, starts it, and stops it on a signal. */
 
 import { closeSync, openSync, statSync } from 'node:fs';
+import { createRequire } from 'node:module';
 import { join } from 'node:path';
 import closeWithGrace from 'close-with-grace';
 import { type AdminSecret, adminSecretOf } from '../../core/config/admin-secret.ts';
@@ -149,7 +150,7 @@ async function start(
     dev?.reloadOnSave({ reloads: app.reloads, authored, print }, config.skillsDir);
   }
   compactHeapSoon();
-  if (!isBundled) {
+  if (!isBundled && isBundlerInstalled()) {
     log.info(
       'this start ran the sources: npm install, or node scripts/bundle.ts, bundles them, and a start of a bundle takes half the time',
     );
@@ -158,6 +159,16 @@ async function start(
     consoleFiles?.('page');
   } catch {
     // Requests for it are answered with the reason.
+  }
+}
+
+/** `npm install --omit=dev` leaves it out. */
+function isBundlerInstalled(): boolean {
+  try {
+    createRequire(import.meta.url).resolve('rolldown');
+    return true;
+  } catch {
+    return false;
   }
 }
 
