@@ -26,15 +26,15 @@ describe('settings that a model takes', () => {
 
 describe('settings that a model is known not to take', () => {
   test.each<[string, { temperature?: number; effort?: Effort }, string, string]>([
-    ['openai/o3', { temperature: 0 }, 'temperature', 'it reasons'],
-    ['openai/o4-mini-2025-04-16', { temperature: 0 }, 'temperature', 'it reasons'],
-    ['openai/gpt-5', { temperature: 0, effort: 'low' }, 'temperature', 'it reasons'],
+    ['openai/o3', { temperature: 0 }, 'temperature', 'takes none'],
+    ['openai/o4-mini-2025-04-16', { temperature: 0 }, 'temperature', 'takes none'],
+    ['openai/gpt-5', { temperature: 0, effort: 'low' }, 'temperature', 'takes none'],
     ['openai/gpt-5.1', { temperature: 0 }, 'temperature', 'only with the effort none'],
     ['openai/gpt-5', { effort: 'none' }, 'effort', 'minimal, low, medium, high'],
     ['openai/gpt-4o', { effort: 'low' }, 'effort', 'takes none'],
     ['anthropic/claude-3-5-sonnet-latest', { effort: 'low' }, 'effort', 'takes none'],
     ['anthropic/claude-opus-4-5', { effort: 'low', temperature: 1 }, 'temperature', 'beside'],
-    ['anthropic/claude-opus-4-7', { temperature: 1 }, 'temperature', 'it reasons'],
+    ['anthropic/claude-opus-4-7', { temperature: 1 }, 'temperature', 'takes none'],
     ['anthropic/claude-opus-5-5', { effort: 'none' }, 'effort', 'low, medium'],
     ['anthropic/any', { temperature: 1.1 }, 'temperature', 'at most 1'],
   ])('%s: %j', (model, settings, field, words) => {
@@ -96,12 +96,23 @@ test.each<[string, Effort | undefined, boolean]>([
   ['openai/o3', undefined, true],
   ['openai/gpt-5-mini', undefined, true],
   ['openai/gpt-5.6', undefined, true],
+  ['anthropic/claude-opus-5', undefined, true],
+  ['anthropic/claude-sonnet-5', undefined, true],
   ['anthropic/claude-opus-5-5', undefined, true],
+  ['anthropic/claude-haiku-5-5', undefined, true],
+  ['anthropic/claude-fable-5', undefined, true],
+  ['anthropic/claude-opus-6', undefined, true],
+  ['anthropic/claude-opus-4-7', undefined, false],
+  ['anthropic/claude-opus-4-8', undefined, false],
+  ['anthropic/claude-3-5-haiku-latest', undefined, false],
+  ['anthropic/another', undefined, false],
   ['openai/gpt-5.2', undefined, false],
   ['openai/gpt-4o', undefined, false],
   ['anthropic/claude-sonnet-4-5', undefined, false],
   ['openai/a-model-of-tomorrow', undefined, false],
   ['openai/gpt-5.6', 'none', false],
+  ['anthropic/claude-opus-5', 'none', false],
+  ['anthropic/claude-opus-4-8', 'low', true],
   ['openai/a-model-of-tomorrow', 'low', true],
 ])('%s with the effort %s reasons: %s', (model, effort, reasons) => {
   expect(reasonsWith(model, effort)).toBe(reasons);

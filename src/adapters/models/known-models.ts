@@ -15,6 +15,8 @@ interface KnownModel {
   /** The efforts that it takes; empty where it takes none. */
   readonly efforts: readonly Effort[];
   readonly temperature: TakesTemperature;
+  /** Whether it reasons where it is sent no effort. */
+  readonly reasonsByDefault?: boolean;
   /** How Anthropic's models are told to think: with a number of tokens, or with an effort. */
   readonly thinking?: 'budget' | 'adaptive';
   /**
@@ -34,8 +36,13 @@ const knownModels: readonly KnownModel[] = [
     efforts: [],
     temperature: 'always',
   },
-  { models: /^openai\/o\d/, efforts: byEffort, temperature: 'never' },
-  { models: /^openai\/gpt-5(-|$)/, efforts: ['minimal', ...byEffort], temperature: 'never' },
+  { models: /^openai\/o\d/, efforts: byEffort, temperature: 'never', reasonsByDefault: true },
+  {
+    models: /^openai\/gpt-5(-|$)/,
+    efforts: ['minimal', ...byEffort],
+    temperature: 'never',
+    reasonsByDefault: true,
+  },
   { models: /^openai\/gpt-5\.1(-|$)/, efforts: ['none', ...byEffort], temperature: 'effort-none' },
   {
     models: /^openai\/gpt-5\.[2-5](-|$)/,
@@ -47,6 +54,7 @@ const knownModels: readonly KnownModel[] = [
     models: /^openai\/gpt-5\.([6-9]|\d\d)(-|$)/,
     efforts: ['none', ...byEffort, 'xhigh'],
     temperature: 'effort-none',
+    reasonsByDefault: true,
     effortWithTools: 'none',
   },
   {
@@ -77,12 +85,20 @@ const knownModels: readonly KnownModel[] = [
     models: /^anthropic\/claude-((sonnet|opus)-5-5|fable-5)/,
     efforts: [...byEffort, 'xhigh', 'max'],
     temperature: 'never',
+    reasonsByDefault: true,
     thinking: 'adaptive',
   },
   {
-    models: /^anthropic\/claude-(opus-4-[78]|(opus|sonnet|haiku)-5)/,
+    models: /^anthropic\/claude-opus-4-[78]/,
     efforts: ['none', ...byEffort, 'xhigh', 'max'],
     temperature: 'never',
+    thinking: 'adaptive',
+  },
+  {
+    models: /^anthropic\/claude-(opus|sonnet|haiku)-5/,
+    efforts: ['none', ...byEffort, 'xhigh', 'max'],
+    temperature: 'never',
+    reasonsByDefault: true,
     thinking: 'adaptive',
   },
 ];
@@ -121,7 +137,7 @@ function refusedTemperature(takes: TakesTemperature, effort: Effort | undefined)
     case 'always':
       return null;
     case 'never':
-      return 'takes none, because it reasons';
+      return 'takes none';
     case 'effort-none':
       return effort === 'none' ? null : 'takes one only with the effort none';
     case 'no-effort':
@@ -162,20 +178,23 @@ function effortNote(model: string, sent: Effort | undefined): string {
 }
 
 /**
- * Whether a call with this effort reasons, as far as is known: with any but `none`, and without one where the model takes
- * no temperature because it reasons, or where its default is refused beside tools.
+ * Whether a call with this effort reasons, as far as is known: with any but `none`, and without one where the model does
+ * so by default.
  */
 export function reasonsWith(model: string, effort: Effort | undefined): boolean {
   if (effort !== undefined) return effort !== 'none';
   const known = knownModel(model);
-  return known?.temperature === 'never' || known?.effortWithTools === 'none';
+  return known === undefined ? isClaude(model) : known.reasonsByDefault === true;
 }
 
-/** How one of Anthropic's models is told to think. Unknown names of its families think as the newest ones. */
+/** How one of Anthropic's models is told to think. */
 export function thinkingOf(model: string): 'budget' | 'adaptive' {
-  return (
-    knownModel(model)?.thinking ?? (model.startsWith('anthropic/claude-') ? 'adaptive' : 'budget')
-  );
+  return knownModel(model)?.thinking ?? (isClaude(model) ? 'adaptive' : 'budget');
+}
+
+/** Whether it is of Anthropic's families: names of them that no entry matches think as the newest ones do. */
+function isClaude(model: string): boolean {
+  return model.startsWith('anthropic/claude-');
 }
 
 function knownModel(model: string): KnownModel | undefined {
