@@ -47,6 +47,11 @@ describe.skipIf(!installed)('a session of an API key with the scope text alone',
     const event = { agent_id: 'helper', name: 'Payments', event: { name: 'order.paid' } };
     const events = await post('/api/agent-triggers', event);
     const hook = { agent_id: 'helper', url: 'https://receiver.example/hook' };
+    for (const id of ['plain', 'saver']) await post('/api/agents', { id, skills: ['text/*'] });
+    await platform.request('PUT', '/api/agents/saver/budget', {
+      key,
+      body: { tokens_per_day: 1_000 },
+    });
     const webhook = await post('/api/agent-webhooks', { ...hook, events: ['approval.requested'] });
     places = {
       job: `/jobs/${job_id}`,
@@ -103,19 +108,41 @@ describe.skipIf(!installed)('a session of an API key with the scope text alone',
     expect(refused).toEqual([]);
   });
 
-  test('a webhook of approvals can be read, tested and deleted, and not changed', async () => {
+  test('an agent whose skills it may run can be deleted, unless the agent has a budget', async () => {
     const { page } = world;
+    const remove = page.getByRole('button', { name: 'Delete', exact: true });
+
+    await world.open('/agents/plain');
+    await remove.waitFor();
+    await world.open('/agents/saver');
+    await page.getByText(needs('budgets')).first().waitFor();
+
+    expect(await remove.count()).toBe(0);
+    expect(refused).toEqual([]);
+  });
+
+  test('a webhook of approvals can be read, tested, disabled and deleted, and not changed', async () => {
+    const { page, platform, key } = world;
 
     await world.open(places['webhook'] ?? '');
 
     await page.getByText(needs('approvals')).waitFor();
-    expect(await page.getByRole('button', { name: 'Disable' }).count()).toBe(0);
     await page.getByRole('button', { name: 'More' }).click();
     await page.getByRole('menuitem', { name: 'Delete' }).waitFor();
     expect(await page.getByRole('menuitem').allInnerTexts()).toEqual(['Delete']);
     await page.keyboard.press('Escape');
     // Its deliveries are those of approvals.
     await page.getByText('Not for this session').waitFor();
+
+    await page.getByRole('button', { name: 'Disable' }).click();
+    await dialogOf(page, 'alertdialog').getByRole('button', { name: 'Disable' }).click();
+    await page.getByText('The webhook is disabled').first().waitFor();
+    const path = `/api/agent-${(places['webhook'] ?? '').slice(1)}`;
+    expect((await platform.request('GET', path, { key })).body.active).toBe(false);
+    await page.getByText(needs('approvals')).waitFor();
+    for (const name of ['Disable', 'Enable', 'Send test']) {
+      expect(await page.getByRole('button', { name }).count(), name).toBe(0);
+    }
   });
 
   test.each(['/schedules', '/triggers'])(

@@ -12,11 +12,11 @@ import { live } from '../api/queries.ts';
 import { usageQuery } from '../api/usage.ts';
 import { Chat } from '../chat/Chat.tsx';
 import { Memories } from '../memories/Memories.tsx';
-import { useMissingScopes } from '../shell/session.ts';
+import { useHasScope, useMissingScopes } from '../shell/session.ts';
 import { Button } from '../ui/Button.tsx';
 import { Confirm } from '../ui/Dialog.tsx';
 import { Loaded } from '../ui/Loading.tsx';
-import { NeedsScope } from '../ui/NeedsScope.tsx';
+import { Permitted } from '../ui/NeedsScope.tsx';
 import { Page } from '../ui/Page.tsx';
 import { Tabs } from '../ui/Tabs.tsx';
 import { useAct } from '../ui/useAct.ts';
@@ -101,19 +101,23 @@ function AgentTabs({ agent }: { agent: AgentForSession }) {
   );
 }
 
+/** The scopes that the session lacks to delete an agent; null until it is known whether the agent has a budget. */
+function useMissingToDelete({ id, approvals, missing_scopes }: AgentForSession) {
+  const ofApprovals = useMissingScopes(approvals.length > 0 ? ['approvals'] : []);
+  const mayDeleteBudgets = useHasScope('budgets');
+  const usage = useQuery({ ...usageQuery({ kind: 'agent', id }), enabled: !mayDeleteBudgets }).data;
+  if (mayDeleteBudgets) return [...missing_scopes, ...ofApprovals];
+  if (usage === undefined) return null;
+  const hasBudget = Object.values(usage.limits).some((limit) => limit !== null);
+  return [...missing_scopes, ...ofApprovals, ...(hasBudget ? ['budgets'] : [])];
+}
+
 /** Pause or resume, and delete. */
 function Acts({ agent }: { agent: AgentForSession }) {
   const [asking, setAsking] = useState<'pause' | 'delete' | null>(null);
   const navigate = useNavigate();
   const { id, status } = agent;
-  const usage = useQuery(usageQuery({ kind: 'agent', id })).data;
-  // Until it is known, it counts as having one, so that nothing is offered that the platform refuses.
-  const hasBudget = !usage || Object.values(usage.limits).some((limit) => limit !== null);
-  const toDelete = useMissingScopes([
-    ...(agent.approvals.length > 0 ? ['approvals'] : []),
-    ...(hasBudget ? ['budgets'] : []),
-  ]);
-  const missing = [...agent.missing_scopes, ...toDelete];
+  const missing = useMissingToDelete(agent);
   const name = agent.name || id;
   const change = useAct({
     act: (next: 'active' | 'paused') => changeAgent(id, { status: next }),
@@ -140,13 +144,11 @@ function Acts({ agent }: { agent: AgentForSession }) {
           Resume
         </Button>
       )}
-      {missing.length > 0 ? (
-        <NeedsScope scopes={missing} act="Deleting it" />
-      ) : (
+      <Permitted missing={missing} act="Deleting it">
         <Button look="danger" icon={<Trash2 />} onClick={() => setAsking('delete')}>
           Delete
         </Button>
-      )}
+      </Permitted>
       <Confirm
         open={asking === 'pause'}
         onClose={close}
