@@ -5,6 +5,11 @@ export type Erased = Schema<'ErasedUserData'>;
 
 /** The pause before a repetition, in which the platform serves others. */
 const pauseMs = 1_000;
+/** After so long in which nothing was erased, it is given up. */
+const patienceMs = 5 * 60_000;
+const heldMessage =
+  'The erasure is not done, and for 5 minutes nothing more was erased. ' +
+  'A backup may hold the log of the database: repeat it later.';
 
 /** The export as a file. It may be large, so it has no time limit; throws where it broke off. */
 export async function exportUser(userId: string): Promise<Blob> {
@@ -17,10 +22,13 @@ export async function exportUser(userId: string): Promise<Blob> {
   throw new Error('The export broke off before its end. Try it again.');
 }
 
-/** Erases the data, repeating the request until it is done; returns the summed counts. */
+/**
+ * Erases the data, repeating the request until it is done; returns the summed counts. Throws where nothing more is
+ * erased for long.
+ */
 export async function eraseUser(userId: string, cancelsJobs: boolean): Promise<Erased> {
   const sum = { memories: 0, conversations: 0, jobs: 0 };
-  for (;;) {
+  for (let since = Date.now(); ; ) {
     const params = {
       path: { userId },
       query: { cancel_jobs: cancelsJobs ? 'true' : 'false' },
@@ -30,6 +38,8 @@ export async function eraseUser(userId: string, cancelsJobs: boolean): Promise<E
     );
     for (const name of ['memories', 'conversations', 'jobs'] as const) sum[name] += erased[name];
     if (done || waits_for !== null) return { done, waits_for, open_jobs, ...sum };
+    if (erased.memories + erased.conversations + erased.jobs > 0) since = Date.now();
+    else if (Date.now() - since >= patienceMs) throw new Error(heldMessage);
     await new Promise((resolve) => setTimeout(resolve, pauseMs));
   }
 }

@@ -39,12 +39,19 @@ interface World {
   readonly answer?: Answer;
   readonly cwd?: string;
   readonly interrupted?: AbortSignal;
+  readonly now?: () => number;
 }
 
 /** Runs a command against a platform that gives this answer. */
 async function call(
   args: readonly string[],
-  { env = {}, answer = completed, cwd = home, interrupted = quietIo.interrupted }: World = {},
+  {
+    env = {},
+    answer = completed,
+    cwd = home,
+    interrupted = quietIo.interrupted,
+    now = quietIo.now,
+  }: World = {},
 ) {
   const calls: Call[] = [];
   let starts = 0;
@@ -59,7 +66,7 @@ async function call(
     {
       io: {
         ...quietIo,
-        ...{ stdout, stderr, env: { XDG_CONFIG_HOME: home, ...env }, cwd, fetch, interrupted },
+        ...{ stdout, stderr, env: { XDG_CONFIG_HOME: home, ...env }, cwd, fetch, interrupted, now },
       },
       version: '1.2.3',
       async startPlatform(given) {
@@ -261,6 +268,28 @@ test('an erasure pauses before it is repeated, and Ctrl-C ends the pause', async
 
   expect(ended).toMatchObject({ code: 130, stdout: '' });
   expect(ended.calls).toHaveLength(1);
+});
+
+test('an erasure that is repeated says what it waits for, and ends where nothing more is erased for five minutes', async () => {
+  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'Date'], fakeNodeBuiltins: true });
+  const begun = Date.now();
+  const minutes = () => Math.floor((Date.now() - begun) / 60_000);
+  // After four minutes a request finds something.
+  let isFound = false;
+  const answer = () => {
+    const memories = !isFound && minutes() === 4 ? 1 : 0;
+    isFound ||= memories > 0;
+    const counts = { memories, conversations: 0, jobs: 0 };
+    return Response.json({ done: false, waits_for: null, open_jobs: 0, ...counts });
+  };
+
+  const ending = call(['users', 'erase', 'alice'], { answer, now: () => Date.now() });
+  const { code, stdout, stderr } = await passingTimers(ending);
+
+  expect({ code, stdout, minutes: minutes() }).toEqual({ code: 1, stdout: '', minutes: 9 });
+  expect(stderr).toMatch(
+    /^More is left, or a backup .*\nThe erasure is not done.* for 5 minutes .*: repeat it later\.\n$/,
+  );
 });
 
 test('a file of profiles that is not JSON is named', async () => {

@@ -4,6 +4,7 @@ import type { Command } from 'commander';
 import type { ApiOptions, Schema } from '../api-answers.ts';
 import { connect, path } from '../connection.ts';
 import { defineApiCommand, defineCommand } from '../define-command.ts';
+import { CliError, exitCodes } from '../exit-codes.ts';
 import { type Io, writeJson } from '../io.ts';
 
 type Erased = Schema<'ErasedUserData'>;
@@ -14,6 +15,8 @@ interface EraseOptions extends ApiOptions {
 
 /** The pause before a repetition, in which the platform serves others. */
 const pauseMs = 1_000;
+/** After so long in which nothing was erased, the command ends. */
+const patienceMs = 5 * 60_000;
 
 const counts = ['memories', 'conversations', 'jobs'] as const;
 
@@ -30,7 +33,7 @@ export function addUserCommands(program: Command, io: Io): void {
     .action((user: string, options: EraseOptions) => eraseUser(io, user, options));
 }
 
-/** Repeats the request until nothing is left, or the rest waits for the end of a job. */
+/** Repeats the request until nothing is left, or the rest waits for the end of a job; not for ever. */
 async function eraseUser(io: Io, user: string, options: EraseOptions): Promise<void> {
   const client = connect(io, options);
   const query = { cancel_jobs: String(options.cancelJobs === true) };
@@ -38,10 +41,14 @@ async function eraseUser(io: Io, user: string, options: EraseOptions): Promise<v
   const sum = { memories: 0, conversations: 0, jobs: 0 };
   let erased = await client.request<Erased>(request);
   for (const name of counts) sum[name] += erased[name];
-  while (!erased.done && erased.waits_for === null) {
+  const isRepeated = () => !erased.done && erased.waits_for === null;
+  if (isRepeated()) io.stderr.write(repeatedNotice);
+  for (let since = io.now(); isRepeated(); ) {
+    if (io.now() - since >= patienceMs) throw new CliError(heldMessage, exitCodes.failed);
     await elapsed(pauseMs, undefined, { signal: io.interrupted });
     erased = await client.request<Erased>(request);
     for (const name of counts) sum[name] += erased[name];
+    if (counts.some((name) => erased[name] > 0)) since = io.now();
   }
   const all = { ...erased, ...sum };
   if (options.json) return writeJson(io, all);
@@ -49,6 +56,13 @@ async function eraseUser(io: Io, user: string, options: EraseOptions): Promise<v
     `erased: ${counts.map((name) => `${all[name]} ${name}`).join(', ')}\n${restOf(all)}`,
   );
 }
+
+const repeatedNotice =
+  'More is left, or a backup holds the log of the database: the request is repeated until all is erased. ' +
+  'Ctrl-C ends the command.\n';
+const heldMessage =
+  'The erasure is not done, and for 5 minutes nothing more was erased. ' +
+  'A backup may hold the log of the database: repeat it later.';
 
 function restOf({ open_jobs, waits_for }: Erased): string {
   if (waits_for === null) return '';
