@@ -483,6 +483,11 @@ describe('with strict permissions, a run that continues a conversation', () => {
     const retry = (by: Tenant) => by.post(`/api/jobs/${job.job_id}/retry`);
     expectRefusal(await retry(narrow), 403, 'insufficient_scope');
     expect((await retry(wide)).status).toBe(202);
+
+    // A missing scope is told before any state.
+    await owner.put('/api/agents/default', { status: 'paused' });
+    expectRefusal(await retry(narrow), 403, 'insufficient_scope');
+    expectRefusal(await retry(wide), 422, 'agent_paused');
   });
 });
 

@@ -18,24 +18,28 @@ export async function retryJob(
   const skill = skills.active(...lookupOf(caller.organizationId, job));
   const agent = await agents.statusOf(caller.organizationId, job.agent_id);
   requireScopes(caller.scopes, skill.requiredScopes);
+  // That of an erased job is gone.
+  const conversation =
+    job.erased_at === null
+      ? await conversations.find(caller.organizationId, job.conversation_id)
+      : null;
+  const isContinued = conversation !== null && conversation.created_at < job.created_at;
+  if (isContinued) {
+    requireContinuing(config, caller);
+    // An agent does not continue a conversation that a deleted agent of the same id began.
+    await agents.findSince(caller.organizationId, job.agent_id, conversation.created_at);
+  }
   // A trial again.
   if (job.agent_overrides !== null) await agents.requireWritable(caller, job.agent_id);
   if (job.status !== 'failed' && job.status !== 'cancelled') {
     throw new PlatformError('job_not_retryable', `The job is ${job.status}`);
   }
-  if (job.erased_at !== null) {
+  if (conversation === null) {
     throw new PlatformError('job_not_retryable', 'The input of the job was erased');
   }
   // The version may have been changed in place since.
   refuseInvalid(skill, JSON.parse(job.input));
   if (agent === 'paused') throw agentPaused(job.agent_id);
-  const conversation = await conversations.find(caller.organizationId, job.conversation_id);
-  const isContinued = conversation.created_at < job.created_at;
-  // An agent does not continue a conversation that a deleted agent of the same id began.
-  if (isContinued) {
-    requireContinuing(config, caller);
-    await agents.findSince(caller.organizationId, job.agent_id, conversation.created_at);
-  }
   const acceptance = await acceptor.accept({
     organizationId: caller.organizationId,
     apiKeyId: caller.keyId,
