@@ -16,7 +16,7 @@ let made = 0;
 /** The skill of the tool of a new server. */
 async function added(): Promise<string> {
   made += 1;
-  const fields = { name: `acts-${made}`, ...actingCommand };
+  const fields = { name: `acts-${made}`, ...actingCommand, organizations: ['*'] };
   const { body, text } = await platform.admin('POST', '/admin/mcp-servers', fields);
   expect(body, text).toMatchObject({ status: 'available' });
   return body.skills[0].skill;
