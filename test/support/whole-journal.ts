@@ -2,7 +2,7 @@
 
 import { readOperatorPrices } from '../../src/adapters/models/operator-prices.ts';
 import { Prices } from '../../src/adapters/models/prices.ts';
-import { type Generations, openGenerations } from '../../src/core/agents/generations.ts';
+import { Generations } from '../../src/core/agents/generations.ts';
 import type { GenerationDeps } from '../../src/core/agents/thinking-claim.ts';
 import { readTreeUse } from '../../src/core/jobs/child-jobs.store.ts';
 import { streamedBytesOf } from '../../src/core/jobs/job-events.store.ts';
@@ -31,5 +31,6 @@ export function openWholeJournal(
   const known = { isHeld, scheduledJobOf, ...tree, prices, streamedBytesOf };
   const deps = { database, clock, conversations, ...known, ...more };
   const journal = openJournal(deps, job);
-  return { ...journal, ...openGenerations(deps, journal.claim) };
+  const generations = new Generations(deps, journal.claim);
+  return Object.assign(generations, { ...journal, claim: generations.claim });
 }

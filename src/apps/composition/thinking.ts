@@ -7,8 +7,8 @@ import { ProviderModels } from '../../adapters/models/models.ts';
 import { Prices } from '../../adapters/models/prices.ts';
 import { type EndedClaim, endAbandonedSteps } from '../../core/agents/abandoned-steps.ts';
 import type { Agents } from '../../core/agents/agents.ts';
-import { openGenerations } from '../../core/agents/generations.ts';
-import { createThinking, type Thinking } from '../../core/agents/thinking.ts';
+import type { ReadSkillFile } from '../../core/agents/attempt.ts';
+import { Thinking } from '../../core/agents/thinking.ts';
 import type { GenerationDeps } from '../../core/agents/thinking-claim.ts';
 import type { ApiKeys } from '../../core/api-keys/api-keys.ts';
 import type { Config } from '../../core/config/config.ts';
@@ -80,18 +80,14 @@ export function composeThinking(deps: ThinkingDeps): ComposedThinking {
     observe: (job, used, cost) => base.observers.modelCalled(job, used, cost),
   };
   warnOfModel('DEFAULT_MODEL', config.defaultModel, { providers: config.providers, log });
-  const thinking = createThinking({
+  const thinking = new Thinking({
     clock,
     agents,
-    skills: {
-      list: (...request) => skills.list(...request),
-      readFile: skillFileReader(deps.definitions),
-    },
+    skills,
+    readSkillFile: skillFileReader(deps.definitions),
     models: modelsOf(deps),
-    records: {
-      dialogue: (...request) => conversations.dialogue(...request),
-      generations: (claim) => openGenerations(generations, claim),
-    },
+    conversations,
+    generations,
     scopesOf: async (apiKeyId) => (await apiKeys.cachedCaller(apiKeyId))?.scopes,
     defaultModel: config.defaultModel,
     limits: {
@@ -118,9 +114,7 @@ function modelsOf({ base, config, metrics, slices }: ThinkingDeps): Models {
 }
 
 /** Reads the files in the folders of skills. */
-function skillFileReader(
-  definitions: () => readonly LoadedSkill[],
-): Parameters<typeof createThinking>[0]['skills']['readFile'] {
+function skillFileReader(definitions: () => readonly LoadedSkill[]): ReadSkillFile {
   const folders = fromDefinitions(
     definitions,
     (all) =>

@@ -18,6 +18,7 @@ import type { Generation, ThinkingReport } from './generation.ts';
 import type { Generations } from './generations.ts';
 import type { RunAgentDeps } from './run-agent.ts';
 import type { RunBounds } from './run-bounds.ts';
+import type { GenerationDeps } from './thinking-claim.ts';
 import type { ToolBox } from './tools.ts';
 
 /** The bounds of a generation; see the configuration. */
@@ -29,21 +30,20 @@ export interface ThinkingLimits {
   readonly contextTokens: number;
 }
 
+/** Reads a file of a SKILL.md skill, or says why it cannot be read. */
+export type ReadSkillFile = (
+  skill: string,
+  path: unknown,
+  offset: unknown,
+) => Promise<{ text: string } | { error: string }>;
+
 export interface ThinkingDeps extends RunAgentDeps {
   readonly clock: Pick<Clock, 'monotonic'>;
-  readonly skills: Pick<SkillRegistry, 'list'> & {
-    /** A file of a SKILL.md skill; undefined when there is no such skill. */
-    readFile(
-      skill: string,
-      path: unknown,
-      offset: unknown,
-    ): Promise<{ text: string } | { error: string }>;
-  };
+  readonly skills: SkillRegistry;
+  readonly readSkillFile: ReadSkillFile;
   readonly models: Models;
-  readonly records: Pick<Conversations, 'dialogue'> & {
-    /** The generations in the journal of a claim. */
-    generations(claim: Journal['claim']): Generations;
-  };
+  readonly conversations: Conversations;
+  readonly generations: GenerationDeps;
   readonly limits: ThinkingLimits;
 }
 

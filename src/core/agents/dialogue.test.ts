@@ -8,10 +8,10 @@ import {
   openCalls,
   tokensOfMessages as tokensIn,
 } from './dialogue.ts';
-import { createEstimates } from './estimates.ts';
+import { Estimates } from './estimates.ts';
 import { sizeOfText } from './text-size.ts';
 
-const { tokensOf } = createEstimates().measure(['a/model']);
+const { tokensOf } = new Estimates().measure(['a/model']);
 const tokensOfText = (text: string) => tokensOf(sizeOfText(text));
 const tokensOfMessages = (messages: readonly DialogueMessage[]) => tokensIn(messages, tokensOf);
 

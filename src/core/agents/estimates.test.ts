@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { createEstimates } from './estimates.ts';
+import { Estimates } from './estimates.ts';
 import { sizeOfMessages, sizeOfText, sumOfSizes, type TextSize } from './text-size.ts';
 
 const english =
@@ -80,14 +80,14 @@ describe('without a report', () => {
     ['code', code, 0.4, 0.63],
     ['base64', base64, 0.68, 0.83],
   ])('%s is bounded by more than any tokenizer counts', (_, text, least, largest) => {
-    const { bound, expected } = createEstimates();
+    const estimates = new Estimates();
     const size = sizeOf(text);
     const bytes = Buffer.byteLength(long(text));
 
-    expect(bound('a/b', size)).toBeGreaterThan(largest * bytes);
-    expect(bound('a/b', size)).toBeLessThanOrEqual(bytes);
-    expect(expected('a/b', size)).toBeGreaterThan(least * bytes * 0.6);
-    expect(expected('a/b', size)).toBeLessThan(largest * bytes * 1.3);
+    expect(estimates.bound('a/b', size)).toBeGreaterThan(largest * bytes);
+    expect(estimates.bound('a/b', size)).toBeLessThanOrEqual(bytes);
+    expect(estimates.expected('a/b', size)).toBeGreaterThan(least * bytes * 0.6);
+    expect(estimates.expected('a/b', size)).toBeLessThan(largest * bytes * 1.3);
   });
 
   test.each([
@@ -100,7 +100,7 @@ describe('without a report', () => {
   ])(
     '%s is summarized before it fills a window, and not far too early',
     (_, text, least, largest) => {
-      const { tokensOf } = createEstimates().measure(['a/b']);
+      const { tokensOf } = new Estimates().measure(['a/b']);
       const bytes = Buffer.byteLength(long(text));
 
       expect(tokensOf(sizeOf(text))).toBeGreaterThanOrEqual(largest * bytes * summarizedAt);
@@ -109,10 +109,10 @@ describe('without a report', () => {
   );
 
   test('what is around messages counts as it is', () => {
-    const { bound, expected } = createEstimates();
+    const estimates = new Estimates();
     const framing = { ...sizeOfText(''), framing: 24 };
 
-    expect([bound('a/b', framing), expected('a/b', framing)]).toEqual([24, 24]);
+    expect([estimates.bound('a/b', framing), estimates.expected('a/b', framing)]).toEqual([24, 24]);
   });
 });
 
@@ -120,86 +120,88 @@ describe('a report', () => {
   const words: TextSize = { ...sizeOfText(''), words: 1_000 };
 
   test('of one kind of text bounds the next with a margin of a tenth, for its model alone', () => {
-    const { bound, expected, learn } = createEstimates();
+    const estimates = new Estimates();
 
-    learn('a/b', words, 200);
+    estimates.learn('a/b', words, 200);
 
-    expect([bound('a/b', words), expected('a/b', words)]).toEqual([220, 200]);
-    expect([bound('a/c', words), expected('a/c', words)]).toEqual([600, 240]);
+    expect([estimates.bound('a/b', words), estimates.expected('a/b', words)]).toEqual([220, 200]);
+    expect([estimates.bound('a/c', words), estimates.expected('a/c', words)]).toEqual([600, 240]);
   });
 
   test('says nothing about other kinds of text', () => {
-    const { bound, learn } = createEstimates();
-    const unknown = bound('a/b', sizeOf(chinese));
+    const estimates = new Estimates();
+    const unknown = estimates.bound('a/b', sizeOf(chinese));
 
-    learn('a/b', sizeOf(english), 1_700);
+    estimates.learn('a/b', sizeOf(english), 1_700);
 
-    expect(bound('a/b', sizeOf(english))).toBeLessThan(2_100);
-    expect(bound('a/b', sizeOf(chinese))).toBe(unknown);
+    expect(estimates.bound('a/b', sizeOf(english))).toBeLessThan(2_100);
+    expect(estimates.bound('a/b', sizeOf(chinese))).toBe(unknown);
   });
 
   test('of a mixed text bounds each kind by what the other may have left to it', () => {
-    const { bound, learn } = createEstimates();
+    const estimates = new Estimates();
     const mixed = sumOfSizes([sizeOf(english), sizeOf(code)]);
-    const [tokens, ofCode] = [1_700 + 3_300, bound('a/b', sizeOf(code))];
+    const [tokens, ofCode] = [1_700 + 3_300, estimates.bound('a/b', sizeOf(code))];
 
-    learn('a/b', mixed, tokens);
+    estimates.learn('a/b', mixed, tokens);
 
-    expect(bound('a/b', mixed)).toBeGreaterThan(tokens);
-    expect(bound('a/b', sizeOf(code))).toBeLessThanOrEqual(ofCode);
+    expect(estimates.bound('a/b', mixed)).toBeGreaterThan(tokens);
+    expect(estimates.bound('a/b', sizeOf(code))).toBeLessThanOrEqual(ofCode);
   });
 
   test('counts among the last twenty: the largest for the bound, their average for what is expected', () => {
-    const { bound, expected, learn } = createEstimates();
+    const estimates = new Estimates();
 
-    learn('a/b', words, 500);
-    for (let i = 0; i < 19; i++) learn('a/b', words, 100);
-    expect([bound('a/b', words), expected('a/b', words)]).toEqual([550, 120]);
+    estimates.learn('a/b', words, 500);
+    for (let i = 0; i < 19; i++) estimates.learn('a/b', words, 100);
+    expect([estimates.bound('a/b', words), estimates.expected('a/b', words)]).toEqual([550, 120]);
 
-    learn('a/b', words, 100);
-    expect([bound('a/b', words), expected('a/b', words)]).toEqual([110, 100]);
+    estimates.learn('a/b', words, 100);
+    expect([estimates.bound('a/b', words), estimates.expected('a/b', words)]).toEqual([110, 100]);
   });
 
   test('beyond the bytes of a short prompt says what the provider adds to each', () => {
-    const { bound, expected, learn } = createEstimates();
+    const estimates = new Estimates();
     const short = { ...sizeOfText(''), words: 10, framing: 8 };
 
-    learn('a/b', short, 60);
+    estimates.learn('a/b', short, 60);
 
-    expect([bound('a/b', short), expected('a/b', short)]).toEqual([65, 57]);
-    expect(bound('a/b', words)).toBe(600 + 51);
+    expect([estimates.bound('a/b', short), estimates.expected('a/b', short)]).toEqual([65, 57]);
+    expect(estimates.bound('a/b', words)).toBe(600 + 51);
   });
 
   test('is planned for in a window with a margin of a tenth, those on longer prompts more', () => {
-    const { measure, learn } = createEstimates();
+    const estimates = new Estimates();
     const long = { ...words, words: 99_000 };
 
-    learn('a/b', words, 500);
-    learn('a/b', long, 25_000);
+    estimates.learn('a/b', words, 500);
+    estimates.learn('a/b', long, 25_000);
 
     const rate = 0.24 * 1.1 * ((500 * (500 / 240) + 25_000 * (25_000 / 23_760)) / 25_500);
-    expect(measure(['a/b']).tokensOf(long)).toBe(Math.ceil(99_000 * rate));
+    expect(estimates.measure(['a/b']).tokensOf(long)).toBe(Math.ceil(99_000 * rate));
     // A model that has not reported yet does not widen what another has reported.
-    expect(measure(['a/c', 'a/b']).tokensOf(long)).toBe(Math.ceil(99_000 * rate));
-    expect(measure(['a/c']).tokensOf(words)).toBe(336);
+    expect(estimates.measure(['a/c', 'a/b']).tokensOf(long)).toBe(Math.ceil(99_000 * rate));
+    expect(estimates.measure(['a/c']).tokensOf(words)).toBe(336);
   });
 
   test('of fewer tokens than any tokenizer counts says nothing about a window', () => {
-    const { measure, learn } = createEstimates();
+    const estimates = new Estimates();
 
-    learn('a/b', words, 100);
+    estimates.learn('a/b', words, 100);
 
-    expect(measure(['a/b']).tokensOf(words)).toBe(336);
+    expect(estimates.measure(['a/b']).tokensOf(words)).toBe(336);
   });
 
   test('that is absurd is bounded, and one of zero is ignored', () => {
-    const { bound, expected, learn } = createEstimates();
+    const estimates = new Estimates();
 
-    learn('a/b', words, 0);
-    expect(bound('a/b', words)).toBe(600);
-    learn('a/b', words, 1_000_000);
-    expect([bound('a/b', words), expected('a/b', words)]).toEqual([2_100, 2_100]);
-    learn('a/c', words, 1);
-    expect(bound('a/c', words)).toBe(27);
+    estimates.learn('a/b', words, 0);
+    expect(estimates.bound('a/b', words)).toBe(600);
+    estimates.learn('a/b', words, 1_000_000);
+    expect([estimates.bound('a/b', words), estimates.expected('a/b', words)]).toEqual([
+      2_100, 2_100,
+    ]);
+    estimates.learn('a/c', words, 1);
+    expect(estimates.bound('a/c', words)).toBe(27);
   });
 });

@@ -79,31 +79,34 @@ export interface WindowMeasure {
   readonly hidden: number;
 }
 
-export type Estimates = ReturnType<typeof createEstimates>;
+/** Shared by all attempts of a process: the reports on one improve the estimates of the next. */
+export class Estimates {
+  readonly #models = new Map<string, Reports>();
 
-export function createEstimates() {
-  const models = new Map<string, Reports>();
-  return {
-    /** The most tokens that a prompt of this size can be expected to have. */
-    bound: (model: string, size: TextSize) => boundOf(models.get(model) ?? noReports, size),
+  /** The most tokens that a prompt of this size can be expected to have. */
+  bound(model: string, size: TextSize): number {
+    return boundOf(this.#models.get(model) ?? noReports, size);
+  }
 
-    /** The tokens that a prompt of this size has most likely. */
-    expected: (model: string, size: TextSize) => expectedOf(models.get(model) ?? noReports, size),
+  /** The tokens that a prompt of this size has most likely. */
+  expected(model: string, size: TextSize): number {
+    return expectedOf(this.#models.get(model) ?? noReports, size);
+  }
 
-    /** The measure for a window that must hold for all of these models. */
-    measure: (names: readonly string[]): WindowMeasure =>
-      measureOf(names.map((name) => models.get(name) ?? noReports)),
+  /** The measure for a window that must hold for all of these models. */
+  measure(names: readonly string[]): WindowMeasure {
+    return measureOf(names.map((name) => this.#models.get(name) ?? noReports));
+  }
 
-    /** Records the reported tokens of a prompt of this size. */
-    learn(model: string, size: TextSize, reported: number): void {
-      if (reported <= 0) return;
-      const known = models.get(model);
-      if (known === undefined && models.size >= modelsMax) {
-        models.delete(models.keys().next().value as string);
-      }
-      models.set(model, withReport(known ?? noReports, size, reported));
-    },
-  };
+  /** Records the reported tokens of a prompt of this size. */
+  learn(model: string, size: TextSize, reported: number): void {
+    if (reported <= 0) return;
+    const known = this.#models.get(model);
+    if (known === undefined && this.#models.size >= modelsMax) {
+      this.#models.delete(this.#models.keys().next().value as string);
+    }
+    this.#models.set(model, withReport(known ?? noReports, size, reported));
+  }
 }
 
 function boundOf(reports: Reports, size: TextSize): number {

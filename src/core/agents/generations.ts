@@ -9,7 +9,6 @@
 import type { Transaction } from '../../adapters/database/database.ts';
 import type { AssistantMessage, ToolMessage } from '../../adapters/models/model.ts';
 import { type Price, priceBodyOf } from '../../adapters/models/price.ts';
-import { bind } from '../../kernel/bind.ts';
 import { cutToBytes } from '../../kernel/cut-text.ts';
 import { newId } from '../../kernel/ids.ts';
 import { addDialogue, addMessages } from '../conversations/record.ts';
@@ -42,7 +41,6 @@ import {
   type RecordedGeneration,
   readGeneration,
 } from './recorded-generation.ts';
-import { keepsResult, readResult } from './recorded-results.ts';
 import type { CallNeed } from './run-bounds.ts';
 import {
   countedOwnersOf,
@@ -122,203 +120,262 @@ export interface WantedCall extends CallNeed, Pick<ReservationNeed, 'least' | 'e
   readonly expected: number;
 }
 
-export type Generations = ReturnType<typeof openGenerations>;
+/** The generations in the journal of a claim. */
+export class Generations {
+  readonly claim: ThinkingClaim;
 
-export function openGenerations(deps: GenerationDeps, claim: OpenClaim) {
-  const calls = { beginCall, endCall, restartTool, startApproved, endTool, recordRecall };
-  const results = { keepsResult, readResult };
-  const summaries = { maySummarize: maySummarizeNow };
-  return bind(openThinkingClaim(deps, claim), {
-    recorded,
-    failGeneration,
-    ...calls,
-    ...results,
-    ...summaries,
-  });
-}
-
-/**
- * The recorded part of a generation, from earlier claims, and from this one when the request repeats
- * (an answer was corrected, a tool was restarted).
- */
-async function recorded(
-  claim: ThinkingClaim,
-  asked: WantedGeneration,
-): Promise<RecordedGeneration> {
-  const { deps, job, opened } = claim;
-  const { id: generation } = asked;
-  if (!opened.has(generation)) {
-    opened.add(generation);
-    if (job.epoch === 1) return nothingRecorded;
-    const records = await claim.records();
-    const known = findRecord(records, 'generate', placeOf(asked));
-    if (known === undefined) return nothingRecorded;
-    records.pending.delete(known.n);
+  constructor(deps: GenerationDeps, claim: OpenClaim) {
+    this.claim = openThinkingClaim(deps, claim);
   }
-  const rows = await listStepsOfGeneration(deps.database.read, { job_id: job.id, generation });
-  if (rows.length === 0) return nothingRecorded;
-  const ids = rows.flatMap(({ message_id }) => message_id ?? []);
-  const data = await deps.conversations.dataOf(job.conversation_id, ids);
-  return readGeneration(rows, data, job.attempt);
-}
 
-/**
- * Records why a generation has failed, so that the attempt gets the same failure after a wait: with the next
- * write of the claim, because most runs fail with it and write no more, or now if the run may be unloaded first.
- */
-async function failGeneration(
-  claim: ThinkingClaim,
-  asked: WantedGeneration,
-  failure: StepFailure,
-): Promise<void> {
-  const { job, deps } = claim;
-  const { key, nth: turn, ...place } = placeOf(asked);
-  const n = await nextStep(claim);
-  const now = deps.clock.now();
-  claim.failures.push({
-    ...place,
-    job_id: job.id,
-    n,
-    epoch: job.epoch,
-    kind: 'generate',
-    generation: key,
-    turn,
-    status: 'failed',
-    error: JSON.stringify(failure),
-    attempt: job.attempt,
-    started_at: now,
-    finished_at: now,
-  });
-  if (claim.waits.hasBegun) await write(claim, async () => {});
+  /**
+   * The recorded part of a generation, from earlier claims, and from this one when the request repeats
+   * (an answer was corrected, a tool was restarted).
+   */
+  async recorded(asked: WantedGeneration): Promise<RecordedGeneration> {
+    const { claim } = this;
+    const { deps, job, opened } = claim;
+    const { id: generation } = asked;
+    if (!opened.has(generation)) {
+      opened.add(generation);
+      if (job.epoch === 1) return nothingRecorded;
+      const records = await claim.records();
+      const known = findRecord(records, 'generate', placeOf(asked));
+      if (known === undefined) return nothingRecorded;
+      records.pending.delete(known.n);
+    }
+    const rows = await listStepsOfGeneration(deps.database.read, { job_id: job.id, generation });
+    if (rows.length === 0) return nothingRecorded;
+    const ids = rows.flatMap(({ message_id }) => message_id ?? []);
+    const data = await deps.conversations.dataOf(job.conversation_id, ids);
+    return readGeneration(rows, data, job.attempt);
+  }
+
+  /**
+   * Records why a generation has failed, so that the attempt gets the same failure after a wait: with the next
+   * write of the claim, because most runs fail with it and write no more, or now if the run may be unloaded first.
+   */
+  async failGeneration(asked: WantedGeneration, failure: StepFailure): Promise<void> {
+    const { claim } = this;
+    const { job, deps } = claim;
+    const { key, nth: turn, ...place } = placeOf(asked);
+    const n = await nextStep(claim);
+    const now = deps.clock.now();
+    claim.failures.push({
+      ...place,
+      job_id: job.id,
+      n,
+      epoch: job.epoch,
+      kind: 'generate',
+      generation: key,
+      turn,
+      status: 'failed',
+      error: JSON.stringify(failure),
+      attempt: job.attempt,
+      started_at: now,
+      finished_at: now,
+    });
+    if (claim.waits.hasBegun) await write(claim, async () => {});
+  }
+
+  async beginCall(wanted: WantedCall): Promise<Beginning> {
+    const { claim } = this;
+    const { job, deps } = claim;
+    const { generation, parent, turn, model, agentVersion, prompt, expected, output } = wanted;
+    const { least, enough } = wanted;
+    const counter = await claim.numbers();
+    const owners = await claim.owners();
+    const top = await claim.top();
+    const isInTree = wanted.mayDelegate || top.id !== job.id;
+    const bounds = async (tx: Transaction) => (isInTree ? treeState(deps, tx, top, job.id) : []);
+    const now = deps.clock.now();
+    const price = deps.prices.at(model, now) ?? null;
+    let n: number | undefined;
+    return write(claim, async (tx, isRepeat) => {
+      const active = isRepeat ? await listActiveSteps(tx, { job_id: job.id }) : [];
+      const begun = active.find((step) => step.n === n);
+      if (begun !== undefined) {
+        const { started_at: startedAt, reserved, reserved_cost: reservedCost } = begun;
+        const begin = { n: begun.n, startedAt, reserved, reservedCost, output: reserved - prompt };
+        const call = { generation, turn, model, expected, price, ...begin };
+        return { kind: 'begun', call };
+      }
+      const need = { prompt, output, least, enough, model, price, bounds };
+      const owning = {
+        organizationId: job.organization_id,
+        owners: await payersOf(tx, job, owners, now),
+      };
+      const reservation = await reserve(tx, { ...owning, ...need }, now);
+      if (reservation.kind !== 'granted') return reservation;
+      n ??= counter.next++;
+      const { reserved, reservedCost } = reservation;
+      const step = {
+        ...({ n, kind: 'model', generation, parent, turn, name: model, reserved } as const),
+        reserved_cost: reservedCost,
+        expected_prompt: expected,
+        price: price === null ? null : JSON.stringify(priceBodyOf(price)),
+      };
+      const { attempt } = job;
+      if (claim.noted.agentVersion !== agentVersion) {
+        await noteAgentVersion(tx, job.id, agentVersion);
+        tx.afterCommit(() => {
+          claim.noted.agentVersion = agentVersion;
+        });
+      }
+      await insertSteps(tx, [activeStep(job, { ...step, attempt, started_at: now })]);
+      const begin = { n, startedAt: now, reserved, reservedCost, output: reservation.output };
+      const call = { generation, turn, model, expected, price, ...begin };
+      return { kind: 'begun', call };
+    });
+  }
+
+  /** Returns the tools that the model called, planned as steps. */
+  async endCall(call: BegunCall, end: CallEnd): Promise<PlannedTool[]> {
+    const { claim } = this;
+    const { job, deps } = claim;
+    const { generation, turn, startedAt: reservedAt, reserved, reservedCost } = call;
+    const { usage, estimated, tools } = end;
+    const costs = costsOf(usage, estimated, call);
+    const counter = await claim.numbers();
+    const planned = tools.map((tool): PlannedTool => ({ ...tool, n: counter.next++ }));
+    const owners = await claim.owners();
+    const id = end.message === null ? null : newId();
+    const now = deps.clock.now();
+    const observe = () => deps.observe?.(job, usage, costs.cost);
+    await write(claim, async (tx, isRepeat) => {
+      const [ended] = await endSteps(tx, [
+        {
+          ...endedStep(job, call.n, end, id, now),
+          ...countsOf(usage),
+          cost: costs.cost,
+          estimated,
+          estimated_cost: costs.estimatedCost,
+        },
+      ]);
+      if (ended === 0) {
+        // The first try was committed, and its confirmation was lost.
+        if (isRepeat) tx.afterCommit(observe);
+        return;
+      }
+      if (id !== null && end.message !== null) {
+        const isWhole = end.status === 'completed';
+        await addDialogue(tx, [
+          {
+            ...messageOf(job, id, now),
+            role: 'assistant',
+            content: cutContent(end.message.text),
+            tokens: { ...usage, cost: costs.cost },
+            model: call.model,
+            data: isWhole ? JSON.stringify(await storedOf(tx, claim, call, end)) : null,
+            isDialogue: end.isDialogue && isWhole,
+            isSummary: end.summary !== undefined,
+          },
+        ]);
+      }
+      const owning = {
+        organizationId: job.organization_id,
+        owners: await payersOf(tx, job, owners, now),
+      };
+      const spent = { usage, estimated, ...costs, counted: countedOwnersOf(job) };
+      await charge(tx, [{ ...owning, reservedAt, reserved, reservedCost, ...spent }]);
+      tx.afterCommit(observe);
+      await noteSummaryEnd(tx, claim, end, now);
+      if (planned.length > 0) {
+        await insertSteps(
+          tx,
+          planned.map(({ n, call: { id: call_id }, name }) => {
+            const step = {
+              n,
+              kind: 'tool',
+              generation,
+              parent: call.n,
+              turn,
+              name,
+              call_id,
+            } as const;
+            return activeStep(job, { ...step, started_at: now });
+          }),
+        );
+      }
+    });
+    return planned;
+  }
+
+  /** Whether the conversation may be summarized now, after summaries that failed. */
+  maySummarize(agentVersion: number): Promise<boolean> {
+    const { deps, job } = this.claim;
+    const of = { conversationId: job.conversation_id, agentVersion };
+    return maySummarize(deps.database.read, of, deps.clock.now());
+  }
+
+  restartTool({ n }: PlannedTool): Promise<void> {
+    const { claim } = this;
+    const { job, deps } = claim;
+    return write(claim, (tx) => restartStep(tx, job, n, deps.clock.now()));
+  }
+
+  /** Starts a tool with the approval of its call, which is used up in the same commit. */
+  startApproved(n: number, digest: string): Promise<void> {
+    const { claim } = this;
+    const { job, deps } = claim;
+    return write(claim, (tx) => startApprovedTool(tx, job, { n, digest }, deps.clock.now()));
+  }
+
+  async endTool({ n }: PlannedTool, end: ToolEnd): Promise<void> {
+    const { claim } = this;
+    const { job, deps } = claim;
+    const id = newId();
+    const now = deps.clock.now();
+    const memory = end.memory.length === 0 ? null : JSON.stringify(end.memory);
+    const result = end.whole == null ? null : JSON.stringify(end.whole);
+    await write(claim, async (tx) => {
+      const [ended] = await endSteps(tx, [{ ...endedStep(job, n, end, id, now), memory, result }]);
+      if (ended === 0) return;
+      const said = end.said.map((one) => ({ ...messageOf(job, newId(), one.at), ...one }));
+      if (said.length > 0) await addMessages(tx, said);
+      await addDialogue(tx, [
+        {
+          ...messageOf(job, id, now),
+          role: 'tool',
+          content: cutContent(end.content),
+          data: JSON.stringify(end.message),
+          isDialogue: end.isDialogue,
+        },
+      ]);
+    });
+  }
+
+  /** Records the recalled memories of a prompt as a tool step before the first turn; returns the step's number. */
+  async recordRecall(
+    { generation, parent, name }: Pick<WantedCall, 'generation' | 'parent'> & { name: string },
+    message: ToolMessage,
+    content: string,
+  ): Promise<number> {
+    const { claim } = this;
+    const { job, deps } = claim;
+    const n = await nextStep(claim);
+    const id = newId();
+    const now = deps.clock.now();
+    const call = { n, kind: 'tool', generation, parent, turn: 0, name } as const;
+    await write(claim, async (tx, isRepeat) => {
+      const before = isRepeat
+        ? await listStepsOfGeneration(tx, { job_id: job.id, generation })
+        : [];
+      if (before.some((step) => step.n === n)) return;
+      await insertSteps(tx, [
+        activeStep(job, { ...call, call_id: message.callId, started_at: now }),
+      ]);
+      await endSteps(tx, [endedStep(job, n, { status: 'completed', error: null }, id, now)]);
+      const data = JSON.stringify(message);
+      const said = { role: 'tool', content: cutContent(content), data, isDialogue: false } as const;
+      await addDialogue(tx, [{ ...messageOf(job, id, now), ...said }]);
+    });
+    return n;
+  }
 }
 
 function placeOf({ id: key, parent, nth }: WantedGeneration): AskedStep {
   return { key, name: 'generate', parent, nth, digest: null };
-}
-
-async function beginCall(claim: ThinkingClaim, wanted: WantedCall): Promise<Beginning> {
-  const { job, deps } = claim;
-  const { generation, parent, turn, model, agentVersion, prompt, expected, output } = wanted;
-  const { least, enough } = wanted;
-  const counter = await claim.numbers();
-  const owners = await claim.owners();
-  const top = await claim.top();
-  const isInTree = wanted.mayDelegate || top.id !== job.id;
-  const bounds = async (tx: Transaction) => (isInTree ? treeState(deps, tx, top, job.id) : []);
-  const now = deps.clock.now();
-  const price = deps.prices.at(model, now) ?? null;
-  let n: number | undefined;
-  return write(claim, async (tx, isRepeat) => {
-    const active = isRepeat ? await listActiveSteps(tx, { job_id: job.id }) : [];
-    const begun = active.find((step) => step.n === n);
-    if (begun !== undefined) {
-      const { started_at: startedAt, reserved, reserved_cost: reservedCost } = begun;
-      const begin = { n: begun.n, startedAt, reserved, reservedCost, output: reserved - prompt };
-      const call = { generation, turn, model, expected, price, ...begin };
-      return { kind: 'begun', call };
-    }
-    const need = { prompt, output, least, enough, model, price, bounds };
-    const owning = {
-      organizationId: job.organization_id,
-      owners: await payersOf(tx, job, owners, now),
-    };
-    const reservation = await reserve(tx, { ...owning, ...need }, now);
-    if (reservation.kind !== 'granted') return reservation;
-    n ??= counter.next++;
-    const { reserved, reservedCost } = reservation;
-    const step = {
-      ...({ n, kind: 'model', generation, parent, turn, name: model, reserved } as const),
-      reserved_cost: reservedCost,
-      expected_prompt: expected,
-      price: price === null ? null : JSON.stringify(priceBodyOf(price)),
-    };
-    const { attempt } = job;
-    if (claim.noted.agentVersion !== agentVersion) {
-      await noteAgentVersion(tx, job.id, agentVersion);
-      tx.afterCommit(() => {
-        claim.noted.agentVersion = agentVersion;
-      });
-    }
-    await insertSteps(tx, [activeStep(job, { ...step, attempt, started_at: now })]);
-    const begin = { n, startedAt: now, reserved, reservedCost, output: reservation.output };
-    const call = { generation, turn, model, expected, price, ...begin };
-    return { kind: 'begun', call };
-  });
-}
-
-/** Returns the tools that the model called, planned as steps. */
-async function endCall(
-  claim: ThinkingClaim,
-  call: BegunCall,
-  end: CallEnd,
-): Promise<PlannedTool[]> {
-  const { job, deps } = claim;
-  const { generation, turn, startedAt: reservedAt, reserved, reservedCost } = call;
-  const { usage, estimated, tools } = end;
-  const costs = costsOf(usage, estimated, call);
-  const counter = await claim.numbers();
-  const planned = tools.map((tool): PlannedTool => ({ ...tool, n: counter.next++ }));
-  const owners = await claim.owners();
-  const id = end.message === null ? null : newId();
-  const now = deps.clock.now();
-  const observe = () => deps.observe?.(job, usage, costs.cost);
-  await write(claim, async (tx, isRepeat) => {
-    const [ended] = await endSteps(tx, [
-      {
-        ...endedStep(job, call.n, end, id, now),
-        ...countsOf(usage),
-        cost: costs.cost,
-        estimated,
-        estimated_cost: costs.estimatedCost,
-      },
-    ]);
-    if (ended === 0) {
-      // The first try was committed, and its confirmation was lost.
-      if (isRepeat) tx.afterCommit(observe);
-      return;
-    }
-    if (id !== null && end.message !== null) {
-      const isWhole = end.status === 'completed';
-      await addDialogue(tx, [
-        {
-          ...messageOf(job, id, now),
-          role: 'assistant',
-          content: cutContent(end.message.text),
-          tokens: { ...usage, cost: costs.cost },
-          model: call.model,
-          data: isWhole ? JSON.stringify(await storedOf(tx, claim, call, end)) : null,
-          isDialogue: end.isDialogue && isWhole,
-          isSummary: end.summary !== undefined,
-        },
-      ]);
-    }
-    const owning = {
-      organizationId: job.organization_id,
-      owners: await payersOf(tx, job, owners, now),
-    };
-    const spent = { usage, estimated, ...costs, counted: countedOwnersOf(job) };
-    await charge(tx, [{ ...owning, reservedAt, reserved, reservedCost, ...spent }]);
-    tx.afterCommit(observe);
-    await noteSummaryEnd(tx, claim, end, now);
-    if (planned.length > 0) {
-      await insertSteps(
-        tx,
-        planned.map(({ n, call: { id: call_id }, name }) => {
-          const step = {
-            n,
-            kind: 'tool',
-            generation,
-            parent: call.n,
-            turn,
-            name,
-            call_id,
-          } as const;
-          return activeStep(job, { ...step, started_at: now });
-        }),
-      );
-    }
-  });
-  return planned;
 }
 
 /** Counts summaries that fail in a row. */
@@ -335,12 +392,6 @@ async function noteSummaryEnd(
   }
 }
 
-/** Whether the conversation may be summarized now, after summaries that failed. */
-function maySummarizeNow({ deps, job }: ThinkingClaim, agentVersion: number): Promise<boolean> {
-  const of = { conversationId: job.conversation_id, agentVersion };
-  return maySummarize(deps.database.read, of, deps.clock.now());
-}
-
 /** A message as models take it, or a summary, which names the last message that it covers. */
 async function storedOf(
   tx: Transaction,
@@ -353,64 +404,6 @@ async function storedOf(
   const asked = { job_id: job.id, generation, turns };
   const last = turns === 0 ? undefined : await findLastMessageOfTurns(tx, asked);
   return { role: 'summary', ...summary, through: last?.id ?? summary.through, toolCalls: [] };
-}
-
-function restartTool(claim: ThinkingClaim, { n }: PlannedTool): Promise<void> {
-  const { job, deps } = claim;
-  return write(claim, (tx) => restartStep(tx, job, n, deps.clock.now()));
-}
-
-/** Starts a tool with the approval of its call, which is used up in the same commit. */
-function startApproved(claim: ThinkingClaim, n: number, digest: string): Promise<void> {
-  const { job, deps } = claim;
-  return write(claim, (tx) => startApprovedTool(tx, job, { n, digest }, deps.clock.now()));
-}
-
-async function endTool(claim: ThinkingClaim, { n }: PlannedTool, end: ToolEnd): Promise<void> {
-  const { job, deps } = claim;
-  const id = newId();
-  const now = deps.clock.now();
-  const memory = end.memory.length === 0 ? null : JSON.stringify(end.memory);
-  const result = end.whole == null ? null : JSON.stringify(end.whole);
-  await write(claim, async (tx) => {
-    const [ended] = await endSteps(tx, [{ ...endedStep(job, n, end, id, now), memory, result }]);
-    if (ended === 0) return;
-    const said = end.said.map((one) => ({ ...messageOf(job, newId(), one.at), ...one }));
-    if (said.length > 0) await addMessages(tx, said);
-    await addDialogue(tx, [
-      {
-        ...messageOf(job, id, now),
-        role: 'tool',
-        content: cutContent(end.content),
-        data: JSON.stringify(end.message),
-        isDialogue: end.isDialogue,
-      },
-    ]);
-  });
-}
-
-/** Records the recalled memories of a prompt as a tool step before the first turn; returns the step's number. */
-async function recordRecall(
-  claim: ThinkingClaim,
-  { generation, parent, name }: Pick<WantedCall, 'generation' | 'parent'> & { name: string },
-  message: ToolMessage,
-  content: string,
-): Promise<number> {
-  const { job, deps } = claim;
-  const n = await nextStep(claim);
-  const id = newId();
-  const now = deps.clock.now();
-  const call = { n, kind: 'tool', generation, parent, turn: 0, name } as const;
-  await write(claim, async (tx, isRepeat) => {
-    const before = isRepeat ? await listStepsOfGeneration(tx, { job_id: job.id, generation }) : [];
-    if (before.some((step) => step.n === n)) return;
-    await insertSteps(tx, [activeStep(job, { ...call, call_id: message.callId, started_at: now })]);
-    await endSteps(tx, [endedStep(job, n, { status: 'completed', error: null }, id, now)]);
-    const data = JSON.stringify(message);
-    const said = { role: 'tool', content: cutContent(content), data, isDialogue: false } as const;
-    await addDialogue(tx, [{ ...messageOf(job, id, now), ...said }]);
-  });
-  return n;
 }
 
 function messageOf(job: JournalJob, id: string, at: number) {

@@ -26,8 +26,8 @@ interface Entry {
 /** Oldest first. Leaves out trailing unanswered messages that equal the task, such as those of a repeated job. */
 export async function historyBefore(attempt: ThinkingAttempt, task: string): Promise<History> {
   const { conversation_id, id } = attempt.run.job;
-  const { records } = attempt.deps;
-  const { messages, isCut } = await records.dialogue(conversation_id, id, bounds);
+  const { conversations } = attempt.deps;
+  const { messages, isCut } = await conversations.dialogue(conversation_id, id, bounds);
   const entries = messages.map((row): Entry => ({ id: row.id, message: messageOf(row) }));
   const { kept, summary } = afterSummary(entries);
   if (isCut && (summary === undefined || kept.length === entries.length)) {

@@ -22,7 +22,7 @@ export function keepsResult({ kept }: ThinkingClaim, text: string): boolean {
  * The whole result of a call in the conversation of the job; undefined if there is none. `known` is its message if
  * the dialogue has it. Ids are unique in the dialogue; among recorded calls of one id the last one is read.
  */
-export async function readResult(
+export async function findResult(
   { deps, job }: ThinkingClaim,
   callId: string,
   known: ToolMessage | undefined,

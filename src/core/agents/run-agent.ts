@@ -4,16 +4,14 @@ import { isUnavailable, notFound, PlatformError } from '../../kernel/errors.ts';
 import type { JournalJob } from '../journal/step-rows.ts';
 import { type AgentFields, columnsOf } from './agent-rows.ts';
 import type { AgentRow } from './agents.store.ts';
+import type { Agents } from './agents.ts';
 import { ThinkingError } from './thinking-error.ts';
 
 /** An agent that a model may give tasks to. */
 export type CalledAgent = Pick<AgentRow, 'id' | 'name' | 'description'>;
 
 export interface RunAgentDeps {
-  readonly agents: {
-    findSince(organizationId: string, id: string, at: number): Promise<AgentRow>;
-    calledBy(agent: AgentRow): Promise<readonly CalledAgent[]>;
-  };
+  readonly agents: Agents;
   /** The model of agents without one of their own; null when not configured. */
   readonly defaultModel: string | null;
   /**

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { createRunBounds, type Permit } from './run-bounds.ts';
+import { type Permit, RunBounds } from './run-bounds.ts';
 import { ThinkingError } from './thinking-error.ts';
 
 const never = new AbortController().signal;
@@ -19,7 +19,7 @@ interface Asked {
   error?: unknown;
 }
 
-function ask(bounds: ReturnType<typeof createRunBounds>, need = free): Asked {
+function ask(bounds: RunBounds, need = free): Asked {
   const asked: Asked = { need, stop: new AbortController() };
   bounds.admit(need, asked.stop.signal).then(
     (permit) => {
@@ -36,7 +36,7 @@ function ask(bounds: ReturnType<typeof createRunBounds>, need = free): Asked {
 const settled = () => new Promise((resolve) => setImmediate(resolve));
 
 test('tokens of all generations count together, estimated where they are not reported', async () => {
-  const bounds = createRunBounds({ ...limits, tokensMax: 100 });
+  const bounds = new RunBounds({ ...limits, tokensMax: 100 });
 
   bounds.count(cost(40, 10));
   bounds.count(cost(null, null, 49));
@@ -51,7 +51,7 @@ test('tokens of all generations count together, estimated where they are not rep
 });
 
 test('forty calls that ask in one tick are sixteen at a time, and all are admitted', async () => {
-  const bounds = createRunBounds(limits);
+  const bounds = new RunBounds(limits);
   const asked = Array.from({ length: 40 }, () => ask(bounds));
   const underWay: number[] = [];
 
@@ -69,7 +69,7 @@ test('forty calls that ask in one tick are sixteen at a time, and all are admitt
 });
 
 test('a call gets the remaining tokens of the run, and waits while other calls hold some', async () => {
-  const bounds = createRunBounds({ ...limits, tokensMax: 200 });
+  const bounds = new RunBounds({ ...limits, tokensMax: 200 });
   const first = await bounds.admit({ prompt: 20, output: 100 }, never);
   const second = ask(bounds, { prompt: 20, output: 100 });
   await settled();
@@ -83,7 +83,7 @@ test('a call gets the remaining tokens of the run, and waits while other calls h
 });
 
 test('a refused waiter lets the next one be admitted', async () => {
-  const bounds = createRunBounds({ ...limits, tokensMax: 100 });
+  const bounds = new RunBounds({ ...limits, tokensMax: 100 });
   const first = await bounds.admit({ prompt: 10, output: 90 }, never);
   const waiting = [1, 2, 3].map((prompt) => ask(bounds, { prompt, output: 20 }));
   await settled();
@@ -99,7 +99,7 @@ test('a refused waiter lets the next one be admitted', async () => {
 });
 
 test('a waiter is rejected when the run is stopped', async () => {
-  const bounds = createRunBounds({ ...limits, callsAtATime: 1 });
+  const bounds = new RunBounds({ ...limits, callsAtATime: 1 });
   await bounds.admit(free, never);
   const waiting = ask(bounds);
 
@@ -110,7 +110,7 @@ test('a waiter is rejected when the run is stopped', async () => {
 });
 
 test('a run calls models at most a thousand times', async () => {
-  const bounds = createRunBounds(limits);
+  const bounds = new RunBounds(limits);
   for (let i = 0; i < 1_000; i++) (await bounds.admit(free, never)).release();
 
   await expect(bounds.admit(free, never)).rejects.toThrow('called models 1000 times');
@@ -154,7 +154,7 @@ test('for any sequence of calls no bound is exceeded, and no call waits for free
       }),
       ticks,
       async (own, steps) => {
-        const bounds = createRunBounds(own);
+        const bounds = new RunBounds(own);
         const all: Asked[] = [];
         const ended = new Set<Asked>();
         let spent = 0;

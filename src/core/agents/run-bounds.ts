@@ -4,7 +4,6 @@
  * use. So usage can exceed the bound only where a provider counts more tokens than were estimated for a prompt.
  * Waiting calls are admitted first come, first served.
  */
-import { bind } from '../../kernel/bind.ts';
 import type { CallCost } from './recorded-generation.ts';
 import { stopped, ThinkingError } from './thinking-error.ts';
 
@@ -35,101 +34,102 @@ export interface Permit {
   release(): void;
 }
 
-export type RunBounds = ReturnType<typeof createRunBounds>;
-
 interface Waiter extends Omit<PromiseWithResolvers<Permit>, 'promise'> {
   readonly need: CallNeed;
 }
 
-interface BoundsState extends RunLimits {
+/** The bounds of one attempt. */
+export class RunBounds {
+  readonly #limits: RunLimits;
   /** In the order in which they asked. */
-  readonly waiters: Set<Waiter>;
+  readonly #waiters = new Set<Waiter>();
   /** Tokens of calls that have ended. */
-  spent: number;
+  #spent = 0;
   /** Tokens that calls under way may use. */
-  held: number;
-  calls: number;
-  underWay: number;
-}
+  #held = 0;
+  #calls = 0;
+  #underWay = 0;
 
-export function createRunBounds(limits: RunLimits) {
-  const state = { ...limits, waiters: new Set<Waiter>(), spent: 0, held: 0, calls: 0, underWay: 0 };
-  return bind(state, { count, admit });
-}
-
-/** Counts what a call has cost. */
-function count(state: BoundsState, { usage, estimated }: CallCost): void {
-  state.spent += (usage.prompt ?? 0) + (usage.completion ?? 0) + estimated;
-}
-
-/**
- * Resolves when the call may be made. Rejects with a ThinkingError when a bound is reached, or when
- * `signal` aborts first.
- */
-async function admit(state: BoundsState, need: CallNeed, signal: AbortSignal): Promise<Permit> {
-  if (signal.aborted) throw stopped();
-  const { promise, resolve, reject } = Promise.withResolvers<Permit>();
-  const waiter: Waiter = { need, resolve, reject };
-  const onAbort = () => {
-    state.waiters.delete(waiter);
-    reject(stopped());
-    // The next waiter may need fewer tokens than this one did.
-    admitWaiters(state);
-  };
-  state.waiters.add(waiter);
-  signal.addEventListener('abort', onAbort, { once: true });
-  admitWaiters(state);
-  try {
-    return await promise;
-  } finally {
-    signal.removeEventListener('abort', onAbort);
+  constructor(limits: RunLimits) {
+    this.#limits = limits;
   }
-}
 
-/** Admits or refuses waiters in order, up to the first one that has to go on waiting. */
-function admitWaiters(state: BoundsState): void {
-  for (const waiter of state.waiters) {
-    const decision = decide(state, waiter.need);
-    if (decision === null) return;
-    state.waiters.delete(waiter);
-    if (decision instanceof ThinkingError) waiter.reject(decision);
-    else waiter.resolve(decision);
+  /** Counts what a call has cost. */
+  count({ usage, estimated }: CallCost): void {
+    this.#spent += (usage.prompt ?? 0) + (usage.completion ?? 0) + estimated;
   }
-}
 
-/** The permit of a call, why there will be none, or null while the call has to wait. */
-function decide(state: BoundsState, { prompt, output }: CallNeed): Permit | ThinkingError | null {
-  const { tokensMax, callsMax, callsAtATime, spent, held, calls, underWay } = state;
-  if (calls >= callsMax) {
-    return exceeded(`The run has called models ${callsMax} times, which is the most`);
+  /**
+   * Resolves when the call may be made. Rejects with a ThinkingError when a bound is reached, or when
+   * `signal` aborts first.
+   */
+  async admit(need: CallNeed, signal: AbortSignal): Promise<Permit> {
+    if (signal.aborted) throw stopped();
+    const { promise, resolve, reject } = Promise.withResolvers<Permit>();
+    const waiter: Waiter = { need, resolve, reject };
+    const onAbort = () => {
+      this.#waiters.delete(waiter);
+      reject(stopped());
+      // The next waiter may need fewer tokens than this one did.
+      this.#admitWaiters();
+    };
+    this.#waiters.add(waiter);
+    signal.addEventListener('abort', onAbort, { once: true });
+    this.#admitWaiters();
+    try {
+      return await promise;
+    } finally {
+      signal.removeEventListener('abort', onAbort);
+    }
   }
-  const used = `The run has used ${spent} tokens, of at most ${tokensMax}`;
-  if (spent >= tokensMax) return exceeded(used);
-  const least = prompt + Math.min(output, outputMin);
-  if (tokensMax - spent < least) return exceeded(`${used}; the call needs about ${least}`);
-  if (underWay >= callsAtATime) return null;
-  const left = tokensMax - spent - held;
-  if (left >= prompt + output) return begin(state, prompt, output);
-  // Calls under way usually use less than they hold.
-  return held > 0 ? null : begin(state, prompt, left - prompt);
-}
 
-function begin(state: BoundsState, prompt: number, output: number): Permit {
-  const reserved = prompt + output;
-  let isReleased = false;
-  state.calls += 1;
-  state.underWay += 1;
-  state.held += reserved;
-  return {
-    output,
-    release() {
-      if (isReleased) return;
-      isReleased = true;
-      state.underWay -= 1;
-      state.held -= reserved;
-      admitWaiters(state);
-    },
-  };
+  /** Admits or refuses waiters in order, up to the first one that has to go on waiting. */
+  #admitWaiters(): void {
+    for (const waiter of this.#waiters) {
+      const decision = this.#decide(waiter.need);
+      if (decision === null) return;
+      this.#waiters.delete(waiter);
+      if (decision instanceof ThinkingError) waiter.reject(decision);
+      else waiter.resolve(decision);
+    }
+  }
+
+  /** The permit of a call, why there will be none, or null while the call has to wait. */
+  #decide({ prompt, output }: CallNeed): Permit | ThinkingError | null {
+    const { tokensMax, callsMax, callsAtATime } = this.#limits;
+    const spent = this.#spent;
+    const held = this.#held;
+    if (this.#calls >= callsMax) {
+      return exceeded(`The run has called models ${callsMax} times, which is the most`);
+    }
+    const used = `The run has used ${spent} tokens, of at most ${tokensMax}`;
+    if (spent >= tokensMax) return exceeded(used);
+    const least = prompt + Math.min(output, outputMin);
+    if (tokensMax - spent < least) return exceeded(`${used}; the call needs about ${least}`);
+    if (this.#underWay >= callsAtATime) return null;
+    const left = tokensMax - spent - held;
+    if (left >= prompt + output) return this.#begin(prompt, output);
+    // Calls under way usually use less than they hold.
+    return held > 0 ? null : this.#begin(prompt, left - prompt);
+  }
+
+  #begin(prompt: number, output: number): Permit {
+    const reserved = prompt + output;
+    let isReleased = false;
+    this.#calls += 1;
+    this.#underWay += 1;
+    this.#held += reserved;
+    return {
+      output,
+      release: () => {
+        if (isReleased) return;
+        isReleased = true;
+        this.#underWay -= 1;
+        this.#held -= reserved;
+        this.#admitWaiters();
+      },
+    };
+  }
 }
 
 function exceeded(message: string): ThinkingError {

@@ -13,7 +13,7 @@ import { listCreatedBetween } from './agents.store.ts';
 import { clockSkewMs } from './removed-agents.ts';
 
 export interface GenerationDeps extends ClaimDeps, TreeDeps {
-  readonly conversations: Pick<Conversations, 'dataOf'>;
+  readonly conversations: Conversations;
   /** The scheduled job that a job is a run of. */
   scheduledJobOf(db: Handle, jobId: string): Promise<string | undefined>;
   readonly prices: Prices;

@@ -14,7 +14,7 @@ import { fallbacksOf, settingsOf } from './agent-rows.ts';
 import type { AgentRow } from './agents.store.ts';
 import { answer } from './answering.ts';
 import type { RunSurroundings, ThinkingAttempt, ThinkingDeps } from './attempt.ts';
-import { createEstimates } from './estimates.ts';
+import { Estimates } from './estimates.ts';
 import {
   type GenerateOptions,
   type GenerateRequest,
@@ -22,6 +22,7 @@ import {
   readGenerateRequest,
 } from './generate-request.ts';
 import type { Generation } from './generation.ts';
+import { Generations } from './generations.ts';
 import { historyBefore, noHistory } from './history.ts';
 import { type LoopResult, recordedResult } from './loop.ts';
 import { callSettings } from './model-settings.ts';
@@ -29,7 +30,7 @@ import { recalledFor } from './recalled.ts';
 import type { PricedCall, RecordedGeneration } from './recorded-generation.ts';
 import { resultsRule } from './result-marks.ts';
 import { agentOf, modelOf, requireScopes } from './run-agent.ts';
-import { callLimits, createRunBounds } from './run-bounds.ts';
+import { callLimits, RunBounds } from './run-bounds.ts';
 import { sizeOfText, sumOfSizes } from './text-size.ts';
 import { ThinkingError, thinkingErrorOf } from './thinking-error.ts';
 import { type ToolBox, toolBox } from './tools.ts';
@@ -37,69 +38,70 @@ import { type ToolBox, toolBox } from './tools.ts';
 /** Nesting of tools: deeper parts are offered no skills. */
 const depthMax = 3;
 
-/** The thinking of one attempt. */
-export interface RunThinking {
-  /** Answers a request of the run, or of a tool within it. Rejects with a ThinkingError. */
-  generate(
-    payload: unknown,
-    part: RunPart,
-    signal: AbortSignal,
-    scope: WaitScope,
-  ): Promise<Generated>;
-  /** Resolves when no request is under way. Abort their signals to end them. */
-  ended(): Promise<void>;
-  /** The model's last answer in the conversation's dialogue, null without one. */
-  readonly answer: string | null;
-  /** The delay that a provider asks for before a retry, else null. */
-  readonly retryAfterMs: number | null;
+/** How the runs of a process think. */
+export class Thinking {
+  readonly #deps: ThinkingDeps;
+  readonly #estimates = new Estimates();
+
+  constructor(deps: ThinkingDeps) {
+    this.#deps = deps;
+  }
+
+  /** Begins the thinking of one attempt. */
+  begin(run: RunSurroundings): RunThinking {
+    return new RunThinking(this.#deps, run, this.#estimates);
+  }
 }
 
-export type Thinking = ReturnType<typeof createThinking>;
+/** The thinking of one attempt. */
+export class RunThinking {
+  readonly #attempt: ThinkingAttempt;
 
-export function createThinking(deps: ThinkingDeps) {
-  // Shared by all attempts: the reports on one improve the estimates of the next.
-  const estimates = createEstimates();
-  return (run: RunSurroundings): RunThinking => {
-    const attempt: ThinkingAttempt = {
+  constructor(deps: ThinkingDeps, run: RunSurroundings, estimates: Estimates) {
+    this.#attempt = {
       deps,
       run,
-      generations: deps.records.generations(run.journal.claim),
-      bounds: createRunBounds({ tokensMax: deps.limits.tokensMax, ...callLimits }),
+      generations: new Generations(deps.generations, run.journal.claim),
+      bounds: new RunBounds({ tokensMax: deps.limits.tokensMax, ...callLimits }),
       estimates,
       resting: new Map(),
       underWay: new Set(),
       answer: null,
       retryAfterMs: null,
     };
-    return {
-      generate: (...asked) => generate(attempt, ...asked),
-      async ended() {
-        while (attempt.underWay.size > 0) await Promise.all(attempt.underWay);
-      },
-      get answer() {
-        return attempt.answer;
-      },
-      get retryAfterMs() {
-        return attempt.retryAfterMs;
-      },
-    };
-  };
-}
+  }
 
-function generate(
-  attempt: ThinkingAttempt,
-  payload: unknown,
-  part: RunPart,
-  signal: AbortSignal,
-  scope: WaitScope,
-): Promise<Generated> {
-  const { underWay } = attempt;
-  const result = Promise.resolve().then(() =>
-    think(attempt, readGenerateRequest(payload), part, signal, scope),
-  );
-  const done = result.catch(() => {}).then(() => void underWay.delete(done));
-  underWay.add(done);
-  return result;
+  /** The model's last answer in the conversation's dialogue, null without one. */
+  get answer(): string | null {
+    return this.#attempt.answer;
+  }
+
+  /** The delay that a provider asks for before a retry, else null. */
+  get retryAfterMs(): number | null {
+    return this.#attempt.retryAfterMs;
+  }
+
+  /** Answers a request of the run, or of a tool within it. Rejects with a ThinkingError. */
+  generate(
+    payload: unknown,
+    part: RunPart,
+    signal: AbortSignal,
+    scope: WaitScope,
+  ): Promise<Generated> {
+    const { underWay } = this.#attempt;
+    const result = Promise.resolve().then(() =>
+      think(this.#attempt, readGenerateRequest(payload), part, signal, scope),
+    );
+    const done = result.catch(() => {}).then(() => void underWay.delete(done));
+    underWay.add(done);
+    return result;
+  }
+
+  /** Resolves when no request is under way. Abort their signals to end them. */
+  async ended(): Promise<void> {
+    const { underWay } = this.#attempt;
+    while (underWay.size > 0) await Promise.all(underWay);
+  }
 }
 
 /**
@@ -122,7 +124,7 @@ async function think(
       await run.memory().restore(recorded.memory);
       recorded.memory.forEach(part.note);
     }
-    recorded.costs.forEach(bounds.count);
+    for (const cost of recorded.costs) bounds.count(cost);
   }
   const costs = [...recorded.costs];
   const isDialogue = request.continues && part.depth === 0;

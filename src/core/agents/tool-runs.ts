@@ -13,6 +13,7 @@ import type { Asking, RunSurroundings } from './attempt.ts';
 import { excessOf } from './call-ends.ts';
 import { cutResultText, cutText } from './dialogue.ts';
 import type { PlannedTool } from './recorded-generation.ts';
+import { findResult, keepsResult } from './recorded-results.ts';
 import { resultText } from './result-text.ts';
 import { requireKey } from './run-agent.ts';
 import { stopped, ThinkingError } from './thinking-error.ts';
@@ -98,7 +99,7 @@ async function outcomeOf(
     case 'memory':
       return askMemory(run, use, own);
     case 'file': {
-      const read = await deps.skills.readFile(asking.generation.files, use.path, use.offset);
+      const read = await deps.readSkillFile(asking.generation.files, use.path, use.offset);
       return 'error' in read ? failed('not_found', read.error) : { output: read.text };
     }
     case 'result':
@@ -146,7 +147,7 @@ async function readResult(
   { attempt: { generations }, results }: Asking,
   { callId, offset, length }: Extract<ToolUse, { kind: 'result' }>,
 ): Promise<ToolOutcome> {
-  const text = await generations.readResult(callId, results.get(callId));
+  const text = await findResult(generations.claim, callId, results.get(callId));
   if (text === undefined) {
     const id = JSON.stringify(callId.slice(0, 200));
     return failed('not_found', `There is no result of a call ${id} in this conversation`);
@@ -250,7 +251,7 @@ function messageOf(
   const text = isError ? error.message : resultText(output);
   const message = { role: 'tool', callId, name, text, isError } as const;
   if (text.length <= resultMax) return { message, whole: null };
-  if (!generations.keepsResult(text)) {
+  if (!keepsResult(generations.claim, text)) {
     return { message: { ...message, text: cutText(text, resultMax) }, whole: null };
   }
   const whole = { job: run.job.id, step: n, characters: text.length };

@@ -313,7 +313,7 @@ function stepsOf(asking: Part): RunSteps {
 
 function thinkingOf({ attempt, runSkill }: Asking): RunThinking {
   const { runs, job } = attempt;
-  attempt.thinking ??= runs.thinking({
+  attempt.thinking ??= runs.thinking.begin({
     job,
     journal: journalOf(attempt),
     say: (report) => streamOf(attempt).add(report),

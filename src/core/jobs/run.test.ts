@@ -1,7 +1,8 @@
 import { expect, test } from 'vitest';
 import { contextOf } from '../../../test/support/context.ts';
 import type { Database } from '../../adapters/database/database.ts';
-import type { Thinking } from '../agents/thinking.ts';
+import type { RunSurroundings } from '../agents/attempt.ts';
+import type { RunThinking, Thinking } from '../agents/thinking.ts';
 import type { RunHandlers } from '../executors/run.ts';
 import type { RunMemory } from '../memories/run-memory.ts';
 import type { Generated } from '../skills/definition.ts';
@@ -21,12 +22,12 @@ test('a first report that is made while the thinking ends is recorded before the
     },
   };
   const { start, handlers } = runsOf({
-    thinking: ({ say }) => ({
+    thinking: thinkingOf(({ say }) => ({
       ...idleThinking,
       async ended() {
         say({ type: 'token', data: { step: 1, text: 'late' } });
       },
-    }),
+    })),
     reports: { open: () => stream } as unknown as Reports,
   });
   const run = start({ id: 'a', started_at: 1 } as ClaimedJob);
@@ -57,7 +58,11 @@ test('a run that asks its memory alone leaves no steps to be ended', async () =>
 
 const options = { timeoutMs: 1_000, alone: false, answerField: null, configured: null };
 
-const idleThinking: ReturnType<Thinking> = {
+/** Thinking whose attempts are made so. */
+const thinkingOf = (begin: (run: RunSurroundings) => Partial<RunThinking>) =>
+  ({ begin }) as unknown as Thinking;
+
+const idleThinking = {
   generate: async () => ({}) as Generated,
   ended: async () => {},
   answer: null,
