@@ -236,4 +236,37 @@ describe.skipIf(!installed)('where permissions are strict', () => {
     });
     await world.stop();
   });
+
+  test('a webhook can be changed where the key may read its events', async () => {
+    const world = await startConsole({ environment: { API_KEY_PERMISSIONS: 'strict' } });
+    const { page, platform, key } = world;
+    const refused: string[] = [];
+    page.on('response', (answer) => {
+      if (answer.status() === 403) refused.push(answer.url());
+    });
+    const created = async (event: string) => {
+      const body = { agent_id: 'default', url: 'https://receiver.example/hook', events: [event] };
+      const webhook = await platform.request('POST', '/api/agent-webhooks', { key, body });
+      expect(webhook.status, webhook.text).toBe(201);
+      const path = `/api/agent-webhooks/${webhook.body.id}`;
+      await platform.request('PUT', path, { key, body: { active: false } });
+      return `/webhooks/${webhook.body.id}`;
+    };
+    const ofSchedules = await created('scheduled_job.failed');
+    const ofJobs = await created('skill.failed');
+    await world.signInAs(await platform.key({ scopes: ['text', 'webhooks'] }));
+
+    await world.open(ofSchedules);
+    await page
+      .getByText(/needs the scope schedules/)
+      .first()
+      .waitFor();
+    expect(await page.getByRole('button', { name: 'Enable' }).count()).toBe(0);
+
+    await world.open(ofJobs);
+    await page.getByRole('button', { name: 'Enable' }).click();
+    await page.getByText('The webhook is enabled').first().waitFor();
+    expect(refused).toEqual([]);
+    await world.stop();
+  });
 });

@@ -1,6 +1,6 @@
 import { eventLabels } from '../api/event-labels.ts';
 import type { EventType } from '../api/webhooks.ts';
-import { useHasScope } from '../shell/session.ts';
+import { useMissingToRead } from '../webhooks/event-scopes.ts';
 
 const all = Object.keys(eventLabels) as EventType[];
 
@@ -19,9 +19,10 @@ export function EventsField({
   isOfAll: boolean;
   error?: string | undefined;
 }) {
-  const readsApprovals = useHasScope('approvals');
+  const missingToRead = useMissingToRead();
   const missing = (event: EventType) => {
-    if (event.startsWith('approval.') && !readsApprovals) return 'needs the scope approvals';
+    const [scope] = missingToRead([event]);
+    if (scope !== undefined) return `needs the scope ${scope}`;
     return ofAllOnly.has(event) && !isOfAll ? 'for all agents only' : undefined;
   };
   return (

@@ -12,7 +12,6 @@ import {
 } from '../api/webhooks.ts';
 import { RotateSecret } from '../forms/RotateSecret.tsx';
 import { WebhookForm } from '../forms/WebhookForm.tsx';
-import { useMissingScopes } from '../shell/session.ts';
 import { Button } from '../ui/Button.tsx';
 import { Confirm } from '../ui/Dialog.tsx';
 import { AgentLink } from '../ui/Links.tsx';
@@ -26,6 +25,7 @@ import { Time } from '../ui/Time.tsx';
 import { useAct } from '../ui/useAct.ts';
 import { DeliveriesTable } from '../webhooks/DeliveriesTable.tsx';
 import { DeliveryDialog } from '../webhooks/DeliveryDialog.tsx';
+import { useMissingToRead } from '../webhooks/event-scopes.ts';
 import { healthOf } from '../webhooks/health.ts';
 
 const route = getRouteApi('/shell/webhooks/$webhookId');
@@ -99,11 +99,9 @@ export function WebhookPage() {
   );
 }
 
-const isOfApprovals = (event: Webhook['events'][number]) => event.startsWith('approval.');
-
 function Acts({ webhook }: { webhook: Webhook }) {
   const { id, active, events } = webhook;
-  const missing = useMissingScopes(events.some(isOfApprovals) ? ['approvals'] : []);
+  const missing = useMissingToRead()(events);
   const mayChange = missing.length === 0;
   const [open, setOpen] = useState<'edit' | 'rotate' | 'disable' | 'delete' | null>(null);
   const navigate = route.useNavigate();

@@ -1,0 +1,27 @@
+import type { EventType } from '../api/webhooks.ts';
+import { useSession } from '../shell/session.ts';
+
+/** The scopes of what events are about, which the platform requires for their webhooks. */
+const scopeOf: Partial<Record<EventType, string>> = {
+  'approval.requested': 'approvals',
+  'approval.decided': 'approvals',
+};
+/** Those that it requires with `API_KEY_PERMISSIONS=strict`. */
+const strictScopeOf: Partial<Record<EventType, string>> = {
+  'conversation.created': 'conversations',
+  'scheduled_job.completed': 'schedules',
+  'scheduled_job.failed': 'schedules',
+};
+
+/** The scopes that the session lacks to read these events, and so to change a webhook of them. */
+export function useMissingToRead(): (events: readonly EventType[]) => string[] {
+  const { scopes, permissions } = useSession();
+  return (events) => {
+    const needed = new Set<string>();
+    for (const event of events) {
+      const scope = scopeOf[event] ?? (permissions === 'strict' ? strictScopeOf[event] : undefined);
+      if (scope !== undefined) needed.add(scope);
+    }
+    return scopes.includes('*') ? [] : [...needed].filter((scope) => !scopes.includes(scope));
+  };
+}
