@@ -11,7 +11,7 @@ test.each([
     'https://orders.example/swagger/v1/swagger.json',
     'https://orders.example/swagger/v1/swagger.json',
   ],
-  // What not everybody would guess is not shown.
+  // A path with words of its own may hold a secret, so it is not shown.
   ['https://mcp.example/tools/order-management-api/sse', 'https://mcp.example'],
   ['https://mcp.example/mcp2', 'https://mcp.example'],
   ['https://orders.example/v3.1/petstore.yaml', 'https://orders.example'],
