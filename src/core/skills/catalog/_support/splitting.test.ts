@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { cpuMsOf } from '../../../../../test/support/cpu-time.ts';
+import { growthOf, linearGrowthMax } from '../../../../../test/support/growth.ts';
 import { pieceLengthMax, splitText } from './splitting.ts';
 
 /** Texts of all that borders are made of, and of characters that consist of several code points. */
@@ -163,7 +163,7 @@ describe('a fenced code block', () => {
   });
 });
 
-test.each([
+describe.each([
   ['prose', 'The quick fox jumps over the lazy dog. Then it rests.\n\n'],
   ['no spaces', 'abcdefghij'],
   ['fences', '```\n'],
@@ -171,15 +171,15 @@ test.each([
   ['white space', ' '],
   ['combining marks', '\u0301'],
   ['flags', '🇨🇭'],
-])('a million characters of %s take little time', async (_what, unit) => {
-  const text = unit.repeat(1_000_000 / unit.length);
-  let pieces: string[] = [];
+])('a text of %s', (_what, unit) => {
+  const textOf = (length: number) => unit.repeat(Math.ceil(length / unit.length));
 
-  const tookMs = await cpuMsOf(() => {
-    pieces = splitText(text, pieceLengthMax);
+  test('has as few pieces as their length allows', () => {
+    expect(splitText(textOf(1_000_000), pieceLengthMax).length).toBeLessThanOrEqual(85);
   });
 
-  expect(pieces.length).toBeLessThanOrEqual(85);
-  // The executor serves others meanwhile, and would miss its heartbeat after seconds.
-  expect(tookMs).toBeLessThan(1_500);
+  test('takes time in proportion to its length and to that of its pieces', async () => {
+    const split = (text: string) => splitText(text, Math.ceil(text.length / 20));
+    expect(await growthOf(textOf, split)).toBeLessThan(linearGrowthMax);
+  });
 });
