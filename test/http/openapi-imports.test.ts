@@ -117,6 +117,7 @@ describe('an OpenAPI document', () => {
     const server = await startApiServer();
     server.answer = (_request, response) => response.writeHead(204).end();
     const { answer, run } = await imported({
+      organizations: ['*'],
       document: `openapi: 3.1.0\nservers: [{url: "${server.url}"}]\npaths:\n  /ping: {put: {operationId: ping}}\n`,
     });
     expect(answer.fault).toBeNull();

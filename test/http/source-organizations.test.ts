@@ -91,6 +91,36 @@ describe('a source with credentials', () => {
       'openapi-imports',
       { document: { ...document, servers: [{ url: `${address}/services/T024BE7LD` }] } },
     ],
+    [
+      'a document with such a server of an operation',
+      'openapi-imports',
+      {
+        document: {
+          ...document,
+          paths: { '/a': { get: { servers: [{ url: '/services/T024BE7LD' }] } } },
+        },
+      },
+    ],
+    [
+      'a document whose server is a variable',
+      'openapi-imports',
+      {
+        document: {
+          ...document,
+          servers: [{ url: '{base}', variables: { base: { default: `${address}/T024BE7LD` } } }],
+        },
+      },
+    ],
+    [
+      'a document of Swagger with such a path',
+      'openapi-imports',
+      { document: { swagger: '2.0', info: document.info, basePath: '/services/T024BE7LD' } },
+    ],
+    [
+      'a document in YAML without base_url',
+      'openapi-imports',
+      { document: `openapi: 3.1.0\nservers: [{url: ${address}/services/T024BE7LD}]\npaths: {}` },
+    ],
     ['a document at such a path', 'openapi-imports', { url: `${address}/s/k3y/openapi.json` }],
     [
       'operations at such a path',

@@ -56,6 +56,8 @@ test.each([
   [['-psecret']],
   [['-p', 'secret']],
   [['--token', 'swordfish']],
+  [['--passphrase', 'swordfish']],
+  [['--pin', '12345']],
   [['--api-key', 'a']],
   [['--token=abc']],
   [['sk-12345']],

@@ -44,6 +44,11 @@ test('a secret is found as it stands in the query, and decoded', () => {
 test.each([
   [['--token=a'], ['a']],
   [['--api-key', 'a'], ['a']],
+  [['--token-value', 'a'], ['a']],
+  [['--passphrase', 'a'], ['a']],
+  [['--pin', '12345'], ['12345']],
+  [['DB_PASSWORD_MAIN=a'], ['a']],
+  [['--login', 'alice:a'], ['a']],
   [
     ['--header', 'Authorization: Bearer a'],
     ['Bearer a', 'a'],

@@ -54,9 +54,12 @@ function secretsInPath(path: string): string[] {
 
 /** `--token=x`, `API_KEY=x` and `Authorization: Bearer x`. */
 const namedValue = /^-{0,2}([\w.-]+)\s{0,3}[:=]\s{0,3}(\S.*)$/s;
-/** Ends of names of secrets among arguments: `--api-key`, and not `--keyspace` and `--user`. */
+/**
+ * Names of secrets among arguments: they end so, as `--api-key` and `APIKEY` do, or have such a part, as `--token-value`
+ * and `DB_PASSWORD_MAIN` do, and `--keyspace` and `--user` do not.
+ */
 const secretArgName =
-  /(?:key|token|secret|pass|password|passwd|pwd|auth|authorization|credentials?|jwt|bearer|sig|signature|otp)$/i;
+  /(?:key|token|secret|pass|password|passwd|passphrase|pwd|auth|authorization|credentials?|jwt|bearer|sig|signature|otp)(?:$|[-_.])|(?:^|[-_.])(?:pin|login|code)(?:$|[-_.])/i;
 /** `--token`, with the value in the next argument. */
 const flag = /^--?([\w.-]+)$/;
 /** Long enough for a token, of letters and digits. */

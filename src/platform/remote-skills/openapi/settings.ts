@@ -150,32 +150,46 @@ export function sourceFieldsOf(
   };
 }
 
-/** Of a document in the request, its servers are checked where it is JSON; of one at a `url`, its address alone. */
+/**
+ * A document of the request has its servers checked unless `base_url` replaces them. Of one at a `url` the address alone is
+ * checked: who knows it can read the servers.
+ */
 function whyCredentials(
   { url, base_url: base, auth }: OpenapiSettings,
   document: string | null,
 ): string | null {
   if (auth.type !== 'none') return 'auth holds credentials';
-  const addresses = [
-    ...(url === null ? [] : [['url', url] as const]),
-    ...(base === null ? [] : [['base_url', base] as const]),
-    ...serversOf(document).map((server) => ['a server of document', server] as const),
-  ];
-  for (const [field, address] of addresses) {
-    const why = whyNotPlain(field, address);
+  const whyOfUrl = url === null ? null : whyNotPlain('url', url);
+  if (whyOfUrl !== null) return whyOfUrl;
+  if (base !== null) return whyNotPlain('base_url', base);
+  return document === null ? null : whyServersNotPlain(document);
+}
+
+/** Why the servers of a document may have a secret, as the end of a sentence; null where they most likely have none. */
+function whyServersNotPlain(document: string): string | null {
+  const read = objectOf(parsed(document));
+  if (read === null) {
+    return 'the servers of a document in YAML are not checked for secrets (base_url replaces them)';
+  }
+  for (const address of serversOf(read)) {
+    const why = whyNotPlain('a server of document', address);
     if (why !== null) return why;
   }
   return null;
 }
 
-/** The absolute addresses of the servers in a document of JSON. */
-function serversOf(document: string | null): string[] {
-  const servers = document === null ? undefined : objectOf(parsed(document))?.['servers'];
-  if (!Array.isArray(servers)) return [];
-  return servers
-    .map((server) => objectOf(server)?.['url'])
-    .filter((address) => typeof address === 'string')
-    .filter((address) => URL.canParse(address));
+/** The addresses of the servers of a document, its paths and its operations, with their variables as they stand. */
+function serversOf(document: Json): string[] {
+  const { basePath } = document;
+  const paths = Object.values(objectOf(document['paths']) ?? {}).map(objectOf);
+  const operations = paths.flatMap((path) => Object.values(path ?? {}).map(objectOf));
+  const servers = [document, ...paths, ...operations].flatMap((owner) => owner?.['servers'] ?? []);
+  const addresses = servers.map((server) => String(objectOf(server)?.['url'] ?? ''));
+  if (typeof basePath === 'string') addresses.push(basePath);
+  // A relative one is at the address of the document, which is checked by itself.
+  return addresses.map(
+    (address) => URL.parse(address, 'https://document.invalid')?.href ?? address,
+  );
 }
 
 function documentText(document: string | Json | undefined): string | null {
