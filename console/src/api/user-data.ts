@@ -8,8 +8,8 @@ const pauseMs = 1_000;
 /** After so long in which nothing was erased, it is given up. */
 const patienceMs = 5 * 60_000;
 const heldMessage =
-  'The erasure is not done, and for 5 minutes nothing more was erased. ' +
-  'A backup may hold the log of the database: repeat it later.';
+  'All is erased but in the log of the database, which a backup or another transaction has held for 5 minutes: ' +
+  'erase again later.';
 
 /** The export as a file. It may be large, so it has no time limit; throws where it broke off. */
 export async function exportUser(userId: string): Promise<Blob> {
@@ -23,8 +23,8 @@ export async function exportUser(userId: string): Promise<Blob> {
 }
 
 /**
- * Erases the data, repeating the request until it is done; returns the summed counts. Throws where nothing more is
- * erased for long.
+ * Erases the data, repeating the request until it is done; returns the summed counts. Throws where the database's log is
+ * held for long.
  */
 export async function eraseUser(userId: string, cancelsJobs: boolean): Promise<Erased> {
   const sum = { memories: 0, conversations: 0, jobs: 0 };
@@ -33,12 +33,12 @@ export async function eraseUser(userId: string, cancelsJobs: boolean): Promise<E
       path: { userId },
       query: { cancel_jobs: cancelsJobs ? 'true' : 'false' },
     } as const;
-    const { done, waits_for, open_jobs, ...erased } = await body(
+    const { done, waits_for, waits_for_log, open_jobs, ...erased } = await body(
       api.DELETE('/api/users/{userId}/data', { params }),
     );
     for (const name of ['memories', 'conversations', 'jobs'] as const) sum[name] += erased[name];
-    if (done || waits_for !== null) return { done, waits_for, open_jobs, ...sum };
-    if (erased.memories + erased.conversations + erased.jobs > 0) since = Date.now();
+    if (done || waits_for !== null) return { done, waits_for, waits_for_log, open_jobs, ...sum };
+    if (!waits_for_log) since = Date.now();
     else if (Date.now() - since >= patienceMs) throw new Error(heldMessage);
     await new Promise((resolve) => setTimeout(resolve, pauseMs));
   }

@@ -63,6 +63,8 @@ export interface Erased {
   done: boolean;
   /** The job that a repetition has to wait for. */
   waits_for: string | null;
+  /** Whether all is erased but in the database's log, which other transactions hold. */
+  waits_for_log: boolean;
   /** Jobs of the user that have not ended. */
   open_jobs: number;
   memories: number;
@@ -145,7 +147,7 @@ export async function eraseUser(
     : await openJobs(database.read, user, linkedMax);
   if (open.total > 0 && !cancelsJobs) throw refusalOf(open, user);
   const erased: Erased = {
-    ...{ done: false, waits_for: open.ids[0] ?? null, open_jobs: open.total },
+    ...{ done: false, waits_for: open.ids[0] ?? null, waits_for_log: false, open_jobs: open.total },
     ...{ memories: 0, conversations: 0, jobs: 0 },
   };
   if (open.total === 0) {
@@ -176,7 +178,8 @@ async function eraseAll(erasing: Erasing): Promise<boolean> {
   await endErasure({ database }, user);
   // Other transactions may hold the log for long: a client that repeats its request at once would not free it sooner.
   while (!(await database.emptyLog())) {
-    if (isLate()) return false;
+    erased.waits_for_log = isLate();
+    if (erased.waits_for_log) return false;
     await pause(logPollMs);
   }
   return true;

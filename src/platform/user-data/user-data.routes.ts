@@ -51,6 +51,10 @@ const Erased = Type.Object(
       description:
         'A job in a conversation of the user that has not ended, whose data are left: repeat the request after its end.',
     }),
+    waits_for_log: Type.Boolean({
+      description:
+        "Whether all is erased but in the database's log, which a backup or another transaction holds: repeat the request later.",
+    }),
     memories: Type.Integer(),
     conversations: Type.Integer(),
     jobs: Type.Integer({ description: 'Jobs whose input, output and record were erased.' }),
@@ -59,7 +63,10 @@ const Erased = Type.Object(
     title: 'ErasedUserData',
     description: 'What this request has erased.',
     examples: [
-      { done: true, open_jobs: 0, waits_for: null, memories: 12, conversations: 3, jobs: 9 },
+      {
+        ...{ done: true, open_jobs: 0, waits_for: null, waits_for_log: false },
+        ...{ memories: 12, conversations: 3, jobs: 9 },
+      },
     ],
   },
 );

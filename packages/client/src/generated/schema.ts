@@ -3536,6 +3536,8 @@ export interface components {
             /** @description Jobs of the user that have not ended. */
             open_jobs: number;
             waits_for: string | null;
+            /** @description Whether all is erased but in the database's log, which a backup or another transaction holds: repeat the request later. */
+            waits_for_log: boolean;
             memories: number;
             conversations: number;
             /** @description Jobs whose input, output and record were erased. */

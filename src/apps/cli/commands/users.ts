@@ -48,7 +48,7 @@ async function eraseUser(io: Io, user: string, options: EraseOptions): Promise<v
     await elapsed(pauseMs, undefined, { signal: io.interrupted });
     erased = await client.request<Erased>(request);
     for (const name of counts) sum[name] += erased[name];
-    if (counts.some((name) => erased[name] > 0)) since = io.now();
+    if (!erased.waits_for_log) since = io.now();
   }
   const all = { ...erased, ...sum };
   if (options.json) return writeJson(io, all);
@@ -61,8 +61,8 @@ const repeatedNotice =
   'More is left, or a backup holds the log of the database: the request is repeated until all is erased. ' +
   'Ctrl-C ends the command.\n';
 const heldMessage =
-  'The erasure is not done, and for 5 minutes nothing more was erased. ' +
-  'A backup may hold the log of the database: repeat it later.';
+  'All is erased but in the log of the database, which a backup or another transaction has held for 5 minutes: ' +
+  'repeat it later.';
 
 function restOf({ open_jobs, waits_for }: Erased): string {
   if (waits_for === null) return '';
