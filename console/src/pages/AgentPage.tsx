@@ -105,10 +105,12 @@ function AgentTabs({ agent }: { agent: AgentForSession }) {
 function useMissingToDelete({ id, approvals, missing_scopes }: AgentForSession) {
   const ofApprovals = useMissingScopes(approvals.length > 0 ? ['approvals'] : []);
   const mayDeleteBudgets = useHasScope('budgets');
-  const usage = useQuery({ ...usageQuery({ kind: 'agent', id }), enabled: !mayDeleteBudgets }).data;
+  const usage = useQuery({ ...usageQuery({ kind: 'agent', id }), enabled: !mayDeleteBudgets });
   if (mayDeleteBudgets) return [...missing_scopes, ...ofApprovals];
-  if (usage === undefined) return null;
-  const hasBudget = Object.values(usage.limits).some((limit) => limit !== null);
+  if (usage.isPending) return null;
+  // Where it cannot be read, the platform says why it refuses.
+  const limits = Object.values(usage.data?.limits ?? {});
+  const hasBudget = limits.some((limit) => limit !== null);
   return [...missing_scopes, ...ofApprovals, ...(hasBudget ? ['budgets'] : [])];
 }
 
