@@ -114,6 +114,7 @@ test.each<[string, Effort | undefined, boolean]>([
   ['anthropic/claude-opus-5', 'none', false],
   ['anthropic/claude-opus-4-8', 'low', true],
   ['openai/a-model-of-tomorrow', 'low', true],
+  ['openai/o1-mini', undefined, true],
 ])('%s with the effort %s reasons: %s', (model, effort, reasons) => {
   expect(reasonsWith(model, effort)).toBe(reasons);
 });

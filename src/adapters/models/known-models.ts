@@ -32,9 +32,15 @@ const any = ['none', 'minimal', ...byEffort, 'xhigh', 'max'] as const;
 /** The first match counts. */
 const knownModels: readonly KnownModel[] = [
   {
-    models: /^openai\/(gpt-3\.5|gpt-4|chatgpt-4o|gpt-5-chat|o1-(mini|preview))/,
+    models: /^openai\/(gpt-3\.5|gpt-4|chatgpt-4o|gpt-5-chat)/,
     efforts: [],
     temperature: 'always',
+  },
+  {
+    models: /^openai\/o1-(mini|preview)/,
+    efforts: [],
+    temperature: 'always',
+    reasonsByDefault: true,
   },
   { models: /^openai\/o\d/, efforts: byEffort, temperature: 'never', reasonsByDefault: true },
   {
