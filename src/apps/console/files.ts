@@ -68,7 +68,12 @@ export function prepareConsole(log: Logger): ConsoleFiles {
         isBuilding = false;
       });
     }
-    return isBuilding && of === 'page' ? null : directoryOfFiles();
+    if (!isBuilding) return directoryOfFiles();
+    if (of === 'page') return null;
+    if (isThere()) return built;
+    throw new PlatformError('service_unavailable', 'The console is being built: try again', {
+      retryAfter: 2,
+    });
   };
 }
 
