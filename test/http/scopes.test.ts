@@ -85,11 +85,15 @@ async function skillId({ owner }: Fixture): Promise<string> {
   return (await owner.get('/api/skills/staged/v1.0/vault')).body.id;
 }
 
-/** The question of a run that waits for its answer. */
-async function approval({ owner }: Fixture): Promise<string> {
+/** A run that waits for the answer to its question. */
+async function waitingJob({ owner }: Fixture): Promise<string> {
   const id = await owner.start(play, { log: '/dev/null', acts: [{ approve: 'ship' }] });
   await owner.jobIn(id, 'waiting');
-  return (await owner.get(`/api/approvals?job_id=${id}`)).body.data[0].id;
+  return id;
+}
+async function approval(on: Fixture): Promise<string> {
+  const id = await waitingJob(on);
+  return (await on.owner.get(`/api/approvals?job_id=${id}`)).body.data[0].id;
 }
 
 /** A server outside, whose category is mcp-tickets; its path among the accounts. */
@@ -154,11 +158,7 @@ const operations: Readonly<Record<string, Operation>> = {
     ...onAll(['mcp-tickets'], async (on) => [`${await account(on)}/authorize`]),
     result: onlySessions,
   },
-  // The job has ended.
-  cancelJob: {
-    ...onOne([], ofJob, jobs('/cancel')),
-    result: { status: 422, code: 'job_not_cancellable' },
-  },
+  cancelJob: onOne([], waitingJob, jobs('/cancel')),
   changeSkillConfig: onAll(
     ['staged', 'vault'],
     async (on) => [`/api/skills/${await skillId(on)}/config`, { SECRET: 'opens the vault' }],
