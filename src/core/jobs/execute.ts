@@ -142,7 +142,7 @@ export class Execution {
 /**
  * Throws `403` where the caller may not read conversations: the model of a run that continues one repeats its messages.
  */
-export function requireContinuing({ apiKeyPermissions }: Config, { scopes }: Caller): void {
+export function requireConversationScope({ apiKeyPermissions }: Config, { scopes }: Caller): void {
   if (apiKeyPermissions === 'strict') requireScopes(scopes, ['conversations']);
 }
 
@@ -156,7 +156,7 @@ async function findConversation(
   status: 'active' | 'paused' | Promise<'active' | 'paused'>,
 ): Promise<'active' | 'paused'> {
   const known = await status;
-  requireContinuing(config, caller);
+  requireConversationScope(config, caller);
   const found = await conversations.find(caller.organizationId, id);
   if (found.agent_id !== agentId) throw notFound('Conversation');
   await agents.findSince(caller.organizationId, agentId, found.created_at);

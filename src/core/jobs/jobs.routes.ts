@@ -120,8 +120,8 @@ const retrySchema = {
   operationId: 'retryJob',
   summary: 'Run a failed or cancelled job again',
   description:
-    'Needs the scopes of the skill. With API_KEY_PERMISSIONS=strict a job that continued a conversation needs the scope ' +
-    'conversations too.',
+    'Needs the scopes of the skill. With API_KEY_PERMISSIONS=strict the retry of a job that continued a conversation ' +
+    'needs the scope conversations too.',
   params,
   response: {
     202: {

@@ -204,7 +204,7 @@ async function recordWaiting(stream: ReportStream): Promise<void> {
       stream.waiting = [...failed, ...stream.waiting];
       await elapsed(retryMs);
     } else {
-      context.log.error({ err: failure.reason }, 'what a run said could not be recorded');
+      context.log.error({ err: failure.reason }, 'the events of a run could not be recorded');
     }
   }
   stream.recording = null;

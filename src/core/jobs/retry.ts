@@ -5,7 +5,12 @@ import { PlatformError } from '../../kernel/errors.ts';
 import type { Context } from '../context/context.ts';
 import { lookupOf } from '../skills/registry.ts';
 import type { AcceptedJob } from './accept.ts';
-import { agentPaused, refuseContinuing, refuseInvalid, requireContinuing } from './execute.ts';
+import {
+  agentPaused,
+  refuseContinuing,
+  refuseInvalid,
+  requireConversationScope,
+} from './execute.ts';
 import type { JobRow } from './jobs.store.ts';
 import type { JobsParts } from './jobs.ts';
 
@@ -25,7 +30,7 @@ export async function retryJob(
       : null;
   const isContinued = conversation !== null && conversation.created_at < job.created_at;
   if (isContinued) {
-    requireContinuing(config, caller);
+    requireConversationScope(config, caller);
     // An agent does not continue a conversation that a deleted agent of the same id began.
     await agents.findSince(caller.organizationId, job.agent_id, conversation.created_at);
   }
