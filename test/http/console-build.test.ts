@@ -111,19 +111,6 @@ test('pages that are open get the parts of their build, during the next one and 
   expect(later).toMatchObject({ status: 200, text: 'jobs();' });
 });
 
-test('a part of a console that was never built is asked for again while it is being built', async () => {
-  const { get, endBuild, dist } = await startWithStaleConsole();
-  rmSync(dist, { recursive: true });
-  expect((await get('/console/')).status).toBe(503);
-
-  const part = await get('/console/theme.js');
-  await endBuild('build');
-
-  expect(part.status).toBe(503);
-  expect(part.headers.get('retry-after')).toBe('2');
-  expect(part.text).toContain('The console is being built');
-});
-
 test('where a build fails the console of the last one is served', async () => {
   const { get, endBuild, dist } = await startWithStaleConsole();
   expect((await get('/console/')).status).toBe(503);

@@ -115,7 +115,10 @@ test('the data of a user are erased from every table, and the rows of its jobs s
 
   expect({ status, body }).toEqual({
     status: 200,
-    body: { done: true, waits_for: null, open_jobs: 0, memories: 3, conversations: 6, jobs: 6 },
+    body: {
+      ...{ done: true, waits_for: null, waits_for_log: false, open_jobs: 0 },
+      ...{ memories: 3, conversations: 6, jobs: 6 },
+    },
   });
   expect(await tablesWith('marker7')).toEqual([]);
   expect((await tenant.get('/api/jobs')).body.total).toBe(jobsBefore);
@@ -150,6 +153,7 @@ test('the data of a user are erased from every table, and the rows of its jobs s
   expect(again.body).toEqual({
     done: true,
     waits_for: null,
+    waits_for_log: false,
     open_jobs: 0,
     memories: 0,
     conversations: 0,
@@ -211,6 +215,24 @@ test('an erasure waits for a log that another transaction holds, instead of aski
   expect(tries).toBe(3);
 });
 
+test('an erasure whose time ends while another transaction holds the log says so', async () => {
+  const { tenant } = await withTraces();
+  const { database, clock, erase } = erasureLateAfter(Infinity, tenant);
+  let now = 0;
+  const emptyLog = () => {
+    now += 60_000;
+    return Promise.resolve(false);
+  };
+
+  const answer = await erase({
+    database: { ...database, emptyLog },
+    clock: { ...clock, monotonic: () => now },
+  });
+
+  expect(answer).toMatchObject({ done: false, waits_for: null, waits_for_log: true, jobs: 6 });
+  expect(await erase()).toMatchObject({ done: true, waits_for_log: false });
+});
+
 test('what the jobs of others in a conversation of the user have started is erased, too', async () => {
   const tenant = await newTenant(platform);
   const family = 'staged/v1.0/family';
@@ -260,6 +282,7 @@ test('what the jobs of others in a conversation of the user have started is eras
     done: true,
     open_jobs: 0,
     waits_for: null,
+    waits_for_log: false,
     memories: 1,
     conversations: 4,
     jobs: 6,

@@ -284,7 +284,7 @@ test('an erasure that is repeated says what it waits for, and ends where a backu
   const ending = call(['users', 'erase', 'alice'], { answer, now: () => Date.now() });
   const { code, stdout, stderr } = await passingTimers(ending);
 
-  expect({ code, stdout, minutes: minutes() }).toEqual({ code: 1, stdout: '', minutes: 15 });
+  expect({ code, stdout, minutes: minutes() }).toEqual({ code: 1, stdout: '', minutes: 14 });
   expect(stderr).toMatch(
     /^More is left, or a backup .*\nAll is erased but in the log .* for 5 minutes: repeat it later\.\n$/,
   );
