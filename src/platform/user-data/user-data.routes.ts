@@ -64,8 +64,13 @@ const Erased = Type.Object(
     description: 'What this request has erased.',
     examples: [
       {
-        ...{ done: true, open_jobs: 0, waits_for: null, waits_for_log: false },
-        ...{ memories: 12, conversations: 3, jobs: 9 },
+        done: true,
+        open_jobs: 0,
+        waits_for: null,
+        waits_for_log: false,
+        memories: 12,
+        conversations: 3,
+        jobs: 9,
       },
     ],
   },
