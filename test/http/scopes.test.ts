@@ -158,7 +158,7 @@ const operations: Readonly<Record<string, Operation>> = {
     ...onAll(['mcp-tickets'], async (on) => [`${await account(on)}/authorize`]),
     result: onlySessions,
   },
-  cancelJob: onOne([], waitingJob, jobs('/cancel')),
+  cancelJob: { ...onOne([], waitingJob, jobs('/cancel')), result: { status: 200, code: null } },
   changeSkillConfig: onAll(
     ['staged', 'vault'],
     async (on) => [`/api/skills/${await skillId(on)}/config`, { SECRET: 'opens the vault' }],
