@@ -17,9 +17,6 @@ import { goneSignal } from './prefer.ts';
  */
 const recheckMs = 2_000;
 
-/** Admits a stream or throws `503`; the returned signal aborts when the stream must end. */
-export type BeginStream = (request: FastifyRequest, reply: FastifyReply) => AbortSignal;
-
 interface StreamLimits {
   readonly perKey: number;
   readonly perOrganization: number;
@@ -83,34 +80,43 @@ export class OpenStreams {
   }
 }
 
-/** `isAdmitted` tells whether the credentials of a request are still valid. */
-export function createStreams({
-  streams,
-  isAdmitted,
-  stopping,
-  log,
-}: {
-  streams: OpenStreams;
-  isAdmitted: (request: FastifyRequest) => Promise<boolean>;
-  stopping: AbortSignal;
-  log: Logger;
-}): BeginStream {
-  return (request, reply) => {
-    const refused = streams.begin(request, reply);
+/** The streams of the requests that one hook admits. */
+export class StreamAdmission {
+  readonly #streams: OpenStreams;
+  readonly #isAdmitted: (request: FastifyRequest) => Promise<boolean>;
+  readonly #stopping: AbortSignal;
+  readonly #log: Logger;
+
+  /** `isAdmitted` decides whether the credentials of a request are still valid. */
+  constructor(
+    streams: OpenStreams,
+    isAdmitted: (request: FastifyRequest) => Promise<boolean>,
+    stopping: AbortSignal,
+    log: Logger,
+  ) {
+    this.#streams = streams;
+    this.#isAdmitted = isAdmitted;
+    this.#stopping = stopping;
+    this.#log = log;
+  }
+
+  /** Admits a stream or throws `503`; the returned signal aborts when the stream must end. */
+  begin(request: FastifyRequest, reply: FastifyReply): AbortSignal {
+    const refused = this.#streams.begin(request, reply);
     const recheck = setInterval(() => {
-      isAdmitted(request).then(
+      this.#isAdmitted(request).then(
         (is) => {
           if (!is) refused.abort();
         },
         // The credentials are checked again once the database is available.
-        (err: unknown) => log.debug({ err }, 'the credentials of a stream could not be read'),
+        (err: unknown) => this.#log.debug({ err }, 'the credentials of a stream could not be read'),
       );
     }, recheckMs);
     recheck.unref();
-    const signal = AbortSignal.any([goneSignal(reply), refused.signal, stopping]);
+    const signal = AbortSignal.any([goneSignal(reply), refused.signal, this.#stopping]);
     const stop = () => clearInterval(recheck);
     if (signal.aborted) stop();
     else signal.addEventListener('abort', stop, { once: true });
     return signal;
-  };
+  }
 }

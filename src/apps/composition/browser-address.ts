@@ -2,12 +2,12 @@
 import type { FastifyRequest } from 'fastify';
 import type { Config } from '../../core/config/config.ts';
 import { PlatformError } from '../../kernel/errors.ts';
-import { createHosts } from '../../platform/mcp/hosts.ts';
+import { Hosts } from '../../platform/mcp/hosts.ts';
 
 /** PUBLIC_URL, else the origin of the page, whose host must be one of the platform's. */
 export function browserAddress(config: Pick<Config, 'publicUrl' | 'mcpHosts'>) {
   const { publicUrl } = config;
-  const hosts = createHosts(publicUrl, config.mcpHosts, null);
+  const hosts = new Hosts(publicUrl, config.mcpHosts, null);
   return ({ headers: { origin, host } }: FastifyRequest): string => {
     if (publicUrl !== null) {
       if (origin === undefined || origin === new URL(publicUrl).origin) return publicUrl;

@@ -12,7 +12,7 @@ import { type ApiDocument, openApiRoutes } from '../../adapters/http/openapi.ts'
 import type { RateLimiter } from '../../adapters/http/rate-limit.ts';
 import type { Server } from '../../adapters/http/server.ts';
 import { sendsFiles } from '../../adapters/http/static-files.ts';
-import { createStreams, type OpenStreams } from '../../adapters/http/streams.ts';
+import { type OpenStreams, StreamAdmission } from '../../adapters/http/streams.ts';
 import { applyStrictScopes } from '../../adapters/http/strict-scopes.ts';
 import { WrongSecrets } from '../../adapters/http/wrong-secrets.ts';
 import { agentVersionRoutes } from '../../core/agents/agent-versions.routes.ts';
@@ -132,7 +132,7 @@ export function registerRoutes(target: Server, deps: RoutesDeps): void {
   openApiRoutes(target, { document, documentWithSkills, admit: keyHook });
   guarded(target, '/api', keyHook, unmatched, (scope) => apiRoutes(scope, deps, sessions));
   const { stopping } = state;
-  registerMcp(target, { parts, slices, clock, admission, streams, unmatched, stopping });
+  registerMcp(target, { parts, slices, admission, streams, unmatched, stopping });
 }
 
 function adminRoutes(scope: Server, deps: RoutesDeps, endStreamsOf: (keyId: string) => void): void {
@@ -173,14 +173,14 @@ function apiRoutes(scope: Server, deps: RoutesDeps, sessions: Sessions): void {
   memoryRoutes(scope, { memories, clock });
   conversationRoutes(scope, { conversations });
   triggerRoutes(scope, { triggers, calls, publicUrl: parts.config.publicUrl });
-  const beginStream = createStreams({
-    streams: deps.http.streams,
-    isAdmitted: (request) => isStillAdmitted(request, (key) => apiKeys.verify(key), sessions),
+  const streams = new StreamAdmission(
+    deps.http.streams,
+    (request) => isStillAdmitted(request, (key) => apiKeys.verify(key), sessions),
     stopping,
-    log: parts.log,
-  });
+    parts.log,
+  );
   const { webhooks, listeners, deliveries } = slices.webhooks;
-  listenRoutes(scope, listeners, beginStream, isStrict);
+  listenRoutes(scope, listeners, streams, isStrict);
   webhookRoutes(scope, webhooks);
   const findJob = (organizationId: string, id: string) => jobs.find(organizationId, id);
   deliveryRoutes(scope, { webhooks, deliveries, isStrict, findJob });
@@ -189,7 +189,7 @@ function apiRoutes(scope: Server, deps: RoutesDeps, sessions: Sessions): void {
     {
       jobs,
       stopping,
-      beginStream,
+      streams,
       originOf: (organizationId, job) => originOf(slices, organizationId, job),
       openStream: (organizationId, jobId, { after, isFollowed }, signal) => {
         const { database } = parts;

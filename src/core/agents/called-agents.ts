@@ -15,7 +15,7 @@ export const taskSkill = ['agent', 'v1.0', 'run-task'] as const;
 export const reachableMax = 1_000;
 
 /** The skill that gives an agent of the organization a task, while it is active. */
-export function activeTaskSkill(skills: Pick<SkillRegistry, 'findActive'>, organizationId: string) {
+export function activeTaskSkill(skills: SkillRegistry, organizationId: string) {
   return skills.findActive(organizationId, ...taskSkill);
 }
 

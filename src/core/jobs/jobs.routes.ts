@@ -8,7 +8,7 @@ import { apiRefusals } from '../../adapters/http/refusals.ts';
 import { carries } from '../../adapters/http/response-headers.ts';
 import { FilterText, Id, Moment, Page, Paged, Words } from '../../adapters/http/schemas.ts';
 import type { Server } from '../../adapters/http/server.ts';
-import type { BeginStream } from '../../adapters/http/streams.ts';
+import type { StreamAdmission } from '../../adapters/http/streams.ts';
 import { unknownFirst } from '../../adapters/http/unknown-first.ts';
 import { hasScopes } from '../../kernel/caller.ts';
 import { invalid } from '../../kernel/errors.ts';
@@ -204,14 +204,14 @@ export interface JobRoutesDeps {
   readonly jobs: Jobs;
   readonly originOf: OriginOf;
   readonly openStream: OpenStream;
-  readonly beginStream: BeginStream;
+  readonly streams: StreamAdmission;
   /** Aborts when the platform stops. */
   readonly stopping: AbortSignal;
 }
 
 /** `isStrict`: `API_KEY_PERMISSIONS=strict`. */
 export function jobRoutes(server: Server, deps: JobRoutesDeps, isStrict: boolean) {
-  const { jobs, openStream, beginStream } = deps;
+  const { jobs, openStream, streams } = deps;
   /** An unknown job is 404 before any other check (docs/decisions/order-of-checks.md). */
   const onRequest = async (request: FastifyRequest) => {
     const { jobId } = request.params as { jobId: string };
@@ -251,7 +251,7 @@ export function jobRoutes(server: Server, deps: JobRoutesDeps, isStrict: boolean
   server.get('/api/jobs/:jobId/events', streamOptions, async (request, reply) => {
     const { organizationId } = callerOf(request);
     const after = positionOf(request.headers['last-event-id']);
-    const signal = beginStream(request, reply);
+    const signal = streams.begin(request, reply);
     const range = { after, isFollowed: request.query.follow !== 'false' };
     const events = openStream(organizationId, request.params.jobId, range, signal);
     await sendEvents(reply, asServerSent(events, hiddenEvents(request, isStrict)));

@@ -4,10 +4,12 @@
  * client may do; `Execution` does.
  */
 
+import type { Context } from '../../core/context/context.ts';
 import type { AcceptedJob } from '../../core/jobs/accept.ts';
 import type { Execution } from '../../core/jobs/execute.ts';
-import type { JobEvent } from '../../core/jobs/feed.ts';
+import type { JobFeed } from '../../core/jobs/feed.ts';
 import type { Jobs } from '../../core/jobs/jobs.ts';
+import { beginning, jobStream } from '../../core/jobs/stream.ts';
 import type { Caller } from '../../kernel/caller.ts';
 import { PlatformError } from '../../kernel/errors.ts';
 import type { Approvals } from '../approvals/approvals.ts';
@@ -17,13 +19,8 @@ import type { SkillTool } from './tools.ts';
 /** Effectively no timeout: the client decides how long it waits. */
 const waitMs = 2 ** 31 - 1;
 
-export interface CallsDeps {
-  readonly execution: Execution;
-  readonly jobs: Jobs;
-  readonly approvals: Approvals;
-  /** The events of a job, from its beginning. */
-  openStream(organizationId: string, jobId: string, signal: AbortSignal): AsyncIterable<JobEvent>;
-}
+/** The most questions that one answer asks. */
+const questionsMax = 20;
 
 /** The options of a call beside the tool and its input. */
 export interface CallOptions {
@@ -31,26 +28,6 @@ export interface CallOptions {
   readonly conversationId?: string | undefined;
   readonly userId?: string | undefined;
   readonly idempotencyKey?: string | undefined;
-}
-
-/** Accepts the job of a call. */
-export async function begin(
-  { execution }: Pick<CallsDeps, 'execution'>,
-  caller: Caller,
-  { skill }: SkillTool,
-  input: unknown,
-  { agentId, conversationId, userId, idempotencyKey }: CallOptions,
-): Promise<AcceptedJob> {
-  const path = { category: skill.category, version: skill.version, skillName: skill.name };
-  const target = await execution.findTarget(caller, path, () => ({ agentId, conversationId }));
-  const { job } = await execution.execute(caller, target, input, {
-    userId: userId ?? caller.clientName,
-    isForUser: userId !== undefined,
-    triggerType: 'api',
-    idempotency:
-      idempotencyKey === undefined ? undefined : { owner: caller.keyId, key: idempotencyKey },
-  });
-  return job;
 }
 
 /** A pending approval of a job. */
@@ -62,70 +39,101 @@ export type Followed =
   | { readonly kind: 'asks'; readonly questions: readonly Question[] }
   | null;
 
-/** The events of a running job that the client wants. */
+/** What a client gets of a running job. */
 export interface Following {
   readonly signal: AbortSignal;
-  /** Undefined if the client does not want progress. */
+  /** Undefined if the client gets no progress. */
   readonly onProgress?: ((progress: { fraction: number; note: string | null }) => void) | undefined;
-  /** Undefined if the client does not want the log. */
+  /** Undefined if the client gets no log. */
   readonly onLog?: ((line: Readonly<Record<string, unknown>>) => void) | undefined;
   /** Selects the approvals for which following ends while the job waits; undefined for none. */
   readonly asks?: ((question: Question) => boolean) | undefined;
 }
 
-/** Waits for the end of a job, or for its next question. */
-export async function follow(
-  deps: CallsDeps,
-  organizationId: string,
-  jobId: string,
-  following: Following,
-): Promise<Followed> {
-  const { signal, onProgress, onLog, asks } = following;
-  if (onProgress === undefined && onLog === undefined && asks === undefined) {
-    return ended(await deps.jobs.awaitEnd(organizationId, jobId, waitMs, signal));
+/** The slices in which calls of tools run. */
+export interface CallSlices {
+  readonly execution: Execution;
+  readonly jobs: Jobs;
+  readonly approvals: Approvals;
+  readonly feed: JobFeed;
+}
+
+/** The jobs of calls of tools. */
+export class ToolCalls {
+  readonly jobs: Jobs;
+  readonly approvals: Approvals;
+  readonly #context: Context;
+  readonly #execution: Execution;
+  readonly #feed: JobFeed;
+
+  constructor(context: Context, { execution, jobs, approvals, feed }: CallSlices) {
+    this.#context = context;
+    this.#execution = execution;
+    this.jobs = jobs;
+    this.approvals = approvals;
+    this.#feed = feed;
   }
-  for await (const { type, data } of deps.openStream(organizationId, jobId, signal)) {
-    if (type === 'progress') onProgress?.(data as { fraction: number; note: string | null });
-    if (type === 'log') onLog?.(data);
-    const isAsking = (type === 'status' && data['status'] === 'waiting') || type === 'approval';
-    if (!isAsking || asks === undefined) continue;
-    const questions = (await pendingQuestions(deps, organizationId, jobId)).filter(asks);
-    if (questions.length > 0) return { kind: 'asks', questions };
+
+  /** Accepts the job of a call. */
+  async begin(
+    caller: Caller,
+    { skill }: SkillTool,
+    input: unknown,
+    { agentId, conversationId, userId, idempotencyKey }: CallOptions,
+  ): Promise<AcceptedJob> {
+    const path = { category: skill.category, version: skill.version, skillName: skill.name };
+    const fields = () => ({ agentId, conversationId });
+    const target = await this.#execution.findTarget(caller, path, fields);
+    const { job } = await this.#execution.execute(caller, target, input, {
+      userId: userId ?? caller.clientName,
+      isForUser: userId !== undefined,
+      triggerType: 'api',
+      idempotency:
+        idempotencyKey === undefined ? undefined : { owner: caller.keyId, key: idempotencyKey },
+    });
+    return job;
   }
-  // The stream also ends when too much of it was missed.
-  return ended(
-    await deps.jobs.awaitEnd(organizationId, jobId, signal.aborted ? 0 : waitMs, signal),
-  );
+
+  /** Waits for the end of a job, or for its next question. */
+  async follow(organizationId: string, jobId: string, following: Following): Promise<Followed> {
+    const { signal, onProgress, onLog, asks } = following;
+    if (onProgress === undefined && onLog === undefined && asks === undefined) {
+      return ended(await this.jobs.awaitEnd(organizationId, jobId, waitMs, signal));
+    }
+    const { database } = this.#context;
+    const source = { database, feed: this.#feed };
+    const events = jobStream(source, organizationId, jobId, beginning, signal);
+    for await (const { type, data } of events) {
+      if (type === 'progress') onProgress?.(data as { fraction: number; note: string | null });
+      if (type === 'log') onLog?.(data);
+      const isAsking = (type === 'status' && data.status === 'waiting') || type === 'approval';
+      if (!isAsking || asks === undefined) continue;
+      const questions = (await this.pendingQuestions(organizationId, jobId)).filter(asks);
+      if (questions.length > 0) return { kind: 'asks', questions };
+    }
+    // The stream also ends when too much of it was missed.
+    const ms = signal.aborted ? 0 : waitMs;
+    return ended(await this.jobs.awaitEnd(organizationId, jobId, ms, signal));
+  }
+
+  /** The approvals that a job waits for. */
+  async pendingQuestions(organizationId: string, jobId: string): Promise<readonly Question[]> {
+    const page = { limit: questionsMax, offset: 0 };
+    const filters = { job_id: jobId, status: 'pending' as const };
+    const { data } = await this.approvals.list(organizationId, filters, page);
+    return data;
+  }
+
+  /** Cancels the job of a disconnected client, unless the job has ended. */
+  async abandon(organizationId: string, jobId: string): Promise<void> {
+    try {
+      await this.jobs.cancel(organizationId, jobId);
+    } catch (error) {
+      if (!(error instanceof PlatformError && error.code === 'job_not_cancellable')) throw error;
+    }
+  }
 }
 
 function ended(job: EndedJob | null): Followed {
   return job === null ? null : { kind: 'ended', job };
-}
-
-/** The most questions that one answer asks. */
-const questionsMax = 20;
-
-/** The approvals that a job waits for. */
-export async function pendingQuestions(
-  { approvals }: Pick<CallsDeps, 'approvals'>,
-  organizationId: string,
-  jobId: string,
-): Promise<readonly Question[]> {
-  const page = { limit: questionsMax, offset: 0 };
-  const filters = { job_id: jobId, status: 'pending' as const };
-  const { data } = await approvals.list(organizationId, filters, page);
-  return data;
-}
-
-/** Cancels the job of a disconnected client, unless the job has ended. */
-export async function abandon(
-  { jobs }: Pick<CallsDeps, 'jobs'>,
-  organizationId: string,
-  jobId: string,
-): Promise<void> {
-  try {
-    await jobs.cancel(organizationId, jobId);
-  } catch (error) {
-    if (!(error instanceof PlatformError && error.code === 'job_not_cancellable')) throw error;
-  }
 }

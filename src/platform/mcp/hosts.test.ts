@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
-import { createHosts } from './hosts.ts';
+import { Hosts } from './hosts.ts';
 
-const hosts = createHosts(
+const hosts = new Hosts(
   'https://skills.example.com/base',
   new Set(['platform']),
   new Set(['https://app.example.com']),

@@ -5,33 +5,36 @@
  */
 import { isIP } from 'node:net';
 
-export interface Hosts {
-  isHost(header: string | undefined): boolean;
-  /** A request without an origin is not that of a page. `host` is the host that the request names. */
-  isOrigin(header: string | undefined, host: string | undefined): boolean;
-}
+export class Hosts {
+  readonly #names: Set<string>;
+  readonly #origins: ReadonlySet<string> | null;
 
-/** `publicUrl` is the address of the platform, `named` are further hosts, `origins` those of other pages. */
-export function createHosts(
-  publicUrl: string | null,
-  named: ReadonlySet<string> | null,
-  origins: ReadonlySet<string> | null,
-): Hosts {
-  const names = new Set(['localhost', ...(named ?? [])]);
-  const own = publicUrl === null ? undefined : URL.parse(publicUrl)?.hostname;
-  if (own !== undefined) names.add(own);
-  return {
-    isHost(header) {
-      const host = hostOf(header);
-      return host !== undefined && (names.has(host) || isAddress(host));
-    },
-    isOrigin(header, host) {
-      if (header === undefined || origins?.has('*') || origins?.has(header)) return true;
-      const page = URL.parse(header)?.hostname;
-      if (page === undefined) return false;
-      return names.has(page) || loopback.has(page) || (isAddress(page) && page === hostOf(host));
-    },
-  };
+  /** `publicUrl` is the address of the platform, `named` are further hosts, `origins` those of other pages. */
+  constructor(
+    publicUrl: string | null,
+    named: ReadonlySet<string> | null,
+    origins: ReadonlySet<string> | null,
+  ) {
+    this.#names = new Set(['localhost', ...(named ?? [])]);
+    const own = publicUrl === null ? undefined : URL.parse(publicUrl)?.hostname;
+    if (own !== undefined) this.#names.add(own);
+    this.#origins = origins;
+  }
+
+  isHost(header: string | undefined): boolean {
+    const host = hostOf(header);
+    return host !== undefined && (this.#names.has(host) || isAddress(host));
+  }
+
+  /** A request without an origin is not that of a page. `host` is the host that the request names. */
+  isOrigin(header: string | undefined, host: string | undefined): boolean {
+    const origins = this.#origins;
+    if (header === undefined || origins?.has('*') || origins?.has(header)) return true;
+    const page = URL.parse(header)?.hostname;
+    if (page === undefined) return false;
+    if (this.#names.has(page) || loopback.has(page)) return true;
+    return isAddress(page) && page === hostOf(host);
+  }
 }
 
 /** The name or address in a Host header; undefined where the header has more than a host and a port. */

@@ -1,25 +1,19 @@
-/** `POST /mcp`, the Model Context Protocol, and what tells its clients which credentials it takes (docs/mcp.md). */
+/** `POST /mcp`, the Model Context Protocol, and the metadata of the credentials that it takes (docs/mcp.md). */
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { acceptingWork, callerOf } from '../../adapters/http/authenticate.ts';
 import { idempotencyKeyOf, onceGiven } from '../../adapters/http/idempotency-key.ts';
 import type { Server } from '../../adapters/http/server.ts';
-import type { BeginStream } from '../../adapters/http/streams.ts';
+import type { StreamAdmission } from '../../adapters/http/streams.ts';
 import { userOf } from '../../adapters/http/user-id.ts';
+import type { Context } from '../../core/context/context.ts';
 import { invalid, PlatformError } from '../../kernel/errors.ts';
 import { lazily } from '../../kernel/lazy.ts';
-import type { EndpointDeps } from './endpoint.ts';
+import type { McpProcess, McpSlices } from './endpoint.ts';
 import type { Hosts } from './hosts.ts';
 
 /** Of calls and lists of tools, which are most requests. */
 const toolMethod = /^(?:tools|tasks|prompts)\/./;
 const metadataPath = '/.well-known/oauth-protected-resource';
-
-export interface McpRoutesDeps extends EndpointDeps {
-  /** Admits a stream of notifications. */
-  readonly beginStream: BeginStream;
-  /** Address of the platform as clients reach it, if it is set. */
-  readonly publicUrl: string | null;
-}
 
 type Hook = (request: FastifyRequest, reply: FastifyReply, done: (error?: Error) => void) => void;
 
@@ -37,13 +31,26 @@ export function refuseHosts(hosts: Hosts, next: Hook): Hook {
   };
 }
 
-/** The routes that need an API key. */
-export function mcpRoutes(server: Server, deps: McpRoutesDeps): void {
+/** The routes that need an API key; `streams` admits streams of notifications. */
+export function mcpRoutes(
+  server: Server,
+  context: Context,
+  slices: McpSlices,
+  process: McpProcess,
+  streams: StreamAdmission,
+): void {
+  const { publicUrl } = context.config;
   // The SDK takes 12 MiB and a tenth of a second, which a platform without such clients saves.
-  const load = lazily(async () => (await import('./endpoint.ts')).createEndpoint(deps));
+  const load = lazily(async () => {
+    const { McpEndpoint } = await import('./endpoint.ts');
+    return new McpEndpoint(context, slices, process);
+  });
   server.addHook('onSend', (request, reply, payload, done) => {
     if (reply.statusCode === 401) {
-      reply.header('www-authenticate', `Bearer resource_metadata="${metadataUrl(request, deps)}"`);
+      reply.header(
+        'www-authenticate',
+        `Bearer resource_metadata="${metadataUrl(request, publicUrl)}"`,
+      );
     }
     done(null, reply.statusCode >= 400 ? asJsonRpc(reply.statusCode, payload) : payload);
   });
@@ -61,25 +68,25 @@ export function mcpRoutes(server: Server, deps: McpRoutesDeps): void {
         userId: userOf(request),
         idempotencyKey: idempotencyKeyOf(request),
       },
-      metadataUrl: metadataUrl(request, deps),
+      metadataUrl: metadataUrl(request, publicUrl),
       hasAllVersions: hasAllVersions(request),
       isProse: !toolMethod.test(methodOf(body)),
     };
-    const answer = await load();
+    const endpoint = await load();
     if (methodOf(body) === 'subscriptions/listen') {
-      if (deps.process.stopping.aborted) throw isStopping();
-      const signal = deps.beginStream(request, reply);
+      if (process.stopping.aborted) throw isStopping();
+      const signal = streams.begin(request, reply);
       signal.addEventListener('abort', () => void setTimeout(() => reply.raw.destroy(), 500));
     }
     const headers = reply.getHeaders();
     reply.hijack();
     for (const [name, value] of Object.entries(headers)) reply.raw.setHeader(name, value as string);
-    await answer(request.raw, reply.raw, body, sender);
+    await endpoint.answer(request.raw, reply.raw, body, sender);
     return reply;
   });
 }
 
-/** `?versions=all` is part of the address that a client is given. */
+/** `?versions=all` is part of the address of a client's configuration. */
 function hasAllVersions({ query }: FastifyRequest): boolean {
   const { versions } = query as { versions?: unknown };
   if (versions === undefined || versions === 'all') return versions === 'all';
@@ -87,26 +94,23 @@ function hasAllVersions({ query }: FastifyRequest): boolean {
 }
 
 /** RFC 9728: the metadata of the protected resource, for anyone. */
-export function mcpMetadataRoutes(server: Server, deps: McpRoutesDeps, hosts: Hosts): void {
+export function mcpMetadataRoutes(server: Server, publicUrl: string | null, hosts: Hosts): void {
   for (const path of [metadataPath, `${metadataPath}/mcp`]) {
     const onRequest = refuseHosts(hosts, (_request, _reply, done) => done());
     const options = { onRequest, schema: { hide: true } };
     server.get(path, options as typeof options & object, async (request) => ({
-      resource: `${baseUrl(request, deps)}/mcp`,
+      resource: `${baseUrl(request, publicUrl)}/mcp`,
       resource_name: 'Skillwright',
       bearer_methods_supported: ['header'],
     }));
   }
 }
 
-function metadataUrl(request: FastifyRequest, deps: Pick<McpRoutesDeps, 'publicUrl'>): string {
-  return `${baseUrl(request, deps)}${metadataPath}/mcp`;
+function metadataUrl(request: FastifyRequest, publicUrl: string | null): string {
+  return `${baseUrl(request, publicUrl)}${metadataPath}/mcp`;
 }
 
-function baseUrl(
-  { headers }: FastifyRequest,
-  { publicUrl }: Pick<McpRoutesDeps, 'publicUrl'>,
-): string {
+function baseUrl({ headers }: FastifyRequest, publicUrl: string | null): string {
   // A hook has refused a request whose host is none.
   return publicUrl ?? (URL.parse(`http://${headers.host}`)?.origin as string);
 }

@@ -12,8 +12,8 @@ import { type Caller, hasScopes } from '../../kernel/caller.ts';
 import { PlatformError } from '../../kernel/errors.ts';
 import { type Json, objectOf } from '../../kernel/json.ts';
 import { issuesText } from '../../kernel/json-schema.ts';
-import type { Decision } from '../approvals/approvals.ts';
-import type { CallsDeps, Question } from './calls.ts';
+import type { Approvals, Decision } from '../approvals/approvals.ts';
+import type { Question } from './calls.ts';
 
 const reasonMax = 2_000;
 /** Characters of the details that a question shows. */
@@ -26,7 +26,7 @@ export interface CallState {
   readonly asked: Readonly<Record<string, string>>;
 }
 
-/** Whether questions can be answered here: the client can ask its person, and the key may decide. */
+/** Whether the client can ask its person, and its key may decide. */
 export function canAnswer({ scopes }: Caller, capabilities: unknown): boolean {
   const elicitation = objectOf(objectOf(capabilities)?.['elicitation']);
   // Without a mode, a client can show forms.
@@ -116,7 +116,7 @@ export interface Answered {
 
 /** Decides the approvals that are answered. */
 export async function decideAnswered(
-  { approvals }: Pick<CallsDeps, 'approvals'>,
+  approvals: Approvals,
   { organizationId, keyId }: Caller,
   { asked }: Pick<CallState, 'asked'>,
   answers: Readonly<Record<string, unknown>>,
@@ -130,8 +130,8 @@ export async function decideAnswered(
     if (status === undefined) continue;
     const by = { kind: 'api_key', id: keyId } as const;
     const content = objectOf(answer?.['content']) ?? {};
-    const given = { approvals, organizationId, approvalId };
-    const refused = await decideOnce(given, { status, by, content });
+    const decided = { status, by, content };
+    const refused = await decideOnce(approvals, organizationId, approvalId, decided);
     if (refused !== null) refusals.set(approvalId, refused);
   }
   return { isDismissed, refusals };
@@ -146,22 +146,18 @@ function reasonOf({ reason }: Json): string | null {
   return typeof reason === 'string' && reason !== '' ? reason.slice(0, reasonMax) : null;
 }
 
-interface Decided {
-  readonly approvals: CallsDeps['approvals'];
-  readonly organizationId: string;
-  readonly approvalId: string;
-}
-
 /** The first decision counts: a later one changes nothing. Returns why an answer does not fit its form. */
 async function decideOnce(
-  { approvals, organizationId, approvalId }: Decided,
+  approvals: Approvals,
+  organizationId: string,
+  approvalId: string,
   { status, by, content }: Pick<Decision, 'status' | 'by'> & { readonly content: Json },
 ): Promise<string | null> {
   try {
     const { fields } = await approvals.get(organizationId, approvalId);
     const isFilledIn = fields !== null && status === 'approved';
-    const said = isFilledIn ? { answer: content } : { reason: reasonOf(content) };
-    await approvals.decide(organizationId, approvalId, { status, by, reason: null, ...said });
+    const given = isFilledIn ? { answer: content } : { reason: reasonOf(content) };
+    await approvals.decide(organizationId, approvalId, { status, by, reason: null, ...given });
     return null;
   } catch (error) {
     if (!(error instanceof PlatformError)) throw error;

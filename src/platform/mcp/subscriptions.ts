@@ -25,58 +25,71 @@ interface Listening {
   count: number;
 }
 
-export function createSubscriptions(create: McpServerFactory, onerror: (error: Error) => void) {
-  const byOrganization = new Map<string, Listening>();
-  const isGathering = new Set<string>();
-  const tellTools = (organizationId: string) => {
-    if (isGathering.has(organizationId)) return;
-    isGathering.add(organizationId);
-    setTimeout(() => {
-      isGathering.delete(organizationId);
-      byOrganization.get(organizationId)?.handler.notify.toolsChanged();
-    }, gatherMs).unref();
-  };
-  return {
-    handlerOf(organizationId: string): Listening['handle'] {
-      const known = byOrganization.get(organizationId);
-      if (known !== undefined) return known.handle;
-      const bus = new InMemoryServerEventBus();
-      const handler = createMcpHandler(create, {
-        bus,
-        maxSubscriptions: subscriptionsMax,
-        onerror,
+/** The clients of this process that are notified. */
+export class Subscriptions {
+  readonly #create: McpServerFactory;
+  readonly #onerror: (error: Error) => void;
+  readonly #byOrganization = new Map<string, Listening>();
+  /** Organizations whose changes are gathered. */
+  readonly #gathering = new Set<string>();
+
+  constructor(create: McpServerFactory, onerror: (error: Error) => void) {
+    this.#create = create;
+    this.#onerror = onerror;
+  }
+
+  handlerOf(organizationId: string): NodeHandler {
+    const byOrganization = this.#byOrganization;
+    const known = byOrganization.get(organizationId);
+    if (known !== undefined) return known.handle;
+    const handler = createMcpHandler(this.#create, {
+      bus: new InMemoryServerEventBus(),
+      maxSubscriptions: subscriptionsMax,
+      onerror: this.#onerror,
+    });
+    const answer = toNodeHandler(handler);
+    const handle: NodeHandler = (request, response, body) => {
+      listening.count += 1;
+      (response as unknown as ServerResponse).once('close', () => {
+        listening.count -= 1;
+        // Only organizations that listen have one.
+        if (listening.count > 0 || byOrganization.get(organizationId) !== listening) return;
+        byOrganization.delete(organizationId);
+        void handler.close();
       });
-      const answer = toNodeHandler(handler);
-      const handle: NodeHandler = (request, response, body) => {
-        listening.count += 1;
-        (response as unknown as ServerResponse).once('close', () => {
-          listening.count -= 1;
-          // Only organizations that listen have one.
-          if (listening.count > 0 || byOrganization.get(organizationId) !== listening) return;
-          byOrganization.delete(organizationId);
-          void handler.close();
-        });
-        return answer(request, response, body);
-      };
-      const listening: Listening = { handler, handle, count: 0 };
-      byOrganization.set(organizationId, listening);
-      return handle;
-    },
-    /** Null for skills of all organizations. */
-    skillsChanged(organizations: ReadonlySet<string> | null) {
-      for (const [organizationId, { handler }] of byOrganization) {
-        if (organizations !== null && !organizations.has(organizationId)) continue;
-        tellTools(organizationId);
-        handler.notify.resourcesChanged();
-      }
-    },
-    /** Null for those of any organization. */
-    agentsChanged(organizationId: string | null) {
-      if (organizationId === null) for (const id of byOrganization.keys()) tellTools(id);
-      else if (byOrganization.has(organizationId)) tellTools(organizationId);
-    },
-    close() {
-      for (const { handler } of byOrganization.values()) void handler.close();
-    },
-  };
+      return answer(request, response, body);
+    };
+    const listening: Listening = { handler, handle, count: 0 };
+    byOrganization.set(organizationId, listening);
+    return handle;
+  }
+
+  /** Null for skills of all organizations. */
+  skillsChanged(organizations: ReadonlySet<string> | null): void {
+    for (const [organizationId, { handler }] of this.#byOrganization) {
+      if (organizations !== null && !organizations.has(organizationId)) continue;
+      this.#notifyOfTools(organizationId);
+      handler.notify.resourcesChanged();
+    }
+  }
+
+  /** Null for those of any organization. */
+  agentsChanged(organizationId: string | null): void {
+    if (organizationId === null) {
+      for (const id of this.#byOrganization.keys()) this.#notifyOfTools(id);
+    } else if (this.#byOrganization.has(organizationId)) this.#notifyOfTools(organizationId);
+  }
+
+  close(): void {
+    for (const { handler } of this.#byOrganization.values()) void handler.close();
+  }
+
+  #notifyOfTools(organizationId: string): void {
+    if (this.#gathering.has(organizationId)) return;
+    this.#gathering.add(organizationId);
+    setTimeout(() => {
+      this.#gathering.delete(organizationId);
+      this.#byOrganization.get(organizationId)?.handler.notify.toolsChanged();
+    }, gatherMs).unref();
+  }
 }

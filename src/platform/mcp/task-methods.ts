@@ -8,7 +8,7 @@ import {
 import type { Caller } from '../../kernel/caller.ts';
 import { type Json, objectOf } from '../../kernel/json.ts';
 import { invalidParams, protocolErrorOf } from './protocol-errors.ts';
-import { cancelTask, getTask, type TasksDeps, tasksExtension, updateTask } from './tasks.ts';
+import { type Tasks, tasksExtension } from './tasks.ts';
 
 /** What a client declares in its request that it can do. */
 export function capabilitiesOf({ mcpReq }: ServerContext): Json | null {
@@ -37,7 +37,7 @@ const anyParams: StandardSchemaV1<unknown, Json> = {
 
 type Verb = (caller: Caller, taskId: string, params: Json, ctx: ServerContext) => Promise<object>;
 
-export function addTaskMethods(server: Server, deps: TasksDeps, caller: Caller): void {
+export function addTaskMethods(server: Server, tasks: Tasks, caller: Caller): void {
   const add = (method: string, verb: Verb) =>
     server.setRequestHandler(method, { params: anyParams }, async (params, ctx) => {
       requireTasks(ctx);
@@ -49,15 +49,15 @@ export function addTaskMethods(server: Server, deps: TasksDeps, caller: Caller):
         throw protocolErrorOf(error);
       }
     });
-  add('tasks/get', (by, taskId, _params, ctx) => getTask(deps, by, capabilitiesOf(ctx), taskId));
+  add('tasks/get', (by, taskId, _params, ctx) => tasks.get(by, capabilitiesOf(ctx), taskId));
   add('tasks/update', async (by, taskId, { inputResponses }, ctx) => {
     const answers = objectOf(inputResponses) ?? ctx.mcpReq.inputResponses;
     if (!answers) throw invalidParams('inputResponses must be an object');
-    await updateTask(deps, by, taskId, answers);
+    await tasks.update(by, taskId, answers);
     return {};
   });
   add('tasks/cancel', async (by, taskId) => {
-    await cancelTask(deps, by, taskId);
+    await tasks.cancel(by, taskId);
     return {};
   });
 }

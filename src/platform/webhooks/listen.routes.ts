@@ -5,7 +5,7 @@ import { eventStream, LastEventId, sendEvents } from '../../adapters/http/event-
 import { apiRefusals } from '../../adapters/http/refusals.ts';
 import { FilterText } from '../../adapters/http/schemas.ts';
 import type { Server } from '../../adapters/http/server.ts';
-import type { BeginStream } from '../../adapters/http/streams.ts';
+import type { StreamAdmission } from '../../adapters/http/streams.ts';
 import { invalid } from '../../kernel/errors.ts';
 import { allAgents, isId } from '../../kernel/ids.ts';
 import { ListenerEventSchema, typesOf } from './listen.schemas.ts';
@@ -43,7 +43,7 @@ const schema = {
 export function listenRoutes(
   server: Server,
   listeners: Listeners,
-  beginStream: BeginStream,
+  streams: StreamAdmission,
   isStrict: boolean,
 ) {
   // A HEAD would hold the stream open for nothing.
@@ -54,7 +54,7 @@ export function listenRoutes(
     const agentId = agent === allAgents ? undefined : agent;
     const types = typesOf(events, scopes, isStrict);
     const after = positionOf(request.headers['last-event-id']);
-    const signal = beginStream(request, reply);
+    const signal = streams.begin(request, reply);
     const listening = { organizationId, apiKeyId, agentId, types, after };
     await sendEvents(reply, asServerSent(await listeners.listen(listening, signal)));
   });
