@@ -6,10 +6,10 @@ import {
   keyOrBearer,
 } from '../../adapters/http/authenticate.ts';
 import { guarded } from '../../adapters/http/guarded.ts';
+import { Hosts } from '../../adapters/http/hosts.ts';
 import type { Server } from '../../adapters/http/server.ts';
 import { type OpenStreams, StreamAdmission } from '../../adapters/http/streams.ts';
 import type { PlatformError } from '../../kernel/errors.ts';
-import { Hosts } from '../../platform/mcp/hosts.ts';
 import { mcpMetadataRoutes, mcpRoutes, refuseHosts } from '../../platform/mcp/mcp.routes.ts';
 import type { Parts } from './parts.ts';
 import type { Slices } from './slices.ts';

@@ -55,7 +55,6 @@ import { listenRoutes } from '../../platform/webhooks/listen.routes.ts';
 import { webhookRoutes } from '../../platform/webhooks/webhooks.routes.ts';
 import { consoleRoutes } from '../console/console.routes.ts';
 import { createSessions, type Sessions } from '../console/sessions.ts';
-import { browserAddress } from './browser-address.ts';
 import { registerMcp } from './mcp.ts';
 import type { Parts } from './parts.ts';
 import type { Slices } from './slices.ts';
@@ -109,7 +108,7 @@ export function registerRoutes(target: Server, deps: RoutesDeps): void {
   guarded(target, '/admin', secretHook, unmatched, (scope) =>
     adminRoutes(scope, deps, endStreamsOf),
   );
-  clientMetadataRoutes(target, slices.remoteSkills);
+  clientMetadataRoutes(target, slices.remoteSkills.accounts);
   webhookTriggerRoutes(target, {
     triggers,
     receiver: slices.triggerReceiver,
@@ -147,9 +146,9 @@ function adminRoutes(scope: Server, deps: RoutesDeps, endStreamsOf: (keyId: stri
   skillAdminRoutes(scope, { skills, leftOut: () => parts.executors?.leftOut ?? [] });
   reloadRoutes(scope, { reloads: deps.state.reloads });
   credentialRoutes(scope, { credentials });
-  mcpServerRoutes(scope, slices.remoteSkills);
-  accountAdminRoutes(scope, slices.remoteSkills);
-  openapiImportRoutes(scope, slices.remoteSkills);
+  mcpServerRoutes(scope, slices.remoteSkills.mcpServers);
+  accountAdminRoutes(scope, slices.remoteSkills.accounts);
+  openapiImportRoutes(scope, slices.remoteSkills.openapiImports);
   usageAdminRoutes(scope, { usage, budgets });
   processAdminRoutes(scope, processes.local);
 }
@@ -167,7 +166,7 @@ function apiRoutes(scope: Server, deps: RoutesDeps, sessions: Sessions): void {
   applyStrictScopes(scope, isStrict);
   skillRoutes(scope, { skills, settings: slices.skillSettings });
   skillSettingsRoutes(scope, { skills, settings: slices.skillSettings });
-  accountRoutes(scope, { ...slices.remoteSkills, baseOf: browserAddress(parts.config) });
+  accountRoutes(scope, slices.remoteSkills.accounts, parts.config);
   agentRoutes(scope, { agents });
   agentVersionRoutes(scope, { agents, agentVersions: slices.agentVersions });
   memoryRoutes(scope, { memories, clock });

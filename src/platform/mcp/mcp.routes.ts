@@ -1,6 +1,7 @@
 /** `POST /mcp`, the Model Context Protocol, and the metadata of the credentials that it takes (docs/mcp.md). */
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { acceptingWork, callerOf } from '../../adapters/http/authenticate.ts';
+import type { Hosts } from '../../adapters/http/hosts.ts';
 import { idempotencyKeyOf, onceGiven } from '../../adapters/http/idempotency-key.ts';
 import type { Server } from '../../adapters/http/server.ts';
 import type { StreamAdmission } from '../../adapters/http/streams.ts';
@@ -9,7 +10,6 @@ import type { Context } from '../../core/context/context.ts';
 import { invalid, PlatformError } from '../../kernel/errors.ts';
 import { lazily } from '../../kernel/lazy.ts';
 import type { McpProcess, McpSlices } from './endpoint.ts';
-import type { Hosts } from './hosts.ts';
 
 /** Of calls and lists of tools, which are most requests. */
 const toolMethod = /^(?:tools|tasks|prompts)\/./;

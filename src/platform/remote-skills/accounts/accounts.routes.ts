@@ -1,10 +1,11 @@
-/** `/api/accounts`: accounts of an organization at servers outside that ask for authorization (docs/mcp-servers.md). */
+/** `/api/accounts`: accounts of an organization at servers outside that require authorization (docs/mcp-servers.md). */
 import type { FastifyRequest } from 'fastify';
 import { Type } from 'typebox';
 import { callerOf, sessionIdOf } from '../../../adapters/http/authenticate.ts';
 import { adminRefusals, apiRefusals, bodyRefusals } from '../../../adapters/http/refusals.ts';
 import { Nothing, Page, Paged } from '../../../adapters/http/schemas.ts';
 import type { Server } from '../../../adapters/http/server.ts';
+import type { Config } from '../../../core/config/config.ts';
 import { PlatformError } from '../../../kernel/errors.ts';
 import {
   Account,
@@ -15,29 +16,23 @@ import {
   AuthorizationAnswer,
 } from './accounts.schemas.ts';
 import type { Accounts } from './accounts.ts';
+import { BrowserAddress } from './browser-address.ts';
 
 const operation = { tags: ['Accounts'], security: [{ apiKey: [] }] };
 
-export interface AccountRoutesDeps {
-  readonly accounts: Accounts;
-  /** The address of the platform in the browser that sent a request. Throws `409 conflict` where it is not known. */
-  baseOf(request: FastifyRequest): string;
-}
-
-export function accountRoutes(server: Server, deps: AccountRoutesDeps): void {
-  readRoutes(server, deps);
-  connectRoutes(server, deps);
+export function accountRoutes(server: Server, accounts: Accounts, config: Config): void {
+  readRoutes(server, accounts);
+  connectRoutes(server, accounts, new BrowserAddress(config));
 }
 
 /** A hook: an unknown server is 404 and a missing scope 403 before any other check. */
-function lookUp({ accounts }: AccountRoutesDeps) {
+function lookUp(accounts: Accounts) {
   return async (request: FastifyRequest) => {
     await accounts.require(callerOf(request), (request.params as { server: string }).server);
   };
 }
 
-function readRoutes(server: Server, deps: AccountRoutesDeps): void {
-  const { accounts } = deps;
+function readRoutes(server: Server, accounts: Accounts): void {
   const listSchema = {
     ...operation,
     operationId: 'listAccounts',
@@ -55,14 +50,15 @@ function readRoutes(server: Server, deps: AccountRoutesDeps): void {
     params: AccountParams,
     response: { 200: Account, ...apiRefusals('not_found', 'insufficient_scope') },
   };
-  server.get('/api/accounts/:server', { onRequest: lookUp(deps), schema: getSchema }, (request) =>
-    accounts.find(callerOf(request), request.params.server),
+  server.get(
+    '/api/accounts/:server',
+    { onRequest: lookUp(accounts), schema: getSchema },
+    (request) => accounts.find(callerOf(request), request.params.server),
   );
 }
 
-function connectRoutes(server: Server, deps: AccountRoutesDeps): void {
-  const { accounts } = deps;
-  const onRequest = lookUp(deps);
+function connectRoutes(server: Server, accounts: Accounts, address: BrowserAddress): void {
+  const onRequest = lookUp(accounts);
   const beginSchema = {
     ...operation,
     operationId: 'beginAuthorization',
@@ -80,7 +76,7 @@ function connectRoutes(server: Server, deps: AccountRoutesDeps): void {
     '/api/accounts/:server/authorize',
     { onRequest, schema: beginSchema },
     async (request, reply) => {
-      const where = { sessionId: requireSession(request), base: deps.baseOf(request) };
+      const where = { sessionId: requireSession(request), base: address.of(request) };
       const { server: name } = request.params;
       return reply.status(201).send(await accounts.authorize(callerOf(request), name, where));
     },
@@ -144,11 +140,8 @@ const NameParams = Type.Object({
   name: Type.String({ description: 'The name of the server.', examples: ['tickets'] }),
 });
 
-/** `/admin/mcp-servers/:name/accounts`: who has connected an account, for the operator. */
-export function accountAdminRoutes(
-  server: Server,
-  { accounts }: Pick<AccountRoutesDeps, 'accounts'>,
-): void {
+/** `/admin/mcp-servers/:name/accounts`: the connected accounts, for the operator. */
+export function accountAdminRoutes(server: Server, accounts: Accounts): void {
   const onRequest = async ({ params }: FastifyRequest) => {
     await accounts.sourceNamed((params as { name: string }).name);
   };
@@ -192,11 +185,8 @@ export function accountAdminRoutes(
   );
 }
 
-/** `/oauth/clients/:server`: what authorization servers read of the platform, for anyone. */
-export function clientMetadataRoutes(
-  server: Server,
-  { accounts }: { accounts: Pick<Accounts, 'metadata'> },
-): void {
+/** `/oauth/clients/:server`: the description of the platform as a client, for anyone. */
+export function clientMetadataRoutes(server: Server, accounts: Accounts): void {
   const options = { schema: { hide: true, params: AccountParams } };
   server.get('/oauth/clients/:server', options, async ({ params }, reply) =>
     reply.header('cache-control', 'public, max-age=300').send(accounts.metadata(params.server)),

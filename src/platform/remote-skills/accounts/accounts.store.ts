@@ -87,7 +87,7 @@ export async function organizationsWithoutAccount(
 }
 
 /** A part of the organizations with tokens, by name. */
-export interface AccountsAsked {
+export interface AccountsPart {
   /** Those that follow this name; at the end the first ones follow. */
   readonly after: string;
   readonly limit: number;
@@ -99,7 +99,7 @@ export interface AccountsAsked {
 export async function organizationsWithTokens(
   db: Handle,
   sourceId: string,
-  { after, limit, among }: AccountsAsked,
+  { after, limit, among }: AccountsPart,
 ): Promise<string[]> {
   const part = async (side: '>' | '<=', max: number) => {
     const query = db.kysely
@@ -137,7 +137,7 @@ export function putAccount(
     .executeTakeFirstOrThrow();
 }
 
-/** Lets one process ask for new tokens until `until`; false where another one does, or the tokens were changed. */
+/** Lets one process request new tokens until `until`; false where another one does, or the tokens were changed. */
 export async function claimRefresh(
   tx: Transaction,
   { source_id, organization_id, revision }: AccountKey & Pick<AccountRow, 'revision'>,

@@ -1,8 +1,8 @@
 import { afterAll, expect, test } from 'vitest';
 import { parseAllowList } from '../../../adapters/egress/allow-list.ts';
-import { createOauthClient } from './oauth-client.ts';
+import { OauthClient } from './oauth-client.ts';
 
-const oauth = createOauthClient({ allowed: parseAllowList('') });
+const oauth = new OauthClient(parseAllowList(''));
 afterAll(() => oauth.close());
 
 /** As an earlier version has stored it, which did not check all endpoints. */

@@ -1,6 +1,6 @@
 /**
- * Asks authorization servers for what an account needs, with the helpers of the MCP SDK: where a server's tokens come
- * from, a client, tokens for a code, new ones, and their revocation. Loaded at its first use. Every request goes through
+ * Requests to authorization servers, with the helpers of the MCP SDK: discovery, registration of a client, tokens for a
+ * code, new tokens, and their revocation. Loaded at its first use. Every request goes through
  * the guarded connector, and each operation is bounded in time and bytes. Throws OauthFault.
  */
 import {
@@ -13,10 +13,11 @@ import {
   validateAuthorizationResponseIssuer,
 } from '@modelcontextprotocol/client';
 import type { AllowList } from '../../../adapters/egress/allow-list.ts';
-import { createGuardedFetch } from '../../../adapters/egress/fetch-through.ts';
+import { createGuardedFetch, type GuardedFetch } from '../../../adapters/egress/fetch-through.ts';
 import {
   type Fetch,
-  type FindAsked,
+  type FindRequest,
+  type FoundServer,
   fetchOverTls,
   find,
   type ServerMetadata,
@@ -40,47 +41,83 @@ export interface OauthClientInformation {
 
 export type Tokens = Pick<OAuthTokens, 'access_token' | 'refresh_token' | 'scope' | 'expires_in'>;
 
-export interface OauthClientDeps {
-  readonly allowed: AllowList;
+export class OauthClient {
+  readonly #allowed: AllowList;
+  readonly #guarded: GuardedFetch;
   /** Milliseconds of one operation. */
-  readonly operationMs?: number;
-}
+  readonly #operationMs: number;
 
-export type OauthClient = ReturnType<typeof createOauthClient>;
+  constructor(allowed: AllowList, operationMs = operationMsDefault) {
+    this.#allowed = allowed;
+    this.#operationMs = operationMs;
+    this.#guarded = createGuardedFetch({
+      allowed,
+      schemes: ['https:', 'http:'],
+      maxBytes: answerBytesMax,
+    });
+  }
 
-export function createOauthClient({ allowed, operationMs = operationMsDefault }: OauthClientDeps) {
-  const guarded = createGuardedFetch({
-    allowed,
-    schemes: ['https:', 'http:'],
-    maxBytes: answerBytesMax,
-  });
+  /** Finds the authorization server of a server. */
+  find(request: FindRequest): Promise<FoundServer> {
+    return this.#within((fetch) => find(fetch, this.#allowed, request));
+  }
+
+  register(metadata: ServerMetadata, client: object): Promise<OauthClientInformation> {
+    return this.#within((fetch) => register(fetchOverTls(fetch), metadata, client));
+  }
+
+  /** The address that a person is sent to, with the verifier of its challenge (PKCE). */
+  start(request: StartRequest) {
+    return this.#within(() => start(request));
+  }
+
+  /** RFC 9207. Throws OauthFault for an answer of another authorization server than the expected one. */
+  checkIssuer(metadata: ServerMetadata, iss: string | undefined): void {
+    try {
+      validateAuthorizationResponseIssuer({
+        ...{ iss, expectedIssuer: metadata.issuer },
+        issParameterSupported: metadata.authorization_response_iss_parameter_supported === true,
+      });
+    } catch (error) {
+      const what = `The answer is not that of the authorization server ${metadata.issuer}`;
+      throw new OauthFault('refused', what, error);
+    }
+  }
+
+  exchange(from: TokenSource, client: OauthClientInformation, code: ReturnedCode): Promise<Tokens> {
+    return this.#within((fetch) => exchange(fetchOverTls(fetch), from, client, code));
+  }
+
+  refresh(
+    from: TokenSource,
+    client: OauthClientInformation,
+    refreshToken: string,
+  ): Promise<Tokens> {
+    return this.#within((fetch) => refresh(fetchOverTls(fetch), from, client, refreshToken));
+  }
+
+  /** False where the authorization server does not offer revocation. */
+  revoke(from: TokenSource, client: OauthClientInformation, tokens: Tokens): Promise<boolean> {
+    return this.#within((fetch) => revoke(fetchOverTls(fetch), from, client, tokens));
+  }
+
+  close(): Promise<void> {
+    return this.#guarded.close();
+  }
+
   /** Runs an operation within its time; what fails is an OauthFault. */
-  const within = async <T>(operation: (fetch: Fetch) => Promise<T>): Promise<T> => {
-    const deadline = AbortSignal.timeout(operationMs);
+  async #within<T>(operation: (fetch: Fetch) => Promise<T>): Promise<T> {
+    const deadline = AbortSignal.timeout(this.#operationMs);
     const fetch: Fetch = (url, init = {}) => {
       const signals = init.signal ? [init.signal, deadline] : [deadline];
-      return guarded.fetch(url, { ...init, signal: AbortSignal.any(signals) });
+      return this.#guarded.fetch(url, { ...init, signal: AbortSignal.any(signals) });
     };
     try {
       return await operation(fetch);
     } catch (error) {
       throw faultOf(error, deadline);
     }
-  };
-  return {
-    find: (asked: FindAsked) => within((fetch) => find(fetch, allowed, asked)),
-    register: (metadata: ServerMetadata, client: object) =>
-      within((fetch) => register(fetchOverTls(fetch), metadata, client)),
-    start: (asked: StartAsked) => within(() => start(asked)),
-    checkIssuer,
-    exchange: (from: TokenSource, client: OauthClientInformation, code: ReturnedCode) =>
-      within((fetch) => exchange(fetchOverTls(fetch), from, client, code)),
-    refresh: (from: TokenSource, client: OauthClientInformation, refreshToken: string) =>
-      within((fetch) => refresh(fetchOverTls(fetch), from, client, refreshToken)),
-    revoke: (from: TokenSource, client: OauthClientInformation, tokens: Tokens) =>
-      within((fetch) => revoke(fetchOverTls(fetch), from, client, tokens)),
-    close: () => guarded.close(),
-  };
+  }
 }
 
 /** RFC 7591. */
@@ -93,8 +130,8 @@ async function register(
     const what = `The authorization server ${metadata.issuer} registers no clients: register one there, and set its client_id`;
     throw new OauthFault('refused', what);
   }
-  const asked = { metadata, clientMetadata: client as never, fetchFn: fetch };
-  const registered = await registerClient(metadata.issuer, asked);
+  const request = { metadata, clientMetadata: client as never, fetchFn: fetch };
+  const registered = await registerClient(metadata.issuer, request);
   const { client_id, client_secret, token_endpoint_auth_method } = registered;
   return {
     client_id,
@@ -103,7 +140,7 @@ async function register(
   };
 }
 
-interface StartAsked {
+interface StartRequest {
   readonly from: TokenSource;
   readonly client: OauthClientInformation;
   readonly redirectUri: string;
@@ -111,8 +148,7 @@ interface StartAsked {
   readonly scope: string | undefined;
 }
 
-/** The address that a person is sent to, with the verifier of its challenge (PKCE). */
-async function start({ from, client, redirectUri, state, scope }: StartAsked) {
+async function start({ from, client, redirectUri, state, scope }: StartRequest) {
   const { authorizationUrl, codeVerifier } = await startAuthorization(from.metadata.issuer, {
     ...{ metadata: from.metadata, clientInformation: client, redirectUrl: redirectUri, state },
     ...{ resource: from.resource, ...(scope !== undefined && { scope }) },
@@ -212,17 +248,4 @@ function authenticate(
   }
   form.set('client_id', id);
   if (secret !== undefined) form.set('client_secret', secret);
-}
-
-/** RFC 9207. Throws OauthFault for an answer of another authorization server than the one that was asked. */
-function checkIssuer(metadata: ServerMetadata, iss: string | undefined): void {
-  try {
-    validateAuthorizationResponseIssuer({
-      ...{ iss, expectedIssuer: metadata.issuer },
-      issParameterSupported: metadata.authorization_response_iss_parameter_supported === true,
-    });
-  } catch (error) {
-    const what = `The answer is not that of the authorization server ${metadata.issuer}`;
-    throw new OauthFault('refused', what, error);
-  }
 }

@@ -45,7 +45,7 @@ export interface FoundServer extends TokenSource {
   readonly scope: string | undefined;
 }
 
-export interface FindAsked {
+export interface FindRequest {
   readonly url: string;
   readonly headers: Readonly<Record<string, string>>;
   /** The authorization server that the operator named. */
@@ -56,7 +56,7 @@ export interface FindAsked {
 export async function find(
   fetch: Fetch,
   allowed: AllowList,
-  asked: FindAsked,
+  asked: FindRequest,
 ): Promise<FoundServer> {
   const { url } = asked;
   const challenge = await challengeOf(fetch, asked);
@@ -91,7 +91,7 @@ function whyUnknown(
 }
 
 /** What the server says to a request without a token. */
-async function challengeOf(fetch: Fetch, { url, headers }: FindAsked) {
+async function challengeOf(fetch: Fetch, { url, headers }: FindRequest) {
   const message = {
     ...{ jsonrpc: '2.0', id: 1, method: 'initialize' },
     params: {
@@ -149,7 +149,7 @@ function isWithin(url: string, resource: string): boolean {
 }
 
 function issuerOf(
-  { url, issuer: expected }: FindAsked,
+  { url, issuer: expected }: FindRequest,
   resource: OAuthProtectedResourceMetadata | undefined,
 ): string {
   const named = resource?.authorization_servers ?? [];

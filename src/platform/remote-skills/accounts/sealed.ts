@@ -3,14 +3,17 @@ import { sealedContexts } from '../../../adapters/database/sealed-values.ts';
 import { type Cipher, DecryptionError } from '../../../kernel/encryption.ts';
 import { PlatformError } from '../../../kernel/errors.ts';
 import { RemoteFault } from '../remote-kind.ts';
-import type { AccountRow, AuthorizationRow, ClientRow } from './accounts.store.ts';
+import type { AccountKey, AccountRow, AuthorizationRow, ClientRow } from './accounts.store.ts';
 import type { OauthClientInformation, Tokens } from './oauth-client.ts';
 import type { TokenSource } from './oauth-discovery.ts';
 
-/** Tokens of an account. Where they are asked for is encrypted with them, so that no other address gets them. */
-export interface AccountTokens {
+/** How long before its end an access token is replaced. */
+const marginMs = 60_000;
+
+/** The tokens of an account. Their source is encrypted with them, so that no other address gets them. */
+export interface StoredTokens {
   readonly tokens: Tokens;
-  /** When the next ones are asked for; null where the access token has no known end. */
+  /** When the next ones are requested; null where the access token has no known end. */
   readonly refreshAt: number | null;
   readonly from: TokenSource;
   readonly client: OauthClientInformation;
@@ -35,11 +38,41 @@ export function requireCipher(cipher: Cipher | null): Cipher {
   );
 }
 
+/** The columns of an account that has these tokens. */
+export function tokenColumns(
+  cipher: Cipher | null,
+  now: number,
+  row: AccountKey & Pick<AccountRow, 'issuer' | 'url'>,
+  { tokens, from, client }: Omit<StoredTokens, 'refreshAt'>,
+) {
+  const { expires_in: seconds, scope = null } = tokens;
+  const lifetimeMs = seconds === undefined ? null : Math.max(0, seconds) * 1_000;
+  const refreshAt =
+    lifetimeMs === null ? null : now + Math.max(lifetimeMs - marginMs, lifetimeMs / 2);
+  const sealed: StoredTokens = { tokens, refreshAt, from, client };
+  const context = sealedContexts.remote_accounts(row);
+  return {
+    tokens: requireCipher(cipher).encrypt(JSON.stringify(sealed), context),
+    scope,
+    expires_at: lifetimeMs === null ? null : now + lifetimeMs,
+    refreshing_until: null,
+    updated_at: now,
+  };
+}
+
+/** The text without the secrets, which a server may repeat. */
+export function withoutSecrets(secrets: readonly (string | undefined)[], text: string): string {
+  return secrets.reduce<string>(
+    (kept, secret) => (secret ? kept.replaceAll(secret, '***') : kept),
+    text,
+  );
+}
+
 /** Throws RemoteFault where they cannot be decrypted. */
 export function openTokens(
   cipher: Cipher | null,
   row: AccountRow & { readonly tokens: string },
-): AccountTokens {
+): StoredTokens {
   return opened(cipher, row.tokens, sealedContexts.remote_accounts(row));
 }
 

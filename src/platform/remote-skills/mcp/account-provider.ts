@@ -5,16 +5,11 @@ import {
   SdkErrorCode,
   SdkHttpError,
 } from '@modelcontextprotocol/client';
-import type { Accounts } from '../accounts/accounts.ts';
+import type { AccountTokens } from '../accounts/tokens.ts';
 import type { RemoteFault, RemoteSource } from '../remote-kind.ts';
 import { type McpSettings, takesAccounts } from './settings.ts';
 
-export type TokenAccounts = Pick<
-  Accounts,
-  'tokenOf' | 'refuse' | 'withdraw' | 'needsAuthorization' | 'organizationsAt' | 'hasTokens'
->;
-
-/** The organization on whose behalf a server is asked. `onToken` is called with each token, which is then redacted. */
+/** The organization whose account is used. `onToken` is called with each token, which is then redacted. */
 export interface AccountUse {
   readonly organizationId: string | null;
   readonly onToken?: (token: string) => void;
@@ -22,7 +17,7 @@ export interface AccountUse {
 
 /** Undefined where the server takes no accounts. */
 export function accountProvider(
-  accounts: TokenAccounts,
+  tokens: AccountTokens,
   source: RemoteSource,
   { organizationId }: AccountUse,
 ): AuthProvider | undefined {
@@ -33,22 +28,22 @@ export function accountProvider(
   let used: string | undefined;
   return {
     async token() {
-      used = organizationId === null ? undefined : await accounts.tokenOf(server, organizationId);
+      used = organizationId === null ? undefined : await tokens.tokenOf(server, organizationId);
       if (used === undefined && isNeeded) {
-        throw accounts.needsAuthorization(server, organizationId, null);
+        throw tokens.needsAuthorization(server, organizationId, null);
       }
       return used;
     },
     async onUnauthorized() {
-      if (organizationId === null) throw accounts.needsAuthorization(server, null, null);
-      await accounts.refuse(server, organizationId, used);
+      if (organizationId === null) throw tokens.needsAuthorization(server, null, null);
+      await tokens.refuse(server, organizationId, used);
     },
   };
 }
 
 /** The fault of the account that a failure implies; undefined if the failure has another cause. */
 export async function accountFaultOf(
-  accounts: TokenAccounts,
+  tokens: AccountTokens,
   source: RemoteSource,
   { organizationId }: AccountUse,
   error: unknown,
@@ -57,10 +52,10 @@ export async function accountFaultOf(
   if (organizationId === null || !takesAccounts(settings)) return undefined;
   const server = { id: source.id, name: source.name, url: settings.url };
   if (error instanceof InsufficientScopeError) {
-    return accounts.withdraw(server, organizationId, { scope: error.requiredScope });
+    return tokens.withdraw(server, organizationId, { scope: error.requiredScope });
   }
   // The server refuses a token that was issued just now.
   const isRefusedAgain =
     error instanceof SdkHttpError && error.code === SdkErrorCode.ClientHttpAuthentication;
-  return isRefusedAgain ? accounts.withdraw(server, organizationId, null) : undefined;
+  return isRefusedAgain ? tokens.withdraw(server, organizationId, null) : undefined;
 }

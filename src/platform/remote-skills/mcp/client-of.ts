@@ -43,11 +43,11 @@ const noValidator = {
 export interface ClientHooks {
   /** Whether an answer to an unknown request may belong to a request that was given up. */
   isLate?(): boolean;
-  /** Whether a call has ended without its answer: what the server says may be about that call. */
+  /** Whether a call has ended without its answer: a message of the server may be about that call. */
   hasUnanswered?(): boolean;
   /** The server has asked a question during a call. */
   onAsked?(): void;
-  /** The server says that its tools have changed. */
+  /** The server reports that its tools have changed. */
   onToolsChanged(): void;
 }
 
@@ -72,7 +72,9 @@ export function newClient(server: string, version: string, hooks: ClientHooks): 
   // Each request is raced with this promise, and none may read its rejection.
   broken.promise.catch(() => {});
   const calls = new Set<CallOnConnection>();
-  const count = newCount((what) => broken.reject(new RemoteFault(`The server ${server} ${what}`)));
+  const count = new MessageCount((what) =>
+    broken.reject(new RemoteFault(`The server ${server} ${what}`)),
+  );
   client.onerror = (error) => {
     count.add(false);
     if (!/unknown message id/i.test(error.message) || isLate()) return;
@@ -107,24 +109,31 @@ export function newClient(server: string, version: string, hooks: ClientHooks): 
   };
 }
 
-/** Counts the messages and bytes of a server; `exceeded` is called with the bound that was passed. */
-function newCount(exceeded: (what: string) => void) {
-  let messages = 0;
-  let requests = 0;
-  return {
-    begin(): void {
-      messages = 0;
-      requests = 0;
-    },
-    /** Whether the message is to be handled. */
-    add(isRequest: boolean): boolean {
-      messages += 1;
-      if (isRequest) requests += 1;
-      if (messages > messagesMax) exceeded(`sent more than ${messagesMax} messages during a call`);
-      if (requests > requestsMax) exceeded(`sent more than ${requestsMax} requests during a call`);
-      return messages <= messagesMax && requests <= requestsMax;
-    },
-  };
+/** The messages of a server during calls; `exceeded` is called with the bound that was passed. */
+class MessageCount {
+  readonly #exceeded: (what: string) => void;
+  #messages = 0;
+  #requests = 0;
+
+  constructor(exceeded: (what: string) => void) {
+    this.#exceeded = exceeded;
+  }
+
+  begin(): void {
+    this.#messages = 0;
+    this.#requests = 0;
+  }
+
+  /** Whether the message is to be handled. */
+  add(isRequest: boolean): boolean {
+    this.#messages += 1;
+    if (isRequest) this.#requests += 1;
+    const hasMany = this.#messages > messagesMax;
+    const hasManyRequests = this.#requests > requestsMax;
+    if (hasMany) this.#exceeded(`sent more than ${messagesMax} messages during a call`);
+    if (hasManyRequests) this.#exceeded(`sent more than ${requestsMax} requests during a call`);
+    return !hasMany && !hasManyRequests;
+  }
 }
 
 /**

@@ -1,14 +1,14 @@
 import { expect, onTestFinished, test } from 'vitest';
 import { actingCommand } from '../../../../test/support/scripted-command.ts';
 import type { RemoteSource } from '../remote-kind.ts';
-import { createCommands } from './commands.ts';
+import { Commands } from './commands.ts';
 
 test('a call that is given up while its command starts leaves nothing that rejects unseen', async () => {
   const unseen: unknown[] = [];
   const note = (reason: unknown) => void unseen.push(reason);
   process.on('unhandledRejection', note);
   onTestFinished(() => void process.off('unhandledRejection', note));
-  const commands = createCommands({ version: '1.0.0', onToolsChanged() {} });
+  const commands = new Commands('1.0.0', () => {});
   const settings = { url: null, timeout_ms: 60_000, ...actingCommand };
   const source = { id: 'acts', name: 'acts', settings, secrets: {} } as unknown as RemoteSource;
   const call = new AbortController();

@@ -13,7 +13,6 @@ import { mayTake } from '../fair-share.ts';
 import { RemoteFault, type RemoteSource } from '../remote-kind.ts';
 import type { AccountUse } from './account-provider.ts';
 import { type ClientHooks, type Connection, newClient } from './client-of.ts';
-import type { Transports } from './connection.ts';
 import type { McpSecrets, McpSettings } from './settings.ts';
 
 /** Bytes of one message. */
@@ -26,13 +25,6 @@ const endMs = 1_500;
 const errorCharsMax = 500;
 /** Children of one source: an organization has at most half of what the others leave free. */
 const childrenMax = 40;
-
-export interface Commands {
-  /** The child's connection; `close` gives it back. */
-  connect(source: RemoteSource, use: CommandUse, signal: AbortSignal): Promise<Connection>;
-  /** Ends the children of a source, or all. */
-  end(sourceId?: string): Promise<void>;
-}
 
 /** The organization of the call; null for a refresh of the server. */
 type CommandUse = Pick<AccountUse, 'organizationId'>;
@@ -57,57 +49,103 @@ interface GivenUp {
   late: number;
 }
 
-interface CommandsState extends Pick<Transports, 'version' | 'onToolsChanged'> {
-  readonly running: Set<Child>;
+/** The children of this process. */
+export class Commands {
+  readonly #version: string;
+  readonly #onToolsChanged: (sourceId: string) => void;
+  readonly #running = new Set<Child>();
   /** Sources that have asked a question. */
-  readonly asking: Set<string>;
-}
+  readonly #asking = new Set<string>();
 
-export function createCommands(deps: Pick<Transports, 'version' | 'onToolsChanged'>): Commands {
-  const { version, onToolsChanged } = deps;
-  const state: CommandsState = {
-    ...{ version, onToolsChanged: (id) => onToolsChanged(id) },
-    ...{ running: new Set(), asking: new Set() },
-  };
-  return {
-    connect: (source, use, signal) => connect(state, source, use, signal),
-    async end(sourceId) {
-      const ended = [...state.running].filter(
-        (child) => sourceId === undefined || child.sourceId === sourceId,
-      );
-      await Promise.all(ended.map((child) => drop(state, child)));
-    },
-  };
-}
+  /** `version` is that of the platform; `onToolsChanged` is called when a server reports that its tools have changed. */
+  constructor(version: string, onToolsChanged: (sourceId: string) => void) {
+    this.#version = version;
+    this.#onToolsChanged = onToolsChanged;
+  }
 
-async function connect(
-  state: CommandsState,
-  source: RemoteSource,
-  use: CommandUse,
-  signal: AbortSignal,
-): Promise<Connection> {
-  const child = childFor(state, source, use);
-  clearTimeout(child.idle);
-  child.users += 1;
-  const release = async () => {
-    child.users -= 1;
-    if (child.users > 0 || !state.running.has(child)) return;
-    if (child.givenUp.any) return await drop(state, child);
-    child.idle = setTimeout(() => void drop(state, child), idleMs).unref();
-  };
-  try {
-    const connection = await Promise.race([child.connected, aborted(signal)]);
-    connection.broken.catch(() => void drop(state, child));
-    const close = () => {
-      // The server may go on with a call that was given up, and speak of it.
-      if (signal.aborted) giveUp(child);
-      return release();
+  /** The child's connection; `close` gives it back. */
+  async connect(source: RemoteSource, use: CommandUse, signal: AbortSignal): Promise<Connection> {
+    const child = this.#childFor(source, use);
+    clearTimeout(child.idle);
+    child.users += 1;
+    const release = async () => {
+      child.users -= 1;
+      if (child.users > 0 || !this.#running.has(child)) return;
+      if (child.givenUp.any) return await this.#drop(child);
+      child.idle = setTimeout(() => void this.#drop(child), idleMs).unref();
     };
-    return { ...connection, close };
-  } catch (error) {
-    await release();
-    if (!signal.aborted) await drop(state, child);
-    throw error;
+    try {
+      const connection = await Promise.race([child.connected, aborted(signal)]);
+      connection.broken.catch(() => void this.#drop(child));
+      const close = () => {
+        // The server may go on with a call that was given up, and speak of it.
+        if (signal.aborted) giveUp(child);
+        return release();
+      };
+      return { ...connection, close };
+    } catch (error) {
+      await release();
+      if (!signal.aborted) await this.#drop(child);
+      throw error;
+    }
+  }
+
+  /** Ends the children of a source, or all. */
+  async end(sourceId?: string): Promise<void> {
+    const ended = [...this.#running].filter(
+      (child) => sourceId === undefined || child.sourceId === sourceId,
+    );
+    await Promise.all(ended.map((child) => this.#drop(child)));
+  }
+
+  /** The child for a call of an organization: the shared one, or an idle one if the source asks questions. */
+  #childFor(source: RemoteSource, { organizationId }: CommandUse): Child {
+    const running = this.#running;
+    const asking = this.#asking;
+    const { id, name, settings, secrets } = source;
+    const described = JSON.stringify([settings, secrets]);
+    const children = [...running].filter(({ sourceId }) => sourceId === id);
+    for (const one of children) if (one.described !== described) void this.#drop(one);
+    const found = children.find((one) => {
+      const isFree = one.users === 0 || !asking.has(id);
+      const isOurs = organizationId === null || [null, organizationId].includes(one.organizationId);
+      return one.described === described && isOurs && isFree && !one.givenUp.any;
+    });
+    if (found !== undefined) {
+      found.organizationId ??= organizationId;
+      return found;
+    }
+    const used = children.filter((one) => one.users > 0);
+    // A refresh of the server is not counted for any organization.
+    const own = organizationId === null ? [] : used.filter(isOf(organizationId));
+    if (!mayTake({ own: own.length, all: used.length, max: childrenMax })) {
+      const message = `${own.length} processes of ${name} are at work on other calls`;
+      throw new RemoteFault(message, { code: 'upstream_unavailable', retryable: true });
+    }
+    const unused = children.find((one) => one.users === 0);
+    if (unused !== undefined && children.length >= childrenMax) void this.#drop(unused);
+    const child = this.#start(source, { organizationId, described });
+    running.add(child);
+    return child;
+  }
+
+  async #drop(child: Child): Promise<void> {
+    this.#running.delete(child);
+    clearTimeout(child.idle);
+    await (await child.connected.catch(() => undefined))?.close();
+  }
+
+  #start(source: RemoteSource, of: Pick<Child, 'organizationId' | 'described'>): Child {
+    const givenUp: GivenUp = { any: false, late: 0 };
+    const { id: sourceId } = source;
+    const connected = startCommand(source, this.#version, {
+      isLate: () => givenUp.late > 0 && givenUp.late-- > 0,
+      hasUnanswered: () => givenUp.any,
+      onAsked: () => void this.#asking.add(sourceId),
+      onToolsChanged: () => this.#onToolsChanged(sourceId),
+    });
+    connected.catch(() => {});
+    return { ...of, sourceId, connected, users: 0, idle: undefined, givenUp };
   }
 }
 
@@ -116,67 +154,10 @@ function giveUp({ givenUp }: Child): void {
   givenUp.late += 1;
 }
 
-/** The child for a call of an organization: the shared one, or an idle one if the source asks questions. */
-function childFor(
-  state: CommandsState,
-  source: RemoteSource,
-  { organizationId }: CommandUse,
-): Child {
-  const { running, asking } = state;
-  const { id, name, settings, secrets } = source;
-  const described = JSON.stringify([settings, secrets]);
-  const children = [...running].filter(({ sourceId }) => sourceId === id);
-  for (const one of children) if (one.described !== described) void drop(state, one);
-  const found = children.find((one) => {
-    const isFree = one.users === 0 || !asking.has(id);
-    const isOurs = organizationId === null || [null, organizationId].includes(one.organizationId);
-    return one.described === described && isOurs && isFree && !one.givenUp.any;
-  });
-  if (found !== undefined) {
-    found.organizationId ??= organizationId;
-    return found;
-  }
-  const used = children.filter((one) => one.users > 0);
-  // A refresh of the server is not counted for any organization.
-  const own = organizationId === null ? [] : used.filter(isOf(organizationId));
-  if (!mayTake({ own: own.length, all: used.length, max: childrenMax })) {
-    const message = `${own.length} processes of ${name} are at work on other calls`;
-    throw new RemoteFault(message, { code: 'upstream_unavailable', retryable: true });
-  }
-  const unused = children.find((one) => one.users === 0);
-  if (unused !== undefined && children.length >= childrenMax) void drop(state, unused);
-  const child = start(state, source, { organizationId, described });
-  running.add(child);
-  return child;
-}
-
 const isOf =
   (organizationId: string) =>
   (child: Child): boolean =>
     child.organizationId === organizationId;
-
-async function drop({ running }: CommandsState, child: Child): Promise<void> {
-  running.delete(child);
-  clearTimeout(child.idle);
-  await (await child.connected.catch(() => undefined))?.close();
-}
-
-function start(
-  state: CommandsState,
-  source: RemoteSource,
-  of: Pick<Child, 'organizationId' | 'described'>,
-): Child {
-  const givenUp: GivenUp = { any: false, late: 0 };
-  const { id: sourceId } = source;
-  const connected = startCommand(source, state.version, {
-    isLate: () => givenUp.late > 0 && givenUp.late-- > 0,
-    hasUnanswered: () => givenUp.any,
-    onAsked: () => void state.asking.add(sourceId),
-    onToolsChanged: () => state.onToolsChanged(sourceId),
-  });
-  connected.catch(() => {});
-  return { ...of, sourceId, connected, users: 0, idle: undefined, givenUp };
-}
 
 async function startCommand(
   source: RemoteSource,
@@ -189,9 +170,9 @@ async function startCommand(
     ...{ command: command ?? '', args: [...args], env: { ...strippedEnvironment, ...env } },
     ...{ stderr: 'pipe', maxBufferSize: messageBytesMax },
   });
-  let said = '';
+  let output = '';
   transport.stderr?.on('data', (chunk: Buffer) => {
-    said = (said + chunk.toString('utf8')).slice(-errorCharsMax);
+    output = (output + chunk.toString('utf8')).slice(-errorCharsMax);
   });
   readInTurns(transport);
   const { client, begin, broken, watch } = newClient(source.name, version, hooks);
@@ -206,10 +187,10 @@ async function startCommand(
   } catch (cause) {
     await close();
     const late = `: it did not answer within ${limitMs / 1_000} s`;
-    throw startFault(source.name, (cause === signal.reason ? late : '') + lastLine(said), cause);
+    throw startFault(source.name, (cause === signal.reason ? late : '') + lastLine(output), cause);
   }
   client.onclose = () => {
-    const message = `The command of ${source.name} has ended${lastLine(said)}`;
+    const message = `The command of ${source.name} has ended${lastLine(output)}`;
     ended.reject(new RemoteFault(message, { code: 'upstream_unavailable', retryable: true }));
   };
   const over = Promise.race([broken, ended.promise]);
@@ -248,8 +229,8 @@ function startFault(server: string, reason: string, cause: unknown): RemoteFault
   });
 }
 
-function lastLine(said: string): string {
-  const line = said.trim().split('\n').at(-1)?.trim() ?? '';
+function lastLine(output: string): string {
+  const line = output.trim().split('\n').at(-1)?.trim() ?? '';
   return line === '' ? '' : `; it said last: ${line}`;
 }
 

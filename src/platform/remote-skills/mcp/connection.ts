@@ -2,10 +2,11 @@
 import { StreamableHTTPClientTransport } from '@modelcontextprotocol/client';
 import { aborted } from '../../../kernel/aborted.ts';
 import { withDeadline } from '../../../kernel/with-deadline.ts';
+import type { AccountTokens } from '../accounts/tokens.ts';
 import { RemoteFault, type RemoteSource } from '../remote-kind.ts';
-import { type AccountUse, accountProvider, type TokenAccounts } from './account-provider.ts';
-import type { Authorizations } from './authorize.ts';
-import { type Connection, newClient } from './client-of.ts';
+import { type AccountUse, accountProvider } from './account-provider.ts';
+import type { ClientCredentials } from './client-credentials.ts';
+import { type ClientHooks, type Connection, newClient } from './client-of.ts';
 import { refuseHeavy } from './heavy-messages.ts';
 import { withPlainEvents } from './plain-events.ts';
 import type { McpSecrets } from './settings.ts';
@@ -13,31 +14,33 @@ import type { McpSecrets } from './settings.ts';
 /** Milliseconds for the end of a session. */
 const closeMs = 1_000;
 
-export interface Transports {
-  readonly fetch: (url: string | URL, init?: RequestInit) => Promise<Response>;
-  readonly authorizations: Authorizations;
-  readonly accounts: TokenAccounts;
+type Fetch = (url: string | URL, init?: RequestInit) => Promise<Response>;
+
+/** What connections are made with. */
+export interface ConnectionParts {
+  readonly fetch: Fetch;
+  readonly credentials: ClientCredentials;
+  readonly tokens: AccountTokens;
   /** Of the platform. */
   readonly version: string;
-  /** A server says that its tools have changed. */
-  onToolsChanged(sourceId: string): void;
 }
 
 export async function connect(
-  transports: Transports,
+  parts: ConnectionParts,
   source: RemoteSource,
-  { url, use }: { readonly url: string; readonly use: AccountUse },
+  {
+    url,
+    use,
+    hooks,
+  }: { readonly url: string; readonly use: AccountUse; readonly hooks: ClientHooks },
   signal: AbortSignal,
 ): Promise<Connection> {
   const { headers = {} } = source.secrets as McpSecrets;
-  const { client, begin, broken, watch } = newClient(source.name, transports.version, {
-    onToolsChanged: () => transports.onToolsChanged(source.id),
-  });
-  const authProvider =
-    transports.authorizations.of(source) ?? accountProvider(transports.accounts, source, use);
+  const { client, begin, broken, watch } = newClient(source.name, parts.version, hooks);
+  const authProvider = parts.credentials.of(source) ?? accountProvider(parts.tokens, source, use);
   const address = new URL(url);
   const transport = new StreamableHTTPClientTransport(address, {
-    fetch: withHeaders(transports.fetch, address.origin, headers, use.onToken),
+    fetch: withHeaders(parts.fetch, address.origin, headers, use.onToken),
     ...(authProvider === undefined ? {} : { authProvider }),
     reconnectionOptions: {
       ...{ maxRetries: 0, initialReconnectionDelay: 1_000 },
@@ -47,7 +50,7 @@ export async function connect(
   watch(transport);
   const { ended, cancelling } = endOfCalls(transport, source.name);
   const close = async () => {
-    // A server of 2025 goes on with a call until it is told, so this goes out before the connection is closed.
+    // A server of 2025 goes on with a call until it gets the cancellation, which goes out before the connection is closed.
     await withDeadline(cancelling(), closeMs);
     if (transport.sessionId !== undefined) {
       const ended = transport.terminateSession().catch(() => {});
@@ -68,7 +71,7 @@ export async function connect(
 interface EndOfCalls {
   /** Rejects when the stream of a call ends without the answer to it, which the SDK would wait for until its time is up. */
   readonly ended: Promise<never>;
-  /** Resolves when the server has been told of the cancelled calls, or cannot be told. */
+  /** Resolves when the server has the cancellations of calls, or cannot get them. */
   cancelling(): Promise<void>;
 }
 
@@ -103,15 +106,15 @@ function endOfCalls(transport: StreamableHTTPClientTransport, server: string): E
 const called = new Set(['tools/call', 'resources/read']);
 
 /**
- * The headers are the server's alone: an authorization server that it names gets none of them. `onToken` hears of each
- * token that is sent, however it was had.
+ * The headers are the server's alone: an authorization server that it names gets none of them. `onToken` gets each
+ * token that is sent, whatever its origin.
  */
 function withHeaders(
-  fetch: Transports['fetch'],
+  fetch: Fetch,
   origin: string,
   headers: Readonly<Record<string, string>>,
   onToken: AccountUse['onToken'],
-): Transports['fetch'] {
+): Fetch {
   return (url, init = {}) => {
     if (new URL(url).origin !== origin) return fetch(url, init);
     const sent = new Headers(headers);

@@ -9,26 +9,28 @@ import type {
   Progress,
   Tool,
 } from '@modelcontextprotocol/client';
-import { createGuardedFetch } from '../../../adapters/egress/fetch-through.ts';
+import type { AllowList } from '../../../adapters/egress/allow-list.ts';
+import { createGuardedFetch, type GuardedFetch } from '../../../adapters/egress/fetch-through.ts';
 import { isObject, type Json, objectOf } from '../../../kernel/json.ts';
 import { jsonTextFault } from '../../../kernel/text.ts';
+import type { AccountTokens } from '../accounts/tokens.ts';
 import type {
+  CalledTool,
   Discovered,
   LeftOutTool,
-  RemoteKind,
   RemoteRun,
+  RemoteSource,
   RemoteTool,
   Viewer,
 } from '../remote-kind.ts';
 import { RemoteFault } from '../remote-kind.ts';
 import { type AccountUse, accountFaultOf } from './account-provider.ts';
-import { createAuthorizations } from './authorize.ts';
+import { ClientCredentials } from './client-credentials.ts';
 import type { CallOnConnection, Connection } from './client-of.ts';
-import { type Commands, createCommands } from './commands.ts';
-import { connect, type Transports } from './connection.ts';
+import { Commands } from './commands.ts';
+import { type ConnectionParts, connect } from './connection.ts';
 import { discoverWithAccounts, type Found } from './discover-with-accounts.ts';
 import { faultOf } from './faults.ts';
-import type { McpKindDeps } from './mcp-kind.ts';
 import {
   answersOf,
   inputRequired,
@@ -51,131 +53,121 @@ const instructionsCharsMax = 4_096;
 /** Milliseconds of the longest timer. */
 const timerMsMax = 2 ** 31 - 1;
 
+/** Accounts with which a refresh asks in turn. */
+const accountsMax = 5;
+
 /** The name of the tool that reads resources. MCP tool names contain no colon, so it is unique. */
 const readResource = 'read:resource';
 
-export function createMcpClient(
-  deps: McpKindDeps,
-): Pick<RemoteKind, 'discover' | 'call' | 'close'> {
-  const { allowed, version, accounts } = deps;
-  const guarded = createGuardedFetch({
-    allowed,
-    schemes: ['https:', 'http:'],
-    maxBytes: responseBytesMax,
-  });
-  const ways: Ways = {
-    ...{ fetch: guarded.fetch, version, commands: createCommands(deps), accounts },
-    onToolsChanged: (sourceId) => deps.onToolsChanged(sourceId),
-    authorizations: createAuthorizations(),
-    lastAsked: new Map(),
-  };
-  return {
-    async discover(source, signal, organizationId) {
-      return discoverFor(ways, source, signal, organizationId);
-    },
-    async call(source, tool, input, run) {
-      const { organizationId, signal } = run;
-      const use = { organizationId, onToken: run.addSecret };
-      return asked(ways, { source, use, signal }, (connection) =>
-        callTool(connection, { source, tool, input, run }),
-      );
-    },
-    async close(sourceId) {
-      // The source was changed or removed.
-      if (sourceId !== undefined) ways.lastAsked.delete(sourceId);
-      await ways.commands.end(sourceId);
-      if (sourceId === undefined) await guarded.close();
-    },
-  };
-}
-
-interface Ways extends Transports {
-  readonly commands: Commands;
-  /** By source: the organization whose account was asked with last, in turn. */
-  readonly lastAsked: Map<string, string>;
-}
-
-type Source = Parameters<RemoteKind['discover']>[0];
-
-interface Asking {
-  readonly source: Source;
+/** A request over one connection. */
+interface Request {
+  readonly source: RemoteSource;
   readonly use: AccountUse;
   readonly signal: AbortSignal;
 }
 
-/** Asks over a connection and closes it. What fails is a RemoteFault, or the reason of the signal. */
-async function asked<T>(
-  ways: Ways,
-  asking: Asking,
-  ask: (connection: Connection) => Promise<T>,
-): Promise<T> {
-  const connection = await connected(ways, asking);
-  try {
-    return await Promise.race([ask(connection), connection.broken]);
-  } catch (error) {
-    throw await faultIn(ways, asking, error);
-  } finally {
-    await connection.close();
+export class McpClient {
+  readonly #guarded: GuardedFetch;
+  readonly #parts: ConnectionParts;
+  readonly #commands: Commands;
+  readonly #onToolsChanged: (sourceId: string) => void;
+  /** By source: the organization whose account the last refresh used, in turn. */
+  readonly #lastUsed = new Map<string, string>();
+
+  constructor(
+    allowed: AllowList,
+    version: string,
+    tokens: AccountTokens,
+    onToolsChanged: (sourceId: string) => void,
+  ) {
+    this.#guarded = createGuardedFetch({
+      allowed,
+      schemes: ['https:', 'http:'],
+      maxBytes: responseBytesMax,
+    });
+    const { fetch } = this.#guarded;
+    this.#parts = { fetch, version, tokens, credentials: new ClientCredentials() };
+    this.#commands = new Commands(version, onToolsChanged);
+    this.#onToolsChanged = onToolsChanged;
   }
-}
 
-/** Connects within `timeout_ms`: to the end of the initialization of the protocol. */
-async function connected(ways: Ways, asking: Asking): Promise<Connection> {
-  const { source, use } = asking;
-  const { url, timeout_ms: timeoutMs } = source.settings as unknown as McpSettings;
-  const signal = AbortSignal.any([asking.signal, AbortSignal.timeout(timeoutMs)]);
-  try {
-    // The start of a command has the same limit. It serves other calls too, so this call's signal does not end it.
-    return url === null
-      ? await ways.commands.connect(source, use, asking.signal)
-      : await connect(ways, source, { url, use }, signal);
-  } catch (error) {
-    throw await faultIn(ways, { ...asking, signal }, error);
+  /** Discovers the tools of a server: without an account, with that of `organizationId`, and with some of the others. */
+  async discover(
+    source: RemoteSource,
+    signal: AbortSignal,
+    organizationId: string | null,
+  ): Promise<Discovered> {
+    const { tokens } = this.#parts;
+    const discoverAs = (viewer: Viewer) =>
+      this.#request({ source, use: { organizationId: viewer }, signal }, (connection) =>
+        discover(connection, source, signal),
+      );
+    if (!takesAccounts(source.settings as unknown as McpSettings)) {
+      const { about, ...view } = await discoverAs(null);
+      return { views: [{ viewer: null, ...view }], asked: 'all', about };
+    }
+    const inTurn = await tokens.organizationsAt(source, {
+      after: this.#lastUsed.get(source.id) ?? '',
+      limit: accountsMax,
+    });
+    const last = inTurn.at(-1);
+    if (last !== undefined) this.#lastUsed.set(source.id, last);
+    const hasOwn = organizationId !== null && (await tokens.hasTokens(source, organizationId));
+    const organizations = new Set([...(hasOwn ? [organizationId] : []), ...inTurn]);
+    return discoverWithAccounts([...organizations], discoverAs);
   }
-}
 
-async function faultIn(
-  { accounts }: Ways,
-  { source, use, signal }: Asking,
-  error: unknown,
-): Promise<unknown> {
-  return (
-    (await accountFaultOf(accounts, source, use, error)) ?? faultOf(source.name, error, signal)
-  );
-}
-
-/** Accounts with which a refresh asks in turn. */
-const accountsMax = 5;
-
-/** Discovers the tools of a server: without an account, with that of `organizationId`, and with some of the others. */
-async function discoverFor(
-  ways: Ways,
-  source: Source,
-  signal: AbortSignal,
-  organizationId: string | null,
-): Promise<Discovered> {
-  const discoverAs = (viewer: Viewer) =>
-    asked(ways, { source, use: { organizationId: viewer }, signal }, (one) =>
-      discover(one, source, signal),
+  call(source: RemoteSource, tool: CalledTool, input: unknown, run: RemoteRun): Promise<unknown> {
+    const { organizationId, signal } = run;
+    const use = { organizationId, onToken: (token: string) => run.addSecret(token) };
+    return this.#request({ source, use, signal }, (connection) =>
+      callTool(connection, { source, tool, input, run }),
     );
-  if (!takesAccounts(source.settings as unknown as McpSettings)) {
-    const { about, ...view } = await discoverAs(null);
-    return { views: [{ viewer: null, ...view }], asked: 'all', about };
   }
-  const inTurn = await ways.accounts.organizationsAt(source, {
-    after: ways.lastAsked.get(source.id) ?? '',
-    limit: accountsMax,
-  });
-  const last = inTurn.at(-1);
-  if (last !== undefined) ways.lastAsked.set(source.id, last);
-  const hasOwn = organizationId !== null && (await ways.accounts.hasTokens(source, organizationId));
-  const organizations = new Set([...(hasOwn ? [organizationId] : []), ...inTurn]);
-  return discoverWithAccounts([...organizations], discoverAs);
+
+  /** Closes the connections to a source that was changed or removed, or to all. */
+  async close(sourceId?: string): Promise<void> {
+    if (sourceId !== undefined) this.#lastUsed.delete(sourceId);
+    await this.#commands.end(sourceId);
+    if (sourceId === undefined) await this.#guarded.close();
+  }
+
+  /** Sends over a connection and closes it. What fails is a RemoteFault, or the reason of the signal. */
+  async #request<T>(request: Request, send: (connection: Connection) => Promise<T>): Promise<T> {
+    const connection = await this.#connect(request);
+    try {
+      return await Promise.race([send(connection), connection.broken]);
+    } catch (error) {
+      throw await this.#faultOf(request, error);
+    } finally {
+      await connection.close();
+    }
+  }
+
+  /** Connects within `timeout_ms`: to the end of the initialization of the protocol. */
+  async #connect(request: Request): Promise<Connection> {
+    const { source, use } = request;
+    const { url, timeout_ms: timeoutMs } = source.settings as unknown as McpSettings;
+    const signal = AbortSignal.any([request.signal, AbortSignal.timeout(timeoutMs)]);
+    try {
+      // The start of a command has the same limit. It serves other calls too, so this call's signal does not end it.
+      if (url === null) return await this.#commands.connect(source, use, request.signal);
+      const hooks = { onToolsChanged: () => this.#onToolsChanged(source.id) };
+      return await connect(this.#parts, source, { url, use, hooks }, signal);
+    } catch (error) {
+      throw await this.#faultOf({ ...request, signal }, error);
+    }
+  }
+
+  async #faultOf({ source, use, signal }: Request, error: unknown): Promise<unknown> {
+    const ofAccount = await accountFaultOf(this.#parts.tokens, source, use, error);
+    return ofAccount ?? faultOf(source.name, error, signal);
+  }
 }
 
 async function discover(
   { client }: Connection,
-  { settings }: Source,
+  { settings }: RemoteSource,
   signal: AbortSignal,
 ): Promise<Found> {
   const { timeout_ms: timeout } = settings as unknown as McpSettings;
@@ -273,13 +265,13 @@ function aboutOf(client: Client): Json {
 }
 
 interface ToolCall {
-  readonly source: Source;
-  readonly tool: Parameters<RemoteKind['call']>[1];
+  readonly source: RemoteSource;
+  readonly tool: CalledTool;
   readonly input: unknown;
   readonly run: RemoteRun;
 }
 
-/** Calls a tool as one of the calls of the connection, which get what the server says meanwhile. */
+/** Calls a tool as one of the calls of the connection, which get the messages of the server meanwhile. */
 async function callTool(connection: Connection, called: ToolCall): Promise<unknown> {
   const { source, tool, input, run } = called;
   const place = { service: source.name, tool: tool.name, input };

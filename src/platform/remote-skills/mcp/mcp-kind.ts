@@ -1,39 +1,50 @@
 /**
- * Servers of the Model Context Protocol as sources of skills. The SDK and the HTTP client are loaded when the first
- * server is asked, so a platform without any pays nothing.
+ * Servers of the Model Context Protocol as sources of skills. The SDK and the HTTP client are loaded at the first request to
+ * a server, so a platform without any pays nothing.
  */
 import type { AllowList } from '../../../adapters/egress/allow-list.ts';
 import { lazily } from '../../../kernel/lazy.ts';
-import type { RemoteKind } from '../remote-kind.ts';
-import type { TokenAccounts } from './account-provider.ts';
+import type { AccountTokens } from '../accounts/tokens.ts';
+import type { CalledTool, RemoteKind, RemoteRun, RemoteSource } from '../remote-kind.ts';
+import type { McpClient } from './mcp-client.ts';
 
 /** After this time a call refreshes its source first, so that a changed tool is found. */
 const checkEveryMs = 60_000;
 
-export interface McpKindDeps {
-  readonly allowed: AllowList;
-  readonly version: string;
-  readonly accounts: TokenAccounts;
-  /** A server says that its tools have changed. */
-  onToolsChanged(sourceId: string): void;
-}
+export class McpKind implements RemoteKind {
+  readonly kind = 'mcp';
+  readonly checkEveryMs = checkEveryMs;
+  readonly areOutputsChecked = true;
+  readonly #load: () => Promise<McpClient>;
+  #isOpen = false;
 
-export function createMcpKind(deps: McpKindDeps): RemoteKind {
-  let opened: Promise<unknown> | undefined;
-  const client = lazily(async () => (await import('./mcp-client.ts')).createMcpClient(deps));
-  const open = () => {
-    const one = client();
-    opened = one;
-    return one;
-  };
-  return {
-    kind: 'mcp',
-    checkEveryMs,
-    areOutputsChecked: true,
-    discover: async (...asked) => (await open()).discover(...asked),
-    call: async (...asked) => (await open()).call(...asked),
-    async close(sourceId) {
-      if (opened !== undefined) await (await client()).close(sourceId);
-    },
-  };
+  /** `onToolsChanged` is called when a server reports that its tools have changed. */
+  constructor(
+    allowed: AllowList,
+    version: string,
+    tokens: AccountTokens,
+    onToolsChanged: (sourceId: string) => void,
+  ) {
+    this.#load = lazily(async () => {
+      const { McpClient } = await import('./mcp-client.ts');
+      return new McpClient(allowed, version, tokens, onToolsChanged);
+    });
+  }
+
+  async discover(source: RemoteSource, signal: AbortSignal, organizationId: string | null) {
+    return (await this.#open()).discover(source, signal, organizationId);
+  }
+
+  async call(source: RemoteSource, tool: CalledTool, input: unknown, run: RemoteRun) {
+    return (await this.#open()).call(source, tool, input, run);
+  }
+
+  async close(sourceId?: string): Promise<void> {
+    if (this.#isOpen) await (await this.#load()).close(sourceId);
+  }
+
+  #open(): Promise<McpClient> {
+    this.#isOpen = true;
+    return this.#load();
+  }
 }

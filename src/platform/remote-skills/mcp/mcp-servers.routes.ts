@@ -17,7 +17,7 @@ import type { McpServers } from './mcp-servers.ts';
 
 const operation = { tags: ['MCP servers'], security: [{ adminBearer: [] }, { adminHeader: [] }] };
 
-export function mcpServerRoutes(server: Server, { mcpServers }: { mcpServers: McpServers }): void {
+export function mcpServerRoutes(server: Server, mcpServers: McpServers): void {
   listRoutes(server, mcpServers);
   changeRoutes(server, mcpServers);
   versionRoutes(server, mcpServers);

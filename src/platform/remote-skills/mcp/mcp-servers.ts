@@ -20,10 +20,10 @@ type Summary = ReturnType<typeof summary>;
 
 /** The servers of a platform; `rules` are the operator's. */
 export class McpServers extends Sources<Summary> {
-  readonly #accounts: Pick<Accounts, 'forget'>;
+  readonly #accounts: Accounts;
   readonly #rules: McpRules;
 
-  constructor(remote: RemoteSkills, accounts: Pick<Accounts, 'forget'>, rules: McpRules) {
+  constructor(remote: RemoteSkills, accounts: Accounts, rules: McpRules) {
     super(remote, 'mcp');
     this.#accounts = accounts;
     this.#rules = rules;

@@ -33,7 +33,7 @@ export function setByCredentials(auth: StoredAuth): SetByCredentials | null {
  * one, as that of a version does which was accepted before the address was changed, and where no token can be had.
  */
 export async function authorized(
-  tokens: Tokens,
+  tokens: ServiceTokens,
   source: RemoteSource,
   request: BuiltRequest,
   signal: AbortSignal,
@@ -72,89 +72,86 @@ export async function authorized(
 
 type OauthAuth = Extract<StoredAuth, { type: 'oauth_client_credentials' }>;
 
-export interface Tokens {
-  of(source: RemoteSource, auth: OauthAuth, signal: AbortSignal): Promise<string>;
-  /** Forgets the token of a source, or all; false where there was none. */
-  forget(sourceId: string | undefined): boolean;
-}
-
 interface Token {
   readonly text: string;
   /** Monotonic. */
   readonly until: number;
 }
 
-interface TokenDeps {
-  readonly egress: Egress;
-  readonly clock: Pick<Clock, 'monotonic'>;
-}
-
 /** Keeps one token for each source, in memory. Calls at the same time share the request for one. */
-export function createTokens(deps: TokenDeps): Tokens {
-  const tokens = new Map<string, Promise<Token>>();
-  const usedFor = new Map<string, string>();
-  return {
-    async of(source, auth, signal) {
-      // Another process may have changed the import: a token for its earlier credentials is not used.
-      const described = JSON.stringify([auth, source.secrets]);
-      if (usedFor.get(source.id) !== described) tokens.delete(source.id);
-      usedFor.set(source.id, described);
-      const pending = tokens.get(source.id);
-      const kept = await pending?.catch(() => undefined);
-      if (kept !== undefined && deps.clock.monotonic() < kept.until) return kept.text;
-      signal.throwIfAborted();
-      const newer = tokens.get(source.id);
-      // Another call may have asked meanwhile.
-      if (newer !== undefined && newer !== pending) return (await newer).text;
-      const asked = requestToken(deps, source, auth);
-      tokens.set(source.id, asked);
-      asked.catch(() => {
-        if (tokens.get(source.id) === asked) tokens.delete(source.id);
-      });
-      return (await asked).text;
-    },
-    forget(sourceId) {
-      if (sourceId !== undefined) usedFor.delete(sourceId);
-      else usedFor.clear();
-      if (sourceId !== undefined) return tokens.delete(sourceId);
-      tokens.clear();
-      return true;
-    },
-  };
-}
+export class ServiceTokens {
+  readonly #egress: Egress;
+  readonly #clock: Clock;
+  readonly #tokens = new Map<string, Promise<Token>>();
+  /** By source: the credentials that its token is for. */
+  readonly #usedFor = new Map<string, string>();
 
-async function requestToken(
-  { egress, clock }: TokenDeps,
-  { secrets }: RemoteSource,
-  auth: OauthAuth,
-): Promise<Token> {
-  const { value = '' } = secrets as OpenapiSecrets;
-  const form = new URLSearchParams({ grant_type: 'client_credentials' });
-  if (auth.scope !== null) form.set('scope', auth.scope);
-  if (auth.audience !== null) form.set('audience', auth.audience);
-  const headers: Record<string, string> = {
-    accept: 'application/json',
-    'content-type': 'application/x-www-form-urlencoded',
-  };
-  if (auth.credentials_in === 'body') {
-    form.set('client_id', auth.client_id);
-    form.set('client_secret', value);
-  } else {
-    const pair = `${encodeAll(auth.client_id)}:${encodeAll(value)}`;
-    headers['authorization'] = `Basic ${Buffer.from(pair).toString('base64')}`;
+  constructor(egress: Egress, clock: Clock) {
+    this.#egress = egress;
+    this.#clock = clock;
   }
-  const answer = await egress
-    .request(auth.token_url, {
-      ...{ method: 'POST', headers, body: form.toString() },
-      ...{ maxBytes: tokenBytesMax, timeoutMs: tokenRequestMs },
-    })
-    .catch((error: unknown) => {
-      if (!(error instanceof EgressError)) throw error;
-      const message = `No token could be asked for. ${error.message}`;
-      const { retryable } = error;
-      throw new RemoteFault(message, { ...away, retryable, cause: error });
+
+  async of(source: RemoteSource, auth: OauthAuth, signal: AbortSignal): Promise<string> {
+    const tokens = this.#tokens;
+    // Another process may have changed the import: a token for its earlier credentials is not used.
+    const described = JSON.stringify([auth, source.secrets]);
+    if (this.#usedFor.get(source.id) !== described) tokens.delete(source.id);
+    this.#usedFor.set(source.id, described);
+    const pending = tokens.get(source.id);
+    const kept = await pending?.catch(() => undefined);
+    if (kept !== undefined && this.#clock.monotonic() < kept.until) return kept.text;
+    signal.throwIfAborted();
+    const newer = tokens.get(source.id);
+    // Another call may have requested one meanwhile.
+    if (newer !== undefined && newer !== pending) return (await newer).text;
+    const requested = this.#request(source, auth);
+    tokens.set(source.id, requested);
+    requested.catch(() => {
+      if (tokens.get(source.id) === requested) tokens.delete(source.id);
     });
-  return tokenIn(answer.status, answer.body.toString('utf8'), clock.monotonic());
+    return (await requested).text;
+  }
+
+  /** Forgets the token of a source, or all; false where there was none. */
+  forget(sourceId: string | undefined): boolean {
+    if (sourceId !== undefined) {
+      this.#usedFor.delete(sourceId);
+      return this.#tokens.delete(sourceId);
+    }
+    this.#usedFor.clear();
+    this.#tokens.clear();
+    return true;
+  }
+
+  async #request({ secrets }: RemoteSource, auth: OauthAuth): Promise<Token> {
+    const { value = '' } = secrets as OpenapiSecrets;
+    const form = new URLSearchParams({ grant_type: 'client_credentials' });
+    if (auth.scope !== null) form.set('scope', auth.scope);
+    if (auth.audience !== null) form.set('audience', auth.audience);
+    const headers: Record<string, string> = {
+      accept: 'application/json',
+      'content-type': 'application/x-www-form-urlencoded',
+    };
+    if (auth.credentials_in === 'body') {
+      form.set('client_id', auth.client_id);
+      form.set('client_secret', value);
+    } else {
+      const pair = `${encodeAll(auth.client_id)}:${encodeAll(value)}`;
+      headers['authorization'] = `Basic ${Buffer.from(pair).toString('base64')}`;
+    }
+    const answer = await this.#egress
+      .request(auth.token_url, {
+        ...{ method: 'POST', headers, body: form.toString() },
+        ...{ maxBytes: tokenBytesMax, timeoutMs: tokenRequestMs },
+      })
+      .catch((error: unknown) => {
+        if (!(error instanceof EgressError)) throw error;
+        const message = `No token could be requested. ${error.message}`;
+        const { retryable } = error;
+        throw new RemoteFault(message, { ...away, retryable, cause: error });
+      });
+    return tokenIn(answer.status, answer.body.toString('utf8'), this.#clock.monotonic());
+  }
 }
 
 const away = { code: 'upstream_unavailable', hadNoEffect: true } as const;

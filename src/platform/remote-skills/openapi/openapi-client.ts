@@ -1,6 +1,7 @@
 /** Reads OpenAPI documents and calls their operations, over guarded connections. */
 import { extname } from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
+import type { AllowList } from '../../../adapters/egress/allow-list.ts';
 import { EgressError } from '../../../adapters/egress/egress-error.ts';
 import {
   type Egress,
@@ -9,19 +10,18 @@ import {
 } from '../../../adapters/egress/guarded-fetch.ts';
 import { startSandbox } from '../../../adapters/sandbox/sandbox.ts';
 import { outputBytesMax } from '../../../core/executors/limits.ts';
+import type { Clock } from '../../../kernel/clock.ts';
 import type { Json } from '../../../kernel/json.ts';
 import {
   type CalledTool,
   type Discovered,
   RemoteFault,
-  type RemoteKind,
   type RemoteRun,
   type RemoteSource,
   type RemoteTool,
 } from '../remote-kind.ts';
 import { type BuiltRequest, buildRequest, InputError } from './build-request.ts';
-import { authorized, createTokens, setByCredentials, type Tokens } from './credentials.ts';
-import type { OpenapiKind, OpenapiKindDeps } from './openapi-kind.ts';
+import { authorized, ServiceTokens, setByCredentials } from './credentials.ts';
 import { isIdempotentMethod, type Operation, type OperationPlan } from './operation.ts';
 import { misfitNote } from './output-checks.ts';
 import { type AnswerFault, readAnswer } from './read-answer.ts';
@@ -41,86 +41,142 @@ const redirectsMax = 3;
 const triesMax = 3;
 const waitMsDefault = 1_000;
 
-interface ClientState extends OpenapiKindDeps {
-  readonly egress: Egress;
-  readonly tokens: Tokens;
-}
+export class OpenapiClient {
+  readonly #clock: Clock;
+  readonly #egress: Egress;
+  readonly #tokens: ServiceTokens;
 
-export function createOpenapiClient(
-  deps: OpenapiKindDeps,
-): Pick<RemoteKind, 'discover' | 'call' | 'close'> & Pick<OpenapiKind, 'operationsOf'> {
-  const egress = openEgress({ allowed: deps.allowed, schemes: ['https:', 'http:'] });
-  const tokens = createTokens({ egress, clock: deps.clock });
-  const state: ClientState = { ...deps, egress, tokens };
-  return {
-    discover: (source, signal) => discover(state, source, signal),
-    async operationsOf(source, signal) {
-      const text = source.document ?? (await fetchDocument(state, source, signal));
-      tokens.forget(source.id);
-      return (await inSandbox('listOperations', { text })) as ListedOperations;
-    },
-    call: (source, tool, input, run) => call(state, source, tool, input as Json, run),
-    async close(sourceId) {
-      tokens.forget(sourceId);
-      if (sourceId === undefined) await egress.close();
-    },
-  };
-}
+  constructor(allowed: AllowList, clock: Clock) {
+    this.#clock = clock;
+    this.#egress = openEgress({ allowed, schemes: ['https:', 'http:'] });
+    this.#tokens = new ServiceTokens(this.#egress, clock);
+  }
 
-async function discover(
-  state: ClientState,
-  source: RemoteSource,
-  signal: AbortSignal,
-): Promise<Discovered> {
-  const settings = source.settings as unknown as OpenapiSettings;
-  const text = source.document ?? (await fetchDocument(state, source, signal));
-  const { operations, leftOut, about } = (await inSandbox('readDocument', {
-    text,
-    operations: settings.operations,
-    credentials: setByCredentials(settings.auth),
-    ...{ baseUrl: settings.base_url, documentUrl: settings.url },
-  } satisfies ReadRequest)) as ReadDocument;
-  const learned = learnedOf(source, { ...about });
-  const view = { viewer: null, tools: operations.map(toolOf), leftOut };
-  return { views: [view], asked: 'all', about: { ...about }, ...learned };
+  async discover(source: RemoteSource, signal: AbortSignal): Promise<Discovered> {
+    const settings = source.settings as unknown as OpenapiSettings;
+    const text = source.document ?? (await this.#fetchDocument(source, signal));
+    const { operations, leftOut, about } = (await inSandbox('readDocument', {
+      text,
+      operations: settings.operations,
+      credentials: setByCredentials(settings.auth),
+      baseUrl: settings.base_url,
+      documentUrl: settings.url,
+    } satisfies ReadRequest)) as ReadDocument;
+    const learned = learnedOf(source, { ...about });
+    const view = { viewer: null, tools: operations.map(toolOf), leftOut };
+    return { views: [view], asked: 'all', about: { ...about }, ...learned };
+  }
+
+  /** The operations of a document, to choose from. Throws RemoteFault. */
+  async operationsOf(source: RemoteSource, signal: AbortSignal): Promise<ListedOperations> {
+    const text = source.document ?? (await this.#fetchDocument(source, signal));
+    this.#tokens.forget(source.id);
+    return (await inSandbox('listOperations', { text })) as ListedOperations;
+  }
+
+  async call(
+    source: RemoteSource,
+    tool: CalledTool,
+    input: unknown,
+    run: RemoteRun,
+  ): Promise<unknown> {
+    const plan = tool.request as unknown as OperationPlan;
+    const { idempotent_tools: named } = source.settings as unknown as OpenapiSettings;
+    const mayRepeat = isIdempotentMethod(plan.method) || named.includes(tool.name);
+    const request = await buildRequest(plan, input as Json).catch((error: unknown) => {
+      throw error instanceof InputError ? new RemoteFault(error.message) : error;
+    });
+    const endsAt = this.#clock.monotonic() + run.timeoutMs;
+    for (let tries = 1; ; tries++) {
+      const answer = await this.#send(source, { tool: tool.name, request }, run);
+      const result = readAnswer(tool.name, answer, this.#clock.now());
+      if (result.kind === 'output') {
+        if (result.note !== null) run.log(result.note);
+        const misfit = misfitNote(tool.output, result.output);
+        if (misfit !== null) run.log(misfit);
+        return result.output;
+      }
+      const { reason, retryAfterMs } = result.fault;
+      const waitMs = retryAfterMs ?? waitMsDefault * tries;
+      const isInTime = this.#clock.monotonic() + waitMs < endsAt;
+      // A job of one attempt waits here; others give their slot back meanwhile.
+      const waitsHere =
+        reason === 'too many requests' && !mayRepeat && tries < triesMax && isInTime;
+      if (!waitsHere) throw faultOfAnswer(result.fault);
+      run.log(`${tool.name} was answered with 429; it is called again in ${waitMs / 1000} s`);
+      await wait(waitMs, undefined, { signal: run.signal });
+    }
+  }
+
+  async close(sourceId?: string): Promise<void> {
+    this.#tokens.forget(sourceId);
+    if (sourceId === undefined) await this.#egress.close();
+  }
+
+  async #fetchDocument(source: RemoteSource, signal: AbortSignal): Promise<string> {
+    const settings = source.settings as unknown as OpenapiSettings;
+    const { url, base_url: base, timeout_ms: timeoutMs } = settings;
+    if (url === null) throw new RemoteFault('There is no document: set document or url');
+    const plain: BuiltRequest = { method: 'GET', url, headers: { accept: '*/*' }, body: null };
+    // Credentials are for the service; the document may be anywhere.
+    const { origin } = new URL(url);
+    const isSameHost =
+      base !== null &&
+      new URL(base).origin === origin &&
+      credentialsOriginOf(settings, source.about) === origin;
+    try {
+      const request = isSameHost ? await authorized(this.#tokens, source, plain, signal) : plain;
+      const { status, body } = await this.#egress.request(request.url, {
+        headers: request.headers,
+        ...{ maxBytes: documentBytesMax, redirects: redirectsMax, signal },
+        timeoutMs: Math.min(fetchMs, timeoutMs),
+      });
+      if (status === 200) return body.toString('utf8');
+      throw new RemoteFault(`The document was answered with ${status}`);
+    } catch (error) {
+      throw egressFault('The document', error);
+    }
+  }
+
+  /** Sends the request; a second time with a new token where the service refuses a cached one. */
+  async #send(
+    source: RemoteSource,
+    { tool, request }: { tool: string; request: BuiltRequest },
+    run: RemoteRun,
+  ): Promise<EgressResponse> {
+    for (let tries = 1; ; tries++) {
+      const { method, url, headers, body } = await authorized(
+        this.#tokens,
+        source,
+        request,
+        run.signal,
+        run,
+      );
+      run.sending();
+      const answer = await this.#egress
+        .request(url, {
+          ...{ method, headers, signal: run.signal, maxBytes: outputBytesMax },
+          ...(body !== null && { body }),
+          // The run's own limit comes first.
+          timeoutMs: run.timeoutMs + 1_000,
+          redirects: method === 'GET' || method === 'HEAD' ? redirectsMax : 0,
+        })
+        .catch((error: unknown) => {
+          throw run.signal.aborted ? run.signal.reason : egressFault(tool, error);
+        });
+      const isRefused = answer.status === 401 && tries === 1 && this.#tokens.forget(source.id);
+      if (!isRefused) return answer;
+    }
+  }
 }
 
 /** The origin that the credentials are for, where this is the first refresh after they were set. */
 function learnedOf(source: RemoteSource, about: Json): Pick<Discovered, 'learned'> {
   const settings = source.settings as unknown as OpenapiSettings;
-  const { credentials_origin: stored, ...told } = settings;
+  const { credentials_origin: stored, ...given } = settings;
   if (settings.auth.type === 'none' || typeof stored === 'string') return {};
-  const origin = credentialsOriginOf(settings, source.about) ?? credentialsOriginOf(told, about);
+  const origin = credentialsOriginOf(settings, source.about) ?? credentialsOriginOf(given, about);
   return { learned: { credentials_origin: origin } };
-}
-
-async function fetchDocument(
-  { egress, tokens }: ClientState,
-  source: RemoteSource,
-  signal: AbortSignal,
-): Promise<string> {
-  const settings = source.settings as unknown as OpenapiSettings;
-  const { url, base_url: base, timeout_ms: timeoutMs } = settings;
-  if (url === null) throw new RemoteFault('There is no document: set document or url');
-  const plain: BuiltRequest = { method: 'GET', url, headers: { accept: '*/*' }, body: null };
-  // Credentials are for the service; the document may be anywhere.
-  const { origin } = new URL(url);
-  const isSameHost =
-    base !== null &&
-    new URL(base).origin === origin &&
-    credentialsOriginOf(settings, source.about) === origin;
-  try {
-    const request = isSameHost ? await authorized(tokens, source, plain, signal) : plain;
-    const { status, body } = await egress.request(request.url, {
-      headers: request.headers,
-      ...{ maxBytes: documentBytesMax, redirects: redirectsMax, signal },
-      timeoutMs: Math.min(fetchMs, timeoutMs),
-    });
-    if (status === 200) return body.toString('utf8');
-    throw new RemoteFault(`The document was answered with ${status}`);
-  } catch (error) {
-    throw egressFault('The document', error);
-  }
 }
 
 /** Reads a document in a process of its own. */
@@ -152,72 +208,6 @@ function toolOf(operation: Operation): RemoteTool {
     annotations: { operationId, deprecated: isDeprecated },
     saysIdempotent: isIdempotentMethod(plan.method),
   };
-}
-
-async function call(
-  state: ClientState,
-  source: RemoteSource,
-  tool: CalledTool,
-  input: Json,
-  run: RemoteRun,
-): Promise<unknown> {
-  const plan = tool.request as unknown as OperationPlan;
-  const { idempotent_tools: named } = source.settings as unknown as OpenapiSettings;
-  const mayRepeat = isIdempotentMethod(plan.method) || named.includes(tool.name);
-  const request = await buildRequest(plan, input).catch((error: unknown) => {
-    throw error instanceof InputError ? new RemoteFault(error.message) : error;
-  });
-  const endsAt = state.clock.monotonic() + run.timeoutMs;
-  for (let tries = 1; ; tries++) {
-    const answer = await send(state, source, { tool: tool.name, request }, run);
-    const result = readAnswer(tool.name, answer, state.clock.now());
-    if (result.kind === 'output') {
-      if (result.note !== null) run.log(result.note);
-      const misfit = misfitNote(tool.output, result.output);
-      if (misfit !== null) run.log(misfit);
-      return result.output;
-    }
-    const { reason, retryAfterMs } = result.fault;
-    const waitMs = retryAfterMs ?? waitMsDefault * tries;
-    const isInTime = state.clock.monotonic() + waitMs < endsAt;
-    // A job of one attempt waits here; others give their slot back meanwhile.
-    const waitsHere = reason === 'too many requests' && !mayRepeat && tries < triesMax && isInTime;
-    if (!waitsHere) throw faultOfAnswer(result.fault);
-    run.log(`${tool.name} was answered with 429; it is called again in ${waitMs / 1000} s`);
-    await wait(waitMs, undefined, { signal: run.signal });
-  }
-}
-
-/** Sends the request; a second time with a new token where the service refuses a cached one. */
-async function send(
-  { egress, tokens }: ClientState,
-  source: RemoteSource,
-  { tool, request }: { tool: string; request: BuiltRequest },
-  run: RemoteRun,
-): Promise<EgressResponse> {
-  for (let tries = 1; ; tries++) {
-    const { method, url, headers, body } = await authorized(
-      tokens,
-      source,
-      request,
-      run.signal,
-      run,
-    );
-    run.sending();
-    const answer = await egress
-      .request(url, {
-        ...{ method, headers, signal: run.signal, maxBytes: outputBytesMax },
-        ...(body !== null && { body }),
-        // The run's own limit comes first.
-        timeoutMs: run.timeoutMs + 1_000,
-        redirects: method === 'GET' || method === 'HEAD' ? redirectsMax : 0,
-      })
-      .catch((error: unknown) => {
-        throw run.signal.aborted ? run.signal.reason : egressFault(tool, error);
-      });
-    const isRefused = answer.status === 401 && tries === 1 && tokens.forget(source.id);
-    if (!isRefused) return answer;
-  }
 }
 
 function faultOfAnswer({ message, reason, retryAfterMs }: AnswerFault): RemoteFault {

@@ -25,10 +25,7 @@ const operation = {
 /** A document, and what JSON adds to it where it is a text. */
 const bodyLimit = 2 * documentBytesMax;
 
-export function openapiImportRoutes(
-  server: Server,
-  { openapiImports }: { openapiImports: OpenapiImports },
-): void {
+export function openapiImportRoutes(server: Server, openapiImports: OpenapiImports): void {
   listRoutes(server, openapiImports);
   changeRoutes(server, openapiImports);
   versionRoutes(server, openapiImports);

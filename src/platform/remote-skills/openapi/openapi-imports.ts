@@ -3,7 +3,7 @@ import type { AllowList } from '../../../adapters/egress/allow-list.ts';
 import { PlatformError } from '../../../kernel/errors.ts';
 import { newId } from '../../../kernel/ids.ts';
 import type { Json } from '../../../kernel/json.ts';
-import { RemoteFault, type RemoteSource } from '../remote-kind.ts';
+import { RemoteFault } from '../remote-kind.ts';
 import {
   type ReadVersion,
   removeSource,
@@ -14,7 +14,7 @@ import { openSource } from '../secrets.ts';
 import { Sources, sourceSummary, textIn } from '../source-verbs.ts';
 import { findDocument, type SourceRow } from '../sources.store.ts';
 import type { RemoteSkills } from '../state.ts';
-import type { ListedOperations } from './read-document.ts';
+import type { OpenapiKind } from './openapi-kind.ts';
 import {
   credentialsOriginOf,
   type OpenapiFields,
@@ -27,9 +27,6 @@ import {
 const previewMs = 30_000;
 
 type Summary = ReturnType<typeof summary>;
-
-/** Lists the operations of a document. Throws RemoteFault. */
-type ListOperations = (source: RemoteSource, signal: AbortSignal) => Promise<ListedOperations>;
 
 /** A version in quarantine, with the digest that was read. */
 export interface Activation {
@@ -47,12 +44,12 @@ const readVersion = ({ skill_name, version, digest }: Activation): ReadVersion =
 /** The imports of a platform. */
 export class OpenapiImports extends Sources<Summary> {
   readonly #allowed: AllowList;
-  readonly #operationsOf: ListOperations;
+  readonly #kind: OpenapiKind;
 
-  constructor(remote: RemoteSkills, allowed: AllowList, operationsOf: ListOperations) {
+  constructor(remote: RemoteSkills, allowed: AllowList, kind: OpenapiKind) {
     super(remote, 'api');
     this.#allowed = allowed;
-    this.#operationsOf = operationsOf;
+    this.#kind = kind;
   }
 
   summary(source: SourceRow): Summary {
@@ -87,7 +84,7 @@ export class OpenapiImports extends Sources<Summary> {
       organizations: null,
     };
     try {
-      return await this.#operationsOf(source, AbortSignal.timeout(previewMs));
+      return await this.#kind.operationsOf(source, AbortSignal.timeout(previewMs));
     } catch (error) {
       if (!(error instanceof RemoteFault)) throw error;
       throw new PlatformError('conflict', error.message, { cause: error });

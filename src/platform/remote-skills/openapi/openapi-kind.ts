@@ -6,45 +6,53 @@ import type { AllowList } from '../../../adapters/egress/allow-list.ts';
 import type { Clock } from '../../../kernel/clock.ts';
 import type { Json } from '../../../kernel/json.ts';
 import { lazily } from '../../../kernel/lazy.ts';
-import type { RemoteKind, RemoteSource } from '../remote-kind.ts';
+import type { CalledTool, RemoteKind, RemoteRun, RemoteSource } from '../remote-kind.ts';
+import type { OpenapiClient } from './openapi-client.ts';
 import type { ListedOperations } from './read-document.ts';
 import { type OpenapiSettings, whyOtherOrigin } from './settings.ts';
 
-export interface OpenapiKindDeps {
-  readonly allowed: AllowList;
-  readonly clock: Pick<Clock, 'now' | 'monotonic'>;
-}
+export class OpenapiKind implements RemoteKind {
+  readonly kind = 'api';
+  /** A document does not say how the service is now, so nothing is gained by reading it before a call. */
+  readonly checkEveryMs = null;
+  readonly areOutputsChecked = false;
+  readonly #load: () => Promise<OpenapiClient>;
+  #isOpen = false;
 
-export interface OpenapiKind extends RemoteKind {
+  constructor(allowed: AllowList, clock: Clock) {
+    this.#load = lazily(async () => {
+      const { OpenapiClient } = await import('./openapi-client.ts');
+      return new OpenapiClient(allowed, clock);
+    });
+  }
+
+  whyUnusable(
+    { settings, about }: Pick<RemoteSource, 'settings' | 'about'>,
+    request: Json | undefined,
+  ): string | null {
+    const { baseUrl } = request as Json;
+    return whyOtherOrigin(settings as unknown as OpenapiSettings, about, String(baseUrl));
+  }
+
   /** The operations of a document, to choose from. Throws RemoteFault. */
-  operationsOf(source: RemoteSource, signal: AbortSignal): Promise<ListedOperations>;
-}
+  async operationsOf(source: RemoteSource, signal: AbortSignal): Promise<ListedOperations> {
+    return (await this.#open()).operationsOf(source, signal);
+  }
 
-export function createOpenapiKind(deps: OpenapiKindDeps): OpenapiKind {
-  let isOpen = false;
-  const client = lazily(async () =>
-    (await import('./openapi-client.ts')).createOpenapiClient(deps),
-  );
-  const open = () => {
-    isOpen = true;
-    return client();
-  };
-  return {
-    kind: 'api',
-    // A document does not say how the service is now, so nothing is gained by reading it before a call.
-    checkEveryMs: null,
-    areOutputsChecked: false,
-    whyUnusable: ({ settings, about }, request) =>
-      whyOtherOrigin(
-        settings as unknown as OpenapiSettings,
-        about,
-        String((request as Json)['baseUrl']),
-      ),
-    operationsOf: async (...asked) => (await open()).operationsOf(...asked),
-    discover: async (...asked) => (await open()).discover(...asked),
-    call: async (...asked) => (await open()).call(...asked),
-    async close(sourceId) {
-      if (isOpen) await (await client()).close(sourceId);
-    },
-  };
+  async discover(source: RemoteSource, signal: AbortSignal) {
+    return (await this.#open()).discover(source, signal);
+  }
+
+  async call(source: RemoteSource, tool: CalledTool, input: unknown, run: RemoteRun) {
+    return (await this.#open()).call(source, tool, input, run);
+  }
+
+  async close(sourceId?: string): Promise<void> {
+    if (this.#isOpen) await (await this.#load()).close(sourceId);
+  }
+
+  #open(): Promise<OpenapiClient> {
+    this.#isOpen = true;
+    return this.#load();
+  }
 }
