@@ -22,13 +22,13 @@ import { registerRoutes } from '../src/apps/composition/routes.ts';
 import { composeSlices, type Slices } from '../src/apps/composition/slices.ts';
 import { readConfig } from '../src/core/config/config.ts';
 import { endAndCountConversations } from '../src/core/conversations/conversations.store.ts';
+import { Reloads } from '../src/core/executors/reload-turns.ts';
 import { claimJobs } from '../src/core/jobs/admission.store.ts';
 import { holdFamilies, listDescendants } from '../src/core/jobs/families.store.ts';
 import { takeIdempotencyKeys } from '../src/core/jobs/idempotency.store.ts';
 import { renewLeases } from '../src/core/jobs/leases.store.ts';
 import { deleteExpired } from '../src/core/jobs/retention.ts';
 import { settleJobs } from '../src/core/jobs/settle.store.ts';
-import { createReloads } from '../src/core/skills/reload-turns.ts';
 import { deleteOldUsage } from '../src/core/usage/retention.ts';
 import { systemClock } from '../src/kernel/clock.ts';
 import { notFound } from '../src/kernel/errors.ts';
@@ -177,13 +177,7 @@ async function compose(database: Database, dataDir: string): Promise<Platform> {
     unreadBytes: 1,
   });
   const health = startHealth([], systemClock, log);
-  const reloads = createReloads({
-    id: 'explain',
-    reload: null,
-    faults: () => [],
-    clock: systemClock,
-    cluster: null,
-  });
+  const reloads = new Reloads(slices.context, 'explain', null, null);
   const writes = new WatchedWrites(parts.database);
   const waiting = { dispatcher: slices.webhooks.dispatcher, embeddings: null, writes };
   const source = metricsSource(parts, systemClock, waiting, () => 1);

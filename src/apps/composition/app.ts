@@ -20,9 +20,9 @@ import { createServer, type Server } from '../../adapters/http/server.ts';
 import { OpenStreams } from '../../adapters/http/streams.ts';
 import type { Config } from '../../core/config/config.ts';
 import type { Role } from '../../core/config/readers.ts';
+import type { Reloads } from '../../core/executors/reload-turns.ts';
 import { SkillSets } from '../../core/executors/skill-sets.ts';
 import { reservedCategories } from '../../core/skills/field-checks.ts';
-import type { Reloads } from '../../core/skills/reload-turns.ts';
 import { type Clock, systemClock } from '../../kernel/clock.ts';
 import { newId, setIdClock } from '../../kernel/ids.ts';
 import type { Repeated } from '../../kernel/repeat.ts';
@@ -81,7 +81,7 @@ export async function startApp(given: Parts): Promise<App> {
   const slices = await composeSlices(parts, clock, writer);
   const health = startHealth(probesOf(parts, writes, slices.processes.cluster, clock), clock, log);
   const stopping = new AbortController();
-  const reloads = composeReloads(parts, sets, slices, clock);
+  const reloads = composeReloads(parts, sets, slices);
   const { server, drain } = buildServer(
     { parts, writes, slices, reloads, clock, health },
     stopping.signal,

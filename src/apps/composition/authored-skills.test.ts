@@ -5,7 +5,8 @@ import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import type { ExecutorPool } from '../../core/executors/pool.ts';
 import { SkillLoadError } from '../../core/skills/sources/load-error.ts';
 import type { LoadPlan } from '../../core/skills/sources/load-plan.ts';
-import { createAuthoredSkills } from './authored-skills.ts';
+import { AuthoredSkills } from './authored-skills.ts';
+import { PreparedLoads } from './prepared-loads.ts';
 
 let dir: string;
 beforeEach(() => {
@@ -21,13 +22,16 @@ afterEach(() => {
 function scripted(fault: Error) {
   const plans: LoadPlan[] = [];
   const load = { plans, ends: false };
-  const start = (plan: LoadPlan) => {
-    plans.push(plan);
+  const start = (planned: Promise<LoadPlan>, giveUp: AbortSignal) => {
     const pool = Promise.withResolvers<ExecutorPool>();
-    if (load.ends) pool.resolve({ definitions: [], leftOut: [] } as unknown as ExecutorPool);
-    return { pool: pool.promise, giveUp: () => pool.reject(fault) };
+    giveUp.addEventListener('abort', () => pool.reject(fault));
+    void planned.then((plan) => {
+      plans.push(plan);
+      if (load.ends) pool.resolve({ definitions: [], leftOut: [] } as unknown as ExecutorPool);
+    });
+    return pool.promise;
   };
-  return { load, authored: createAuthoredSkills(start) };
+  return { load, authored: new AuthoredSkills(new PreparedLoads(start)) };
 }
 
 test('a load that had only begun at a save is given up too, if it does not end', async () => {

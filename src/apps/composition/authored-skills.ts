@@ -14,7 +14,7 @@ import {
   type LoadPlan,
   stampOf,
 } from '../../core/skills/sources/load-plan.ts';
-import type { PlannedLoad } from './prepared-loads.ts';
+import type { PreparedLoads } from './prepared-loads.ts';
 
 /** Milliseconds for which a save lets a load go on that is under way. */
 const patienceMs = 300;
@@ -36,134 +36,162 @@ interface Entry {
   } | null;
 }
 
-interface State {
-  readonly start: (plan: LoadPlan) => PlannedLoad;
-  entries: ReadonlyMap<string, Entry>;
-  /** Paths that were saved since the last load began. */
-  saved: Set<string>;
-  /** Files that are not imported by the next load, but by the one after it. */
-  deferred: Set<string>;
-  /** Files that were deferred by the last load. */
-  due: Set<string>;
-  /** The load that is under way. */
-  current: Current | undefined;
-}
-
 interface Current {
   readonly giveUp: () => void;
   readonly since: number;
   isGivenUp: boolean;
 }
 
-export interface AuthoredSkills {
+export class AuthoredSkills {
+  readonly #loads: PreparedLoads;
+  #entries: ReadonlyMap<string, Entry> = new Map();
+  /** Paths that were saved since the last load began. */
+  #saved = new Set<string>();
+  /** Files that are not imported by the next load, but by the one after it. */
+  #deferred = new Set<string>();
+  /** Files that were deferred by the last load. */
+  #due = new Set<string>();
+  /** The load that is under way. */
+  #current: Current | undefined;
+
+  constructor(loads: PreparedLoads) {
+    this.#loads = loads;
+  }
+
   /** Loads the skills as they are on the disk now. */
-  load(): Promise<ExecutorPool>;
-  /** Tells of saved files, before they are loaded. True where the load that is under way will load them. */
-  noteSaved(paths: readonly string[]): boolean;
+  async load(): Promise<ExecutorPool> {
+    for (let n = 1; ; n++) {
+      const saved = this.#saved;
+      const due = this.#due;
+      const plan = this.#plan();
+      this.#saved = new Set();
+      this.#due = new Set();
+      const { pool, giveUp } = this.#loads.load(plan);
+      const current = { giveUp, since: performance.now(), isGivenUp: false };
+      this.#current = current;
+      try {
+        return this.#take(plan, await pool);
+      } catch (error) {
+        const file = error instanceof SkillLoadError ? error.file : null;
+        // One that was given up before it began with a file is repeated.
+        if ((file === null && !current.isGivenUp) || n >= loadsMax) throw error;
+        // The next load is for these too.
+        this.#saved = saved.union(this.#saved);
+        this.#due = new Set(due);
+        if (!(error instanceof SkillLoadError)) continue;
+        this.#due.delete(error.file);
+        if (current.isGivenUp) {
+          this.#deferred.add(error.file);
+          this.#noteHostile(error.file, 'is still being imported');
+        } else this.#noteHostile(error.file, error.message.slice(`${error.file}: `.length));
+      } finally {
+        this.#current = undefined;
+      }
+    }
+  }
+
+  /** Notes saved files before they are loaded. True where the load that is under way will load them. */
+  noteSaved(paths: readonly string[]): boolean {
+    for (const path of paths) this.#saved.add(path);
+    const current = this.#current;
+    if (current === undefined) return false;
+    if (performance.now() - current.since < patienceMs) {
+      // It may never end, and nothing else may be saved.
+      setTimeout(() => this.#giveUp(current), begunPatienceMs).unref();
+      return false;
+    }
+    this.#giveUp(current);
+    return true;
+  }
+
   /** All files of which the skills are made, with their stamps. */
-  files(): ReadonlyMap<string, string>;
+  files(): ReadonlyMap<string, string> {
+    return new Map(this.#files().map(({ path, stamp }) => [path, stamp]));
+  }
+
   /** Whether the last load left files to the next one. */
-  hasDeferred(): boolean;
-}
-
-export function createAuthoredSkills(start: State['start']): AuthoredSkills {
-  const state: State = {
-    start,
-    entries: new Map(),
-    saved: new Set(),
-    deferred: new Set(),
-    due: new Set(),
-    current: undefined,
-  };
-  return {
-    load: () => load(state),
-    noteSaved: (paths) => noteSaved(state, paths),
-    files: () => new Map(filesOf(state).map(({ path, stamp }) => [path, stamp])),
-    hasDeferred: () => state.due.size > 0,
-  };
-}
-
-function noteSaved(state: State, paths: readonly string[]): boolean {
-  for (const path of paths) state.saved.add(path);
-  const { current } = state;
-  if (current === undefined) return false;
-  if (performance.now() - current.since < patienceMs) {
-    // It may never end, and nothing else may be saved.
-    setTimeout(giveUp, begunPatienceMs, state, current).unref();
-    return false;
+  hasDeferred(): boolean {
+    return this.#due.size > 0;
   }
-  giveUp(state, current);
-  return true;
-}
 
-function giveUp(state: State, load: Current): void {
-  if (state.current !== load) return;
-  load.isGivenUp = true;
-  load.giveUp();
-}
+  #giveUp(load: Current): void {
+    if (this.#current !== load) return;
+    load.isGivenUp = true;
+    load.giveUp();
+  }
 
-async function load(state: State): Promise<ExecutorPool> {
-  for (let n = 1; ; n++) {
-    const { saved, due } = state;
-    const plan = planOf(state);
-    state.saved = new Set();
-    state.due = new Set();
-    const { pool, giveUp } = state.start(plan);
-    state.current = { giveUp, since: performance.now(), isGivenUp: false };
-    const { current } = state;
-    try {
-      return take(state, plan, await pool);
-    } catch (error) {
-      const file = error instanceof SkillLoadError ? error.file : null;
-      // One that was given up before it began with a file is repeated.
-      if ((file === null && !current.isGivenUp) || n >= loadsMax) throw error;
-      // The next load is for these too.
-      state.saved = saved.union(state.saved);
-      state.due = new Set(due);
-      if (!(error instanceof SkillLoadError)) continue;
-      state.due.delete(error.file);
-      if (current.isGivenUp) {
-        state.deferred.add(error.file);
-        noteHostile(state, error.file, 'is still being imported');
-      } else noteHostile(state, error.file, error.message.slice(`${error.file}: `.length));
-    } finally {
-      state.current = undefined;
+  #noteHostile(file: string, reason: string): void {
+    const good = this.#entries.get(file)?.good ?? null;
+    const files = [selfOf(file), ...(good?.files ?? []).filter(({ path }) => path !== file)];
+    const now = files.map((one) => ({ ...one, stamp: stampOf(one.path) }));
+    const fault = { reason, files: now, isHostile: true };
+    this.#entries = new Map(this.#entries).set(file, { good, fault });
+  }
+
+  /** What to import: each file that is new, or of which something has changed. */
+  #plan(): LoadPlan {
+    const entries = this.#entries;
+    const deferred = this.#deferred;
+    const known = new Set(this.#files().map(({ path }) => path));
+    const strangers = [...this.#saved].filter((path) => !known.has(path));
+    const isFresh = freshness();
+    const unchanged: LoadPlan['unchanged'][number][] = [];
+    const kept: KeptSkill[] = [];
+    const avoided: string[] = [];
+    for (const [file, { good, fault }] of entries) {
+      const isDue = this.#due.has(file);
+      const hasStranger = strangers.some((path) => mayRead(file, path));
+      if (fault === null && !isDue && !hasStranger && good !== null && isFresh(good.files)) {
+        unchanged.push(good.skill);
+        continue;
+      }
+      if (good !== null) kept.push(good);
+      if (fault?.isHostile !== true || isDue || !isFresh(fault.files)) continue;
+      // Its imports may exist by now, but the other skills do not wait for it.
+      if (strangers.length > 0) deferred.add(file);
+      else avoided.push(file);
     }
+    const deferredNow = [...deferred].filter((file) => !avoided.includes(file));
+    return { unchanged, kept, avoided: [...avoided, ...deferredNow] };
   }
-}
 
-function noteHostile(state: State, file: string, reason: string): void {
-  const good = state.entries.get(file)?.good ?? null;
-  const files = [selfOf(file), ...(good?.files ?? []).filter(({ path }) => path !== file)];
-  const now = files.map((one) => ({ ...one, stamp: stampOf(one.path) }));
-  const fault = { reason, files: now, isHostile: true };
-  state.entries = new Map(state.entries).set(file, { good, fault });
-}
-
-/** What to import: each file that is new, or of which something has changed. */
-function planOf(state: State): LoadPlan {
-  const { entries, deferred, due, saved } = state;
-  const known = new Set(filesOf(state).map(({ path }) => path));
-  const strangers = [...saved].filter((path) => !known.has(path));
-  const isFresh = freshness();
-  const unchanged: LoadPlan['unchanged'][number][] = [];
-  const kept: KeptSkill[] = [];
-  const avoided: string[] = [];
-  for (const [file, { good, fault }] of entries) {
-    const isDue = due.has(file);
-    const hasStranger = strangers.some((path) => mayRead(file, path));
-    if (fault === null && !isDue && !hasStranger && good !== null && isFresh(good.files)) {
-      unchanged.push(good.skill);
-      continue;
+  /** Remembers the loaded modules; the pool reports all files that do not load. */
+  #take({ avoided }: LoadPlan, pool: ExecutorPool): ExecutorPool {
+    const before = this.#entries;
+    const entries = new Map<string, Entry>();
+    const files = (file: string) => pool.files?.get(file) ?? [selfOf(file)];
+    const faults = new Map(pool.leftOut.map((one) => [one.file, one]));
+    for (const skill of pool.definitions) {
+      const { file } = skill;
+      // A skill of the platform itself, which does not change.
+      if (skill.code === null) continue;
+      const good = pool.files?.has(file) === true ? { skill, files: files(file) } : undefined;
+      const entry = before.get(file);
+      if (faults.has(file) || avoided.includes(file)) continue;
+      if (good !== undefined) entries.set(file, { good, fault: null });
+      else if (entry !== undefined) entries.set(file, { ...entry, fault: null });
     }
-    if (good !== null) kept.push(good);
-    if (fault?.isHostile !== true || isDue || !isFresh(fault.files)) continue;
-    // Its imports may exist by now, but the other skills do not wait for it.
-    if (strangers.length > 0) deferred.add(file);
-    else avoided.push(file);
+    for (const [file, { reason }] of faults) {
+      const good = before.get(file)?.good ?? null;
+      entries.set(file, { good, fault: { reason, files: files(file), isHostile: false } });
+    }
+    for (const file of avoided) {
+      const entry = before.get(file);
+      if (entry !== undefined && existsSync(file)) entries.set(file, entry);
+    }
+    this.#entries = entries;
+    this.#due = new Set([...this.#deferred].filter((file) => existsSync(file)));
+    this.#deferred = new Set();
+    pool.leftOut = leftOutOf(entries, pool.failing ?? new Set());
+    return pool;
   }
-  const deferredNow = [...deferred].filter((file) => !avoided.includes(file));
-  return { unchanged, kept, avoided: [...avoided, ...deferredNow] };
+
+  #files(): LoadedFile[] {
+    return [...this.#entries.values()].flatMap(({ good, fault }) => [
+      ...(good?.files ?? []),
+      ...(fault?.files ?? []),
+    ]);
+  }
 }
 
 /** Whether a file that no skill imports may be read by the code of `file` while it loads. */
@@ -183,37 +211,6 @@ function freshness(): (files: readonly LoadedFile[]) => boolean {
   return (files) => files.every(({ path, stamp }) => now(path) === stamp);
 }
 
-/** Remembers the loaded modules; the pool reports all files that do not load. */
-function take(state: State, { avoided }: LoadPlan, pool: ExecutorPool): ExecutorPool {
-  const { entries: before, deferred } = state;
-  const entries = new Map<string, Entry>();
-  const files = (file: string) => pool.files?.get(file) ?? [selfOf(file)];
-  const faults = new Map(pool.leftOut.map((one) => [one.file, one]));
-  for (const skill of pool.definitions) {
-    const { file } = skill;
-    // A skill of the platform itself, which does not change.
-    if (skill.code === null) continue;
-    const good = pool.files?.has(file) === true ? { skill, files: files(file) } : undefined;
-    const entry = before.get(file);
-    if (faults.has(file) || avoided.includes(file)) continue;
-    if (good !== undefined) entries.set(file, { good, fault: null });
-    else if (entry !== undefined) entries.set(file, { ...entry, fault: null });
-  }
-  for (const [file, { reason }] of faults) {
-    const good = before.get(file)?.good ?? null;
-    entries.set(file, { good, fault: { reason, files: files(file), isHostile: false } });
-  }
-  for (const file of avoided) {
-    const entry = before.get(file);
-    if (entry !== undefined && existsSync(file)) entries.set(file, entry);
-  }
-  state.entries = entries;
-  state.due = new Set([...deferred].filter((file) => existsSync(file)));
-  state.deferred = new Set();
-  pool.leftOut = leftOutOf(entries, pool.failing ?? new Set());
-  return pool;
-}
-
 function leftOutOf(
   entries: ReadonlyMap<string, Entry>,
   failing: ReadonlySet<string>,
@@ -221,13 +218,6 @@ function leftOutOf(
   return [...entries].flatMap(([file, { fault }]) =>
     fault === null ? [] : [{ file, reason: fault.reason, isFailing: failing.has(file) }],
   );
-}
-
-function filesOf({ entries }: State): LoadedFile[] {
-  return [...entries.values()].flatMap(({ good, fault }) => [
-    ...(good?.files ?? []),
-    ...(fault?.files ?? []),
-  ]);
 }
 
 function selfOf(file: string): LoadedFile {

@@ -2,10 +2,10 @@
 import { readFileSync } from 'node:fs';
 import { relative, resolve } from 'node:path';
 import { styleText } from 'node:util';
-import type { ReloadState, SkillFault } from '../../core/skills/reload.schemas.ts';
-import type { Reloads } from '../../core/skills/reload-turns.ts';
-import { type AuthoredSkills, createAuthoredSkills } from './authored-skills.ts';
-import { preparedLoads, type StartPrepared } from './prepared-loads.ts';
+import type { ReloadState, SkillFault } from '../../core/executors/reload.schemas.ts';
+import type { Reloads } from '../../core/executors/reload-turns.ts';
+import { AuthoredSkills } from './authored-skills.ts';
+import { PreparedLoads, type StartPrepared } from './prepared-loads.ts';
 import { watchSkills } from './watch-skills.ts';
 
 /** Saved files that a line names. */
@@ -14,19 +14,17 @@ const filesNamedMax = 3;
 const excerptCharsMax = 200;
 
 export function authoredSkills(start: StartPrepared): AuthoredSkills {
-  return createAuthoredSkills(preparedLoads(start));
-}
-
-interface DevDeps {
-  readonly reloads: Pick<Reloads, 'reloadHere' | 'last'>;
-  readonly authored: AuthoredSkills;
-  readonly print: (text: string) => void;
+  return new AuthoredSkills(new PreparedLoads(start));
 }
 
 /** Reloads the saved files, and prints the result in the terminal. */
-export function reloadOnSave(deps: DevDeps, directory: string): void {
+export function reloadOnSave(
+  reloads: Reloads,
+  authored: AuthoredSkills,
+  print: (text: string) => void,
+  directory: string,
+): void {
   const root = resolve(directory);
-  const { authored, reloads, print } = deps;
   let saved = new Set<string>();
   /** The files of the reload that is under way. */
   let current: Set<string> | undefined;
@@ -35,21 +33,26 @@ export function reloadOnSave(deps: DevDeps, directory: string): void {
     while (saved.size > 0 || authored.hasDeferred()) {
       current = saved;
       saved = new Set();
-      await reloadSaved(deps, root, current);
+      await reloadSaved(reloads, print, root, current);
     }
     current = undefined;
   };
-  watchSkills(root, authored.files, (paths) => {
-    const target = authored.noteSaved(paths) ? (current ?? saved) : saved;
-    for (const path of paths) target.add(path);
-    void reload();
-  });
+  watchSkills(
+    root,
+    () => authored.files(),
+    (paths) => {
+      const target = authored.noteSaved(paths) ? (current ?? saved) : saved;
+      for (const path of paths) target.add(path);
+      void reload();
+    },
+  );
   print(`  Watching ${root}: a saved skill is reloaded\n`);
   for (const fault of reloads.last().faults) print(textOf(fault));
 }
 
 async function reloadSaved(
-  { reloads, print }: DevDeps,
+  reloads: Reloads,
+  print: (text: string) => void,
   root: string,
   paths: ReadonlySet<string>,
 ): Promise<void> {
@@ -59,9 +62,9 @@ async function reloadSaved(
   const ms = Math.round(performance.now() - savedAt);
   if (state.status === 'reloaded') print(lineOf(state, namesOf(root, [...paths]), ms));
   // The fault of a file that was saved again is printed again.
-  const told = state.faults.filter((fault) => !known.has(keyOf(fault)) || paths.has(fault.file));
-  for (const fault of told) print(textOf(fault));
-  if (state.status === 'refused' && told.length === 0) print(refusalOf(state));
+  const shown = state.faults.filter((fault) => !known.has(keyOf(fault)) || paths.has(fault.file));
+  for (const fault of shown) print(textOf(fault));
+  if (state.status === 'refused' && shown.length === 0) print(refusalOf(state));
 }
 
 function namesOf(root: string, paths: readonly string[]): string {
@@ -94,7 +97,7 @@ function textOf(fault: SkillFault): string {
   return `${styleText('red', '✗')} ${place}\n${lines.join('')}`;
 }
 
-/** What runs of the skill get. */
+/** What happens to runs of the skill. */
 function insteadOf({ serving, failing }: SkillFault): string {
   if (failing !== null) {
     return `Runs of ${failing} fail until it loads: its last version does not load either.`;

@@ -10,6 +10,7 @@ import { Hosts } from '../../adapters/http/hosts.ts';
 import type { Server } from '../../adapters/http/server.ts';
 import { type OpenStreams, StreamAdmission } from '../../adapters/http/streams.ts';
 import type { PlatformError } from '../../kernel/errors.ts';
+import { LazyEndpoint } from '../../platform/mcp/lazy-endpoint.ts';
 import { mcpMetadataRoutes, mcpRoutes, refuseHosts } from '../../platform/mcp/mcp.routes.ts';
 import type { Parts } from './parts.ts';
 import type { Slices } from './slices.ts';
@@ -44,6 +45,6 @@ export function registerMcp(target: Server, mcp: McpParts): void {
   const served = { skills, agents, agentChanges, approvals, execution, feed, jobs };
   mcpMetadataRoutes(target, config.publicUrl, hosts);
   guarded(target, '/mcp', refuseHosts(hosts, keyHook), mcp.unmatched, (scope) =>
-    mcpRoutes(scope, context, served, process, admitted),
+    mcpRoutes(scope, new LazyEndpoint(context, served, process), admitted),
   );
 }

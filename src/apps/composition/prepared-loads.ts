@@ -8,32 +8,46 @@ export type StartPrepared = (plan: Promise<LoadPlan>, giveUp: AbortSignal) => Pr
 export interface PlannedLoad {
   readonly pool: Promise<ExecutorPool>;
   /** Ends it; the pool is then rejected. */
-  giveUp(): void;
+  readonly giveUp: () => void;
 }
 
 /** Milliseconds after a load until the next child is prepared, so that it does not slow the first runs. */
 const prepareAfterMs = 300;
 
-export function preparedLoads(start: StartPrepared): (plan: LoadPlan) => PlannedLoad {
-  let prepared: ReturnType<typeof prepare> | undefined;
-  const prepare = () => {
+interface Prepared {
+  readonly planned: PromiseWithResolvers<LoadPlan>;
+  readonly end: AbortController;
+  readonly pool: Promise<ExecutorPool>;
+}
+
+export class PreparedLoads {
+  readonly #start: StartPrepared;
+  #prepared: Prepared | undefined;
+
+  constructor(start: StartPrepared) {
+    this.#start = start;
+  }
+
+  load(plan: LoadPlan): PlannedLoad {
+    const { planned, end, pool } = this.#prepared ?? this.#prepare();
+    this.#prepared = undefined;
+    planned.resolve(plan);
+    return { pool: pool.finally(() => this.#prepareSoon()), giveUp: () => end.abort() };
+  }
+
+  #prepare(): Prepared {
     const planned = Promise.withResolvers<LoadPlan>();
     const end = new AbortController();
-    const made = { planned, end, pool: start(planned.promise, end.signal) };
+    const made = { planned, end, pool: this.#start(planned.promise, end.signal) };
     made.pool.catch(() => {
-      if (prepared === made) prepared = undefined;
+      if (this.#prepared === made) this.#prepared = undefined;
     });
     return made;
-  };
-  const prepareSoon = () => {
+  }
+
+  #prepareSoon(): void {
     setTimeout(() => {
-      prepared ??= prepare();
+      this.#prepared ??= this.#prepare();
     }, prepareAfterMs).unref();
-  };
-  return (plan) => {
-    const { planned, end, pool } = prepared ?? prepare();
-    prepared = undefined;
-    planned.resolve(plan);
-    return { pool: pool.finally(prepareSoon), giveUp: () => end.abort() };
-  };
+  }
 }

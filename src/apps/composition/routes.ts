@@ -28,8 +28,8 @@ import { trialRoutes } from '../../core/jobs/trials.routes.ts';
 import { memoryRoutes } from '../../core/memories/memories.routes.ts';
 import { reservedCategories } from '../../core/skills/field-checks.ts';
 import { createSkillsDocument } from '../../core/skills/openapi/skills-document.ts';
-import { reloadRoutes } from '../../core/skills/reload.routes.ts';
-import type { Reloads } from '../../core/skills/reload-turns.ts';
+import { reloadRoutes } from '../../core/executors/reload.routes.ts';
+import type { Reloads } from '../../core/executors/reload-turns.ts';
 import { skillSettingsRoutes } from '../../core/skills/settings.routes.ts';
 import { skillAdminRoutes, skillRoutes } from '../../core/skills/skills.routes.ts';
 import { usageAdminRoutes, usageRoutes } from '../../core/usage/usage.routes.ts';
@@ -42,6 +42,7 @@ import {
   accountRoutes,
   clientMetadataRoutes,
 } from '../../platform/remote-skills/accounts/accounts.routes.ts';
+import { BrowserAddress } from '../../platform/remote-skills/accounts/browser-address.ts';
 import { mcpServerRoutes } from '../../platform/remote-skills/mcp/mcp-servers.routes.ts';
 import { openapiImportRoutes } from '../../platform/remote-skills/openapi/openapi-imports.routes.ts';
 import { runEventRoutes } from '../../platform/run-events/run-events.routes.ts';
@@ -144,7 +145,7 @@ function adminRoutes(scope: Server, deps: RoutesDeps, endStreamsOf: (keyId: stri
     endJobsOfKey: (id, options) => endJobsOfKey(slices.context, jobs, id, options),
   });
   skillAdminRoutes(scope, { skills, leftOut: () => parts.executors?.leftOut ?? [] });
-  reloadRoutes(scope, { reloads: deps.state.reloads });
+  reloadRoutes(scope, deps.state.reloads);
   credentialRoutes(scope, { credentials });
   mcpServerRoutes(scope, slices.remoteSkills.mcpServers);
   accountAdminRoutes(scope, slices.remoteSkills.accounts);
@@ -166,7 +167,7 @@ function apiRoutes(scope: Server, deps: RoutesDeps, sessions: Sessions): void {
   applyStrictScopes(scope, isStrict);
   skillRoutes(scope, { skills, settings: slices.skillSettings });
   skillSettingsRoutes(scope, { skills, settings: slices.skillSettings });
-  accountRoutes(scope, slices.remoteSkills.accounts, parts.config);
+  accountRoutes(scope, slices.remoteSkills.accounts, new BrowserAddress(parts.config));
   agentRoutes(scope, { agents });
   agentVersionRoutes(scope, { agents, agentVersions: slices.agentVersions });
   memoryRoutes(scope, { memories, clock });

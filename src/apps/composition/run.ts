@@ -134,7 +134,7 @@ async function start(
     ),
     ...stores,
     executors: await executors,
-    reloadExecutors: authored?.load ?? (() => loadSkills()),
+    reloadExecutors: () => authored?.load() ?? loadSkills(),
     isAuthoring,
     listenFd: inheritedListener(environment, process.pid),
     ...(consoleFiles && { consoleFiles }),
@@ -147,7 +147,7 @@ async function start(
   await logReady({ config, version, address: app.address }, log);
   if (config.skillsDir !== null && authored !== null) {
     const print = (text: string) => void process.stdout.write(text);
-    dev?.reloadOnSave({ reloads: app.reloads, authored, print }, config.skillsDir);
+    dev?.reloadOnSave(app.reloads, authored, print, config.skillsDir);
   }
   compactHeapSoon();
   if (!isBundled && isBundlerInstalled()) {

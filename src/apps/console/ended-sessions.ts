@@ -5,7 +5,7 @@
 import type { Database } from '../../adapters/database/database.ts';
 import { deleteInBatches, foundAndDeleted } from '../../adapters/database/in-batches.ts';
 import type { Clock } from '../../kernel/clock.ts';
-import { createShortCache, type ShortCache } from '../../kernel/short-cache.ts';
+import { ShortCache } from '../../kernel/short-cache.ts';
 import { deleteExpiredSessions, insertEndedSession, isEndedSession } from './console.store.ts';
 
 /** How long a process relies on what it has read of a session. */
@@ -20,7 +20,7 @@ export class EndedSessions {
 
   constructor(database: Database, clock: Clock) {
     this.#database = database;
-    this.#known = createShortCache(clock, cacheMs, cachedMax);
+    this.#known = new ShortCache(clock, cacheMs, cachedMax);
   }
 
   /** Ends a session whose cookies have all expired at `expiresAt`; again has no further effect. */

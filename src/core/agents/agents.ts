@@ -9,7 +9,7 @@ import type { PageAsked } from '../../adapters/database/page-bytes.ts';
 import type { Clock } from '../../kernel/clock.ts';
 import { invalidIn, notFound, PlatformError } from '../../kernel/errors.ts';
 import { permanentError } from '../../kernel/permanent-error.ts';
-import { createShortCache, type ShortCache } from '../../kernel/short-cache.ts';
+import { ShortCache } from '../../kernel/short-cache.ts';
 import type { Config } from '../config/config.ts';
 import type { Context } from '../context/context.ts';
 import { appendEvents } from '../events/outbox.ts';
@@ -98,7 +98,7 @@ export class Agents {
     this.#changes = slices.changes;
     this.#models = { model: config.defaultModel, contextTokens: config.modelContextTokens };
     this.#cap = { table: 'agents', things: 'agents', max: config.agentsMax };
-    this.#statuses = createShortCache(clock, cacheMs, cachedMax);
+    this.#statuses = new ShortCache(clock, cacheMs, cachedMax);
   }
 
   /** The agent, or `404 not_found`. */

@@ -10,7 +10,7 @@ import type { Caller } from '../../kernel/caller.ts';
 import { type Clock, timestamp, timestampOrNull } from '../../kernel/clock.ts';
 import { notFound, PlatformError } from '../../kernel/errors.ts';
 import { isId, newId } from '../../kernel/ids.ts';
-import { createShortCache, type ShortCache } from '../../kernel/short-cache.ts';
+import { ShortCache } from '../../kernel/short-cache.ts';
 import { isSame } from '../../kernel/timing-safe.ts';
 import type { Context } from '../context/context.ts';
 import {
@@ -84,9 +84,9 @@ export class ApiKeys {
       remedy: 'revoke one first',
       max: config.apiKeysMax,
     };
-    this.#keysByHash = createShortCache(clock, cacheMs, cachedMax);
-    this.#keysById = createShortCache(clock, cacheMs, cachedMax);
-    this.#consoleKeys = createShortCache(clock, cacheMs, cachedMax);
+    this.#keysByHash = new ShortCache(clock, cacheMs, cachedMax);
+    this.#keysById = new ShortCache(clock, cacheMs, cachedMax);
+    this.#consoleKeys = new ShortCache(clock, cacheMs, cachedMax);
   }
 
   /** The caller of a plaintext key, or `401`. A promise only when the cache has none. */

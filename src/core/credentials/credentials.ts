@@ -17,7 +17,7 @@ import { baseUrlFault } from '../../kernel/base-url.ts';
 import { type Clock, timestamp } from '../../kernel/clock.ts';
 import type { Cipher } from '../../kernel/encryption.ts';
 import { invalid, notFound } from '../../kernel/errors.ts';
-import { createShortCache, type ShortCache } from '../../kernel/short-cache.ts';
+import { ShortCache } from '../../kernel/short-cache.ts';
 import type { Context } from '../context/context.ts';
 import {
   type CredentialRow,
@@ -61,7 +61,7 @@ export class Credentials {
     this.#database = database;
     this.#clock = clock;
     this.#cipher = cipher;
-    this.#cache = createShortCache(clock, cacheMs, cachedMax);
+    this.#cache = new ShortCache(clock, cacheMs, cachedMax);
   }
 
   /** Throws `404` for an unknown organization. Organizations are never deleted. */

@@ -4,7 +4,7 @@
  */
 import type { Handle } from '../../adapters/database/database.ts';
 import type { Clock } from '../../kernel/clock.ts';
-import { createShortCache, type ShortCache } from '../../kernel/short-cache.ts';
+import { ShortCache } from '../../kernel/short-cache.ts';
 import { countEach } from './search.store.ts';
 
 const keptMs = 10 * 60 * 1000;
@@ -15,7 +15,7 @@ const keptMax = 10_000;
 export type FrequentTerms = Pick<ShortCache<number>, 'get' | 'read'>;
 
 export function createFrequentTerms(clock: Clock): FrequentTerms {
-  return createShortCache(clock, keptMs, keptMax);
+  return new ShortCache(clock, keptMs, keptMax);
 }
 
 /** How many memories each expression matches, counted up to `most`. Reads and fills the cache `frequent`. */

@@ -13,7 +13,7 @@ import {
 import { type Clock, timestamp } from '../../kernel/clock.ts';
 import type { Cipher } from '../../kernel/encryption.ts';
 import { type Issue, invalidIn } from '../../kernel/errors.ts';
-import { createShortCache, type ShortCache } from '../../kernel/short-cache.ts';
+import { ShortCache } from '../../kernel/short-cache.ts';
 import type { Context } from '../context/context.ts';
 import type { SkillSetting } from './definition.ts';
 import { type Skill, skillKey } from './registry.ts';
@@ -83,7 +83,7 @@ export class SkillSettings {
     this.#clock = clock;
     this.#cipher = cipher;
     this.#environment = config.skillEnvironment;
-    this.#cache = createShortCache(clock, cacheMs, cachedMax);
+    this.#cache = new ShortCache(clock, cacheMs, cachedMax);
   }
 
   /** The settings of the skill for an organization, in the order of the definition. */

@@ -6,10 +6,8 @@ import { idempotencyKeyOf, onceGiven } from '../../adapters/http/idempotency-key
 import type { Server } from '../../adapters/http/server.ts';
 import type { StreamAdmission } from '../../adapters/http/streams.ts';
 import { userOf } from '../../adapters/http/user-id.ts';
-import type { Context } from '../../core/context/context.ts';
 import { invalid, PlatformError } from '../../kernel/errors.ts';
-import { lazily } from '../../kernel/lazy.ts';
-import type { McpProcess, McpSlices } from './endpoint.ts';
+import type { LazyEndpoint } from './lazy-endpoint.ts';
 
 /** Of calls and lists of tools, which are most requests. */
 const toolMethod = /^(?:tools|tasks|prompts)\/./;
@@ -32,19 +30,8 @@ export function refuseHosts(hosts: Hosts, next: Hook): Hook {
 }
 
 /** The routes that need an API key; `streams` admits streams of notifications. */
-export function mcpRoutes(
-  server: Server,
-  context: Context,
-  slices: McpSlices,
-  process: McpProcess,
-  streams: StreamAdmission,
-): void {
-  const { publicUrl } = context.config;
-  // The SDK takes 12 MiB and a tenth of a second, which a platform without such clients saves.
-  const load = lazily(async () => {
-    const { McpEndpoint } = await import('./endpoint.ts');
-    return new McpEndpoint(context, slices, process);
-  });
+export function mcpRoutes(server: Server, lazy: LazyEndpoint, streams: StreamAdmission): void {
+  const { publicUrl, stopping } = lazy;
   server.addHook('onSend', (request, reply, payload, done) => {
     if (reply.statusCode === 401) {
       reply.header(
@@ -72,9 +59,9 @@ export function mcpRoutes(
       hasAllVersions: hasAllVersions(request),
       isProse: !toolMethod.test(methodOf(body)),
     };
-    const endpoint = await load();
+    const endpoint = await lazy.open();
     if (methodOf(body) === 'subscriptions/listen') {
-      if (process.stopping.aborted) throw isStopping();
+      if (stopping.aborted) throw isStopping();
       const signal = streams.begin(request, reply);
       signal.addEventListener('abort', () => void setTimeout(() => reply.raw.destroy(), 500));
     }

@@ -1,6 +1,6 @@
 import type { Context } from '../../core/context/context.ts';
 import type { ExecutorPool } from '../../core/executors/pool.ts';
-import { createShortCache, type ShortCache } from '../../kernel/short-cache.ts';
+import { ShortCache } from '../../kernel/short-cache.ts';
 
 /** How long the folders that a process without skills has found are kept. */
 const foldersMs = 30_000;
@@ -17,7 +17,7 @@ export class ProseFolders {
   constructor({ config, clock }: Context, executors: ExecutorPool | null) {
     this.#executors = executors;
     this.#dirs = config.skillsDir === null ? [] : [config.skillsDir];
-    this.#found = createShortCache(clock, foldersMs, 1);
+    this.#found = new ShortCache(clock, foldersMs, 1);
   }
 
   /** By `category/version/name`; without skills that have no folder here. */

@@ -12,7 +12,7 @@ import { type Skill, type SkillRegistry, skillKey } from '../../core/skills/regi
 import { readSkillFolder } from '../../core/skills/sources/skill-folder-bytes.ts';
 import { type Caller, hasScopes } from '../../kernel/caller.ts';
 import type { Logger } from '../../kernel/log.ts';
-import { createShortCache, type ShortCache } from '../../kernel/short-cache.ts';
+import { ShortCache } from '../../kernel/short-cache.ts';
 import type { ProseFolders } from './prose-folders.ts';
 import { invalidParams } from './protocol-errors.ts';
 import { senderOf } from './sender.ts';
@@ -63,7 +63,7 @@ class ProseSkills implements SkillSource {
     this.#log = log;
     this.#skills = skills;
     this.#folders = folders;
-    this.#cache = createShortCache(clock, keptMs, keptMax);
+    this.#cache = new ShortCache(clock, keptMs, keptMax);
   }
 
   async list({ cursor }: { cursor?: string }, ctx: Ctx) {

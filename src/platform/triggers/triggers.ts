@@ -17,7 +17,7 @@ import type { Caller } from '../../kernel/caller.ts';
 import type { Clock } from '../../kernel/clock.ts';
 import { invalid } from '../../kernel/errors.ts';
 import { isId, newId } from '../../kernel/ids.ts';
-import { createShortCache, type ShortCache } from '../../kernel/short-cache.ts';
+import { ShortCache } from '../../kernel/short-cache.ts';
 import { deleteCallsOf } from './calls.store.ts';
 import type { Mappings } from './mapping.ts';
 import { triggerNotFound, triggerRefusals } from './refusals.ts';
@@ -84,7 +84,7 @@ export class Triggers {
     this.skills = slices.skills;
     this.secrets = slices.secrets;
     this.mappings = slices.mappings;
-    this.cache = createShortCache(clock, cachedMs, cachedMax);
+    this.cache = new ShortCache(clock, cachedMs, cachedMax);
   }
 
   /**

@@ -5,7 +5,6 @@ import { callerOf, sessionIdOf } from '../../../adapters/http/authenticate.ts';
 import { adminRefusals, apiRefusals, bodyRefusals } from '../../../adapters/http/refusals.ts';
 import { Nothing, Page, Paged } from '../../../adapters/http/schemas.ts';
 import type { Server } from '../../../adapters/http/server.ts';
-import type { Config } from '../../../core/config/config.ts';
 import { PlatformError } from '../../../kernel/errors.ts';
 import {
   Account,
@@ -16,13 +15,13 @@ import {
   AuthorizationAnswer,
 } from './accounts.schemas.ts';
 import type { Accounts } from './accounts.ts';
-import { BrowserAddress } from './browser-address.ts';
+import type { BrowserAddress } from './browser-address.ts';
 
 const operation = { tags: ['Accounts'], security: [{ apiKey: [] }] };
 
-export function accountRoutes(server: Server, accounts: Accounts, config: Config): void {
+export function accountRoutes(server: Server, accounts: Accounts, address: BrowserAddress): void {
   readRoutes(server, accounts);
-  connectRoutes(server, accounts, new BrowserAddress(config));
+  connectRoutes(server, accounts, address);
 }
 
 /** A hook: an unknown server is 404 and a missing scope 403 before any other check. */

@@ -1,4 +1,4 @@
-/** `/admin/skills/reload`: loads the skills again, and tells how the last reload went. */
+/** `/admin/skills/reload`: loads the skills again, and shows the last reload. */
 import { adminRefusals } from '../../adapters/http/refusals.ts';
 import type { Server } from '../../adapters/http/server.ts';
 import { PlatformError } from '../../kernel/errors.ts';
@@ -11,7 +11,7 @@ const answerMs = 20_000;
 
 const common = { tags: ['Skills'], security: [{ adminBearer: [] }, { adminHeader: [] }] };
 
-export function reloadRoutes(server: Server, { reloads }: { reloads: Reloads }): void {
+export function reloadRoutes(server: Server, reloads: Reloads): void {
   server.get(
     '/admin/skills/reload',
     {

@@ -1,0 +1,207 @@
+/**
+ * Reloads of all processes of a platform: one process after the other, led by the one that got the request. A
+ * process that refuses ends the reload, so the first one finds a fault, which leaves all others as they were.
+ * Promises that one process leads at a time, and that it goes on within seconds when another does not answer.
+ * Messages may be lost: a process that does not answer counts as refused, and nothing waits for it.
+ */
+import type { RedisLock } from '../../adapters/redis/lock.ts';
+import type { Listening } from '../../kernel/bus.ts';
+import { timestamp } from '../../kernel/clock.ts';
+import { PlatformError } from '../../kernel/errors.ts';
+import { newId } from '../../kernel/ids.ts';
+import type { Context } from '../context/context.ts';
+import {
+  noReload,
+  type ReloadResult,
+  type ReloadState,
+  type ReloadTrigger,
+} from './reload.schemas.ts';
+import type { LocalReloads } from './reload.ts';
+
+/** Milliseconds between two signs of a process that it is reloading. */
+const signEveryMs = 1_000;
+/** Milliseconds without a sign after which the leader gives a process up. */
+const silentMs = 10_000;
+
+/** The other processes of a cluster, as far as reloads need them. */
+interface ReloadCluster {
+  /** The right to lead a reload, held by one process. */
+  readonly lock: RedisLock;
+  /** The live processes that run skills. */
+  readonly workers: () => Promise<readonly string[]>;
+}
+
+type Message =
+  | { readonly kind: 'turn'; readonly turn: string; readonly process: string }
+  | { readonly kind: 'working'; readonly turn: string }
+  | { readonly kind: 'result'; readonly turn: string; readonly result: ReloadResult }
+  | { readonly kind: 'state'; readonly state: ReloadState };
+
+/** A turn that this process has given to another one. */
+interface Turn {
+  readonly sign: () => void;
+  readonly end: (result: ReloadResult) => void;
+}
+
+export class Reloads {
+  readonly #context: Context;
+  /** This process. */
+  readonly #id: string;
+  /** Null in a process that runs no skills. */
+  readonly #local: LocalReloads | null;
+  /** Null where the platform is one process. */
+  readonly #cluster: ReloadCluster | null;
+  #last: ReloadState;
+  readonly #turns = new Map<string, Turn>();
+  readonly #listening: Listening | undefined;
+
+  constructor(
+    context: Context,
+    id: string,
+    local: LocalReloads | null,
+    cluster: ReloadCluster | null,
+  ) {
+    this.#context = context;
+    this.#id = id;
+    this.#local = local;
+    this.#cluster = cluster;
+    this.#last = { ...noReload, faults: local?.faults() ?? [] };
+    this.#listening = context.bus?.listen('reloads', (text) => this.#take(text));
+  }
+
+  /** Reloads this process alone. */
+  reloadHere(trigger: ReloadTrigger): Promise<ReloadState> {
+    return this.#reloadThese(trigger, [this.#id]);
+  }
+
+  last(): ReloadState {
+    return this.#last;
+  }
+
+  stop(): void {
+    this.#listening?.stop();
+  }
+
+  /** Reloads all processes; `409 conflict` while another process leads a reload. Never rejects otherwise. */
+  async reloadAll(trigger: ReloadTrigger): Promise<ReloadState> {
+    const cluster = this.#cluster;
+    if (cluster === null) return this.reloadHere(trigger);
+    if (!(await cluster.lock.acquire())) {
+      throw new PlatformError('conflict', 'Another process leads a reload of the skills already');
+    }
+    const renewing = setInterval(() => void cluster.lock.renew().catch(() => {}), signEveryMs);
+    try {
+      return await this.#reloadThese(trigger, await cluster.workers());
+    } finally {
+      clearInterval(renewing);
+      await cluster.lock.release().catch(() => {});
+    }
+  }
+
+  /** One process after the other, until one refuses. */
+  async #reloadThese(trigger: ReloadTrigger, ids: readonly string[]): Promise<ReloadState> {
+    const started_at = timestamp(this.#context.clock.now());
+    this.#publish({
+      ...noReload,
+      faults: this.#last.faults,
+      status: 'running',
+      trigger,
+      started_at,
+    });
+    const processes: ReloadState['processes'] = [];
+    let first: ReloadResult | undefined;
+    for (const id of ids) {
+      const result = await this.#reloadOne(trigger, id);
+      const { status, reason } = result;
+      processes.push({ id, status, reason });
+      if (status === 'refused') {
+        return this.#publish({ ...result, started_at, processes });
+      }
+      first ??= result;
+    }
+    if (first === undefined) {
+      const ended_at = timestamp(this.#context.clock.now());
+      const reason = 'no process that runs skills is live';
+      const outcome = { status: 'refused', trigger, started_at, ended_at, reason } as const;
+      return this.#publish({ ...noReload, faults: this.#last.faults, ...outcome });
+    }
+    const ended_at = timestamp(this.#context.clock.now());
+    return this.#publish({ ...first, started_at, ended_at, processes });
+  }
+
+  /** Stores the state, and sends it to the other processes. */
+  #publish(last: ReloadState): ReloadState {
+    this.#last = last;
+    this.#send({ kind: 'state', state: last });
+    return last;
+  }
+
+  #send(message: Message): void {
+    this.#context.bus?.send('reloads', JSON.stringify(message));
+  }
+
+  async #reloadOne(trigger: ReloadTrigger, id: string): Promise<ReloadResult> {
+    if (id !== this.#id) return this.#giveTurn(trigger, id);
+    if (this.#local === null)
+      return this.#refused(trigger, 'this process runs no skills: ROLES has no worker');
+    return this.#local.reload(trigger);
+  }
+
+  /** Waits for another process for as long as it gives signs. */
+  async #giveTurn(trigger: ReloadTrigger, id: string): Promise<ReloadResult> {
+    const { promise, resolve } = Promise.withResolvers<ReloadResult>();
+    const turn = newId();
+    const giveUp = () => resolve(this.#refused(trigger, `the process ${id} does not answer`));
+    let timer = setTimeout(giveUp, silentMs);
+    this.#turns.set(turn, {
+      sign() {
+        clearTimeout(timer);
+        timer = setTimeout(giveUp, silentMs);
+      },
+      end: resolve,
+    });
+    this.#send({ kind: 'turn', turn, process: id });
+    try {
+      return { ...(await promise), trigger };
+    } finally {
+      clearTimeout(timer);
+      this.#turns.delete(turn);
+    }
+  }
+
+  #refused(trigger: ReloadTrigger, reason: string): ReloadResult {
+    const now = timestamp(this.#context.clock.now());
+    const { added, changed, removed, file, line, column, differences } = noReload;
+    const faults = { file, line, column, differences, faults: this.#last.faults };
+    const facts = { added, changed, removed, ...faults };
+    return { ...facts, status: 'refused', trigger, started_at: now, ended_at: now, reason };
+  }
+
+  #take(text: string): void {
+    const message = JSON.parse(text) as Message;
+    switch (message.kind) {
+      case 'turn':
+        if (message.process === this.#id) void this.#takeTurn(message.turn);
+        break;
+      case 'working':
+        this.#turns.get(message.turn)?.sign();
+        break;
+      case 'result':
+        this.#turns.get(message.turn)?.end(message.result);
+        break;
+      case 'state':
+        this.#last = message.state;
+    }
+  }
+
+  async #takeTurn(turn: string): Promise<void> {
+    this.#send({ kind: 'working', turn });
+    const signs = setInterval(() => this.#send({ kind: 'working', turn }), signEveryMs);
+    try {
+      const result = await this.#reloadOne('request', this.#id);
+      this.#send({ kind: 'result', turn, result });
+    } finally {
+      clearInterval(signs);
+    }
+  }
+}
