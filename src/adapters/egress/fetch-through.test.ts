@@ -2,13 +2,13 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { expect, onTestFinished, test } from 'vitest';
 import { parseAllowList } from './allow-list.ts';
-import { createGuardedFetch } from './fetch-through.ts';
+import { GuardedFetch } from './fetch-through.ts';
 
 test('other work has a turn between the chunks of a long answer', async () => {
   const server = createServer((_request, response) => response.end(Buffer.alloc(2_000_000)));
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   onTestFinished(() => void server.close());
-  const guarded = createGuardedFetch({
+  const guarded = new GuardedFetch({
     allowed: parseAllowList('127.0.0.0/8'),
     schemes: ['http:'],
     maxBytes: 4_000_000,

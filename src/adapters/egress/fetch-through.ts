@@ -16,18 +16,23 @@ export interface GuardedFetchOptions extends GuardOptions {
   readonly maxBytes: number;
 }
 
-export interface GuardedFetch {
-  readonly fetch: (url: string | URL, init?: RequestInit) => Promise<Response>;
-  /** Aborts the requests under way and closes the connections. */
-  close(): Promise<void>;
-}
+export class GuardedFetch {
+  readonly #agent: Dispatcher;
+  readonly #options: GuardedFetchOptions;
 
-export function createGuardedFetch(options: GuardedFetchOptions): GuardedFetch {
-  const agent = guardedAgent(options);
-  return {
-    fetch: (url, init = {}) => guardedFetch(agent, options, url, init),
-    close: () => agent.destroy(),
-  };
+  constructor(options: GuardedFetchOptions) {
+    this.#agent = guardedAgent(options);
+    this.#options = options;
+  }
+
+  fetch(url: string | URL, init: RequestInit = {}): Promise<Response> {
+    return guardedFetch(this.#agent, this.#options, url, init);
+  }
+
+  /** Aborts the requests under way and closes the connections. */
+  close(): Promise<void> {
+    return this.#agent.destroy();
+  }
 }
 
 /** Statuses whose responses have no body. */

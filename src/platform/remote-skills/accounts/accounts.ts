@@ -142,10 +142,7 @@ export class Accounts {
   }
 
   /** Deletes an account, and revokes its tokens where the authorization server offers that. Throws `404` without one. */
-  async disconnect(
-    { id, name }: Pick<SourceRow, 'id' | 'name'>,
-    organizationId: string,
-  ): Promise<void> {
+  async disconnect({ id, name }: SourceRow, organizationId: string): Promise<void> {
     const key = { source_id: id, organization_id: organizationId };
     const row = await this.#remote.database.write((tx) => deleteAccount(tx, key));
     if (row === undefined) throw notFound('Account');
@@ -196,7 +193,7 @@ export class Accounts {
   }
 
   /** Deletes and revokes all accounts at a server that is removed. */
-  async forget({ id, name }: Pick<SourceRow, 'id' | 'name'>): Promise<void> {
+  async forget({ id, name }: SourceRow): Promise<void> {
     const rows = await this.#remote.database.write((tx) => deleteAccountsOf(tx, id));
     await Promise.all(rows.slice(0, sourcesMax).map((row) => this.#revoke(name, row)));
   }

@@ -13,7 +13,7 @@ import {
   validateAuthorizationResponseIssuer,
 } from '@modelcontextprotocol/client';
 import type { AllowList } from '../../../adapters/egress/allow-list.ts';
-import { createGuardedFetch, type GuardedFetch } from '../../../adapters/egress/fetch-through.ts';
+import { GuardedFetch } from '../../../adapters/egress/fetch-through.ts';
 import {
   type Fetch,
   type FindRequest,
@@ -50,7 +50,7 @@ export class OauthClient {
   constructor(allowed: AllowList, operationMs = operationMsDefault) {
     this.#allowed = allowed;
     this.#operationMs = operationMs;
-    this.#guarded = createGuardedFetch({
+    this.#guarded = new GuardedFetch({
       allowed,
       schemes: ['https:', 'http:'],
       maxBytes: answerBytesMax,

@@ -229,7 +229,7 @@ export class AccountTokens {
 
   /** The fault that names the organization, the server and the page on which a person connects an account. */
   needsAuthorization(
-    { name }: Pick<AccountSource, 'name'>,
+    { name }: AccountSource,
     organizationId: string | null,
     why: string | null,
   ): RemoteFault {
@@ -249,7 +249,7 @@ export class AccountTokens {
 
   /** Part of the organizations of a server whose tokens it may still take: those that follow a name, and then the first. */
   organizationsAt(
-    { id, organizations }: Pick<RemoteSource, 'id' | 'organizations'>,
+    { id, organizations }: RemoteSource,
     part: Omit<AccountsPart, 'among'>,
   ): Promise<string[]> {
     const { read } = this.#context.database;
@@ -257,10 +257,7 @@ export class AccountTokens {
   }
 
   /** Whether a server may be refreshed with the account of an organization. */
-  async hasTokens(
-    { id, organizations }: Pick<RemoteSource, 'id' | 'organizations'>,
-    organizationId: string,
-  ): Promise<boolean> {
+  async hasTokens({ id, organizations }: RemoteSource, organizationId: string): Promise<boolean> {
     if (!isAmong(organizations, organizationId)) return false;
     const key = { source_id: id, organization_id: organizationId };
     return (await findAccount(this.#context.database.read, key))?.tokens != null;

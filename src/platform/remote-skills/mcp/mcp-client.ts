@@ -10,7 +10,7 @@ import type {
   Tool,
 } from '@modelcontextprotocol/client';
 import type { AllowList } from '../../../adapters/egress/allow-list.ts';
-import { createGuardedFetch, type GuardedFetch } from '../../../adapters/egress/fetch-through.ts';
+import { GuardedFetch } from '../../../adapters/egress/fetch-through.ts';
 import { isObject, type Json, objectOf } from '../../../kernel/json.ts';
 import { jsonTextFault } from '../../../kernel/text.ts';
 import type { AccountTokens } from '../accounts/tokens.ts';
@@ -80,12 +80,12 @@ export class McpClient {
     tokens: AccountTokens,
     onToolsChanged: (sourceId: string) => void,
   ) {
-    this.#guarded = createGuardedFetch({
+    this.#guarded = new GuardedFetch({
       allowed,
       schemes: ['https:', 'http:'],
       maxBytes: responseBytesMax,
     });
-    const { fetch } = this.#guarded;
+    const fetch: ConnectionParts['fetch'] = (url, init) => this.#guarded.fetch(url, init);
     this.#parts = { fetch, version, tokens, credentials: new ClientCredentials() };
     this.#commands = new Commands(version, onToolsChanged);
     this.#onToolsChanged = onToolsChanged;
